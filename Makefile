@@ -1,0 +1,113 @@
+# Developer commands of aeron_spark; `make help` lists them. Needs Python >= 3.11, gcc and make; the rest comes into .venv.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+NATIVE := build/native
+SOURCES := $(shell find driver_native archive aeron_spark/_native -name '*.[ch]' -o -name CMakeLists.txt -o -name 'build_ffi.py') \
+  CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py
+SANITIZERS ?= address,undefined thread
+PYTEST := $(BIN)/python -m pytest -q
+LOWEST_PYSPARK := 4.2.0
+PEER ?= ours
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test lint format wheel interop interop-long conformance bench sanitize sim soak mutants fuzz clean
+
+help: ## show these commands
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+build: build/.installed ## environment, native code and Python package, ready in .venv
+
+run: build ## the main job: publish, record, stream and replay with Spark (KEEP=1 keeps the recording)
+	@$(BIN)/python -m aeron_spark.demo.java || $(BIN)/pip install -q --disable-pip-version-check '$(shell sed -n 's/^java = \["\(.*\)"\]/\1/p' pyproject.toml)'
+	@exec $(BIN)/python -m aeron_spark.demo $(if $(KEEP),--keep)
+
+test: build native-tests build/pyspark-$(LOWEST_PYSPARK)/.installed ## everything that proves the product: C, Python, Spark, interop
+	ctest --test-dir $(NATIVE) --output-on-failure -j2
+	PYTHONPATH=build/pyspark-$(LOWEST_PYSPARK) AERON_SPARK_PYSPARK=$(LOWEST_PYSPARK) $(PYTEST) tests/spark \
+	  -k "the_same_pyspark or captured_archive or restart_continues or batch_write_is_recorded or streaming_write"
+	$(PYTEST) tests
+
+lint: build ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: build ## put Python into its one form, and write the stub of the C functions again
+	$(BIN)/python aeron_spark/_native/build_stub.py driver_native/include archive/include > build/_lib.pyi
+	mv build/_lib.pyi aeron_spark/_native/_lib.pyi
+	$(BIN)/ruff check --fix-only -q .
+	$(BIN)/ruff format .
+
+wheel: build ## wheel into dist/, proved in a clean environment without a compiler
+	rm -rf dist
+	$(BIN)/pip wheel --disable-pip-version-check -q --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
+	$(BIN)/python tests/system/wheel.py dist/*.whl
+
+interop: build native-tests ## against stock Aeron, both directions
+	$(PYTEST) tests/interop
+
+interop-long: build ## ten million messages that check themselves, each way between stock and ours, under loss
+	$(BIN)/python -m tests.system.ten_million
+
+conformance: build ## the UDP scenarios over raw sockets against PEER=ours|stock-java|stock-c, and for ours all ways to read
+	PEER=$(PEER) SOAK_S=$(or $(SOAK_S),60) $(PYTEST) tests/conformance/udp
+	$(if $(filter ours,$(PEER)),$(PYTEST) tests/conformance --ignore=tests/conformance/udp)
+
+bench: build ## figures into build/bench.jsonl, with a table
+	$(BIN)/python -m tests.bench.run
+
+sanitize: build/.environment ## C tests under each of SANITIZERS
+	set -e; for name in $(SANITIZERS); do \
+	  echo "== $$name"; \
+	  cmake -S . -B build/sanitize-$$name -G Ninja -DAERON_SPARK_SANITIZE=$$name >/dev/null; \
+	  cmake --build build/sanitize-$$name; \
+	  ctest --test-dir build/sanitize-$$name --output-on-failure -j2; \
+	done
+
+SIM := $(NATIVE)/tests/sim/sim
+SEEDS ?= 1-$(or $(COUNT),150)
+
+sim: simulator ## drivers and clients over simulated time and network: SEED=n one run, SEEDS=a-b or COUNT=n more (short: 150)
+	$(SIM) $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2)
+
+soak: simulator ## the simulation from a random seed until stopped, or SECONDS=n
+	$(SIM) --soak $(or $(SECONDS),0) --jobs 2
+
+mutants: ## the simulation must catch every patch of tests/sim/mutants: a table of which seed did, and how
+	$(PYTHON) tests/sim/mutants/run.py
+
+FUZZ_S ?= 60
+fuzz: build/.environment ## fuzz targets under sanitizers for FUZZ_S seconds in all (FUZZ_TARGETS=name ... for some of them)
+	FUZZ_S=$(FUZZ_S) $(BIN)/python tests/fuzz/run.py $(FUZZ_TARGETS)
+
+clean: ## remove what was built (not .venv)
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+.PHONY: simulator
+simulator: build/.environment
+	@cmake -S . -B $(NATIVE) -G Ninja -DAERON_SPARK_TESTS=ON >/dev/null
+	@cmake --build $(NATIVE) --target sim >/dev/null
+
+.PHONY: native-tests
+native-tests: build
+	cmake -S . -B $(NATIVE) -DAERON_SPARK_TESTS=ON >/dev/null
+	cmake --build $(NATIVE)
+
+build/pyspark-$(LOWEST_PYSPARK)/.installed: build/.environment
+	@echo "fetching pyspark $(LOWEST_PYSPARK), the lowest that must work: a minute at the first time"
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade --target $(@D) pyspark==$(LOWEST_PYSPARK)
+	@touch $@
+
+build/.environment: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one by PYTHON=..."; exit 1; }
+	@echo "preparing the environment .venv and building: minutes at the first time"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install -q --disable-pip-version-check cmake ninja scikit-build-core 'cffi>=1.16'
+	@mkdir -p build && touch $@
+
+build/.installed: build/.environment $(SOURCES)
+	@$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e '.[spark,test,lint]'
+	@touch $@

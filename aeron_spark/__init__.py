@@ -1,0 +1,67 @@
+"""Aeron-compatible media driver and archive in C, from Python.
+
+Publishing and receiving move whole Arrow batches with the GIL released; `format("aeron")` makes recordings a Spark source
+and sink.
+"""
+
+from aeron_spark._native._lib import lib as _lib
+from aeron_spark._native.check import string as _string
+from aeron_spark.archive.client import Archive
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.replay import Replay, ReplayLength
+from aeron_spark.archive.segments import Extent, Folder, FolderInfo
+from aeron_spark.archive.server import ArchiveServer, ArchivingMediaDriver
+from aeron_spark.channel import ChannelUri
+from aeron_spark.client import Client
+from aeron_spark.counters import Counter, Counters
+from aeron_spark.driver import MediaDriver
+from aeron_spark.errors import (
+    AeronError,
+    ClosedError,
+    DataLossError,
+    InternalError,
+    PeerError,
+    StorageError,
+    UsageError,
+    WaitTimeoutError,
+)
+from aeron_spark.publication import ExclusivePublication, Publication
+from aeron_spark.subscription import Image, Subscription
+from aeron_spark.types import Action, Outcome, RecordChecksum, RecordingSignal, SourceLocation
+
+__version__ = _string(_lib.as_version_text())
+
+__all__ = [
+    "Action",
+    "AeronError",
+    "Archive",
+    "ArchiveServer",
+    "ArchivingMediaDriver",
+    "ChannelUri",
+    "Client",
+    "ClosedError",
+    "Counter",
+    "Counters",
+    "DataLossError",
+    "ExclusivePublication",
+    "Extent",
+    "Folder",
+    "FolderInfo",
+    "Image",
+    "InternalError",
+    "MediaDriver",
+    "Outcome",
+    "PeerError",
+    "Publication",
+    "RecordChecksum",
+    "Recording",
+    "RecordingSignal",
+    "Replay",
+    "ReplayLength",
+    "SourceLocation",
+    "StorageError",
+    "Subscription",
+    "UsageError",
+    "WaitTimeoutError",
+    "__version__",
+]

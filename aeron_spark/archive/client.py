@@ -1,0 +1,367 @@
+"""Control session with an archive, ours or a stock one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.callback import Callbacks
+from aeron_spark._native.check import c_string, check, error, nanoseconds, string
+from aeron_spark._native.handle import Handle
+from aeron_spark.archive.recordings import Recording, recording_from
+from aeron_spark.archive.replay import Replay, ReplayLength, replay_params
+from aeron_spark.channel import ChannelUri
+from aeron_spark.client import Client
+from aeron_spark.subscription import Subscription
+from aeron_spark.types import (
+    NULL_VALUE,
+    Position,
+    RecordingId,
+    RecordingSignal,
+    Signal,
+    SourceLocation,
+    StreamId,
+)
+
+OnSignal = Callable[[Signal], object]
+DEFAULT_CHANNEL = "aeron:ipc"
+# How many descriptors one request of a listing asks for.
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingSubscription:
+    """A subscription that an archive records from."""
+
+    subscription_id: int
+    stream_id: StreamId
+    stripped_channel: str
+
+
+class Archive(Handle):
+    """Control session with the archive that listens on a control channel; blocking calls.
+
+    Over `client`, which may be shared and stays open; without one, over a client of its own in `aeron_dir`. `timeout`
+    (seconds) bounds the connecting and each answer. `on_signal` gets recording signals, during calls and `poll`.
+
+    Every request raises PeerError with the archive's text when its answer is an error, WaitTimeoutError without an answer,
+    ClosedError when the session is gone.
+    Thread rule: calls are serialised.
+    """
+
+    def __init__(
+        self,
+        client: Client | None = None,
+        *,
+        aeron_dir: str | os.PathLike[str] | None = None,
+        control_channel: str | ChannelUri = DEFAULT_CHANNEL,
+        control_stream_id: int = 10,
+        response_channel: str | ChannelUri = DEFAULT_CHANNEL,
+        response_stream_id: int = 20,
+        timeout: float = 10.0,
+        client_info: str = "",
+        on_signal: OnSignal | None = None,
+    ) -> None:
+        self.client = client if client is not None else Client(aeron_dir, name="archive-client", timeout=timeout)
+        self._owns_client = client is None
+        self._callbacks = Callbacks(on_signal=on_signal and (lambda raw: on_signal(_signal(raw))))
+        options = ffi.new("as_archive_client_options *")
+        lib.as_archive_client_options_init(options)
+        texts = [c_string(str(text)) for text in (control_channel, response_channel, client_info)]
+        options.control_channel, options.response_channel = texts[0], texts[1]
+        options.control_stream_id, options.response_stream_id = control_stream_id, response_stream_id
+        options.message_timeout_ns = nanoseconds(timeout)
+        options.client_info = texts[2] if client_info else ffi.NULL
+        if on_signal is not None:
+            options.on_signal = lib.asp_on_signal
+            options.on_signal_context = self._callbacks.context
+        out = ffi.new("as_archive_client **")
+        try:
+            with self.client._use() as pointer:
+                options.client = pointer
+                check(lib.as_archive_client_open(options, out))
+                super().__init__(out[0], lib.as_archive_client_close, self.client)
+        except BaseException:
+            if self._owns_client:
+                self.client.close()
+            raise
+
+    def close(self) -> None:
+        """End the session, and the client if it is the session's own."""
+        super().close()
+        if self._owns_client:
+            self.client.close()
+
+    @property
+    def control_session_id(self) -> int:
+        """Id of this session at the archive."""
+        with self._use() as archive:
+            return int(lib.as_archive_client_control_session_id(archive))
+
+    @property
+    def archive_id(self) -> int | None:
+        """Identity of the archive, None if it told none."""
+        with self._use() as archive:
+            archive_id = int(lib.as_archive_client_archive_id(archive))
+        return None if archive_id == NULL_VALUE else archive_id
+
+    def poll(self) -> int:
+        """Take pending signals; returns how many messages were handled. Raises when the session is gone."""
+        out = ffi.new("int32_t *")
+        self._request(lib.as_archive_client_poll, out)
+        return int(out[0])
+
+    def keepalive(self) -> None:
+        """Keep the session alive while no other request is made."""
+        self._request(lib.as_archive_client_keepalive)
+
+    def start_recording(
+        self,
+        channel: str | ChannelUri,
+        stream_id: int,
+        *,
+        source: SourceLocation = SourceLocation.LOCAL,
+        auto_stop: bool = False,
+    ) -> int:
+        """Record every publisher of a channel and stream, from now on and as they come; returns the subscription id.
+
+        `auto_stop`: end the subscription when the first recording ends.
+        """
+        out = ffi.new("int64_t *")
+        self._request(
+            lib.as_archive_client_start_recording, c_string(str(channel)), stream_id, int(source), auto_stop, out
+        )
+        return int(out[0])
+
+    def extend_recording(
+        self,
+        recording_id: int,
+        channel: str | ChannelUri,
+        stream_id: int,
+        *,
+        source: SourceLocation = SourceLocation.LOCAL,
+        auto_stop: bool = False,
+    ) -> int:
+        """Go on with a stopped recording, from a publisher that starts where it ended; returns the subscription id."""
+        out = ffi.new("int64_t *")
+        self._request(
+            lib.as_archive_client_extend_recording,
+            recording_id,
+            c_string(str(channel)),
+            stream_id,
+            int(source),
+            auto_stop,
+            out,
+        )
+        return int(out[0])
+
+    def stop_recording(self, channel: str | ChannelUri, stream_id: int) -> None:
+        """Stop recording a channel and stream, given as in `start_recording`."""
+        self._request(lib.as_archive_client_stop_recording, c_string(str(channel)), stream_id)
+
+    def stop_recording_subscription(self, subscription_id: int) -> None:
+        """Stop what `start_recording` or `extend_recording` started."""
+        self._request(lib.as_archive_client_stop_recording_subscription, subscription_id)
+
+    def stop_recording_by_identity(self, recording_id: int) -> bool:
+        """Stop one recording; False if it was not active."""
+        out = ffi.new("bool *")
+        self._request(lib.as_archive_client_stop_recording_by_identity, recording_id, out)
+        return bool(out[0])
+
+    def recordings(
+        self, *, channel_fragment: str | None = None, stream_id: int | None = None, from_recording_id: int = 0
+    ) -> list[Recording]:
+        """Recordings by id, all of them or those whose channel contains a text and whose stream id is `stream_id`.
+
+        Both filters are given, or none: so the protocol has it; UsageError otherwise.
+        """
+        if (channel_fragment is None) != (stream_id is None):
+            raise error(lib.AS_E_USAGE, text="give channel_fragment and stream_id together, or neither", code=0)
+        found: list[Recording] = []
+        while True:
+            before = len(found)
+            if channel_fragment is None:
+                self._list(found, lib.as_archive_client_list_recordings, from_recording_id, _PAGE)
+            else:
+                fragment = c_string(channel_fragment)
+                self._list(
+                    found, lib.as_archive_client_list_recordings_for_uri, from_recording_id, _PAGE, fragment, stream_id
+                )
+            if len(found) - before < _PAGE:
+                return found
+            from_recording_id = found[-1].recording_id + 1
+
+    def recording(self, recording_id: int) -> Recording | None:
+        """One recording, None for an unknown id."""
+        found: list[Recording] = []
+        self._list(found, lib.as_archive_client_list_recording, recording_id)
+        return found[0] if found else None
+
+    def recording_subscriptions(
+        self, *, channel_fragment: str = "", stream_id: int | None = None
+    ) -> list[RecordingSubscription]:
+        """Active recording subscriptions whose channel contains a text."""
+        found: list[RecordingSubscription] = []
+
+        def on_subscription(subscription_id: int, stream: int, channel: Any) -> None:
+            found.append(
+                RecordingSubscription(
+                    subscription_id=subscription_id, stream_id=StreamId(stream), stripped_channel=string(channel)
+                )
+            )
+
+        callbacks = Callbacks(on_subscription=on_subscription)
+        self._request(
+            lib.as_archive_client_list_recording_subscriptions,
+            0,
+            2**31 - 1,
+            c_string(channel_fragment),
+            stream_id or 0,
+            stream_id is not None,
+            lib.asp_on_recording_subscription,
+            callbacks.context,
+            ffi.new("int32_t *"),
+        )
+        callbacks.reraise()
+        return found
+
+    def find_last_matching_recording(
+        self, channel_fragment: str, stream_id: int, session_id: int, *, min_recording_id: int = 0
+    ) -> RecordingId | None:
+        """Newest recording of a session, None if there is none."""
+        out = ffi.new("int64_t *")
+        self._request(
+            lib.as_archive_client_find_last_matching,
+            min_recording_id,
+            c_string(channel_fragment),
+            stream_id,
+            session_id,
+            out,
+        )
+        return None if out[0] == NULL_VALUE else RecordingId(out[0])
+
+    def start_position(self, recording_id: int) -> Position:
+        """Where the recording begins."""
+        return Position(self._position(lib.as_archive_client_start_position, recording_id))
+
+    def recording_position(self, recording_id: int) -> Position | None:
+        """How far an active recording has come, None if it is not active."""
+        return _or_none(self._position(lib.as_archive_client_recording_position, recording_id))
+
+    def stop_position(self, recording_id: int) -> Position | None:
+        """Where a stopped recording ends, None while it is active."""
+        return _or_none(self._position(lib.as_archive_client_stop_position, recording_id))
+
+    def max_recorded_position(self, recording_id: int) -> Position:
+        """Recorded position of an active recording, stop position of a stopped one."""
+        return Position(self._position(lib.as_archive_client_max_recorded_position, recording_id))
+
+    def wait_recording(
+        self, channel_fragment: str, stream_id: int, session_id: int, *, timeout: float = 10.0
+    ) -> RecordingId:
+        """Block until a session is being recorded and return its recording; WaitTimeoutError after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while (found := self.find_last_matching_recording(channel_fragment, stream_id, session_id)) is None:
+            _late(deadline, f"no recording of session {session_id}, stream {stream_id} within {timeout} s")
+        return found
+
+    def wait_position(self, recording_id: int, position: int, *, timeout: float = 10.0) -> None:
+        """Block until a recording has come as far as `position`; WaitTimeoutError after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while (reached := self.max_recorded_position(recording_id)) < position:
+            _late(deadline, f"recording {recording_id} is at {reached}, not at {position}, after {timeout} s")
+
+    def start_replay(
+        self,
+        recording_id: int,
+        channel: str | ChannelUri,
+        stream_id: int,
+        *,
+        position: int | None = None,
+        length: int | ReplayLength = ReplayLength.FOLLOW,
+        limit_counter_id: int | None = None,
+    ) -> int:
+        """Publish a recording on a channel and stream again; returns the replay's session id.
+
+        `position`: where to begin, by default at the recording's start. `length`: bytes, or how to end.
+        `limit_counter_id`: a counter whose value bounds how far the replay goes.
+        """
+        params = replay_params(position, length, limit_counter_id)
+        out = ffi.new("int64_t *")
+        self._request(lib.as_archive_client_start_replay, recording_id, c_string(str(channel)), stream_id, params, out)
+        return int(out[0])
+
+    def replay(
+        self,
+        recording_id: int,
+        channel: str | ChannelUri = DEFAULT_CHANNEL,
+        stream_id: int = 100,
+        *,
+        position: int | None = None,
+        length: int | ReplayLength = ReplayLength.FOLLOW,
+        limit_counter_id: int | None = None,
+    ) -> Replay:
+        """Start a replay and subscribe to exactly its session; see `start_replay`."""
+        params = replay_params(position, length, limit_counter_id)
+        session, subscription = ffi.new("int64_t *"), ffi.new("as_subscription **")
+        with self._use() as archive:
+            check(
+                lib.as_archive_client_replay(
+                    archive, recording_id, c_string(str(channel)), stream_id, params, session, subscription
+                )
+            )
+            return Replay(Subscription(self.client, subscription[0]), int(session[0]))
+
+    def stop_replay(self, replay_session_id: int) -> None:
+        """End a replay; its image ends."""
+        self._request(lib.as_archive_client_stop_replay, replay_session_id)
+
+    def stop_all_replays(self, recording_id: int) -> None:
+        """End every replay of a recording."""
+        self._request(lib.as_archive_client_stop_all_replays, recording_id)
+
+    def _request(self, function: Any, *arguments: Any) -> None:
+        with self._use() as archive:
+            result = function(archive, *arguments)
+            failure = error(result) if result < 0 else None
+            self._callbacks.reraise()
+            if failure is not None:
+                raise failure
+
+    def _position(self, function: Any, recording_id: int) -> int:
+        out = ffi.new("int64_t *")
+        self._request(function, recording_id, out)
+        return int(out[0])
+
+    def _list(self, found: list[Recording], function: Any, *arguments: Any) -> None:
+        callbacks = Callbacks(on_recording=lambda raw: found.append(recording_from(raw)))
+        listed = ffi.new("int32_t *")
+        self._request(function, *arguments, lib.asp_on_recording, callbacks.context, listed)
+        callbacks.reraise()
+
+
+def _signal(raw: Any) -> Signal:
+    known = raw.signal in RecordingSignal._value2member_map_
+    return Signal(
+        control_session_id=raw.control_session_id,
+        correlation_id=raw.correlation_id,
+        recording_id=RecordingId(raw.recording_id),
+        subscription_id=raw.subscription_id,
+        position=Position(raw.position),
+        signal=RecordingSignal(raw.signal) if known else raw.signal,
+    )
+
+
+def _or_none(position: int) -> Position | None:
+    return None if position == NULL_VALUE else Position(position)
+
+
+def _late(deadline: float, what: str) -> None:
+    if time.monotonic() >= deadline:
+        raise error(lib.AS_E_TIMEOUT, text=what, code=0)
+    time.sleep(0.002)

@@ -1,0 +1,284 @@
+"""Reading an archive's folder directly: descriptors, how far each recording goes, and its messages as record batches.
+
+Works on live, stopped and crashed archives of ours and of stock Aeron, and never writes to them. Ranges are half-open in
+bytes of the stream: a message belongs to [start, end) if its first frame begins there.
+Thread rule: a folder and its readers serialise their calls; different folders are independent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.check import c_string, check, string
+from aeron_spark._native.handle import Handle
+from aeron_spark.archive.recordings import Recording, recording_from
+from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, RECORDING_ID, ColumnBuffers
+from aeron_spark.errors import DataLossError, StorageError
+from aeron_spark.types import NULL_VALUE, Position, RecordChecksum
+
+__all__ = ["Extent", "Folder", "FolderInfo", "Recording", "SegmentReader", "archive_is_live"]
+
+READ_COLUMNS = (RECORDING_ID.name, *DEFAULT_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How far a recording can be read now.
+
+    `limit_position` is the recorded position if it is live, the stop position if it is stopped, and the end of the last
+    whole frame if its archive died. It grows while `is_active`.
+    """
+
+    start_position: Position
+    limit_position: Position
+    is_active: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderInfo:
+    """What the mark file says about the archive that owns a folder.
+
+    `archive_id` is -1 and `pid` 0 without a mark file; `activity_timestamp_ms` is None after an orderly end.
+    `local_control_stream_id` is where the archive takes control sessions over IPC, 0 without a mark file.
+    """
+
+    archive_id: int
+    pid: int
+    activity_timestamp_ms: int | None
+    has_mark_file: bool
+    is_live: bool
+    local_control_stream_id: int
+    aeron_dir: Path | None
+
+
+class Folder(Handle):
+    """Read-only view of an archive's folder, as it was at opening or at the last `refresh()`.
+
+    `aeron_dir` overrides the Aeron directory that the mark file names, for a live archive whose driver is seen under
+    another path here. DataLossError: no catalog, or a foreign or damaged one; StorageError: it can't be read.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        aeron_dir: str | os.PathLike[str] | None = None,
+        checksum: RecordChecksum = RecordChecksum.AUTO,
+    ) -> None:
+        self.path = Path(path)
+        options = ffi.new("as_folder_options *")
+        lib.as_folder_options_init(options)
+        directory = c_string(os.fspath(aeron_dir)) if aeron_dir is not None else ffi.NULL
+        options.aeron_dir = directory
+        options.checksum = int(checksum)
+        out = ffi.new("as_folder **")
+        check(lib.as_folder_open(c_string(os.fspath(path)), options, out))
+        super().__init__(out[0], lib.as_folder_close)
+
+    def refresh(self) -> None:
+        """Read catalog and mark file again: new recordings and changed positions."""
+        with self._use() as folder:
+            check(lib.as_folder_refresh(folder))
+
+    def info(self) -> FolderInfo:
+        """Identity and liveness of the archive that owns the folder."""
+        raw = ffi.new("as_folder_info *")
+        with self._use() as folder:
+            check(lib.as_folder_get_info(folder, raw))
+            directory = string(raw.aeron_dir)
+        activity = raw.activity_timestamp_ms
+        return FolderInfo(
+            archive_id=raw.archive_id,
+            pid=raw.pid,
+            activity_timestamp_ms=None if activity == NULL_VALUE else activity,
+            has_mark_file=raw.has_mark_file,
+            is_live=raw.is_live,
+            local_control_stream_id=raw.local_control_stream_id,
+            aeron_dir=Path(directory) if directory else None,
+        )
+
+    def recordings(self) -> list[Recording]:
+        """Every valid recording, by id."""
+        raw = ffi.new("as_recording *")
+        found = []
+        with self._use() as folder:
+            for index in range(lib.as_folder_recording_count(folder)):
+                check(lib.as_folder_recording_at(folder, index, raw))
+                found.append(recording_from(raw))
+        return found
+
+    def recording(self, recording_id: int) -> Recording:
+        """One recording; UsageError for an unknown id, naming what ids there are."""
+        raw = ffi.new("as_recording *")
+        with self._use() as folder:
+            check(lib.as_folder_recording(folder, recording_id, raw))
+            return recording_from(raw)
+
+    def extent(self, recording_id: int) -> Extent:
+        """How far a recording can be read now; live counters are read at every call.
+
+        PeerError when the archive is live but its driver's counters can't be reached; the text says what to set.
+        """
+        raw = ffi.new("as_recording_extent *")
+        with self._use() as folder:
+            check(lib.as_folder_extent(folder, recording_id, raw))
+        return Extent(
+            start_position=Position(raw.start_position),
+            limit_position=Position(raw.limit_position),
+            is_active=raw.is_active,
+        )
+
+    def checksum(self, recording_id: int) -> RecordChecksum:
+        """Which checksum applies to the recording; never AUTO."""
+        raw = ffi.new("as_record_checksum *")
+        with self._use() as folder:
+            check(lib.as_folder_checksum(folder, recording_id, raw))
+        return RecordChecksum(int(raw[0]))
+
+    def advance(
+        self,
+        recording_id: int,
+        start: int,
+        limit: int,
+        *,
+        max_bytes: int | None = None,
+        max_messages: int | None = None,
+    ) -> Position:
+        """Largest message boundary in [start, limit] within `max_bytes` and `max_messages`.
+
+        At least one message is passed when a whole one lies before `limit`, so that a small bound still progresses. A
+        `start` inside a message is moved up to the next one.
+        """
+        out = ffi.new("int64_t *")
+        with self._use() as folder:
+            check(
+                lib.as_folder_advance(
+                    folder,
+                    recording_id,
+                    start,
+                    limit,
+                    NULL_VALUE if max_bytes is None else max_bytes,
+                    NULL_VALUE if max_messages is None else max_messages,
+                    out,
+                )
+            )
+        return Position(out[0])
+
+    def align(self, recording_id: int, position: int, limit: int, *, back: bool = False) -> Position:
+        """Message boundary at or after `position`, or with `back` at or before it, inside [start_position, limit]."""
+        out = ffi.new("int64_t *")
+        with self._use() as folder:
+            check(lib.as_folder_align(folder, recording_id, position, limit, back, out))
+        return Position(out[0])
+
+    def split(self, recording_id: int, start: int, end: int, target_bytes: int) -> list[Position]:
+        """Starts of ranges of about `target_bytes` that together are [start, end), cut at message boundaries.
+
+        The same arguments give the same cuts for ever.
+        """
+        capacity = 16
+        count = ffi.new("int64_t *")
+        with self._use() as folder:
+            while True:
+                starts = ffi.new("int64_t[]", capacity)
+                check(lib.as_folder_split(folder, recording_id, start, end, target_bytes, starts, capacity, count))
+                if count[0] < capacity:
+                    return [Position(starts[index]) for index in range(count[0])]
+                capacity *= 4
+
+    def read(
+        self,
+        recording_id: int,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        limit: int | None = None,
+        columns: Sequence[str] = READ_COLUMNS,
+        row_capacity: int = DEFAULT_ROWS,
+        byte_capacity: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Messages that begin in [start, end), in position order, as batches of the chosen columns (see `batch.FIELDS`).
+
+        `limit` >= end is how far bytes may be read to complete the last message; by default, as far as the recording
+        goes. Without `start` and `end`: the whole recording as it is now. Bad positions raise here, UsageError; broken
+        or missing bytes raise DataLossError where they are met, after the rows before them.
+        """
+        if start is None or end is None or limit is None:
+            extent = self.extent(recording_id)
+            start = extent.start_position if start is None else start
+            limit = extent.limit_position if limit is None else limit
+            end = limit if end is None else end
+        reader = SegmentReader(
+            self,
+            recording_id,
+            start,
+            end,
+            limit=limit,
+            columns=columns,
+            row_capacity=row_capacity,
+            byte_capacity=byte_capacity,
+        )
+        return _batches(reader)
+
+
+class SegmentReader(Handle):
+    """Reader of one range of one recording; `Folder.read` is the simple form."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        recording_id: int,
+        start: int,
+        end: int,
+        *,
+        limit: int,
+        columns: Sequence[str] = READ_COLUMNS,
+        row_capacity: int = DEFAULT_ROWS,
+        byte_capacity: int | None = None,
+    ) -> None:
+        if byte_capacity is None:
+            # Of this recording no message is longer than an eighth of its term.
+            term_length = folder.recording(recording_id).term_buffer_length
+            byte_capacity = min(DEFAULT_BYTES, max(DEFAULT_BYTES // 4, term_length // 8))
+        self._columns = ColumnBuffers(
+            columns, row_capacity=row_capacity, byte_capacity=byte_capacity, recording_id=recording_id
+        )
+        self.schema: pa.Schema = self._columns.schema
+        out = ffi.new("as_segment_reader **")
+        with folder._use() as pointer:
+            check(lib.as_segment_reader_open(pointer, recording_id, start, end, limit, out))
+            super().__init__(out[0], lib.as_segment_reader_close, folder)
+        self._folder = folder
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        """Next rows, or None at the end of the range."""
+        # The folder's lock too: readers share its open files.
+        with self._folder._use(), self._use() as reader:
+            return self._columns.fill(lambda columns: check(lib.as_segment_reader_next(reader, columns)))
+
+    @property
+    def position(self) -> Position:
+        """Where the next message begins."""
+        with self._use() as reader:
+            return Position(lib.as_segment_reader_position(reader))
+
+
+def archive_is_live(path: str | os.PathLike[str]) -> bool:
+    """True when a live archive owns the folder; False also for a folder that is no archive's."""
+    try:
+        with Folder(path) as folder:
+            return folder.info().is_live
+    except (StorageError, DataLossError):
+        return False
+
+
+def _batches(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
+    with reader:
+        while (batch := reader.next_batch()) is not None:
+            yield batch

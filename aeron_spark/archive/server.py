@@ -1,0 +1,134 @@
+"""Archives: embedded in this process, or as a child process; alone or together with their driver."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.check import c_string, check, string
+from aeron_spark._native.handle import Handle
+from aeron_spark.archive.segments import Folder
+from aeron_spark.config import Settings, default_aeron_dir, text
+from aeron_spark.driver import START_TIMEOUT_S, MediaDriver
+from aeron_spark.process import ChildProcess
+
+
+class ArchiveServer(Handle):
+    """A running archive beside the driver of `aeron_dir`, that keeps its recordings in `archive_dir`.
+
+    `settings` go by their stock names ("aeron.archive.segment.file.length": "64m"); what they leave open comes from the
+    environment, then from the stock defaults. Embedded, it runs on native threads of this process, otherwise as a child
+    process `aeron-spark-archive`.
+
+    UsageError: a setting can't be, or a live archive owns the folder; DataLossError: the folder's catalog is foreign or
+    damaged; WaitTimeoutError: no driver. A child that ends early raises PeerError with what it said.
+    """
+
+    def __init__(
+        self,
+        archive_dir: str | os.PathLike[str],
+        aeron_dir: str | os.PathLike[str] | None = None,
+        *,
+        settings: Settings | None = None,
+        embedded: bool = True,
+    ) -> None:
+        self.archive_dir = Path(archive_dir)
+        self.aeron_dir = Path(aeron_dir) if aeron_dir is not None else default_aeron_dir()
+        all_settings: Settings = {
+            **(settings or {}),
+            "aeron.dir": self.aeron_dir,
+            "aeron.archive.dir": self.archive_dir,
+        }
+        if embedded:
+            super().__init__(_embedded(all_settings), lib.as_archive_close)
+        else:
+            child = ChildProcess(
+                "aeron-spark-archive",
+                all_settings,
+                arguments=["--beside-driver"],
+                is_ready=self._is_owned_by,
+                timeout=START_TIMEOUT_S,
+            )
+            super().__init__(child, ChildProcess.stop)
+
+    @property
+    def pid(self) -> int:
+        """Process that the archive runs in."""
+        with self._use() as archive:
+            return archive.pid if isinstance(archive, ChildProcess) else os.getpid()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the archive can't go on (driver gone, child ended), None while all is well."""
+        with self._use() as archive:
+            if isinstance(archive, ChildProcess):
+                return None if archive.is_running else archive.output() or "the process has ended"
+            return string(lib.as_archive_failure(archive)) if lib.as_archive_has_failed(archive) else None
+
+    def _is_owned_by(self, pid: int) -> bool:
+        with Folder(self.archive_dir) as folder:
+            info = folder.info()
+        return info.is_live and info.pid == pid
+
+    def __repr__(self) -> str:
+        return f"<ArchiveServer {self.archive_dir}{' closed' if self.is_closed else ''}>"
+
+
+class ArchivingMediaDriver:
+    """A media driver and an archive that live and end together.
+
+    `settings` are those of both. See `MediaDriver` and `ArchiveServer` for what is raised.
+    """
+
+    def __init__(
+        self,
+        archive_dir: str | os.PathLike[str],
+        aeron_dir: str | os.PathLike[str] | None = None,
+        *,
+        settings: Settings | None = None,
+        embedded: bool = True,
+    ) -> None:
+        self.driver = MediaDriver(aeron_dir, settings=settings, embedded=embedded)
+        try:
+            self.archive = ArchiveServer(archive_dir, self.driver.aeron_dir, settings=settings, embedded=embedded)
+        except BaseException:
+            self.driver.close()
+            raise
+        self.aeron_dir = self.driver.aeron_dir
+        self.archive_dir = self.archive.archive_dir
+
+    def close(self) -> None:
+        """End the archive, then the driver; again is harmless."""
+        try:
+            self.archive.close()
+        finally:
+            self.driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _embedded(settings: Settings) -> Any:
+    out = ffi.new("as_archive_config **")
+    check(lib.as_archive_config_open(out))
+    config = ffi.gc(out[0], lib.as_archive_config_close)
+    check(lib.as_archive_config_load_environment(config))
+    for name, value in settings.items():
+        check(lib.as_archive_config_set(config, c_string(name), c_string(text(value))))
+    archive = ffi.new("as_archive **")
+    check(lib.as_archive_open(config, archive))
+    result = lib.as_archive_start(archive[0])
+    try:
+        check(result)
+    except BaseException:
+        lib.as_archive_close(archive[0])
+        raise
+    return archive[0]

@@ -1,0 +1,116 @@
+"""Columns that C fills, as pyarrow record batches without a copy.
+
+Each batch owns its buffers: it stays valid after the reader, subscription or client that made it is closed, and nothing
+writes to it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from aeron_spark._native._lib import ffi
+from aeron_spark.errors import UsageError
+
+# Every column C can build. `position` is where the first frame of a message begins, `next_position` the aligned end of its
+# last frame (both bytes in the stream, term padding not included); the other fields are those of the first frame.
+FIELDS: dict[str, pa.Field] = {
+    name: pa.field(name, kind, nullable=False)
+    for name, kind in (
+        ("session_id", pa.int32()),
+        ("stream_id", pa.int32()),
+        ("position", pa.int64()),
+        ("next_position", pa.int64()),
+        ("term_id", pa.int32()),
+        ("term_offset", pa.int32()),
+        ("flags", pa.uint8()),
+        ("reserved_value", pa.int64()),
+        ("value", pa.binary()),
+    )
+}
+RECORDING_ID = pa.field("recording_id", pa.int64(), nullable=False)
+
+DEFAULT_COLUMNS = ("session_id", "stream_id", "position", "next_position", "reserved_value", "value")
+DEFAULT_ROWS = 65_536
+# Takes any message: none is longer than 16 MiB.
+DEFAULT_BYTES = 16 * 1024 * 1024
+
+
+class ColumnBuffers:
+    """Makes record batches of the chosen columns, in their order.
+
+    With `recording_id`, the column of that name is the constant. One thread at a time.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str] = DEFAULT_COLUMNS,
+        *,
+        row_capacity: int = DEFAULT_ROWS,
+        byte_capacity: int = DEFAULT_BYTES,
+        recording_id: int | None = None,
+    ) -> None:
+        known = [*FIELDS, *([] if recording_id is None else [RECORDING_ID.name])]
+        unknown = [name for name in columns if name not in known]
+        if unknown or not columns or len(set(columns)) != len(columns):
+            raise UsageError(f"columns {list(columns)} must be different ones of {known}")
+        if not 0 < row_capacity < 2**31 or not 0 < byte_capacity < 2**31:
+            raise UsageError(f"capacities of {row_capacity} rows and {byte_capacity} bytes must be in 1..2147483647")
+        self.schema = pa.schema([FIELDS.get(name, RECORDING_ID) for name in columns])
+        self._row_capacity = row_capacity
+        self._byte_capacity = byte_capacity
+        self._constant = None if recording_id is None else pa.array(np.full(row_capacity, recording_id, np.int64))
+        self._columns = ffi.new("as_columns *")
+        self._columns.row_capacity = row_capacity
+        self._columns.byte_capacity = byte_capacity if "value" in columns else 0
+        self._buffers: dict[str, Any] = {}
+
+    def fill(self, call: Callable[[Any], object]) -> pa.RecordBatch | None:
+        """Let `call` fill an `as_columns *` and return the rows; None when there were none."""
+        self._allocate()
+        columns = self._columns
+        columns.row_count = columns.byte_count = 0
+        call(columns)
+        rows = columns.row_count
+        if rows == 0:
+            return None
+        arrays = [self._array(field, rows) for field in self.schema]
+        self._buffers = {}
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _allocate(self) -> None:
+        """Buffers for the next batch; those of a batch without rows serve again."""
+        if self._buffers:
+            return
+        for field in self.schema:
+            if field.name == "value":
+                self._give("value_offset", (self._row_capacity + 1) * 4)
+                self._give("value", self._byte_capacity)
+            elif field.name != RECORDING_ID.name:
+                self._give(field.name, self._row_capacity * field.type.bit_width // 8)
+
+    def _give(self, member: str, size: int) -> None:
+        buffer = pa.allocate_buffer(size, resizable=True)
+        self._buffers[member] = buffer
+        setattr(self._columns, member, ffi.cast(ffi.typeof(getattr(self._columns, member)), buffer.address))
+
+    def _array(self, field: pa.Field, rows: int) -> pa.Array:
+        if field.name == RECORDING_ID.name and self._constant is not None:
+            return self._constant.slice(0, rows)
+        if field.name == "value":
+            offsets = self._trimmed("value_offset", (rows + 1) * 4)
+            return pa.Array.from_buffers(
+                field.type, rows, [None, offsets, self._trimmed("value", self._columns.byte_count)]
+            )
+        size = rows * field.type.bit_width // 8
+        return pa.Array.from_buffers(field.type, rows, [None, self._trimmed(field.name, size)])
+
+    def _trimmed(self, member: str, size: int) -> pa.Buffer:
+        """Buffer without its unused end where that is most of it: a batch of few rows must not hold megabytes."""
+        buffer = self._buffers[member]
+        if size < buffer.size // 2:
+            buffer.resize(size, shrink_to_fit=True)
+        return buffer

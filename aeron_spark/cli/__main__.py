@@ -1,0 +1,52 @@
+"""Entry of `aeron-spark`. Exit codes: 0 fine, 1 failed, 2 wrong usage."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import aeron_spark
+from aeron_spark.cli import archive, backlog, doctor, driver, errors, loss, publish, stat, streams, subscribe
+from aeron_spark.cli.hints import hint
+from aeron_spark.errors import AeronError, UsageError
+
+VERBS = (driver, archive, doctor, stat, errors, loss, streams, backlog, publish, subscribe)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="aeron-spark",
+        description="Aeron-compatible media driver and archive: run them, look at them, send and receive.",
+        epilog="Each verb has its own --help with examples. Exit codes: 0 fine, 1 failed, 2 wrong usage.",
+    )
+    top.add_argument("--version", action="version", version=f"aeron-spark {aeron_spark.__version__}")
+    verbs = top.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
+    for verb in VERBS:
+        verb.add_to(verbs)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit code."""
+    options = parser().parse_args(argv)
+    try:
+        return int(options.run(options))
+    except AeronError as failure:
+        print(f"aeron-spark {options.verb}: {str(failure).rstrip()}", file=sys.stderr)
+        remedy = hint(str(failure), options)
+        if remedy:
+            print(f"  -> {remedy}", file=sys.stderr)
+        return 2 if isinstance(failure, UsageError) else 1
+    except KeyboardInterrupt:
+        return 1
+    except BrokenPipeError:
+        # The reader of our output has left (`| head`); nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

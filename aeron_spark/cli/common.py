@@ -1,0 +1,172 @@
+"""What the verbs share: options, tables, JSON, and looking at a driver's directory once or again and again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aeron_spark.config import default_aeron_dir
+from aeron_spark.counters import Counters, DriverInfo
+from aeron_spark.errors import AeronError, PeerError, StorageError, UsageError
+
+_T = TypeVar("_T")
+
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def add_verb(
+    verbs: Any, name: str, run: Callable[[argparse.Namespace], int], *, about: str, examples: str
+) -> argparse.ArgumentParser:
+    """Add a verb whose help shows examples."""
+    verb: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=about,
+        description=about,
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.set_defaults(run=run)
+    return verb
+
+
+def add_dir(verb: argparse.ArgumentParser) -> None:
+    """Option --dir, the Aeron directory."""
+    verb.add_argument(
+        "--dir", metavar="DIR", default=None, help=f"Aeron directory (default: AERON_DIR, here {default_aeron_dir()})"
+    )
+
+
+def add_json(verb: argparse.ArgumentParser) -> None:
+    """Option --json."""
+    verb.add_argument("--json", action="store_true", help="print JSON, one object a line")
+
+
+def add_watch(verb: argparse.ArgumentParser) -> None:
+    """Option --watch."""
+    verb.add_argument(
+        "--watch",
+        metavar="SECONDS",
+        type=float,
+        nargs="?",
+        const=1.0,
+        help="print again every so often (default: every second), with rates, until Ctrl-C",
+    )
+
+
+def print_json(value: Any) -> None:
+    """One object on one line; what JSON has no form for is printed as text."""
+    print(json.dumps(value, default=str))
+
+
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns as wide as their content; numbers to the right."""
+    lines = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in (headers, *rows)]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(headers))]
+    numeric = [
+        all(cell.replace(",", "").lstrip("+-").isdigit() or cell in {"-", ""} for cell in column[1:])
+        and len(column) > 1
+        for column in zip(*lines, strict=True)
+    ]
+    for line in lines:
+        cells = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        )
+        print("  ".join(cells).rstrip())
+
+
+def local_time(epoch_ms: int) -> str:
+    """A time of day with its date and zone."""
+    try:
+        return datetime.fromtimestamp(epoch_ms / 1000).astimezone().isoformat(" ", "milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{epoch_ms} ms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What was read the last time, and how long ago."""
+
+    value: Any
+    seconds: float
+
+    def rate(self, now: int, then: int | None) -> str:
+        """Change a second as a table shows it; empty where nothing changed."""
+        return "" if then is None or then == now else f"{round((now - then) / self.seconds):+,}"
+
+
+def look(options: argparse.Namespace, read: Callable[[Counters], _T], show: Callable[[_T, Before | None], None]) -> int:
+    """Read a driver's directory and show it, once or until Ctrl-C.
+
+    Each time the directory is opened anew, so a driver that was started again is followed. A directory whose driver is dead
+    is shown, too; then PeerError says so.
+    """
+    if options.watch is not None and not options.watch > 0:
+        raise UsageError(f"--watch takes a number of seconds above 0, not {options.watch}")
+    before: Before | None = None
+    try:
+        while True:
+            with _open(options.dir) as counters:
+                driver, value, at = counters.driver(), read(counters), time.monotonic()
+                if not options.json:
+                    _head(counters.aeron_dir, driver, again=before is not None)
+                show(value, before)
+                sys.stdout.flush()
+                _check_alive(counters.aeron_dir, driver)
+            if options.watch is None:
+                return 0
+            time.sleep(options.watch)
+            before = Before(value=value, seconds=time.monotonic() - at)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _open(directory: str | None) -> Counters:
+    try:
+        return Counters(directory)
+    except StorageError as error:
+        where = directory or default_aeron_dir()
+        raise StorageError(
+            f"{error}; start a driver there (aeron-spark driver --dir {where}), or name the directory of a running one "
+            f"with --dir or AERON_DIR{_others()}",
+            code=error.code,
+        ) from None
+
+
+def _others() -> str:
+    """Where drivers do live, as a hint."""
+    found = []
+    for path in sorted(Path("/dev/shm").glob("*/cnc.dat")):  # noqa: S108 - where drivers make their directories
+        try:
+            with Counters(path.parent) as counters:
+                if counters.driver().is_active:
+                    found.append(str(path.parent))
+        except AeronError:
+            continue
+    return f"; there are drivers in {', '.join(found)}" if found else ""
+
+
+def _head(aeron_dir: Path, driver: DriverInfo, *, again: bool) -> None:
+    if sys.stdout.isatty() and again:
+        print(_CLEAR, end="")
+    elif again:
+        print()
+    age = "ended" if driver.heartbeat_ms is None else f"{int(time.time() * 1000) - driver.heartbeat_ms} ms old"
+    print(f"{aeron_dir}: driver pid {driver.pid}, {'alive' if driver.is_active else 'dead'}, heartbeat {age}")
+
+
+def _check_alive(aeron_dir: Path, driver: DriverInfo) -> None:
+    if driver.is_active:
+        return
+    last = "it ended in order" if driver.heartbeat_ms is None else f"last heartbeat {local_time(driver.heartbeat_ms)}"
+    raise PeerError(
+        f"the driver of {aeron_dir} is gone ({last}), these are its last figures: start one there "
+        f"(aeron-spark driver --dir {aeron_dir}), or name the directory of a running one with --dir{_others()}"
+    )

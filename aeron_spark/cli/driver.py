@@ -1,0 +1,58 @@
+"""`aeron-spark driver`: run a media driver in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from aeron_spark.cli.common import add_dir, add_verb
+from aeron_spark.config import executable
+
+EXAMPLES = """\
+  aeron-spark driver --dir /dev/shm/aeron-demo
+  aeron-spark driver -D aeron.threading.mode=SHARED -D aeron.ipc.term.buffer.length=16m
+  aeron-spark driver low-latency.properties"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "driver", run, about="run a media driver until Ctrl-C", examples=EXAMPLES)
+    add_dir(verb)
+    add_settings(verb)
+
+
+def add_settings(verb: argparse.ArgumentParser) -> None:
+    """Options of both native servers."""
+    verb.add_argument(
+        "-D",
+        dest="define",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting by its stock name; repeatable",
+    )
+    verb.add_argument(
+        "--exit-when-idle", metavar="DURATION", help="end when nobody used it for this long, for example 20s"
+    )
+    verb.add_argument("properties", nargs="*", metavar="FILE", help="property files, read in order after -D")
+
+
+def run(options: argparse.Namespace) -> NoReturn:
+    """Become the native driver; its exit codes are those of aeronmd."""
+    become(
+        "aeron-spark-driver",
+        options,
+        {"aeron.dir": options.dir, "aeron.spark.driver.exit.when.idle": options.exit_when_idle},
+    )
+
+
+def become(
+    name: str, options: argparse.Namespace, settings: dict[str, str | None], *, arguments: Sequence[str] = ()
+) -> NoReturn:
+    """Replace this process by a native server."""
+    path = str(executable(name))
+    defines = [f"-D{key}={value}" for key, value in settings.items() if value is not None]
+    defines += [f"-D{define}" for define in options.define]
+    os.execv(path, [path, *arguments, *defines, *options.properties])  # noqa: S606 - our own executable

@@ -1,0 +1,41 @@
+"""`aeron-spark errors`: the distinct errors that a driver and its peers logged."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from aeron_spark.cli.common import Before, add_dir, add_json, add_verb, add_watch, local_time, look, print_json
+from aeron_spark.counters import ErrorEntry
+
+EXAMPLES = """\
+  aeron-spark errors
+  aeron-spark errors --watch 5
+  aeron-spark errors --dir /dev/shm/aeron-demo --json"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "errors", run, about="print the error log of a driver's directory", examples=EXAMPLES)
+    add_dir(verb)
+    add_json(verb)
+    add_watch(verb)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print every distinct error; watching, those that are new or came again."""
+
+    def show(entries: list[ErrorEntry], before: Before | None) -> None:
+        for entry in entries:
+            if before is not None and entry in before.value:
+                continue
+            if options.json:
+                print_json(dataclasses.asdict(entry))
+            else:
+                times = f"from {local_time(entry.first_ms)} to {local_time(entry.last_ms)}"
+                print(f"{entry.count:,} observations {times}:\n  {entry.text.rstrip()}")
+        if not options.json:
+            print(f"{len(entries)} distinct errors observed.")
+
+    return look(options, lambda counters: counters.errors(), show)

@@ -1,0 +1,141 @@
+"""A client of a media driver, ours or a stock one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from aeron_spark._native import callback  # noqa: F401 - defines the Python ends of C callbacks
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.callback import Callbacks
+from aeron_spark._native.check import c_string, check, error, nanoseconds, string
+from aeron_spark._native.handle import Handle
+from aeron_spark.channel import ChannelUri
+from aeron_spark.config import default_aeron_dir
+from aeron_spark.counters import Counter
+from aeron_spark.errors import AeronError
+from aeron_spark.publication import ExclusivePublication, Publication
+from aeron_spark.subscription import Subscription, image_info
+from aeron_spark.types import ImageInfo, RegistrationId, SessionId, StreamId
+
+OnError = Callable[[AeronError], object]
+OnImage = Callable[[ImageInfo], object]
+# Registration id, session id, stream id, code, text.
+OnPublicationError = Callable[[RegistrationId, SessionId, StreamId, int, str], object]
+
+
+class Client(Handle):
+    """Connection to the driver of a directory, with a conductor thread of its own.
+
+    `aeron_dir`: default is `AERON_DIR`, else `/dev/shm/aeron-<user>`. `timeout` (seconds) bounds connecting, each answer of
+    the driver, and the age of its heartbeat. Handlers run on the conductor's thread and must not call into the client.
+    `on_error` gets what fails outside of any call, by default it is printed to stderr; after a fatal one (driver gone)
+    `is_closed` is True, and calls of what was made from the client raise ClosedError. It is still to be closed.
+
+    WaitTimeoutError: no live driver there; DataLossError: another version of the directory's files.
+    Thread rule: any thread.
+    """
+
+    def __init__(
+        self,
+        aeron_dir: str | os.PathLike[str] | None = None,
+        *,
+        name: str = "",
+        timeout: float = 10.0,
+        keepalive_interval: float = 0.5,
+        resource_linger: float = 3.0,
+        on_error: OnError | None = None,
+        on_available_image: OnImage | None = None,
+        on_unavailable_image: OnImage | None = None,
+        on_publication_error: OnPublicationError | None = None,
+    ) -> None:
+        self.aeron_dir = Path(aeron_dir) if aeron_dir is not None else default_aeron_dir()
+        tell = on_error or _print_error
+        self._callbacks = Callbacks(
+            on_error=lambda result, code, text: tell(error(result, text=string(text), code=code)),
+            on_available_image=on_available_image and (lambda image: on_available_image(image_info(image))),
+            on_unavailable_image=on_unavailable_image and (lambda image: on_unavailable_image(image_info(image))),
+            on_publication_error=on_publication_error
+            and (
+                lambda registration, session, stream, code, text: on_publication_error(
+                    registration, session, stream, code, string(text)
+                )
+            ),
+        )
+        options = ffi.new("as_client_options *")
+        lib.as_client_options_init(options)
+        directory, client_name = c_string(os.fspath(self.aeron_dir)), c_string(name)
+        options.aeron_dir = directory
+        options.client_name = client_name if name else ffi.NULL
+        options.driver_timeout_ns = nanoseconds(timeout)
+        options.keepalive_interval_ns = nanoseconds(keepalive_interval)
+        options.resource_linger_ns = nanoseconds(resource_linger)
+        options.on_error = lib.asp_on_error
+        options.context = self._callbacks.context
+        if on_available_image:
+            options.on_available_image = lib.asp_on_available_image
+        if on_unavailable_image:
+            options.on_unavailable_image = lib.asp_on_unavailable_image
+        if on_publication_error:
+            options.on_publication_error = lib.asp_on_publication_error
+        out = ffi.new("as_client **")
+        check(lib.as_client_open(options, out))
+        super().__init__(out[0], lib.as_client_close)
+
+    @property
+    def client_id(self) -> int:
+        """Id of this client at its driver."""
+        with self._use() as client:
+            return int(lib.as_client_id(client))
+
+    @property
+    def is_closed(self) -> bool:
+        """True once this client was closed, by its owner or by a fatal error: driver gone, or keepalives too late."""
+        if super().is_closed:
+            return True
+        with self._use() as client:
+            return lib.as_client_is_closed(client)
+
+    def add_publication(self, channel: str | ChannelUri, stream_id: int) -> Publication:
+        """Publication that several threads may use, shared with equal ones of this client.
+
+        Blocks for the driver's answer: WaitTimeoutError, or PeerError with the driver's text.
+        """
+        out = ffi.new("as_publication **")
+        with self._use() as client:
+            check(lib.as_client_add_publication(client, c_string(str(channel)), stream_id, out))
+            return Publication(self, out[0])
+
+    def add_exclusive_publication(self, channel: str | ChannelUri, stream_id: int) -> ExclusivePublication:
+        """Publication with a session of its own, for one thread; faster. Blocks like `add_publication`."""
+        out = ffi.new("as_publication **")
+        with self._use() as client:
+            check(lib.as_client_add_exclusive_publication(client, c_string(str(channel)), stream_id, out))
+            return ExclusivePublication(self, out[0])
+
+    def add_subscription(self, channel: str | ChannelUri, stream_id: int) -> Subscription:
+        """Subscription to every publisher of a channel and stream. Blocks like `add_publication`."""
+        out = ffi.new("as_subscription **")
+        with self._use() as client:
+            check(lib.as_client_add_subscription(client, c_string(str(channel)), stream_id, out))
+            return Subscription(self, out[0])
+
+    def add_counter(self, type_id: int, label: str, *, key: bytes = b"") -> Counter:
+        """Counter in the driver's directory: `key` at most 112 bytes, `label` at most 380."""
+        out = ffi.new("as_counter **")
+        with self._use() as client:
+            check(lib.as_client_add_counter(client, type_id, key, len(key), c_string(label), out))
+            return Counter(self, out[0])
+
+    def next_session_id(self, stream_id: int) -> SessionId:
+        """Session id that no publication of the driver has on that stream."""
+        out = ffi.new("int32_t *")
+        with self._use() as client:
+            check(lib.as_client_next_session_id(client, stream_id, out))
+        return SessionId(out[0])
+
+
+def _print_error(failure: AeronError) -> None:
+    print(f"aeron_spark client: {failure}", file=sys.stderr)  # noqa: T201 - nobody else would tell

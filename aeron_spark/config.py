@@ -1,0 +1,53 @@
+"""Settings of driver and archive by their stock names, and where things are by default."""
+
+from __future__ import annotations
+
+import getpass
+import importlib.metadata
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from aeron_spark.errors import UsageError
+
+SettingValue: TypeAlias = str | int | bool | Path
+# By property name ("aeron.dir") or environment name ("AERON_DIR"). Sizes and durations as text with their unit ("64k",
+# "5s"); bare numbers are bytes or nanoseconds.
+Settings: TypeAlias = Mapping[str, SettingValue]
+
+
+def text(value: SettingValue) -> str:
+    """Write a setting's value the way the stock configuration has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def default_aeron_dir() -> Path:
+    """Aeron directory of a process that names none: `AERON_DIR`, else `/dev/shm/aeron-<user>`."""
+    given = os.environ.get("AERON_DIR")
+    return Path(given) if given else Path("/dev/shm") / f"aeron-{os.environ.get('USER') or getpass.getuser()}"  # noqa: S108
+
+
+def executable(name: str) -> Path:
+    """Full path of `aeron-spark-driver` or `aeron-spark-archive`.
+
+    Looked for in the folder of `AERON_SPARK_BIN`, then where this package's installation put it, then on PATH.
+    UsageError where it is in none.
+    """
+    folder = os.environ.get("AERON_SPARK_BIN")
+    candidates = [Path(folder) / name] if folder else []
+    try:
+        files = importlib.metadata.distribution("aeron-spark").files or []
+        candidates += [Path(str(file.locate())).resolve() for file in files if file.name == name]
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    on_path = shutil.which(name)
+    candidates += [Path(on_path)] if on_path else []
+    for path in candidates:
+        if os.access(path, os.X_OK):
+            return path
+    raise UsageError(
+        f"executable {name} was found neither in AERON_SPARK_BIN, nor with the package, nor on PATH: "
+        "install the aeron-spark wheel, or name its folder in AERON_SPARK_BIN"
+    )

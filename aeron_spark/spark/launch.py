@@ -1,0 +1,192 @@
+"""The media driver (and, where asked, the archive) beside an executor.
+
+Where no driver runs, the first task of an application on a host starts one in a directory of the application's own. Tasks race
+for that, so looking and starting happen under a file lock; the lock is taken on the folder of the host's shared memory, which
+exists anyway and is never on a network, so nothing is left behind. The driver ends by itself some seconds after its last client
+is gone, which also holds when the executor was killed: nobody has to remember to stop it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aeron_spark.archive.segments import Folder, FolderInfo
+from aeron_spark.config import default_aeron_dir
+from aeron_spark.config import executable as native_executable
+from aeron_spark.driver import is_driver_active
+from aeron_spark.errors import AeronError, PeerError, StorageError, UsageError, WaitTimeoutError
+
+__all__ = ["application_identity", "ensure_archive", "ensure_driver", "live_archive"]
+
+#: A driver of ours ends this long after its last client: long enough to bridge the gap between two micro-batches.
+IDLE_EXIT = "10s"
+START_TIMEOUT_SECONDS = 20.0
+#: Whoever holds the lock starts a server or gives up; several may stand before us.
+LOCK_TIMEOUT_SECONDS = 60.0
+#: Recordings at a time of an archive of ours: each task of the sink has one. The stock default is 20.
+MAX_CONCURRENT_RECORDINGS = 1000
+#: Where Aeron directories belong: their files are memory that processes share.
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+_POLL_SECONDS = 0.01
+
+
+def application_identity() -> str:
+    """Text that is the same in all processes of one Spark application on its driver's host, and in no other application.
+
+    Planning runs in Python workers of the Spark driver's JVM: the oldest ancestor that is a JVM, by process id and start time.
+    """
+    pid = os.getpid()
+    jvm = f"{pid}"
+    while pid > 1:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+            command = Path(f"/proc/{pid}/comm").read_text(encoding="ascii", errors="replace").strip()
+        except OSError:
+            break
+        if command == "java":
+            jvm = f"{pid}:{fields[19]}"
+        pid = int(fields[1])
+    return hashlib.sha256(f"{os.uname().nodename}:{jvm}".encode()).hexdigest()[:12]
+
+
+def ensure_driver(aeron_dir: str | None, *, application: str, may_launch: bool) -> str:
+    """Directory of a live driver: the one named, else the default one if it lives, else one started for the application.
+
+    Raises UsageError where no driver runs and none may be started, WaitTimeoutError when one does not come up.
+    """
+    if aeron_dir is not None:
+        if is_driver_active(aeron_dir):
+            return aeron_dir
+        if not may_launch:
+            raise UsageError(
+                f"no media driver runs in {aeron_dir}: start one with 'aeron-spark driver --dir {aeron_dir}', or set "
+                f"launchDriver=true"
+            )
+        return _start_driver(aeron_dir)
+    default = str(default_aeron_dir())
+    if is_driver_active(default):
+        return default
+    if not may_launch:
+        raise UsageError(
+            f"no media driver runs in {default}: start one with 'aeron-spark driver', name its directory by the option "
+            f"aeronDir, or set launchDriver=true"
+        )
+    return _start_driver(str(SHARED_MEMORY / f"aeron-spark-{os.getuid()}-{application}"))
+
+
+def _start_driver(aeron_dir: str) -> str:
+    executable = native_executable("aeron-spark-driver")
+    with _locked():
+        if is_driver_active(aeron_dir):
+            return aeron_dir
+        command = [
+            str(executable),
+            f"-Daeron.dir={aeron_dir}",
+            "-Daeron.dir.delete.on.shutdown=true",
+            "-Daeron.threading.mode=SHARED",
+            f"-Daeron.spark.driver.exit.when.idle={IDLE_EXIT}",
+        ]
+        _start_and_wait(command, what=f"media driver in {aeron_dir}", is_ready=lambda: is_driver_active(aeron_dir))
+    return aeron_dir
+
+
+def live_archive(folder: str) -> FolderInfo | None:
+    """The archive that is alive on a folder; None where there is none. An archive that was killed counts as alive for 10 s."""
+    try:
+        with Folder(folder) as opened:
+            info = opened.info()
+    except AeronError:
+        return None  # no archive was here yet; if the folder is damaged, the archive to be started says so
+    return info if info.is_live and info.aeron_dir is not None else None
+
+
+def ensure_archive(folder: str, aeron_dir: str) -> FolderInfo:
+    """The archive that is alive on that folder, else one started beside the driver; the mark file refuses a second.
+
+    An archive of ours takes control sessions on a stream of its folder's own: several may share one driver, and a request
+    must not reach two.
+    """
+    executable = native_executable("aeron-spark-archive")
+    with _locked():
+        info = live_archive(folder)
+        if info is not None:
+            return info
+        command = [
+            str(executable),
+            "--beside-driver",
+            f"-Daeron.dir={aeron_dir}",
+            f"-Daeron.archive.dir={folder}",
+            "-Daeron.archive.control.channel.enabled=false",
+            "-Daeron.archive.threading.mode=SHARED",
+            f"-Daeron.archive.local.control.stream.id={_control_stream_of(folder)}",
+            f"-Daeron.archive.max.concurrent.recordings={MAX_CONCURRENT_RECORDINGS}",
+            f"-Daeron.spark.archive.exit.when.idle={IDLE_EXIT}",
+        ]
+
+        def is_ready() -> bool:
+            started = live_archive(folder)
+            return started is not None and str(started.aeron_dir) == aeron_dir
+
+        _start_and_wait(command, what=f"archive on {folder}", is_ready=is_ready)
+        info = live_archive(folder)
+        if info is None:
+            raise PeerError(f"the archive on {folder} ended as soon as it was ready: see the error log of {aeron_dir}")
+        return info
+
+
+def _control_stream_of(folder: str) -> int:
+    """31 bits of the folder's name, far from the small numbers that people choose."""
+    return int.from_bytes(hashlib.sha256(os.path.realpath(folder).encode()).digest()[:4], "big") >> 1 | 1 << 30
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    handle = os.open(SHARED_MEMORY, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise WaitTimeoutError(
+                        f"another process has held the lock on {SHARED_MEMORY} for {LOCK_TIMEOUT_SECONDS:.0f} s, under which "
+                        f"media drivers are started: see who with 'lslocks'"
+                    ) from None
+                time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _start_and_wait(command: list[str], *, what: str, is_ready: Callable[[], bool]) -> None:
+    # A file takes what it says: a pipe would be gone with this process, and the server's next words would kill it.
+    with tempfile.TemporaryFile() as errors:
+        # Its own session: a signal to the executor's process group must not end what other tasks use.
+        process = subprocess.Popen(  # noqa: S603 - our own executable
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
+        )
+        # Reaps it if it ends before this process.
+        threading.Thread(target=process.wait, name=f"reap {what}", daemon=True).start()
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        while not is_ready():
+            if process.poll() is not None:
+                errors.seek(0)
+                text = errors.read().decode(errors="replace").strip()
+                raise StorageError(f"the {what} ended at once with exit code {process.returncode}: {text}")
+            if time.monotonic() > deadline:
+                process.kill()
+                raise WaitTimeoutError(
+                    f"the {what} was not ready after {START_TIMEOUT_SECONDS:.0f} s: {' '.join(command)}"
+                )
+            time.sleep(_POLL_SECONDS)

@@ -1,0 +1,137 @@
+"""Pure planning: which bytes a micro-batch takes, and how a range becomes partitions.
+
+Nothing here opens a file. ``advance`` is passed in: it moves a position to a message boundary (see ``Folder.advance``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["Budget", "Range", "Slice", "pack", "share_out", "target_partition_bytes"]
+
+#: Ranges smaller than this are not split for parallelism: a task costs more than reading them.
+MIN_SPLIT_BYTES = 4 << 20
+#: How far a cut usually lies before its target: less than a message.
+CUT_SLACK_BYTES = 64 << 10
+#: A partition is one task's retry unit; larger ranges are split further.
+MAX_PARTITION_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much one micro-batch may take; None is no bound."""
+
+    max_bytes: int | None
+    max_messages: int | None
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Neither bound is set."""
+        return self.max_bytes is None and self.max_messages is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The half-open range of one recording that is there to be read."""
+
+    recording_id: int
+    begin: int
+    limit: int
+
+    @property
+    def backlog(self) -> int:
+        """Bytes there are to read."""
+        return self.limit - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Messages of one recording that begin in [start, end); ``limit`` is how far bytes may be read to finish the last one."""
+
+    recording_id: int
+    start: int
+    end: int
+    limit: int
+
+
+#: (recording id, from, limit, max bytes or None, max messages or None) -> (position reached, messages counted or 0)
+Advance = Callable[[int, int, int, int | None, int | None], int]
+
+
+def share_out(slices: list[Slice], budget: Budget, advance: Advance) -> dict[int, int]:
+    """End position per recording for the next micro-batch.
+
+    The byte budget is shared in proportion to backlog. A recording whose next message is larger than its share waits until
+    its backlog (and with it its share) has grown, or until budget is left over, largest backlog first; if nothing fits at
+    all, the one with the largest backlog takes one message, so that a limit below one message still progresses. The message
+    budget is shared evenly and exactly.
+    """
+    ends = {part.recording_id: part.begin for part in slices}
+    waiting = sorted((part for part in slices if part.backlog > 0), key=lambda part: (-part.backlog, part.recording_id))
+    if not waiting:
+        return ends
+    if budget.is_unbounded:
+        for part in waiting:
+            ends[part.recording_id] = advance(part.recording_id, part.begin, part.limit, None, None)
+        return ends
+    total = sum(part.backlog for part in waiting)
+    shares = _message_shares(len(waiting), budget.max_messages)
+    left = budget.max_bytes
+    oversized: list[tuple[Slice, int]] = []
+    for part, messages in zip(waiting, shares, strict=True):
+        if messages == 0:
+            continue
+        share = None if budget.max_bytes is None else max(1, budget.max_bytes * part.backlog // max(total, 1))
+        reached = advance(part.recording_id, part.begin, part.limit, share, messages)
+        if left is None or share is None or reached - part.begin <= share:
+            ends[part.recording_id] = reached
+            left = None if left is None else left - (reached - part.begin)
+        else:
+            oversized.append((part, reached))
+    progressed = any(ends[part.recording_id] > part.begin for part in waiting)
+    for part, reached in oversized:
+        taken = reached - part.begin
+        if left is None or taken <= left or not progressed:
+            ends[part.recording_id] = reached
+            left = None if left is None else left - taken
+            progressed = True
+    return ends
+
+
+def _message_shares(count: int, max_messages: int | None) -> list[int | None]:
+    if max_messages is None:
+        return [None] * count
+    even, rest = divmod(max_messages, count)
+    return [even + (1 if index < rest else 0) for index in range(count)]
+
+
+def target_partition_bytes(
+    ranges: Mapping[int, tuple[int, int]], *, slots: int, min_partitions: int | None, max_bytes: int | None
+) -> int:
+    """Bytes a partition should hold so that all slots work, without tasks too small to pay or too large to retry."""
+    total = sum(end - begin for begin, end in ranges.values())
+    wanted = max(min_partitions if min_partitions is not None else slots, 1)
+    even = -(-total // wanted)
+    # Cuts lie at or before the target; without some slack the remainders would make one small partition more.
+    even += min(even // (2 * wanted), CUT_SLACK_BYTES)
+    if min_partitions is None:
+        even = max(even, MIN_SPLIT_BYTES)
+    return max(1, min(even, max_bytes if max_bytes is not None else MAX_PARTITION_BYTES))
+
+
+def pack(ranges: Iterable[Range], target: int) -> list[tuple[Range, ...]]:
+    """Ranges in their order, those that follow each other together as long as they hold at most ``target`` bytes.
+
+    So that a folder of a thousand small recordings is not a thousand tasks.
+    """
+    packs: list[list[Range]] = []
+    room = 0
+    for part in ranges:
+        size = part.end - part.start
+        if not packs or size > room:
+            packs.append([])
+            room = target
+        packs[-1].append(part)
+        room -= size
+    return [tuple(members) for members in packs]

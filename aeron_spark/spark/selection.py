@@ -1,0 +1,103 @@
+"""Which recordings of a folder a query means, and how far each goes: the part that batch and stream planning share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.errors import UsageError
+from aeron_spark.spark.offsets import recording_identity
+from aeron_spark.spark.options import EARLIEST, LATEST, ReadOptions
+from aeron_spark.types import RecordChecksum
+
+__all__ = ["check_asked_for", "identity_of", "open_folder", "resolve_position", "select_recordings", "task_slots"]
+
+_CHECKSUMS = {
+    "auto": RecordChecksum.AUTO,
+    "none": RecordChecksum.NONE,
+    "crc-32": RecordChecksum.CRC_32,
+    "crc-32c": RecordChecksum.CRC_32C,
+}
+
+
+def open_folder(options: ReadOptions) -> Folder:
+    """The archive's folder as the options say; the caller closes it."""
+    return Folder(options.path, aeron_dir=options.aeron_dir, checksum=_CHECKSUMS[options.record_checksum])
+
+
+def identity_of(recording: Recording) -> int:
+    """See ``recording_identity``."""
+    return recording_identity(
+        recording_id=recording.recording_id,
+        start_timestamp_ms=recording.start_timestamp_ms,
+        initial_term_id=recording.initial_term_id,
+        term_length=recording.term_buffer_length,
+        segment_length=recording.segment_file_length,
+        stream_id=recording.stream_id,
+    )
+
+
+def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool) -> list[Recording]:
+    """Recordings by id, or by channel and stream id, or all; in id order. UsageError names what there is instead."""
+    recordings = folder.recordings()
+    if options.recording_ids is not None:
+        return [folder.recording(recording_id) for recording_id in options.recording_ids]
+    chosen = [recording for recording in recordings if _matches(recording, options)]
+    if not chosen and not allow_none:
+        if not recordings:
+            raise UsageError(f"archive folder {options.path} holds no recording yet")
+        known = sorted({f"{recording.original_channel} stream {recording.stream_id}" for recording in recordings})
+        raise UsageError(
+            f"no recording of {options.path} matches channel={options.channel} streamId={options.stream_id}; "
+            f"there are: {'; '.join(known[:20])}"
+        )
+    return chosen
+
+
+def _matches(recording: Recording, options: ReadOptions) -> bool:
+    if options.stream_id is not None and recording.stream_id != options.stream_id:
+        return False
+    names = (recording.original_channel, recording.stripped_channel)
+    return options.channel is None or options.channel in (*names, *map(_without_session, names))
+
+
+def _without_session(channel: str) -> str:
+    """The channel that was meant, where one session of it was recorded."""
+    media, _, query = channel.partition("?")
+    params = [param for param in query.split("|") if param and not param.startswith("session-id=")]
+    return f"{media}?{'|'.join(params)}" if params else media
+
+
+def resolve_position(name: str, asked: int | str, recording_id: int, extent: Extent) -> int:
+    """A position inside the extent; UsageError names what is available for one that is not."""
+    if asked == EARLIEST:
+        return extent.start_position
+    if asked == LATEST:
+        return extent.limit_position
+    position = int(asked)
+    if not extent.start_position <= position <= extent.limit_position:
+        raise UsageError(
+            f"{name} {position} of recording {recording_id} is out of range, "
+            f"{extent.start_position} to {extent.limit_position} can be read"
+        )
+    return position
+
+
+def check_asked_for(options: ReadOptions, recording_ids: Collection[int]) -> None:
+    """UsageError where a position is given for a recording that is not among those read."""
+    for name, positions in (
+        ("startingPositions", options.starting_positions),
+        ("endingPositions", options.ending_positions),
+    ):
+        for recording_id, _ in positions.by_recording:
+            if recording_id not in recording_ids:
+                raise UsageError(
+                    f"{name} names recording {recording_id}, which is not among the recordings read: "
+                    f"{', '.join(map(str, sorted(recording_ids))) or 'none'}"
+                )
+
+
+def task_slots() -> int:
+    """Task slots to plan for: Spark does not tell a source, so the cores of the planning machine stand in."""
+    return len(os.sched_getaffinity(0))

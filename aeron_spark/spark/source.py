@@ -1,0 +1,74 @@
+"""The data source Spark finds by name: names the parts and holds no logic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+from aeron_spark.spark import schema as columns
+from aeron_spark.spark.options import ReadOptions, WriteOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceArrowWriter,
+        DataSourceReader,
+        DataSourceStreamArrowWriter,
+        DataSourceStreamReader,
+    )
+    from pyspark.sql.types import StructType
+
+__all__ = ["AeronDataSource"]
+
+
+class AeronDataSource(DataSource):
+    """``spark.read.format("aeron")``, ``readStream``, ``write`` and ``writeStream``.
+
+    Options are checked here, before anything runs: an error raised later, while a stream reader is built, is hidden by Spark
+    behind a secondary one.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "aeron"
+
+    def schema(self) -> StructType:
+        """The default columns; ``.schema(...)`` chooses others.
+
+        Spark asks in ``load()``, so that wrong options are told there. With a schema of the user's it does not ask, and
+        they are told when the query is planned.
+        """
+        ReadOptions.parse(self.options, streaming=None)
+        return columns.default_schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Batch read of an archive folder."""
+        from aeron_spark.spark.reader import AeronBatchReader
+
+        columns.column_names(schema)
+        return AeronBatchReader(ReadOptions.parse(self.options, streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Micro-batches of an archive folder."""
+        from aeron_spark.spark.stream_reader import AeronStreamReader
+
+        columns.column_names(schema)
+        return AeronStreamReader(ReadOptions.parse(self.options, streaming=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Publishes a DataFrame's rows."""
+        from aeron_spark.errors import UsageError
+        from aeron_spark.spark.writer import AeronBatchWriter
+
+        if overwrite:
+            raise UsageError("messages cannot be overwritten, write with mode('append')")
+        columns.message_columns_of_write(schema)
+        return AeronBatchWriter(WriteOptions.parse(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        """Publishes the rows of each micro-batch."""
+        from aeron_spark.spark.stream_writer import AeronStreamWriter
+
+        columns.message_columns_of_write(schema)
+        return AeronStreamWriter(WriteOptions.parse(self.options))

@@ -1,0 +1,260 @@
+/* The Archive: server, client, and reading an archive's folder directly. Spec: 06 (storage), 07 (protocol), 08 (behaviour).
+ *
+ * Three independent parts:
+ *   as_archive         records streams of a media driver to segment files and replays them; process or embedded threads
+ *   as_archive_client  control session with an archive (ours or a stock one), blocking calls
+ *   as_folder          read-only view of an archive folder: descriptors, how far each recording goes, rows as columns;
+ *                      works on live, stopped and crashed archives without ever writing to them
+ * Thread rule: each object belongs to one thread at a time; different objects are independent. */
+#ifndef AERON_SPARK_AS_ARCHIVE_H
+#define AERON_SPARK_AS_ARCHIVE_H
+
+#include "aeron_spark/as_client.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+/* CFFI-BEGIN */
+/* -- server -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct as_archive_config as_archive_config;
+typedef struct as_archive as_archive;
+
+as_result as_archive_config_open(as_archive_config **config);
+void as_archive_config_close(as_archive_config *config);
+/* One setting by its stock name, "aeron.archive.dir" or "AERON_ARCHIVE_DIR"; names of others are accepted and ignored.
+ * "aeron.dir" says which driver to work with. AS_E_USAGE: the value can't be. */
+as_result as_archive_config_set(as_archive_config *config, const char *name, const char *value);
+as_result as_archive_config_load_environment(as_archive_config *config);
+as_result as_archive_config_load_properties(as_archive_config *config, const char *path);
+const char *as_archive_config_archive_dir(const as_archive_config *config);
+
+/* Claims the folder by its mark file, opens and recovers the catalog, connects to the driver, opens the control channels.
+ * AS_E_USAGE: an active archive owns the folder; AS_E_DATA: foreign or damaged catalog; each text says what to do. */
+as_result as_archive_open(const as_archive_config *config, as_archive **archive);
+/* Starts the threads (DEDICATED: conductor, recorder, replayer; SHARED: one). In INVOKER mode call as_archive_do_work. */
+as_result as_archive_start(as_archive *archive);
+int as_archive_do_work(as_archive *archive);
+/* True after a fatal failure (driver gone): the owner should close it; as_archive_failure says why. */
+bool as_archive_has_failed(const as_archive *archive);
+const char *as_archive_failure(const as_archive *archive);
+/* True once aeron.spark.archive.exit.when.idle passed without control session, recording or replay. */
+bool as_archive_is_idle_expired(const as_archive *archive);
+int64_t as_archive_id(const as_archive *archive);
+/* Ends sessions, stores real stop positions of active recordings, releases the mark file. */
+void as_archive_close(as_archive *archive);
+
+/* -- recordings ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct as_recording
+{
+    int64_t recording_id;
+    int64_t start_timestamp_ms;
+    int64_t stop_timestamp_ms;  /* -1 while active */
+    int64_t start_position;
+    int64_t stop_position;      /* -1 while active */
+    int32_t initial_term_id;
+    int32_t segment_file_length;
+    int32_t term_buffer_length;
+    int32_t mtu_length;
+    int32_t session_id;
+    int32_t stream_id;
+    const char *stripped_channel; /* borrowed: valid as the function that gave the struct says */
+    const char *original_channel;
+    const char *source_identity;
+} as_recording;
+
+/* -- client ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct as_archive_client as_archive_client;
+
+typedef enum as_source_location_e
+{
+    AS_SOURCE_LOCAL = 0,
+    AS_SOURCE_REMOTE = 1
+} as_source_location;
+
+typedef enum as_recording_signal_e
+{
+    AS_SIGNAL_START = 0,
+    AS_SIGNAL_STOP = 1,
+    AS_SIGNAL_EXTEND = 2,
+    AS_SIGNAL_REPLICATE = 3,
+    AS_SIGNAL_MERGE = 4,
+    AS_SIGNAL_SYNC = 5,
+    AS_SIGNAL_DELETE = 6,
+    AS_SIGNAL_REPLICATE_END = 7
+} as_recording_signal;
+
+typedef struct as_signal
+{
+    int64_t control_session_id;
+    int64_t correlation_id;
+    int64_t recording_id;
+    int64_t subscription_id;
+    int64_t position;
+    int32_t signal;
+} as_signal;
+
+typedef void (*as_on_recording_signal)(void *context, const as_signal *signal);
+/* Return false to stop listening to the rest of a listing. The recording is valid during the call. */
+typedef bool (*as_on_recording)(void *context, const as_recording *recording);
+typedef bool (*as_on_recording_subscription)(
+    void *context, int64_t subscription_id, int32_t stream_id, const char *stripped_channel);
+
+typedef struct as_archive_client_options
+{
+    as_client *client;              /* borrowed and shared; NULL: one of its own, from aeron_dir */
+    const char *aeron_dir;          /* NULL: default directory */
+    const char *control_channel;    /* NULL: "aeron:ipc" */
+    int32_t control_stream_id;      /* default 10 */
+    const char *response_channel;   /* NULL: "aeron:ipc" */
+    int32_t response_stream_id;     /* default 20 */
+    int64_t message_timeout_ns;     /* default 10 s */
+    const char *client_info;        /* NULL: none */
+    as_on_recording_signal on_signal; /* called during calls and as_archive_client_poll; must not call into this client */
+    void *on_signal_context;
+    as_on_event invoker;            /* called while waiting, for a driver or an archive in the same thread; NULL: none */
+    void *invoker_context;
+} as_archive_client_options;
+
+void as_archive_client_options_init(as_archive_client_options *options);
+as_result as_archive_client_open(const as_archive_client_options *options, as_archive_client **client);
+void as_archive_client_close(as_archive_client *client);
+as_client *as_archive_client_aeron(as_archive_client *client); /* borrowed until close */
+int64_t as_archive_client_control_session_id(const as_archive_client *client);
+int64_t as_archive_client_archive_id(const as_archive_client *client); /* -1 if the archive told none */
+/* Takes pending signals and errors without a request; returns how many messages were handled. Fails when the archive's
+ * session is gone or it answered a forgotten request with an error. */
+as_result as_archive_client_poll(as_archive_client *client, int32_t *handled);
+/* Keeps the session alive while no other request is made. */
+as_result as_archive_client_keepalive(as_archive_client *client);
+
+/* Answers of the archive that are errors: AS_E_PEER, the archive's code in as_error_code(), its text in as_error_text(). */
+as_result as_archive_client_start_recording(as_archive_client *client, const char *channel, int32_t stream_id,
+    as_source_location location, bool auto_stop, int64_t *subscription_id);
+as_result as_archive_client_extend_recording(as_archive_client *client, int64_t recording_id, const char *channel,
+    int32_t stream_id, as_source_location location, bool auto_stop, int64_t *subscription_id);
+as_result as_archive_client_stop_recording(as_archive_client *client, const char *channel, int32_t stream_id);
+as_result as_archive_client_stop_recording_subscription(as_archive_client *client, int64_t subscription_id);
+as_result as_archive_client_stop_recording_by_identity(as_archive_client *client, int64_t recording_id, bool *was_active);
+/* Listings give at most `count` recordings; *listed says how many were given. */
+as_result as_archive_client_list_recordings(as_archive_client *client, int64_t from_recording_id, int32_t count,
+    as_on_recording on_recording, void *context, int32_t *listed);
+as_result as_archive_client_list_recordings_for_uri(as_archive_client *client, int64_t from_recording_id, int32_t count,
+    const char *channel_fragment, int32_t stream_id, as_on_recording on_recording, void *context, int32_t *listed);
+as_result as_archive_client_list_recording(
+    as_archive_client *client, int64_t recording_id, as_on_recording on_recording, void *context, int32_t *listed);
+as_result as_archive_client_list_recording_subscriptions(as_archive_client *client, int32_t pseudo_index, int32_t count,
+    const char *channel_fragment, int32_t stream_id, bool apply_stream_id, as_on_recording_subscription on_subscription,
+    void *context, int32_t *listed);
+as_result as_archive_client_find_last_matching(as_archive_client *client, int64_t min_recording_id,
+    const char *channel_fragment, int32_t stream_id, int32_t session_id, int64_t *recording_id);
+as_result as_archive_client_start_position(as_archive_client *client, int64_t recording_id, int64_t *position);
+as_result as_archive_client_recording_position(as_archive_client *client, int64_t recording_id, int64_t *position);
+as_result as_archive_client_stop_position(as_archive_client *client, int64_t recording_id, int64_t *position);
+as_result as_archive_client_max_recorded_position(as_archive_client *client, int64_t recording_id, int64_t *position);
+
+typedef struct as_replay_params
+{
+    int64_t position;                 /* AS_NULL_VALUE: the recording's start */
+    int64_t length;                   /* AS_NULL_VALUE: follow to the end, live included; -2: up to the current end */
+    int32_t bounding_limit_counter_id;/* AS_NULL_VALUE: not bounded */
+    int32_t file_io_max_length;       /* AS_NULL_VALUE: the archive's */
+} as_replay_params;
+
+void as_replay_params_init(as_replay_params *params);
+as_result as_archive_client_start_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
+    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id);
+/* Starts a replay and subscribes to exactly its session; the image may still be on its way. */
+as_result as_archive_client_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
+    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id, as_subscription **subscription);
+as_result as_archive_client_stop_replay(as_archive_client *client, int64_t replay_session_id);
+as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t recording_id);
+
+/* -- folder ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct as_folder as_folder;
+typedef struct as_segment_reader as_segment_reader;
+
+typedef enum as_record_checksum_e
+{
+    AS_CHECKSUM_AUTO = 0,   /* found out from the recording's first frames; spec 06 section 8 */
+    AS_CHECKSUM_NONE = 1,
+    AS_CHECKSUM_CRC32 = 2,
+    AS_CHECKSUM_CRC32C = 3
+} as_record_checksum;
+
+typedef struct as_folder_options
+{
+    const char *aeron_dir;       /* NULL: the one the mark file names */
+    as_record_checksum checksum; /* default AUTO */
+} as_folder_options;
+
+typedef struct as_folder_info
+{
+    int64_t archive_id;           /* of the mark file; -1 if it has none */
+    int64_t pid;                  /* of the archive; 0 without a mark file */
+    int64_t activity_timestamp_ms;/* -1 after an orderly end */
+    bool has_mark_file;
+    bool is_live;                 /* the mark file's activity is younger than 10 s */
+    int32_t local_control_stream_id; /* where the archive takes IPC control sessions; 0 without a mark file */
+    const char *aeron_dir;        /* "" if unknown; valid until the folder is closed */
+} as_folder_info;
+
+/* How far a recording can be read now. */
+typedef struct as_recording_extent
+{
+    int64_t start_position;
+    int64_t limit_position; /* recorded position if live, stop position if stopped, last whole frame if the archive died */
+    bool is_active;         /* being recorded now: limit_position grows */
+} as_recording_extent;
+
+void as_folder_options_init(as_folder_options *options);
+/* AS_E_DATA: no catalog, foreign or truncated one; AS_E_STORAGE: can't be read. Never writes. */
+as_result as_folder_open(const char *path, const as_folder_options *options, as_folder **folder);
+void as_folder_close(as_folder *folder);
+/* Reads catalog and mark file again: new recordings, changed positions. Strings given out before become invalid. */
+as_result as_folder_refresh(as_folder *folder);
+as_result as_folder_get_info(const as_folder *folder, as_folder_info *info);
+/* Valid recordings in id order; strings valid until refresh or close. */
+int64_t as_folder_recording_count(const as_folder *folder);
+as_result as_folder_recording_at(const as_folder *folder, int64_t index, as_recording *recording);
+/* AS_E_USAGE for an unknown id, naming what ids there are. */
+as_result as_folder_recording(const as_folder *folder, int64_t recording_id, as_recording *recording);
+/* AS_E_PEER when the archive is live but its driver's counters can't be reached (the text says what to set). */
+as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording_extent *extent);
+/* The checksum that applies to the recording: never AUTO. */
+as_result as_folder_checksum(as_folder *folder, int64_t recording_id, as_record_checksum *checksum);
+/* The largest message boundary `to` in [from, limit] with to - from <= max_bytes and at most max_messages messages (either
+ * AS_NULL_VALUE: no bound), but at least one message when a whole one lies before limit. Padding at the end is included.
+ * `from` must be a message boundary or any position of the recording, which is then moved up to the next message. */
+as_result as_folder_advance(as_folder *folder, int64_t recording_id, int64_t from, int64_t limit, int64_t max_bytes,
+    int64_t max_messages, int64_t *to);
+/* The message boundary at or after `position` (`back`: at or before it) inside [start_position, limit]. */
+as_result as_folder_align(
+    as_folder *folder, int64_t recording_id, int64_t position, int64_t limit, bool back, int64_t *boundary);
+/* Cuts [start, end) into ranges of about target_bytes: where a term begins, inside a term only at message boundaries. Writes the
+ * start of each range; *count of at most `capacity`. The same arguments give the same cuts for ever. */
+as_result as_folder_split(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t target_bytes,
+    int64_t *starts, int64_t capacity, int64_t *count);
+
+/* Rows of the messages that begin in [start, end). `limit` >= end is how far bytes may be read to complete the last one.
+ * AS_E_USAGE: positions outside of [start_position, limit_position]; AS_E_DATA: a segment is missing, names file and position. */
+as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t limit,
+    as_segment_reader **reader);
+/* Fills the columns from row 0 on: AS_OK with rows, or with row_count 0 at the end of the range. AS_E_DATA: a broken frame, wrong
+ * header or checksum, missing segment; the text names recording, file and position. */
+as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns);
+int64_t as_segment_reader_position(const as_segment_reader *reader);
+void as_segment_reader_close(as_segment_reader *reader);
+/* CFFI-END */
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,407 @@
+/* Blocking calls to an archive. Spec: 07 §9, 08 §13; contracts in as_archive.h.
+ *
+ * Each call fills a request, hands it to asi_async_call and reads the answer's relevant id. Owns the session and, when the
+ * caller gave none, the Aeron client below it. Thread rule: one thread at a time. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/async.h"
+#include "client/connect.h"
+
+struct as_archive_client
+{
+    asi_async async;
+    as_client *own_aeron; /* owned; NULL when the caller's is used */
+    int64_t archive_id;
+};
+
+void as_archive_client_options_init(as_archive_client_options *options)
+{
+    *options = (as_archive_client_options){
+        .control_stream_id = 10,
+        .response_stream_id = 20,
+        .message_timeout_ns = INT64_C(10000000000),
+    };
+}
+
+static as_result open_own_aeron(as_archive_client *client, const char *aeron_dir)
+{
+    as_client_options options;
+    as_client_options_init(&options);
+    options.aeron_dir = aeron_dir;
+    options.client_name = "archive-client";
+    return as_client_open(&options, &client->own_aeron);
+}
+
+as_result as_archive_client_open(const as_archive_client_options *options, as_archive_client **client)
+{
+    if (options->message_timeout_ns <= 0)
+    {
+        return asi_fail(AS_E_USAGE, 0, "message_timeout_ns is %" PRId64 ": give the archive some time to answer",
+            options->message_timeout_ns);
+    }
+    as_archive_client *opened = calloc(1, sizeof(*opened));
+    if (NULL == opened)
+    {
+        return asi_fail(AS_E_INTERNAL, 0, "no memory for an archive client");
+    }
+    asi_async *async = &opened->async;
+    async->clock = asi_clock_system();
+    async->message_timeout_ns = options->message_timeout_ns;
+    async->control_session_id = AS_NULL_VALUE;
+    async->awaited_correlation_id = AS_NULL_VALUE;
+    async->on_signal = options->on_signal;
+    async->on_signal_context = options->on_signal_context;
+    async->invoker = options->invoker;
+    async->invoker_context = options->invoker_context;
+    as_result result = asi_idle_parse(&async->idle, "backoff", NULL);
+    if (AS_OK == result && NULL == options->client)
+    {
+        result = open_own_aeron(opened, options->aeron_dir);
+    }
+    if (AS_OK == result)
+    {
+        async->aeron = NULL == options->client ? opened->own_aeron : options->client;
+        async->is_aeron_invoked = NULL != options->client && as_client_invoke(options->client) >= 0;
+        result = asi_connect_open(async, options, &opened->archive_id);
+    }
+    if (AS_OK != result)
+    {
+        as_archive_client_close(opened);
+        return result;
+    }
+    *client = opened;
+    return AS_OK;
+}
+
+void as_archive_client_close(as_archive_client *client)
+{
+    if (NULL == client || client->async.in_handler)
+    {
+        return;
+    }
+    asi_connect_close(&client->async);
+    as_client_close(client->own_aeron);
+    free(client);
+}
+
+as_client *as_archive_client_aeron(as_archive_client *client) { return client->async.aeron; }
+
+int64_t as_archive_client_control_session_id(const as_archive_client *client) { return client->async.control_session_id; }
+
+int64_t as_archive_client_archive_id(const as_archive_client *client) { return client->archive_id; }
+
+as_result as_archive_client_poll(as_archive_client *client, int32_t *handled)
+{
+    asi_async *async = &client->async;
+    int32_t count = 0;
+    as_result result = asi_async_check_usable(async);
+    if (AS_OK == result)
+    {
+        if (async->is_aeron_invoked)
+        {
+            as_client_invoke(async->aeron);
+        }
+        result = asi_async_poll(async, &count);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_async_take_forgotten(async);
+    }
+    if (AS_OK == result && 0 == count)
+    {
+        result = asi_async_check_connected(async);
+    }
+    if (AS_OK == result)
+    {
+        *handled = count;
+    }
+    return result;
+}
+
+as_result as_archive_client_keepalive(as_archive_client *client)
+{
+    asi_async *async = &client->async;
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_KEEP_ALIVE);
+    as_result result = asi_async_check_usable(async);
+    if (AS_OK == result)
+    {
+        result = asi_async_check_connected(async);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_async_send(async, &request, asi_clock_ns(&async->clock) + async->message_timeout_ns);
+    }
+    return result;
+}
+
+/* Calls for one number; `value` may be NULL. */
+static as_result call(as_archive_client *client, asi_codec_request *request, int64_t *value)
+{
+    const as_result result = asi_async_call(&client->async, request, NULL);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const asi_async_answer *answer = &client->async.answer;
+    if (ASI_CODEC_OK != answer->code)
+    {
+        const bool is_recording = ASI_CODEC_RECORDING_UNKNOWN == answer->code;
+        return asi_fail(AS_E_PEER, is_recording ? ASI_CODEC_E_UNKNOWN_RECORDING : ASI_CODEC_E_UNKNOWN_SUBSCRIPTION,
+            "the archive answered %s: unknown %s %" PRId64, asi_codec_request_name(request->template_id),
+            is_recording ? "recording" : "subscription", answer->relevant_id);
+    }
+    if (NULL != value)
+    {
+        *value = answer->relevant_id;
+    }
+    return AS_OK;
+}
+
+static as_result call_for_recording(as_archive_client *client, int32_t template_id, int64_t recording_id, int64_t *value)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, template_id);
+    request.recording_id = recording_id;
+    return call(client, &request, value);
+}
+
+/* -- recording ------------------------------------------------------------------------------------------------------------- */
+
+as_result as_archive_client_start_recording(as_archive_client *client, const char *channel, int32_t stream_id,
+    as_source_location location, bool auto_stop, int64_t *subscription_id)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_START_RECORDING_2);
+    request.channel = asi_codec_text(channel);
+    request.stream_id = stream_id;
+    request.source_location = (int32_t)location;
+    request.auto_stop = auto_stop ? 1 : 0;
+    return call(client, &request, subscription_id);
+}
+
+as_result as_archive_client_extend_recording(as_archive_client *client, int64_t recording_id, const char *channel,
+    int32_t stream_id, as_source_location location, bool auto_stop, int64_t *subscription_id)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_EXTEND_RECORDING_2);
+    request.recording_id = recording_id;
+    request.channel = asi_codec_text(channel);
+    request.stream_id = stream_id;
+    request.source_location = (int32_t)location;
+    request.auto_stop = auto_stop ? 1 : 0;
+    return call(client, &request, subscription_id);
+}
+
+as_result as_archive_client_stop_recording(as_archive_client *client, const char *channel, int32_t stream_id)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_STOP_RECORDING);
+    request.channel = asi_codec_text(channel);
+    request.stream_id = stream_id;
+    return call(client, &request, NULL);
+}
+
+as_result as_archive_client_stop_recording_subscription(as_archive_client *client, int64_t subscription_id)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_STOP_RECORDING_SUBSCRIPTION);
+    request.subscription_id = subscription_id;
+    return call(client, &request, NULL);
+}
+
+as_result as_archive_client_stop_recording_by_identity(as_archive_client *client, int64_t recording_id, bool *was_active)
+{
+    int64_t stopped = 0;
+    const as_result result =
+        call_for_recording(client, ASI_CODEC_STOP_RECORDING_BY_IDENTITY, recording_id, &stopped);
+    if (AS_OK == result && NULL != was_active)
+    {
+        *was_active = 0 != stopped;
+    }
+    return result;
+}
+
+/* -- queries --------------------------------------------------------------------------------------------------------------- */
+
+static as_result call_for_listing(
+    as_archive_client *client, asi_codec_request *request, asi_async_listing *listing, int32_t *listed)
+{
+    if (listing->wanted <= 0)
+    {
+        /* Spec: 08 §6 - a stock archive does not answer 0 and never ends a negative count. */
+        return asi_fail(AS_E_USAGE, 0, "%s for %d entries: ask for at least one",
+            asi_codec_request_name(request->template_id), listing->wanted);
+    }
+    const as_result result = asi_async_call(&client->async, request, listing);
+    if (AS_OK == result && NULL != listed)
+    {
+        *listed = listing->given;
+    }
+    return result;
+}
+
+as_result as_archive_client_list_recordings(as_archive_client *client, int64_t from_recording_id, int32_t count,
+    as_on_recording on_recording, void *context, int32_t *listed)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_LIST_RECORDINGS);
+    request.recording_id = from_recording_id;
+    request.record_count = count;
+    asi_async_listing listing = { .on_recording = on_recording, .context = context, .wanted = count };
+    return call_for_listing(client, &request, &listing, listed);
+}
+
+as_result as_archive_client_list_recordings_for_uri(as_archive_client *client, int64_t from_recording_id, int32_t count,
+    const char *channel_fragment, int32_t stream_id, as_on_recording on_recording, void *context, int32_t *listed)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_LIST_RECORDINGS_FOR_URI);
+    request.recording_id = from_recording_id;
+    request.record_count = count;
+    request.channel = asi_codec_text(channel_fragment);
+    request.stream_id = stream_id;
+    asi_async_listing listing = { .on_recording = on_recording, .context = context, .wanted = count };
+    return call_for_listing(client, &request, &listing, listed);
+}
+
+as_result as_archive_client_list_recording(
+    as_archive_client *client, int64_t recording_id, as_on_recording on_recording, void *context, int32_t *listed)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_LIST_RECORDING);
+    request.recording_id = recording_id;
+    asi_async_listing listing = { .on_recording = on_recording, .context = context, .wanted = 1 };
+    return call_for_listing(client, &request, &listing, listed);
+}
+
+as_result as_archive_client_list_recording_subscriptions(as_archive_client *client, int32_t pseudo_index, int32_t count,
+    const char *channel_fragment, int32_t stream_id, bool apply_stream_id, as_on_recording_subscription on_subscription,
+    void *context, int32_t *listed)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_LIST_RECORDING_SUBSCRIPTIONS);
+    request.pseudo_index = pseudo_index;
+    request.record_count = count;
+    request.channel = asi_codec_text(channel_fragment);
+    request.stream_id = stream_id;
+    request.apply_stream_id = apply_stream_id ? 1 : 0;
+    asi_async_listing listing = { .on_subscription = on_subscription, .context = context, .wanted = count };
+    return call_for_listing(client, &request, &listing, listed);
+}
+
+as_result as_archive_client_find_last_matching(as_archive_client *client, int64_t min_recording_id,
+    const char *channel_fragment, int32_t stream_id, int32_t session_id, int64_t *recording_id)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_FIND_LAST_MATCHING_RECORDING);
+    request.recording_id = min_recording_id;
+    request.channel = asi_codec_text(channel_fragment);
+    request.stream_id = stream_id;
+    request.session_id = session_id;
+    return call(client, &request, recording_id);
+}
+
+as_result as_archive_client_start_position(as_archive_client *client, int64_t recording_id, int64_t *position)
+{
+    return call_for_recording(client, ASI_CODEC_START_POSITION, recording_id, position);
+}
+
+as_result as_archive_client_recording_position(as_archive_client *client, int64_t recording_id, int64_t *position)
+{
+    return call_for_recording(client, ASI_CODEC_RECORDING_POSITION, recording_id, position);
+}
+
+as_result as_archive_client_stop_position(as_archive_client *client, int64_t recording_id, int64_t *position)
+{
+    return call_for_recording(client, ASI_CODEC_STOP_POSITION, recording_id, position);
+}
+
+as_result as_archive_client_max_recorded_position(as_archive_client *client, int64_t recording_id, int64_t *position)
+{
+    return call_for_recording(client, ASI_CODEC_MAX_RECORDED_POSITION, recording_id, position);
+}
+
+/* -- replay ---------------------------------------------------------------------------------------------------------------- */
+
+void as_replay_params_init(as_replay_params *params)
+{
+    *params = (as_replay_params){
+        .position = AS_NULL_VALUE,
+        .length = AS_NULL_VALUE,
+        .bounding_limit_counter_id = AS_NULL_VALUE,
+        .file_io_max_length = AS_NULL_VALUE,
+    };
+}
+
+as_result as_archive_client_start_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
+    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id)
+{
+    /* Spec: 07 §7 - a stock archive does not answer when the replay channel is no URI. */
+    asi_uri uri;
+    const as_result result = asi_uri_parse_untrusted(&uri, replay_channel, (int64_t)strlen(replay_channel));
+    if (AS_OK != result)
+    {
+        return asi_fail_in(result, "replay channel %s", replay_channel);
+    }
+    as_replay_params defaults;
+    as_replay_params_init(&defaults);
+    const as_replay_params *chosen = NULL == params ? &defaults : params;
+    const bool is_bounded = AS_NULL_VALUE != chosen->bounding_limit_counter_id;
+    asi_codec_request request;
+    asi_codec_request_init(&request, is_bounded ? ASI_CODEC_BOUNDED_REPLAY : ASI_CODEC_REPLAY);
+    request.recording_id = recording_id;
+    request.position = chosen->position;
+    request.length = chosen->length;
+    request.limit_counter_id = chosen->bounding_limit_counter_id;
+    request.file_io_max_length = chosen->file_io_max_length;
+    request.channel = asi_codec_text(replay_channel);
+    request.stream_id = replay_stream_id;
+    return call(client, &request, replay_session_id);
+}
+
+as_result as_archive_client_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
+    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id, as_subscription **subscription)
+{
+    int64_t session = AS_NULL_VALUE;
+    as_subscription *added = NULL;
+    asi_uri_builder channel;
+    as_result result =
+        as_archive_client_start_replay(client, recording_id, replay_channel, replay_stream_id, params, &session);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    /* The image's session id is the low half of the replay's. Spec: 07 §9. */
+    result = asi_connect_put_session(replay_channel, (int32_t)(uint32_t)(uint64_t)session, &channel);
+    if (AS_OK == result)
+    {
+        result = as_client_add_subscription(client->async.aeron, channel.text, replay_stream_id, &added);
+    }
+    if (AS_OK != result)
+    {
+        /* Without a subscriber the replay ends by itself after the archive's connect timeout. */
+        return asi_fail_in(result, "subscribing to replay channel %s", replay_channel);
+    }
+    *subscription = added;
+    if (NULL != replay_session_id)
+    {
+        *replay_session_id = session;
+    }
+    return AS_OK;
+}
+
+as_result as_archive_client_stop_replay(as_archive_client *client, int64_t replay_session_id)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_STOP_REPLAY);
+    request.replay_session_id = replay_session_id;
+    return call(client, &request, NULL);
+}
+
+as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t recording_id)
+{
+    return call_for_recording(client, ASI_CODEC_STOP_ALL_REPLAYS, recording_id, NULL);
+}

@@ -1,0 +1,129 @@
+/* See session.h. */
+#include "record/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/header.h"
+
+typedef struct block_context
+{
+    asi_record_session *session;
+    asi_record_work *work;
+} block_context;
+
+static void set_failure(asi_record_session *session, as_result failure, int32_t code)
+{
+    session->failure = failure;
+    session->failure_code = code;
+    snprintf(session->failure_text, sizeof(session->failure_text), "%s", as_error_text());
+}
+
+/* Runs inside block poll, which moves the subscriber position past the block whatever happens here; only the writer's own
+ * position, untouched by a failure, becomes the recorded one. */
+static void on_block(void *context, const uint8_t *frames, int64_t length, int32_t session_id, int32_t term_id)
+{
+    (void)session_id;
+    (void)term_id;
+    block_context *block = context;
+    asi_record_session *session = block->session;
+    asi_record_work *work = block->work;
+    const int64_t before_bytes = asi_segment_writer_bytes_written(session->writer);
+    const int64_t begin_ns = asi_clock_ns(work->clock);
+    const as_result written = asi_segment_writer_append(session->writer, frames, length);
+    const int64_t elapsed_ns = asi_clock_ns(work->clock) - begin_ns;
+    work->ns += elapsed_ns;
+    work->max_ns = elapsed_ns > work->max_ns ? elapsed_ns : work->max_ns;
+    work->bytes += asi_segment_writer_bytes_written(session->writer) - before_bytes;
+    if (AS_OK != written)
+    {
+        set_failure(session, written,
+            asi_segment_writer_is_out_of_space(session->writer) ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC);
+    }
+}
+
+static void open_writer(asi_record_session *session, const asi_record_events *events)
+{
+    const as_result opened = asi_segment_writer_open(&session->writer_params, &session->writer);
+    if (AS_OK != opened)
+    {
+        set_failure(session, opened, ASI_CODEC_E_GENERIC);
+        session->state = ASI_RECORD_INACTIVE;
+        return;
+    }
+    session->state = ASI_RECORD_RECORDING;
+    as_image_constants image;
+    as_image_get_constants(session->image, &image);
+    const as_result told = asi_record_events_started(events, session->writer_params.recording_id,
+        session->writer_params.join_position, image.session_id, image.stream_id, session->channel, image.source_identity);
+    (void)told; /* Spec: 07 §12 - a lost event is lost; the recording matters more */
+}
+
+static int record(asi_record_session *session, const asi_record_events *events, asi_record_work *work)
+{
+    /* Both before the poll: what was committed before the end was seen is polled below. */
+    const bool is_aborted = asi_load_acquire_bool(&session->is_aborted);
+    const bool is_closed = as_image_is_closed(session->image);
+    block_context block = { .session = session, .work = work };
+    const int64_t polled = is_aborted ? 0 : as_image_block_poll(session->image, on_block, &block, session->block_limit);
+    if (polled < 0)
+    {
+        set_failure(session, (as_result)polled, ASI_CODEC_E_GENERIC); /* its log is damaged: nothing more can come of it */
+    }
+    const int64_t position = asi_segment_writer_position(session->writer);
+    if (position != session->recorded->position)
+    {
+        asi_store_release_i64(&session->recorded->position, position);
+        as_counter_set(session->counter, position);
+    }
+    if (position > session->reported_position &&
+        AS_OK == asi_record_events_progress(
+            events, session->writer_params.recording_id, session->writer_params.join_position, position))
+    {
+        session->reported_position = position;
+    }
+    if (is_aborted || AS_OK != session->failure ||
+        (0 == polled && (is_closed || as_image_is_end_of_stream(session->image))))
+    {
+        session->state = ASI_RECORD_INACTIVE;
+        return 1;
+    }
+    return polled > 0 ? 1 : 0;
+}
+
+void asi_record_session_stop(asi_record_session *session, const asi_record_events *events)
+{
+    if (ASI_RECORD_STOPPED == session->state)
+    {
+        return;
+    }
+    const bool had_begun = NULL != session->writer;
+    asi_segment_writer_close(session->writer);
+    session->writer = NULL;
+    session->state = ASI_RECORD_STOPPED;
+    asi_store_release_bool(&session->recorded->is_final, true);
+    if (had_begun)
+    {
+        const as_result told = asi_record_events_stopped(events, session->writer_params.recording_id,
+            session->writer_params.join_position, session->recorded->position);
+        (void)told; /* Spec: 07 §12 - a lost event is lost */
+    }
+}
+
+int asi_record_session_step(asi_record_session *session, const asi_record_events *events, asi_record_work *work)
+{
+    switch (session->state)
+    {
+        case ASI_RECORD_INIT:
+            open_writer(session, events);
+            return 1;
+        case ASI_RECORD_RECORDING:
+            return record(session, events, work);
+        case ASI_RECORD_INACTIVE:
+            asi_record_session_stop(session, events);
+            return 1;
+        case ASI_RECORD_STOPPED:
+            break;
+    }
+    return 0;
+}

@@ -1,0 +1,65 @@
+/* One recording while it runs: from an image to segment files. Spec: 08 §4.4, §5; 06 §7.2.
+ *
+ * Made by the conductor, handed to the recorder, stepped there once a cycle, handed back when it is over; the conductor then
+ * stores the stop position and frees it.
+ *
+ *   INIT ----opened----> RECORDING --abort | end of stream | closed | write or log error--> INACTIVE --> STOPPED
+ *      `---- open failed ---------------------------------------------------------------^
+ *
+ * Invariant: the recorded position moves only after write (and sync) of everything before it succeeded. */
+#ifndef ASI_RECORD_SESSION_H
+#define ASI_RECORD_SESSION_H
+
+#include "aeron_spark/as_archive.h"
+#include "base/clock.h"
+#include "record/events.h"
+#include "record/hand_over.h"
+#include "record/recorded.h"
+#include "store/segment_write.h"
+
+typedef enum asi_record_state
+{
+    ASI_RECORD_INIT,
+    ASI_RECORD_RECORDING,
+    ASI_RECORD_INACTIVE,
+    ASI_RECORD_STOPPED
+} asi_record_state;
+
+#define ASI_RECORD_ERROR_CAPACITY 1024
+
+typedef struct asi_record_session
+{
+    asi_hand_over_item item;        /* the queue's, while handed over */
+    /* Set by the conductor before the hand-over, constant until the session comes back. */
+    asi_segment_writer_params writer_params;
+    as_image *image;                /* retained; released by the conductor */
+    as_counter *counter;            /* 100; closed by the conductor */
+    asi_recorded *recorded;         /* one reference */
+    char *channel;                  /* owned: of the request, for the Started event */
+    int32_t block_limit;
+    /* Written by the conductor (release), read by the recorder: a stale read costs one more block. */
+    bool is_aborted;
+    /* The recorder's; read by the conductor after it came back. */
+    asi_record_state state;
+    asi_segment_writer *writer;
+    int64_t reported_position;      /* of the last Progress event */
+    as_result failure;              /* AS_OK: ended without error */
+    int32_t failure_code;           /* of the archive protocol */
+    char failure_text[ASI_RECORD_ERROR_CAPACITY];
+} asi_record_session;
+
+/* What the recorder's sessions add up to in one cycle. */
+typedef struct asi_record_work
+{
+    const asi_clock *clock;
+    int64_t bytes;
+    int64_t ns;
+    int64_t max_ns;
+} asi_record_work;
+
+/* One step; returns its work count. The state is STOPPED when it is over. */
+int asi_record_session_step(asi_record_session *session, const asi_record_events *events, asi_record_work *work);
+/* Takes the session to STOPPED at once: files closed, position final. */
+void asi_record_session_stop(asi_record_session *session, const asi_record_events *events);
+
+#endif

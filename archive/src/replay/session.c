@@ -1,0 +1,380 @@
+/* See session.h. */
+#include "replay/session.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "codec/header.h"
+#include "store/segment_layout.h"
+
+void asi_replay_session_end(asi_replay_session *session, bool must_revoke)
+{
+    if (session->has_window)
+    {
+        asi_segment_window_close(&session->window);
+        session->has_window = false;
+    }
+    session->must_revoke = must_revoke;
+    session->state = ASI_REPLAY_DONE;
+}
+
+static int64_t segment_base(const asi_replay_session *session)
+{
+    return asi_segment_base(
+        session->source.start_position, session->position, session->source.term_length, session->source.segment_length);
+}
+
+static void answer(asi_replay_session *session, asi_replay_work *work, int32_t code, int64_t relevant_id, const char *text)
+{
+    asi_replay_answer *put = calloc(1, sizeof(*put));
+    if (NULL == put)
+    {
+        return; /* the requester times out, which it must be ready for anyway */
+    }
+    put->control_session_id = session->control_session_id;
+    put->correlation_id = session->correlation_id;
+    put->relevant_id = relevant_id;
+    put->code = code;
+    snprintf(put->text, sizeof(put->text), "%s", text);
+    asi_hand_over_put(work->answers, &put->item);
+}
+
+/* Ends the replay with an error to the requester. Spec: 08 §7.3 - all replay errors carry this suffix. */
+static int __attribute__((format(printf, 4, 5))) fail(
+    asi_replay_session *session, asi_replay_work *work, int32_t error_code, const char *format, ...)
+{
+    char reason[ASI_REPLAY_TEXT_CAPACITY - 256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof(reason), format, arguments);
+    va_end(arguments);
+    char text[ASI_REPLAY_TEXT_CAPACITY];
+    snprintf(text, sizeof(text), "%s, recordingId=%lld, replaySessionId=%lld, segmentFile=%lld-%lld.rec", reason,
+        (long long)session->source.recording_id, (long long)session->replay_session_id,
+        (long long)session->source.recording_id, (long long)segment_base(session));
+    answer(session, work, ASI_CODEC_ERROR, error_code, text);
+    asi_replay_session_end(session, true);
+    return 1;
+}
+
+/* "<pos> (segmentFilePosition=.., segmentOffset=.., termOffset=.., frameOffset=..)" of a frame in the current batch. */
+static const char *frame_position(const asi_replay_session *session, int64_t frame_offset, char *to, size_t capacity)
+{
+    const int64_t base = segment_base(session);
+    const int64_t term_offset = session->position & (session->source.term_length - 1);
+    snprintf(to, capacity, "%lld (segmentFilePosition=%lld, segmentOffset=%lld, termOffset=%lld, frameOffset=%lld)",
+        (long long)(session->position + frame_offset), (long long)base, (long long)(session->position - term_offset - base),
+        (long long)term_offset, (long long)frame_offset);
+    return to;
+}
+
+static bool segment_exists(const asi_replay_session *session)
+{
+    char path[AS_PATH_MAX];
+    return AS_OK == asi_segment_path(
+        path, sizeof(path), session->archive_dir, session->source.recording_id, segment_base(session)) &&
+        asi_file_exists(path);
+}
+
+/* Loaded bytes from the next frame to send on; the window may begin before it. */
+static uint8_t *loaded_bytes(const asi_replay_session *session)
+{
+    return session->window.buffer + (session->position - session->window.position);
+}
+
+static bool is_frame_of_position(const asi_replay_session *session, const asi_frame_header *frame, int64_t position)
+{
+    return frame->term_offset == (int32_t)(position & (session->source.term_length - 1)) &&
+        frame->term_id ==
+            asi_segment_term_id(position, session->source.term_length, session->source.initial_term_id);
+}
+
+/* How far frames may be sent now; once that is for good it also ends the replay. Spec: 08 §8 step 3. Departure: a limit counter
+ * beyond the recorded position does not let the replay read what is not recorded yet. */
+static void update_limits(asi_replay_session *session, const asi_replay_work *work)
+{
+    bool is_final = true;
+    int64_t stop = session->recording_end;
+    if (NULL != session->recorded)
+    {
+        is_final = asi_load_acquire_bool(&session->recorded->is_final);
+        stop = asi_load_acquire_i64(&session->recorded->position);
+    }
+    if (AS_NULL_VALUE != session->bound_counter_id)
+    {
+        as_counter_row row;
+        bool is_bound_final = true;
+        if (AS_OK == as_inspector_counter(work->inspector, session->bound_counter_id, &row) &&
+            row.registration_id == session->bound_registration_id)
+        {
+            session->bound = row.value;
+            is_bound_final = false;
+        }
+        if (session->bound < stop)
+        {
+            stop = session->bound;
+            is_final = is_bound_final;
+        }
+    }
+    session->stop_position = stop;
+    session->is_stop_final = is_final;
+    if (is_final && session->replay_limit > stop)
+    {
+        session->replay_limit = stop > session->position ? stop : session->position;
+    }
+}
+
+/* The segment file is there and the position is that of a frame; the requester is answered. */
+static int begin(asi_replay_session *session, asi_replay_work *work)
+{
+    if (!segment_exists(session))
+    {
+        return work->now_ns < session->connect_deadline_ns ? 0 :
+            fail(session, work, ASI_CODEC_E_GENERIC, "recording segment file not created");
+    }
+    update_limits(session, work);
+    asi_segment_window_init(&session->window, &session->source);
+    session->has_window = true;
+    if (session->position > session->source.start_position && session->position != session->stop_position)
+    {
+        char where[256];
+        if (AS_OK != asi_segment_window_load(&session->window, session->position, AS_FRAME_HEADER_LENGTH,
+                session->position + AS_FRAME_HEADER_LENGTH))
+        {
+            return fail(session, work, ASI_CODEC_E_GENERIC, "%s", as_error_text());
+        }
+        const asi_frame_header *frame = (const asi_frame_header *)(const void *)loaded_bytes(session);
+        if (!is_frame_of_position(session, frame, session->position) || frame->stream_id != session->source.stream_id)
+        {
+            return fail(session, work, ASI_CODEC_E_INVALID_POSITION, "replayPosition=%s does not point to a valid frame",
+                frame_position(session, 0, where, sizeof(where)));
+        }
+    }
+    answer(session, work, ASI_CODEC_OK, session->replay_session_id, "");
+    session->state = ASI_REPLAY_CONNECTING;
+    return 1;
+}
+
+static int connect(asi_replay_session *session, asi_replay_work *work)
+{
+    if (as_publication_is_connected(session->publication))
+    {
+        session->state = ASI_REPLAY_REPLAY;
+        return 1;
+    }
+    return work->now_ns < session->connect_deadline_ns ? 0 :
+        fail(session, work, ASI_CODEC_E_GENERIC, "no connection established for replayChannel=%s, replayStreamId=%d",
+            session->channel, session->publication_stream_id);
+}
+
+/* Whether the frame at `offset` of the batch may be sent; fails the replay if it is broken. Session and stream id become the
+ * publication's. */
+static bool take_frame(asi_replay_session *session, asi_replay_work *work, const asi_frame_walk *walk)
+{
+    char where[256];
+    asi_frame_header *frame = (asi_frame_header *)(void *)(loaded_bytes(session) + walk->frame_offset);
+    if (!is_frame_of_position(session, frame, session->position + walk->frame_offset))
+    {
+        fail(session, work, ASI_CODEC_E_GENERIC, "unexpected frame header at position=%s: termId=%d, termOffset=%d",
+            frame_position(session, walk->frame_offset, where, sizeof(where)), frame->term_id, frame->term_offset);
+        return false;
+    }
+    if (NULL != session->checksum)
+    {
+        const int64_t payload = asi_frame_occupancy(walk->frame_length) - AS_FRAME_HEADER_LENGTH;
+        const int32_t computed = (int32_t)session->checksum((const uint8_t *)frame + AS_FRAME_HEADER_LENGTH, payload);
+        if (frame->session_id != computed)
+        {
+            fail(session, work, ASI_CODEC_E_GENERIC,
+                "CRC checksum mismatch at position=%s: recorded checksum=%d, computed checksum=%d",
+                frame_position(session, walk->frame_offset, where, sizeof(where)), frame->session_id, computed);
+            return false;
+        }
+    }
+    frame->session_id = session->publication_session_id;
+    frame->stream_id = session->publication_stream_id;
+    return true;
+}
+
+/* Walks the loaded bytes: whole data frames up to the limit, then perhaps a padding frame. False: the replay failed. */
+static bool walk_batch(asi_replay_session *session, asi_replay_work *work)
+{
+    const int64_t term_left = session->source.term_length - (session->position & (session->source.term_length - 1));
+    const int64_t loaded = asi_segment_window_end(&session->window) - session->position;
+    const int64_t limit = session->replay_limit - session->position;
+    /* A header must lie in the loaded bytes to be looked at; that its frame does so too is tested below. */
+    const int64_t last_header = loaded - AS_FRAME_HEADER_LENGTH + 1;
+    asi_frame_walk walk = asi_frame_walk_start(loaded_bytes(session), 0, limit < last_header ? limit : last_header, term_left);
+    for (;;)
+    {
+        const asi_walk_step step = asi_frame_walk_next(&walk);
+        if (ASI_WALK_FRAME != step)
+        {
+            if (ASI_WALK_BROKEN == step || walk.offset < walk.limit)
+            {
+                char where[256];
+                fail(session, work, ASI_CODEC_E_GENERIC, "unexpected end of recording at position=%s",
+                    frame_position(session, walk.offset, where, sizeof(where)));
+                return false;
+            }
+            return true;
+        }
+        if (asi_frame_is_padding(walk.frame))
+        {
+            session->padding_length = walk.frame_length;
+            return true;
+        }
+        if (walk.offset > loaded)
+        {
+            return true;
+        }
+        if (!take_frame(session, work, &walk))
+        {
+            return false;
+        }
+        session->batch_length = walk.offset;
+    }
+}
+
+/* Reads and checks the next batch; false when there is nothing to send now, or the replay failed. */
+static bool prepare(asi_replay_session *session, asi_replay_work *work)
+{
+    if (session->window.fd >= 0 && session->window.segment_base != segment_base(session) && !segment_exists(session))
+    {
+        fail(session, work, ASI_CODEC_E_GENERIC, "recording segment not found");
+        return false;
+    }
+    const int64_t begin_ns = asi_clock_ns(work->clock);
+    if (AS_OK != asi_segment_window_load(&session->window, session->position, session->batch_limit, session->stop_position))
+    {
+        fail(session, work, ASI_CODEC_E_GENERIC, "%s", as_error_text());
+        return false;
+    }
+    const int64_t elapsed_ns = asi_clock_ns(work->clock) - begin_ns;
+    work->ns += elapsed_ns;
+    work->max_ns = elapsed_ns > work->max_ns ? elapsed_ns : work->max_ns;
+    work->bytes += asi_segment_window_end(&session->window) - session->position;
+    return walk_batch(session, work) && (session->batch_length > 0 || session->padding_length > 0);
+}
+
+/* No whole frame lies before the stop position: its rest may still be recorded or released. If not, a limit within a frame ends
+ * the replay before it, and any other frame that does not end is broken. */
+static void check_stalled(asi_replay_session *session, asi_replay_work *work)
+{
+    const bool is_cut = asi_segment_window_end(&session->window) >= session->stop_position;
+    char where[256];
+    if (is_cut && !session->is_stop_final)
+    {
+        return;
+    }
+    if (is_cut && AS_NULL_VALUE != session->bound_counter_id && session->bound == session->stop_position)
+    {
+        asi_replay_session_end(session, false);
+        return;
+    }
+    fail(session, work, ASI_CODEC_E_GENERIC, "unexpected end of recording at position=%s",
+        frame_position(session, 0, where, sizeof(where)));
+}
+
+/* AS_OK: accepted, or nothing to offer; AS_AGAIN: next cycle; AS_E_CLOSED: the stream is over. */
+static as_result outcome(int64_t position)
+{
+    if (position >= 0)
+    {
+        return AS_OK;
+    }
+    return AS_BACK_PRESSURED == position || AS_ADMIN_ACTION == position ? AS_AGAIN : AS_E_CLOSED;
+}
+
+static as_result send_batch(asi_replay_session *session)
+{
+    if (session->batch_length > 0)
+    {
+        const as_result sent =
+            outcome(as_publication_offer_block(session->publication, loaded_bytes(session), session->batch_length));
+        if (AS_OK != sent)
+        {
+            return sent;
+        }
+        session->position += session->batch_length;
+        session->batch_length = 0;
+    }
+    if (session->padding_length > 0)
+    {
+        const as_result sent = outcome(as_publication_append_padding(
+            session->publication, session->padding_length - AS_FRAME_HEADER_LENGTH));
+        if (AS_OK != sent)
+        {
+            return sent;
+        }
+        session->position += asi_frame_occupancy((int32_t)session->padding_length);
+        session->padding_length = 0;
+    }
+    return AS_OK;
+}
+
+static int replay(asi_replay_session *session, asi_replay_work *work)
+{
+    if (!as_publication_is_connected(session->publication))
+    {
+        asi_replay_session_end(session, true); /* Spec: 08 §8 step 1 - a lost subscriber is no error */
+        return 1;
+    }
+    if (0 == session->batch_length && 0 == session->padding_length)
+    {
+        if (session->stop_position - session->position < session->batch_limit)
+        {
+            update_limits(session, work);
+        }
+        if (session->position >= session->replay_limit)
+        {
+            asi_replay_session_end(session, false);
+            return 1;
+        }
+        if (session->position >= session->stop_position || as_publication_available_window(session->publication) <= 0)
+        {
+            return 0;
+        }
+        if (!prepare(session, work))
+        {
+            if (ASI_REPLAY_REPLAY == session->state)
+            {
+                check_stalled(session, work);
+            }
+            return 0;
+        }
+    }
+    const as_result sent = send_batch(session);
+    if (AS_OK == sent && session->position >= session->replay_limit)
+    {
+        asi_replay_session_end(session, false);
+    }
+    else if (sent < 0)
+    {
+        asi_replay_session_end(session, true);
+    }
+    return AS_OK == sent ? 1 : 0;
+}
+
+int asi_replay_session_step(asi_replay_session *session, asi_replay_work *work)
+{
+    if (ASI_REPLAY_DONE != session->state && asi_load_acquire_bool(&session->is_aborted))
+    {
+        asi_replay_session_end(session, true);
+        return 1;
+    }
+    switch (session->state)
+    {
+        case ASI_REPLAY_INIT:
+            return begin(session, work);
+        case ASI_REPLAY_CONNECTING:
+            return connect(session, work);
+        case ASI_REPLAY_REPLAY:
+            return replay(session, work);
+        case ASI_REPLAY_DONE:
+            break;
+    }
+    return 0;
+}

@@ -1,0 +1,265 @@
+/* Structures of the archive's conductor and what the files of the server room offer each other.
+ *
+ * The conductor owns everything here: it is the only agent that touches the catalog, the control sessions and the Aeron client.
+ * Recorder and replayer get whole sessions through queues and give them back (spec 08 §1):
+ *
+ *      control streams > requests > on_request > recordings | replays | listing > control session > response stream
+ *      recordings > recorder.incoming ..... recorder ..... > closed_recordings > recordings
+ *      replays    > replayer.incoming ..... replayer ..... > closed_replays, answers > replays, control
+ *
+ * Handlers of the Aeron client run inside as_client_invoke with the client locked: they only note what happened; the next
+ * step of the conductor acts on it. For the same reason requests are copied out of the control streams' poll and routed after it.
+ * Thread rule: everything in this header is the conductor's, but the queues. */
+#ifndef ASI_SERVER_ARCHIVE_H
+#define ASI_SERVER_ARCHIVE_H
+
+#include "base/rand.h"
+#include "base/thread.h"
+#include "codec/event.h"
+#include "codec/request.h"
+#include "record/recorder.h"
+#include "replay/replayer.h"
+#include "server/channel.h"
+#include "server/counters.h"
+#include "shm/error_log.h"
+#include "store/catalog.h"
+#include "store/mark.h"
+
+typedef struct asi_control_session asi_control_session;
+typedef struct asi_recording_subscription asi_recording_subscription;
+typedef struct asi_active_recording asi_active_recording;
+typedef struct asi_replay asi_replay;
+typedef struct asi_request asi_request;
+
+struct as_archive
+{
+    as_archive_config config;
+    asi_clock clock;
+    asi_rand rand;
+    const asi_file_ops *files;
+    asi_mark *mark;                      /* NULL before it is claimed */
+    asi_error_log error_log;
+    asi_catalog *catalog;
+    as_client *client;
+    as_inspector *inspector;             /* counters that bound replays */
+    int64_t archive_id;
+    asi_archive_counters counters;
+    asi_cycle_counters conductor_cycle;
+    asi_cycle_counters recorder_cycle;   /* DEDICATED only, as the replayer's */
+    asi_cycle_counters replayer_cycle;
+    int64_t tick_ms;                     /* last clock tick that was acted on */
+    int64_t heartbeat_ms;                /* last one written to the mark file */
+    int64_t busy_ms;                     /* when there last was a control session, a recording or a replay */
+    bool is_idle_expired;                /* written by the conductor, read by the owner's thread */
+
+    as_subscription *control;            /* NULL: network control is off */
+    as_subscription *local_control;
+    as_fragment_assembler *assembler;
+    asi_request *requests;               /* polled, not routed yet; oldest first */
+    asi_request *last_request;
+    asi_control_session *sessions;
+    int64_t next_control_session_id;
+    int64_t session_count;
+
+    asi_recording_subscription *subscriptions; /* listed and lingering ones, oldest first */
+    asi_active_recording *recordings;
+    int64_t recording_count;
+    as_publication *events;
+    asi_recorder recorder;
+    asi_hand_over closed_recordings;
+
+    asi_replay *replays;                 /* being created and running */
+    int64_t replay_count;
+    int64_t next_replay_number;
+    asi_replayer replayer;
+    asi_hand_over closed_replays;
+    asi_hand_over replay_answers;
+
+    asi_agent agents[3];
+    bool is_aborting;                    /* closing after a fatal failure: what is active stays active in the catalog */
+    /* Written by the conductor, read by the owner's thread: text first, then the flag with release. */
+    bool has_failed;
+    char failure[AS_PATH_MAX + 256];
+};
+
+/* -- server.c ---------------------------------------------------------------------------------------------------------------- */
+
+/* Records a failure in the archive's error log; as_error_text() if `text` is NULL. */
+void asi_archive_log(as_archive *archive, int32_t code, const char *text);
+/* Test door: an archive on other files and another clock than the system's. NULL: the system's. */
+as_result asi_archive_open_with(const as_archive_config *config, const asi_file_ops *files, const asi_clock *clock,
+    as_archive **archive) AS_MUST_USE;
+
+/* -- control.c: sessions and their responses. Spec: 07 §6, §8, §10 ----------------------------------------------------------- */
+
+typedef enum asi_control_state
+{
+    ASI_CONTROL_INIT,           /* response publication and session counter are on their way */
+    ASI_CONTROL_CONNECTING,     /* nobody listens to the responses yet */
+    ASI_CONTROL_CONNECTED,      /* decide about the connect request */
+    ASI_CONTROL_AUTHENTICATED,  /* repeat OK until the first request */
+    ASI_CONTROL_ACTIVE,
+    ASI_CONTROL_DONE
+} asi_control_state;
+
+typedef enum asi_listing_kind
+{
+    ASI_LISTING_NONE,
+    ASI_LISTING_RECORDINGS,
+    ASI_LISTING_SUBSCRIPTIONS
+} asi_listing_kind;
+
+typedef struct asi_listing
+{
+    asi_listing_kind kind;
+    bool has_filter;          /* recordings: stream id and fragment; subscriptions: fragment alone */
+    bool has_stream_id;
+    int32_t stream_id;
+    int64_t correlation_id;
+    int64_t cursor;           /* next recording id, or the last subscription id sent */
+    int64_t to_skip;          /* subscriptions before the pseudo index */
+    int64_t left;             /* descriptors still wanted */
+    char *fragment;           /* owned */
+    int64_t fragment_length;
+} asi_listing;
+
+typedef struct asi_queued_message
+{
+    struct asi_queued_message *next;
+    int64_t length;
+    uint8_t bytes[];
+} asi_queued_message;
+
+struct asi_control_session
+{
+    asi_control_session *next;
+    as_archive *archive;
+    int64_t id;
+    int64_t correlation_id;       /* of the connect request */
+    int64_t image_correlation_id;
+    as_image *image;              /* retained: the requests come on it */
+    char *client_info;            /* owned */
+    asi_channel response_channel;
+    int32_t response_stream_id;
+    int32_t client_version;
+    asi_control_state state;
+    int64_t publication_request;  /* AS_NULL_VALUE when answered */
+    int64_t counter_request;
+    as_publication *publication;
+    as_counter *counter;
+    int64_t deadline_ns;          /* AS_NULL_VALUE: none */
+    int64_t resend_ns;            /* next repetition of the connect answer */
+    int64_t ping_ns;
+    asi_queued_message *queue;    /* oldest first */
+    asi_queued_message *last_queued;
+    asi_listing listing;
+    bool is_image_gone;           /* noted by the unavailable-image handler */
+};
+
+/* `request` is a connect request that came on `image`. Failures are logged: there is no session to answer on. */
+void asi_control_connect(as_archive *archive, const asi_codec_request *request, as_image *image);
+/* NULL: unknown, which is logged. Activates the session; NULL also while it is not authenticated, unless
+ * to be closed. */
+asi_control_session *asi_control_session_for(as_archive *archive, const asi_codec_request *request);
+void asi_control_close(asi_control_session *session);
+int asi_control_step(as_archive *archive);
+void asi_control_close_all(as_archive *archive);
+/* For as_client: notes the session whose requests can't come any more. */
+void asi_control_on_unavailable_image(void *context, as_subscription *subscription, as_image *image);
+
+void asi_control_ok(asi_control_session *session, int64_t correlation_id, int64_t relevant_id);
+void asi_control_error(asi_control_session *session, int64_t correlation_id, int32_t code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void asi_control_unknown_recording(asi_control_session *session, int64_t correlation_id, int64_t recording_id);
+/* By id, for what outlives sessions: dropped when the session is gone. */
+void asi_control_respond(as_archive *archive, int64_t control_session_id, int64_t correlation_id, int32_t code,
+    int64_t relevant_id, const char *text);
+void asi_control_signal(as_archive *archive, int64_t control_session_id, int64_t correlation_id, int64_t recording_id,
+    int64_t subscription_id, int64_t position, as_recording_signal signal);
+/* For listings, which are not queued. AS_OK sent; AS_AGAIN back-pressured or others wait; AS_E_CLOSED the session ends;
+ * AS_E_USAGE too long for the response stream. */
+as_result asi_control_try_send(asi_control_session *session, const as_iovec *parts, int64_t part_count) AS_MUST_USE;
+
+/* -- on_request.c --------------------------------------------------------------------------------------------------------------- */
+
+struct asi_request
+{
+    asi_request *next;
+    as_image *image;  /* retained */
+    int64_t length;
+    uint8_t bytes[];
+};
+
+/* Polls both control streams and routes what came. */
+int asi_requests_step(as_archive *archive);
+void asi_requests_close(as_archive *archive);
+
+/* -- listing.c: descriptors and queries. Spec: 08 §6 ------------------------------------------------------------------------------ */
+
+/* Begins the listing that the request asks for; one at a time per session. */
+void asi_listing_begin(asi_control_session *session, const asi_codec_request *request);
+int asi_listing_step(asi_control_session *session);
+void asi_listing_close(asi_listing *listing);
+void asi_query_list_recording(asi_control_session *session, const asi_codec_request *request);
+void asi_query_find_last(asi_control_session *session, const asi_codec_request *request);
+void asi_query_position(asi_control_session *session, const asi_codec_request *request);
+
+/* -- recordings.c: subscriptions that record, and what they record. Spec: 08 §4 ----------------------------------------------------- */
+
+struct asi_recording_subscription
+{
+    asi_recording_subscription *next;
+    as_archive *archive;
+    as_subscription *subscription;   /* NULL once closed */
+    int64_t id;                      /* registration id */
+    int64_t control_session_id;
+    int64_t correlation_id;
+    int64_t extend_recording_id;     /* AS_NULL_VALUE: each image starts a new recording */
+    int32_t stream_id;
+    bool auto_stop;
+    bool is_listed;                  /* can be found and stopped */
+    int64_t recording_count;         /* active recordings fed by it */
+    char *channel;                   /* owned: as requested */
+    asi_channel stripped;
+    asi_channel subscribed;          /* stripped, with the spy prefix if it has one */
+    asi_channel key;
+    as_image **new_images;           /* owned, retained: noted by the handler */
+    int32_t new_image_count;
+    int32_t new_image_capacity;
+};
+
+struct asi_active_recording
+{
+    asi_record_session session;      /* first: the recorder hands this back */
+    asi_active_recording *next;
+    asi_recording_subscription *subscription;
+};
+
+void asi_recordings_start(asi_control_session *session, const asi_codec_request *request);
+void asi_recordings_extend(asi_control_session *session, const asi_codec_request *request);
+void asi_recordings_stop_channel(asi_control_session *session, const asi_codec_request *request);
+void asi_recordings_stop_subscription(asi_control_session *session, const asi_codec_request *request);
+void asi_recordings_stop_identity(asi_control_session *session, const asi_codec_request *request);
+asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t recording_id);
+/* New images, and recordings that ended. */
+int asi_recordings_step(as_archive *archive);
+/* The recorder must have been closed. Stores stop positions unless the archive is aborting. */
+void asi_recordings_close(as_archive *archive);
+
+/* -- replays.c: replays as requested. Spec: 08 §7 ----------------------------------------------------------------------------------- */
+
+struct asi_replay
+{
+    asi_replay_session session;      /* first: the replayer hands this back */
+    asi_replay *next;
+    int64_t publication_request;     /* AS_NULL_VALUE once it runs */
+};
+
+void asi_replays_start(asi_control_session *session, const asi_codec_request *request);
+void asi_replays_stop(asi_control_session *session, const asi_codec_request *request);
+void asi_replays_stop_all(asi_control_session *session, const asi_codec_request *request);
+int asi_replays_step(as_archive *archive);
+/* The replayer must have been closed. */
+void asi_replays_close(as_archive *archive);
+
+#endif

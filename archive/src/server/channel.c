@@ -1,0 +1,259 @@
+/* See channel.h. The order of KEYS is the one the stock server prints (Spec: 08 §2.2), so that labels and catalogs agree. */
+#include "server/channel.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shm/log_layout.h"
+
+typedef struct channel_key
+{
+    const char *name;
+    bool is_kept; /* by stripping; the others only appear when the archive sets them */
+} channel_key;
+
+static const channel_key KEYS[] = {
+    { "tags", true }, { "endpoint", true }, { "interface", true }, { "control", true }, { "control-mode", true },
+    { "mtu", false }, { "term-length", false }, { "init-term-id", false }, { "term-id", false }, { "term-offset", false },
+    { "session-id", true }, { "ttl", true }, { "linger", false }, { "alias", true }, { "cc", true }, { "fc", true },
+    { "gtag", true }, { "sparse", false }, { "eos", false }, { "tether", true }, { "group", true }, { "rejoin", true },
+    { "so-sndbuf", true }, { "so-rcvbuf", true }, { "rcv-wnd", true }, { "media-rcv-ts-offset", true },
+    { "channel-rcv-ts-offset", true }, { "channel-snd-ts-offset", true }, { "response-endpoint", true },
+    { "response-correlation-id", true }, { "stream-id", true },
+};
+#define KEY_COUNT (sizeof(KEYS) / sizeof(KEYS[0]))
+
+/* Values that replace or join those of the request's URI. */
+typedef struct channel_value
+{
+    const char *key;
+    char value[32];
+} channel_value;
+
+#define VALUE_CAPACITY 8
+
+typedef struct channel_values
+{
+    channel_value items[VALUE_CAPACITY];
+    int count;
+} channel_values;
+
+static void put_text(channel_values *values, const char *key, const char *value)
+{
+    channel_value *item = &values->items[values->count++];
+    item->key = key;
+    snprintf(item->value, sizeof(item->value), "%s", value);
+}
+
+static void put_i64(channel_values *values, const char *key, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%lld", (long long)value);
+    put_text(values, key, text);
+}
+
+/* Spec: 05 §1 - the largest of g, m, k that divides. */
+static void put_size(channel_values *values, const char *key, int64_t bytes)
+{
+    static const char SUFFIXES[] = { 'g', 'm', 'k' };
+    char text[32];
+    snprintf(text, sizeof(text), "%lld", (long long)bytes);
+    for (int i = 0; i < 3; i++)
+    {
+        const int64_t unit = 1LL << (10 * (3 - i));
+        if (bytes >= unit && 0 == bytes % unit)
+        {
+            snprintf(text, sizeof(text), "%lld%c", (long long)(bytes / unit), SUFFIXES[i]);
+            break;
+        }
+    }
+    put_text(values, key, text);
+}
+
+static const char *value_of(const channel_values *values, const char *key)
+{
+    for (int i = 0; i < values->count; i++)
+    {
+        if (0 == strcmp(key, values->items[i].key))
+        {
+            return values->items[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* An "aeron-spy:" prefix is dropped. Spec: 08 §2.2. */
+static as_result build(const asi_uri *uri, const channel_values *values, asi_channel *to)
+{
+    asi_uri_builder builder;
+    asi_uri_build_start(&builder, uri->media, false);
+    for (size_t i = 0; i < KEY_COUNT; i++)
+    {
+        const char *value = value_of(values, KEYS[i].name);
+        if (NULL == value && KEYS[i].is_kept)
+        {
+            value = asi_uri_get(uri, KEYS[i].name);
+        }
+        if (NULL != value)
+        {
+            asi_uri_build_put(&builder, KEYS[i].name, value);
+        }
+    }
+    const as_result result = asi_uri_build_end(&builder);
+    if (AS_OK == result)
+    {
+        memcpy(to->text, builder.text, (size_t)builder.length);
+        to->text[builder.length] = '\0';
+    }
+    return result;
+}
+
+as_result asi_channel_parse_untrusted(asi_uri *uri, const char *text, int64_t length)
+{
+    static const char SPY[] = "aeron-spy:";
+    static const char SCHEME[] = "aeron:";
+    const int shown = (int)(length < 200 ? length : 200);
+    const char *at = text;
+    int64_t left = length;
+    if (left >= (int64_t)sizeof(SPY) - 1 && 0 == memcmp(at, SPY, sizeof(SPY) - 1))
+    {
+        at += sizeof(SPY) - 1;
+        left -= (int64_t)sizeof(SPY) - 1;
+    }
+    if (left < (int64_t)sizeof(SCHEME) - 1 || 0 != memcmp(at, SCHEME, sizeof(SCHEME) - 1))
+    {
+        return asi_fail(AS_E_USAGE, 0, "Aeron URIs must start with 'aeron:', found: %.*s", shown, text);
+    }
+    at += sizeof(SCHEME) - 1;
+    left -= (int64_t)sizeof(SCHEME) - 1;
+    int64_t media = 0;
+    while (media < left && '?' != at[media])
+    {
+        media++;
+    }
+    if (3 != media || (0 != memcmp(at, "ipc", 3) && 0 != memcmp(at, "udp", 3)))
+    {
+        return asi_fail(AS_E_USAGE, 0, "unknown media: %.*s", (int)(media < 200 ? media : 200), at);
+    }
+    return asi_uri_parse_untrusted(uri, text, length);
+}
+
+as_result asi_channel_strip(const asi_uri *uri, asi_channel *stripped)
+{
+    const channel_values none = { .count = 0 };
+    return build(uri, &none, stripped);
+}
+
+as_result asi_channel_key(const asi_uri *uri, int32_t stream_id, asi_channel *key)
+{
+    static const char *const NAMES[] = { "endpoint", "interface", "control", "session-id", "tags" };
+    const size_t capacity = sizeof(key->text);
+    size_t used = (size_t)snprintf(key->text, capacity, "%d:%s?", stream_id, ASI_MEDIA_IPC == uri->media ? "ipc" : "udp");
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
+    {
+        const char *value = asi_uri_get(uri, NAMES[i]);
+        if (NULL != value && used < capacity)
+        {
+            used += (size_t)snprintf(key->text + used, capacity - used, "%s=%s|", NAMES[i], value);
+        }
+    }
+    if (used >= capacity)
+    {
+        return asi_fail(AS_E_USAGE, 0, "the channel is longer than %d bytes", AS_CHANNEL_MAX_LENGTH);
+    }
+    key->text[used - 1] = '\0';
+    return AS_OK;
+}
+
+static as_result put_request_size(channel_values *values, const asi_uri *uri, const char *key, int64_t fallback)
+{
+    int64_t value;
+    const as_result result = asi_uri_get_size(uri, key, fallback, &value);
+    if (AS_OK == result)
+    {
+        put_size(values, key, value);
+    }
+    return result;
+}
+
+as_result asi_channel_response(
+    const asi_uri *uri, const as_archive_config *config, int64_t request_correlation_id, asi_channel *response)
+{
+    channel_values values = { .count = 0 };
+    as_result result = put_request_size(&values, uri, "mtu", config->control_mtu);
+    result = AS_OK == result ? put_request_size(&values, uri, "term-length", config->control_term_length) : result;
+    bool sparse = false;
+    result = AS_OK == result ? asi_uri_get_bool(uri, "sparse", config->control_term_sparse, &sparse) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    put_text(&values, "sparse", sparse ? "true" : "false");
+    const char *mode = asi_uri_get(uri, "control-mode");
+    if (NULL != mode && 0 == strcmp(mode, "response"))
+    {
+        put_i64(&values, "response-correlation-id", request_correlation_id);
+    }
+    return build(uri, &values, response);
+}
+
+/* Spec: 08 §7.2 - linger is a plain integer of ns here; a unit is refused with the stock server's text. */
+static as_result put_linger(channel_values *values, const asi_uri *uri, int64_t fallback_ns)
+{
+    const char *text = asi_uri_get(uri, "linger");
+    int64_t linger_ns = fallback_ns;
+    if (NULL != text)
+    {
+        char *end;
+        errno = 0;
+        linger_ns = strtoll(text, &end, 10);
+        if (0 != errno || end == text || '\0' != *end)
+        {
+            return asi_fail(AS_E_USAGE, 0, "For input string: \"%.60s\"", text);
+        }
+    }
+    char duration[32];
+    asi_format_duration(duration, sizeof(duration), linger_ns);
+    put_text(values, "linger", duration);
+    return AS_OK;
+}
+
+static void put_request_bool(channel_values *values, const asi_uri *uri, const char *key)
+{
+    const char *text = asi_uri_get(uri, key);
+    if (NULL != text)
+    {
+        /* Spec: 05 §1 - in a URI read by the Java side anything but "true" is false. */
+        put_text(values, key, 0 == strcmp(text, "true") ? "true" : "false");
+    }
+}
+
+as_result asi_channel_replay(const asi_uri *uri, const asi_replay_origin *origin, asi_channel *replay)
+{
+    const char *session_id = asi_uri_get(uri, "session-id");
+    char *end;
+    errno = 0;
+    if (NULL != session_id)
+    {
+        const long long value = strtoll(session_id, &end, 10);
+        const bool is_tag = 0 == strncmp(session_id, "tag:", 4);
+        if (!is_tag && (0 != errno || end == session_id || '\0' != *end || value < INT32_MIN || value > INT32_MAX))
+        {
+            return asi_fail(AS_E_USAGE, 0, "'session-id' must be a valid integer");
+        }
+    }
+    const int32_t bits = asi_log2(origin->term_length);
+    channel_values values = { .count = 0 };
+    put_size(&values, "mtu", origin->mtu);
+    put_size(&values, "term-length", origin->term_length);
+    put_i64(&values, "init-term-id", origin->initial_term_id);
+    put_i64(&values, "term-id", asi_log_term_id_of_position(origin->position, bits, origin->initial_term_id));
+    put_i64(&values, "term-offset", origin->position & (origin->term_length - 1));
+    put_request_bool(&values, uri, "sparse");
+    put_request_bool(&values, uri, "eos");
+    const as_result result = put_linger(&values, uri, origin->linger_ns);
+    return AS_OK == result ? build(uri, &values, replay) : result;
+}

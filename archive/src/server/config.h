@@ -1,0 +1,71 @@
+/* Settings of the archive, by the stock names. Spec: 05 §13.2, 06 §11, 07 §5.
+ *
+ * Opened by the owner of an archive, read by server.c and main.c; as_archive_open copies it, so it may be closed afterwards.
+ * Every setting is one row of the table in config.c; a value is checked when it is set, relations between settings by
+ * asi_archive_config_check. Thread rule: one owner. */
+#ifndef ASI_SERVER_CONFIG_H
+#define ASI_SERVER_CONFIG_H
+
+#include "aeron_spark/as_archive.h"
+#include "base/idle.h"
+
+typedef enum asi_archive_threading
+{
+    ASI_ARCHIVE_DEDICATED,
+    ASI_ARCHIVE_SHARED,
+    ASI_ARCHIVE_INVOKER
+} asi_archive_threading;
+
+#define ASI_ARCHIVE_CHANNEL_CAPACITY (AS_CHANNEL_MAX_LENGTH + 1)
+
+struct as_archive_config
+{
+    char aeron_dir[AS_PATH_MAX];   /* "": the default directory */
+    char archive_dir[AS_PATH_MAX];
+    char mark_dir[AS_PATH_MAX];    /* "": the archive's own */
+    char control_channel[ASI_ARCHIVE_CHANNEL_CAPACITY]; /* "": none */
+    char local_control_channel[ASI_ARCHIVE_CHANNEL_CAPACITY];
+    char events_channel[ASI_ARCHIVE_CHANNEL_CAPACITY];
+    bool delete_dir_on_start;
+    bool control_channel_enabled;
+    bool control_term_sparse;
+    bool events_enabled;
+    bool deny_all;                 /* authorisation service DENY_ALL */
+    int64_t archive_id;            /* AS_NULL_VALUE: that of the Aeron client */
+    int64_t threading;             /* asi_archive_threading */
+    int64_t driver_timeout_ms;
+    int64_t segment_file_length;
+    int64_t low_storage_threshold;
+    int64_t file_sync_level;
+    int64_t catalog_file_sync_level; /* AS_NULL_VALUE: as file_sync_level */
+    int64_t file_io_max_length;
+    int64_t catalog_capacity;
+    int64_t error_buffer_length;
+    int64_t max_concurrent_recordings;
+    int64_t max_concurrent_replays;
+    int64_t connect_timeout_ns;
+    int64_t session_liveness_check_ns;
+    int64_t replay_linger_ns;
+    int64_t exit_when_idle_ns;     /* 0: never */
+    int64_t conductor_threshold_ns;
+    int64_t recorder_threshold_ns;
+    int64_t replayer_threshold_ns;
+    int64_t control_stream_id;
+    int64_t local_control_stream_id;
+    int64_t events_stream_id;
+    int64_t control_term_length;
+    int64_t control_mtu;
+    int64_t record_checksum;       /* as_record_checksum, never AUTO */
+    int64_t replay_checksum;
+    asi_idle conductor_idle;
+    asi_idle recorder_idle;        /* conductor's unless set */
+    asi_idle replayer_idle;
+    bool has_recorder_idle;
+    bool has_replayer_idle;
+};
+
+/* Relations between settings that no single value shows: AS_E_USAGE names both and the remedy. Fills what depends on others
+ * (catalog_file_sync_level, idle strategies, aeron_dir). */
+as_result asi_archive_config_check(as_archive_config *config) AS_MUST_USE;
+
+#endif

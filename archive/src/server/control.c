@@ -1,0 +1,605 @@
+/* Control sessions: connect, answer, keep alive, end. See archive.h. Spec: 07 §6-§8, §10.
+ *
+ *   INIT --publication and counter are there--> CONNECTING --client listens--> CONNECTED --OK sent--> AUTHENTICATED
+ *   AUTHENTICATED --first request--> ACTIVE;  any --deadline | client gone | closed--> DONE --nothing outstanding--> freed
+ *
+ * The authenticator is the default one: everybody is let in. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/archive.h"
+#include "wire/command.h"
+
+#define SEND_ATTEMPTS 3
+#define RESEND_INTERVAL_NS 200000000LL
+#define RESPONSE_CAPACITY 4096
+#define REASON_CAPACITY 512
+
+static const char *const STATE_NAMES[] = { "INIT", "CONNECTING", "CONNECTED", "AUTHENTICATED", "ACTIVE", "DONE" };
+
+/* -- ending ------------------------------------------------------------------------------------------------------------------- */
+
+/* The session does no more; it is freed by a later step. An unexpected end is logged and told to the client's publication. */
+static void finish(asi_control_session *session, const char *reason, bool is_unexpected)
+{
+    if (ASI_CONTROL_DONE == session->state)
+    {
+        return;
+    }
+    session->state = ASI_CONTROL_DONE;
+    if (is_unexpected)
+    {
+        char text[REASON_CAPACITY];
+        snprintf(text, sizeof(text), "%s: controlSessionId=%lld", reason, (long long)session->id);
+        asi_archive_log(session->archive, 0, text);
+        if (AS_OK != as_image_reject(session->image, reason))
+        {
+            asi_archive_log(session->archive, 0, NULL);
+        }
+    }
+}
+
+static void free_session(asi_control_session *session)
+{
+    asi_listing_close(&session->listing);
+    while (NULL != session->queue)
+    {
+        asi_queued_message *message = session->queue;
+        session->queue = message->next;
+        free(message);
+    }
+    if (NULL != session->publication)
+    {
+        as_publication_revoke(session->publication); /* Spec: 07 §6.4 */
+    }
+    as_counter_close(session->counter);
+    as_image_release(session->image);
+    free(session->client_info);
+    free(session);
+}
+
+void asi_control_close(asi_control_session *session)
+{
+    finish(session, "session closed", false);
+}
+
+void asi_control_on_unavailable_image(void *context, as_subscription *subscription, as_image *image)
+{
+    (void)subscription;
+    as_archive *archive = context;
+    as_image_constants constants;
+    as_image_get_constants(image, &constants);
+    for (asi_control_session *session = archive->sessions; NULL != session; session = session->next)
+    {
+        /* Departure from Spec: 07 §6.4, which ends the first only - no session can go on without its requests. */
+        if (session->image_correlation_id == constants.correlation_id)
+        {
+            session->is_image_gone = true;
+        }
+    }
+}
+
+/* -- sending ------------------------------------------------------------------------------------------------------------------ */
+
+/* AS_OK, AS_AGAIN, or AS_E_*: the session is over (CLOSED), or the message can't be sent (USAGE). */
+static as_result offer(asi_control_session *session, const as_iovec *parts, int64_t part_count)
+{
+    if (NULL == session->publication || ASI_CONTROL_DONE == session->state)
+    {
+        return asi_fail(AS_E_CLOSED, 0, "the control session has no response publication");
+    }
+    int64_t position = AS_BACK_PRESSURED;
+    for (int i = 0; i < SEND_ATTEMPTS && (AS_BACK_PRESSURED == position || AS_ADMIN_ACTION == position); i++)
+    {
+        position = as_publication_offerv(session->publication, parts, part_count, NULL, NULL);
+    }
+    switch (position)
+    {
+        case AS_BACK_PRESSURED:
+        case AS_ADMIN_ACTION:
+            if (AS_NULL_VALUE == session->deadline_ns)
+            {
+                session->deadline_ns = asi_clock_ns(&session->archive->clock) + session->archive->config.connect_timeout_ns;
+            }
+            return AS_AGAIN;
+        case AS_NOT_CONNECTED:
+            finish(session, "control response publication is not connected", false);
+            return asi_fail(AS_E_CLOSED, 0, "control response publication is not connected");
+        case AS_PUBLICATION_CLOSED:
+            finish(session, "control response publication is closed", true);
+            return asi_fail(AS_E_CLOSED, 0, "control response publication is closed");
+        case AS_MAX_POSITION_EXCEEDED:
+            finish(session, "control response publication is at max position", true);
+            return asi_fail(AS_E_CLOSED, 0, "control response publication is at max position");
+        default:
+            return position > 0 ? AS_OK : AS_E_USAGE; /* the text is the publication's */
+    }
+}
+
+static as_result send_now(asi_control_session *session, const as_iovec *parts, int64_t part_count)
+{
+    const as_result sent = offer(session, parts, part_count);
+    if (AS_OK == sent)
+    {
+        session->deadline_ns = AS_NULL_VALUE;
+    }
+    return sent;
+}
+
+as_result asi_control_try_send(asi_control_session *session, const as_iovec *parts, int64_t part_count)
+{
+    return NULL != session->queue ? AS_AGAIN : send_now(session, parts, part_count);
+}
+
+static void enqueue(asi_control_session *session, const uint8_t *bytes, int64_t length)
+{
+    asi_queued_message *message = malloc(sizeof(*message) + (size_t)length);
+    if (NULL == message)
+    {
+        finish(session, "no memory for a response", true);
+        return;
+    }
+    message->next = NULL;
+    message->length = length;
+    memcpy(message->bytes, bytes, (size_t)length);
+    if (NULL == session->queue)
+    {
+        session->queue = message;
+    }
+    else
+    {
+        session->last_queued->next = message;
+    }
+    session->last_queued = message;
+}
+
+/* Sends or queues; order is kept. */
+static void send_event(asi_control_session *session, const asi_codec_event *event)
+{
+    uint8_t bytes[RESPONSE_CAPACITY];
+    int64_t length;
+    if (AS_OK != asi_codec_event_encode(event, bytes, sizeof(bytes), &length))
+    {
+        asi_archive_log(session->archive, 0, NULL);
+        return;
+    }
+    const as_iovec part = { .data = bytes, .length = length };
+    const as_result sent = asi_control_try_send(session, &part, 1);
+    if (AS_AGAIN == sent)
+    {
+        enqueue(session, bytes, length);
+    }
+    else if (AS_E_USAGE == sent)
+    {
+        asi_archive_log(session->archive, 0, NULL);
+    }
+}
+
+static int drain_queue(asi_control_session *session)
+{
+    int work_count = 0;
+    while (NULL != session->queue)
+    {
+        asi_queued_message *message = session->queue;
+        const as_iovec part = { .data = message->bytes, .length = message->length };
+        if (AS_AGAIN == send_now(session, &part, 1) || ASI_CONTROL_DONE == session->state)
+        {
+            break;
+        }
+        session->queue = message->next;
+        free(message);
+        work_count++;
+    }
+    return work_count;
+}
+
+static asi_codec_event response(
+    const asi_control_session *session, int64_t correlation_id, int32_t code, int64_t relevant_id, const char *text)
+{
+    asi_codec_event event;
+    asi_codec_event_init(&event, ASI_CODEC_CONTROL_RESPONSE);
+    event.control_session_id = session->id;
+    event.correlation_id = correlation_id;
+    event.relevant_id = relevant_id;
+    event.code = code;
+    event.protocol_version = ASI_CODEC_PROTOCOL_VERSION;
+    event.error_message = asi_codec_text(text);
+    return event;
+}
+
+static void respond(
+    asi_control_session *session, int64_t correlation_id, int32_t code, int64_t relevant_id, const char *text)
+{
+    const asi_codec_event event = response(session, correlation_id, code, relevant_id, text);
+    send_event(session, &event);
+}
+
+void asi_control_ok(asi_control_session *session, int64_t correlation_id, int64_t relevant_id)
+{
+    respond(session, correlation_id, ASI_CODEC_OK, relevant_id, NULL);
+}
+
+void asi_control_error(asi_control_session *session, int64_t correlation_id, int32_t code, const char *format, ...)
+{
+    char text[RESPONSE_CAPACITY - 256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    respond(session, correlation_id, ASI_CODEC_ERROR, code, text);
+}
+
+void asi_control_unknown_recording(asi_control_session *session, int64_t correlation_id, int64_t recording_id)
+{
+    asi_control_error(session, correlation_id, ASI_CODEC_E_UNKNOWN_RECORDING, "unknown recording id: %lld",
+        (long long)recording_id);
+}
+
+static asi_control_session *find(as_archive *archive, int64_t control_session_id)
+{
+    asi_control_session *session = archive->sessions;
+    while (NULL != session && (session->id != control_session_id || ASI_CONTROL_DONE == session->state))
+    {
+        session = session->next;
+    }
+    return session;
+}
+
+void asi_control_respond(as_archive *archive, int64_t control_session_id, int64_t correlation_id, int32_t code,
+    int64_t relevant_id, const char *text)
+{
+    asi_control_session *session = find(archive, control_session_id);
+    if (NULL != session)
+    {
+        respond(session, correlation_id, code, relevant_id, text);
+    }
+}
+
+void asi_control_signal(as_archive *archive, int64_t control_session_id, int64_t correlation_id, int64_t recording_id,
+    int64_t subscription_id, int64_t position, as_recording_signal signal)
+{
+    asi_control_session *session = find(archive, control_session_id);
+    if (NULL != session)
+    {
+        asi_codec_event event;
+        asi_codec_event_init(&event, ASI_CODEC_RECORDING_SIGNAL);
+        event.control_session_id = control_session_id;
+        event.correlation_id = correlation_id;
+        event.recording_id = recording_id;
+        event.subscription_id = subscription_id;
+        event.position = position;
+        event.signal = signal;
+        send_event(session, &event);
+    }
+}
+
+/* -- connecting --------------------------------------------------------------------------------------------------------------- */
+
+static as_result request_publication(asi_control_session *session)
+{
+    return as_client_async_add_exclusive_publication(session->archive->client, session->response_channel.text,
+        session->response_stream_id, &session->publication_request);
+}
+
+static as_result request_counter(asi_control_session *session, const as_image_constants *image)
+{
+    const asi_session_counter counter = {
+        .archive_id = session->archive->archive_id,
+        .control_session_id = session->id,
+        .client_info = session->client_info,
+        .source_identity = image->source_identity,
+        .session_id = image->session_id,
+    };
+    return asi_counters_async_add_session(session->archive->client, &counter, &session->counter_request);
+}
+
+static as_result init_session(
+    asi_control_session *session, const asi_codec_request *request, as_image *image, as_archive *archive)
+{
+    session->archive = archive;
+    session->correlation_id = request->correlation_id;
+    session->client_version = request->client_version;
+    session->response_stream_id = request->stream_id;
+    session->publication_request = AS_NULL_VALUE;
+    session->counter_request = AS_NULL_VALUE;
+    session->deadline_ns = asi_clock_ns(&archive->clock) + archive->config.connect_timeout_ns;
+    session->image = as_image_retain(image);
+    as_image_constants constants;
+    as_image_get_constants(image, &constants);
+    session->image_correlation_id = constants.correlation_id;
+    const char *info = 0 == request->client_info.length ? "" : request->client_info.data;
+    session->client_info = strndup(info, (size_t)request->client_info.length);
+    if (NULL == session->client_info)
+    {
+        return asi_fail(AS_E_INTERNAL, 0, "no memory for a control session");
+    }
+    asi_uri uri;
+    as_result result = asi_channel_parse_untrusted(&uri, request->channel.data, request->channel.length);
+    if (AS_OK == result)
+    {
+        result = asi_channel_response(&uri, &archive->config, constants.correlation_id, &session->response_channel);
+    }
+    if (AS_OK == result)
+    {
+        session->id = archive->next_control_session_id++;
+        result = request_publication(session);
+    }
+    return AS_OK == result ? request_counter(session, &constants) : result;
+}
+
+void asi_control_connect(as_archive *archive, const asi_codec_request *request, as_image *image)
+{
+    asi_control_session *session = calloc(1, sizeof(*session));
+    if (NULL == session)
+    {
+        asi_archive_log(archive, 0, "no memory for a control session");
+        return;
+    }
+    const as_result result = init_session(session, request, image, archive);
+    if (AS_OK != result)
+    {
+        asi_archive_log(archive, 0, NULL);
+        session->state = ASI_CONTROL_DONE; /* freed by its step, once the driver has answered what was asked already */
+    }
+    session->next = archive->sessions;
+    archive->sessions = session;
+    archive->session_count++;
+    as_counter_set(archive->counters.control_sessions, archive->session_count);
+}
+
+asi_control_session *asi_control_session_for(as_archive *archive, const asi_codec_request *request)
+{
+    asi_control_session *session = find(archive, request->control_session_id);
+    if (NULL == session)
+    {
+        char text[160];
+        snprintf(text, sizeof(text), "control request for unknown session: controlSessionId=%lld templateId=%d",
+            (long long)request->control_session_id, request->template_id);
+        asi_archive_log(archive, 0, text);
+        return NULL;
+    }
+    if (ASI_CONTROL_AUTHENTICATED == session->state)
+    {
+        session->state = ASI_CONTROL_ACTIVE;
+        session->ping_ns = asi_clock_ns(&archive->clock) + archive->config.session_liveness_check_ns;
+    }
+    /* Spec: 07 §6.3 - a client that was refused closes its session, too. */
+    return ASI_CONTROL_ACTIVE == session->state || ASI_CODEC_CLOSE_SESSION == request->template_id ? session : NULL;
+}
+
+/* -- duty cycle --------------------------------------------------------------------------------------------------------------- */
+
+/* Answers of the driver; AS_E_* when it refused something that the session needs. */
+static as_result poll_resources(asi_control_session *session)
+{
+    as_client *client = session->archive->client;
+    if (AS_NULL_VALUE != session->publication_request)
+    {
+        const as_result polled = as_client_poll_publication(client, session->publication_request, &session->publication);
+        if (AS_AGAIN != polled)
+        {
+            session->publication_request = AS_NULL_VALUE;
+        }
+        if (AS_E_PEER == polled && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code() &&
+            ASI_CONTROL_DONE != session->state)
+        {
+            return request_publication(session);
+        }
+        if (polled < 0)
+        {
+            return polled;
+        }
+    }
+    if (AS_NULL_VALUE != session->counter_request)
+    {
+        const as_result polled = as_client_poll_counter(client, session->counter_request, &session->counter);
+        if (AS_AGAIN != polled)
+        {
+            session->counter_request = AS_NULL_VALUE;
+        }
+        if (polled < 0)
+        {
+            return polled;
+        }
+    }
+    return AS_OK;
+}
+
+static int step_init(asi_control_session *session, int64_t now_ns)
+{
+    if (AS_OK != poll_resources(session))
+    {
+        asi_archive_log(session->archive, as_error_code(), NULL);
+        finish(session, "no response publication", false);
+        return 1;
+    }
+    if (NULL == session->publication || NULL == session->counter)
+    {
+        return 0;
+    }
+    as_publication_constants publication;
+    as_publication_get_constants(session->publication, &publication);
+    as_counter_set(session->counter, session->id);
+    /* Spec: 01 §5.2 - reference id at byte 24 of the value's record. */
+    asi_store_release_i64(as_counter_address(session->counter) + 3, publication.registration_id);
+    session->deadline_ns = now_ns + session->archive->config.connect_timeout_ns;
+    session->state = ASI_CONTROL_CONNECTING;
+    return 1;
+}
+
+static void answer_connect(asi_control_session *session, const asi_codec_event *event, as_result *sent)
+{
+    uint8_t bytes[RESPONSE_CAPACITY];
+    int64_t length;
+    *sent = asi_codec_event_encode(event, bytes, sizeof(bytes), &length);
+    if (AS_OK == *sent)
+    {
+        const as_iovec part = { .data = bytes, .length = length };
+        *sent = offer(session, &part, 1);
+    }
+}
+
+static int step_connected(asi_control_session *session, int64_t now_ns)
+{
+    if (now_ns < session->resend_ns)
+    {
+        return 0;
+    }
+    session->resend_ns = now_ns + RESEND_INTERVAL_NS;
+    as_result sent;
+    const int32_t version = session->client_version;
+    if (ASI_CODEC_VERSION_MAJOR(version) != ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION))
+    {
+        char text[128];
+        snprintf(text, sizeof(text), "invalid client version %d.%d.%d, archive is %d.%d.%d", ASI_CODEC_VERSION_MAJOR(version),
+            ASI_CODEC_VERSION_MINOR(version), ASI_CODEC_VERSION_PATCH(version),
+            ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION), ASI_CODEC_VERSION_MINOR(ASI_CODEC_PROTOCOL_VERSION),
+            ASI_CODEC_VERSION_PATCH(ASI_CODEC_PROTOCOL_VERSION));
+        const asi_codec_event event = response(session, session->correlation_id, ASI_CODEC_ERROR, session->id, text);
+        answer_connect(session, &event, &sent); /* the deadline stays: the session ends by it */
+        return 1;
+    }
+    const asi_codec_event event = response(session, session->correlation_id, ASI_CODEC_OK, session->id, NULL);
+    answer_connect(session, &event, &sent);
+    if (AS_OK == sent)
+    {
+        session->state = ASI_CONTROL_AUTHENTICATED;
+        session->deadline_ns = AS_NULL_VALUE;
+    }
+    return 1;
+}
+
+static void ping(asi_control_session *session, int64_t now_ns)
+{
+    if (now_ns < session->ping_ns)
+    {
+        return;
+    }
+    session->ping_ns = now_ns + session->archive->config.session_liveness_check_ns;
+    asi_codec_event event;
+    asi_codec_event_init(&event, ASI_CODEC_PING);
+    event.control_session_id = session->id;
+    uint8_t bytes[64];
+    int64_t length;
+    if (AS_OK == asi_codec_event_encode(&event, bytes, sizeof(bytes), &length))
+    {
+        const as_iovec part = { .data = bytes, .length = length };
+        const as_result sent = asi_control_try_send(session, &part, 1);
+        (void)sent; /* a refused ping armed the deadline */
+    }
+}
+
+static int step_active(asi_control_session *session, int64_t now_ns)
+{
+    int work_count = drain_queue(session);
+    if (ASI_CONTROL_DONE != session->state && ASI_LISTING_NONE != session->listing.kind)
+    {
+        work_count += asi_listing_step(session);
+    }
+    if (ASI_CONTROL_DONE != session->state)
+    {
+        ping(session, now_ns);
+    }
+    return work_count;
+}
+
+static int step_state(asi_control_session *session, int64_t now_ns)
+{
+    switch (session->state)
+    {
+        case ASI_CONTROL_INIT:
+            return step_init(session, now_ns);
+        case ASI_CONTROL_CONNECTING:
+            if (!as_publication_is_connected(session->publication))
+            {
+                return 0;
+            }
+            session->state = ASI_CONTROL_CONNECTED;
+            return 1;
+        case ASI_CONTROL_CONNECTED:
+        case ASI_CONTROL_AUTHENTICATED:
+            return step_connected(session, now_ns);
+        case ASI_CONTROL_ACTIVE:
+            return step_active(session, now_ns);
+        case ASI_CONTROL_DONE:
+            break;
+    }
+    return 0;
+}
+
+static int step_session(asi_control_session *session, int64_t now_ns)
+{
+    if (session->is_image_gone)
+    {
+        finish(session, "control request publication image unavailable", false);
+    }
+    if (session->state >= ASI_CONTROL_CONNECTED && ASI_CONTROL_DONE != session->state &&
+        !as_publication_is_connected(session->publication))
+    {
+        finish(session, "control response publication is not connected", false);
+    }
+    if (ASI_CONTROL_DONE != session->state && AS_NULL_VALUE != session->deadline_ns && now_ns > session->deadline_ns)
+    {
+        char reason[REASON_CAPACITY];
+        if (ASI_CONTROL_ACTIVE == session->state)
+        {
+            snprintf(reason, sizeof(reason), "failed to send response for more than connectTimeoutMs=%lld",
+                (long long)(session->archive->config.connect_timeout_ns / 1000000));
+        }
+        else
+        {
+            snprintf(reason, sizeof(reason), "failed to establish initial connection: state=%s", STATE_NAMES[session->state]);
+        }
+        finish(session, reason, true);
+    }
+    return step_state(session, now_ns);
+}
+
+/* A finished session whose publication or counter is still on its way waits for it, or it would stay with the driver. */
+static bool can_free(asi_control_session *session)
+{
+    if (AS_OK != poll_resources(session))
+    {
+        asi_archive_log(session->archive, as_error_code(), NULL);
+    }
+    return AS_NULL_VALUE == session->publication_request && AS_NULL_VALUE == session->counter_request;
+}
+
+int asi_control_step(as_archive *archive)
+{
+    if (NULL == archive->sessions)
+    {
+        return 0;
+    }
+    const int64_t now_ns = asi_clock_ns(&archive->clock);
+    int work_count = 0;
+    for (asi_control_session **at = &archive->sessions; NULL != *at;)
+    {
+        asi_control_session *session = *at;
+        work_count += step_session(session, now_ns);
+        if (ASI_CONTROL_DONE == session->state && can_free(session))
+        {
+            *at = session->next;
+            free_session(session);
+            archive->session_count--;
+            as_counter_set(archive->counters.control_sessions, archive->session_count);
+        }
+        else
+        {
+            at = &session->next;
+        }
+    }
+    return work_count;
+}
+
+void asi_control_close_all(as_archive *archive)
+{
+    while (NULL != archive->sessions)
+    {
+        asi_control_session *session = archive->sessions;
+        archive->sessions = session->next;
+        free_session(session);
+    }
+}

@@ -1,0 +1,314 @@
+/* Listings and queries. See archive.h. Spec: 08 §6.
+ *
+ * A listing sends descriptors over as many cycles as the client's speed needs, straight from the catalog at the time of sending,
+ * and goes on after back-pressure exactly where it stopped: at a recording id, or behind a subscription id, both of which only
+ * grow. */
+#define _GNU_SOURCE /* memmem */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/archive.h"
+
+#define SCAN_LIMIT 64
+#define DESCRIPTOR_PREFIX_LENGTH (ASI_CODEC_HEADER_LENGTH + 16)
+#define DESCRIPTOR_BLOCK_LENGTH 80
+
+static bool contains(const char *text, int64_t length, const char *fragment, int64_t fragment_length)
+{
+    return 0 == fragment_length ||
+        (length >= fragment_length && NULL != memmem(text, (size_t)length, fragment, (size_t)fragment_length));
+}
+
+static void end(asi_control_session *session)
+{
+    asi_listing_close(&session->listing);
+}
+
+void asi_listing_close(asi_listing *listing)
+{
+    free(listing->fragment);
+    *listing = (asi_listing){ .kind = ASI_LISTING_NONE };
+}
+
+/* The record as it lies in the catalog, padding included, behind the session's own ids. Spec: 06 §3.3. */
+static as_result send_descriptor(
+    asi_control_session *session, int64_t correlation_id, const asi_catalog_record *record)
+{
+    uint8_t prefix[DESCRIPTOR_PREFIX_LENGTH];
+    asi_put_u16(prefix, DESCRIPTOR_BLOCK_LENGTH);
+    asi_put_u16(prefix + 2, ASI_CODEC_RECORDING_DESCRIPTOR);
+    asi_put_u16(prefix + 4, ASI_CODEC_SCHEMA_ID);
+    asi_put_u16(prefix + 6, ASI_CODEC_SCHEMA_VERSION);
+    asi_put_i64(prefix + 8, session->id);
+    asi_put_i64(prefix + 16, correlation_id);
+    const as_iovec parts[2] = {
+        { .data = prefix, .length = sizeof(prefix) },
+        { .data = record->descriptor, .length = record->descriptor_length },
+    };
+    return asi_control_try_send(session, parts, 2);
+}
+
+static as_result send_subscription(
+    asi_control_session *session, int64_t correlation_id, const asi_recording_subscription *subscription)
+{
+    asi_codec_event event;
+    asi_codec_event_init(&event, ASI_CODEC_RECORDING_SUBSCRIPTION_DESCRIPTOR);
+    event.control_session_id = session->id;
+    event.correlation_id = correlation_id;
+    event.subscription_id = subscription->id;
+    event.stream_id = subscription->stream_id;
+    event.stripped_channel = asi_codec_text(subscription->subscribed.text);
+    uint8_t bytes[128 + ASI_ARCHIVE_CHANNEL_CAPACITY];
+    int64_t length;
+    const as_result encoded = asi_codec_event_encode(&event, bytes, sizeof(bytes), &length);
+    const as_iovec part = { .data = bytes, .length = AS_OK == encoded ? length : 0 };
+    return AS_OK == encoded ? asi_control_try_send(session, &part, 1) : encoded;
+}
+
+/* A descriptor that the response stream can't carry ends the listing with an error, or it would never end. */
+static void fail(asi_control_session *session, int64_t id)
+{
+    char reason[512];
+    snprintf(reason, sizeof(reason), "%s", as_error_text());
+    const int64_t correlation_id = session->listing.correlation_id;
+    end(session);
+    asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC,
+        "the descriptor of %lld does not fit the response stream (%s); use a larger term-length there", (long long)id, reason);
+}
+
+static int step_recordings(asi_control_session *session)
+{
+    asi_listing *listing = &session->listing;
+    const asi_catalog *catalog = session->archive->catalog;
+    int64_t index = asi_catalog_index_from(catalog, listing->cursor);
+    int sent_count = 0;
+    for (int scanned = 0; scanned < SCAN_LIMIT && listing->left > 0; scanned++, index++)
+    {
+        if (index >= asi_catalog_count(catalog))
+        {
+            const int64_t correlation_id = listing->correlation_id;
+            const int64_t next_id = listing->cursor;
+            end(session);
+            asi_control_respond(session->archive, session->id, correlation_id, ASI_CODEC_RECORDING_UNKNOWN, next_id, NULL);
+            return 1;
+        }
+        asi_catalog_record record;
+        asi_catalog_at(catalog, index, &record);
+        const bool is_wanted = !listing->has_filter ||
+            (record.stream_id == listing->stream_id && contains(record.original_channel.at, record.original_channel.length,
+                listing->fragment, listing->fragment_length));
+        if (is_wanted)
+        {
+            const as_result sent = send_descriptor(session, listing->correlation_id, &record);
+            if (AS_OK != sent)
+            {
+                if (AS_E_USAGE == sent)
+                {
+                    fail(session, record.recording_id);
+                }
+                return sent_count;
+            }
+            listing->left--;
+            sent_count++;
+        }
+        listing->cursor = record.recording_id + 1;
+    }
+    if (0 == listing->left)
+    {
+        end(session);
+    }
+    return 1;
+}
+
+static int step_subscriptions(asi_control_session *session)
+{
+    asi_listing *listing = &session->listing;
+    for (const asi_recording_subscription *at = session->archive->subscriptions; NULL != at && listing->left > 0; at = at->next)
+    {
+        if (!at->is_listed || at->id <= listing->cursor)
+        {
+            continue;
+        }
+        if (listing->to_skip > 0)
+        {
+            listing->to_skip--;
+        }
+        else if ((!listing->has_stream_id || at->stream_id == listing->stream_id) &&
+            contains(at->subscribed.text, (int64_t)strlen(at->subscribed.text), listing->fragment, listing->fragment_length))
+        {
+            const as_result sent = send_subscription(session, listing->correlation_id, at);
+            if (AS_OK != sent)
+            {
+                if (AS_E_USAGE == sent)
+                {
+                    fail(session, at->id);
+                }
+                return 0;
+            }
+            listing->left--;
+        }
+        listing->cursor = at->id;
+    }
+    const int64_t correlation_id = listing->correlation_id;
+    const bool is_complete = 0 == listing->left;
+    end(session);
+    if (!is_complete)
+    {
+        asi_control_respond(session->archive, session->id, correlation_id, ASI_CODEC_SUBSCRIPTION_UNKNOWN, 0, NULL);
+    }
+    return 1;
+}
+
+int asi_listing_step(asi_control_session *session)
+{
+    return ASI_LISTING_RECORDINGS == session->listing.kind ? step_recordings(session) : step_subscriptions(session);
+}
+
+static bool refuse_second(asi_control_session *session, int64_t correlation_id)
+{
+    if (ASI_LISTING_NONE == session->listing.kind)
+    {
+        return false;
+    }
+    asi_control_error(session, correlation_id, ASI_CODEC_E_ACTIVE_LISTING, "active listing already in progress");
+    return true;
+}
+
+static int64_t listed_count(const as_archive *archive)
+{
+    int64_t count = 0;
+    for (const asi_recording_subscription *at = archive->subscriptions; NULL != at; at = at->next)
+    {
+        count += at->is_listed ? 1 : 0;
+    }
+    return count;
+}
+
+void asi_listing_begin(asi_control_session *session, const asi_codec_request *request)
+{
+    if (refuse_second(session, request->correlation_id))
+    {
+        return;
+    }
+    const bool of_subscriptions = ASI_CODEC_LIST_RECORDING_SUBSCRIPTIONS == request->template_id;
+    if (of_subscriptions && (request->record_count <= 0 || request->pseudo_index < 0 ||
+        request->pseudo_index >= listed_count(session->archive)))
+    {
+        asi_control_respond(
+            session->archive, session->id, request->correlation_id, ASI_CODEC_SUBSCRIPTION_UNKNOWN, 0, NULL);
+        return;
+    }
+    if (!of_subscriptions && request->record_count <= 0)
+    {
+        /* Departure from Spec: 08 §6 - stock is silent for 0 and lists for ever below; here the listing just ends. */
+        asi_control_respond(session->archive, session->id, request->correlation_id, ASI_CODEC_RECORDING_UNKNOWN,
+            request->recording_id, NULL);
+        return;
+    }
+    asi_listing *listing = &session->listing;
+    *listing = (asi_listing){
+        .kind = of_subscriptions ? ASI_LISTING_SUBSCRIPTIONS : ASI_LISTING_RECORDINGS,
+        .has_filter = ASI_CODEC_LIST_RECORDINGS != request->template_id,
+        .has_stream_id = 0 != request->apply_stream_id,
+        .stream_id = request->stream_id,
+        .correlation_id = request->correlation_id,
+        .cursor = of_subscriptions ? AS_NULL_VALUE : request->recording_id,
+        .to_skip = of_subscriptions ? request->pseudo_index : 0,
+        .left = request->record_count,
+        .fragment_length = request->channel.length,
+    };
+    if (request->channel.length > 0)
+    {
+        listing->fragment = malloc((size_t)request->channel.length);
+        if (NULL == listing->fragment)
+        {
+            end(session);
+            asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "no memory for the listing");
+            return;
+        }
+        memcpy(listing->fragment, request->channel.data, (size_t)request->channel.length);
+    }
+    asi_listing_step(session);
+}
+
+/* -- queries ------------------------------------------------------------------------------------------------------------------- */
+
+void asi_query_list_recording(asi_control_session *session, const asi_codec_request *request)
+{
+    asi_catalog_record record;
+    if (refuse_second(session, request->correlation_id))
+    {
+        return;
+    }
+    if (!asi_catalog_find(session->archive->catalog, request->recording_id, &record))
+    {
+        asi_control_respond(session->archive, session->id, request->correlation_id, ASI_CODEC_RECORDING_UNKNOWN,
+            request->recording_id, NULL);
+        return;
+    }
+    session->listing = (asi_listing){
+        .kind = ASI_LISTING_RECORDINGS,
+        .correlation_id = request->correlation_id,
+        .cursor = request->recording_id,
+        .left = 1,
+    };
+    asi_listing_step(session);
+}
+
+void asi_query_find_last(asi_control_session *session, const asi_codec_request *request)
+{
+    const asi_catalog *catalog = session->archive->catalog;
+    if (request->recording_id < 0)
+    {
+        asi_control_error(session, request->correlation_id, ASI_CODEC_E_UNKNOWN_RECORDING, "minRecordingId=%lld < 0",
+            (long long)request->recording_id);
+        return;
+    }
+    for (int64_t index = asi_catalog_count(catalog) - 1; index >= 0; index--)
+    {
+        asi_catalog_record record;
+        asi_catalog_at(catalog, index, &record);
+        if (record.recording_id < request->recording_id)
+        {
+            break;
+        }
+        if (record.session_id == request->session_id && record.stream_id == request->stream_id &&
+            contains(record.original_channel.at, record.original_channel.length, request->channel.data, request->channel.length))
+        {
+            asi_control_ok(session, request->correlation_id, record.recording_id);
+            return;
+        }
+    }
+    asi_control_ok(session, request->correlation_id, AS_NULL_VALUE);
+}
+
+void asi_query_position(asi_control_session *session, const asi_codec_request *request)
+{
+    asi_catalog_record record;
+    if (!asi_catalog_find(session->archive->catalog, request->recording_id, &record))
+    {
+        asi_control_unknown_recording(session, request->correlation_id, request->recording_id);
+        return;
+    }
+    const asi_active_recording *active = asi_recordings_find(session->archive, request->recording_id);
+    const int64_t recorded =
+        NULL == active ? AS_NULL_VALUE : asi_load_acquire_i64(&active->session.recorded->position);
+    int64_t position = AS_NULL_VALUE;
+    switch (request->template_id)
+    {
+        case ASI_CODEC_START_POSITION:
+            position = record.start_position;
+            break;
+        case ASI_CODEC_STOP_POSITION:
+            position = record.stop_position;
+            break;
+        case ASI_CODEC_RECORDING_POSITION:
+            position = recorded;
+            break;
+        default:
+            position = NULL == active ? record.stop_position : recorded;
+            break;
+    }
+    asi_control_ok(session, request->correlation_id, position);
+}

@@ -1,0 +1,277 @@
+/* aeron-spark-archive: the archive as a process, by default with a media driver of its own. Spec: 08 §1, §12; 05 §13.2, §15.
+ *
+ * With its own driver both take the same settings, each the names it knows; the driver runs on its threads as configured, the
+ * archive on its own. Exit status: the signal's number after SIGINT or SIGTERM; 0 after a termination command to the driver in
+ * this process; 1 on any failure. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "aeron_spark/as_archive.h"
+#include "aeron_spark/as_driver.h"
+#include "base/atomic.h"
+#include "base/properties.h"
+#include "base/thread.h"
+#include "server/config.h"
+
+#define WAIT_NS 20000000L /* of the main thread between two looks at its flags */
+
+static const char USAGE[] = "usage: %s [-v] [--help] [--beside-driver] [-Dname=value]... [propertiesFile]...\n";
+
+static const char HELP[] =
+    "\n"
+    "Records streams of a media driver of this machine to segment files and replays them, as the stock Aeron Archive does.\n"
+    "Takes the stock settings from the environment (AERON_ARCHIVE_DIR=...), then from -D, then from property files; the later\n"
+    "wins. Names and units: conf/archive.properties, and conf/driver.properties for the driver in the same process.\n"
+    "\n"
+    "  --beside-driver  no driver in this process: work with the one that runs in aeron.dir\n"
+    "  -Dname=value     one setting, by property name (aeron.archive.dir=/data/archive);\n"
+    "                   aeron.spark.archive.exit.when.idle=10s ends the archive once it had no control session, recording or\n"
+    "                   replay for that long\n"
+    "  -v               print the version\n"
+    "  propertiesFile   a path or file:// URL\n"
+    "\n"
+    "Exit status: the signal's number after SIGINT or SIGTERM, 0 when the driver was ended by command or the\n"
+    "archive was idle long enough, 1 on failure.\n";
+
+/* Written by the handler and the termination hook, read by the main loop; a signal handler has no context to pass. */
+static bool keep_running = true;
+static volatile sig_atomic_t received_signal = 0;
+
+static void on_signal(int signal_number)
+{
+    received_signal = signal_number;
+    asi_store_release_bool(&keep_running, false);
+}
+
+static void on_termination(void *context) { asi_store_release_bool(context, false); }
+
+typedef struct settings
+{
+    as_archive_config *archive;
+    as_driver_config *driver;
+    bool is_beside_driver;
+} settings;
+
+static int fail(const char *stage)
+{
+    fprintf(stderr, "ERROR: %s (%d) %s\n", stage, as_error_code(), as_error_text());
+    return EXIT_FAILURE;
+}
+
+/* -- arguments ---------------------------------------------------------------------------------------------------------------- */
+
+static as_result on_property(void *context, const char *name, const char *value)
+{
+    settings *to = context;
+    const as_result result = as_archive_config_set(to->archive, name, value);
+    return AS_OK == result ? as_driver_config_set(to->driver, name, value) : result;
+}
+
+static int load_file(settings *to, const char *name)
+{
+    static const char FILE_SCHEME[] = "file://";
+    const bool is_url = 0 == strncmp(name, FILE_SCHEME, sizeof(FILE_SCHEME) - 1);
+    if (AS_OK != asi_properties_load_untrusted(is_url ? name + sizeof(FILE_SCHEME) - 1 : name, on_property, to))
+    {
+        fprintf(stderr, "ERROR: loading properties from %s (%d) %s\n", name, as_error_code(), as_error_text());
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
+/* Options of a JVM, which command lines written for the stock archive carry before the settings. */
+static bool is_jvm_option(const char *argument)
+{
+    static const char *const PREFIXES[] = { "-X", "--add-opens", "--add-exports", "-XX:", "-server", "-ea", "-da" };
+    for (size_t i = 0; i < sizeof(PREFIXES) / sizeof(PREFIXES[0]); i++)
+    {
+        if (0 == strncmp(argument, PREFIXES[i], strlen(PREFIXES[i])))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True when the process is done, with its exit status. */
+static bool apply_option(settings *to, const char *program, const char *argument, int *status)
+{
+    *status = EXIT_SUCCESS;
+    if (0 == strncmp(argument, "-D", 2))
+    {
+        if (AS_OK != asi_property_parse_untrusted(argument + 2, on_property, to))
+        {
+            *status = fail(argument);
+        }
+        return EXIT_SUCCESS != *status;
+    }
+    if (0 == strcmp(argument, "--beside-driver"))
+    {
+        to->is_beside_driver = true;
+        return false;
+    }
+    if (0 == strcmp(argument, "-v"))
+    {
+        printf("%s <aeron_spark version=%s commit=%s>\n", program, as_version_text(), as_commit_text());
+        return true;
+    }
+    if (0 == strcmp(argument, "--help") || 0 == strcmp(argument, "-h"))
+    {
+        printf(USAGE, program);
+        fputs(HELP, stdout);
+        return true;
+    }
+    if (is_jvm_option(argument))
+    {
+        return false;
+    }
+    fprintf(stderr, "unknown option %s\n", argument);
+    fprintf(stderr, USAGE, program);
+    *status = EXIT_FAILURE;
+    return true;
+}
+
+static bool apply_arguments(settings *to, int argc, char **argv, int *status)
+{
+    int i = 1;
+    for (; i < argc && '-' == argv[i][0]; i++)
+    {
+        if (apply_option(to, argv[0], argv[i], status))
+        {
+            return true;
+        }
+    }
+    *status = EXIT_SUCCESS;
+    for (; i < argc && EXIT_SUCCESS == *status; i++)
+    {
+        *status = load_file(to, argv[i]);
+    }
+    return EXIT_SUCCESS != *status;
+}
+
+/* -- running ------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const as_archive *archive)
+{
+    return asi_load_acquire_bool(&keep_running) && !as_archive_has_failed(archive) && !as_archive_is_idle_expired(archive);
+}
+
+/* In INVOKER mode this thread is the application. */
+static void run_while_wanted(as_archive *archive, const as_archive_config *config)
+{
+    const struct timespec interval = { .tv_nsec = WAIT_NS };
+    asi_idle idle = config->conductor_idle;
+    while (ASI_ARCHIVE_INVOKER == config->threading && is_wanted(archive))
+    {
+        asi_idle_cycle(&idle, as_archive_do_work(archive));
+    }
+    while (is_wanted(archive))
+    {
+        nanosleep(&interval, NULL); /* a signal cuts it short */
+    }
+}
+
+static int run_archive(const as_archive_config *config)
+{
+    as_archive *archive = NULL;
+    if (AS_OK != as_archive_open(config, &archive))
+    {
+        return fail("archive init");
+    }
+    if (AS_OK != as_archive_start(archive))
+    {
+        const int status = fail("archive start");
+        as_archive_close(archive);
+        return status;
+    }
+    run_while_wanted(archive, config);
+    int status = received_signal;
+    if (as_archive_has_failed(archive))
+    {
+        fprintf(stderr, "ERROR: archive (0) %s; recordings that were active are recovered at the next start\n",
+            as_archive_failure(archive));
+        status = EXIT_FAILURE;
+    }
+    printf("Shutting down archive...\n");
+    fflush(stdout);
+    as_archive_close(archive);
+    return status;
+}
+
+/* The driver's first agent, which also a driver in INVOKER mode has, on a thread of its own: this one runs or waits for the
+ * archive. */
+typedef struct driver_main
+{
+    as_driver *driver;
+    bool keep_running;
+} driver_main;
+
+static int run_driver_main(void *context)
+{
+    driver_main *of = context;
+    as_driver_run_main(of->driver, &of->keep_running);
+    return 0;
+}
+
+static as_result start_driver(driver_main *of, asi_agent *agent)
+{
+    const asi_idle once = { .kind = ASI_IDLE_YIELD };
+    const as_result result = as_driver_start_others(of->driver);
+    return AS_OK == result ? asi_agent_start(agent, "driver", run_driver_main, of, &once, -1) : result;
+}
+
+static int run_with_driver(settings *from)
+{
+    as_driver *driver = NULL;
+    if (AS_OK != as_driver_open(from->driver, on_termination, &keep_running, &driver))
+    {
+        return fail("driver init");
+    }
+    driver_main first = { .driver = driver, .keep_running = true };
+    asi_agent agent = { .started = false };
+    int status;
+    if (AS_OK != start_driver(&first, &agent))
+    {
+        status = fail("driver start");
+    }
+    else if (AS_OK != as_archive_config_set(from->archive, "aeron.dir", as_driver_aeron_dir(driver)))
+    {
+        status = fail("archive init");
+    }
+    else
+    {
+        status = run_archive(from->archive);
+    }
+    asi_store_release_bool(&first.keep_running, false);
+    asi_agent_stop(&agent);
+    as_driver_close(driver);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct sigaction action = { .sa_handler = on_signal };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+
+    settings given = { .is_beside_driver = false };
+    int status = EXIT_SUCCESS;
+    if (AS_OK != as_archive_config_open(&given.archive) || AS_OK != as_driver_config_open(&given.driver) ||
+        AS_OK != as_archive_config_load_environment(given.archive) ||
+        AS_OK != as_driver_config_load_environment(given.driver))
+    {
+        status = fail("context init");
+    }
+    else if (!apply_arguments(&given, argc, argv, &status))
+    {
+        status = given.is_beside_driver ? run_archive(given.archive) : run_with_driver(&given);
+    }
+    as_driver_config_close(given.driver);
+    as_archive_config_close(given.archive);
+    return status;
+}

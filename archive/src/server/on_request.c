@@ -1,0 +1,196 @@
+/* Requests of the control streams: poll, decode, route; one short handler per request. See archive.h. Spec: 07 §5, §7, §9.
+ *
+ * Messages are copied out of the poll and routed afterwards, because handlers may wait for the driver, which invokes the client
+ * that is being polled. What is not a request of the protocol is ignored; a request that this archive does not serve is
+ * answered with the protocol's error. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/archive.h"
+
+#define FRAGMENT_LIMIT 10
+
+typedef void (*request_handler)(asi_control_session *session, const asi_codec_request *request);
+
+static void on_keep_alive(asi_control_session *session, const asi_codec_request *request)
+{
+    (void)session; /* finding the session has activated it; never answered */
+    (void)request;
+}
+
+static void on_close(asi_control_session *session, const asi_codec_request *request)
+{
+    (void)request;
+    asi_control_close(session);
+}
+
+static void on_archive_id(asi_control_session *session, const asi_codec_request *request)
+{
+    asi_control_ok(session, request->correlation_id, session->archive->archive_id);
+}
+
+typedef struct route
+{
+    int32_t template_id;
+    request_handler handler;
+} route;
+
+static const route ROUTES[] = {
+    { ASI_CODEC_KEEP_ALIVE, on_keep_alive },
+    { ASI_CODEC_CLOSE_SESSION, on_close },
+    { ASI_CODEC_ARCHIVE_ID, on_archive_id },
+    { ASI_CODEC_START_RECORDING, asi_recordings_start },
+    { ASI_CODEC_START_RECORDING_2, asi_recordings_start },
+    { ASI_CODEC_EXTEND_RECORDING, asi_recordings_extend },
+    { ASI_CODEC_EXTEND_RECORDING_2, asi_recordings_extend },
+    { ASI_CODEC_STOP_RECORDING, asi_recordings_stop_channel },
+    { ASI_CODEC_STOP_RECORDING_SUBSCRIPTION, asi_recordings_stop_subscription },
+    { ASI_CODEC_STOP_RECORDING_BY_IDENTITY, asi_recordings_stop_identity },
+    { ASI_CODEC_REPLAY, asi_replays_start },
+    { ASI_CODEC_BOUNDED_REPLAY, asi_replays_start },
+    { ASI_CODEC_STOP_REPLAY, asi_replays_stop },
+    { ASI_CODEC_STOP_ALL_REPLAYS, asi_replays_stop_all },
+    { ASI_CODEC_LIST_RECORDINGS, asi_listing_begin },
+    { ASI_CODEC_LIST_RECORDINGS_FOR_URI, asi_listing_begin },
+    { ASI_CODEC_LIST_RECORDING_SUBSCRIPTIONS, asi_listing_begin },
+    { ASI_CODEC_LIST_RECORDING, asi_query_list_recording },
+    { ASI_CODEC_FIND_LAST_MATCHING_RECORDING, asi_query_find_last },
+    { ASI_CODEC_START_POSITION, asi_query_position },
+    { ASI_CODEC_STOP_POSITION, asi_query_position },
+    { ASI_CODEC_RECORDING_POSITION, asi_query_position },
+    { ASI_CODEC_MAX_RECORDED_POSITION, asi_query_position },
+};
+
+static request_handler handler_of(int32_t template_id)
+{
+    for (size_t i = 0; i < sizeof(ROUTES) / sizeof(ROUTES[0]); i++)
+    {
+        if (ROUTES[i].template_id == template_id)
+        {
+            return ROUTES[i].handler;
+        }
+    }
+    return NULL;
+}
+
+/* Spec: 07 §7 - connecting, answering a challenge and closing need no authorisation. */
+static bool is_denied(const as_archive *archive, int32_t template_id)
+{
+    return archive->config.deny_all && ASI_CODEC_CLOSE_SESSION != template_id;
+}
+
+static void route_request(as_archive *archive, const asi_codec_request *request, as_image *image)
+{
+    if (ASI_CODEC_CONNECT == request->template_id || ASI_CODEC_AUTH_CONNECT == request->template_id)
+    {
+        asi_control_connect(archive, request, image);
+        return;
+    }
+    if (ASI_CODEC_CHALLENGE_RESPONSE == request->template_id)
+    {
+        return; /* nobody was challenged: the default authenticator lets everybody in */
+    }
+    asi_control_session *session = asi_control_session_for(archive, request);
+    if (NULL == session)
+    {
+        return;
+    }
+    if (is_denied(archive, request->template_id))
+    {
+        asi_archive_log(archive, ASI_CODEC_E_UNAUTHORISED_ACTION, "unauthorised action");
+        asi_control_error(session, request->correlation_id, ASI_CODEC_E_UNAUTHORISED_ACTION, "unauthorised action");
+        return;
+    }
+    const request_handler handler = handler_of(request->template_id);
+    if (NULL != handler)
+    {
+        handler(session, request);
+        return;
+    }
+    asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "%s is not supported by this version of the archive",
+        asi_codec_request_name(request->template_id));
+}
+
+static void on_message(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    as_archive *archive = context;
+    asi_request *request = malloc(sizeof(*request) + (size_t)length);
+    if (NULL == request)
+    {
+        asi_archive_log(archive, 0, "no memory for a request; it is lost");
+        return;
+    }
+    request->next = NULL;
+    request->image = as_image_retain(header->image);
+    request->length = length;
+    memcpy(request->bytes, data, (size_t)length);
+    if (NULL == archive->requests)
+    {
+        archive->requests = request;
+    }
+    else
+    {
+        archive->last_request->next = request;
+    }
+    archive->last_request = request;
+}
+
+static asi_request *take(as_archive *archive)
+{
+    asi_request *request = archive->requests;
+    if (NULL != request)
+    {
+        archive->requests = request->next;
+    }
+    return request;
+}
+
+static void free_request(asi_request *request)
+{
+    as_image_release(request->image);
+    free(request);
+}
+
+static int64_t poll_stream(as_archive *archive, as_subscription *subscription)
+{
+    return NULL == subscription ? 0 :
+        as_subscription_poll(subscription, as_fragment_assembler_on_fragment, archive->assembler, FRAGMENT_LIMIT);
+}
+
+int asi_requests_step(as_archive *archive)
+{
+    if (NULL == archive->assembler && AS_OK != as_fragment_assembler_open(on_message, archive, &archive->assembler))
+    {
+        asi_archive_log(archive, 0, NULL);
+        return 0;
+    }
+    poll_stream(archive, archive->control);
+    poll_stream(archive, archive->local_control);
+    int work_count = 0;
+    for (asi_request *raw = take(archive); NULL != raw; raw = take(archive))
+    {
+        asi_codec_request request;
+        const as_result decoded = asi_codec_request_decode_untrusted(raw->bytes, raw->length, &request);
+        if (AS_OK == decoded)
+        {
+            route_request(archive, &request, raw->image);
+        }
+        else if (AS_AGAIN != decoded)
+        {
+            asi_archive_log(archive, 0, NULL);
+        }
+        free_request(raw);
+        work_count++;
+    }
+    return work_count;
+}
+
+void asi_requests_close(as_archive *archive)
+{
+    for (asi_request *raw = take(archive); NULL != raw; raw = take(archive))
+    {
+        free_request(raw);
+    }
+    as_fragment_assembler_close(archive->assembler);
+    archive->assembler = NULL;
+}

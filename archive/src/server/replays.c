@@ -1,0 +1,438 @@
+/* Replays as requested: checks, the publication, and what is left when the replayer hands one back. See archive.h.
+ * Spec: 08 §7. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/archive.h"
+#include "wire/command.h"
+
+#define LENGTH_FOLLOW (-1)       /* to the end, live included */
+#define LENGTH_TO_CURRENT_END (-2)
+
+static void show_replay_count(as_archive *archive, int64_t delta)
+{
+    archive->replay_count += delta;
+    as_counter_set(archive->counters.replay_sessions, archive->replay_count);
+}
+
+/* Frees what the conductor gave the session. The publication drains and lingers, or is revoked. */
+static void free_replay(asi_replay *replay)
+{
+    asi_replay_session *session = &replay->session;
+    if (NULL != session->publication && session->must_revoke)
+    {
+        as_publication_revoke(session->publication);
+    }
+    else
+    {
+        as_publication_close(session->publication);
+    }
+    asi_recorded_release(session->recorded);
+    free(session->archive_dir);
+    free(session->channel);
+    free(replay);
+}
+
+static void remove_replay(as_archive *archive, asi_replay *replay)
+{
+    for (asi_replay **at = &archive->replays; NULL != *at; at = &(*at)->next)
+    {
+        if (*at == replay)
+        {
+            *at = replay->next;
+            show_replay_count(archive, -1);
+            break;
+        }
+    }
+    free_replay(replay);
+}
+
+/* -- the request --------------------------------------------------------------------------------------------------------------- */
+
+/* Where a replay begins, and how far the recording goes now. */
+typedef struct replay_range
+{
+    int64_t position;
+    int64_t stop_position;
+    int64_t limit;             /* where it ends */
+    int64_t bound;             /* value of the limit counter */
+    int64_t bound_registration_id;
+    asi_recorded *recorded;    /* not retained; NULL: the recording is stopped */
+} replay_range;
+
+/* A check that failed: what the requester is told. */
+typedef struct refusal
+{
+    int32_t code;
+    char text[512];
+} refusal;
+
+static bool __attribute__((format(printf, 3, 4))) refuse(refusal *refused, int32_t code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    refused->code = code;
+    vsnprintf(refused->text, sizeof(refused->text), format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool is_bounded(const asi_codec_request *request)
+{
+    return ASI_CODEC_BOUNDED_REPLAY == request->template_id;
+}
+
+static bool resolve_bound(
+    const as_archive *archive, const asi_codec_request *request, replay_range *range, refusal *refused)
+{
+    const int32_t id = request->limit_counter_id;
+    as_counter_row row;
+    const int32_t max_id = as_inspector_max_counter_id(archive->inspector);
+    if (id < 0 || id > max_id)
+    {
+        return refuse(refused, ASI_CODEC_E_GENERIC,
+            "unable to create replay limit counter id= %d because of: the counter ids of this driver are 0 to %d", id, max_id);
+    }
+    if (AS_OK != as_inspector_counter(archive->inspector, id, &row))
+    {
+        return refuse(refused, ASI_CODEC_E_GENERIC,
+            "unable to create replay limit counter id= %d because of: ERROR - Counter id is not allocated: %d", id, id);
+    }
+    range->bound = row.value;
+    range->bound_registration_id = row.registration_id;
+    return true;
+}
+
+/* Spec: 08 §7.1, rows 9 to 11. */
+static bool check_length(const asi_codec_request *request, const asi_catalog_record *record, bool has_limit, int64_t limit,
+    replay_range *range, refusal *refused)
+{
+    const long long id = record->recording_id;
+    if (has_limit && range->position > limit)
+    {
+        return refuse(refused, ASI_CODEC_E_INVALID_POSITION,
+            "requested replay start position=%lld must be less than the limit position=%lld for recording %lld",
+            (long long)range->position, (long long)limit, id);
+    }
+    range->stop_position = has_limit ? limit : record->stop_position;
+    const int64_t max_length = (has_limit ? INT64_MAX : range->stop_position) - range->position;
+    int64_t length = request->length < max_length ? request->length : max_length;
+    if (LENGTH_FOLLOW == request->length)
+    {
+        length = max_length;
+    }
+    else if (LENGTH_TO_CURRENT_END == request->length)
+    {
+        length = range->stop_position - range->position;
+        if (0 == length)
+        {
+            return refuse(refused, ASI_CODEC_E_EMPTY_RECORDING,
+                "when replaying and stopping the replay length must be non-zero, recordingId=%lld", id);
+        }
+    }
+    if (length < 0)
+    {
+        return refuse(refused, ASI_CODEC_E_GENERIC,
+            "replay length must be positive: replayLength=%lld, length=%lld, stopPosition=%lld, replayPosition=%lld for "
+            "recording %lld", (long long)length, (long long)request->length, (long long)range->stop_position,
+            (long long)range->position, id);
+    }
+    range->limit = range->position + length;
+    return true;
+}
+
+/* Spec: 08 §7.1, rows 3 to 11, in that order. */
+static bool check_range(const as_archive *archive, const asi_codec_request *request, const asi_catalog_record *record,
+    replay_range *range, refusal *refused)
+{
+    const long long id = record->recording_id;
+    const int64_t asked = request->position;
+    const asi_active_recording *active = asi_recordings_find(archive, record->recording_id);
+    range->recorded = NULL == active ? NULL : active->session.recorded;
+    if (AS_NULL_VALUE != asked && 0 != (asked & (AS_FRAME_ALIGNMENT - 1)))
+    {
+        return refuse(refused, ASI_CODEC_E_GENERIC,
+            "requested replay start position=%lld is not a multiple of FRAME_ALIGNMENT (%d) for recording %lld",
+            (long long)asked, AS_FRAME_ALIGNMENT, id);
+    }
+    range->position = AS_NULL_VALUE == asked ? record->start_position : asked;
+    if (range->position < record->start_position)
+    {
+        return refuse(refused, ASI_CODEC_E_INVALID_POSITION,
+            "requested replay start position=%lld is less than recording start position=%lld for recording %lld",
+            (long long)range->position, (long long)record->start_position, id);
+    }
+    if (AS_NULL_VALUE != record->stop_position && range->position >= record->stop_position)
+    {
+        return refuse(refused, ASI_CODEC_E_INVALID_POSITION,
+            "requested replay start position=%lld must be less than the limit position=%lld for recording %lld",
+            (long long)range->position, (long long)record->stop_position, id);
+    }
+    if (request->file_io_max_length > 0 && request->file_io_max_length < record->mtu_length)
+    {
+        return refuse(refused, ASI_CODEC_E_GENERIC, "fileIoMaxLength=%d < mtuLength=%d", request->file_io_max_length,
+            record->mtu_length);
+    }
+    const bool has_limit = is_bounded(request) || NULL != range->recorded;
+    const int64_t limit = is_bounded(request) ? range->bound :
+        NULL != range->recorded ? asi_load_acquire_i64(&range->recorded->position) : AS_NULL_VALUE;
+    return check_length(request, record, has_limit, limit, range, refused);
+}
+
+static as_result build_channel(const as_archive *archive, const asi_codec_request *request, const asi_catalog_record *record,
+    int64_t position, asi_channel *channel)
+{
+    asi_uri uri;
+    const asi_replay_origin origin = {
+        .position = position,
+        .initial_term_id = record->initial_term_id,
+        .term_length = record->term_buffer_length,
+        .mtu = record->mtu_length,
+        .linger_ns = archive->config.replay_linger_ns,
+    };
+    const as_result parsed = asi_channel_parse_untrusted(&uri, request->channel.data, request->channel.length);
+    return AS_OK == parsed ? asi_channel_replay(&uri, &origin, channel) : parsed;
+}
+
+static as_result request_publication(as_archive *archive, asi_replay *replay)
+{
+    return as_client_async_add_exclusive_publication(
+        archive->client, replay->session.channel, replay->session.publication_stream_id, &replay->publication_request);
+}
+
+static asi_replay *make_replay(as_archive *archive, const asi_control_session *control, const asi_codec_request *request,
+    const asi_catalog_record *record, const replay_range *range, const asi_channel *channel)
+{
+    asi_replay *replay = calloc(1, sizeof(*replay));
+    if (NULL == replay)
+    {
+        return NULL;
+    }
+    asi_replay_session *session = &replay->session;
+    session->archive_dir = strdup(archive->config.archive_dir);
+    session->channel = strdup(channel->text);
+    session->recorded = NULL == range->recorded ? NULL : asi_recorded_retain(range->recorded);
+    if (NULL == session->archive_dir || NULL == session->channel)
+    {
+        free_replay(replay);
+        return NULL;
+    }
+    session->source = (asi_segment_source){
+        .files = archive->files,
+        .archive_dir = session->archive_dir,
+        .recording_id = record->recording_id,
+        .start_position = record->start_position,
+        .term_length = record->term_buffer_length,
+        .segment_length = record->segment_file_length,
+        .initial_term_id = record->initial_term_id,
+        .stream_id = record->stream_id,
+    };
+    const int32_t io_length = (int32_t)archive->config.file_io_max_length;
+    session->checksum = asi_checksum_function((as_record_checksum)archive->config.replay_checksum);
+    session->control_session_id = control->id;
+    session->correlation_id = request->correlation_id;
+    session->bound_counter_id = is_bounded(request) ? request->limit_counter_id : AS_NULL_VALUE;
+    session->bound_registration_id = range->bound_registration_id;
+    session->bound = range->bound;
+    session->publication_stream_id = request->stream_id;
+    session->batch_limit = request->file_io_max_length > 0 && request->file_io_max_length < io_length ?
+        request->file_io_max_length : io_length;
+    session->position = range->position;
+    session->recording_end = record->stop_position;
+    session->replay_limit = range->limit;
+    return replay;
+}
+
+void asi_replays_start(asi_control_session *session, const asi_codec_request *request)
+{
+    as_archive *archive = session->archive;
+    const int64_t correlation_id = request->correlation_id;
+    replay_range range = { .bound = 0 };
+    refusal refused;
+    asi_catalog_record record;
+    if (is_bounded(request) && !resolve_bound(archive, request, &range, &refused))
+    {
+        asi_control_error(session, correlation_id, refused.code, "%s", refused.text);
+        return;
+    }
+    if (archive->replay_count >= archive->config.max_concurrent_replays)
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_MAX_REPLAYS, "max concurrent replays reached %lld",
+            (long long)archive->config.max_concurrent_replays);
+        return;
+    }
+    if (!asi_catalog_find(archive->catalog, request->recording_id, &record))
+    {
+        asi_control_unknown_recording(session, correlation_id, request->recording_id);
+        return;
+    }
+    if (AS_OK != asi_recording_check_untrusted(&record))
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "%s", as_error_text());
+        return;
+    }
+    if (!check_range(archive, request, &record, &range, &refused))
+    {
+        asi_control_error(session, correlation_id, refused.code, "%s", refused.text);
+        return;
+    }
+    asi_channel channel;
+    if (AS_OK != build_channel(archive, request, &record, range.position, &channel))
+    {
+        asi_control_error(
+            session, correlation_id, ASI_CODEC_E_GENERIC, "failed to process replayChannel - %s", as_error_text());
+        return;
+    }
+    asi_replay *replay = make_replay(archive, session, request, &record, &range, &channel);
+    if (NULL == replay || AS_OK != request_publication(archive, replay))
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "failed to create replay publication: %s",
+            NULL == replay ? "no memory" : as_error_text());
+        if (NULL != replay)
+        {
+            free_replay(replay);
+        }
+        return;
+    }
+    replay->next = archive->replays;
+    archive->replays = replay;
+    show_replay_count(archive, 1);
+}
+
+static void abort_replay(asi_replay *replay)
+{
+    asi_store_release_bool(&replay->session.is_aborted, true);
+}
+
+void asi_replays_stop(asi_control_session *session, const asi_codec_request *request)
+{
+    for (asi_replay *at = session->archive->replays; NULL != at; at = at->next)
+    {
+        const bool has_id = AS_NULL_VALUE == at->publication_request;
+        if (has_id && at->session.replay_session_id == request->replay_session_id)
+        {
+            abort_replay(at);
+        }
+    }
+    asi_control_ok(session, request->correlation_id, 0);
+}
+
+void asi_replays_stop_all(asi_control_session *session, const asi_codec_request *request)
+{
+    for (asi_replay *at = session->archive->replays; NULL != at; at = at->next)
+    {
+        if (AS_NULL_VALUE == request->recording_id || at->session.source.recording_id == request->recording_id)
+        {
+            abort_replay(at);
+        }
+    }
+    asi_control_ok(session, request->correlation_id, 0);
+}
+
+/* -- duty cycle ----------------------------------------------------------------------------------------------------------------- */
+
+static void run(as_archive *archive, asi_replay *replay)
+{
+    asi_replay_session *session = &replay->session;
+    as_publication_constants constants;
+    as_publication_get_constants(session->publication, &constants);
+    session->publication_session_id = constants.session_id;
+    session->replay_session_id =
+        (int64_t)(((uint64_t)archive->next_replay_number++ << 32) | (uint32_t)constants.session_id);
+    session->connect_deadline_ns = asi_clock_ns(&archive->clock) + archive->config.connect_timeout_ns;
+    asi_hand_over_put(&archive->replayer.incoming, &session->item);
+}
+
+static int poll_publication(as_archive *archive, asi_replay *replay)
+{
+    asi_replay_session *session = &replay->session;
+    const as_result polled =
+        as_client_poll_publication(archive->client, replay->publication_request, &session->publication);
+    if (AS_AGAIN == polled)
+    {
+        return 0;
+    }
+    replay->publication_request = AS_NULL_VALUE;
+    if (AS_OK == polled)
+    {
+        run(archive, replay);
+        return 1;
+    }
+    if (AS_E_PEER == polled && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code() && !session->is_aborted &&
+        AS_OK == request_publication(archive, replay))
+    {
+        return 1;
+    }
+    char text[1024];
+    snprintf(text, sizeof(text), "failed to create replay publication: %s", as_error_text());
+    asi_archive_log(archive, as_error_code(), text);
+    asi_control_respond(archive, session->control_session_id, session->correlation_id, ASI_CODEC_ERROR,
+        ASI_CODEC_E_GENERIC, text);
+    remove_replay(archive, replay);
+    return 1;
+}
+
+static int tell_answers(as_archive *archive)
+{
+    int work_count = 0;
+    for (;;)
+    {
+        asi_replay_answer *answer = (asi_replay_answer *)asi_hand_over_take(&archive->replay_answers);
+        if (NULL == answer)
+        {
+            return work_count;
+        }
+        if (ASI_CODEC_ERROR == answer->code)
+        {
+            asi_archive_log(archive, (int32_t)answer->relevant_id, answer->text);
+        }
+        asi_control_respond(archive, answer->control_session_id, answer->correlation_id, answer->code, answer->relevant_id,
+            answer->text);
+        free(answer);
+        work_count++;
+    }
+}
+
+static int take_closed(as_archive *archive)
+{
+    int work_count = 0;
+    for (;;)
+    {
+        asi_replay *replay = (asi_replay *)(void *)asi_hand_over_take(&archive->closed_replays);
+        if (NULL == replay)
+        {
+            return work_count;
+        }
+        remove_replay(archive, replay);
+        work_count++;
+    }
+}
+
+int asi_replays_step(as_archive *archive)
+{
+    int work_count = tell_answers(archive) + take_closed(archive);
+    for (asi_replay *at = archive->replays; NULL != at;)
+    {
+        asi_replay *next = at->next;
+        if (AS_NULL_VALUE != at->publication_request)
+        {
+            work_count += poll_publication(archive, at);
+        }
+        at = next;
+    }
+    return work_count;
+}
+
+void asi_replays_close(as_archive *archive)
+{
+    tell_answers(archive);
+    take_closed(archive);
+    while (NULL != archive->replays)
+    {
+        asi_replay *replay = archive->replays;
+        archive->replays = replay->next;
+        free_replay(replay);
+    }
+}

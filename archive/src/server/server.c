@@ -1,0 +1,463 @@
+/* The archive as a whole: claiming the folder, opening in the right order, the duty cycle, ending. See archive.h.
+ * Spec: 08 §1, §12; 06 §6, §10.
+ *
+ * Order of opening: mark file (the guard), Aeron client, counters, catalog and its recovery, mark file ready, control streams. A
+ * client that finds the control streams therefore finds a recovered archive. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "server/archive.h"
+#include "shm/cnc.h"
+#include "store/recover.h"
+#include "wire/command.h"
+
+#define DEFAULT_PAGE_SIZE 4096
+
+/* -- failures ----------------------------------------------------------------------------------------------------------------- */
+
+void asi_archive_log(as_archive *archive, int32_t code, const char *text)
+{
+    asi_error_log_record(&archive->error_log, code, NULL == text ? as_error_text() : text, asi_clock_ms(&archive->clock));
+}
+
+static void on_client_error(void *context, as_result result, int32_t code, const char *text)
+{
+    (void)result;
+    as_archive *archive = context;
+    snprintf(archive->failure, sizeof(archive->failure), "%s", text);
+    asi_archive_log(archive, code, text);
+}
+
+/* Spec: 08 §12 - without its driver an archive can only end; its recordings stay active for the next start to recover. */
+static bool check_client(as_archive *archive)
+{
+    if (!as_client_is_closed(archive->client))
+    {
+        return true;
+    }
+    if ('\0' == archive->failure[0])
+    {
+        snprintf(archive->failure, sizeof(archive->failure), "the archive's client of the media driver in %s was closed",
+            archive->config.aeron_dir);
+    }
+    asi_store_release_bool(&archive->has_failed, true);
+    return false;
+}
+
+bool as_archive_has_failed(const as_archive *archive) { return asi_load_acquire_bool(&archive->has_failed); }
+const char *as_archive_failure(const as_archive *archive) { return as_archive_has_failed(archive) ? archive->failure : ""; }
+bool as_archive_is_idle_expired(const as_archive *archive) { return asi_load_acquire_bool(&archive->is_idle_expired); }
+int64_t as_archive_id(const as_archive *archive) { return archive->archive_id; }
+
+/* -- duty cycles --------------------------------------------------------------------------------------------------------------- */
+
+/* A subscription that waits for a publisher is no reason to stay: whoever wants it recorded keeps a session or publishes. */
+static void watch_idleness(as_archive *archive, int64_t now_ms)
+{
+    const int64_t allowed_ms = archive->config.exit_when_idle_ns / 1000000;
+    if (0 == archive->busy_ms || archive->session_count > 0 || archive->recording_count > 0 || archive->replay_count > 0)
+    {
+        archive->busy_ms = now_ms;
+    }
+    else if (archive->config.exit_when_idle_ns > 0 && now_ms - archive->busy_ms >= allowed_ms)
+    {
+        asi_store_release_bool(&archive->is_idle_expired, true);
+    }
+}
+
+static int tick(as_archive *archive)
+{
+    const int64_t now_ms = asi_clock_ms(&archive->clock);
+    if (now_ms == archive->tick_ms)
+    {
+        return 0;
+    }
+    archive->tick_ms = now_ms;
+    watch_idleness(archive, now_ms);
+    if (now_ms - archive->heartbeat_ms >= ASI_MARK_UPDATE_INTERVAL_MS)
+    {
+        archive->heartbeat_ms = now_ms;
+        asi_mark_heartbeat(archive->mark, now_ms);
+    }
+    return as_client_invoke(archive->client);
+}
+
+static int conductor_cycle(void *context)
+{
+    as_archive *archive = context;
+    if (archive->has_failed)
+    {
+        return 0;
+    }
+    asi_cycle_counters_update(&archive->conductor_cycle, asi_clock_ns(&archive->clock));
+    int work_count = tick(archive);
+    if (!check_client(archive))
+    {
+        return 0;
+    }
+    work_count += asi_requests_step(archive);
+    work_count += asi_recordings_step(archive);
+    work_count += asi_replays_step(archive);
+    work_count += asi_control_step(archive);
+    return work_count;
+}
+
+static int recorder_cycle(void *context)
+{
+    as_archive *archive = context;
+    asi_cycle_counters_update(&archive->recorder_cycle, asi_clock_ns(&archive->clock));
+    return asi_recorder_do_work(&archive->recorder);
+}
+
+static int replayer_cycle(void *context)
+{
+    as_archive *archive = context;
+    asi_cycle_counters_update(&archive->replayer_cycle, asi_clock_ns(&archive->clock));
+    return asi_replayer_do_work(&archive->replayer);
+}
+
+static int shared_cycle(void *context)
+{
+    as_archive *archive = context;
+    int work_count = conductor_cycle(archive);
+    work_count += asi_replayer_do_work(&archive->replayer);
+    work_count += asi_recorder_do_work(&archive->recorder);
+    return work_count;
+}
+
+int as_archive_do_work(as_archive *archive) { return shared_cycle(archive); }
+
+as_result as_archive_start(as_archive *archive)
+{
+    const as_archive_config *config = &archive->config;
+    if (ASI_ARCHIVE_INVOKER == config->threading)
+    {
+        return AS_OK;
+    }
+    if (ASI_ARCHIVE_SHARED == config->threading)
+    {
+        return asi_agent_start(&archive->agents[0], "archive", shared_cycle, archive, &config->conductor_idle, -1);
+    }
+    as_result result =
+        asi_agent_start(&archive->agents[0], "archive-cond", conductor_cycle, archive, &config->conductor_idle, -1);
+    if (AS_OK == result)
+    {
+        result = asi_agent_start(&archive->agents[1], "archive-rec", recorder_cycle, archive, &config->recorder_idle, -1);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_agent_start(&archive->agents[2], "archive-rep", replayer_cycle, archive, &config->replayer_idle, -1);
+    }
+    return result;
+}
+
+/* -- opening ------------------------------------------------------------------------------------------------------------------- */
+
+/* Spec: 06 §1 - the folder's canonical path is what the mark file's link and error texts carry. */
+static as_result prepare_folder(char *path)
+{
+    const as_result created = asi_dir_create(path);
+    if (AS_OK != created)
+    {
+        return created;
+    }
+    char *canonical = realpath(path, NULL);
+    if (NULL == canonical || strlen(canonical) >= AS_PATH_MAX)
+    {
+        free(canonical);
+        return asi_fail_errno(AS_E_STORAGE, errno, "can't resolve the folder %s", path);
+    }
+    memcpy(path, canonical, strlen(canonical) + 1);
+    free(canonical);
+    return AS_OK;
+}
+
+/* A folder is only deleted when no living archive owns it. */
+static as_result delete_folder(const as_archive *archive)
+{
+    asi_mark_info info;
+    if (AS_OK == asi_mark_read_untrusted(archive->config.archive_dir, &info) &&
+        asi_mark_is_live(&info, asi_clock_ms(&archive->clock)))
+    {
+        return asi_fail(AS_E_USAGE, 0, "active mark file detected: %s (pid %lld); %s is not deleted while its archive runs",
+            info.path, (long long)info.pid, archive->config.archive_dir);
+    }
+    return asi_dir_delete(archive->config.archive_dir);
+}
+
+static int32_t driver_page_size(const as_archive_config *config)
+{
+    asi_cnc cnc;
+    if (AS_OK != asi_cnc_open_read_only_untrusted(&cnc, config->aeron_dir))
+    {
+        return DEFAULT_PAGE_SIZE; /* no driver yet; opening the client will wait for it or say so */
+    }
+    const int32_t page_size = cnc.file_page_size;
+    asi_cnc_close(&cnc);
+    return asi_is_power_of_two(page_size) ? page_size : DEFAULT_PAGE_SIZE;
+}
+
+static as_result claim_folder(as_archive *archive)
+{
+    as_archive_config *config = &archive->config;
+    as_result result = config->delete_dir_on_start ? delete_folder(archive) : AS_OK;
+    result = AS_OK == result ? prepare_folder(config->archive_dir) : result;
+    if (AS_OK == result && '\0' != config->mark_dir[0])
+    {
+        result = prepare_folder(config->mark_dir);
+    }
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const bool has_network = config->control_channel_enabled && '\0' != config->control_channel[0];
+    const asi_mark_params params = {
+        .archive_dir = config->archive_dir,
+        .mark_dir = '\0' == config->mark_dir[0] ? NULL : config->mark_dir,
+        .control_stream_id = (int32_t)config->control_stream_id,
+        .local_control_stream_id = (int32_t)config->local_control_stream_id,
+        .events_stream_id = (int32_t)config->events_stream_id,
+        .error_buffer_length = (int32_t)config->error_buffer_length,
+        .file_page_size = driver_page_size(config),
+        .start_timestamp_ms = asi_clock_ms(&archive->clock),
+        .pid = getpid(),
+        .control_channel = has_network ? config->control_channel : NULL,
+        .local_control_channel = config->local_control_channel,
+        .events_channel = '\0' == config->events_channel[0] ? NULL : config->events_channel,
+        .aeron_dir = config->aeron_dir,
+    };
+    result = asi_mark_open(&params, &archive->clock, &archive->mark);
+    if (AS_OK == result)
+    {
+        int64_t length;
+        uint8_t *section = asi_mark_error_buffer(archive->mark, &length);
+        asi_error_log_init(&archive->error_log, section, length, NULL);
+    }
+    return result;
+}
+
+static as_result connect_to_driver(as_archive *archive)
+{
+    as_client_options options;
+    char name[64];
+    snprintf(name, sizeof(name), "archive archiveId=%lld", (long long)archive->config.archive_id);
+    as_client_options_init(&options);
+    options.aeron_dir = archive->config.aeron_dir;
+    options.client_name = AS_NULL_VALUE == archive->config.archive_id ? "archive" : name;
+    options.driver_timeout_ns = archive->config.driver_timeout_ms * 1000000;
+    options.use_invoker = true;
+    options.on_error = on_client_error;
+    options.context = archive;
+    as_result result = as_client_open(&options, &archive->client);
+    result = AS_OK == result ? as_inspector_open(archive->config.aeron_dir, &archive->inspector) : result;
+    if (AS_OK != result)
+    {
+        return asi_fail_in(result, "no media driver to work with");
+    }
+    archive->archive_id =
+        AS_NULL_VALUE == archive->config.archive_id ? as_client_id(archive->client) : archive->config.archive_id;
+    return AS_OK;
+}
+
+static as_result open_counters(as_archive *archive)
+{
+    const as_archive_config *config = &archive->config;
+    const asi_archive_threading threading = (asi_archive_threading)config->threading;
+    as_client *client = archive->client;
+    as_result result = asi_counters_open_errors(
+        client, archive->inspector, &archive->clock, archive->archive_id, &archive->counters.errors);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    archive->error_log.error_counter = as_counter_address(archive->counters.errors);
+    result = asi_cycle_counters_open(client, archive->archive_id, "archive-conductor", threading,
+        config->conductor_threshold_ns, &archive->conductor_cycle);
+    if (AS_OK == result && ASI_ARCHIVE_DEDICATED == threading)
+    {
+        result = asi_cycle_counters_open(client, archive->archive_id, "archive-recorder", threading,
+            config->recorder_threshold_ns, &archive->recorder_cycle);
+        result = AS_OK != result ? result : asi_cycle_counters_open(client, archive->archive_id, "archive-replayer", threading,
+            config->replayer_threshold_ns, &archive->replayer_cycle);
+    }
+    result = AS_OK == result ? asi_counters_open(client, archive->archive_id, &archive->counters) : result;
+    archive->recorder.max_write_ns = archive->counters.max_write_ns;
+    archive->recorder.total_write_ns = archive->counters.write_ns;
+    archive->recorder.total_write_bytes = archive->counters.write_bytes;
+    archive->replayer.max_read_ns = archive->counters.max_read_ns;
+    archive->replayer.total_read_ns = archive->counters.read_ns;
+    archive->replayer.total_read_bytes = archive->counters.read_bytes;
+    archive->replayer.inspector = archive->inspector;
+    return result;
+}
+
+static as_result open_catalog(as_archive *archive)
+{
+    const as_archive_config *config = &archive->config;
+    const as_record_checksum checksum = (as_record_checksum)config->record_checksum;
+    const asi_catalog_params params = {
+        .files = archive->files,
+        .archive_dir = config->archive_dir,
+        .capacity = config->catalog_capacity,
+        .sync_level = (int32_t)config->catalog_file_sync_level,
+        .checksum = checksum,
+    };
+    const as_result result = asi_catalog_open(&params, &archive->catalog);
+    return AS_OK != result ? result : asi_recover_catalog(archive->catalog, archive->files, config->archive_dir, checksum,
+        asi_clock_ms(&archive->clock), NULL);
+}
+
+/* Spec: 07 §5 - the control channel with the sparse setting, unless it names its own. */
+static void network_control_channel(const as_archive_config *config, char *to, size_t capacity)
+{
+    const char *question = strchr(config->control_channel, '?');
+    if (NULL == question || NULL != strstr(config->control_channel, "sparse="))
+    {
+        snprintf(to, capacity, "%s", config->control_channel);
+        return;
+    }
+    snprintf(to, capacity, "%.*ssparse=%s|%s", (int)(question + 1 - config->control_channel), config->control_channel,
+        config->control_term_sparse ? "true" : "false", question + 1);
+}
+
+static as_result add_network_control(as_archive *archive)
+{
+    const as_archive_config *config = &archive->config;
+    char channel[ASI_ARCHIVE_CHANNEL_CAPACITY + 16];
+    network_control_channel(config, channel, sizeof(channel));
+    const int64_t deadline_ns = asi_clock_ns(&archive->clock) + config->connect_timeout_ns;
+    as_result result;
+    do
+    {
+        result = as_client_add_subscription_with(archive->client, channel, (int32_t)config->control_stream_id, NULL,
+            asi_control_on_unavailable_image, archive, &archive->control);
+    } while (AS_E_PEER == result && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code() &&
+        asi_clock_ns(&archive->clock) < deadline_ns);
+    return AS_OK == result ? AS_OK : asi_fail_in(result, "the network control channel %s needs a media driver with UDP; without "
+        "one set aeron.archive.control.channel.enabled=false and use %s", config->control_channel,
+        config->local_control_channel);
+}
+
+static as_result open_streams(as_archive *archive)
+{
+    const as_archive_config *config = &archive->config;
+    as_result result = AS_OK;
+    if (config->events_enabled)
+    {
+        result = as_client_add_exclusive_publication(
+            archive->client, config->events_channel, (int32_t)config->events_stream_id, &archive->events);
+        archive->recorder.events.publication = archive->events;
+    }
+    if (AS_OK == result && config->control_channel_enabled && '\0' != config->control_channel[0])
+    {
+        result = add_network_control(archive);
+    }
+    if (AS_OK == result)
+    {
+        result = as_client_add_subscription_with(archive->client, config->local_control_channel,
+            (int32_t)config->local_control_stream_id, NULL, asi_control_on_unavailable_image, archive, &archive->local_control);
+    }
+    return result;
+}
+
+static void init_archive(as_archive *archive, const asi_file_ops *files, const asi_clock *clock)
+{
+    archive->clock = NULL == clock ? asi_clock_system() : *clock;
+    archive->files = NULL == files ? asi_file_ops_posix() : files;
+    archive->next_replay_number = 1;
+    asi_rand_seed_system(&archive->rand);
+    archive->next_control_session_id = (int64_t)(asi_rand_u64(&archive->rand) & INT32_MAX);
+    asi_hand_over_init(&archive->closed_recordings);
+    asi_hand_over_init(&archive->closed_replays);
+    asi_hand_over_init(&archive->replay_answers);
+    asi_recorder_init(&archive->recorder, &archive->closed_recordings, &archive->clock);
+    asi_replayer_init(&archive->replayer, &archive->closed_replays, &archive->replay_answers, &archive->clock);
+}
+
+static as_result open_parts(as_archive *archive)
+{
+    as_result result = asi_archive_config_check(&archive->config);
+    result = AS_OK == result ? claim_folder(archive) : result;
+    result = AS_OK == result ? connect_to_driver(archive) : result;
+    result = AS_OK == result ? open_counters(archive) : result;
+    result = AS_OK == result ? open_catalog(archive) : result;
+    if (AS_OK == result)
+    {
+        archive->heartbeat_ms = asi_clock_ms(&archive->clock);
+        asi_mark_ready(archive->mark, archive->archive_id, archive->heartbeat_ms);
+        result = open_streams(archive);
+    }
+    return result;
+}
+
+as_result asi_archive_open_with(
+    const as_archive_config *config, const asi_file_ops *files, const asi_clock *clock, as_archive **archive)
+{
+    as_archive *opened = calloc(1, sizeof(*opened));
+    if (NULL == opened)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for an archive");
+    }
+    opened->config = *config;
+    init_archive(opened, files, clock);
+    const as_result result = open_parts(opened);
+    if (AS_OK == result)
+    {
+        *archive = opened;
+        return AS_OK;
+    }
+    /* Closing may fail things of its own; what is told is why the archive did not open. */
+    char reason[2048];
+    const int32_t code = as_error_code();
+    snprintf(reason, sizeof(reason), "%s", as_error_text());
+    as_archive_close(opened);
+    return asi_fail(result, code, "%s", reason);
+}
+
+as_result as_archive_open(const as_archive_config *config, as_archive **archive)
+{
+    return asi_archive_open_with(config, NULL, NULL, archive);
+}
+
+/* -- ending -------------------------------------------------------------------------------------------------------------------- */
+
+void as_archive_close(as_archive *archive)
+{
+    if (NULL == archive)
+    {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(archive->agents) / sizeof(archive->agents[0]); i++)
+    {
+        asi_agent_stop(&archive->agents[i]);
+    }
+    archive->is_aborting = archive->has_failed;
+    asi_recorder_close(&archive->recorder);
+    asi_replayer_close(&archive->replayer);
+    asi_replays_close(archive);
+    asi_recordings_close(archive);
+    asi_requests_close(archive);
+    asi_control_close_all(archive);
+    archive->error_log.error_counter = NULL; /* lies in the client's memory */
+    asi_counters_close(&archive->counters);
+    asi_cycle_counters_close(&archive->conductor_cycle);
+    asi_cycle_counters_close(&archive->recorder_cycle);
+    asi_cycle_counters_close(&archive->replayer_cycle);
+    as_client_close(archive->client);
+    as_inspector_close(archive->inspector);
+    asi_catalog_close(archive->catalog);
+    if (NULL != archive->mark)
+    {
+        asi_error_log_close(&archive->error_log);
+        asi_mark_close(archive->mark);
+    }
+    asi_hand_over_close(&archive->closed_recordings);
+    asi_hand_over_close(&archive->closed_replays);
+    asi_hand_over_close(&archive->replay_answers);
+    free(archive);
+}

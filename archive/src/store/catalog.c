@@ -1,0 +1,549 @@
+/* The archive's writable catalog; format, order of writes and crash argument are in catalog.h. */
+#include "store/catalog.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/catalog_format.h"
+#include "store/catalog_index.h"
+#include "store/checksum.h"
+
+struct asi_catalog
+{
+    const asi_file_ops *files; /* borrowed */
+    int fd;
+    int32_t sync_level;
+    int32_t alignment;
+    asi_frame_checksum checksum;
+    char *archive_dir;         /* owned */
+    char path[AS_PATH_MAX];
+    uint8_t *bytes;            /* owned mirror of the file from 0 to `end`, and zeros up to bytes_capacity */
+    int64_t bytes_capacity;
+    int64_t end;               /* where the next record goes */
+    int64_t file_length;
+    asi_catalog_index index;   /* owned; VALID recordings */
+};
+
+/* -- memory --------------------------------------------------------------------------------------------------------------- */
+
+static as_result fail_memory(const asi_catalog *catalog)
+{
+    return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for %s", catalog->path);
+}
+
+static as_result reserve_bytes(asi_catalog *catalog, int64_t needed)
+{
+    if (needed <= catalog->bytes_capacity)
+    {
+        return AS_OK;
+    }
+    const int64_t capacity = needed + needed / 2;
+    uint8_t *grown = realloc(catalog->bytes, (size_t)capacity);
+    if (NULL == grown)
+    {
+        return fail_memory(catalog);
+    }
+    memset(grown + catalog->bytes_capacity, 0, (size_t)(capacity - catalog->bytes_capacity));
+    catalog->bytes = grown;
+    catalog->bytes_capacity = capacity;
+    return AS_OK;
+}
+
+static as_result require_entry(const asi_catalog *catalog, int64_t recording_id, asi_catalog_entry **entry)
+{
+    *entry = asi_catalog_index_find(&catalog->index, recording_id);
+    return NULL != *entry ? AS_OK : asi_fail(AS_E_USAGE, 0, "unknown recording id: %" PRId64, recording_id);
+}
+
+/* -- file ----------------------------------------------------------------------------------------------------------------- */
+
+static as_result fail_write(const asi_catalog *catalog, int error)
+{
+    return asi_fail_errno(AS_E_STORAGE, -error, "cannot write %s", catalog->path);
+}
+
+/* Writes to the file, then to the mirror. */
+static as_result put(asi_catalog *catalog, int64_t offset, const void *from, int64_t length)
+{
+    const int error = asi_file_write_all(catalog->files, catalog->fd, from, length, offset);
+    if (0 != error)
+    {
+        return fail_write(catalog, error);
+    }
+    if (from != catalog->bytes + offset)
+    {
+        memcpy(catalog->bytes + offset, from, (size_t)length);
+    }
+    return AS_OK;
+}
+
+static as_result put_i32(asi_catalog *catalog, int64_t offset, int32_t value)
+{
+    return put(catalog, offset, &value, sizeof(value));
+}
+
+static as_result put_i64(asi_catalog *catalog, int64_t offset, int64_t value)
+{
+    return put(catalog, offset, &value, sizeof(value));
+}
+
+static as_result sync_file(asi_catalog *catalog)
+{
+    const int error = asi_file_sync(catalog->files, catalog->fd, catalog->sync_level);
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", catalog->path);
+}
+
+static int32_t checksum_of(const asi_catalog *catalog, const uint8_t *frame)
+{
+    return NULL == catalog->checksum ?
+        0 : (int32_t)catalog->checksum(frame + RECORD_BODY, asi_get_i32(frame + RECORD_LENGTH));
+}
+
+/* The end of every mutation of fields. */
+static as_result finish(asi_catalog *catalog, int64_t record_offset)
+{
+    as_result result = AS_OK;
+    if (NULL != catalog->checksum)
+    {
+        result = put_i32(catalog, record_offset + RECORD_CHECKSUM, checksum_of(catalog, catalog->bytes + record_offset));
+    }
+    return AS_OK == result ? sync_file(catalog) : result;
+}
+
+/* Makes the file and the mirror hold [0, needed); grows by half, as stock does. Spec: 06 §5. */
+static as_result ensure_capacity(asi_catalog *catalog, int64_t needed, int64_t frame_length)
+{
+    const asi_file_ops *files = catalog->files;
+    if (needed > catalog->file_length)
+    {
+        if (catalog->file_length >= ASI_CATALOG_MAX_CAPACITY)
+        {
+            return asi_fail(AS_E_STORAGE, 0, "catalog is full, max capacity reached: %d", ASI_CATALOG_MAX_CAPACITY);
+        }
+        if (needed > ASI_CATALOG_MAX_CAPACITY)
+        {
+            return asi_fail(AS_E_STORAGE, 0,
+                "recording is too big: total recording length is %" PRId64 " bytes, available space is %"
+                PRId64 " bytes", frame_length, ASI_CATALOG_MAX_CAPACITY - catalog->end);
+        }
+        int64_t length = catalog->file_length;
+        while (length < needed)
+        {
+            length = length + length / 2 < ASI_CATALOG_MAX_CAPACITY ? length + length / 2 : ASI_CATALOG_MAX_CAPACITY;
+        }
+        int error = files->ftruncate(files->context, catalog->fd, length);
+        error = 0 == error ? files->fsync(files->context, catalog->fd) : error;
+        if (0 != error)
+        {
+            return asi_fail_errno(AS_E_STORAGE, -error, "cannot grow %s to %" PRId64 " bytes", catalog->path, length);
+        }
+        catalog->file_length = length;
+    }
+    return reserve_bytes(catalog, needed);
+}
+
+/* -- open ----------------------------------------------------------------------------------------------------------------- */
+
+/* A new catalog appears under its name only when its header is there. */
+static as_result create_file(asi_catalog *catalog, int64_t capacity)
+{
+    const asi_file_ops *files = catalog->files;
+    char temporary[AS_PATH_MAX + 8];
+    snprintf(temporary, sizeof(temporary), "%s.new", catalog->path);
+    uint8_t header[ASI_CATALOG_HEADER_LENGTH] = { 0 };
+    asi_put_i32(header + CATALOG_VERSION, ASI_ARCHIVE_STORAGE_VERSION);
+    asi_put_i32(header + CATALOG_LENGTH, ASI_CATALOG_HEADER_LENGTH);
+    asi_put_i32(header + CATALOG_RECORD_ALIGNMENT, ASI_CATALOG_ALIGNMENT);
+    const int fd = files->open(files->context, temporary, ASI_FILE_CREATE);
+    if (fd < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -fd, "cannot create %s", temporary);
+    }
+    int error = files->ftruncate(files->context, fd, 0);
+    error = 0 == error ? asi_file_write_all(files, fd, header, sizeof(header), 0) : error;
+    error = 0 == error ? files->ftruncate(files->context, fd, capacity) : error;
+    error = 0 == error ? asi_file_sync(files, fd, catalog->sync_level) : error;
+    error = 0 == error ? files->rename(files->context, temporary, catalog->path) : error;
+    if (0 == error && catalog->sync_level > 0)
+    {
+        error = files->sync_directory(files->context, catalog->archive_dir);
+    }
+    if (0 != error)
+    {
+        files->close(files->context, fd);
+        files->unlink(files->context, temporary);
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot create %s", catalog->path);
+    }
+    catalog->fd = fd;
+    return AS_OK;
+}
+
+static as_result open_file(asi_catalog *catalog, int64_t capacity)
+{
+    const asi_file_ops *files = catalog->files;
+    catalog->fd = files->open(files->context, catalog->path, ASI_FILE_WRITE);
+    if (-ENOENT == catalog->fd)
+    {
+        const as_result result = create_file(catalog, capacity);
+        if (AS_OK != result)
+        {
+            return result;
+        }
+    }
+    if (catalog->fd < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -catalog->fd, "cannot open %s", catalog->path);
+    }
+    return asi_catalog_read(files, catalog->fd, catalog->path, &catalog->bytes, &catalog->bytes_capacity);
+}
+
+/* Checks all records and builds the index; settles nextRecordingId. Spec: 06 §3.5. */
+static as_result load(asi_catalog *catalog, asi_catalog_scan *scan)
+{
+    asi_catalog_record record;
+    as_result result;
+    while (AS_OK == (result = asi_catalog_scan_next_untrusted(scan, &record)))
+    {
+        if (ASI_RECORDING_VALID == record.state)
+        {
+            result = asi_recording_check_untrusted(&record);
+            result = AS_OK == result ? asi_catalog_index_append(&catalog->index, &record) : asi_fail_in(result,
+                "%s", catalog->path);
+            if (AS_OK != result)
+            {
+                return result;
+            }
+        }
+    }
+    if (AS_AGAIN != result)
+    {
+        return result;
+    }
+    catalog->end = scan->offset;
+    const int64_t least = scan->last_recording_id + 1;
+    if (0 == scan->next_recording_id && 0 != least)
+    {
+        return put_i64(catalog, CATALOG_NEXT_RECORDING_ID, least);
+    }
+    if (scan->next_recording_id < least)
+    {
+        return asi_fail(AS_E_DATA, 0, "%s: invalid nextRecordingId: expected value greater or equal to %" PRId64 ", was %" PRId64
+            "; the catalog is damaged, restore it from a copy", catalog->path, least, scan->next_recording_id);
+    }
+    return AS_OK;
+}
+
+/* Sets the length, too, once the content is known to be a catalog. */
+static as_result open_checked(asi_catalog *catalog, int64_t capacity)
+{
+    const asi_file_ops *files = catalog->files;
+    asi_catalog_scan scan;
+    as_result result = open_file(catalog, capacity);
+    if (AS_OK == result)
+    {
+        result = asi_catalog_scan_start_untrusted(&scan, catalog->bytes, catalog->bytes_capacity, catalog->path);
+    }
+    if (AS_OK == result)
+    {
+        catalog->alignment = scan.alignment;
+        result = load(catalog, &scan);
+    }
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    catalog->file_length = files->size(files->context, catalog->fd);
+    if (catalog->file_length >= 0 && catalog->file_length < capacity)
+    {
+        const int error = files->ftruncate(files->context, catalog->fd, capacity);
+        catalog->file_length = 0 == error ? capacity : error;
+    }
+    return catalog->file_length >= 0 ? AS_OK :
+        asi_fail_errno(AS_E_STORAGE, (int)-catalog->file_length, "cannot set the length of %s", catalog->path);
+}
+
+static void free_catalog(asi_catalog *catalog)
+{
+    if (catalog->fd >= 0)
+    {
+        catalog->files->close(catalog->files->context, catalog->fd);
+    }
+    asi_catalog_index_close(&catalog->index);
+    free(catalog->bytes);
+    free(catalog->archive_dir);
+    free(catalog);
+}
+
+as_result asi_catalog_open(const asi_catalog_params *params, asi_catalog **catalog_out)
+{
+    if (params->capacity < ASI_CATALOG_MIN_CAPACITY || params->capacity > ASI_CATALOG_MAX_CAPACITY)
+    {
+        return asi_fail(AS_E_USAGE, 0, "catalog capacity is %" PRId64 ", %d to %d are possible", params->capacity,
+            ASI_CATALOG_MIN_CAPACITY, ASI_CATALOG_MAX_CAPACITY);
+    }
+    asi_catalog *catalog = calloc(1, sizeof(*catalog));
+    if (NULL == catalog || NULL == (catalog->archive_dir = strdup(params->archive_dir)))
+    {
+        free(catalog);
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for the catalog of %s", params->archive_dir);
+    }
+    catalog->files = params->files;
+    catalog->fd = -1;
+    catalog->sync_level = params->sync_level;
+    catalog->checksum = asi_checksum_function(params->checksum);
+    as_result result = AS_OK;
+    if (snprintf(catalog->path, sizeof(catalog->path), "%s/" ASI_CATALOG_FILE, params->archive_dir) >= (int)sizeof(catalog->path))
+    {
+        result = asi_fail(AS_E_USAGE, ENAMETOOLONG, "archive folder name is too long: %s", params->archive_dir);
+    }
+    result = AS_OK == result ? open_checked(catalog, params->capacity) : result;
+    if (AS_OK != result)
+    {
+        free_catalog(catalog);
+        return result;
+    }
+    *catalog_out = catalog;
+    return AS_OK;
+}
+
+void asi_catalog_close(asi_catalog *catalog)
+{
+    if (NULL != catalog)
+    {
+        catalog->files->fsync(catalog->files->context, catalog->fd);
+        free_catalog(catalog);
+    }
+}
+
+/* -- adding and replacing ------------------------------------------------------------------------------------------------- */
+
+static int64_t frame_length_of(const asi_catalog *catalog, const asi_recording_params *params)
+{
+    return asi_align_i64((int64_t)RECORD_TEXTS + 12 + params->stripped_channel.length + params->original_channel.length +
+        params->source_identity.length, catalog->alignment);
+}
+
+static uint8_t *put_text(uint8_t *at, asi_text text)
+{
+    asi_put_i32(at, text.length);
+    memcpy(at + 4, text.at, (size_t)text.length);
+    return at + 4 + text.length;
+}
+
+/* Fills a zeroed frame: body, then the record header. `frame_length` decides the stored length. */
+static void encode(const asi_catalog *catalog, uint8_t *frame, int64_t frame_length, int64_t recording_id,
+    const asi_recording_params *params)
+{
+    asi_put_i64(frame + RECORD_RECORDING_ID, recording_id);
+    asi_put_i64(frame + RECORD_START_TIMESTAMP, params->start_timestamp_ms);
+    asi_put_i64(frame + RECORD_STOP_TIMESTAMP, params->stop_timestamp_ms);
+    asi_put_i64(frame + RECORD_START_POSITION, params->start_position);
+    asi_put_i64(frame + RECORD_STOP_POSITION, params->stop_position);
+    asi_put_i32(frame + RECORD_INITIAL_TERM_ID, params->initial_term_id);
+    asi_put_i32(frame + RECORD_SEGMENT_FILE_LENGTH, params->segment_file_length);
+    asi_put_i32(frame + RECORD_TERM_BUFFER_LENGTH, params->term_buffer_length);
+    asi_put_i32(frame + RECORD_MTU_LENGTH, params->mtu_length);
+    asi_put_i32(frame + RECORD_SESSION_ID, params->session_id);
+    asi_put_i32(frame + RECORD_STREAM_ID, params->stream_id);
+    uint8_t *at = put_text(frame + RECORD_TEXTS, params->stripped_channel);
+    at = put_text(at, params->original_channel);
+    put_text(at, params->source_identity);
+    asi_put_i32(frame + RECORD_LENGTH, (int32_t)(frame_length - ASI_CATALOG_RECORD_HEADER_LENGTH));
+    asi_put_i32(frame + RECORD_STATE, ASI_RECORDING_VALID);
+    asi_put_i32(frame + RECORD_CHECKSUM, checksum_of(catalog, frame));
+}
+
+as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *params, int64_t *recording_id)
+{
+    const int64_t frame_length = frame_length_of(catalog, params);
+    const int64_t offset = catalog->end;
+    const int64_t id = asi_catalog_next_recording_id(catalog);
+    as_result result = ensure_capacity(catalog, offset + frame_length, frame_length);
+    result = AS_OK == result ? reserve_bytes(catalog, offset + frame_length + ASI_CATALOG_RECORD_HEADER_LENGTH) : result;
+    result = AS_OK == result ? put_i64(catalog, CATALOG_NEXT_RECORDING_ID, id + 1) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    uint8_t *frame = catalog->bytes + offset;
+    /* Body and, behind it, an end of the catalog: rests of an add that a crash cut short must not look like a record. */
+    int64_t body_length = frame_length - RECORD_BODY + ASI_CATALOG_RECORD_HEADER_LENGTH;
+    if (offset + RECORD_BODY + body_length > catalog->file_length)
+    {
+        body_length = catalog->file_length - offset - RECORD_BODY;
+    }
+    memset(frame, 0, (size_t)(frame_length + ASI_CATALOG_RECORD_HEADER_LENGTH));
+    encode(catalog, frame, frame_length, id, params);
+    result = put(catalog, offset + RECORD_BODY, frame + RECORD_BODY, body_length);
+    result = AS_OK == result ? put(catalog, offset, frame, ASI_CATALOG_RECORD_HEADER_LENGTH) : result;
+    asi_catalog_record record;
+    if (AS_OK == result && !asi_catalog_parse_untrusted(frame, frame_length, &record))
+    {
+        result = asi_fail(AS_E_INTERNAL, 0, "recording %" PRId64 " was encoded wrongly", id);
+    }
+    if (AS_OK == result)
+    {
+        record.offset = offset;
+        result = asi_catalog_index_append(&catalog->index, &record);
+    }
+    if (AS_OK != result)
+    {
+        return result; /* `end` has not moved: the next add takes the place */
+    }
+    catalog->end = offset + frame_length;
+    *recording_id = id;
+    return sync_file(catalog);
+}
+
+as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const asi_recording_params *params)
+{
+    asi_catalog_entry *entry;
+    as_result result = require_entry(catalog, recording_id, &entry);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const int64_t offset = entry->offset;
+    const int64_t old_length =
+        asi_align_i64((int64_t)asi_get_i32(catalog->bytes + offset) + ASI_CATALOG_RECORD_HEADER_LENGTH, catalog->alignment);
+    const int64_t new_length = frame_length_of(catalog, params);
+    /* Spec: 06 §4 - a shorter body keeps the frame's length; ours clears all of the rest and takes the checksum over it. */
+    const int64_t frame_length = new_length > old_length ? new_length : old_length;
+    const int64_t shift = frame_length - old_length;
+    const int64_t behind = catalog->end - offset - old_length;
+    result = ensure_capacity(catalog, catalog->end + shift, new_length);
+    result = AS_OK == result ? reserve_bytes(catalog, catalog->end + shift + ASI_CATALOG_RECORD_HEADER_LENGTH) : result;
+    const int64_t image_length = frame_length + behind + ASI_CATALOG_RECORD_HEADER_LENGTH; /* with an end behind it, as add */
+    const int64_t space = catalog->file_length - offset;
+    const int64_t write_length = 0 == shift ? frame_length : image_length < space ? image_length : space;
+    uint8_t *image = AS_OK == result ? calloc(1, (size_t)image_length) : NULL;
+    if (NULL == image)
+    {
+        return AS_OK == result ? fail_memory(catalog) : result;
+    }
+    memcpy(image + RECORD_BODY, catalog->bytes + offset + RECORD_BODY, 16);
+    encode(catalog, image, frame_length, recording_id, params);
+    memcpy(image + frame_length, catalog->bytes + offset + old_length, (size_t)behind);
+    result = put(catalog, offset, image, write_length);
+    free(image);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    catalog->end += shift;
+    asi_catalog_index_shift(&catalog->index, entry->offset, shift);
+    asi_store_release_i64(&entry->positions.start_position, params->start_position);
+    asi_store_release_i64(&entry->positions.stop_position, params->stop_position);
+    return sync_file(catalog);
+}
+
+/* -- fields --------------------------------------------------------------------------------------------------------------- */
+
+as_result asi_catalog_stop(asi_catalog *catalog, int64_t recording_id, int64_t stop_position, int64_t stop_timestamp_ms)
+{
+    asi_catalog_entry *entry;
+    as_result result = require_entry(catalog, recording_id, &entry);
+    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_STOP_TIMESTAMP, stop_timestamp_ms) : result;
+    return AS_OK == result ? asi_catalog_set_stop_position(catalog, recording_id, stop_position) : result;
+}
+
+as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t control_session_id, int64_t correlation_id,
+    int32_t session_id)
+{
+    asi_catalog_entry *entry;
+    as_result result = require_entry(catalog, recording_id, &entry);
+    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_CONTROL_SESSION_ID, control_session_id) : result;
+    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_CORRELATION_ID, correlation_id) : result;
+    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_STOP_TIMESTAMP, AS_NULL_VALUE) : result;
+    result = AS_OK == result ? put_i32(catalog, entry->offset + RECORD_SESSION_ID, session_id) : result;
+    return AS_OK == result ? asi_catalog_set_stop_position(catalog, recording_id, AS_NULL_VALUE) : result;
+}
+
+as_result asi_catalog_set_start_position(asi_catalog *catalog, int64_t recording_id, int64_t position)
+{
+    asi_catalog_entry *entry;
+    as_result result = require_entry(catalog, recording_id, &entry);
+    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_START_POSITION, position) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_store_release_i64(&entry->positions.start_position, position);
+    return finish(catalog, entry->offset);
+}
+
+as_result asi_catalog_set_stop_position(asi_catalog *catalog, int64_t recording_id, int64_t position)
+{
+    asi_catalog_entry *entry;
+    as_result result = require_entry(catalog, recording_id, &entry);
+    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_STOP_POSITION, position) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_store_release_i64(&entry->positions.stop_position, position);
+    return finish(catalog, entry->offset);
+}
+
+as_result asi_catalog_invalidate(asi_catalog *catalog, int64_t recording_id, int32_t state)
+{
+    asi_catalog_entry *entry;
+    as_result result = require_entry(catalog, recording_id, &entry);
+    result = AS_OK == result ? put_i32(catalog, entry->offset + RECORD_STATE, state) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_catalog_index_remove(&catalog->index, recording_id);
+    return sync_file(catalog);
+}
+
+/* -- reading -------------------------------------------------------------------------------------------------------------- */
+
+static void read_entry(const asi_catalog *catalog, const asi_catalog_entry *entry, asi_catalog_record *record)
+{
+    const uint8_t *frame = catalog->bytes + entry->offset;
+    const int64_t frame_length =
+        asi_align_i64((int64_t)asi_get_i32(frame + RECORD_LENGTH) + ASI_CATALOG_RECORD_HEADER_LENGTH, catalog->alignment);
+    const bool is_parsed = asi_catalog_parse_untrusted(frame, frame_length, record);
+    AS_ASSERT(is_parsed); /* was parsed when loaded or encoded by us */
+    record->offset = entry->offset;
+}
+
+bool asi_catalog_find(const asi_catalog *catalog, int64_t recording_id, asi_catalog_record *record)
+{
+    const asi_catalog_entry *entry = asi_catalog_index_find(&catalog->index, recording_id);
+    if (NULL != entry)
+    {
+        read_entry(catalog, entry, record);
+    }
+    return NULL != entry;
+}
+
+int64_t asi_catalog_count(const asi_catalog *catalog) { return catalog->index.count; }
+
+int64_t asi_catalog_index_from(const asi_catalog *catalog, int64_t recording_id)
+{
+    return asi_catalog_index_search(&catalog->index, recording_id);
+}
+
+void asi_catalog_at(const asi_catalog *catalog, int64_t index, asi_catalog_record *record)
+{
+    read_entry(catalog, catalog->index.entries[index], record);
+}
+
+int64_t asi_catalog_next_recording_id(const asi_catalog *catalog)
+{
+    return asi_get_i64(catalog->bytes + CATALOG_NEXT_RECORDING_ID);
+}
+
+int64_t asi_catalog_capacity(const asi_catalog *catalog) { return catalog->file_length; }
+
+const asi_recording_positions *asi_catalog_positions(const asi_catalog *catalog, int64_t recording_id)
+{
+    const asi_catalog_entry *entry = asi_catalog_index_find(&catalog->index, recording_id);
+    return NULL != entry ? &entry->positions : NULL;
+}

@@ -1,0 +1,196 @@
+/* Reading the bytes of a catalog, which are input; see catalog.h. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "store/catalog.h"
+#include "store/catalog_format.h"
+#include "store/segment_layout.h"
+
+asi_text asi_text_of(const char *terminated)
+{
+    return (asi_text){ .at = terminated, .length = (int32_t)strlen(terminated) };
+}
+
+as_result asi_catalog_scan_start_untrusted(asi_catalog_scan *scan, const uint8_t *bytes, int64_t length, const char *path)
+{
+    if (length < ASI_CATALOG_HEADER_LENGTH)
+    {
+        return asi_fail(AS_E_DATA, 0, "%s has %" PRId64 " bytes, too few for a catalog: it is truncated, restore it from a copy",
+            path, length);
+    }
+    const int32_t version = asi_get_i32(bytes + CATALOG_VERSION);
+    if (ASI_ARCHIVE_STORAGE_MAJOR(version) != ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION))
+    {
+        return asi_fail(AS_E_DATA, 0,
+            "%s: incompatible catalog file version %d.%d.%d, archive software is %d.%d.%d; if it is the "
+            "catalog of an older archive, run `ArchiveTool migrate` on a copy", path, version >> 16, (version >> 8) & 0xFF,
+            version & 0xFF, ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION), (ASI_ARCHIVE_STORAGE_VERSION >> 8) & 0xFF,
+            ASI_ARCHIVE_STORAGE_VERSION & 0xFF);
+    }
+    const int32_t header_length = asi_get_i32(bytes + CATALOG_LENGTH);
+    const int32_t alignment = asi_get_i32(bytes + CATALOG_RECORD_ALIGNMENT);
+    const int64_t next_recording_id = asi_get_i64(bytes + CATALOG_NEXT_RECORDING_ID);
+    if (ASI_CATALOG_HEADER_LENGTH != header_length || !asi_is_power_of_two(alignment) || alignment < 32 || alignment > 4096 ||
+        next_recording_id < 0)
+    {
+        return asi_fail(AS_E_DATA, 0,
+            "%s is no catalog or its header is damaged: length=%d alignment=%d nextRecordingId=%" PRId64,
+            path, header_length, alignment, next_recording_id);
+    }
+    *scan = (asi_catalog_scan){ .bytes = bytes, .length = length, .path = path, .version = version, .alignment = alignment,
+        .next_recording_id = next_recording_id, .offset = ASI_CATALOG_HEADER_LENGTH, .last_recording_id = -1 };
+    return AS_OK;
+}
+
+/* Takes a text off [*at, end); false if it passes the end. */
+static bool take_text(const uint8_t **at, const uint8_t *end, asi_text *text)
+{
+    if (end - *at < 4)
+    {
+        return false;
+    }
+    const int32_t length = asi_get_i32(*at);
+    if (length < 0 || length > end - *at - 4)
+    {
+        return false;
+    }
+    *text = (asi_text){ .at = (const char *)*at + 4, .length = length };
+    *at += 4 + length;
+    return true;
+}
+
+bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi_catalog_record *record)
+{
+    if (frame_length < RECORD_TEXTS + 12)
+    {
+        return false;
+    }
+    const uint8_t *at = frame + RECORD_TEXTS;
+    const uint8_t *end = frame + frame_length;
+    asi_catalog_record parsed = {
+        .control_session_id = asi_get_i64(frame + RECORD_CONTROL_SESSION_ID),
+        .correlation_id = asi_get_i64(frame + RECORD_CORRELATION_ID),
+        .recording_id = asi_get_i64(frame + RECORD_RECORDING_ID),
+        .start_timestamp_ms = asi_get_i64(frame + RECORD_START_TIMESTAMP),
+        .stop_timestamp_ms = asi_get_i64(frame + RECORD_STOP_TIMESTAMP),
+        .start_position = asi_get_i64(frame + RECORD_START_POSITION),
+        .stop_position = asi_get_i64(frame + RECORD_STOP_POSITION),
+        .initial_term_id = asi_get_i32(frame + RECORD_INITIAL_TERM_ID),
+        .segment_file_length = asi_get_i32(frame + RECORD_SEGMENT_FILE_LENGTH),
+        .term_buffer_length = asi_get_i32(frame + RECORD_TERM_BUFFER_LENGTH),
+        .mtu_length = asi_get_i32(frame + RECORD_MTU_LENGTH),
+        .session_id = asi_get_i32(frame + RECORD_SESSION_ID),
+        .stream_id = asi_get_i32(frame + RECORD_STREAM_ID),
+        .state = asi_get_i32(frame + RECORD_STATE),
+        .checksum = asi_get_i32(frame + RECORD_CHECKSUM),
+        .descriptor = frame + RECORD_RECORDING_ID,
+        .descriptor_length = (int32_t)(frame_length - RECORD_RECORDING_ID),
+        .frame_length = frame_length,
+    };
+    if (!take_text(&at, end, &parsed.stripped_channel) || !take_text(&at, end, &parsed.original_channel) ||
+        !take_text(&at, end, &parsed.source_identity))
+    {
+        return false;
+    }
+    *record = parsed;
+    return true;
+}
+
+as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_record *record)
+{
+    const int64_t left = scan->length - scan->offset;
+    const int32_t length = left >= (int64_t)sizeof(length) ? asi_get_i32(scan->bytes + scan->offset + RECORD_LENGTH) : 0;
+    if (length <= 0)
+    {
+        return AS_AGAIN;
+    }
+    const int64_t frame_length = asi_align_i64((int64_t)length + ASI_CATALOG_RECORD_HEADER_LENGTH, scan->alignment);
+    if (frame_length > left)
+    {
+        return asi_fail(AS_E_DATA, 0,
+            "%s is truncated: the record at offset %" PRId64 " (after recording %" PRId64 ") has %" PRId64
+            " bytes, the file %" PRId64 " more; restore it from a copy", scan->path, scan->offset, scan->last_recording_id,
+            frame_length, left);
+    }
+    asi_catalog_record parsed;
+    if (!asi_catalog_parse_untrusted(scan->bytes + scan->offset, frame_length, &parsed))
+    {
+        return asi_fail(AS_E_DATA, 0,
+            "%s is damaged: the record at offset %" PRId64 " (after recording %" PRId64 ") is no recording "
+            "descriptor; restore it from a copy", scan->path, scan->offset, scan->last_recording_id);
+    }
+    if (ASI_RECORDING_VALID == parsed.state && parsed.recording_id <= scan->last_recording_id)
+    {
+        return asi_fail(AS_E_DATA, 0, "%s is damaged: recording %" PRId64 " at offset %" PRId64 " comes after recording %" PRId64
+            ", ids must increase; restore it from a copy", scan->path, parsed.recording_id, scan->offset, scan->last_recording_id);
+    }
+    parsed.offset = scan->offset;
+    scan->offset += frame_length;
+    scan->last_recording_id = parsed.recording_id > scan->last_recording_id ? parsed.recording_id : scan->last_recording_id;
+    *record = parsed;
+    return AS_OK;
+}
+
+static as_result fail_field(const asi_catalog_record *record, const char *field, int64_t value, const char *rule)
+{
+    return asi_fail(AS_E_DATA, 0, "catalog entry of recording %" PRId64 " is damaged: %s=%" PRId64 " must be %s; hide it with "
+        "`ArchiveTool mark-invalid` or restore the catalog", record->recording_id, field, value, rule);
+}
+
+as_result asi_recording_check_untrusted(const asi_catalog_record *record)
+{
+    const int32_t term = record->term_buffer_length;
+    const int32_t segment = record->segment_file_length;
+    if (!asi_is_power_of_two(term) || term < AS_TERM_MIN_LENGTH || term > AS_TERM_MAX_LENGTH)
+    {
+        return fail_field(record, "termBufferLength", term, "a power of two from 65536 to 1073741824");
+    }
+    if (!asi_is_power_of_two(segment) || segment < term || segment > ASI_SEGMENT_MAX_LENGTH)
+    {
+        return fail_field(record, "segmentFileLength", segment, "a power of two from the term length to 1073741824");
+    }
+    const int64_t max_position = (int64_t)term << 31;
+    const int64_t start = record->start_position;
+    const int64_t stop = record->stop_position;
+    if (start < 0 || start > max_position || 0 != start % AS_FRAME_ALIGNMENT)
+    {
+        return fail_field(record, "startPosition", start, "a multiple of 32 from 0 to the maximum position");
+    }
+    if (AS_NULL_VALUE != stop && (stop < start || stop > max_position || 0 != stop % AS_FRAME_ALIGNMENT))
+    {
+        return fail_field(record, "stopPosition", stop, "-1 or a multiple of 32 from startPosition to the maximum position");
+    }
+    return AS_OK;
+}
+
+as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, uint8_t **bytes_out, int64_t *length_out)
+{
+    uint8_t *bytes = NULL;
+    int64_t length = 0;
+    for (;;)
+    {
+        uint8_t *grown = realloc(bytes, (size_t)(length + READ_CHUNK));
+        if (NULL == grown)
+        {
+            free(bytes);
+            return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for %s", path);
+        }
+        bytes = grown;
+        const int64_t count = asi_file_read_full(files, fd, bytes + length, READ_CHUNK, length);
+        if (count < 0)
+        {
+            free(bytes);
+            return asi_fail_errno(AS_E_STORAGE, (int)-count, "cannot read %s", path);
+        }
+        const bool is_zero = count > 0 && 0 == bytes[length] && 0 == memcmp(bytes + length, bytes + length + 1, (size_t)count - 1);
+        length += count;
+        /* The rest of a sparse file need not be kept: a zero length ends the scan. */
+        if (count < READ_CHUNK || is_zero || length > ASI_CATALOG_MAX_CAPACITY)
+        {
+            *bytes_out = bytes;
+            *length_out = length;
+            return AS_OK;
+        }
+    }
+}

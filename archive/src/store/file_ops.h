@@ -1,0 +1,49 @@
+/* Files and durability as an injected dependency: the disk's swap point. Segment writer, catalog and recovery do all their I/O
+ * through it; production passes asi_file_ops_posix(), tests pass wrappers that fail at the Nth call.
+ *
+ * Every call answers like the system call it is named after, but with -errno in the result instead of a global. Reads and
+ * writes are positional and may be short; asi_file_write_all and asi_file_read_full below loop. Reads of bytes that were
+ * written by another descriptor of the same file see them at once (page cache); only sync makes them survive a power cut.
+ * Thread rule: as the implementation; the POSIX one: any. */
+#ifndef ASI_STORE_FILE_OPS_H
+#define ASI_STORE_FILE_OPS_H
+
+#include "base/result.h"
+
+typedef enum asi_file_mode
+{
+    ASI_FILE_READ,       /* must exist, read only */
+    ASI_FILE_WRITE,      /* must exist, read and write */
+    ASI_FILE_CREATE,     /* read and write, created if absent */
+    ASI_FILE_CREATE_NEW  /* read and write, -EEXIST if present */
+} asi_file_mode;
+
+typedef struct asi_file_ops
+{
+    int (*open)(void *context, const char *path, asi_file_mode mode); /* descriptor or -errno */
+    int (*close)(void *context, int fd);
+    int64_t (*size)(void *context, int fd);
+    int64_t (*pread)(void *context, int fd, void *to, int64_t length, int64_t offset);
+    int64_t (*pwrite)(void *context, int fd, const void *from, int64_t length, int64_t offset);
+    int (*ftruncate)(void *context, int fd, int64_t length);
+    int (*fsync)(void *context, int fd);
+    int (*fdatasync)(void *context, int fd);
+    int (*sync_directory)(void *context, const char *path);
+    int (*unlink)(void *context, const char *path);
+    int (*rename)(void *context, const char *from, const char *to);
+    /* Calls on_name for each entry but "." and ".."; on_name returns false to stop. */
+    int (*readdir)(void *context, const char *path, bool (*on_name)(void *name_context, const char *name), void *name_context);
+    int64_t (*usable_space)(void *context, const char *path); /* bytes; INT64_MAX if it can't be told */
+    void *context;
+} asi_file_ops;
+
+const asi_file_ops *asi_file_ops_posix(void);
+
+/* 0 none, 1 data (fdatasync), 2 data and metadata (fsync); Spec: 06 §4, §7.2. 0 or -errno. */
+int asi_file_sync(const asi_file_ops *files, int fd, int32_t sync_level);
+/* Writes all of it: 0 or -errno. */
+int asi_file_write_all(const asi_file_ops *files, int fd, const void *from, int64_t length, int64_t offset);
+/* Reads until `length` or the end of the file: bytes read or -errno. */
+int64_t asi_file_read_full(const asi_file_ops *files, int fd, void *to, int64_t length, int64_t offset);
+
+#endif

@@ -1,0 +1,200 @@
+/* The operating system's files; see file_ops.h. */
+#define _GNU_SOURCE
+#include "store/file_ops.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/map.h"
+
+static int answer(int result) { return result < 0 ? -errno : result; }
+
+static int posix_open(void *context, const char *path, asi_file_mode mode)
+{
+    (void)context;
+    static const int flags[] = { [ASI_FILE_READ] = O_RDONLY, [ASI_FILE_WRITE] = O_RDWR, [ASI_FILE_CREATE] = O_RDWR | O_CREAT,
+        [ASI_FILE_CREATE_NEW] = O_RDWR | O_CREAT | O_EXCL };
+    const int fd = answer(open(path, flags[mode] | O_CLOEXEC | O_NOCTTY, 0666));
+    struct stat st;
+    if (fd >= 0 && (0 != fstat(fd, &st) || !S_ISREG(st.st_mode)))
+    {
+        close(fd);
+        return -EINVAL; /* a directory or device under the name would block or answer nonsense */
+    }
+    return fd;
+}
+
+static int posix_close(void *context, int fd)
+{
+    (void)context;
+    return answer(close(fd));
+}
+
+static int64_t posix_size(void *context, int fd)
+{
+    (void)context;
+    struct stat st;
+    return 0 == fstat(fd, &st) ? (int64_t)st.st_size : -errno;
+}
+
+static int64_t posix_pread(void *context, int fd, void *to, int64_t length, int64_t offset)
+{
+    (void)context;
+    ssize_t count;
+    do
+    {
+        count = pread(fd, to, (size_t)length, offset);
+    } while (count < 0 && EINTR == errno);
+    return count < 0 ? -errno : count;
+}
+
+static int64_t posix_pwrite(void *context, int fd, const void *from, int64_t length, int64_t offset)
+{
+    (void)context;
+    ssize_t count;
+    do
+    {
+        count = pwrite(fd, from, (size_t)length, offset);
+    } while (count < 0 && EINTR == errno);
+    return count < 0 ? -errno : count;
+}
+
+static int posix_ftruncate(void *context, int fd, int64_t length)
+{
+    (void)context;
+    int result;
+    do
+    {
+        result = ftruncate(fd, length);
+    } while (result < 0 && EINTR == errno);
+    return answer(result);
+}
+
+static int posix_fsync(void *context, int fd)
+{
+    (void)context;
+    return answer(fsync(fd));
+}
+
+static int posix_fdatasync(void *context, int fd)
+{
+    (void)context;
+    return answer(fdatasync(fd));
+}
+
+static int posix_sync_directory(void *context, const char *path)
+{
+    (void)context;
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+    {
+        return -errno;
+    }
+    const int result = answer(fsync(fd));
+    close(fd);
+    return result;
+}
+
+static int posix_unlink(void *context, const char *path)
+{
+    (void)context;
+    return answer(unlink(path));
+}
+
+static int posix_rename(void *context, const char *from, const char *to)
+{
+    (void)context;
+    return answer(rename(from, to));
+}
+
+static int posix_readdir(
+    void *context, const char *path, bool (*on_name)(void *name_context, const char *name), void *name_context)
+{
+    (void)context;
+    DIR *dir = opendir(path);
+    if (NULL == dir)
+    {
+        return -errno;
+    }
+    int result = 0;
+    for (;;)
+    {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (NULL == entry)
+        {
+            result = -errno;
+            break;
+        }
+        const bool is_dots = 0 == strcmp(entry->d_name, ".") || 0 == strcmp(entry->d_name, "..");
+        if (!is_dots && !on_name(name_context, entry->d_name))
+        {
+            break;
+        }
+    }
+    closedir(dir);
+    return result;
+}
+
+static int64_t posix_usable_space(void *context, const char *path)
+{
+    (void)context;
+    return asi_usable_space(path);
+}
+
+const asi_file_ops *asi_file_ops_posix(void)
+{
+    static const asi_file_ops ops = { .open = posix_open, .close = posix_close, .size = posix_size, .pread = posix_pread,
+        .pwrite = posix_pwrite, .ftruncate = posix_ftruncate, .fsync = posix_fsync, .fdatasync = posix_fdatasync,
+        .sync_directory = posix_sync_directory, .unlink = posix_unlink, .rename = posix_rename, .readdir = posix_readdir,
+        .usable_space = posix_usable_space };
+    return &ops;
+}
+
+int asi_file_sync(const asi_file_ops *files, int fd, int32_t sync_level)
+{
+    if (sync_level <= 0)
+    {
+        return 0;
+    }
+    return 1 == sync_level ? files->fdatasync(files->context, fd) : files->fsync(files->context, fd);
+}
+
+int asi_file_write_all(const asi_file_ops *files, int fd, const void *from, int64_t length, int64_t offset)
+{
+    int64_t done = 0;
+    while (done < length)
+    {
+        const int64_t count = files->pwrite(files->context, fd, (const uint8_t *)from + done, length - done, offset + done);
+        if (count <= 0)
+        {
+            return 0 == count ? -ENOSPC : (int)count;
+        }
+        done += count;
+    }
+    return 0;
+}
+
+int64_t asi_file_read_full(const asi_file_ops *files, int fd, void *to, int64_t length, int64_t offset)
+{
+    int64_t done = 0;
+    while (done < length)
+    {
+        const int64_t count = files->pread(files->context, fd, (uint8_t *)to + done, length - done, offset + done);
+        if (count < 0)
+        {
+            return count;
+        }
+        if (0 == count)
+        {
+            break;
+        }
+        done += count;
+    }
+    return done;
+}

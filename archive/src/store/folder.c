@@ -1,0 +1,428 @@
+/* as_folder: opening, and the descriptors of an archive folder; see folder.h and aeron_spark/as_archive.h.
+ *
+ * The archive may be writing meanwhile. Its catalog is read as it is written (records from low to high addresses, header
+ * length last), so a scan sees whole records; only a replaced record that grew moves others, and then the scan is repeated. */
+#include "store/folder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/catalog_format.h"
+#include "store/segment_layout.h"
+
+#define CATALOG_ATTEMPTS 5
+
+void as_folder_options_init(as_folder_options *options)
+{
+    *options = (as_folder_options){ .aeron_dir = NULL, .checksum = AS_CHECKSUM_AUTO };
+}
+
+/* -- catalog -------------------------------------------------------------------------------------------------------------- */
+
+static as_result read_catalog(
+    const asi_file_ops *files, const char *archive_dir, char *path, size_t capacity, uint8_t **bytes, int64_t *length)
+{
+    if (snprintf(path, capacity, "%s/" ASI_CATALOG_FILE, archive_dir) >= (int)capacity)
+    {
+        return asi_fail(AS_E_USAGE, ENAMETOOLONG, "archive folder name is too long: %s", archive_dir);
+    }
+    const int fd = files->open(files->context, path, ASI_FILE_READ);
+    if (-ENOENT == fd || -ENOTDIR == fd)
+    {
+        return asi_fail(AS_E_DATA, -fd,
+            "%s is no archive folder: there is no " ASI_CATALOG_FILE " in it; give the directory that the "
+            "archive was started with (aeron.archive.dir)", archive_dir);
+    }
+    if (fd < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -fd, "cannot open %s", path);
+    }
+    const as_result result = asi_catalog_read(files, fd, path, bytes, length);
+    files->close(files->context, fd);
+    return result;
+}
+
+static char *keep_text(char **at, asi_text text)
+{
+    char *kept = *at;
+    memcpy(kept, text.at, (size_t)text.length);
+    kept[text.length] = '\0';
+    *at += text.length + 1;
+    return kept;
+}
+
+typedef struct lost_search
+{
+    int64_t last_recording_id; /* of the catalog */
+    int64_t lost_id;           /* -1: none found */
+} lost_search;
+
+static bool is_not_lost(void *context, const char *name)
+{
+    lost_search *search = context;
+    int64_t recording_id;
+    int64_t base;
+    const bool is_lost = ASI_SEGMENT_NAME_LIVE == asi_segment_name_parse(name, &recording_id, &base) &&
+        recording_id > search->last_recording_id;
+    search->lost_id = is_lost ? recording_id : -1;
+    return !is_lost;
+}
+
+/* A file cut right behind a record looks like one that was compacted: the folder tells, as compaction deletes the segments. */
+static as_result check_not_cut(const as_folder *folder, const asi_catalog_scan *ended)
+{
+    lost_search search = { .last_recording_id = ended->last_recording_id, .lost_id = -1 };
+    const bool is_cut_or_full = ended->length - ended->offset < ASI_CATALOG_RECORD_HEADER_LENGTH;
+    if (!is_cut_or_full || ended->last_recording_id + 1 >= ended->next_recording_id)
+    {
+        return AS_OK;
+    }
+    const int error = folder->files->readdir(folder->files->context, folder->path, is_not_lost, &search);
+    if (error < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", folder->path);
+    }
+    return -1 == search.lost_id ? AS_OK : asi_fail(AS_E_DATA, 0,
+        "%s is truncated: it ends with recording %" PRId64 ", but there are segments of recording %" PRId64
+        "; restore it from a copy", ended->path, ended->last_recording_id, search.lost_id);
+}
+
+/* Two passes over the same bytes: count, then keep. */
+static as_result keep_recordings(const as_folder *folder, asi_catalog_scan scan, asi_folder_view *view)
+{
+    asi_catalog_scan counting = scan;
+    asi_catalog_record record;
+    as_result result;
+    int64_t count = 0;
+    int64_t text_bytes = 0;
+    while (AS_OK == (result = asi_catalog_scan_next_untrusted(&counting, &record)))
+    {
+        count++;
+        text_bytes += (int64_t)record.stripped_channel.length + record.original_channel.length + record.source_identity.length + 3;
+    }
+    result = AS_AGAIN == result ? check_not_cut(folder, &counting) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    view->recordings = calloc((size_t)count + 1, sizeof(view->recordings[0]));
+    view->texts = malloc((size_t)text_bytes + 1);
+    if (NULL == view->recordings || NULL == view->texts)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for %" PRId64 " recordings of %s", count, scan.path);
+    }
+    char *texts = view->texts;
+    while (AS_OK == asi_catalog_scan_next_untrusted(&scan, &record))
+    {
+        if (ASI_RECORDING_VALID == record.state)
+        {
+            asi_folder_recording *recording = &view->recordings[view->count++];
+            recording->stripped_channel = keep_text(&texts, record.stripped_channel);
+            recording->original_channel = keep_text(&texts, record.original_channel);
+            recording->source_identity = keep_text(&texts, record.source_identity);
+            recording->record = record;
+        }
+    }
+    return AS_OK;
+}
+
+static void free_view(asi_folder_view *view)
+{
+    free(view->recordings);
+    free(view->texts);
+    *view = (asi_folder_view){ 0 };
+}
+
+static as_result scan_catalog(const as_folder *folder, asi_folder_view *view)
+{
+    char path[AS_PATH_MAX];
+    uint8_t *bytes = NULL;
+    int64_t length = 0;
+    as_result result = read_catalog(folder->files, folder->path, path, sizeof(path), &bytes, &length);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_catalog_scan scan;
+    result = asi_catalog_scan_start_untrusted(&scan, bytes, length, path);
+    result = AS_OK == result ? keep_recordings(folder, scan, view) : result;
+    free(bytes);
+    if (AS_OK != result)
+    {
+        free_view(view);
+    }
+    return result;
+}
+
+as_result asi_folder_read_mark(const as_folder *folder, asi_mark_info *mark, bool *has_mark, bool *is_live)
+{
+    const as_result result = asi_mark_read_untrusted(folder->path, mark);
+    if (AS_OK != result && AS_AGAIN != result)
+    {
+        return result;
+    }
+    *has_mark = AS_OK == result;
+    *is_live = *has_mark && asi_mark_is_live(mark, asi_clock_ms(&folder->clock));
+    return AS_OK;
+}
+
+as_result as_folder_refresh(as_folder *folder)
+{
+    asi_folder_view view = { 0 };
+    as_result result = AS_E_DATA;
+    for (int attempt = 0; AS_E_DATA == result && attempt < CATALOG_ATTEMPTS; attempt++)
+    {
+        result = scan_catalog(folder, &view);
+    }
+    result = AS_OK == result ? asi_folder_read_mark(folder, &view.mark, &view.has_mark, &view.is_live) : result;
+    if (AS_OK != result)
+    {
+        free_view(&view);
+        return result;
+    }
+    free_view(&folder->view);
+    folder->view = view;
+    return AS_OK;
+}
+
+as_result as_folder_open(const char *path, const as_folder_options *options, as_folder **folder_out)
+{
+    as_folder_options defaults;
+    as_folder_options_init(&defaults);
+    options = NULL != options ? options : &defaults;
+    const size_t path_length = strlen(path);
+    if (0 == path_length || path_length >= AS_PATH_MAX || (int)options->checksum < AS_CHECKSUM_AUTO ||
+        options->checksum > AS_CHECKSUM_CRC32C)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL,
+            "archive folder name has %zu bytes (1 to %d are possible), checksum option is %d (0 to 3)",
+            path_length, AS_PATH_MAX - 1, (int)options->checksum);
+    }
+    as_folder *folder = calloc(1, sizeof(*folder));
+    if (NULL == folder)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for the folder %s", path);
+    }
+    folder->files = asi_file_ops_posix();
+    folder->clock = asi_clock_system();
+    folder->checksum = options->checksum;
+    memcpy(folder->path, path, path_length + 1);
+    as_result result = AS_OK;
+    if (NULL != options->aeron_dir && '\0' != options->aeron_dir[0])
+    {
+        folder->aeron_dir = strdup(options->aeron_dir);
+        result = NULL != folder->aeron_dir ? AS_OK : asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for the folder %s", path);
+    }
+    result = AS_OK == result ? as_folder_refresh(folder) : result;
+    if (AS_OK != result)
+    {
+        as_folder_close(folder);
+        return result;
+    }
+    *folder_out = folder;
+    return AS_OK;
+}
+
+void as_folder_close(as_folder *folder)
+{
+    if (NULL != folder)
+    {
+        free_view(&folder->view);
+        free(folder->aeron_dir);
+        free(folder);
+    }
+}
+
+const char *asi_folder_aeron_dir(const as_folder *folder, const asi_mark_info *mark)
+{
+    return NULL != folder->aeron_dir ? folder->aeron_dir : mark->aeron_dir;
+}
+
+as_result as_folder_get_info(const as_folder *folder, as_folder_info *info)
+{
+    const asi_folder_view *view = &folder->view;
+    *info = (as_folder_info){ .archive_id = view->mark.archive_id, .pid = view->mark.pid,
+        .activity_timestamp_ms = view->mark.activity_timestamp_ms, .has_mark_file = view->has_mark, .is_live = view->is_live,
+        .local_control_stream_id = view->mark.local_control_stream_id,
+        .aeron_dir = asi_folder_aeron_dir(folder, &view->mark) };
+    return AS_OK;
+}
+
+/* -- descriptors ---------------------------------------------------------------------------------------------------------- */
+
+int64_t as_folder_recording_count(const as_folder *folder) { return folder->view.count; }
+
+static void describe(const asi_folder_recording *from, as_recording *to)
+{
+    const asi_catalog_record *record = &from->record;
+    *to = (as_recording){ .recording_id = record->recording_id, .start_timestamp_ms = record->start_timestamp_ms,
+        .stop_timestamp_ms = record->stop_timestamp_ms, .start_position = record->start_position,
+        .stop_position = record->stop_position, .initial_term_id = record->initial_term_id,
+        .segment_file_length = record->segment_file_length, .term_buffer_length = record->term_buffer_length,
+        .mtu_length = record->mtu_length, .session_id = record->session_id, .stream_id = record->stream_id,
+        .stripped_channel = from->stripped_channel, .original_channel = from->original_channel,
+        .source_identity = from->source_identity };
+}
+
+as_result as_folder_recording_at(const as_folder *folder, int64_t index, as_recording *recording)
+{
+    if (index < 0 || index >= folder->view.count)
+    {
+        return asi_fail(AS_E_USAGE, 0, "recording index %" PRId64 " is not below the count %" PRId64, index, folder->view.count);
+    }
+    describe(&folder->view.recordings[index], recording);
+    return AS_OK;
+}
+
+static as_result fail_unknown(const as_folder *folder, int64_t recording_id)
+{
+    char ids[256] = "";
+    size_t length = 0;
+    for (int64_t i = 0; i < folder->view.count; i++)
+    {
+        if (length > sizeof(ids) - 48)
+        {
+            snprintf(ids + length, sizeof(ids) - length, ", ... (%" PRId64 " in all)", folder->view.count);
+            break;
+        }
+        length += (size_t)snprintf(
+            ids + length, sizeof(ids) - length, "%s%" PRId64, 0 == i ? "" : ", ", folder->view.recordings[i].record.recording_id);
+    }
+    return asi_fail(AS_E_USAGE, 0,
+        "unknown recording id: %" PRId64 "; the archive folder %s has %s%s", recording_id, folder->path,
+        0 == folder->view.count ? "no recordings" : "recordings ", ids);
+}
+
+as_result asi_folder_find(const as_folder *folder, int64_t recording_id, const asi_folder_recording **recording)
+{
+    int64_t low = 0;
+    int64_t high = folder->view.count;
+    while (low < high)
+    {
+        const int64_t middle = low + (high - low) / 2;
+        if (folder->view.recordings[middle].record.recording_id < recording_id)
+        {
+            low = middle + 1;
+        }
+        else
+        {
+            high = middle;
+        }
+    }
+    if (low >= folder->view.count || folder->view.recordings[low].record.recording_id != recording_id)
+    {
+        return fail_unknown(folder, recording_id);
+    }
+    const as_result result = asi_recording_check_untrusted(&folder->view.recordings[low].record);
+    if (AS_OK != result)
+    {
+        return asi_fail_in(result, "%s", folder->path);
+    }
+    *recording = &folder->view.recordings[low];
+    return AS_OK;
+}
+
+as_result as_folder_recording(const as_folder *folder, int64_t recording_id, as_recording *recording)
+{
+    const asi_folder_recording *found;
+    const as_result result = asi_folder_find(folder, recording_id, &found);
+    if (AS_OK == result)
+    {
+        describe(found, recording);
+    }
+    return result;
+}
+
+asi_segment_source asi_folder_source(const as_folder *folder, const asi_catalog_record *record)
+{
+    return (asi_segment_source){ .files = folder->files, .archive_dir = folder->path, .recording_id = record->recording_id,
+        .start_position = record->start_position, .term_length = record->term_buffer_length,
+        .segment_length = record->segment_file_length, .initial_term_id = record->initial_term_id, .stream_id = record->stream_id };
+}
+
+/* -- the entry as it is now ----------------------------------------------------------------------------------------------- */
+
+/* Texts and descriptor would point into memory that is freed. */
+static void forget_texts(asi_catalog_record *record)
+{
+    record->stripped_channel = record->original_channel = record->source_identity = (asi_text){ 0 };
+    record->descriptor = NULL;
+    record->descriptor_length = 0;
+}
+
+/* The entry where it was seen last; false if it is not there now. */
+static bool reread_in_place(const asi_file_ops *files, const char *path, asi_catalog_record *record)
+{
+    uint8_t small[1024];
+    uint8_t *frame = record->frame_length <= (int64_t)sizeof(small) ? small : malloc((size_t)record->frame_length);
+    const int fd = NULL != frame ? files->open(files->context, path, ASI_FILE_READ) : -1;
+    asi_catalog_record now;
+    bool is_same = false;
+    if (fd >= 0)
+    {
+        is_same = record->frame_length == asi_file_read_full(files, fd, frame, record->frame_length, record->offset) &&
+            asi_catalog_parse_untrusted(frame, record->frame_length, &now) && now.recording_id == record->recording_id &&
+            ASI_RECORDING_VALID == now.state && AS_OK == asi_recording_check_untrusted(&now);
+        files->close(files->context, fd);
+    }
+    if (is_same)
+    {
+        now.offset = record->offset;
+        *record = now;
+    }
+    if (frame != small)
+    {
+        free(frame);
+    }
+    return is_same;
+}
+
+static as_result reread_by_scan(const asi_file_ops *files, const char *archive_dir, asi_catalog_record *record)
+{
+    char path[AS_PATH_MAX];
+    uint8_t *bytes = NULL;
+    int64_t length = 0;
+    as_result result = read_catalog(files, archive_dir, path, sizeof(path), &bytes, &length);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_catalog_scan scan;
+    asi_catalog_record now;
+    result = asi_catalog_scan_start_untrusted(&scan, bytes, length, path);
+    while (AS_OK == result && AS_OK == (result = asi_catalog_scan_next_untrusted(&scan, &now)))
+    {
+        if (now.recording_id == record->recording_id && ASI_RECORDING_VALID == now.state)
+        {
+            result = asi_recording_check_untrusted(&now);
+            break;
+        }
+    }
+    if (AS_OK == result)
+    {
+        *record = now;
+    }
+    free(bytes);
+    return AS_AGAIN != result ? result : asi_fail(AS_E_DATA, 0,
+        "recording %" PRId64 " of %s is gone: it was purged or marked invalid "
+        "meanwhile", record->recording_id, archive_dir);
+}
+
+as_result asi_catalog_reread(const asi_file_ops *files, const char *archive_dir, asi_catalog_record *record)
+{
+    char path[AS_PATH_MAX];
+    as_result result = AS_E_DATA;
+    for (int attempt = 0; AS_E_DATA == result && attempt < CATALOG_ATTEMPTS; attempt++)
+    {
+        const bool is_fit = snprintf(path, sizeof(path), "%s/" ASI_CATALOG_FILE, archive_dir) < (int)sizeof(path);
+        result = is_fit && reread_in_place(files, path, record) ? AS_OK : reread_by_scan(files, archive_dir, record);
+    }
+    if (AS_OK == result)
+    {
+        forget_texts(record);
+    }
+    return result;
+}

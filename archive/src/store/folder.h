@@ -1,0 +1,58 @@
+/* An archive folder seen from outside: the inside of as_folder, shared by folder.c (descriptors), folder_extent.c (end, checksum),
+ * folder_plan.c (boundaries) and segment_reader.c (rows). Public side: aeron_spark/as_archive.h. Nothing here writes. */
+#ifndef ASI_STORE_FOLDER_H
+#define ASI_STORE_FOLDER_H
+
+#include "base/clock.h"
+#include "store/mark.h"
+#include "store/segment_read.h"
+
+typedef struct asi_folder_recording
+{
+    asi_catalog_record record;    /* its texts are not used: they are not terminated */
+    const char *stripped_channel; /* borrowed from the view's texts */
+    const char *original_channel;
+    const char *source_identity;
+} asi_folder_recording;
+
+typedef struct asi_folder_view /* what open or the last refresh saw */
+{
+    asi_folder_recording *recordings; /* owned; VALID ones by ascending id */
+    int64_t count;
+    char *texts;                      /* owned */
+    asi_mark_info mark;
+    bool has_mark;
+    bool is_live;
+} asi_folder_view;
+
+struct as_folder
+{
+    const asi_file_ops *files; /* borrowed */
+    asi_clock clock;
+    char path[AS_PATH_MAX];
+    char *aeron_dir;           /* owned; NULL: the mark file's */
+    as_record_checksum checksum;
+    asi_folder_view view;
+};
+
+/* AS_E_USAGE for an unknown id, naming what ids there are; AS_E_DATA for a descriptor that can't be. */
+as_result asi_folder_find(const as_folder *folder, int64_t recording_id, const asi_folder_recording **recording) AS_MUST_USE;
+asi_segment_source asi_folder_source(const as_folder *folder, const asi_catalog_record *record);
+
+as_result asi_folder_read_mark(const as_folder *folder, asi_mark_info *mark, bool *has_mark, bool *is_live) AS_MUST_USE;
+/* The caller's choice, else the one that the mark file names; "" if unknown. */
+const char *asi_folder_aeron_dir(const as_folder *folder, const asi_mark_info *mark);
+
+/* Reads the catalog's entry of record->recording_id again, first where it was seen last. Texts are not given. AS_E_DATA: the
+ * recording is no longer there. */
+as_result asi_catalog_reread(const asi_file_ops *files, const char *archive_dir, asi_catalog_record *record) AS_MUST_USE;
+
+/* The first position >= `position` where a frame of the recording begins or the recording ends; `position` itself in the usual
+ * case. <= limit. */
+as_result asi_folder_frame_at(asi_segment_window *window, int64_t position, int64_t limit, int64_t *frame_position) AS_MUST_USE;
+
+/* Which checksum the frames from `position` on carry: CRC-32, CRC-32C, or NONE if no frame's session id is one. */
+as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t position, int64_t limit, int32_t catalog_session_id,
+    as_record_checksum *checksum) AS_MUST_USE;
+
+#endif

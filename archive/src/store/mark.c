@@ -1,0 +1,482 @@
+/* The archive's mark file; format and protocol are in mark.h. */
+#include "store/mark.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/map.h"
+#include "shm/error_log.h"
+#include "store/catalog.h"
+
+enum
+{
+    MARK_BLOCK_LENGTH = 128,
+    MARK_TEMPLATE_ID = 200,
+    MARK_SCHEMA_ID = 100,
+    MARK_SCHEMA_VERSION = 2,
+    MARK_MESSAGE_HEADER_LENGTH = 8
+};
+
+enum /* from the start of the block, which follows the message header or, in old files, begins the file */
+{
+    BLOCK_VERSION = 0,
+    BLOCK_ACTIVITY_TIMESTAMP = 8,
+    BLOCK_START_TIMESTAMP = 16,
+    BLOCK_PID = 24,
+    BLOCK_CONTROL_STREAM_ID = 32,
+    BLOCK_LOCAL_CONTROL_STREAM_ID = 36,
+    BLOCK_EVENTS_STREAM_ID = 40,
+    BLOCK_HEADER_LENGTH = 44,
+    BLOCK_ERROR_BUFFER_LENGTH = 48,
+    BLOCK_ARCHIVE_ID = 56
+};
+
+struct asi_mark
+{
+    asi_map map;    /* owned */
+    uint8_t *block; /* borrowed from map */
+    int32_t error_buffer_length;
+    char path[AS_PATH_MAX];
+};
+
+/* Fields of 8 bytes lie on 8-byte boundaries in both forms of the file, as the block begins at 0 or 8. */
+static int64_t *block_i64(uint8_t *block, int64_t offset) { return (int64_t *)(void *)(block + offset); }
+
+/* Offset of the block in the file. Spec: 06 §10 - files of before the message header. */
+static int64_t block_offset(const uint8_t *file)
+{
+    const bool has_header = MARK_TEMPLATE_ID == asi_get_u16(file + 2) && MARK_SCHEMA_ID == asi_get_u16(file + 4);
+    return has_header ? MARK_MESSAGE_HEADER_LENGTH : 0;
+}
+
+static as_result check_version(const char *path, int32_t version)
+{
+    const int32_t major = ASI_ARCHIVE_STORAGE_MAJOR(version);
+    if (0 != version && ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION) != major)
+    {
+        return asi_fail(AS_E_DATA, 0, "mark file (%s) major version %d does not match software: %d; if the archive is older, run "
+            "`ArchiveTool migrate` on a copy", path, major, ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION));
+    }
+    return AS_OK;
+}
+
+static as_result join_path(char *to, size_t capacity, const char *dir, const char *file)
+{
+    if (snprintf(to, capacity, "%s/%s", dir, file) >= (int)capacity)
+    {
+        return asi_fail(AS_E_USAGE, ENAMETOOLONG, "directory name is too long: %s", dir);
+    }
+    return AS_OK;
+}
+
+/* -- errors of the previous run ------------------------------------------------------------------------------------------- */
+
+static void format_time(char *to, size_t capacity, int64_t epoch_ms, const char *format, const char *zone_format)
+{
+    const time_t seconds = (time_t)(epoch_ms / 1000);
+    struct tm tm;
+    char date[64] = "";
+    char zone[16] = "";
+    if (NULL != localtime_r(&seconds, &tm))
+    {
+        strftime(date, sizeof(date), format, &tm);
+        strftime(zone, sizeof(zone), zone_format, &tm);
+    }
+    snprintf(to, capacity, "%s%03d%s", date, (int)(((epoch_ms % 1000) + 1000) % 1000), zone);
+}
+
+static void print_entry(const asi_error_entry *entry, void *context)
+{
+    char first[96];
+    char last[96];
+    format_time(first, sizeof(first), entry->first_ms, "%Y-%m-%d %H:%M:%S.", "%z");
+    format_time(last, sizeof(last), entry->last_ms, "%Y-%m-%d %H:%M:%S.", "%z");
+    fprintf(context, "***\n%d observations from %s to %s for:\n %.*s\n", entry->count, first, last, (int)entry->text_length,
+        entry->text);
+}
+
+/* Spec: 06 §1 - archive-<time>-error.log beside the mark file, only if there are entries. */
+static as_result save_errors(const char *mark_dir, const uint8_t *section, int64_t length, int64_t now_ms)
+{
+    if (0 == asi_get_i32(section))
+    {
+        return AS_OK;
+    }
+    char name[128];
+    char path[AS_PATH_MAX];
+    format_time(name, sizeof(name), now_ms, "archive-%Y-%m-%d-%H-%M-%S-", "%z-error.log");
+    const as_result result = join_path(path, sizeof(path), mark_dir, name);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    FILE *file = fopen(path, "we");
+    if (NULL == file)
+    {
+        return asi_fail_errno(AS_E_STORAGE, errno, "cannot save the errors of the previous archive to %s", path);
+    }
+    const int64_t count = asi_error_log_read_untrusted(section, length, 0, print_entry, file);
+    fprintf(file, "\n%" PRId64 " distinct errors observed.\n", count);
+    if (0 != fclose(file))
+    {
+        return asi_fail_errno(AS_E_STORAGE, errno, "cannot save the errors of the previous archive to %s", path);
+    }
+    fprintf(stderr, "WARNING: existing errors saved to: %s\n", path);
+    return AS_OK;
+}
+
+/* -- claiming ------------------------------------------------------------------------------------------------------------- */
+
+/* Maps the file, new or old, with at least `length` bytes. */
+static as_result map_file(asi_mark *mark, int64_t length)
+{
+    const int fd = open(mark->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    struct stat st;
+    as_result result = AS_OK;
+    if (fd < 0 || 0 != fstat(fd, &st) || (st.st_size < length && 0 != ftruncate(fd, length)))
+    {
+        result = asi_fail_errno(AS_E_STORAGE, errno, "cannot create mark file %s", mark->path);
+    }
+    if (fd >= 0)
+    {
+        close(fd);
+    }
+    return AS_OK == result ? asi_map_open(&mark->map, mark->path, length, true) : result;
+}
+
+/* Spec: 06 §10, start protocol 1. A new file holds 0 there, so that two starters also meet in the compare-and-set. */
+static as_result claim(asi_mark *mark, int64_t now_ms)
+{
+    uint8_t *block = mark->map.base + block_offset(mark->map.base);
+    const as_result result = check_version(mark->path, asi_get_i32(block + BLOCK_VERSION));
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    int64_t *activity = block_i64(block, BLOCK_ACTIVITY_TIMESTAMP);
+    const int64_t seen = asi_load_acquire_i64(activity);
+    const int64_t pid = asi_get_i64(block + BLOCK_PID);
+    if (INT64_MAX == seen || (seen > 0 && now_ms - seen < ASI_MARK_LIVENESS_TIMEOUT_MS))
+    {
+        return asi_fail(AS_E_USAGE, 0,
+            "active mark file detected: %s; it belongs to process %" PRId64 ": use another folder, stop "
+            "that archive, or wait %d s if it was killed%s", mark->path, pid, ASI_MARK_LIVENESS_TIMEOUT_MS / 1000,
+            INT64_MAX == seen ? " (it was starting; if it died then, delete the mark file)" : "");
+    }
+    if (!asi_cas_i64(activity, seen, INT64_MAX))
+    {
+        return asi_fail(AS_E_USAGE, 0,
+            "concurrent mark file activation: %s; another archive starts on the same folder", mark->path);
+    }
+    return AS_OK;
+}
+
+static as_result keep_old_errors(const asi_mark *mark, const char *mark_dir, int64_t now_ms)
+{
+    const uint8_t *block = mark->map.base + block_offset(mark->map.base);
+    const int64_t header_length = asi_get_i32(block + BLOCK_HEADER_LENGTH);
+    const int64_t length = asi_get_i32(block + BLOCK_ERROR_BUFFER_LENGTH);
+    const bool is_inside = header_length > 0 && header_length % 8 == 0 && length > 0 && header_length + length <= mark->map.length;
+    return is_inside ? save_errors(mark_dir, mark->map.base + header_length, length, now_ms) : AS_OK;
+}
+
+static uint8_t *put_text(uint8_t *at, const char *text)
+{
+    const int32_t length = NULL == text ? 0 : (int32_t)strlen(text);
+    asi_put_i32(at, length);
+    if (length > 0)
+    {
+        memcpy(at + 4, text, (size_t)length);
+    }
+    return at + 4 + length;
+}
+
+static int64_t text_length(const char *text) { return 4 + (NULL == text ? 0 : (int64_t)strlen(text)); }
+
+/* Everything but version, archive id and the activity of a ready file. */
+static void write_header(asi_mark *mark, const asi_mark_params *params)
+{
+    uint8_t *file = mark->map.base;
+    uint8_t *block = file + MARK_MESSAGE_HEADER_LENGTH;
+    const int64_t behind_activity = MARK_MESSAGE_HEADER_LENGTH + BLOCK_START_TIMESTAMP;
+    asi_store_release_i64(block_i64(block, BLOCK_ACTIVITY_TIMESTAMP), INT64_MAX);
+    memset(file, 0, MARK_MESSAGE_HEADER_LENGTH + BLOCK_ACTIVITY_TIMESTAMP);
+    memset(file + behind_activity, 0, (size_t)(mark->map.length - behind_activity));
+    asi_put_u16(file, MARK_BLOCK_LENGTH);
+    asi_put_u16(file + 2, MARK_TEMPLATE_ID);
+    asi_put_u16(file + 4, MARK_SCHEMA_ID);
+    asi_put_u16(file + 6, MARK_SCHEMA_VERSION);
+    asi_put_i64(block + BLOCK_START_TIMESTAMP, params->start_timestamp_ms);
+    asi_put_i64(block + BLOCK_PID, params->pid);
+    asi_put_i32(block + BLOCK_CONTROL_STREAM_ID, params->control_stream_id);
+    asi_put_i32(block + BLOCK_LOCAL_CONTROL_STREAM_ID, params->local_control_stream_id);
+    asi_put_i32(block + BLOCK_EVENTS_STREAM_ID, params->events_stream_id);
+    asi_put_i32(block + BLOCK_HEADER_LENGTH, ASI_MARK_HEADER_LENGTH);
+    asi_put_i32(block + BLOCK_ERROR_BUFFER_LENGTH, params->error_buffer_length);
+    asi_put_i64(block + BLOCK_ARCHIVE_ID, AS_NULL_VALUE);
+    uint8_t *at = put_text(block + MARK_BLOCK_LENGTH, params->control_channel);
+    at = put_text(at, params->local_control_channel);
+    at = put_text(at, params->events_channel);
+    put_text(at, params->aeron_dir);
+}
+
+static as_result check_params(const asi_mark_params *params)
+{
+    const int64_t header_length = MARK_MESSAGE_HEADER_LENGTH + MARK_BLOCK_LENGTH + text_length(params->control_channel) +
+        text_length(params->local_control_channel) + text_length(params->events_channel) + text_length(params->aeron_dir);
+    if (header_length > ASI_MARK_HEADER_LENGTH)
+    {
+        return asi_fail(AS_E_USAGE, 0,
+            "ArchiveMarkFile headerLength=%" PRId64 " > headerLengthCapacity=%d: use shorter channels or a "
+            "shorter directory name", header_length, ASI_MARK_HEADER_LENGTH);
+    }
+    if (params->error_buffer_length < ASI_MARK_MIN_ERROR_BUFFER_LENGTH ||
+        params->error_buffer_length > INT32_MAX - ASI_MARK_HEADER_LENGTH - params->file_page_size)
+    {
+        return asi_fail(AS_E_USAGE, 0, "invalid errorBufferLength=%d: at least %d", params->error_buffer_length,
+            ASI_MARK_MIN_ERROR_BUFFER_LENGTH);
+    }
+    return AS_OK;
+}
+
+/* The link file exists only while mark file and archive lie apart. Spec: 06 §1. */
+static as_result write_link(const char *archive_dir, const char *mark_dir, bool is_apart)
+{
+    char path[AS_PATH_MAX];
+    as_result result = join_path(path, sizeof(path), archive_dir, ASI_MARK_LINK_FILE);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    if (!is_apart)
+    {
+        return 0 == unlink(path) || ENOENT == errno ? AS_OK : asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s", path);
+    }
+    FILE *file = fopen(path, "we");
+    const bool is_written = NULL != file && fputs(mark_dir, file) >= 0;
+    const bool is_closed = NULL != file && 0 == fclose(file);
+    return is_written && is_closed ? AS_OK : asi_fail_errno(AS_E_STORAGE, errno, "cannot write %s", path);
+}
+
+/* Canonical directory of the mark file, and whether it is another than the archive's. */
+static as_result resolve_dir(const asi_mark_params *params, char *mark_dir, bool *is_apart)
+{
+    const char *wanted = NULL == params->mark_dir || '\0' == params->mark_dir[0] ? params->archive_dir : params->mark_dir;
+    char archive_dir[AS_PATH_MAX];
+    if (NULL == realpath(params->archive_dir, archive_dir))
+    {
+        return asi_fail_errno(AS_E_STORAGE, errno, "archive folder %s", params->archive_dir);
+    }
+    if (NULL == realpath(wanted, mark_dir))
+    {
+        return asi_fail_errno(AS_E_STORAGE, errno, "mark file directory %s", wanted);
+    }
+    *is_apart = 0 != strcmp(mark_dir, archive_dir);
+    return AS_OK;
+}
+
+as_result asi_mark_open(const asi_mark_params *params, const asi_clock *clock, asi_mark **mark_out)
+{
+    char mark_dir[AS_PATH_MAX];
+    bool is_apart = false;
+    as_result result = check_params(params);
+    result = AS_OK == result ? resolve_dir(params, mark_dir, &is_apart) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_mark *mark = calloc(1, sizeof(*mark));
+    if (NULL == mark)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for the mark file");
+    }
+    mark->error_buffer_length = params->error_buffer_length;
+    const int64_t length =
+        asi_align_i64((int64_t)ASI_MARK_HEADER_LENGTH + params->error_buffer_length, params->file_page_size);
+    const int64_t now_ms = asi_clock_ms(clock);
+    result = join_path(mark->path, sizeof(mark->path), mark_dir, ASI_MARK_FILE);
+    result = AS_OK == result ? map_file(mark, length) : result;
+    if (AS_OK == result)
+    {
+        result = claim(mark, now_ms);
+        if (AS_OK == result)
+        {
+            /* The file is ours from here on: a failure ends it in an orderly way. */
+            result = keep_old_errors(mark, mark_dir, now_ms);
+            write_header(mark, params);
+            mark->block = mark->map.base + MARK_MESSAGE_HEADER_LENGTH;
+            result = AS_OK == result ? write_link(params->archive_dir, mark_dir, is_apart) : result;
+        }
+    }
+    if (AS_OK != result)
+    {
+        asi_mark_close(mark);
+        return AS_AGAIN == result ? AS_E_STORAGE : result;
+    }
+    *mark_out = mark;
+    return AS_OK;
+}
+
+void asi_mark_ready(asi_mark *mark, int64_t archive_id, int64_t now_ms)
+{
+    asi_put_i64(mark->block + BLOCK_ARCHIVE_ID, archive_id);
+    asi_store_release_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP), now_ms);
+    /* Last: a reader that loads the version with acquire sees all fields. */
+    asi_store_release_i32((int32_t *)(void *)(mark->block + BLOCK_VERSION), ASI_ARCHIVE_STORAGE_VERSION);
+    asi_map_sync(&mark->map);
+}
+
+void asi_mark_heartbeat(asi_mark *mark, int64_t now_ms)
+{
+    asi_store_release_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP), now_ms);
+}
+
+uint8_t *asi_mark_error_buffer(asi_mark *mark, int64_t *length)
+{
+    *length = mark->error_buffer_length;
+    return mark->map.base + ASI_MARK_HEADER_LENGTH;
+}
+
+void asi_mark_close(asi_mark *mark)
+{
+    if (NULL == mark)
+    {
+        return;
+    }
+    if (NULL != mark->block) /* claimed */
+    {
+        asi_store_release_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP), -1);
+        asi_map_sync(&mark->map);
+    }
+    asi_map_close(&mark->map);
+    free(mark);
+}
+
+/* -- reading -------------------------------------------------------------------------------------------------------------- */
+
+/* Reads up to `capacity` bytes; the number read, or -1 with errno. */
+static int64_t read_file(const char *path, uint8_t *to, int64_t capacity)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+    {
+        return -1;
+    }
+    int64_t length = 0;
+    ssize_t count;
+    while (length < capacity && (count = read(fd, to + length, (size_t)(capacity - length))) > 0)
+    {
+        length += count;
+    }
+    const int error = length < capacity && count < 0 ? errno : 0;
+    close(fd);
+    errno = error;
+    return 0 == error ? length : -1;
+}
+
+/* Path of the folder's mark file: beside the catalog, or where the link file says. */
+static as_result find_file(const char *archive_dir, char *path, size_t capacity)
+{
+    char link_path[AS_PATH_MAX];
+    char target[AS_PATH_MAX];
+    as_result result = join_path(link_path, sizeof(link_path), archive_dir, ASI_MARK_LINK_FILE);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const int64_t length = read_file(link_path, (uint8_t *)target, sizeof(target) - 1);
+    if (length < 0 && ENOENT != errno)
+    {
+        return asi_fail_errno(AS_E_STORAGE, errno, "cannot read %s", link_path);
+    }
+    target[length > 0 ? length : 0] = '\0';
+    target[strcspn(target, "\r\n")] = '\0';
+    return join_path(path, capacity, '\0' != target[0] ? target : archive_dir, ASI_MARK_FILE);
+}
+
+/* Copies text number `index` behind the block; false if it passes the header. */
+static bool copy_text(const uint8_t *texts, const uint8_t *end, int index, char *to, size_t capacity)
+{
+    const uint8_t *at = texts;
+    for (;; index--)
+    {
+        if (end - at < 4)
+        {
+            return false;
+        }
+        const int32_t length = asi_get_i32(at);
+        if (length < 0 || length > end - at - 4)
+        {
+            return false;
+        }
+        if (0 == index)
+        {
+            if ((size_t)length >= capacity)
+            {
+                return false;
+            }
+            memcpy(to, at + 4, (size_t)length);
+            to[length] = '\0';
+            return true;
+        }
+        at += 4 + length;
+    }
+}
+
+as_result asi_mark_read_untrusted(const char *archive_dir, asi_mark_info *info)
+{
+    enum { AERON_DIRECTORY_TEXT = 3 };
+    uint8_t file[ASI_MARK_HEADER_LENGTH];
+    *info = (asi_mark_info){ .activity_timestamp_ms = AS_NULL_VALUE, .archive_id = AS_NULL_VALUE };
+    as_result result = find_file(archive_dir, info->path, sizeof(info->path));
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const int64_t length = read_file(info->path, file, sizeof(file));
+    if (length < 0)
+    {
+        const int error = errno;
+        asi_fail_errno(AS_E_STORAGE, error, "cannot read mark file %s", info->path);
+        return ENOENT == error ? AS_AGAIN : AS_E_STORAGE;
+    }
+    if (length < MARK_MESSAGE_HEADER_LENGTH + MARK_BLOCK_LENGTH)
+    {
+        return asi_fail(AS_E_DATA, 0,
+            "mark file %s has %" PRId64 " bytes, too few: delete it if no archive runs", info->path, length);
+    }
+    const int64_t offset = block_offset(file);
+    const uint8_t *block = file + offset;
+    info->version = asi_get_i32(block + BLOCK_VERSION);
+    result = check_version(info->path, info->version);
+    if (AS_OK != result || 0 == info->version)
+    {
+        return result;
+    }
+    info->activity_timestamp_ms = asi_get_i64(block + BLOCK_ACTIVITY_TIMESTAMP);
+    info->start_timestamp_ms = asi_get_i64(block + BLOCK_START_TIMESTAMP);
+    info->pid = asi_get_i64(block + BLOCK_PID);
+    info->archive_id = 0 != offset ? asi_get_i64(block + BLOCK_ARCHIVE_ID) : AS_NULL_VALUE;
+    info->local_control_stream_id = asi_get_i32(block + BLOCK_LOCAL_CONTROL_STREAM_ID);
+    if (!copy_text(block + MARK_BLOCK_LENGTH, file + length, AERON_DIRECTORY_TEXT, info->aeron_dir, sizeof(info->aeron_dir)))
+    {
+        return asi_fail(AS_E_DATA, 0,
+            "mark file %s is damaged: its texts pass the header; delete it if no archive runs", info->path);
+    }
+    return AS_OK;
+}
+
+bool asi_mark_is_live(const asi_mark_info *info, int64_t now_ms)
+{
+    const int64_t activity = info->activity_timestamp_ms;
+    return activity > 0 && (INT64_MAX == activity || now_ms - activity < ASI_MARK_LIVENESS_TIMEOUT_MS);
+}

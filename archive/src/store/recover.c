@@ -1,0 +1,244 @@
+/* Recovery of recordings that were active at a crash; see recover.h. */
+#include "store/recover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/checksum.h"
+#include "store/segment_layout.h"
+#include "store/segment_read.h"
+
+#define DISK_PAGE_LENGTH 4096
+/* No transport sends longer frames (MTU), so no longer one can carry a checksum. */
+#define MAX_DATA_FRAME_LENGTH (64 * 1024)
+
+typedef struct highest_segment
+{
+    int64_t recording_id;
+    int64_t base; /* -1: no file */
+    char bad_name[256];
+} highest_segment;
+
+static bool take_name(void *context, const char *name)
+{
+    highest_segment *highest = context;
+    int64_t recording_id = -1;
+    int64_t base = -1;
+    const asi_segment_name kind = asi_segment_name_parse(name, &recording_id, &base);
+    if (recording_id == highest->recording_id && ASI_SEGMENT_NAME_LIVE == kind && base > highest->base)
+    {
+        highest->base = base;
+    }
+    if (recording_id == highest->recording_id && ASI_SEGMENT_NAME_BAD_BASE == kind)
+    {
+        snprintf(highest->bad_name, sizeof(highest->bad_name), "%s", name);
+        return false;
+    }
+    return true;
+}
+
+/* Spec: 06 §6 steps 1 to 3. */
+static as_result find_highest(
+    const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record, int64_t *base)
+{
+    highest_segment highest = { .recording_id = record->recording_id, .base = -1 };
+    const int error = files->readdir(files->context, archive_dir, take_name, &highest);
+    if (0 != error)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", archive_dir);
+    }
+    if ('\0' != highest.bad_name[0])
+    {
+        const bool is_negative = NULL != strstr(highest.bad_name, "--");
+        return asi_fail(AS_E_DATA, 0, "%s: %s in %s; move the file away", is_negative ?
+            "negative position encoded in the file name" : "no position encoded in the file name", highest.bad_name, archive_dir);
+    }
+    const int64_t boundary =
+        asi_segment_base(record->start_position, highest.base, record->term_buffer_length, record->segment_file_length);
+    if (highest.base >= 0 && boundary != highest.base)
+    {
+        return asi_fail(AS_E_DATA, 0, "segment %s/%" PRId64 "-%" PRId64 ".rec is not at a segment boundary of recording %" PRId64
+            " (startPosition=%" PRId64 " segmentFileLength=%d); move the file away", archive_dir, record->recording_id, highest.base,
+            record->recording_id, record->start_position, record->segment_file_length);
+    }
+    *base = highest.base;
+    return AS_OK;
+}
+
+/* The length that can be scanned: min(segment length, file length), in whole frames' granularity. */
+static as_result scan_length(const asi_file_ops *files, const char *path, int32_t segment_length, int64_t *length)
+{
+    const int fd = files->open(files->context, path, ASI_FILE_READ);
+    if (fd < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -fd, "cannot open segment %s", path);
+    }
+    const int64_t size = files->size(files->context, fd);
+    files->close(files->context, fd);
+    if (size < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, (int)-size, "cannot find the length of segment %s", path);
+    }
+    *length = (size < segment_length ? size : segment_length) & ~(AS_FRAME_ALIGNMENT - 1LL);
+    return AS_OK;
+}
+
+typedef struct last_frame
+{
+    int64_t position;
+    int64_t end;    /* aligned */
+    bool is_padding;
+    int32_t session_id;
+} last_frame;
+
+static bool crosses_page(int64_t segment_base, const last_frame *last)
+{
+    return (last->position - segment_base) / DISK_PAGE_LENGTH != (last->end - 1 - segment_base) / DISK_PAGE_LENGTH;
+}
+
+static bool is_zero(const uint8_t *bytes, int64_t length)
+{
+    for (int64_t i = 0; i < length; i++)
+    {
+        if (0 != bytes[i])
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Spec: 06 §6 step 4, tests (a) and (b); reads the fragment again, wherever the scan's windows ended. */
+static as_result prove(
+    asi_segment_window *window, int64_t limit, const last_frame *last, asi_frame_checksum checksum, bool *is_proven)
+{
+    const int64_t segment_base =
+        asi_segment_base(window->source.start_position, last->position, window->source.term_length, window->source.segment_length);
+    *is_proven = false;
+    if (NULL != checksum && last->end - last->position <= MAX_DATA_FRAME_LENGTH)
+    {
+        const int64_t length = last->end - last->position;
+        const as_result result = asi_segment_window_load(window, last->position, length, limit);
+        if (AS_OK != result)
+        {
+            return result;
+        }
+        const uint8_t *frame = window->buffer + (last->position - window->position);
+        if (checksum(frame + AS_FRAME_HEADER_LENGTH, length - AS_FRAME_HEADER_LENGTH) == (uint32_t)last->session_id)
+        {
+            *is_proven = true;
+            return AS_OK;
+        }
+    }
+    const int64_t first_page = segment_base + asi_align_i64(last->position - segment_base + 1, DISK_PAGE_LENGTH);
+    for (int64_t page = first_page; page < last->end; page += DISK_PAGE_LENGTH)
+    {
+        const int64_t length = page + DISK_PAGE_LENGTH < last->end ? DISK_PAGE_LENGTH : last->end - page;
+        const as_result result = asi_segment_window_load(window, page, length, limit);
+        if (AS_OK != result)
+        {
+            return result;
+        }
+        if (is_zero(window->buffer + (page - window->position), length))
+        {
+            return AS_OK;
+        }
+    }
+    *is_proven = true;
+    return AS_OK;
+}
+
+/* Frames from `from` to the first place without one. */
+static as_result scan(asi_segment_window *window, int64_t from, int64_t limit, last_frame *last)
+{
+    /* A frame that passes the limit (a file cut short) is looked at, too: it is the last, and not whole. */
+    asi_segment_walk walk = asi_segment_walk_start(window, from, limit, false);
+    *last = (last_frame){ .position = from, .end = from };
+    asi_segment_step step;
+    while (ASI_SEGMENT_FRAME == (step = asi_segment_walk_next(&walk)))
+    {
+        *last = (last_frame){ .position = walk.frame_position, .end = walk.position,
+            .is_padding = asi_frame_is_padding(walk.frames.frame), .session_id = walk.frames.frame->session_id };
+    }
+    return ASI_SEGMENT_FAILED == step ? walk.failure : AS_OK;
+}
+
+as_result asi_recover_end(const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record,
+    as_record_checksum checksum, asi_recovered_end *end)
+{
+    int64_t base = -1;
+    as_result result = find_highest(files, archive_dir, record, &base);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    *end = (asi_recovered_end){ .stop_position = record->start_position, .last_fragment_position = record->start_position,
+        .is_proven = true };
+    const int64_t start_term_base = asi_term_base(record->start_position, record->term_buffer_length);
+    if (base < start_term_base)
+    {
+        return AS_OK; /* no file, or only detached ones of before the start */
+    }
+    int64_t length = 0;
+    result = asi_segment_path(end->path, sizeof(end->path), archive_dir, record->recording_id, base);
+    result = AS_OK == result ? scan_length(files, end->path, record->segment_file_length, &length) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const asi_segment_source source = { .files = files, .archive_dir = archive_dir, .recording_id = record->recording_id,
+        .start_position = record->start_position, .term_length = record->term_buffer_length,
+        .segment_length = record->segment_file_length, .initial_term_id = record->initial_term_id, .stream_id = record->stream_id };
+    asi_segment_window window;
+    asi_segment_window_init(&window, &source);
+    last_frame last;
+    const int64_t from = base == start_term_base ? record->start_position : base;
+    result = scan(&window, from, base + length, &last);
+    /* Spec: 06 §6, QUIRK - a padding frame is whole by construction. */
+    if (AS_OK == result && last.end > last.position && !last.is_padding && crosses_page(base, &last))
+    {
+        result = prove(&window, base + length, &last, asi_checksum_function(checksum), &end->is_proven);
+    }
+    asi_segment_window_close(&window);
+    if (AS_OK == result)
+    {
+        end->stop_position = last.end;
+        end->last_fragment_position = last.position;
+    }
+    return result;
+}
+
+as_result asi_recover_catalog(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir,
+    as_record_checksum checksum, int64_t now_ms, int32_t *recovered)
+{
+    int32_t active_count = 0;
+    for (int64_t i = 0; i < asi_catalog_count(catalog); i++)
+    {
+        asi_catalog_record record;
+        asi_catalog_at(catalog, i, &record);
+        if (AS_NULL_VALUE != record.stop_position)
+        {
+            continue;
+        }
+        asi_recovered_end end;
+        as_result result = asi_recover_end(files, archive_dir, &record, checksum, &end);
+        if (AS_OK == result && !end.is_proven)
+        {
+            result = asi_fail(AS_E_DATA, 0, "Found potentially incomplete last fragment straddling page boundary in file: %s\n"
+                "Run `ArchiveTool verify` for corrective action!", end.path);
+        }
+        result = AS_OK == result ? asi_catalog_stop(catalog, record.recording_id, end.stop_position, now_ms) : result;
+        if (AS_OK != result)
+        {
+            return result;
+        }
+        active_count++;
+    }
+    if (NULL != recovered)
+    {
+        *recovered = active_count;
+    }
+    return AS_OK;
+}

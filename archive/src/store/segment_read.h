@@ -1,0 +1,85 @@
+/* Frames of a recording, out of its segment files, in checked windows. Used by the folder reader, by planning and by recovery.
+ *
+ * A window is a piece of one term in memory, read by pread. Not mapped: another process may truncate or purge the file at any
+ * time, and touching a mapping behind its new end kills the process (the Spark worker's) by SIGBUS; pread answers with a short
+ * read. The window is small enough for the second-level cache, so that copying out of it costs little more than from the page
+ * cache itself. It grows only for a message that is larger.
+ * Thread rule: each object one thread. */
+#ifndef ASI_STORE_SEGMENT_READ_H
+#define ASI_STORE_SEGMENT_READ_H
+
+#include "store/catalog.h"
+#include "term/frame_walk.h"
+
+#define ASI_WINDOW_LENGTH (512 * 1024)
+
+/* What reading needs to know of a recording; values that passed asi_recording_check_untrusted. */
+typedef struct asi_segment_source
+{
+    const asi_file_ops *files; /* borrowed */
+    const char *archive_dir;   /* borrowed */
+    int64_t recording_id;
+    int64_t start_position;
+    int32_t term_length;
+    int32_t segment_length;
+    int32_t initial_term_id;
+    int32_t stream_id;
+} asi_segment_source;
+
+typedef struct asi_segment_window
+{
+    asi_segment_source source;
+    int fd;                  /* of the open segment, -1 if none */
+    int64_t segment_base;    /* position of its first byte */
+    uint8_t *buffer;         /* owned */
+    int64_t capacity;
+    int64_t position;        /* of buffer[0] */
+    int64_t length;          /* valid bytes */
+} asi_segment_window;
+
+void asi_segment_window_init(asi_segment_window *window, const asi_segment_source *source);
+void asi_segment_window_close(asi_segment_window *window);
+/* Makes the bytes of [position, position + length) available, cut at the end of position's term and at `limit`. AS_E_DATA:
+ * the segment is missing or shorter; names recording, file and position. */
+as_result asi_segment_window_load(asi_segment_window *window, int64_t position, int64_t length, int64_t limit) AS_MUST_USE;
+
+static inline int64_t asi_segment_window_end(const asi_segment_window *window) { return window->position + window->length; }
+
+/* Where the first byte of the window's term would be, as frames are addressed by term offset. Only the window's own part of the
+ * term may be touched through it; the rest is not memory of ours, hence no pointer arithmetic. */
+static inline const uint8_t *asi_segment_window_term(const asi_segment_window *window)
+{
+    const uintptr_t before = (uintptr_t)(window->position & ((int64_t)window->source.term_length - 1));
+    return (const uint8_t *)((uintptr_t)window->buffer - before);
+}
+
+/* Fails with class AS_E_DATA: names recording, position and file, then `what`. */
+as_result asi_segment_fail(const asi_segment_source *source, int64_t position, const char *what) AS_MUST_USE;
+
+/* -- headers only --------------------------------------------------------------------------------------------------------- */
+
+typedef enum asi_segment_step
+{
+    ASI_SEGMENT_FRAME,  /* a frame that ends at or before the limit lies at frame_position */
+    ASI_SEGMENT_LIMIT,  /* nothing more before the limit; a frame that passes it counts as not there */
+    ASI_SEGMENT_GAP,    /* no frame at `position`, which is before the limit */
+    ASI_SEGMENT_FAILED  /* a frame that can't be, or no file: the result is in `failure` */
+} asi_segment_step;
+
+typedef struct asi_segment_walk
+{
+    asi_segment_window *window; /* borrowed */
+    int64_t position;           /* of the next frame */
+    int64_t limit;
+    bool check_headers;         /* term id, term offset and stream id must be the position's */
+    asi_frame_walk frames;
+    int64_t term_base;          /* position of the term that `frames` walks */
+    as_result failure;
+    int64_t frame_position;     /* after ASI_SEGMENT_FRAME; frames.frame and frames.frame_length describe the frame */
+} asi_segment_walk;
+
+asi_segment_walk asi_segment_walk_start(asi_segment_window *window, int64_t position, int64_t limit, bool check_headers);
+/* The frame's header is in memory, its payload only as far as the window reaches. */
+asi_segment_step asi_segment_walk_next(asi_segment_walk *walk);
+
+#endif

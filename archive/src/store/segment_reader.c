@@ -1,0 +1,260 @@
+/* as_segment_reader: rows of a range of a recording, straight from its segment files; see aeron_spark/as_archive.h.
+ *
+ * It keeps nothing of the folder it was opened from. After each batch the catalog's entry is looked at again: if the recording
+ * was purged or truncated meanwhile, the batch may hold bytes that are no longer the recording's, and is an error. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/checksum.h"
+#include "store/folder.h"
+#include "store/segment_layout.h"
+
+struct as_segment_reader
+{
+    char archive_dir[AS_PATH_MAX]; /* what window.source.archive_dir points to */
+    asi_catalog_record record;     /* as last seen */
+    asi_segment_window window;     /* owned */
+    int64_t position;              /* where the next batch begins */
+    int64_t end;                   /* messages that begin here or later are not of the range */
+    int64_t limit;                 /* no byte behind it is read */
+    int64_t window_length;         /* to load; grows for a message that does not fit */
+    bool is_finished;
+    as_record_checksum checksum;
+    asi_columns_range range;       /* constant parts filled in at open */
+};
+
+static as_result check_range(as_folder *folder, const asi_catalog_record *record, int64_t start, int64_t end, int64_t limit)
+{
+    as_recording_extent extent;
+    as_result result = as_folder_extent(folder, record->recording_id, &extent);
+    if (AS_E_PEER == result)
+    {
+        /* Planned where the counters could be reached, read where they can't: take the plan's word for a live recording. */
+        extent = (as_recording_extent){ .start_position = record->start_position, .limit_position = INT64_MAX };
+        result = AS_OK;
+    }
+    if (AS_OK == result && (start < extent.start_position || end < start || limit < end || limit > extent.limit_position))
+    {
+        result = asi_fail(AS_E_USAGE, 0,
+            "recording %" PRId64 " of %s: range [%" PRId64 ", %" PRId64 ") read up to %" PRId64 " is not "
+            "inside [%" PRId64 ", %" PRId64 "], what there is of it now", record->recording_id, folder->path, start, end, limit,
+            extent.start_position, extent.limit_position);
+    }
+    return result;
+}
+
+static as_result prepare(as_segment_reader *reader, as_folder *folder, int64_t start)
+{
+    const asi_catalog_record *record = &reader->record;
+    as_result result = asi_folder_frame_at(&reader->window, start, reader->limit, &reader->position);
+    reader->checksum = folder->checksum;
+    if (AS_OK == result && AS_CHECKSUM_AUTO == reader->checksum)
+    {
+        result = asi_folder_detect_checksum(
+            &reader->window, reader->position, reader->limit, record->session_id, &reader->checksum);
+    }
+    reader->range = (asi_columns_range){ .term_length = record->term_buffer_length, .check_headers = true,
+        .stream_id = record->stream_id, .checksum = asi_checksum_function(reader->checksum),
+        .override_session_id = AS_CHECKSUM_NONE != reader->checksum, .session_id = record->session_id };
+    return result;
+}
+
+as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t limit,
+    as_segment_reader **reader_out)
+{
+    const asi_folder_recording *recording;
+    as_result result = asi_folder_find(folder, recording_id, &recording);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_catalog_record record = recording->record;
+    result = asi_catalog_reread(folder->files, folder->path, &record);
+    result = AS_OK == result ? check_range(folder, &record, start, end, limit) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    as_segment_reader *reader = calloc(1, sizeof(*reader));
+    if (NULL == reader)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for a reader of recording %" PRId64, recording_id);
+    }
+    memcpy(reader->archive_dir, folder->path, sizeof(reader->archive_dir));
+    asi_segment_source source = asi_folder_source(folder, &record);
+    source.archive_dir = reader->archive_dir;
+    asi_segment_window_init(&reader->window, &source);
+    reader->record = record;
+    reader->end = end;
+    reader->limit = limit;
+    reader->window_length = ASI_WINDOW_LENGTH;
+    reader->position = start;
+    result = start < end ? prepare(reader, folder, start) : AS_OK;
+    if (AS_OK != result)
+    {
+        as_segment_reader_close(reader);
+        return result;
+    }
+    *reader_out = reader;
+    return AS_OK;
+}
+
+void as_segment_reader_close(as_segment_reader *reader)
+{
+    if (NULL != reader)
+    {
+        asi_segment_window_close(&reader->window);
+        free(reader);
+    }
+}
+
+int64_t as_segment_reader_position(const as_segment_reader *reader) { return reader->position; }
+
+static as_result fail_broken(const as_segment_reader *reader, int64_t term_base)
+{
+    const int64_t position = term_base + reader->range.fault_offset;
+    const asi_segment_source *source = &reader->window.source;
+    switch (reader->range.fault)
+    {
+        case ASI_FAULT_CHECKSUM:
+            return asi_segment_fail(source, position, AS_CHECKSUM_CRC32 == reader->checksum ?
+                "the frame does not match its CRC-32 checksum; restore the segment, or read without (recordChecksum=none) if it was "
+                "recorded without" :
+                "the frame does not match its CRC-32C checksum; restore the segment, or read without (recordChecksum=none) if it was "
+                "recorded without");
+        case ASI_FAULT_HEADER:
+            return asi_segment_fail(
+                source, position, "broken frame: its header is of another stream or position; restore the segment");
+        default:
+            return asi_segment_fail(source, position, "broken frame: its length can't be; restore the segment");
+    }
+}
+
+/* Nothing more can be loaded, and no whole message begins at the position. Either it goes on behind the limit, or it was never
+ * completed in a term that is, or bytes are missing. */
+static as_result judge_rest(as_segment_reader *reader, int64_t limit)
+{
+    asi_segment_walk walk = asi_segment_walk_start(&reader->window, reader->position, limit, true);
+    asi_segment_step step;
+    while (ASI_SEGMENT_FRAME == (step = asi_segment_walk_next(&walk)))
+    {
+    }
+    if (ASI_SEGMENT_FAILED == step)
+    {
+        return walk.failure;
+    }
+    if (ASI_SEGMENT_GAP == step)
+    {
+        return asi_segment_fail(
+            &reader->window.source, walk.position, "gap: no frame was recorded here; restore the segment, or read up to this position");
+    }
+    reader->is_finished = true;
+    return AS_OK;
+}
+
+/* After the columns took what they could from the window: where to go on. */
+static as_result next_window(as_segment_reader *reader, asi_columns_stop stop, int64_t term_end)
+{
+    const asi_segment_window *window = &reader->window;
+    const int64_t window_end = asi_segment_window_end(window);
+    const int64_t limit = reader->limit < term_end ? reader->limit : term_end;
+    if (reader->position >= reader->end || reader->position >= term_end || reader->position >= window_end)
+    {
+        reader->window_length = ASI_WINDOW_LENGTH;
+        return AS_OK;
+    }
+    const uint8_t *frame = window->buffer + (reader->position - window->position);
+    const bool is_gap = ASI_COLUMNS_END == stop && asi_get_i32(frame) <= 0;
+    if (is_gap || window_end >= limit)
+    {
+        return judge_rest(reader, limit);
+    }
+    /* The message goes on behind the window: the next one begins with it, and is larger than what is known to be too little. */
+    const int64_t too_little = window_end - reader->position;
+    reader->window_length = 2 * too_little > ASI_WINDOW_LENGTH ? 2 * too_little : ASI_WINDOW_LENGTH;
+    return AS_OK;
+}
+
+/* One window's worth of rows. */
+static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_columns_stop *stop)
+{
+    asi_segment_window *window = &reader->window;
+    const int32_t term_length = reader->range.term_length;
+    const int64_t term_base = asi_term_base(reader->position, term_length);
+    as_result result = asi_segment_window_load(window, reader->position, reader->window_length, reader->limit);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_columns_range *range = &reader->range;
+    const int64_t begin_limit = reader->end - term_base;
+    range->term = asi_segment_window_term(window);
+    range->term_position = term_base;
+    range->begin_limit = begin_limit < term_length ? begin_limit : term_length;
+    range->data_limit = asi_segment_window_end(window) - term_base;
+    range->term_id = asi_segment_term_id(term_base, term_length, reader->record.initial_term_id);
+    range->offset = reader->position - term_base;
+    *stop = asi_columns_append(range, columns);
+    reader->position = term_base + range->offset;
+    switch (*stop)
+    {
+        case ASI_COLUMNS_BROKEN:
+            return fail_broken(reader, term_base);
+        case ASI_COLUMNS_FULL:
+            return AS_OK;
+        case ASI_COLUMNS_TOO_LARGE:
+            return asi_fail(AS_E_USAGE, 0,
+                "recording %" PRId64 " at position %" PRId64 ": the message has %" PRId64 " bytes, the columns "
+                "hold %" PRId64, reader->record.recording_id, reader->position, range->needed_bytes, columns->byte_capacity);
+        case ASI_COLUMNS_PARTIAL:
+        case ASI_COLUMNS_END:
+            break;
+    }
+    return next_window(reader, *stop, term_base + term_length);
+}
+
+/* The recording must still be there, as far as was read. */
+static as_result check_still_there(as_segment_reader *reader)
+{
+    const as_result result = asi_catalog_reread(reader->window.source.files, reader->archive_dir, &reader->record);
+    const int64_t stop = reader->record.stop_position;
+    if (AS_OK == result && AS_NULL_VALUE != stop && reader->position > stop && reader->limit > stop)
+    {
+        return asi_fail(AS_E_DATA, 0,
+            "recording %" PRId64 " of %s was truncated to position %" PRId64 " while it was read up to position %"
+            PRId64 "; read it again", reader->record.recording_id, reader->archive_dir, stop, reader->position);
+    }
+    return result;
+}
+
+as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns)
+{
+    if (columns->row_capacity <= 0 || columns->byte_capacity < 0 || columns->byte_capacity > INT32_MAX)
+    {
+        return asi_fail(AS_E_USAGE, 0,
+            "columns for %" PRId64 " rows and %" PRId64 " bytes: at least one row and at most %d bytes are "
+            "possible", columns->row_capacity, columns->byte_capacity, INT32_MAX);
+    }
+    columns->row_count = 0;
+    columns->byte_count = 0;
+    if (NULL != columns->value_offset)
+    {
+        columns->value_offset[0] = 0;
+    }
+    if (reader->position >= reader->end || reader->is_finished)
+    {
+        return AS_OK;
+    }
+    asi_columns_stop stop = ASI_COLUMNS_END;
+    while (ASI_COLUMNS_FULL != stop && reader->position < reader->end && !reader->is_finished)
+    {
+        const as_result result = take_rows(reader, columns, &stop);
+        if (AS_OK != result)
+        {
+            return result;
+        }
+    }
+    return check_still_there(reader);
+}

@@ -1,0 +1,315 @@
+/* Appending to segment files; see segment_write.h. */
+#include "store/segment_write.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/checksum.h"
+#include "store/segment_layout.h"
+#include "term/frame_walk.h"
+
+/* Frames are copied here to get their checksum; longer than any frame, as an MTU is at most 65504. */
+#define CHECKSUM_BUFFER_LENGTH (256 * 1024)
+#define PAGE_LENGTH 4096 /* what the kernel copies at a time, and recovery's page (Spec: 06 §6) */
+
+struct asi_segment_writer
+{
+    const asi_file_ops *files; /* borrowed */
+    char *archive_dir;         /* owned */
+    int64_t recording_id;
+    int32_t segment_length;
+    int32_t file_sync_level;
+    bool sync_directory;
+    asi_frame_checksum checksum;
+    uint8_t *checksum_buffer;  /* owned; NULL without a checksum */
+    int fd;                    /* -1 after a failure */
+    int64_t segment_base;
+    int64_t segment_offset;    /* of the next write; < segment_length */
+    int64_t bytes_written;
+    bool is_out_of_space;
+    char path[AS_PATH_MAX];    /* of the open segment */
+};
+
+static as_result fail_storage(asi_segment_writer *writer, int error, int64_t length, const char *doing)
+{
+    const asi_file_ops *files = writer->files;
+    writer->is_out_of_space = ENOSPC == error || EDQUOT == error || EFBIG == error ||
+        files->usable_space(files->context, writer->archive_dir) < length;
+    return asi_fail_errno(AS_E_STORAGE, error, "recording %" PRId64 " at position %" PRId64 ": cannot %s %s%s",
+        writer->recording_id, asi_segment_writer_position(writer), doing, writer->path,
+        writer->is_out_of_space ? " (free space on the file system)" : "");
+}
+
+static void close_file(asi_segment_writer *writer)
+{
+    if (writer->fd >= 0)
+    {
+        writer->files->close(writer->files->context, writer->fd);
+        writer->fd = -1;
+    }
+}
+
+/* Full length and clear from segment_offset on. */
+static as_result size_file(asi_segment_writer *writer, int64_t clear_from)
+{
+    const asi_file_ops *files = writer->files;
+    int error = 0;
+    if (clear_from >= 0)
+    {
+        error = files->ftruncate(files->context, writer->fd, clear_from);
+    }
+    if (0 == error)
+    {
+        error = files->ftruncate(files->context, writer->fd, writer->segment_length);
+    }
+    if (0 == error && writer->sync_directory)
+    {
+        error = files->sync_directory(files->context, writer->archive_dir);
+    }
+    return 0 == error ? AS_OK : fail_storage(writer, -error, 0, "set the length of");
+}
+
+static as_result open_first_file(asi_segment_writer *writer, bool must_hold_data)
+{
+    const asi_file_ops *files = writer->files;
+    as_result result = asi_segment_path(
+        writer->path, sizeof(writer->path), writer->archive_dir, writer->recording_id, writer->segment_base);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    writer->fd = files->open(files->context, writer->path, must_hold_data ? ASI_FILE_WRITE : ASI_FILE_CREATE);
+    if (-ENOENT == writer->fd)
+    {
+        return asi_fail(AS_E_DATA, ENOENT,
+            "recording %" PRId64 " cannot be extended at position %" PRId64 ": segment %s with the "
+            "bytes before it is missing; restore it or truncate the recording to a position before it",
+            writer->recording_id, asi_segment_writer_position(writer), writer->path);
+    }
+    if (writer->fd < 0)
+    {
+        return fail_storage(writer, -writer->fd, 0, "open");
+    }
+    const int64_t size = files->size(files->context, writer->fd);
+    if (size < 0)
+    {
+        return fail_storage(writer, (int)-size, 0, "find the length of");
+    }
+    if (must_hold_data && size < writer->segment_offset)
+    {
+        return asi_fail(AS_E_DATA, 0, "recording %" PRId64 " cannot be extended at position %" PRId64 ": segment %s ends after %"
+            PRId64 " bytes; restore it or truncate the recording", writer->recording_id, asi_segment_writer_position(writer),
+            writer->path, size);
+    }
+    return size_file(writer, size > writer->segment_offset ? writer->segment_offset : -1);
+}
+
+as_result asi_segment_writer_open(const asi_segment_writer_params *params, asi_segment_writer **writer_out)
+{
+    asi_segment_writer *writer = calloc(1, sizeof(*writer));
+    char *archive_dir = strdup(params->archive_dir);
+    asi_frame_checksum checksum = asi_checksum_function(params->checksum);
+    uint8_t *buffer = NULL != checksum ? malloc(CHECKSUM_BUFFER_LENGTH) : NULL;
+    if (NULL == writer || NULL == archive_dir || (NULL != checksum && NULL == buffer))
+    {
+        free(writer);
+        free(archive_dir);
+        free(buffer);
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for the writer of recording %" PRId64, params->recording_id);
+    }
+    const int64_t base = asi_segment_base(
+        params->start_position, params->join_position, params->term_length, params->segment_length);
+    *writer = (asi_segment_writer){ .files = params->files, .archive_dir = archive_dir, .recording_id = params->recording_id,
+        .segment_length = params->segment_length, .file_sync_level = params->file_sync_level,
+        .sync_directory = params->sync_directory, .checksum = checksum, .checksum_buffer = buffer, .fd = -1,
+        .segment_base = base, .segment_offset = params->join_position - base };
+    const bool must_hold_data = params->join_position > params->start_position && params->join_position > base;
+    const as_result result = open_first_file(writer, must_hold_data);
+    if (AS_OK != result)
+    {
+        asi_segment_writer_close(writer);
+        return result;
+    }
+    *writer_out = writer;
+    return AS_OK;
+}
+
+void asi_segment_writer_close(asi_segment_writer *writer)
+{
+    if (NULL != writer)
+    {
+        close_file(writer);
+        free(writer->checksum_buffer);
+        free(writer->archive_dir);
+        free(writer);
+    }
+}
+
+int64_t asi_segment_writer_position(const asi_segment_writer *writer) { return writer->segment_base + writer->segment_offset; }
+
+int64_t asi_segment_writer_bytes_written(const asi_segment_writer *writer) { return writer->bytes_written; }
+
+bool asi_segment_writer_is_out_of_space(const asi_segment_writer *writer) { return writer->is_out_of_space; }
+
+static as_result fail_block(const asi_segment_writer *writer, int64_t offset, const char *what)
+{
+    return asi_fail(AS_E_DATA, 0, "recording %" PRId64 " at position %" PRId64 ": block to be recorded %s", writer->recording_id,
+        asi_segment_writer_position(writer) + offset, what);
+}
+
+/* A process that is killed within a write leaves the pages that were copied by then. So that no torn frame is ever found, a
+ * write that crosses a page leaves out the first frame's length, which alone makes its bytes visible, and adds it when the rest
+ * is there: 4 bytes inside one page are written or not. Recovery then ends before or behind the whole block. (That bytes reach
+ * the disk of a machine that loses power in this order is not claimed; that is what file sync levels and recovery's page test
+ * are for.) */
+static int write_frames(asi_segment_writer *writer, const uint8_t *frames, int64_t length, int64_t offset)
+{
+    const asi_file_ops *files = writer->files;
+    if (offset / PAGE_LENGTH == (offset + length - 1) / PAGE_LENGTH)
+    {
+        return asi_file_write_all(files, writer->fd, frames, length, offset);
+    }
+    const int64_t first = (int64_t)sizeof(int32_t);
+    const int error = asi_file_write_all(files, writer->fd, frames + first, length - first, offset + first);
+    return 0 != error ? error : asi_file_write_all(files, writer->fd, frames, first, offset);
+}
+
+/* Writes the block in pieces of whole frames, each frame with its checksum in place of the session id. */
+static as_result write_with_checksums(asi_segment_writer *writer, const uint8_t *block, int64_t length)
+{
+    asi_frame_walk walk = asi_frame_walk_start(block, 0, length, length);
+    int64_t piece_begin = 0;
+    while (piece_begin < length)
+    {
+        int64_t piece_length = 0;
+        for (;;)
+        {
+            const asi_frame_walk before = walk;
+            if (walk.offset < length && ASI_WALK_FRAME != asi_frame_walk_next(&walk))
+            {
+                return fail_block(writer, before.offset, "holds a broken frame");
+            }
+            if (walk.offset - piece_begin > CHECKSUM_BUFFER_LENGTH)
+            {
+                walk = before;
+                break;
+            }
+            if (before.offset == walk.offset)
+            {
+                break;
+            }
+            uint8_t *frame = writer->checksum_buffer + piece_length;
+            const int64_t occupancy = walk.offset - before.offset;
+            memcpy(frame, block + before.offset, (size_t)occupancy);
+            const uint32_t checksum = writer->checksum(frame + AS_FRAME_HEADER_LENGTH, occupancy - AS_FRAME_HEADER_LENGTH);
+            asi_put_i32(frame + offsetof(asi_frame_header, session_id), (int32_t)checksum);
+            piece_length += occupancy;
+        }
+        if (0 == piece_length)
+        {
+            return fail_block(writer, piece_begin, "holds a frame that is longer than any transport sends");
+        }
+        const int error =
+            write_frames(writer, writer->checksum_buffer, piece_length, writer->segment_offset + piece_begin);
+        if (0 != error)
+        {
+            return fail_storage(writer, -error, length, "write");
+        }
+        piece_begin += piece_length;
+    }
+    return AS_OK;
+}
+
+static as_result write_block(asi_segment_writer *writer, const uint8_t *block, int64_t length, bool is_padding)
+{
+    if (NULL != writer->checksum && !is_padding) /* Spec: 06 §8 - padding keeps its session id */
+    {
+        return write_with_checksums(writer, block, length);
+    }
+    const int64_t write_length = is_padding ? AS_FRAME_HEADER_LENGTH : length;
+    const int error = write_frames(writer, block, write_length, writer->segment_offset);
+    return 0 == error ? AS_OK : fail_storage(writer, -error, write_length, "write");
+}
+
+/* Opens the file behind the full one. The writer's base and offset move only when it is there. */
+static as_result roll(asi_segment_writer *writer)
+{
+    const asi_file_ops *files = writer->files;
+    const int64_t next_base = writer->segment_base + writer->segment_length;
+    as_result result = asi_segment_path(writer->path, sizeof(writer->path), writer->archive_dir, writer->recording_id, next_base);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const int next_fd = files->open(files->context, writer->path, ASI_FILE_CREATE_NEW);
+    if (-EEXIST == next_fd)
+    {
+        return asi_fail(AS_E_STORAGE, EEXIST, "recording %" PRId64 " at position %" PRId64 ": segment file already exists: %s",
+            writer->recording_id, next_base, writer->path);
+    }
+    if (next_fd < 0)
+    {
+        return fail_storage(writer, -next_fd, 0, "create");
+    }
+    close_file(writer);
+    writer->fd = next_fd;
+    result = size_file(writer, -1);
+    if (AS_OK == result)
+    {
+        writer->segment_base = next_base;
+        writer->segment_offset = 0;
+    }
+    else
+    {
+        /* Else it would be in the way when the recording is extended from where it stopped. */
+        files->unlink(files->context, writer->path);
+    }
+    return result;
+}
+
+as_result asi_segment_writer_append(asi_segment_writer *writer, const uint8_t *block, int64_t length)
+{
+    if (writer->fd < 0)
+    {
+        return asi_fail(AS_E_CLOSED, 0, "recording %" PRId64 " ended at position %" PRId64 " with an earlier failure",
+            writer->recording_id, asi_segment_writer_position(writer));
+    }
+    const asi_frame_header *first = (const asi_frame_header *)(const void *)block;
+    if (length < AS_FRAME_HEADER_LENGTH || 0 != length % AS_FRAME_ALIGNMENT || first->frame_length < AS_FRAME_HEADER_LENGTH)
+    {
+        return fail_block(writer, 0, "is not made of frames");
+    }
+    if (length > writer->segment_length - writer->segment_offset)
+    {
+        return fail_block(writer, 0, "passes the end of the segment");
+    }
+    const bool is_padding = asi_frame_is_padding(first);
+    if (is_padding && asi_frame_occupancy(first->frame_length) != length)
+    {
+        return fail_block(writer, 0, "holds a padding frame and more");
+    }
+    as_result result = write_block(writer, block, length, is_padding);
+    if (AS_OK == result)
+    {
+        const int error = asi_file_sync(writer->files, writer->fd, writer->file_sync_level);
+        result = 0 == error ? AS_OK : fail_storage(writer, -error, 0, "sync");
+    }
+    if (AS_OK == result && writer->segment_offset + length == writer->segment_length)
+    {
+        /* At once and not with the next frame: Spec: 06 §7.2, and verify rejects a full last segment (§12.1). */
+        result = roll(writer);
+    }
+    else if (AS_OK == result)
+    {
+        writer->segment_offset += length;
+    }
+    if (AS_OK != result)
+    {
+        close_file(writer);
+        return result;
+    }
+    writer->bytes_written += is_padding ? AS_FRAME_HEADER_LENGTH : length;
+    return AS_OK;
+}

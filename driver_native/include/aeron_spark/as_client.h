@@ -1,0 +1,396 @@
+/* Client of an Aeron media driver (ours or a stock one): publications, subscriptions, images, counters, and batch calls that
+ * move whole Arrow-style columns. Spec: 01 §2.3-2.4, 02 §5-6 and §10, 03 §2-3 and §15.
+ *
+ * Thread rule: an as_client runs a conductor on its own thread (or is invoked by the application, never both). Its calls and
+ * those on shared publications may come from any thread. An exclusive publication has one publishing thread; an image or
+ * subscription one polling thread. Handlers run one at a time, on the conductor's thread or on that of a blocking call, which
+ * drives the conductor while it waits; a call from one into the client is refused (AS_E_USAGE). What only looks at an image
+ * or subscription, retain and release may be called from handlers and from any thread.
+ * Forks: a child of fork() has neither conductor nor right to the parent's streams. Calls into the client are refused there
+ * (AS_E_USAGE) and closing does nothing; do not offer, poll or release. Open a client after the fork.
+ * Ownership: children keep nothing of the caller's; close publications, subscriptions and counters before their client
+ * (as_client_close closes what is left and invalidates the pointers). Every *_close(NULL) is harmless. */
+#ifndef AERON_SPARK_AS_CLIENT_H
+#define AERON_SPARK_AS_CLIENT_H
+
+#include "aeron_spark/as_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+/* CFFI-BEGIN */
+typedef struct as_client as_client;
+typedef struct as_publication as_publication;
+typedef struct as_subscription as_subscription;
+typedef struct as_image as_image;
+typedef struct as_counter as_counter;
+
+/* A failure noticed by the conductor, outside any call. Fatal ones (driver gone, client timed out, its conductor not run within
+ * the driver's client liveness timeout) close the client and all it has: later calls answer AS_E_CLOSED with the reason,
+ * offers AS_PUBLICATION_CLOSED. The codes are the stock C client's: 1000 driver, 1001 client, 1002 service timeout. */
+typedef void (*as_on_error)(void *context, as_result result, int32_t code, const char *text);
+typedef void (*as_on_image)(void *context, as_subscription *subscription, as_image *image);
+typedef void (*as_on_counter)(void *context, int64_t registration_id, int32_t counter_id);
+typedef void (*as_on_event)(void *context);
+/* An error frame or a rejection told to a publication (PUBLICATION_ERROR). */
+typedef void (*as_on_publication_error)(
+    void *context, int64_t registration_id, int32_t session_id, int32_t stream_id, int32_t code, const char *text);
+
+typedef struct as_client_options
+{
+    const char *aeron_dir;            /* NULL: AERON_DIR, else /dev/shm/aeron-<user> */
+    const char *client_name;          /* NULL: none; shown in the heartbeat counter's label */
+    int64_t driver_timeout_ns;        /* connect, per-command answer and driver heartbeat age; default 10 s */
+    int64_t keepalive_interval_ns;    /* default 500 ms */
+    int64_t idle_sleep_ns;            /* of the conductor thread; default 16 ms */
+    int64_t resource_linger_ns;       /* log buffers stay mapped this long after their last user; default 3 s */
+    bool use_invoker;                 /* no thread: the application calls as_client_invoke */
+    bool pre_touch;                   /* fault log buffers in when mapping */
+    as_on_event driver_invoker;       /* called while waiting in invoker mode, for a driver in the same thread; may be NULL */
+    void *driver_invoker_context;
+    as_on_error on_error;
+    as_on_image on_available_image;   /* default of subscriptions that give none */
+    as_on_image on_unavailable_image;
+    as_on_counter on_available_counter;
+    as_on_counter on_unavailable_counter;
+    as_on_publication_error on_publication_error;
+    as_on_event on_close;             /* once: after a fatal failure or from as_client_close */
+    void *context;                    /* of every handler above but driver_invoker */
+} as_client_options;
+
+void as_client_options_init(as_client_options *options);
+
+/* Blocks until a live driver is found in the directory or driver_timeout_ns passed: AS_E_TIMEOUT says what was missing (no
+ * directory, file not ready, no heartbeat), AS_E_DATA another CnC version. */
+as_result as_client_open(const as_client_options *options, as_client **client);
+void as_client_close(as_client *client);
+/* One duty cycle in invoker mode; returns its work count. */
+int as_client_invoke(as_client *client);
+int64_t as_client_id(const as_client *client);
+bool as_client_is_closed(const as_client *client);
+const char *as_client_aeron_dir(const as_client *client);
+int64_t as_client_next_correlation_id(as_client *client);
+/* Asks the driver (control protocol 1.0.0), else invents one. Blocks up to driver_timeout_ns. */
+as_result as_client_next_session_id(as_client *client, int32_t stream_id, int32_t *session_id);
+
+/* Adding resources. The blocking form waits up to driver_timeout_ns (AS_E_TIMEOUT, AS_E_PEER with the driver's text). The
+ * asynchronous form returns at once with a correlation id to poll: AS_AGAIN until the answer is there; after AS_OK or a
+ * failure the id is forgotten. */
+as_result as_client_add_publication(as_client *client, const char *channel, int32_t stream_id, as_publication **publication);
+as_result as_client_add_exclusive_publication(
+    as_client *client, const char *channel, int32_t stream_id, as_publication **publication);
+as_result as_client_add_subscription(as_client *client, const char *channel, int32_t stream_id, as_subscription **subscription);
+/* With handlers of its own (either may be NULL) instead of the client's. */
+as_result as_client_add_subscription_with(as_client *client, const char *channel, int32_t stream_id,
+    as_on_image on_available, as_on_image on_unavailable, void *context, as_subscription **subscription);
+/* key at most 112 bytes, label at most 380. */
+as_result as_client_add_counter(as_client *client, int32_t type_id, const uint8_t *key, int64_t key_length, const char *label,
+    as_counter **counter);
+as_result as_client_add_static_counter(as_client *client, int32_t type_id, int64_t registration_id, const uint8_t *key,
+    int64_t key_length, const char *label, as_counter **counter);
+
+as_result as_client_async_add_publication(as_client *client, const char *channel, int32_t stream_id, int64_t *correlation_id);
+as_result as_client_async_add_exclusive_publication(
+    as_client *client, const char *channel, int32_t stream_id, int64_t *correlation_id);
+as_result as_client_async_add_subscription(as_client *client, const char *channel, int32_t stream_id,
+    as_on_image on_available, as_on_image on_unavailable, void *context, int64_t *correlation_id);
+as_result as_client_async_add_counter(as_client *client, int32_t type_id, const uint8_t *key, int64_t key_length,
+    const char *label, int64_t *correlation_id);
+as_result as_client_poll_publication(as_client *client, int64_t correlation_id, as_publication **publication);
+as_result as_client_poll_subscription(as_client *client, int64_t correlation_id, as_subscription **subscription);
+as_result as_client_poll_counter(as_client *client, int64_t correlation_id, as_counter **counter);
+
+/* -- publications ------------------------------------------------------------------------------------------------------ */
+
+typedef struct as_publication_constants
+{
+    const char *channel;      /* valid while the publication is open */
+    int64_t registration_id;  /* of this handle */
+    int64_t original_registration_id; /* of the first handle of a shared publication */
+    int64_t max_possible_position;
+    int32_t stream_id;
+    int32_t session_id;
+    int32_t initial_term_id;
+    int32_t term_length;
+    int32_t mtu_length;
+    int32_t max_payload_length;
+    int32_t max_message_length;
+    int32_t limit_counter_id;
+    int32_t channel_status_counter_id; /* -1 for IPC */
+    bool is_exclusive;
+} as_publication_constants;
+
+typedef struct as_iovec
+{
+    const uint8_t *data;
+    int64_t length;
+} as_iovec;
+
+/* Value for a frame's reserved field, given the frame about to be committed. */
+typedef int64_t (*as_reserved_value_supplier)(void *context, uint8_t *frame, int64_t frame_length);
+
+typedef struct as_buffer_claim
+{
+    uint8_t *frame; /* header of the claimed frame */
+    uint8_t *data;  /* length bytes of payload to fill */
+    int64_t length;
+} as_buffer_claim;
+
+void as_publication_get_constants(const as_publication *publication, as_publication_constants *constants);
+/* One try: the new stream position, or one of AS_NOT_CONNECTED .. AS_PUBLICATION_ERROR (the last with as_error_text()). */
+int64_t as_publication_offer(as_publication *publication, const uint8_t *data, int64_t length);
+int64_t as_publication_offerv(as_publication *publication, const as_iovec *parts, int64_t part_count,
+    as_reserved_value_supplier supplier, void *supplier_context);
+/* At most max_payload_length bytes; finish with commit or abort before the driver's publication unblock timeout. */
+int64_t as_publication_try_claim(as_publication *publication, int64_t length, as_buffer_claim *claim);
+void as_buffer_claim_commit(as_buffer_claim *claim);
+void as_buffer_claim_abort(as_buffer_claim *claim);
+/* Exclusive only: a padding frame of `length` payload bytes; a block of whole framed bytes at the current position. */
+int64_t as_publication_append_padding(as_publication *publication, int64_t length);
+int64_t as_publication_offer_block(as_publication *publication, const uint8_t *frames, int64_t length);
+int64_t as_publication_position(const as_publication *publication);       /* AS_PUBLICATION_CLOSED when closed */
+int64_t as_publication_position_limit(const as_publication *publication); /* likewise */
+int64_t as_publication_available_window(const as_publication *publication); /* likewise */
+bool as_publication_is_connected(const as_publication *publication);
+bool as_publication_is_closed(const as_publication *publication);
+/* Channel status counter's value; 1 (active) for IPC, -1 when closed. */
+int64_t as_publication_channel_status(const as_publication *publication);
+/* Send destinations of a multi-destination publication; blocks for the driver's answer. */
+as_result as_publication_add_destination(as_publication *publication, const char *channel);
+as_result as_publication_remove_destination(as_publication *publication, const char *channel);
+void as_publication_close(as_publication *publication);
+/* Closes and tells subscribers that the stream was revoked: what they have not read they do not get. */
+void as_publication_revoke(as_publication *publication);
+
+/* Messages as Arrow keeps them: message i is data[offsets[i] .. offsets[i + 1]). One of the offset arrays is given. */
+typedef struct as_messages
+{
+    int64_t count;
+    const uint8_t *data;
+    const int32_t *offsets32;       /* count + 1, or NULL */
+    const int64_t *offsets64;       /* count + 1, or NULL */
+    const int64_t *reserved_values; /* count, or NULL */
+} as_messages;
+
+typedef struct as_offer_outcome
+{
+    int64_t accepted;  /* messages published, from the first on */
+    int64_t position;  /* stream position after the last one published; 0 if none was */
+    int64_t status;    /* 0 when all were accepted, else the AS_NOT_CONNECTED .. AS_PUBLICATION_ERROR that stopped it */
+} as_offer_outcome;
+
+/* Publishes messages in order, waiting out back-pressure, admin action and (within the same time) a missing subscriber up to
+ * timeout_ns. AS_OK: all published. AS_E_TIMEOUT, AS_E_CLOSED, AS_E_USAGE (message `accepted` is longer than
+ * max_message_length; those before it are published): `outcome` says how far it came, in every case. AS_E_CLOSED also at
+ * the last position. In invoker mode the wait invokes the client. */
+as_result as_publication_offer_messages(
+    as_publication *publication, const as_messages *messages, int64_t timeout_ns, as_offer_outcome *outcome);
+
+/* -- subscriptions and images ------------------------------------------------------------------------------------------- */
+
+typedef struct as_header
+{
+    const uint8_t *frame;      /* the (first) frame's 32-byte header */
+    int64_t position;          /* aligned end of this fragment, or of the last fragment of an assembled message */
+    int64_t reserved_value;
+    int32_t session_id;
+    int32_t stream_id;
+    int32_t term_id;
+    int32_t term_offset;
+    int32_t initial_term_id;
+    uint8_t flags;
+    as_image *image;
+} as_header;
+
+typedef enum as_action_e
+{
+    AS_ACTION_ABORT = 1,
+    AS_ACTION_BREAK = 2,
+    AS_ACTION_COMMIT = 3,
+    AS_ACTION_CONTINUE = 4
+} as_action;
+
+typedef void (*as_fragment_handler)(void *context, const uint8_t *data, int64_t length, const as_header *header);
+typedef as_action (*as_controlled_handler)(void *context, const uint8_t *data, int64_t length, const as_header *header);
+/* A block of whole frames inside one term, or one padding frame alone. */
+typedef void (*as_block_handler)(
+    void *context, const uint8_t *frames, int64_t length, int32_t session_id, int32_t term_id);
+
+typedef struct as_subscription_constants
+{
+    const char *channel;
+    int64_t registration_id;
+    int32_t stream_id;
+    int32_t channel_status_counter_id;
+} as_subscription_constants;
+
+void as_subscription_get_constants(const as_subscription *subscription, as_subscription_constants *constants);
+/* Fragments over all images, round robin. Returns how many were delivered; else a negative as_result: AS_E_USAGE on misuse,
+ * AS_E_CLOSED with the reason when the client is closed, AS_E_DATA when nothing but a broken frame is there. */
+int64_t as_subscription_poll(as_subscription *subscription, as_fragment_handler handler, void *context, int64_t limit);
+int64_t as_subscription_controlled_poll(
+    as_subscription *subscription, as_controlled_handler handler, void *context, int64_t limit);
+/* Bytes consumed. */
+int64_t as_subscription_block_poll(as_subscription *subscription, as_block_handler handler, void *context, int64_t limit_bytes);
+int32_t as_subscription_image_count(const as_subscription *subscription);
+/* Images are retained: release each, if need be after the client was closed. NULL when there is none such. */
+as_image *as_subscription_image_at(as_subscription *subscription, int32_t index);
+as_image *as_subscription_image_by_session(as_subscription *subscription, int32_t session_id);
+as_image *as_image_retain(as_image *image);
+void as_image_release(as_image *image);
+bool as_subscription_is_connected(const as_subscription *subscription);
+bool as_subscription_is_closed(const as_subscription *subscription);
+int64_t as_subscription_channel_status(const as_subscription *subscription);
+as_result as_subscription_add_destination(as_subscription *subscription, const char *channel);
+as_result as_subscription_remove_destination(as_subscription *subscription, const char *channel);
+void as_subscription_close(as_subscription *subscription);
+
+typedef struct as_image_constants
+{
+    const char *source_identity; /* valid while the image is retained */
+    int64_t correlation_id;
+    int64_t join_position;
+    int64_t subscription_registration_id;
+    int32_t session_id;
+    int32_t stream_id;
+    int32_t initial_term_id;
+    int32_t term_length;
+    int32_t mtu_length;
+    int32_t subscriber_position_id;
+} as_image_constants;
+
+void as_image_get_constants(const as_image *image, as_image_constants *constants);
+int64_t as_image_position(const as_image *image);
+as_result as_image_set_position(as_image *image, int64_t position);
+bool as_image_is_closed(const as_image *image);
+bool as_image_is_end_of_stream(const as_image *image);
+int64_t as_image_end_of_stream_position(const as_image *image); /* INT64_MAX while unknown */
+bool as_image_is_publication_revoked(const as_image *image);
+int32_t as_image_active_transport_count(const as_image *image);
+int64_t as_image_poll(as_image *image, as_fragment_handler handler, void *context, int64_t limit);
+int64_t as_image_controlled_poll(as_image *image, as_controlled_handler handler, void *context, int64_t limit);
+int64_t as_image_bounded_poll(
+    as_image *image, as_fragment_handler handler, void *context, int64_t limit_position, int64_t limit);
+int64_t as_image_bounded_controlled_poll(
+    as_image *image, as_controlled_handler handler, void *context, int64_t limit_position, int64_t limit);
+int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *context, int64_t limit_bytes);
+/* Stops the flow of this image for every subscriber and tells the publication why; at most 1023 bytes of reason. */
+as_result as_image_reject(as_image *image, const char *reason);
+
+/* Joins fragments and calls `handler` once per message; pass as_fragment_assembler_on_fragment with the assembler as context
+ * to a poll call. One polling thread. */
+typedef struct as_fragment_assembler as_fragment_assembler;
+as_result as_fragment_assembler_open(as_fragment_handler handler, void *context, as_fragment_assembler **assembler);
+void as_fragment_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header);
+void as_fragment_assembler_close(as_fragment_assembler *assembler);
+typedef struct as_controlled_assembler as_controlled_assembler;
+as_result as_controlled_assembler_open(as_controlled_handler handler, void *context, as_controlled_assembler **assembler);
+as_action as_controlled_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header);
+void as_controlled_assembler_close(as_controlled_assembler *assembler);
+
+/* Caller-owned columns of whole messages. A NULL column is not built. `value_offset` and `value` go together. To take any
+ * message, byte_capacity must be at least the stream's largest message: 16 MiB always suffices. */
+typedef struct as_columns
+{
+    int64_t row_capacity;
+    int64_t byte_capacity;   /* at most INT32_MAX */
+    int64_t *position;       /* where the first frame of the message begins */
+    int64_t *next_position;  /* aligned end of its last frame */
+    int64_t *reserved_value; /* of the first frame */
+    int32_t *session_id;
+    int32_t *stream_id;
+    int32_t *term_id;
+    int32_t *term_offset;
+    uint8_t *flags;          /* of the first frame, with END set */
+    int32_t *value_offset;   /* row_capacity + 1 */
+    uint8_t *value;          /* byte_capacity */
+    int64_t row_count;       /* out */
+    int64_t byte_count;      /* out */
+} as_columns;
+
+/* Appends whole messages of one image to the columns from row 0 on and moves the subscriber position past them. A message
+ * whose last fragment is not there yet stays for the next call. Waits up to timeout_ns for a first row. AS_OK with
+ * row_count >= 0; AS_E_USAGE when the next message alone is larger than byte_capacity; AS_E_DATA on a broken frame;
+ * AS_E_CLOSED when the image is closed and drained. */
+as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t timeout_ns);
+/* Same over the images of a subscription, one after the other until the columns are full. Never AS_E_CLOSED for one image. */
+as_result as_subscription_poll_columns(as_subscription *subscription, as_columns *columns, int64_t timeout_ns);
+
+/* -- counters ----------------------------------------------------------------------------------------------------------- */
+
+/* Closed by its client or the driver: get and add answer -1, set does nothing. Closing a static counter leaves it be. */
+int32_t as_counter_id(const as_counter *counter);
+int64_t as_counter_registration_id(const as_counter *counter);
+int64_t *as_counter_address(as_counter *counter); /* valid while open; use the accessors below, or C11 atomics */
+int64_t as_counter_get(const as_counter *counter);
+void as_counter_set(as_counter *counter, int64_t value);
+int64_t as_counter_add(as_counter *counter, int64_t delta); /* previous value */
+bool as_counter_is_closed(const as_counter *counter);
+void as_counter_close(as_counter *counter);
+
+/* Read-only view of a driver's directory: counters, error log, liveness; no client is registered, the driver need not live. */
+typedef struct as_inspector as_inspector;
+
+typedef struct as_counter_row
+{
+    int32_t id;
+    int32_t type_id;
+    int64_t value;
+    int64_t registration_id;
+    int64_t owner_id;
+    int64_t reference_id;
+    int32_t key_length;       /* always 112 */
+    int32_t label_length;
+    uint8_t key[112];
+    char label[381];          /* terminated */
+} as_counter_row;
+
+typedef struct as_driver_info
+{
+    int64_t pid;
+    int64_t start_timestamp_ms;
+    int64_t heartbeat_ms;     /* -1: closed */
+    int64_t client_liveness_timeout_ns;
+    int32_t cnc_version;
+    bool is_active;           /* heartbeat within 10 s of now */
+} as_driver_info;
+
+as_result as_inspector_open(const char *aeron_dir, as_inspector **inspector);
+void as_inspector_close(as_inspector *inspector);
+void as_inspector_driver_info(const as_inspector *inspector, as_driver_info *info);
+int32_t as_inspector_max_counter_id(const as_inspector *inspector);
+/* AS_OK and a row; AS_AGAIN when that id is not allocated. */
+as_result as_inspector_counter(const as_inspector *inspector, int32_t counter_id, as_counter_row *row);
+typedef void (*as_on_error_entry)(
+    void *context, int32_t count, int64_t first_ms, int64_t last_ms, const char *text, int64_t text_length);
+int64_t as_inspector_errors(const as_inspector *inspector, int64_t since_ms, as_on_error_entry on_entry, void *context);
+
+typedef struct as_loss_row    /* of one image of a network stream */
+{
+    int64_t observation_count;
+    int64_t total_bytes_lost;
+    int64_t first_observation_ms; /* since the epoch */
+    int64_t last_observation_ms;
+    int32_t session_id;
+    int32_t stream_id;
+    int64_t channel_length;
+    int64_t source_length;
+    const char *channel;      /* not terminated; both texts are valid during the call */
+    const char *source;
+} as_loss_row;
+
+typedef void (*as_on_loss_row)(void *context, const as_loss_row *row);
+/* Every entry of the driver's loss report; none where the driver made no report. */
+as_result as_inspector_losses(const as_inspector *inspector, as_on_loss_row on_row, void *context);
+/* Asks the driver of that directory to end; the driver's termination validator decides, there is no answer. */
+as_result as_request_driver_termination(const char *aeron_dir, const uint8_t *token, int64_t token_length);
+/* CFFI-END */
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,82 @@
+/* Result codes, identifiers and limits shared by every public header of aeron_spark. No function of a subsystem is declared
+ * here; the two error accessors are, because every other header's documentation refers to them.
+ *
+ * Thread rule: everything here may be used from any thread; error text and code are per thread. */
+#ifndef AERON_SPARK_AS_TYPES_H
+#define AERON_SPARK_AS_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define AS_API __attribute__((visibility("default")))
+#define AS_MUST_USE __attribute__((warn_unused_result))
+#else
+#define AS_API
+#define AS_MUST_USE
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+/* CFFI-BEGIN */
+/* Outcome of a fallible call: done (AS_OK), try again later (AS_AGAIN, nothing is wrong), or failed (negative: the class
+ * says what the caller can do about it). On failure outputs are untouched, as_error_text() says which thing, why and the
+ * remedy, and as_error_code() holds the peer's code (spec 03 section 4, spec 07 section 2) or the errno, 0 if neither. */
+typedef enum as_result_e
+{
+    AS_OK = 0,
+    AS_AGAIN = 1,
+    AS_E_USAGE = -1,    /* the caller's arguments or order of calls: fix the call */
+    AS_E_TIMEOUT = -2,  /* no answer in time: retry, or look at the peer */
+    AS_E_CLOSED = -3,   /* the thing is closed: reopen it */
+    AS_E_PEER = -4,     /* driver or archive answered with an error: see as_error_code() */
+    AS_E_STORAGE = -5,  /* file system or shared memory: errno in as_error_code() */
+    AS_E_DATA = -6,     /* bytes are missing, foreign or corrupt: data loss unless handled */
+    AS_E_INTERNAL = -7  /* out of memory or a bug of ours */
+} as_result;
+
+/* Text of this thread's last failure; never NULL, valid until the thread's next failing call. */
+const char *as_error_text(void);
+/* Peer code or errno of this thread's last failure, 0 if it has none. */
+int32_t as_error_code(void);
+/* "<major>.<minor>.<patch>" of aeron_spark, and the abbreviated commit it was built from ("unknown" outside a checkout). */
+const char *as_version_text(void);
+const char *as_commit_text(void);
+
+/* Negative results of offer and claim; the numbers are Aeron's (spec 02 section 5). */
+enum
+{
+    AS_NOT_CONNECTED = -1,
+    AS_BACK_PRESSURED = -2,
+    AS_ADMIN_ACTION = -3,
+    AS_PUBLICATION_CLOSED = -4,
+    AS_MAX_POSITION_EXCEEDED = -5,
+    AS_PUBLICATION_ERROR = -6
+};
+
+/* No id, no position, no timestamp. */
+enum
+{
+    AS_NULL_VALUE = -1
+};
+/* CFFI-END */
+#pragma GCC visibility pop
+
+#define AS_FRAME_ALIGNMENT 32
+#define AS_FRAME_HEADER_LENGTH 32
+#define AS_TERM_MIN_LENGTH (64 * 1024)
+#define AS_TERM_MAX_LENGTH (1024 * 1024 * 1024)
+#define AS_MAX_UDP_PAYLOAD_LENGTH 65504
+#define AS_MESSAGE_MAX_LENGTH (16 * 1024 * 1024)
+#define AS_CHANNEL_MAX_LENGTH 4095
+#define AS_PATH_MAX 4096
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

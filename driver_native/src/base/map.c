@@ -1,0 +1,182 @@
+/* Mapped files and directories; see map.h. */
+#define _GNU_SOURCE
+#include "base/map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+as_result asi_map_create(asi_map *map, const char *path, int64_t length, bool reserve_storage)
+{
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, errno, "cannot create %s", path);
+    }
+    int error = reserve_storage ? posix_fallocate(fd, 0, length) : (0 == ftruncate(fd, length) ? 0 : errno);
+    void *base = MAP_FAILED;
+    if (0 == error)
+    {
+        base = mmap(NULL, (size_t)length, PROT_READ | PROT_WRITE, MAP_SHARED | (reserve_storage ? MAP_POPULATE : 0), fd, 0);
+        error = MAP_FAILED == base ? errno : 0;
+    }
+    close(fd);
+    if (0 != error)
+    {
+        unlink(path);
+        return asi_fail_errno(AS_E_STORAGE, error, "cannot map %lld bytes for %s, free space or lower the buffer lengths",
+            (long long)length, path);
+    }
+    *map = (asi_map){ .base = base, .length = length };
+    return AS_OK;
+}
+
+as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool writable)
+{
+    const int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (fd < 0)
+    {
+        const int error = errno;
+        asi_fail_errno(AS_E_STORAGE, error, "cannot open %s", path);
+        return ENOENT == error ? AS_AGAIN : AS_E_STORAGE;
+    }
+    struct stat st;
+    as_result result = AS_OK;
+    if (0 != fstat(fd, &st))
+    {
+        result = asi_fail_errno(AS_E_STORAGE, errno, "cannot stat %s", path);
+    }
+    else if (!S_ISREG(st.st_mode))
+    {
+        result = asi_fail(AS_E_STORAGE, EINVAL, "%s is not a regular file", path);
+    }
+    else if (st.st_size < min_length || 0 == st.st_size)
+    {
+        asi_fail(AS_E_STORAGE, EINVAL, "%s has %lld bytes, at least %lld are needed", path, (long long)st.st_size,
+            (long long)min_length);
+        result = AS_AGAIN;
+    }
+    else
+    {
+        void *base = mmap(NULL, (size_t)st.st_size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+        if (MAP_FAILED == base)
+        {
+            result = asi_fail_errno(AS_E_STORAGE, errno, "cannot map %s", path);
+        }
+        else
+        {
+            *map = (asi_map){ .base = base, .length = st.st_size };
+        }
+    }
+    close(fd);
+    return result;
+}
+
+void asi_map_close(asi_map *map)
+{
+    if (NULL != map->base)
+    {
+        munmap(map->base, (size_t)map->length);
+        *map = (asi_map){ 0 };
+    }
+}
+
+void asi_map_sync(const asi_map *map)
+{
+    if (NULL != map->base)
+    {
+        msync(map->base, (size_t)map->length, MS_SYNC);
+    }
+}
+
+as_result asi_dir_create(const char *path)
+{
+    char partial[AS_PATH_MAX];
+    const size_t length = strlen(path);
+    if (0 == length || length >= sizeof(partial))
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "directory name has %zu bytes, 1 to %zu are possible", length, sizeof(partial) - 1);
+    }
+    memcpy(partial, path, length + 1);
+    for (size_t i = 1; i <= length; i++)
+    {
+        if ('/' != partial[i] && '\0' != partial[i])
+        {
+            continue;
+        }
+        const char kept = partial[i];
+        partial[i] = '\0';
+        if (0 != mkdir(partial, 0777) && EEXIST != errno)
+        {
+            return asi_fail_errno(AS_E_STORAGE, errno, "cannot create directory %s", partial);
+        }
+        partial[i] = kept;
+    }
+    return asi_dir_exists(path) ? AS_OK : asi_fail(AS_E_STORAGE, ENOTDIR, "%s exists and is not a directory", path);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return 0 == remove(path) || ENOENT == errno ? 0 : -1;
+}
+
+as_result asi_dir_delete(const char *path)
+{
+    if (!asi_dir_exists(path))
+    {
+        return AS_OK;
+    }
+    if (0 != nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) && ENOENT != errno)
+    {
+        return asi_fail_errno(AS_E_STORAGE, errno, "cannot delete directory %s", path);
+    }
+    return AS_OK;
+}
+
+bool asi_dir_exists(const char *path)
+{
+    struct stat st;
+    return 0 == stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+bool asi_file_exists(const char *path)
+{
+    struct stat st;
+    return 0 == stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+int64_t asi_usable_space(const char *path)
+{
+    struct statvfs vfs;
+    return 0 == statvfs(path, &vfs) ? (int64_t)vfs.f_bavail * (int64_t)vfs.f_frsize : INT64_MAX;
+}
+
+void asi_default_aeron_dir(char *to, size_t capacity)
+{
+    const char *dir = getenv("AERON_DIR");
+    if (NULL != dir && '\0' != dir[0])
+    {
+        snprintf(to, capacity, "%s", dir);
+        return;
+    }
+    const char *user = getenv("USER");
+    struct passwd entry;
+    struct passwd *found = NULL;
+    char strings[4096];
+    if ((NULL == user || '\0' == user[0]) && 0 == getpwuid_r(getuid(), &entry, strings, sizeof(strings), &found) && NULL != found)
+    {
+        user = found->pw_name;
+    }
+    snprintf(to, capacity, "/dev/shm/aeron-%s", NULL != user && '\0' != user[0] ? user : "default");
+}

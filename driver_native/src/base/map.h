@@ -1,0 +1,36 @@
+/* Memory-mapped files: create exclusively, open with a length check, unmap, and directory chores.
+ * Every failure is AS_E_STORAGE with the path, errno and remedy in the text. Thread rule: any; a mapping has one owner. */
+#ifndef ASI_BASE_MAP_H
+#define ASI_BASE_MAP_H
+
+#include "base/result.h"
+
+typedef struct asi_map
+{
+    uint8_t *base;   /* owned; NULL when not mapped */
+    int64_t length;  /* bytes mapped = file length at the time */
+} asi_map;
+
+/* Creates `path` exclusively (mode 0666 & ~umask) with `length` zero bytes and maps it shared read-write. With
+ * `reserve_storage` blocks are allocated and mapped now, so that a full file system fails here and not as SIGBUS later.
+ * A failure removes the file. */
+as_result asi_map_create(asi_map *map, const char *path, int64_t length, bool reserve_storage) AS_MUST_USE;
+/* Maps an existing file whole. AS_AGAIN when it does not exist or is shorter than `min_length` (it may be on its way). */
+as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool writable) AS_MUST_USE;
+/* Harmless on an unmapped or zeroed map. */
+void asi_map_close(asi_map *map);
+/* Flushes the mapping to its file; best effort. */
+void asi_map_sync(const asi_map *map);
+
+/* mkdir -p. */
+as_result asi_dir_create(const char *path) AS_MUST_USE;
+/* rm -r; a missing directory is fine. Does not follow symbolic links. */
+as_result asi_dir_delete(const char *path) AS_MUST_USE;
+bool asi_dir_exists(const char *path);
+bool asi_file_exists(const char *path);
+/* Bytes an unprivileged process may still write to the file system of `path`; INT64_MAX if it can't be told. */
+int64_t asi_usable_space(const char *path);
+/* AERON_DIR, else "/dev/shm/aeron-<user>". Spec: 01 §1.1. */
+void asi_default_aeron_dir(char *to, size_t capacity);
+
+#endif

@@ -1,0 +1,314 @@
+/* Fragments to whole messages, one builder a session. Spec: 02 §10.4.
+ *
+ * A message that came in one frame is passed on as it lies in the log. Of others the first header and the payload are kept
+ * until END; a fragment that does not continue where the last one ended (a start inside a message, a gap, padding by the
+ * driver's unblocking) drops what was gathered. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aeron_spark/as_client.h"
+#include "base/result.h"
+#include "wire/frame.h"
+
+#define MIN_CAPACITY 4096
+
+typedef struct message_builder
+{
+    int32_t session_id;
+    int64_t expected_offset; /* term offset of the fragment that continues the message; -1: none is being built */
+    int64_t length;
+    int64_t capacity;
+    uint8_t *bytes;          /* owned */
+    as_header header;        /* of the first fragment */
+    asi_frame_header frame;  /* its 32 bytes */
+} message_builder;
+
+typedef struct builders
+{
+    message_builder **sorted; /* owned, by session id */
+    int32_t count;
+    int32_t capacity;
+} builders;
+
+struct as_fragment_assembler
+{
+    as_fragment_handler handler;
+    void *context;
+    builders builders;
+};
+
+struct as_controlled_assembler
+{
+    as_controlled_handler handler;
+    void *context;
+    builders builders;
+};
+
+/* -- builders by session ------------------------------------------------------------------------------------------------ */
+
+static int32_t lower_bound(const builders *all, int32_t session_id)
+{
+    int32_t low = 0;
+    int32_t high = all->count;
+    while (low < high)
+    {
+        const int32_t middle = low + (high - low) / 2;
+        if (all->sorted[middle]->session_id < session_id)
+        {
+            low = middle + 1;
+        }
+        else
+        {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static message_builder *find_builder(const builders *all, int32_t session_id)
+{
+    const int32_t at = lower_bound(all, session_id);
+    return at < all->count && all->sorted[at]->session_id == session_id ? all->sorted[at] : NULL;
+}
+
+/* The builder of the session, made if need be; NULL without memory. */
+static message_builder *get_builder(builders *all, int32_t session_id)
+{
+    message_builder *found = find_builder(all, session_id);
+    if (NULL != found)
+    {
+        return found;
+    }
+    if (all->count == all->capacity)
+    {
+        const int32_t capacity = all->capacity > 0 ? all->capacity * 2 : 8;
+        message_builder **grown = realloc(all->sorted, sizeof(grown[0]) * (size_t)capacity);
+        if (NULL == grown)
+        {
+            return NULL;
+        }
+        all->sorted = grown;
+        all->capacity = capacity;
+    }
+    message_builder *fresh = calloc(1, sizeof(*fresh));
+    if (NULL != fresh)
+    {
+        const int32_t at = lower_bound(all, session_id);
+        memmove(all->sorted + at + 1, all->sorted + at, sizeof(all->sorted[0]) * (size_t)(all->count - at));
+        fresh->session_id = session_id;
+        fresh->expected_offset = AS_NULL_VALUE;
+        all->sorted[at] = fresh;
+        all->count++;
+    }
+    return fresh;
+}
+
+static void free_builders(builders *all)
+{
+    for (int32_t i = 0; i < all->count; i++)
+    {
+        free(all->sorted[i]->bytes);
+        free(all->sorted[i]);
+    }
+    free(all->sorted);
+}
+
+/* -- one message -------------------------------------------------------------------------------------------------------- */
+
+static void reset(message_builder *builder)
+{
+    builder->length = 0;
+    builder->expected_offset = AS_NULL_VALUE;
+}
+
+static bool append(message_builder *builder, const uint8_t *data, int64_t length)
+{
+    if (0 == length)
+    {
+        return true;
+    }
+    const int64_t needed = builder->length + length;
+    if (needed > builder->capacity)
+    {
+        int64_t capacity = builder->capacity > MIN_CAPACITY ? builder->capacity : MIN_CAPACITY;
+        while (capacity < needed)
+        {
+            capacity += capacity / 2;
+        }
+        uint8_t *grown = realloc(builder->bytes, (size_t)capacity);
+        if (NULL == grown)
+        {
+            return false;
+        }
+        builder->bytes = grown;
+        builder->capacity = capacity;
+    }
+    memcpy(builder->bytes + builder->length, data, (size_t)length);
+    builder->length = needed;
+    return true;
+}
+
+typedef enum build_step
+{
+    BUILD_DROPPED,   /* belongs to no message that is being built */
+    BUILD_GATHERED,
+    BUILD_COMPLETE,
+    BUILD_NO_MEMORY
+} build_step;
+
+static build_step add_fragment(
+    builders *all, const uint8_t *data, int64_t length, const as_header *header, message_builder **builder)
+{
+    const bool is_first = 0 != (header->flags & ASI_FLAG_BEGIN);
+    message_builder *at = is_first ? get_builder(all, header->session_id) : find_builder(all, header->session_id);
+    *builder = at;
+    if (NULL == at)
+    {
+        return is_first ? BUILD_NO_MEMORY : BUILD_DROPPED;
+    }
+    if (is_first)
+    {
+        at->length = 0;
+        at->header = *header;
+        memcpy(&at->frame, header->frame, sizeof(at->frame));
+    }
+    else if (at->expected_offset != header->term_offset)
+    {
+        reset(at);
+        return BUILD_DROPPED;
+    }
+    if (!append(at, data, length))
+    {
+        return BUILD_NO_MEMORY;
+    }
+    if (0 != (header->flags & ASI_FLAG_END))
+    {
+        return BUILD_COMPLETE;
+    }
+    at->expected_offset = asi_align_i64(header->term_offset + length + AS_FRAME_HEADER_LENGTH, AS_FRAME_ALIGNMENT);
+    return BUILD_GATHERED;
+}
+
+/* The header of the whole message: the first frame's, with the length and end of all. */
+static as_header complete_header(message_builder *builder, const as_header *last)
+{
+    as_header header = builder->header;
+    builder->frame.frame_length = (int32_t)(builder->length + AS_FRAME_HEADER_LENGTH);
+    builder->frame.flags = (uint8_t)(builder->header.flags | last->flags);
+    header.frame = (const uint8_t *)&builder->frame;
+    header.flags = builder->frame.flags;
+    header.position = last->position;
+    header.image = last->image;
+    return header;
+}
+
+static bool is_whole(const as_header *header)
+{
+    return ASI_FLAG_UNFRAGMENTED == (header->flags & ASI_FLAG_UNFRAGMENTED);
+}
+
+/* -- public ------------------------------------------------------------------------------------------------------------- */
+
+as_result as_fragment_assembler_open(as_fragment_handler handler, void *context, as_fragment_assembler **assembler)
+{
+    if (NULL == handler)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "an assembler needs a handler");
+    }
+    as_fragment_assembler *fresh = calloc(1, sizeof(*fresh));
+    if (NULL == fresh)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a fragment assembler");
+    }
+    fresh->handler = handler;
+    fresh->context = context;
+    *assembler = fresh;
+    return AS_OK;
+}
+
+void as_fragment_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header)
+{
+    as_fragment_assembler *self = assembler;
+    if (is_whole(header))
+    {
+        self->handler(self->context, data, length, header);
+        return;
+    }
+    message_builder *builder;
+    const build_step step = add_fragment(&self->builders, data, length, header, &builder);
+    if (BUILD_COMPLETE == step)
+    {
+        const as_header completed = complete_header(builder, header);
+        self->handler(self->context, builder->bytes, builder->length, &completed);
+    }
+    if (NULL != builder && (BUILD_COMPLETE == step || BUILD_NO_MEMORY == step))
+    {
+        reset(builder);
+    }
+}
+
+void as_fragment_assembler_close(as_fragment_assembler *assembler)
+{
+    if (NULL != assembler)
+    {
+        free_builders(&assembler->builders);
+        free(assembler);
+    }
+}
+
+as_result as_controlled_assembler_open(as_controlled_handler handler, void *context, as_controlled_assembler **assembler)
+{
+    if (NULL == handler)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "an assembler needs a handler");
+    }
+    as_controlled_assembler *fresh = calloc(1, sizeof(*fresh));
+    if (NULL == fresh)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a controlled assembler");
+    }
+    fresh->handler = handler;
+    fresh->context = context;
+    *assembler = fresh;
+    return AS_OK;
+}
+
+as_action as_controlled_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header)
+{
+    as_controlled_assembler *self = assembler;
+    if (is_whole(header))
+    {
+        return self->handler(self->context, data, length, header);
+    }
+    message_builder *builder;
+    const build_step step = add_fragment(&self->builders, data, length, header, &builder);
+    if (BUILD_NO_MEMORY == step)
+    {
+        return AS_ACTION_ABORT; /* comes again, perhaps there is memory then */
+    }
+    if (BUILD_COMPLETE != step)
+    {
+        return AS_ACTION_CONTINUE;
+    }
+    const as_header completed = complete_header(builder, header);
+    const as_action action = self->handler(self->context, builder->bytes, builder->length, &completed);
+    if (AS_ACTION_ABORT == action)
+    {
+        builder->length -= length; /* the last fragment comes again */
+    }
+    else
+    {
+        reset(builder);
+    }
+    return action;
+}
+
+void as_controlled_assembler_close(as_controlled_assembler *assembler)
+{
+    if (NULL != assembler)
+    {
+        free_builders(&assembler->builders);
+        free(assembler);
+    }
+}

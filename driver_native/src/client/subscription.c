@@ -1,0 +1,358 @@
+/* Subscriptions: the list of images and its replacement under a polling thread (poll.c). Spec: 02 §10; 03 §15.6-15.7.
+ *
+ * The conductor replaces the list as a whole and keeps old lists and removed images until nobody can be reading them. The
+ * polling thread makes poll_sequence odd, fence, reads the list; at its end it makes the sequence even (release). The conductor
+ * stores the new list, fence, reads the sequence. Of the two fences one comes first: if the conductor's does, the poll sees the
+ * new list; if the poll's does, the conductor sees the sequence odd and frees nothing of what it retired until it has moved
+ * on. Without them both could miss each other and a poll would read freed memory. Polls are many and replacements few, so the
+ * conductor pays for both fences (asi_fence_for_all); where the kernel has no such, each poll has its own. Images are kept for
+ * the linger time besides, because handlers were given their pointers. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+
+/* -- lists, under the lock ---------------------------------------------------------------------------------------------- */
+
+static asi_image_list *new_list(int32_t count)
+{
+    asi_image_list *list = calloc(1, sizeof(*list) + sizeof(list->images[0]) * (size_t)count);
+    if (NULL != list)
+    {
+        list->count = count;
+    }
+    return list;
+}
+
+static int64_t read_sequence(as_subscription *subscription)
+{
+    if (subscription->fences_for_all)
+    {
+        asi_fence_for_all();
+    }
+    else
+    {
+        asi_fence_full();
+    }
+    return asi_load_acquire_i64(&subscription->poll_sequence);
+}
+
+static bool has_poll_passed(const as_subscription *subscription, int64_t retired_sequence)
+{
+    const int64_t sequence = asi_load_acquire_i64(&subscription->poll_sequence);
+    return 0 == (retired_sequence & 1) || sequence != retired_sequence;
+}
+
+/* The sequence that was read is given back: what only the old list named is retired with it. */
+static int64_t replace_list(as_subscription *subscription, asi_image_list *list)
+{
+    asi_image_list *old = subscription->image_list;
+    asi_store_release_ptr(&subscription->image_list, list);
+    asi_store_release_i32(&subscription->image_count, list->count);
+    old->retired_sequence = read_sequence(subscription);
+    old->next_retired = subscription->retired_lists;
+    subscription->retired_lists = old;
+    return old->retired_sequence;
+}
+
+static void retire_image(as_client *client, as_subscription *subscription, as_image *image, int64_t retired_sequence)
+{
+    image->retired_from = subscription;
+    image->retired_sequence = retired_sequence;
+    image->free_at_ns = asi_clock_ns(&client->clock) + client->options.resource_linger_ns;
+    image->next = client->retired_images;
+    client->retired_images = image;
+}
+
+as_result asi_subscription_create(as_client *client, asi_request *request, int32_t channel_status_counter_id)
+{
+    as_subscription *subscription = aligned_alloc(ASI_CACHE_LINE, (size_t)asi_align_i64(sizeof(*subscription), ASI_CACHE_LINE));
+    asi_image_list *list = new_list(0);
+    if (NULL == subscription || NULL == list)
+    {
+        free(subscription);
+        free(list);
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a subscription");
+    }
+    *subscription = (as_subscription){
+        .client = client,
+        .channel = request->channel,
+        .registration_id = request->correlation_id,
+        .stream_id = request->stream_id,
+        .channel_status_counter_id = channel_status_counter_id,
+        .on_available = request->on_available,
+        .on_unavailable = request->on_unavailable,
+        .image_context = request->image_context,
+        .image_list = list,
+        .fences_for_all = client->fences_for_all,
+        .next = client->subscriptions,
+    };
+    request->channel = NULL;
+    client->subscriptions = subscription;
+    asi_request_done(request, subscription, 0);
+    return AS_OK;
+}
+
+as_result asi_subscription_add_image(
+    as_subscription *subscription, const asi_rsp_available_image *available, const char *path, const char *source_identity)
+{
+    const asi_image_list *old = subscription->image_list;
+    for (int32_t i = 0; i < old->count; i++)
+    {
+        if (old->images[i]->correlation_id == available->image_correlation_id)
+        {
+            return AS_OK;
+        }
+    }
+    asi_image_list *list = new_list(old->count + 1);
+    if (NULL == list)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for an image");
+    }
+    as_image *image;
+    const as_result result = asi_image_create(subscription, available, path, source_identity, &image);
+    if (AS_OK != result)
+    {
+        free(list);
+        return result;
+    }
+    memcpy(list->images, old->images, sizeof(old->images[0]) * (size_t)old->count);
+    list->images[old->count] = image;
+    replace_list(subscription, list);
+    if (NULL != subscription->on_available)
+    {
+        subscription->on_available(subscription->image_context, subscription, image);
+    }
+    return AS_OK;
+}
+
+static void end_image(as_subscription *subscription, as_image *image, int64_t retired_sequence)
+{
+    asi_image_close(image);
+    if (NULL != subscription->on_unavailable)
+    {
+        subscription->on_unavailable(subscription->image_context, subscription, image);
+    }
+    retire_image(subscription->client, subscription, image, retired_sequence);
+}
+
+void asi_subscription_remove_image(as_subscription *subscription, int64_t correlation_id)
+{
+    const asi_image_list *old = subscription->image_list;
+    int32_t index = 0;
+    while (index < old->count && old->images[index]->correlation_id != correlation_id)
+    {
+        index++;
+    }
+    if (index == old->count)
+    {
+        return;
+    }
+    as_image *image = old->images[index];
+    asi_image_list *list = new_list(old->count - 1);
+    if (NULL == list)
+    {
+        /* Without memory for a shorter list the image stays in it, closed: polls pass over it. */
+        asi_image_close(image);
+        return;
+    }
+    memcpy(list->images, old->images, sizeof(old->images[0]) * (size_t)index);
+    memcpy(list->images + index, old->images + index + 1, sizeof(old->images[0]) * (size_t)(old->count - index - 1));
+    end_image(subscription, image, replace_list(subscription, list));
+}
+
+void asi_subscription_terminate(as_subscription *subscription)
+{
+    asi_store_release_bool(&subscription->is_closed, true);
+    asi_image_list *old = subscription->image_list;
+    asi_image_list *empty = new_list(0);
+    const int64_t retired_sequence = NULL != empty ? replace_list(subscription, empty) : 0;
+    for (int32_t i = 0; i < old->count; i++)
+    {
+        if (NULL != empty)
+        {
+            end_image(subscription, old->images[i], retired_sequence);
+        }
+        else
+        {
+            asi_image_close(old->images[i]);
+        }
+    }
+}
+
+/* Nobody polls it any more. Images it still lists (only after running out of memory) go as they would with the client. */
+void asi_subscription_free(as_subscription *subscription)
+{
+    asi_image_list *list = subscription->image_list;
+    for (int32_t i = 0; i < list->count; i++)
+    {
+        as_image_release(list->images[i]);
+    }
+    free(list);
+    while (NULL != subscription->retired_lists)
+    {
+        asi_image_list *retired = subscription->retired_lists;
+        subscription->retired_lists = retired->next_retired;
+        free(retired);
+    }
+    free(subscription->channel);
+    free(subscription);
+}
+
+int asi_subscription_sweep(as_client *client, int64_t now_ns)
+{
+    int freed = 0;
+    for (as_image **link = &client->retired_images; NULL != *link;)
+    {
+        as_image *image = *link;
+        const bool is_polled =
+            NULL != image->retired_from && !has_poll_passed(image->retired_from, image->retired_sequence);
+        if (now_ns < image->free_at_ns || is_polled || asi_load_acquire_i32(&image->reference_count) > 1)
+        {
+            link = &image->next;
+            continue;
+        }
+        *link = image->next;
+        asi_log_cache_release(image->log, now_ns);
+        asi_image_free(image);
+        freed++;
+    }
+    for (as_subscription *at = client->subscriptions; NULL != at; at = at->next)
+    {
+        for (asi_image_list **link = &at->retired_lists; NULL != *link;)
+        {
+            asi_image_list *list = *link;
+            if (!has_poll_passed(at, list->retired_sequence))
+            {
+                link = &list->next_retired;
+                continue;
+            }
+            *link = list->next_retired;
+            free(list);
+            freed++;
+        }
+    }
+    return freed;
+}
+
+void as_subscription_close(as_subscription *subscription)
+{
+    if (NULL == subscription || AS_OK != asi_client_lock(subscription->client))
+    {
+        return;
+    }
+    as_client *client = subscription->client;
+    for (as_subscription **link = &client->subscriptions; NULL != *link; link = &(*link)->next)
+    {
+        if (*link != subscription)
+        {
+            continue;
+        }
+        if (!subscription->is_closed)
+        {
+            asi_subscription_terminate(subscription);
+        }
+        *link = subscription->next;
+        asi_client_send_remove(client, ASI_CMD_REMOVE_SUBSCRIPTION, subscription->registration_id, 0);
+        for (as_image *image = client->retired_images; NULL != image; image = image->next)
+        {
+            image->retired_from = image->retired_from == subscription ? NULL : image->retired_from;
+        }
+        asi_subscription_free(subscription);
+        break;
+    }
+    asi_client_unlock(client);
+}
+
+/* -- state -------------------------------------------------------------------------------------------------------------- */
+
+void as_subscription_get_constants(const as_subscription *subscription, as_subscription_constants *constants)
+{
+    *constants = (as_subscription_constants){
+        .channel = subscription->channel,
+        .registration_id = subscription->registration_id,
+        .stream_id = subscription->stream_id,
+        .channel_status_counter_id = subscription->channel_status_counter_id,
+    };
+}
+
+int32_t as_subscription_image_count(const as_subscription *subscription)
+{
+    return asi_load_acquire_i32(&subscription->image_count);
+}
+
+bool as_subscription_is_connected(const as_subscription *subscription)
+{
+    return as_subscription_image_count(subscription) > 0;
+}
+
+bool as_subscription_is_closed(const as_subscription *subscription)
+{
+    return asi_load_acquire_bool(&subscription->is_closed);
+}
+
+int64_t as_subscription_channel_status(const as_subscription *subscription)
+{
+    return as_subscription_is_closed(subscription) ? AS_NULL_VALUE :
+        asi_channel_status(subscription->client, subscription->channel_status_counter_id);
+}
+
+/* Runs under the lock, taken here unless the caller is a handler, which has it. */
+static as_image *retain_first(
+    as_subscription *subscription, bool (*matches)(const as_image *image, int32_t index, int32_t wanted), int32_t wanted)
+{
+    const bool is_locked_here = AS_OK == asi_client_lock(subscription->client);
+    const asi_image_list *list = subscription->image_list;
+    as_image *found = NULL;
+    for (int32_t i = 0; i < list->count && NULL == found; i++)
+    {
+        found = matches(list->images[i], i, wanted) ? as_image_retain(list->images[i]) : NULL;
+    }
+    if (is_locked_here)
+    {
+        asi_client_unlock(subscription->client);
+    }
+    return found;
+}
+
+static bool is_at(const as_image *image, int32_t index, int32_t wanted)
+{
+    (void)image;
+    return index == wanted;
+}
+
+static bool has_session(const as_image *image, int32_t index, int32_t wanted)
+{
+    (void)index;
+    return image->session_id == wanted;
+}
+
+as_image *as_subscription_image_at(as_subscription *subscription, int32_t index)
+{
+    return retain_first(subscription, is_at, index);
+}
+
+as_image *as_subscription_image_by_session(as_subscription *subscription, int32_t session_id)
+{
+    return retain_first(subscription, has_session, session_id);
+}
+
+static as_result change_destination(as_subscription *subscription, int32_t type_id, const char *channel)
+{
+    if (NULL == channel)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "no destination channel was given");
+    }
+    return asi_client_destination(subscription->client, type_id, subscription->registration_id, channel);
+}
+
+as_result as_subscription_add_destination(as_subscription *subscription, const char *channel)
+{
+    return change_destination(subscription, ASI_CMD_ADD_RCV_DESTINATION, channel);
+}
+
+as_result as_subscription_remove_destination(as_subscription *subscription, const char *channel)
+{
+    return change_destination(subscription, ASI_CMD_REMOVE_RCV_DESTINATION, channel);
+}

@@ -1,0 +1,246 @@
+/* See destinations.h. */
+#include "driver/ctl/destinations.h"
+
+#include <inttypes.h>
+
+#include "driver/ctl/channel.h"
+#include "driver/ctl/network_publications.h"
+#include "driver/ctl/network_subscriptions.h"
+#include "driver/ctl/respond.h"
+
+/* -- of publications ------------------------------------------------------------------------------------------------------- */
+
+static as_result find_send_channel(const asi_conductor *conductor, int64_t registration_id, asi_send_channel **channel)
+{
+    asi_network_publication *publication = asi_network_publication_find(conductor, registration_id);
+    if (NULL == publication)
+    {
+        return asi_fail(AS_E_USAGE, ASI_ERR_UNKNOWN_PUBLICATION, "unknown publication registration_id=%" PRId64,
+            registration_id);
+    }
+    *channel = publication->channel;
+    return ASI_CONTROL_MODE_MANUAL == publication->channel->channel->control_mode ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+        "channel does not allow manual control of destinations, it needs control-mode=manual: %s", publication->uri);
+}
+
+/* An unknown host is taken none the less: nothing goes there until it is resolved. Spec: 03 §6.6. */
+static void resolve_leniently(asi_conductor *conductor, const char *endpoint, asi_address *address)
+{
+    *address = (asi_address){ 0 };
+    if (AS_OK != asi_address_resolve(&conductor->network.resolver, endpoint, "endpoint", false, address))
+    {
+        *address = (asi_address){ 0 };
+    }
+}
+
+static as_result parse_send_destination(
+    asi_conductor *conductor, const asi_destination_command *command, asi_uri *uri, asi_send_channel **channel)
+{
+    as_result result = find_send_channel(conductor, command->registration_id, channel);
+    result = AS_OK == result ? asi_uri_parse_untrusted(uri, command->channel, command->channel_length) : result;
+    return AS_OK == result ? asi_udp_channel_check_send_destination_untrusted(uri) : result;
+}
+
+as_result asi_send_destination_add(asi_conductor *conductor, const asi_destination_command *command)
+{
+    asi_uri uri;
+    asi_send_channel *channel = NULL;
+    as_result result = parse_send_destination(conductor, command, &uri, &channel);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const char *endpoint = asi_uri_get(&uri, "endpoint");
+    asi_send_destination *destination = calloc(1, sizeof(*destination));
+    if (NULL == destination)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a destination");
+    }
+    destination->registration_id = command->correlation_id;
+    destination->endpoint = asi_channel_copy(endpoint, (int64_t)strlen(endpoint));
+    resolve_leniently(conductor, endpoint, &destination->address);
+    result = NULL == destination->endpoint ? AS_E_INTERNAL : asi_list_add(&channel->destinations, destination);
+    if (AS_OK != result)
+    {
+        free(destination->endpoint);
+        free(destination);
+        return result;
+    }
+    const asi_sender_mail mail = { .kind = ASI_SENDER_ADD_DESTINATION, .endpoint = &channel->sender,
+        .destination_id = command->correlation_id, .address = destination->address };
+    asi_network_to_sender(conductor, &mail);
+    asi_respond_success(conductor, command->correlation_id);
+    return AS_OK;
+}
+
+static void forget_destination(asi_send_channel *channel, int32_t index)
+{
+    asi_send_destination *destination = channel->destinations.items[index];
+    asi_list_remove_at(&channel->destinations, index);
+    free(destination->endpoint);
+    free(destination);
+}
+
+as_result asi_send_destination_remove(asi_conductor *conductor, const asi_destination_command *command)
+{
+    asi_uri uri;
+    asi_send_channel *channel = NULL;
+    const as_result result = parse_send_destination(conductor, command, &uri, &channel);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_sender_mail mail = { .kind = ASI_SENDER_REMOVE_DESTINATION, .endpoint = &channel->sender };
+    resolve_leniently(conductor, asi_uri_get(&uri, "endpoint"), &mail.address);
+    for (int32_t i = 0; i < channel->destinations.count; i++)
+    {
+        const asi_send_destination *destination = channel->destinations.items[i];
+        if (asi_address_equal(&destination->address, &mail.address))
+        {
+            forget_destination(channel, i);
+            break;
+        }
+    }
+    asi_network_to_sender(conductor, &mail);
+    asi_respond_success(conductor, command->correlation_id);
+    return AS_OK;
+}
+
+as_result asi_send_destination_remove_by_id(
+    asi_conductor *conductor, int64_t correlation_id, int64_t publication_id, int64_t destination_id)
+{
+    asi_send_channel *channel = NULL;
+    const as_result result = find_send_channel(conductor, publication_id, &channel);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    for (int32_t i = 0; i < channel->destinations.count; i++)
+    {
+        if (destination_id == ((const asi_send_destination *)channel->destinations.items[i])->registration_id)
+        {
+            forget_destination(channel, i);
+            break;
+        }
+    }
+    const asi_sender_mail mail = { .kind = ASI_SENDER_REMOVE_DESTINATION_BY_ID, .endpoint = &channel->sender,
+        .destination_id = destination_id };
+    asi_network_to_sender(conductor, &mail);
+    asi_respond_success(conductor, correlation_id);
+    return AS_OK;
+}
+
+/* -- of subscriptions ------------------------------------------------------------------------------------------------------ */
+
+static as_result find_subscription(
+    const asi_conductor *conductor, const asi_destination_command *command, asi_subscription **found)
+{
+    for (int32_t i = 0; i < conductor->subscriptions.count; i++)
+    {
+        asi_subscription *subscription = conductor->subscriptions.items[i];
+        if (command->registration_id == subscription->registration_id && NULL != subscription->receive)
+        {
+            *found = subscription;
+            return ASI_CONTROL_MODE_MANUAL == subscription->receive->channel->control_mode ? AS_OK :
+                asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "channel does not allow manual control, it needs "
+                    "control-mode=manual: %s", subscription->channel);
+        }
+    }
+    return asi_fail(AS_E_USAGE, ASI_ERR_UNKNOWN_SUBSCRIPTION, "unknown subscription client_id=%" PRId64
+        " registration_id=%" PRId64, command->client_id, command->registration_id);
+}
+
+static as_result parse_receive_destination(const asi_conductor *conductor, const asi_destination_command *command,
+    asi_uri *uri, asi_subscription **subscription)
+{
+    as_result result = find_subscription(conductor, command, subscription);
+    result =
+        AS_OK == result ? asi_channel_parse_subscription_untrusted(uri, command->channel, command->channel_length) : result;
+    return AS_OK == result && ASI_MEDIA_UDP == uri->media && !uri->is_spy ?
+        asi_udp_channel_check_destination_keys_untrusted(uri) : result;
+}
+
+/* IPC publications and spied ones reach the subscription without a socket: a subscription beside it, under the same id. */
+static as_result add_local(asi_conductor *conductor, const asi_uri *uri, const asi_destination_command *command,
+    const asi_subscription *subscription)
+{
+    const asi_subscription_request request = { .client_id = subscription->client_id,
+        .registration_id = subscription->registration_id, .stream_id = subscription->stream_id,
+        .channel = command->channel, .channel_length = command->channel_length };
+    asi_subscription *added = NULL;
+    const as_result result = asi_subscription_add_local(conductor, uri, &request, &added);
+    if (AS_OK == result)
+    {
+        asi_respond_success(conductor, command->correlation_id);
+        asi_subscription_link(conductor, added);
+    }
+    return result;
+}
+
+as_result asi_receive_destination_add(asi_conductor *conductor, const asi_destination_command *command)
+{
+    asi_uri uri;
+    asi_subscription *subscription = NULL;
+    asi_udp_channel *destination = NULL;
+    as_result result = parse_receive_destination(conductor, command, &uri, &subscription);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    if (ASI_MEDIA_IPC == uri.media || uri.is_spy)
+    {
+        return add_local(conductor, &uri, command, subscription);
+    }
+    result = asi_network_parse_channel(conductor, command->channel, command->channel_length, true, &destination);
+    if (AS_OK == result)
+    {
+        result = asi_receive_channel_add_transport(conductor, subscription->receive, destination);
+    }
+    if (AS_OK == result)
+    {
+        asi_respond_success(conductor, command->correlation_id);
+    }
+    return result;
+}
+
+static as_result remove_local(asi_conductor *conductor, const asi_destination_command *command)
+{
+    for (int32_t i = conductor->subscriptions.count - 1; i >= 0; i--)
+    {
+        const asi_subscription *subscription = conductor->subscriptions.items[i];
+        if (command->registration_id == subscription->registration_id && NULL == subscription->receive &&
+            command->channel_length == (int64_t)strlen(subscription->channel) &&
+            0 == memcmp(command->channel, subscription->channel, (size_t)command->channel_length))
+        {
+            asi_respond_success(conductor, command->correlation_id);
+            asi_subscription_remove_at(conductor, i, true);
+            return AS_OK;
+        }
+    }
+    return asi_fail(AS_E_USAGE, ASI_ERR_UNKNOWN_SUBSCRIPTION, "unknown destination of subscription registration_id=%" PRId64
+        ": %.*s", command->registration_id, (int)command->channel_length, command->channel);
+}
+
+as_result asi_receive_destination_remove(asi_conductor *conductor, const asi_destination_command *command)
+{
+    asi_uri uri;
+    asi_subscription *subscription = NULL;
+    asi_udp_channel *destination = NULL;
+    as_result result = parse_receive_destination(conductor, command, &uri, &subscription);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    if (ASI_MEDIA_IPC == uri.media || uri.is_spy)
+    {
+        return remove_local(conductor, command);
+    }
+    result = asi_network_parse_channel(conductor, command->channel, command->channel_length, true, &destination);
+    if (AS_OK == result)
+    {
+        asi_receive_channel_remove_transport(conductor, subscription->receive, destination);
+        asi_udp_channel_close(destination);
+        asi_respond_success(conductor, command->correlation_id);
+    }
+    return result;
+}

@@ -1,0 +1,265 @@
+/* Rebuild, subscribers and life of images; see images.h. */
+#include "driver/ctl/images.h"
+
+#include "driver/rx/image_loss.h"
+#include "driver/rx/image_status.h"
+
+#define QUIET_NS 10000000LL   /* how late a change that nobody tells of is seen */
+#define EOS_STATUS_MESSAGES 5 /* an ended image stays at least so many status message timeouts. Spec: 04 §8.9 */
+
+asi_network_image *asi_network_image_find(const asi_conductor *conductor, int64_t registration_id)
+{
+    for (int32_t i = 0; i < conductor->network.images.count; i++)
+    {
+        asi_network_image *image = conductor->network.images.items[i];
+        if (registration_id == image->registration_id && image->state <= ASI_IMAGE_DRAINING)
+        {
+            return image;
+        }
+    }
+    return NULL;
+}
+
+/* A final padding frame travels as its header alone, so that subscribers may be ahead of what was received, in its term. */
+static asi_position_span span_of(const asi_network_image *image)
+{
+    const int64_t hwm = asi_load_acquire_i64(&image->image.hwm);
+    return asi_subscribers_span(
+        &image->subscribers, image->image.floor_position, asi_align_i64(hwm, image->image.log.term_length));
+}
+
+static int64_t join_position(const asi_network_image *image)
+{
+    const asi_position_span span = span_of(image);
+    return span.min < image->image.rebuild_position ? span.min : image->image.rebuild_position;
+}
+
+static bool is_drained(const asi_network_image *image)
+{
+    return asi_subscribers_have_read(&image->subscribers, image->image.rebuild_position);
+}
+
+/* -- subscribers -------------------------------------------------------------------------------------------------------- */
+
+void asi_network_image_link(asi_conductor *conductor, asi_network_image *image, asi_subscription *subscription)
+{
+    if (image->state > ASI_IMAGE_DRAINING || !asi_network_image_is_wanted(image, subscription) ||
+        asi_subscribers_is_linked(&image->subscribers, subscription) ||
+        !asi_subscribers_has_working(&image->subscribers) || (ASI_IMAGE_DRAINING == image->state && is_drained(image)))
+    {
+        return;
+    }
+    const as_result result = asi_subscribers_link(conductor, &image->subscribers, subscription, join_position(image));
+    if (AS_OK != result)
+    {
+        asi_conductor_log_failure(conductor, result);
+        return;
+    }
+    image->is_rejoin = subscription->is_rejoin;
+    image->quiet_until_ns = INT64_MIN;
+}
+
+bool asi_network_image_unlink(asi_conductor *conductor, asi_network_image *image, const asi_subscription *subscription)
+{
+    image->quiet_until_ns = INT64_MIN;
+    return asi_subscribers_unlink(conductor, &image->subscribers, subscription);
+}
+
+void asi_network_image_reject(asi_conductor *conductor, asi_network_image *image, const char *reason, int64_t reason_length)
+{
+    if ('\0' != image->image.rejection_reason[0])
+    {
+        return; /* the first reason stands: the receiver reads it from now on */
+    }
+    memcpy(image->image.rejection_reason, reason, (size_t)reason_length);
+    const asi_receiver_mail mail = { .kind = ASI_RECEIVER_REJECT_IMAGE, .endpoint = &image->channel->endpoint,
+        .image = &image->image };
+    asi_network_to_receiver(conductor, &mail);
+}
+
+/* -- each cycle ----------------------------------------------------------------------------------------------------------- */
+
+/* Spec: 04 §19 - a gap that is told again counts with what it grew by. */
+static void report_loss(asi_conductor *conductor, asi_network_image *image, const asi_gap *gap)
+{
+    const int32_t end_offset = gap->term_offset + gap->length;
+    const bool is_overlapping = AS_NULL_VALUE != image->loss_entry && gap->term_id == image->loss_term_id &&
+        gap->term_offset < image->loss_end_offset;
+    const int32_t bytes = is_overlapping ? end_offset - image->loss_end_offset : gap->length;
+    if (image->is_loss_report_off || bytes <= 0)
+    {
+        return;
+    }
+    asi_loss_report *report = &conductor->network.loss_report;
+    if (AS_NULL_VALUE == image->loss_entry)
+    {
+        const asi_loss_source source = { .session_id = image->image.session_id, .stream_id = image->image.stream_id,
+            .channel = image->loss_channel, .source = image->source_identity };
+        image->loss_entry = asi_loss_report_add(report, &source, bytes, conductor->now_ms);
+        image->is_loss_report_off = AS_NULL_VALUE == image->loss_entry;
+    }
+    else
+    {
+        asi_loss_report_observe(report, image->loss_entry, bytes, conductor->now_ms);
+    }
+    image->loss_term_id = gap->term_id;
+    image->loss_end_offset = end_offset;
+}
+
+static void change_state(asi_conductor *conductor, asi_network_image *image, asi_image_state state)
+{
+    image->quiet_until_ns = INT64_MIN;
+    image->state = state;
+    image->state_since_ns = conductor->now_ns;
+}
+
+static void start_eos_status(asi_network_image *image)
+{
+    asi_store_release_bool(&image->image.is_sending_eos_sm, true);
+    asi_image_schedule_sm_now(&image->image);
+}
+
+static bool is_at_end_of_stream(const asi_network_image *image)
+{
+    return asi_load_acquire_bool(&image->image.is_end_of_stream) &&
+        image->image.rebuild_position >= asi_load_acquire_i64(&image->image.hwm);
+}
+
+/* Read to the end, and nothing that time alone would change: cubic windows grow by it. */
+static bool can_be_quiet(const asi_network_image *image, const asi_position_span *span)
+{
+    return ASI_IMAGE_ACTIVE == image->state && span->min >= image->image.rebuild_position &&
+        ASI_CONGESTION_STATIC == image->image.congestion.params.kind;
+}
+
+static bool is_quiet(const asi_conductor *conductor, const asi_network_image *image)
+{
+    return conductor->now_ns < image->quiet_until_ns &&
+        asi_load_acquire_i64(&image->image.hwm) <= image->image.rebuild_position &&
+        !asi_load_acquire_bool(&image->image.is_end_of_stream) && !asi_load_acquire_bool(&image->image.is_revoked);
+}
+
+int asi_network_image_update(asi_conductor *conductor, asi_network_image *image)
+{
+    if (is_quiet(conductor, image))
+    {
+        return 0;
+    }
+    if (image->state > ASI_IMAGE_DRAINING || asi_load_acquire_bool(&image->image.is_revoked))
+    {
+        return 0;
+    }
+    const asi_position_span span = span_of(image);
+    if (!span.has_working)
+    {
+        return 0;
+    }
+    bool found_loss = false;
+    asi_gap published = { .length = 0 };
+    int work = asi_image_rebuild(&image->image, span.max, conductor->now_ns, &found_loss, &published);
+    if (published.length > 0)
+    {
+        report_loss(conductor, image, &published);
+    }
+    work += asi_image_update_status(&image->image, span.min, found_loss, conductor->now_ns);
+    /* Spec: 04 §23 rows 4 and 5 - the publisher hears of the end at once. */
+    if (ASI_IMAGE_ACTIVE == image->state && is_at_end_of_stream(image))
+    {
+        start_eos_status(image);
+        change_state(conductor, image, ASI_IMAGE_DRAINING);
+        work++;
+    }
+    image->quiet_until_ns = can_be_quiet(image, &span) ? conductor->now_ns + QUIET_NS : INT64_MIN;
+    return work;
+}
+
+/* -- life, Spec: 04 §8.9 --------------------------------------------------------------------------------------------------- */
+
+static void check_tethers(asi_conductor *conductor, asi_network_image *image)
+{
+    const asi_position_span span = span_of(image);
+    const int64_t window = image->image.next_sm_window;
+    const asi_tether_rules rules = {
+        .limit = span.max - window + window / 4,
+        .floor = image->image.floor_position,
+        .ceiling = INT64_MAX,
+        .join_position = join_position(image),
+        .window_limit_timeout_ns = image->untethered_window_limit_timeout_ns,
+        .linger_timeout_ns = image->untethered_linger_timeout_ns,
+        .resting_timeout_ns = image->untethered_resting_timeout_ns
+    };
+    if (span.has_working)
+    {
+        asi_subscribers_check_tethers(conductor, &image->subscribers, &rules);
+    }
+}
+
+static void on_active(asi_conductor *conductor, asi_network_image *image)
+{
+    const int64_t silent_ns = conductor->now_ns - asi_load_acquire_i64(&image->image.last_packet_ns);
+    if (asi_load_acquire_bool(&image->image.is_revoked))
+    {
+        change_state(conductor, image, ASI_IMAGE_DRAINING);
+    }
+    else if (!asi_subscribers_has_working(&image->subscribers) ||
+        silent_ns > conductor->settings->image_liveness_timeout_ns || is_at_end_of_stream(image))
+    {
+        start_eos_status(image);
+        change_state(conductor, image, ASI_IMAGE_DRAINING);
+    }
+    else
+    {
+        check_tethers(conductor, image);
+    }
+}
+
+static void end(asi_conductor *conductor, asi_network_image *image)
+{
+    asi_receive_channel *channel = image->channel;
+    asi_receiver_mail mail = { .kind = ASI_RECEIVER_REMOVE_IMAGE, .endpoint = &channel->endpoint, .image = &image->image,
+        .stream_id = image->image.stream_id, .session_id = image->image.session_id };
+    asi_network_to_receiver(conductor, &mail);
+    if (image->is_rejoin)
+    {
+        mail.kind = ASI_RECEIVER_CLEAR_COOL_DOWN;
+        asi_network_to_receiver(conductor, &mail);
+    }
+    asi_subscribers_withdraw(conductor, &image->subscribers);
+    change_state(conductor, image, ASI_IMAGE_LINGER);
+    image->channel = NULL;
+    channel->image_count--;
+    asi_receive_channel_drop_if_unused(conductor, channel);
+}
+
+static void on_draining(asi_conductor *conductor, asi_network_image *image)
+{
+    const int64_t elapsed_ns = conductor->now_ns - image->state_since_ns;
+    if (asi_load_acquire_bool(&image->image.is_revoked))
+    {
+        asi_events_say(conductor->events, ASI_EVENT_PUBLICATION_IMAGE_REVOKE, "sessionId=%d streamId=%d source=%s",
+            image->image.session_id, image->image.stream_id, image->source_identity);
+        start_eos_status(image);
+        end(conductor, image);
+    }
+    else if (elapsed_ns > EOS_STATUS_MESSAGES * conductor->settings->status_message_timeout_ns && is_drained(image))
+    {
+        end(conductor, image);
+    }
+}
+
+void asi_network_image_on_timer(asi_conductor *conductor, asi_network_image *image)
+{
+    switch (image->state)
+    {
+        case ASI_IMAGE_ACTIVE: on_active(conductor, image); break;
+        case ASI_IMAGE_DRAINING: on_draining(conductor, image); break;
+        case ASI_IMAGE_LINGER:
+            if (!asi_subscribers_has_working(&image->subscribers) ||
+                conductor->now_ns - image->state_since_ns > conductor->settings->image_liveness_timeout_ns)
+            {
+                change_state(conductor, image, ASI_IMAGE_DONE);
+            }
+            break;
+        case ASI_IMAGE_DONE: break;
+    }
+}

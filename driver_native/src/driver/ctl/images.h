@@ -1,0 +1,73 @@
+/* Images: the conductor's half of what UDP subscriptions receive. Creation on SETUP, rebuild, windows, subscribers, and the life
+ * from ACTIVE over DRAINING and LINGER to DONE. Spec: 03 §9, 04 §8.4-8.9, §9, §19.
+ *
+ * The receiver's half is the first member (rx/image.h). Subscribers' positions are clients' to write and are brought into
+ * range. Thread rule: the conductor's. */
+#ifndef ASI_DRIVER_CTL_IMAGES_H
+#define ASI_DRIVER_CTL_IMAGES_H
+
+#include "driver/ctl/endpoints.h"
+#include "driver/ctl/subscribers.h"
+#include "driver/rx/image.h"
+
+#define ASI_IMAGES_UNHEARD_MAX 1024 /* of which nothing but SETUPs was heard */
+
+typedef enum asi_image_state
+{
+    ASI_IMAGE_ACTIVE,
+    ASI_IMAGE_DRAINING, /* over, subscribers may be behind */
+    ASI_IMAGE_LINGER,   /* withdrawn; the receiver drops it, subscribers' mappings may live on */
+    ASI_IMAGE_DONE      /* waits until the receiver gives it back */
+} asi_image_state;
+
+enum
+{
+    ASI_IMAGE_RTT_COUNTER, /* these two with cubic congestion control only */
+    ASI_IMAGE_WINDOW_COUNTER,
+    ASI_IMAGE_HWM_COUNTER,
+    ASI_IMAGE_POSITION_COUNTER,
+    ASI_IMAGE_NAKS_COUNTER,
+    ASI_IMAGE_COUNTER_COUNT
+};
+
+typedef struct asi_network_image
+{
+    asi_image image;              /* first */
+    asi_receive_channel *channel; /* borrowed; counts in its image_count until LINGER, not to be used after */
+    int64_t registration_id;
+    bool wants_response;          /* its SETUP asked for a response channel */
+    bool is_rejoin;               /* of the subscription linked last */
+    asi_image_state state;
+    int64_t quiet_until_ns;       /* all that came is rebuilt and read: nothing to do before, unless more comes */
+    int64_t state_since_ns;
+    int64_t created_ns;           /* last_packet_ns is still this when nothing but SETUPs came */
+    char *log_path;               /* owned */
+    char source_identity[ASI_ADDRESS_TEXT_CAPACITY];
+    int32_t counter_ids[ASI_IMAGE_COUNTER_COUNT]; /* -1: not allocated */
+    int64_t untethered_window_limit_timeout_ns;
+    int64_t untethered_linger_timeout_ns;
+    int64_t untethered_resting_timeout_ns;
+    asi_subscribers subscribers;
+    bool is_loss_report_off;      /* there was no room */
+    int64_t loss_entry;           /* -1 before the first loss */
+    char *loss_channel;           /* owned: the endpoint's channel */
+    int32_t loss_term_id;         /* end of what was reported last */
+    int32_t loss_end_offset;
+} asi_network_image;
+
+/* On the receiver's mail; failures are logged and the receiver told, so that a later SETUP tries again. */
+void asi_network_image_create(asi_conductor *conductor, const asi_mail_create_image *setup);
+void asi_network_image_close(asi_conductor *conductor, asi_network_image *image);
+/* NULL when unknown or on its way out. */
+asi_network_image *asi_network_image_find(const asi_conductor *conductor, int64_t registration_id);
+/* Links the subscription if it matches and the image takes subscribers; a failure is logged. */
+void asi_network_image_link(asi_conductor *conductor, asi_network_image *image, asi_subscription *subscription);
+/* False when it was not linked. */
+bool asi_network_image_unlink(asi_conductor *conductor, asi_network_image *image, const asi_subscription *subscription);
+bool asi_network_image_is_wanted(const asi_network_image *image, const asi_subscription *subscription);
+void asi_network_image_reject(asi_conductor *conductor, asi_network_image *image, const char *reason, int64_t reason_length);
+/* Each duty cycle: rebuild, loss, status messages. Returns the work count. */
+int asi_network_image_update(asi_conductor *conductor, asi_network_image *image);
+void asi_network_image_on_timer(asi_conductor *conductor, asi_network_image *image);
+
+#endif

@@ -1,0 +1,449 @@
+/* Making an image of a SETUP, and giving it back; see images.h. Spec: 04 §8.4, 03 §9. */
+#include <inttypes.h>
+
+#include "driver/ctl/channel.h"
+#include "driver/ctl/images.h"
+#include "driver/ctl/log_files.h"
+#include "driver/rx/image_status.h"
+
+bool asi_network_image_is_wanted(const asi_network_image *image, const asi_subscription *subscription)
+{
+    return asi_subscription_matches_image(
+        subscription, image->channel, image->image.stream_id, image->image.session_id);
+}
+
+/* -- checks, Spec: 04 §2.6, §8.4 -------------------------------------------------------------------------------------------- */
+
+static as_result check_setup_untrusted(const asi_mail_create_image *setup)
+{
+    if (setup->mtu_length <= AS_FRAME_HEADER_LENGTH || setup->mtu_length > AS_MAX_UDP_PAYLOAD_LENGTH ||
+        0 != setup->mtu_length % AS_FRAME_ALIGNMENT)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "mtuLength must be a multiple of %d, > HEADER_LENGTH and <= MAX_UDP_PAYLOAD_LENGTH: "
+            "mtuLength=%d", AS_FRAME_ALIGNMENT, setup->mtu_length);
+    }
+    if (!asi_is_power_of_two(setup->term_length) || setup->term_length < AS_TERM_MIN_LENGTH ||
+        setup->term_length > AS_TERM_MAX_LENGTH)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "term length is not a power of two from 64k to 1g: termLength=%d",
+            setup->term_length);
+    }
+    if (asi_wrap_sub(setup->active_term_id, setup->initial_term_id) < 0 || setup->term_offset < 0 ||
+        setup->term_offset > setup->term_length || 0 != setup->term_offset % AS_FRAME_ALIGNMENT)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "position is outside the stream: initialTermId=%d activeTermId=%d termOffset=%d "
+            "termLength=%d", setup->initial_term_id, setup->active_term_id, setup->term_offset, setup->term_length);
+    }
+    return AS_OK;
+}
+
+static as_result check_windows(
+    const asi_conductor *conductor, const asi_udp_channel *channel, const asi_mail_create_image *setup)
+{
+    const int64_t window = asi_effective_receiver_window(conductor, channel);
+    const int64_t rcvbuf = asi_effective_rcvbuf(conductor, channel);
+    if (setup->mtu_length > window)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "Sender MTU greater than initial window for channel: sender-mtu=%d initial-window=%"
+            PRId64 ": raise rcv-wnd, channel=%s", setup->mtu_length, window, channel->original);
+    }
+    if (0 != rcvbuf && window > rcvbuf)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "Max Window length greater than socket SO_RCVBUF: window=%" PRId64 " so-rcvbuf=%"
+            PRId64 ", channel=%s", window, rcvbuf, channel->original);
+    }
+    return 0 == rcvbuf || setup->mtu_length <= rcvbuf ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+        "Sender MTU greater than socket SO_RCVBUF: sender-mtu=%d so-rcvbuf=%" PRId64 ": raise so-rcvbuf, channel=%s",
+        setup->mtu_length, rcvbuf, channel->original);
+}
+
+/* -- what it is made of --------------------------------------------------------------------------------------------------- */
+
+typedef struct image_creation
+{
+    asi_conductor *conductor;
+    const asi_mail_create_image *setup;
+    asi_receive_channel *channel;
+    asi_receive_transport *transport;
+    const asi_subscription *first;  /* linked first: its options count */
+    const asi_subscription *oldest;
+    bool is_multicast;
+} image_creation;
+
+static bool find_subscriptions(image_creation *creation)
+{
+    const asi_list *subscriptions = &creation->conductor->subscriptions;
+    for (int32_t i = 0; i < subscriptions->count; i++)
+    {
+        const asi_subscription *subscription = subscriptions->items[i];
+        if (asi_subscription_matches_image(
+                subscription, creation->channel, creation->setup->stream_id, creation->setup->session_id))
+        {
+            creation->first = NULL == creation->first ? subscription : creation->first;
+            creation->oldest = NULL == creation->oldest ||
+                subscription->registration_id < creation->oldest->registration_id ? subscription : creation->oldest;
+        }
+    }
+    return NULL != creation->first;
+}
+
+static bool has_multicast_semantics(const image_creation *creation)
+{
+    const asi_inferable group = creation->first->group;
+    return ASI_INFER == group ? creation->transport->channel->is_multicast ||
+            0 != (creation->setup->flags & ASI_SETUP_FLAG_GROUP) :
+        ASI_INFER_TRUE == group;
+}
+
+static as_result read_timeouts(const asi_conductor *conductor, const asi_uri *uri, asi_network_image *image)
+{
+    const asi_driver_settings *settings = conductor->settings;
+    as_result result = asi_uri_get_duration_ns(uri, "untethered-window-limit-timeout",
+        settings->untethered_window_limit_timeout_ns, &image->untethered_window_limit_timeout_ns);
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_duration_ns(uri, "untethered-linger-timeout", settings->untethered_linger_timeout_ns,
+            &image->untethered_linger_timeout_ns);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_duration_ns(uri, "untethered-resting-timeout", settings->untethered_resting_timeout_ns,
+            &image->untethered_resting_timeout_ns);
+    }
+    if (image->untethered_linger_timeout_ns <= 0)
+    {
+        image->untethered_linger_timeout_ns = image->untethered_window_limit_timeout_ns;
+    }
+    return result;
+}
+
+static void describe_log(const image_creation *creation, const asi_network_image *image, asi_log *log)
+{
+    const asi_mail_create_image *setup = creation->setup;
+    const asi_udp_channel *channel = creation->channel->channel;
+    asi_log_metadata *metadata = log->metadata;
+    log->initial_term_id = setup->initial_term_id;
+    log->mtu_length = setup->mtu_length;
+    metadata->correlation_id = image->registration_id;
+    metadata->initial_term_id = setup->initial_term_id;
+    metadata->mtu_length = setup->mtu_length;
+    metadata->receiver_window_length = (int32_t)asi_effective_receiver_window(creation->conductor, channel);
+    metadata->socket_sndbuf_length = (int32_t)channel->sndbuf_length;
+    metadata->socket_rcvbuf_length = (int32_t)channel->rcvbuf_length;
+    metadata->os_default_socket_sndbuf_length = creation->conductor->network.limits.default_sndbuf_length;
+    metadata->os_default_socket_rcvbuf_length = creation->conductor->network.limits.default_rcvbuf_length;
+    metadata->untethered_window_limit_timeout_ns = image->untethered_window_limit_timeout_ns;
+    metadata->untethered_linger_timeout_ns = image->untethered_linger_timeout_ns;
+    metadata->untethered_resting_timeout_ns = image->untethered_resting_timeout_ns;
+    metadata->group = creation->is_multicast;
+    metadata->is_response = creation->first->is_response;
+    metadata->rejoin = creation->first->is_rejoin;
+    metadata->tether = creation->first->is_tethered;
+    metadata->reliable = creation->first->is_reliable;
+    metadata->sparse = creation->oldest->is_sparse;
+    metadata->type = ASI_LOG_PUBLICATION_IMAGE;
+    asi_log_init_default_header(log, setup->session_id, setup->stream_id, setup->initial_term_id);
+    asi_store_release_i64(&metadata->end_of_stream_position, INT64_MAX);
+}
+
+static as_result open_log(const image_creation *creation, asi_network_image *image)
+{
+    const asi_log_file_request request = {
+        .folder = "images",
+        .registration_id = image->registration_id,
+        .term_length = creation->setup->term_length,
+        .is_sparse = creation->oldest->is_sparse
+    };
+    asi_log *log = &image->image.log;
+    const as_result result = asi_log_file_create(creation->conductor, &request, log, &image->log_path);
+    if (AS_OK == result)
+    {
+        describe_log(creation, image, log);
+    }
+    return result;
+}
+
+/* In the stock drivers' order. Spec: 01 §7.2. */
+static as_result open_counters(const image_creation *creation, asi_network_image *image, bool is_cubic, int64_t join_position)
+{
+    const struct { int32_t type_id; const char *name; } rows[] = {
+        [ASI_IMAGE_RTT_COUNTER] = { ASI_COUNTER_TYPE_PER_IMAGE, "rcv-cc-cubic-rtt" },
+        [ASI_IMAGE_WINDOW_COUNTER] = { ASI_COUNTER_TYPE_PER_IMAGE, "rcv-cc-cubic-wnd" },
+        [ASI_IMAGE_HWM_COUNTER] = { ASI_COUNTER_TYPE_RECEIVER_HWM, "rcv-hwm" },
+        [ASI_IMAGE_POSITION_COUNTER] = { ASI_COUNTER_TYPE_RECEIVER_POSITION, "rcv-pos" },
+        [ASI_IMAGE_NAKS_COUNTER] = { ASI_COUNTER_TYPE_RECEIVER_NAKS_SENT, "rcv-naks-sent" },
+    };
+    asi_conductor *conductor = creation->conductor;
+    for (int32_t i = is_cubic ? 0 : ASI_IMAGE_HWM_COUNTER; i < ASI_IMAGE_COUNTER_COUNT; i++)
+    {
+        const bool is_congestion = i < ASI_IMAGE_HWM_COUNTER;
+        const asi_stream_counter counter = {
+            .type_id = rows[i].type_id,
+            .name = rows[i].name,
+            .registration_id = image->registration_id,
+            .counter_registration_id = image->registration_id,
+            .owner_id = is_congestion ? AS_NULL_VALUE : creation->first->client_id,
+            .session_id = creation->setup->session_id,
+            .stream_id = creation->setup->stream_id,
+            .channel = is_congestion ? creation->channel->channel->original : creation->first->channel,
+            .initial_value = ASI_IMAGE_HWM_COUNTER == i || ASI_IMAGE_POSITION_COUNTER == i ? join_position : 0
+        };
+        const as_result result = asi_counters_allocate_stream(
+            &conductor->counters, &counter, conductor->now_ms, &image->counter_ids[i]);
+        if (AS_OK != result)
+        {
+            return result;
+        }
+    }
+    return AS_OK;
+}
+
+static int64_t *counter_address(const image_creation *creation, const asi_network_image *image, int32_t index)
+{
+    return image->counter_ids[index] < 0 ? NULL :
+        asi_counter_addr(&creation->conductor->counters.counters, image->counter_ids[index]);
+}
+
+static void init_image(const image_creation *creation, asi_network_image *image, asi_congestion_kind kind)
+{
+    const asi_driver_settings *settings = creation->conductor->settings;
+    const asi_mail_create_image *setup = creation->setup;
+    const asi_udp_channel *channel = creation->channel->channel;
+    const bool is_unreliable = !creation->first->is_reliable;
+    const int64_t first_ns = channel->nak_delay_ns >= 0 ? channel->nak_delay_ns : settings->nak_unicast_delay_ns;
+    const int64_t base_ns = first_ns > 1000 ? first_ns : 1000; /* Spec: 04 §23 row 13 */
+    const int64_t ratio = settings->nak_unicast_retry_delay_ratio;
+    asi_rand rand;
+    asi_rand_seed(&rand, asi_rand_u64(&creation->conductor->rand));
+    const asi_image_params params = {
+        .correlation_id = image->registration_id,
+        .session_id = setup->session_id,
+        .stream_id = setup->stream_id,
+        .active_term_id = setup->active_term_id,
+        .term_offset = setup->term_offset,
+        .endpoint = &creation->channel->endpoint,
+        .destination = &creation->transport->destination,
+        .source = &setup->source,
+        .receiver_window_length = (int32_t)asi_effective_receiver_window(creation->conductor, channel),
+        .liveness_timeout_ns = settings->image_liveness_timeout_ns,
+        .is_reliable = !is_unreliable,
+        .nak_delay = {
+            .is_multicast = creation->is_multicast && !is_unreliable,
+            .first_ns = is_unreliable ? 0 : first_ns,
+            .retry_ns = is_unreliable ? 0 : base_ns > INT64_MAX / ratio ? INT64_MAX : base_ns * ratio,
+            .max_backoff_ns = settings->nak_multicast_max_backoff_ns,
+            .group_size = settings->nak_multicast_group_size
+        },
+        .congestion = {
+            .kind = kind,
+            .is_measuring_rtt = ASI_CONGESTION_CUBIC == kind && settings->cubic_measure_rtt,
+            .is_tcp_mode = settings->cubic_tcp_mode,
+            .initial_rtt_ns = settings->cubic_initial_rtt_ns,
+            .rtt_counter = counter_address(creation, image, ASI_IMAGE_RTT_COUNTER),
+            .window_counter = counter_address(creation, image, ASI_IMAGE_WINDOW_COUNTER)
+        },
+        .rand = rand,
+        .hwm_counter = counter_address(creation, image, ASI_IMAGE_HWM_COUNTER),
+        .position_counter = counter_address(creation, image, ASI_IMAGE_POSITION_COUNTER),
+        .naks_counter = counter_address(creation, image, ASI_IMAGE_NAKS_COUNTER),
+        .counters = &creation->conductor->counters.counters,
+        .now_ns = creation->conductor->now_ns
+    };
+    const asi_log log = image->image.log;
+    asi_image_init(&image->image, &log, &params);
+}
+
+/* Spec: 04 §10.2 - the channel's word, else the settings'. */
+static as_result read_congestion(const asi_conductor *conductor, const asi_udp_channel *channel, asi_congestion_kind *kind)
+{
+    const char *configured = conductor->settings->congestion_control;
+    const char *cc = asi_uri_get(&channel->uri, "cc");
+    if (0 == strcmp(configured, "static") || 0 == strcmp(configured, "aeron_static_window_congestion_control_strategy_supplier"))
+    {
+        cc = "static";
+    }
+    else if (0 == strcmp(configured, "cubic") || 0 == strcmp(configured, "aeron_cubic_congestion_control_strategy_supplier"))
+    {
+        cc = "cubic";
+    }
+    return asi_congestion_parse(cc, kind);
+}
+
+static as_result open_image(image_creation *creation, asi_network_image **created)
+{
+    const asi_mail_create_image *setup = creation->setup;
+    asi_conductor *conductor = creation->conductor;
+    const asi_udp_channel *channel = creation->channel->channel;
+    asi_congestion_kind kind;
+    as_result result = read_congestion(conductor, channel, &kind);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const size_t length = (size_t)asi_align_i64(sizeof(asi_network_image), ASI_CACHE_LINE);
+    asi_network_image *opened = aligned_alloc(ASI_CACHE_LINE, length); /* as the receiver's half asks */
+    if (NULL == opened)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for an image of stream %d", setup->stream_id);
+    }
+    memset(opened, 0, length);
+    opened->channel = creation->channel;
+    opened->registration_id = asi_ring_mpsc_next_correlation_id(&conductor->to_driver);
+    opened->wants_response = 0 != (setup->flags & ASI_SETUP_FLAG_RESPONSE);
+    opened->state_since_ns = conductor->now_ns;
+    opened->created_ns = conductor->now_ns;
+    opened->loss_entry = AS_NULL_VALUE;
+    asi_address_format(&setup->source, opened->source_identity);
+    for (int32_t i = 0; i < ASI_IMAGE_COUNTER_COUNT; i++)
+    {
+        opened->counter_ids[i] = AS_NULL_VALUE;
+    }
+    const int64_t join_position = asi_log_position(
+        setup->active_term_id, setup->term_offset, asi_log2(setup->term_length), setup->initial_term_id);
+    opened->loss_channel = asi_channel_copy(channel->original, (int64_t)strlen(channel->original));
+    result = NULL != opened->loss_channel ? read_timeouts(conductor, &channel->uri, opened) : AS_E_INTERNAL;
+    result = AS_OK == result ? open_log(creation, opened) : result;
+    result = AS_OK == result ? open_counters(creation, opened, ASI_CONGESTION_CUBIC == kind, join_position) : result;
+    if (AS_OK != result)
+    {
+        asi_network_image_close(conductor, opened);
+        return result;
+    }
+    init_image(creation, opened, kind);
+    opened->subscribers = (asi_subscribers){
+        .image_id = opened->registration_id,
+        .session_id = setup->session_id,
+        .stream_id = setup->stream_id,
+        .log_path = opened->log_path,
+        .source_identity = opened->source_identity
+    };
+    *created = opened;
+    return AS_OK;
+}
+
+void asi_network_image_close(asi_conductor *conductor, asi_network_image *image)
+{
+    if (NULL == image)
+    {
+        return;
+    }
+    asi_events_say(conductor->events, ASI_EVENT_REMOVE_IMAGE_CLEANUP, "sessionId=%d streamId=%d source=%s",
+        image->image.session_id, image->image.stream_id, image->source_identity);
+    asi_subscribers_unlink_all(conductor, &image->subscribers);
+    for (int32_t i = 0; i < ASI_IMAGE_COUNTER_COUNT; i++)
+    {
+        if (image->counter_ids[i] >= 0)
+        {
+            asi_counters_free(&conductor->counters, image->counter_ids[i], conductor->now_ms);
+        }
+    }
+    asi_log_file_delete(conductor, &image->image.log, image->log_path);
+    free(image->subscribers.items);
+    free(image->log_path);
+    free(image->loss_channel);
+    free(image);
+}
+
+/* -- how many ------------------------------------------------------------------------------------------------------------ */
+
+/* A SETUP costs its sender nothing, an image costs a log and counters for ten seconds. What nothing but SETUPs was heard of is
+ * therefore bounded, in number and in what it takes of the storage; who is refused asks again in 100 ms. */
+static as_result check_unheard(asi_conductor *conductor, const asi_mail_create_image *setup)
+{
+    const asi_driver_settings *settings = conductor->settings;
+    int64_t bytes = asi_log_file_length(setup->term_length, (int32_t)settings->file_page_size);
+    int32_t count = 0;
+    for (int32_t i = 0; i < conductor->network.images.count; i++)
+    {
+        const asi_network_image *image = conductor->network.images.items[i];
+        const bool is_heard = asi_load_acquire_i64(&image->image.last_packet_ns) != image->created_ns;
+        count += is_heard ? 0 : 1;
+        bytes += is_heard ? 0 : image->image.log.map.length;
+    }
+    const bool is_much = settings->perform_storage_checks && bytes > asi_usable_space(settings->aeron_dir);
+    return 0 == count || (count < ASI_IMAGES_UNHEARD_MAX && !is_much) ? AS_OK : asi_fail(AS_E_USAGE, 0,
+        "too many streams began by SETUP and nothing else: stream-id=%d session-id=%d waits for room (%d images, %" PRId64
+        " bytes): see aeron.driver.stream.session.limit", setup->stream_id, setup->session_id, count, bytes);
+}
+
+/* -- on SETUP ----------------------------------------------------------------------------------------------------------- */
+
+/* Only the newest image of a session speaks for it. Spec: 04 §8.4. */
+static void silence_older(asi_conductor *conductor, const asi_network_image *image)
+{
+    for (int32_t i = 0; i < conductor->network.images.count; i++)
+    {
+        asi_network_image *older = conductor->network.images.items[i];
+        if (older != image && ASI_IMAGE_ACTIVE != older->state && older->channel == image->channel &&
+            older->image.stream_id == image->image.stream_id && older->image.session_id == image->image.session_id)
+        {
+            asi_store_release_bool(&older->image.is_sm_disabled, true);
+        }
+    }
+}
+
+static as_result create(image_creation *creation)
+{
+    asi_conductor *conductor = creation->conductor;
+    as_result result = check_setup_untrusted(creation->setup);
+    result = AS_OK == result ? check_windows(conductor, creation->channel->channel, creation->setup) : result;
+    result = AS_OK == result ? check_unheard(conductor, creation->setup) : result;
+    asi_network_image *image = NULL;
+    result = AS_OK == result ? open_image(creation, &image) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    result = asi_list_add(&conductor->network.images, image);
+    if (AS_OK != result)
+    {
+        asi_network_image_close(conductor, image);
+        return result;
+    }
+    creation->channel->image_count++;
+    silence_older(conductor, image);
+    for (int32_t i = 0; i < conductor->subscriptions.count; i++)
+    {
+        asi_subscription *subscription = conductor->subscriptions.items[i];
+        if (asi_network_image_is_wanted(image, subscription))
+        {
+            image->is_rejoin = subscription->is_rejoin;
+            result = asi_subscribers_link(conductor, &image->subscribers, subscription, image->image.join_position);
+            if (AS_OK != result)
+            {
+                asi_conductor_log_failure(conductor, result);
+            }
+        }
+    }
+    const asi_receiver_mail mail = { .kind = ASI_RECEIVER_ADD_IMAGE, .endpoint = &creation->channel->endpoint,
+        .destination = &creation->transport->destination, .image = &image->image };
+    asi_network_to_receiver(conductor, &mail);
+    return AS_OK;
+}
+
+void asi_network_image_create(asi_conductor *conductor, const asi_mail_create_image *setup)
+{
+    image_creation creation = { .conductor = conductor, .setup = setup };
+    creation.channel = asi_receive_channel_by_id(conductor, setup->endpoint_id);
+    if (NULL == creation.channel)
+    {
+        return;
+    }
+    creation.transport = asi_receive_transport_by_id(creation.channel, setup->destination_id);
+    as_result result = AS_AGAIN; /* nobody wants it: no error */
+    if (NULL != creation.transport && find_subscriptions(&creation))
+    {
+        creation.is_multicast = has_multicast_semantics(&creation);
+        result = create(&creation);
+    }
+    if (AS_OK != result)
+    {
+        if (AS_AGAIN != result)
+        {
+            asi_conductor_log_peer_failure(conductor, result);
+        }
+        const asi_receiver_mail mail = { .kind = ASI_RECEIVER_CLEAR_INIT, .endpoint = &creation.channel->endpoint,
+            .stream_id = setup->stream_id, .session_id = setup->session_id };
+        asi_network_to_receiver(conductor, &mail);
+    }
+}

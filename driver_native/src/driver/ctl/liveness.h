@@ -1,0 +1,71 @@
+/* Clients and what belongs to them alone: heartbeat counters, user counters, links to publications; timeouts. Spec: 03 §6.5,
+ * §6.10, §12.
+ *
+ * A client record is made by the first command that adds something and reaped by the timer: after a CLIENT_CLOSE, or when its
+ * heartbeat is older than the liveness timeout. Thread rule: the conductor's. */
+#ifndef ASI_DRIVER_CTL_LIVENESS_H
+#define ASI_DRIVER_CTL_LIVENESS_H
+
+#include "driver/ctl/conductor.h"
+
+struct asi_ipc_publication;
+struct asi_network_publication;
+
+typedef struct asi_publication_link
+{
+    int64_t registration_id; /* correlation id of the command that added it */
+    struct asi_ipc_publication *publication; /* one of these two, borrowed; holds one reference */
+    struct asi_network_publication *network;
+} asi_publication_link;
+
+typedef struct asi_client_counter
+{
+    int64_t registration_id;
+    int32_t counter_id;
+} asi_client_counter;
+
+typedef struct asi_driver_client
+{
+    int64_t client_id;
+    int64_t *heartbeat_ms;    /* borrowed; written by the client, or by the driver for KEEPALIVE and CLIENT_CLOSE */
+    int32_t heartbeat_counter_id;
+    bool closed_by_command;
+    asi_list publication_links; /* of asi_publication_link, owned */
+    asi_list counters;          /* of asi_client_counter, owned */
+} asi_driver_client;
+
+/* NULL when unknown. */
+asi_driver_client *asi_client_find(asi_conductor *conductor, int64_t client_id);
+/* Makes the record and announces its heartbeat counter when the client is new. */
+as_result asi_client_get_or_add(asi_conductor *conductor, int64_t client_id, asi_driver_client **client) AS_MUST_USE;
+as_result asi_client_add_link(asi_driver_client *client, int64_t registration_id, struct asi_ipc_publication *publication)
+    AS_MUST_USE;
+as_result asi_client_add_network_link(
+    asi_driver_client *client, int64_t registration_id, struct asi_network_publication *publication) AS_MUST_USE;
+/* Gives the link's reference back; the link itself stays. */
+void asi_publication_link_release(const asi_publication_link *link, bool revoke);
+void asi_client_keepalive(asi_conductor *conductor, int64_t client_id);
+void asi_client_close(asi_conductor *conductor, int64_t client_id);
+/* Timer: reaps closed and timed-out clients. */
+void asi_clients_on_timer(asi_conductor *conductor);
+/* Releases the records when the driver closes; sends nothing. */
+void asi_clients_release(asi_conductor *conductor);
+
+typedef struct asi_counter_command
+{
+    int64_t client_id;
+    int64_t correlation_id;
+    int64_t registration_id; /* of a static counter */
+    int32_t type_id;
+    const uint8_t *key;
+    int32_t key_length;
+    const char *label;
+    int32_t label_length;
+} asi_counter_command;
+
+as_result asi_counter_add(asi_conductor *conductor, const asi_counter_command *command) AS_MUST_USE;
+as_result asi_counter_add_static(asi_conductor *conductor, const asi_counter_command *command) AS_MUST_USE;
+as_result asi_counter_remove(asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int64_t registration_id)
+    AS_MUST_USE;
+
+#endif

@@ -1,0 +1,261 @@
+/* See network.h. */
+#include "driver/ctl/network.h"
+
+#include "base/atomic.h"
+#include "driver/ctl/images.h"
+#include "driver/ctl/network_publications.h"
+#include "driver/ctl/on_mail.h"
+
+#define MAILS_PER_CYCLE 16
+
+as_result asi_network_open(asi_conductor *conductor, const asi_network_params *params)
+{
+    conductor->network = (asi_network){
+        .send_ops = params->send_ops,
+        .receive_ops = params->receive_ops,
+        .own_ops = params->own_ops,
+        .resolver = asi_names_resolver(conductor),
+        .limits = params->limits,
+        .to_sender = params->to_sender,
+        .to_receiver = params->to_receiver,
+        .from_agents = params->from_agents,
+        .next_receiver_id = (int64_t)asi_rand_u64(&conductor->rand) & INT64_MAX >> 1, /* Spec: 04 §1.7; room to count up */
+        .loss_report = { .buffer = params->loss_report->base, .length = params->loss_report->length }
+    };
+    return asi_names_open(conductor, params->resolver);
+}
+
+as_result asi_network_parse_channel(
+    asi_conductor *conductor, const char *text, int64_t length, bool is_destination, asi_udp_channel **channel)
+{
+    const asi_udp_channel_context context = { .resolver = &conductor->network.resolver, .ops = &conductor->network.send_ops,
+        .next_unique_suffix = &conductor->network.next_unique_suffix };
+    asi_udp_channel *opened = NULL;
+    bool is_secured = false;
+    as_result result = asi_udp_channel_open_untrusted(&context, text, length, is_destination, &opened);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    result = asi_uri_get_bool(&opened->uri, "ats", false, &is_secured);
+    if (AS_OK == result && is_secured)
+    {
+        result = asi_fail(AS_E_USAGE, EINVAL, "ATS is not enabled and thus ats=true not allowed: channel=%s", opened->original);
+    }
+    if (AS_OK != result)
+    {
+        asi_udp_channel_close(opened);
+        return result;
+    }
+    *channel = opened;
+    return AS_OK;
+}
+
+static void close_outbox(asi_list *outbox)
+{
+    for (int32_t i = 0; i < outbox->count; i++)
+    {
+        free(outbox->items[i]);
+    }
+    asi_list_close(outbox);
+}
+
+void asi_network_close(asi_conductor *conductor)
+{
+    asi_network *network = &conductor->network;
+    for (int32_t i = 0; i < network->images.count; i++)
+    {
+        asi_network_image_close(conductor, network->images.items[i]);
+    }
+    for (int32_t i = 0; i < network->publications.count; i++)
+    {
+        asi_network_publication_close(conductor, network->publications.items[i]);
+    }
+    asi_list_close(&network->images);
+    asi_list_close(&network->publications);
+    asi_send_channels_close(conductor);
+    asi_receive_channels_close(conductor);
+    asi_names_close(conductor);
+    close_outbox(&network->sender_outbox);
+    close_outbox(&network->receiver_outbox);
+}
+
+/* -- mail ----------------------------------------------------------------------------------------------------------------- */
+
+/* Straight into the box if nothing waits before it. */
+static void post(
+    asi_conductor *conductor, asi_mailbox *mailbox, asi_list *outbox, const void *mail, size_t length, int32_t failures_id)
+{
+    if (0 == outbox->count && asi_mailbox_put(mailbox, mail))
+    {
+        return;
+    }
+    asi_conductor_count(conductor, failures_id, 1);
+    void *copy = malloc(length);
+    if (NULL == copy || AS_OK != asi_list_add(outbox, copy))
+    {
+        free(copy);
+        asi_conductor_log_failure(
+            conductor, asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for mail to an agent: a stream may stay open"));
+        return;
+    }
+    memcpy(copy, mail, length);
+}
+
+static int flush(asi_mailbox *mailbox, asi_list *outbox)
+{
+    int sent = 0;
+    while (sent < outbox->count && asi_mailbox_put(mailbox, outbox->items[sent]))
+    {
+        free(outbox->items[sent]);
+        sent++;
+    }
+    if (sent > 0)
+    {
+        outbox->count -= sent;
+        memmove(outbox->items, outbox->items + sent, (size_t)outbox->count * sizeof(*outbox->items));
+    }
+    return sent;
+}
+
+void asi_network_to_sender(asi_conductor *conductor, const asi_sender_mail *mail)
+{
+    asi_network *network = &conductor->network;
+    post(conductor, network->to_sender, &network->sender_outbox, mail, sizeof(*mail), ASI_SYSTEM_SENDER_MAIL_FAILURES);
+}
+
+void asi_network_to_receiver(asi_conductor *conductor, const asi_receiver_mail *mail)
+{
+    asi_network *network = &conductor->network;
+    post(conductor, network->to_receiver, &network->receiver_outbox, mail, sizeof(*mail), ASI_SYSTEM_RECEIVER_MAIL_FAILURES);
+}
+
+static int take_mail(asi_conductor *conductor)
+{
+    asi_conductor_mail mail;
+    int count = 0;
+    while (count < MAILS_PER_CYCLE && asi_mailbox_take(conductor->network.from_agents, &mail))
+    {
+        asi_on_mail(conductor, &mail);
+        count++;
+    }
+    return count;
+}
+
+/* -- duty cycle ----------------------------------------------------------------------------------------------------------- */
+
+static int update_publication(asi_conductor *conductor, asi_network_publication *publication)
+{
+    const int work = asi_network_publication_update(publication, conductor->now_ns);
+    if (work > 0)
+    {
+        asi_rota_note(&conductor->network.publication_rota, publication, conductor->now_ns);
+    }
+    return work;
+}
+
+/* 1 when it was freed. */
+static int drop_if_done_publication(asi_conductor *conductor, int32_t index)
+{
+    asi_network_publication *publication = conductor->network.publications.items[index];
+    if (ASI_PUBLICATION_DONE != publication->state || !asi_load_acquire_bool(&publication->sender.is_released))
+    {
+        return 0;
+    }
+    asi_rota_forget(&conductor->network.publication_rota, publication);
+    asi_list_remove_at(&conductor->network.publications, index);
+    asi_network_publication_close(conductor, publication);
+    return 1;
+}
+
+static int update_publications(asi_conductor *conductor)
+{
+    int work = 0;
+    asi_list *publications = &conductor->network.publications;
+    asi_rota *rota = &conductor->network.publication_rota;
+    const int32_t count = publications->count;
+    const int32_t turns = asi_rota_turns(rota, count, conductor->now_ns);
+    for (int32_t i = 0; turns < count && i < rota->busy_count; i++)
+    {
+        work += update_publication(conductor, rota->busy[i].item);
+    }
+    for (int32_t i = 0; i < turns && publications->count > 0; i++)
+    {
+        const int32_t at = asi_rota_next(rota, publications->count);
+        work += update_publication(conductor, publications->items[at]);
+        work += drop_if_done_publication(conductor, at);
+    }
+    asi_rota_tire(rota, conductor->now_ns);
+    return work;
+}
+
+static int update_image(asi_conductor *conductor, asi_network_image *image)
+{
+    const int work = asi_network_image_update(conductor, image);
+    if (work > 0)
+    {
+        asi_rota_note(&conductor->network.image_rota, image, conductor->now_ns);
+    }
+    return work;
+}
+
+/* 1 when it was freed. */
+static int drop_if_done_image(asi_conductor *conductor, int32_t index)
+{
+    asi_network_image *image = conductor->network.images.items[index];
+    if (ASI_IMAGE_DONE != image->state || !asi_load_acquire_bool(&image->image.is_released))
+    {
+        return 0;
+    }
+    asi_rota_forget(&conductor->network.image_rota, image);
+    asi_list_remove_at(&conductor->network.images, index);
+    asi_network_image_close(conductor, image);
+    return 1;
+}
+
+static int update_images(asi_conductor *conductor)
+{
+    int work = 0;
+    asi_list *images = &conductor->network.images;
+    asi_rota *rota = &conductor->network.image_rota;
+    const int32_t count = images->count;
+    const int32_t turns = asi_rota_turns(rota, count, conductor->now_ns);
+    for (int32_t i = 0; turns < count && i < rota->busy_count; i++)
+    {
+        work += update_image(conductor, rota->busy[i].item);
+    }
+    for (int32_t i = 0; i < turns && images->count > 0; i++)
+    {
+        const int32_t at = asi_rota_next(rota, images->count);
+        work += update_image(conductor, images->items[at]);
+        work += drop_if_done_image(conductor, at);
+    }
+    asi_rota_tire(rota, conductor->now_ns);
+    return work;
+}
+
+int asi_network_do_work(asi_conductor *conductor)
+{
+    asi_network *network = &conductor->network;
+    int work = flush(network->to_sender, &network->sender_outbox) + flush(network->to_receiver, &network->receiver_outbox);
+    work += take_mail(conductor);
+    work += asi_names_do_work(conductor);
+    work += update_images(conductor);
+    work += update_publications(conductor);
+    work += asi_send_channels_collect(conductor);
+    work += asi_receive_channels_collect(conductor);
+    return work;
+}
+
+void asi_network_on_timer(asi_conductor *conductor)
+{
+    const asi_network *network = &conductor->network;
+    for (int32_t i = 0; i < network->publications.count; i++)
+    {
+        asi_network_publication_on_timer(conductor, network->publications.items[i]);
+    }
+    for (int32_t i = 0; i < network->images.count; i++)
+    {
+        asi_network_image_on_timer(conductor, network->images.items[i]);
+    }
+}

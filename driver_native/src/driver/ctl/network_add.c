@@ -1,0 +1,271 @@
+/* Adding a network publication: the channel's checks, sharing with an existing one, creation; see network_publications.h.
+ * Spec: 03 §6.1-6.4. */
+#include <inttypes.h>
+
+#include "driver/ctl/images.h"
+#include "driver/ctl/liveness.h"
+#include "driver/ctl/network_publications.h"
+#include "driver/ctl/publications.h"
+#include "driver/ctl/respond.h"
+
+asi_network_publication *asi_network_publication_find_tag(const asi_conductor *conductor, int64_t entity_tag)
+{
+    for (int32_t i = 0; i < conductor->network.publications.count; i++)
+    {
+        asi_network_publication *publication = conductor->network.publications.items[i];
+        if (AS_NULL_VALUE != entity_tag && entity_tag == publication->params.entity_tag &&
+            ASI_PUBLICATION_ACTIVE == publication->state)
+        {
+            return publication;
+        }
+    }
+    return NULL;
+}
+
+asi_network_publication *asi_network_publication_find(const asi_conductor *conductor, int64_t registration_id)
+{
+    for (int32_t i = 0; i < conductor->network.publications.count; i++)
+    {
+        asi_network_publication *publication = conductor->network.publications.items[i];
+        if (registration_id == publication->sender.registration_id && ASI_PUBLICATION_DONE != publication->state)
+        {
+            return publication;
+        }
+    }
+    return NULL;
+}
+
+bool asi_network_is_session_used(const asi_conductor *conductor, int32_t stream_id, int32_t session_id)
+{
+    for (int32_t i = 0; i < conductor->network.publications.count; i++)
+    {
+        const asi_network_publication *publication = conductor->network.publications.items[i];
+        if (stream_id == publication->sender.stream_id && session_id == publication->sender.session_id)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* -- checks --------------------------------------------------------------------------------------------------------------- */
+
+static as_result check_response(const asi_conductor *conductor, const asi_publication_params *params)
+{
+    const int64_t id = params->response_correlation_id;
+    if (!params->is_response)
+    {
+        return id < 0 || asi_subscription_is_on_network(conductor, id) ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+            "unable to find response subscription for response-correlation-id=%" PRId64, id);
+    }
+    if (AS_NULL_VALUE == id)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "control-mode=response was specified, but no response-correlation-id set");
+    }
+    if (ASI_RESPONSE_PROTOTYPE == id)
+    {
+        return AS_OK;
+    }
+    const asi_network_image *image = asi_network_image_find(conductor, id);
+    if (NULL == image)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "image.correlationId=%" PRId64 " not found", id);
+    }
+    return image->wants_response ? AS_OK :
+        asi_fail(AS_E_USAGE, EINVAL, "image.correlationId=%" PRId64 " did not request a response channel", id);
+}
+
+static as_result check_mtu(const asi_conductor *conductor, const asi_udp_channel *channel, int32_t mtu_length)
+{
+    const int64_t sndbuf = asi_effective_sndbuf(conductor, channel);
+    return 0 == sndbuf || mtu_length <= sndbuf ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+        "MTU greater than SO_SNDBUF for channel: mtu=%d so-sndbuf=%" PRId64 ": lower the one or raise the other, channel=%s",
+        mtu_length, sndbuf, channel->original);
+}
+
+/* -- sharing, Spec: 03 §6.2-6.3 ----------------------------------------------------------------------------------------- */
+
+static asi_network_publication *find_shared(const asi_conductor *conductor, const asi_send_channel *channel,
+    int32_t stream_id, int64_t response_correlation_id)
+{
+    for (int32_t i = 0; i < conductor->network.publications.count; i++)
+    {
+        asi_network_publication *publication = conductor->network.publications.items[i];
+        if (channel == publication->channel && stream_id == publication->sender.stream_id &&
+            ASI_PUBLICATION_ACTIVE == publication->state && !publication->is_exclusive &&
+            response_correlation_id == publication->params.response_correlation_id &&
+            0 == asi_load_acquire_u8(&publication->sender.log.metadata->is_publication_revoked))
+        {
+            return publication;
+        }
+    }
+    return NULL;
+}
+
+static as_result check_shared(const asi_network_publication *publication, const asi_publication_params *requested)
+{
+    as_result result = asi_publication_params_check_same(&publication->params, publication->sender.session_id, requested);
+    if (AS_OK == result && requested->spies_simulate_connection != publication->params.spies_simulate_connection)
+    {
+        result = asi_fail(AS_E_USAGE, EINVAL, "existing publication has different spies simulate connection: existing=%s "
+            "requested=%s", publication->params.spies_simulate_connection ? "true" : "false",
+            requested->spies_simulate_connection ? "true" : "false");
+    }
+    return result;
+}
+
+typedef struct session_scope
+{
+    const asi_send_channel *channel;
+    int32_t stream_id;
+} session_scope;
+
+static bool is_session_used(const asi_conductor *conductor, int32_t session_id, const void *context)
+{
+    const session_scope *scope = context;
+    for (int32_t i = 0; i < conductor->network.publications.count; i++)
+    {
+        const asi_network_publication *publication = conductor->network.publications.items[i];
+        if (scope->channel == publication->channel && scope->stream_id == publication->sender.stream_id &&
+            session_id == publication->sender.session_id && ASI_PUBLICATION_DONE != publication->state)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* -- creation ------------------------------------------------------------------------------------------------------------- */
+
+static void connect_response(asi_conductor *conductor, const asi_network_publication *publication)
+{
+    asi_network_image *image = !publication->params.is_response ? NULL :
+        asi_network_image_find(conductor, publication->params.response_correlation_id);
+    if (NULL != image)
+    {
+        asi_store_release_i64(&image->image.response_session_id, publication->sender.session_id);
+    }
+}
+
+static as_result create(asi_conductor *conductor, const asi_ipc_request *request, asi_publication_params *params,
+    asi_send_channel *channel, asi_network_publication **created)
+{
+    asi_ipc_request publication = *request;
+    const session_scope scope = { .channel = channel, .stream_id = request->stream_id };
+    if (params->has_session_id && is_session_used(conductor, params->session_id, &scope))
+    {
+        return asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL,
+            "existing publication has clashing sessionId=%d for streamId=%d channel=%.*s", params->session_id,
+            request->stream_id, (int)request->channel_length, request->channel);
+    }
+    publication.session_id =
+        params->has_session_id ? params->session_id : asi_session_id_next(conductor, is_session_used, &scope);
+    if (!params->has_position)
+    {
+        params->initial_term_id = asi_rand_i32(&conductor->rand);
+        params->term_id = params->initial_term_id;
+    }
+    asi_network_publication *opened = NULL;
+    as_result result = asi_network_publication_open(conductor, &publication, params, channel, &opened);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    result = asi_list_add(&conductor->network.publications, opened);
+    if (AS_OK != result)
+    {
+        asi_network_publication_close(conductor, opened);
+        return result;
+    }
+    connect_response(conductor, opened);
+    const asi_sender_mail mail = { .kind = ASI_SENDER_ADD_PUBLICATION, .publication = &opened->sender };
+    asi_network_to_sender(conductor, &mail);
+    *created = opened;
+    return AS_OK;
+}
+
+static void announce(asi_conductor *conductor, int64_t correlation_id, const asi_network_publication *publication)
+{
+    const asi_publication_announcement ready = {
+        .is_exclusive = publication->is_exclusive,
+        .correlation_id = correlation_id,
+        .registration_id = publication->sender.registration_id,
+        .session_id = publication->sender.session_id,
+        .stream_id = publication->sender.stream_id,
+        .limit_counter_id = publication->counter_ids[ASI_NETWORK_PUBLISHER_LIMIT],
+        .channel_status_id = publication->channel->status_counter_id,
+        .log_file_name = publication->log_path
+    };
+    asi_respond_publication_ready(conductor, &ready);
+}
+
+/* From here on the endpoint exists; it goes again if nobody comes to use it. */
+static as_result add_on(
+    asi_conductor *conductor, const asi_ipc_request *request, asi_publication_params *params, asi_send_channel *channel)
+{
+    asi_network_publication *publication = request->is_exclusive ? NULL :
+        find_shared(conductor, channel, request->stream_id, params->response_correlation_id);
+    as_result result = check_mtu(conductor, channel->channel, params->mtu_length);
+    if (AS_OK == result)
+    {
+        result = NULL != publication ? check_shared(publication, params) :
+            create(conductor, request, params, channel, &publication);
+    }
+    asi_driver_client *client = NULL;
+    if (AS_OK == result)
+    {
+        result = asi_client_get_or_add(conductor, request->client_id, &client);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_client_add_network_link(client, request->registration_id, publication);
+    }
+    if (AS_OK != result)
+    {
+        if (NULL != publication && 0 == publication->reference_count)
+        {
+            publication->reference_count = 1;
+            asi_network_publication_release(publication, false);
+        }
+        return result;
+    }
+    announce(conductor, request->registration_id, publication);
+    for (int32_t i = 0; i < conductor->subscriptions.count; i++)
+    {
+        asi_network_publication_link(conductor, publication, conductor->subscriptions.items[i]);
+    }
+    return AS_OK;
+}
+
+as_result asi_network_publication_add(asi_conductor *conductor, const asi_ipc_request *request)
+{
+    asi_udp_channel *udp = NULL;
+    asi_publication_params params;
+    as_result result = asi_network_parse_channel(conductor, request->channel, request->channel_length, false, &udp);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    result = asi_udp_channel_check_publication(udp);
+    result = AS_OK == result ? asi_publication_params_read(conductor, &udp->uri, true, &params) : result;
+    result = AS_OK == result ? check_response(conductor, &params) : result;
+    result = AS_OK == result ? check_mtu(conductor, udp, params.mtu_length) : result;
+    if (AS_OK != result)
+    {
+        asi_udp_channel_close(udp);
+        return result;
+    }
+    if (ASI_RESPONSE_PROTOTYPE == params.response_correlation_id)
+    {
+        params.term_length = AS_TERM_MIN_LENGTH;
+        params.window_length = params.window_length < params.term_length / 2 ? params.window_length : params.term_length / 2;
+    }
+    asi_send_channel *channel = NULL;
+    result = asi_send_channel_get(conductor, udp, request->registration_id, &channel);
+    if (AS_OK == result)
+    {
+        result = add_on(conductor, request, &params, channel);
+        asi_send_channel_drop_if_unused(conductor, channel);
+    }
+    return result;
+}

@@ -1,0 +1,17 @@
+/* Subscriptions of receive endpoints: the channel's checks, interest, and the session that a response channel learns late.
+ * Spec: 03 §6.8, 04 §8.1, §14. Called by subscriptions.c and on_mail.c. Thread rule: the conductor's. */
+#ifndef ASI_DRIVER_CTL_NETWORK_SUBSCRIPTIONS_H
+#define ASI_DRIVER_CTL_NETWORK_SUBSCRIPTIONS_H
+
+#include "driver/ctl/endpoints.h"
+#include "driver/ctl/subscriptions.h"
+
+/* Answers SUBSCRIPTION_READY, then AVAILABLE_IMAGE for each image that it links. */
+as_result asi_network_subscription_add(
+    asi_conductor *conductor, const asi_uri *uri, const asi_subscription_request *request) AS_MUST_USE;
+/* Gives up its interest; the endpoint closes with the last. */
+void asi_network_subscription_release(asi_conductor *conductor, asi_subscription *subscription);
+/* RSP_SETUP came for one of our requests. */
+void asi_network_subscription_on_response(asi_conductor *conductor, const asi_mail_response *response);
+
+#endif

@@ -1,0 +1,132 @@
+/* See on_mail.h. */
+#include "driver/ctl/on_mail.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "driver/ctl/images.h"
+#include "driver/ctl/network_publications.h"
+#include "driver/ctl/network_subscriptions.h"
+#include "driver/ctl/respond.h"
+
+/* Spec: 04 §15.3. */
+static void on_publication_error(asi_conductor *conductor, const asi_mail_publication_error *mail)
+{
+    if (!asi_conductor_takes_peer_event(conductor))
+    {
+        return; /* counted as a frame */
+    }
+    char text[ASI_FAILURE_TEXT_CAPACITY];
+    const asi_publication_error error = {
+        .registration_id = mail->registration_id,
+        .destination_id = mail->destination_id,
+        .session_id = mail->session_id,
+        .stream_id = mail->stream_id,
+        .receiver_id = mail->receiver_id,
+        .group_tag = mail->group_tag,
+        .source = mail->source,
+        .error_code = mail->error_code,
+        .text = mail->text,
+        .text_length = mail->text_length
+    };
+    asi_respond_publication_error(conductor, &error);
+    /* The stock C driver's words: what is distinct here is the publication and the receiver, not a failure of this driver. */
+    snprintf(text, sizeof(text),
+        "onPublicationError: registrationId=%" PRId64 ", destinationRegistrationId=%" PRId64 ", sessionId=%d, streamId=%d, "
+        "receiverId=%" PRId64 ", groupId=%" PRId64 ", errorCode=%d, errorMessage=%.*s",
+        mail->registration_id, mail->destination_id, mail->session_id, mail->stream_id, mail->receiver_id, mail->group_tag,
+        mail->error_code, mail->text_length, mail->text);
+    asi_error_log_record_of_peer(&conductor->errors, mail->error_code, text, conductor->now_ms);
+}
+
+/* Spec: 04 §14 step 8 - the request's image need not announce the response any more. */
+static void on_response_connected(asi_conductor *conductor, const asi_mail_response *mail)
+{
+    asi_network_image *image = asi_network_image_find(conductor, mail->response_correlation_id);
+    if (NULL != image)
+    {
+        asi_store_release_i64(&image->image.response_session_id, ASI_NO_RESPONSE_SESSION);
+    }
+}
+
+/* -- names that may point elsewhere by now, Spec: 04 §16 --------------------------------------------------------------------- */
+
+/* True when `name` has another address than `current`. */
+static bool resolve(
+    asi_conductor *conductor, const char *name, const char *param, const asi_address *current, asi_address *address)
+{
+    const as_result result = asi_address_resolve(&conductor->network.resolver, name, param, true, address);
+    if (AS_OK != result)
+    {
+        asi_conductor_log_failure(conductor, result);
+        return false;
+    }
+    if (asi_address_equal(current, address))
+    {
+        return false;
+    }
+    asi_conductor_count(conductor, ASI_SYSTEM_RESOLUTION_CHANGES, 1);
+    return true;
+}
+
+static void on_resolve_send_endpoint(asi_conductor *conductor, const asi_mail_resolve *mail)
+{
+    asi_send_channel *channel = asi_send_channel_by_id(conductor, mail->endpoint_id);
+    asi_sender_mail moved = { .kind = ASI_SENDER_ENDPOINT_MOVED };
+    const char *endpoint = NULL == channel ? NULL : asi_uri_get(&channel->channel->uri, "endpoint");
+    if (NULL != endpoint && resolve(conductor, endpoint, "endpoint", &mail->current, &moved.address))
+    {
+        moved.endpoint = &channel->sender;
+        asi_network_to_sender(conductor, &moved);
+    }
+}
+
+static void on_resolve_send_destination(asi_conductor *conductor, const asi_mail_resolve *mail)
+{
+    asi_send_channel *channel = asi_send_channel_by_id(conductor, mail->endpoint_id);
+    for (int32_t i = 0; NULL != channel && i < channel->destinations.count; i++)
+    {
+        asi_send_destination *destination = channel->destinations.items[i];
+        asi_sender_mail moved = { .kind = ASI_SENDER_DESTINATION_MOVED, .endpoint = &channel->sender,
+            .destination_id = destination->registration_id };
+        if (mail->destination_id == destination->registration_id &&
+            resolve(conductor, destination->endpoint, "endpoint", &mail->current, &moved.address))
+        {
+            destination->address = moved.address;
+            asi_network_to_sender(conductor, &moved);
+        }
+    }
+}
+
+static void on_resolve_control(asi_conductor *conductor, const asi_mail_resolve *mail)
+{
+    asi_receive_channel *channel = asi_receive_channel_by_id(conductor, mail->endpoint_id);
+    asi_receive_transport *transport =
+        NULL == channel ? NULL : asi_receive_transport_by_id(channel, mail->destination_id);
+    asi_receiver_mail moved = { .kind = ASI_RECEIVER_CONTROL_MOVED };
+    const char *control = NULL == transport ? NULL : asi_uri_get(&transport->channel->uri, "control");
+    if (NULL != control && resolve(conductor, control, "control", &mail->current, &moved.address))
+    {
+        moved.endpoint = &channel->endpoint;
+        moved.destination = &transport->destination;
+        asi_network_to_receiver(conductor, &moved);
+    }
+}
+
+void asi_on_mail(asi_conductor *conductor, const asi_conductor_mail *mail)
+{
+    switch (mail->kind)
+    {
+        case ASI_CONDUCTOR_CREATE_IMAGE: asi_network_image_create(conductor, &mail->create_image); break;
+        case ASI_CONDUCTOR_PUBLICATION_ERROR: on_publication_error(conductor, &mail->publication_error); break;
+        case ASI_CONDUCTOR_ERROR:
+            asi_conductor_log_peer_failure(
+                conductor, asi_fail((as_result)mail->error.result, mail->error.code, "%s", mail->error.text));
+            break;
+        case ASI_CONDUCTOR_RESPONSE_SETUP: asi_network_subscription_on_response(conductor, &mail->response); break;
+        case ASI_CONDUCTOR_RESPONSE_CONNECTED: on_response_connected(conductor, &mail->response); break;
+        case ASI_CONDUCTOR_RESOLVE_SEND_ENDPOINT: on_resolve_send_endpoint(conductor, &mail->resolve); break;
+        case ASI_CONDUCTOR_RESOLVE_SEND_DESTINATION: on_resolve_send_destination(conductor, &mail->resolve); break;
+        case ASI_CONDUCTOR_RESOLVE_CONTROL: on_resolve_control(conductor, &mail->resolve); break;
+    }
+}

@@ -1,0 +1,279 @@
+/* See params.h. A function per group of parameters. */
+#include "driver/ctl/params.h"
+
+#include <inttypes.h>
+
+#include "driver/ctl/ipc.h"
+#include "driver/ctl/network_publications.h"
+
+static as_result parse_tag(const char *text, const char *what, int64_t *tag)
+{
+    char *end = NULL;
+    errno = 0;
+    const int64_t value = strtoll(text, &end, 10);
+    if (end == text || '\0' != *end || 0 != errno)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "%s invalid: %s", what, text);
+    }
+    *tag = value;
+    return AS_OK;
+}
+
+static as_result read_entity_tag(const asi_uri *uri, asi_publication_params *params)
+{
+    const char *tags = asi_uri_get(uri, "tags");
+    const char *comma = NULL == tags ? NULL : strchr(tags, ',');
+    params->entity_tag = AS_NULL_VALUE;
+    return NULL == comma || '\0' == comma[1] ? AS_OK : parse_tag(comma + 1, "Entity tag", &params->entity_tag);
+}
+
+/* Publication of the same medium that carries the tag: its session id and parameters. */
+static const asi_publication_params *find_by_entity_tag(
+    const asi_conductor *conductor, int64_t tag, bool is_network, int32_t *session_id)
+{
+    if (is_network)
+    {
+        const asi_network_publication *tagged = asi_network_publication_find_tag(conductor, tag);
+        *session_id = NULL == tagged ? 0 : tagged->sender.session_id;
+        return NULL == tagged ? NULL : &tagged->params;
+    }
+    for (int32_t i = 0; i < conductor->publications.count; i++)
+    {
+        const asi_ipc_publication *publication = conductor->publications.items[i];
+        if (AS_NULL_VALUE != tag && tag == publication->params.entity_tag &&
+            ASI_PUBLICATION_ACTIVE == publication->state)
+        {
+            *session_id = publication->session_id;
+            return &publication->params;
+        }
+    }
+    return NULL;
+}
+
+static as_result read_session_id(
+    const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_publication_params *params)
+{
+    static const char prefix[] = "tag:";
+    const char *text = asi_uri_get(uri, "session-id");
+    params->has_session_id = NULL != text;
+    if (NULL == text || 0 != strncmp(text, prefix, sizeof(prefix) - 1))
+    {
+        return asi_uri_get_i32(uri, "session-id", 0, &params->session_id);
+    }
+    int64_t tag;
+    const as_result result = parse_tag(text + sizeof(prefix) - 1, "session-id tag", &tag);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const asi_publication_params *tagged = find_by_entity_tag(conductor, tag, is_network, &params->session_id);
+    if (NULL == tagged)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "session-id=%s must reference %s publication", text,
+            is_network ? "a network" : "an IPC");
+    }
+    params->mtu_length = tagged->mtu_length;
+    params->term_length = tagged->term_length;
+    return AS_OK;
+}
+
+static as_result read_lengths(
+    const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_publication_params *params)
+{
+    int64_t term_length;
+    int64_t mtu_length;
+    int64_t window_length;
+    as_result result = asi_uri_get_size(uri, "term-length", params->term_length, &term_length);
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_size(uri, "mtu", params->mtu_length, &mtu_length);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_size(uri, "pub-wnd", -1, &window_length);
+    }
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    params->has_term_length = NULL != asi_uri_get(uri, "term-length");
+    params->has_mtu_length = NULL != asi_uri_get(uri, "mtu");
+    if (!asi_is_power_of_two(term_length) || term_length < AS_TERM_MIN_LENGTH || term_length > AS_TERM_MAX_LENGTH)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "term-length=%" PRId64 " is not a power of two from 64k to 1g", term_length);
+    }
+    if (mtu_length <= AS_FRAME_HEADER_LENGTH || mtu_length > AS_MAX_UDP_PAYLOAD_LENGTH ||
+        0 != mtu_length % AS_FRAME_ALIGNMENT)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "mtuLength must be a multiple of %d, > HEADER_LENGTH and <= MAX_UDP_PAYLOAD_LENGTH: "
+            "mtuLength=%" PRId64, AS_FRAME_ALIGNMENT, mtu_length);
+    }
+    params->term_length = (int32_t)term_length;
+    params->mtu_length = (int32_t)mtu_length;
+    const int64_t half = term_length / 2;
+    if (NULL != asi_uri_get(uri, "pub-wnd"))
+    {
+        if (window_length < mtu_length)
+        {
+            return asi_fail(AS_E_USAGE, EINVAL, "pub-wnd=%" PRId64 " cannot be less than the mtu=%" PRId64, window_length,
+                mtu_length);
+        }
+        if (window_length > half)
+        {
+            return asi_fail(AS_E_USAGE, EINVAL, "pub-wnd=%" PRId64 " must not exceed half the term-length=%" PRId64,
+                window_length, term_length);
+        }
+    }
+    else
+    {
+        const int64_t configured = is_network ? conductor->settings->publication_window_length :
+            conductor->settings->ipc_publication_window_length;
+        window_length = 0 != configured && configured < half ? configured : half;
+    }
+    params->window_length = (int32_t)window_length;
+    return AS_OK;
+}
+
+static as_result read_position(const asi_uri *uri, asi_publication_params *params)
+{
+    const bool has_initial = NULL != asi_uri_get(uri, "init-term-id");
+    const bool has_term = NULL != asi_uri_get(uri, "term-id");
+    const bool has_offset = NULL != asi_uri_get(uri, "term-offset");
+    if (has_initial != has_term || has_term != has_offset)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "params: init-term-id term-id term-offset must be used as a complete set");
+    }
+    params->has_position = has_initial;
+    int64_t offset;
+    as_result result = asi_uri_get_i32(uri, "init-term-id", 0, &params->initial_term_id);
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_i32(uri, "term-id", 0, &params->term_id);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_i64(uri, "term-offset", 0, &offset);
+    }
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    if (asi_wrap_sub(params->term_id, params->initial_term_id) < 0)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "param difference greater than 2^31 - 1: init-term-id=%d term-id=%d",
+            params->initial_term_id, params->term_id);
+    }
+    if (offset < 0 || offset > params->term_length)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "term-offset=%" PRId64 " > term-length=%d", offset, params->term_length);
+    }
+    if (0 != offset % AS_FRAME_ALIGNMENT)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "term-offset=%" PRId64 " must be a multiple of FRAME_ALIGNMENT", offset);
+    }
+    params->term_offset = (int32_t)offset;
+    return AS_OK;
+}
+
+static as_result read_response(const asi_uri *uri, asi_publication_params *params)
+{
+    const char *mode = asi_uri_get(uri, "control-mode");
+    const char *id = asi_uri_get(uri, "response-correlation-id");
+    params->is_response = NULL != mode && 0 == strcmp(mode, "response");
+    params->response_correlation_id = ASI_RESPONSE_PROTOTYPE;
+    if (NULL != id && 0 == strcmp(id, "prototype"))
+    {
+        return AS_OK;
+    }
+    const as_result result =
+        asi_uri_get_i64(uri, "response-correlation-id", AS_NULL_VALUE, &params->response_correlation_id);
+    if (AS_OK == result && params->response_correlation_id < AS_NULL_VALUE)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "response-correlation-id=%s must be >= -1 or prototype", id);
+    }
+    return result;
+}
+
+static as_result read_flags(const asi_conductor *conductor, const asi_uri *uri, asi_publication_params *params)
+{
+    const asi_driver_settings *settings = conductor->settings;
+    as_result result = asi_uri_get_bool(uri, "sparse", settings->term_buffer_sparse_file, &params->is_sparse);
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_bool(uri, "eos", true, &params->signal_eos);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_bool(uri, "ssc", settings->spies_simulate_connection, &params->spies_simulate_connection);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_i32(uri, "max-resend", 0, &params->max_resend);
+    }
+    if (AS_OK == result && NULL != asi_uri_get(uri, "max-resend") &&
+        (params->max_resend <= 0 || params->max_resend > ASI_MAX_RESEND_LIMIT))
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "invalid max-resend=%d, must be > 0 and <= %d", params->max_resend,
+            ASI_MAX_RESEND_LIMIT);
+    }
+    return result;
+}
+
+static as_result read_timeouts(const asi_conductor *conductor, const asi_uri *uri, asi_publication_params *params)
+{
+    const asi_driver_settings *settings = conductor->settings;
+    as_result result =
+        asi_uri_get_duration_ns(uri, "linger", settings->publication_linger_timeout_ns, &params->linger_timeout_ns);
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_duration_ns(uri, "untethered-window-limit-timeout", settings->untethered_window_limit_timeout_ns,
+            &params->untethered_window_limit_timeout_ns);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_duration_ns(uri, "untethered-linger-timeout", settings->untethered_linger_timeout_ns,
+            &params->untethered_linger_timeout_ns);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_duration_ns(uri, "untethered-resting-timeout", settings->untethered_resting_timeout_ns,
+            &params->untethered_resting_timeout_ns);
+    }
+    if (AS_OK == result && params->untethered_linger_timeout_ns <= 0)
+    {
+        params->untethered_linger_timeout_ns = params->untethered_window_limit_timeout_ns;
+    }
+    return result;
+}
+
+as_result asi_publication_params_read(
+    const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_publication_params *params)
+{
+    const asi_driver_settings *settings = conductor->settings;
+    *params = (asi_publication_params){
+        .term_length = (int32_t)(is_network ? settings->term_buffer_length : settings->ipc_term_buffer_length),
+        .mtu_length = (int32_t)(is_network ? settings->mtu_length : settings->ipc_mtu_length)
+    };
+    as_result result = read_entity_tag(uri, params);
+    if (AS_OK == result)
+    {
+        result = read_session_id(conductor, uri, is_network, params); /* a tag sets the lengths that the channel may override */
+    }
+    if (AS_OK == result)
+    {
+        result = read_lengths(conductor, uri, is_network, params);
+    }
+    if (AS_OK == result)
+    {
+        result = read_position(uri, params);
+    }
+    if (AS_OK == result)
+    {
+        result = read_flags(conductor, uri, params);
+    }
+    if (AS_OK == result)
+    {
+        result = read_response(uri, params);
+    }
+    return AS_OK == result ? read_timeouts(conductor, uri, params) : result;
+}

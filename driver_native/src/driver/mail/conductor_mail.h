@@ -1,0 +1,93 @@
+/* What sender and receiver tell the conductor. Sent by tx/ and rx/, handled by ctl/on_mail.
+ *
+ * Resources are named by id, never by pointer: the conductor may have freed them when it reads. A full box: the sender of the
+ * message counts ASI_SYSTEM_CONDUCTOR_MAIL_FAILURES and behaves as if the event had not come (the peer repeats itself). */
+#ifndef ASI_DRIVER_MAIL_CONDUCTOR_MAIL_H
+#define ASI_DRIVER_MAIL_CONDUCTOR_MAIL_H
+
+#include "driver/mail/mailbox.h"
+#include "driver/net/address.h"
+
+#define ASI_MAIL_TEXT_CAPACITY 1024 /* an ERR frame's text has at most 1023 bytes */
+
+typedef enum asi_conductor_mail_kind
+{
+    ASI_CONDUCTOR_CREATE_IMAGE,
+    ASI_CONDUCTOR_PUBLICATION_ERROR,
+    ASI_CONDUCTOR_ERROR,
+    ASI_CONDUCTOR_RESPONSE_SETUP,
+    ASI_CONDUCTOR_RESPONSE_CONNECTED,
+    ASI_CONDUCTOR_RESOLVE_SEND_ENDPOINT,
+    ASI_CONDUCTOR_RESOLVE_SEND_DESTINATION,
+    ASI_CONDUCTOR_RESOLVE_CONTROL
+} asi_conductor_mail_kind;
+
+/* A SETUP for which the receiver recorded INIT_IN_PROGRESS; unchecked beyond its length. */
+typedef struct asi_mail_create_image
+{
+    int64_t endpoint_id;
+    int64_t destination_id;
+    int32_t session_id;
+    int32_t stream_id;
+    int32_t initial_term_id;
+    int32_t active_term_id;
+    int32_t term_offset;
+    int32_t term_length;
+    int32_t mtu_length;
+    uint8_t flags;
+    asi_address source;  /* the SETUP's */
+} asi_mail_create_image;
+
+typedef struct asi_mail_publication_error
+{
+    int64_t registration_id;
+    int64_t destination_id; /* -1: none */
+    int32_t session_id;
+    int32_t stream_id;
+    int64_t receiver_id;
+    int64_t group_tag;      /* -1: none */
+    int32_t error_code;
+    int32_t text_length;
+    asi_address source;
+    char text[ASI_MAIL_TEXT_CAPACITY];
+} asi_mail_publication_error;
+
+/* This thread's last failure, for the error log. */
+typedef struct asi_mail_error
+{
+    int32_t result; /* an as_result */
+    int32_t code;
+    char text[ASI_MAIL_TEXT_CAPACITY]; /* terminated */
+} asi_mail_error;
+
+/* A responder's session is known (RSP_SETUP), or a response publication has its first receiver. */
+typedef struct asi_mail_response
+{
+    int64_t response_correlation_id; /* of the publication concerned */
+    int32_t response_session_id;
+} asi_mail_response;
+
+/* A peer was silent too long: its name may point elsewhere by now. */
+typedef struct asi_mail_resolve
+{
+    int64_t endpoint_id;
+    int64_t destination_id;          /* of destinations */
+    asi_address current; /* in use now */
+} asi_mail_resolve;
+
+typedef struct asi_conductor_mail
+{
+    asi_conductor_mail_kind kind;
+    union
+    {
+        asi_mail_create_image create_image;
+        asi_mail_publication_error publication_error;
+        asi_mail_error error;
+        asi_mail_response response;
+        asi_mail_resolve resolve;
+    };
+} asi_conductor_mail;
+
+#define ASI_CONDUCTOR_MAIL_CAPACITY 256
+
+#endif

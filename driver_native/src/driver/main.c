@@ -1,0 +1,180 @@
+/* aeron-spark-driver: the media driver as a process, a drop-in for the stock C driver's aeronmd. Spec: 05 §15.
+ *
+ * Exit status: the signal's number after SIGINT or SIGTERM; 0 after a termination command or when idle; 1 on any failure. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/properties.h"
+#include "driver/config.h"
+
+#define IDLE_PROPERTY "aeron.spark.driver.exit.when.idle"
+
+static const char USAGE[] =
+    "usage: %s [-v] [--help] [--exit-when-idle <duration>] [-Dname=value]... [propertiesFile]...\n";
+
+static const char HELP[] =
+    "\n"
+    "Media driver for Aeron clients of this machine (IPC and UDP). Takes the settings of the stock aeronmd from the environment\n"
+    "(AERON_DIR=...), then from -D, then from property files; the later wins. Names and units: conf/driver.properties.\n"
+    "\n"
+    "  -Dname=value                 one setting, by property name (aeron.dir=/dev/shm/mine)\n"
+    "  --exit-when-idle <duration>  end after no client was there for that long (10s, 500ms); also -D" IDLE_PROPERTY "\n"
+    "  -v                           print the version\n"
+    "  propertiesFile               a path or file:// URL\n"
+    "\n"
+    "Exit status: the signal's number after SIGINT or SIGTERM, 0 when ended by command or idleness, 1 on failure.\n";
+
+/* Written by the handler and the termination hook, read by the duty cycle's loop; a signal handler has no context to pass. */
+static bool keep_running = true;
+static volatile sig_atomic_t received_signal = 0;
+
+static void on_signal(int signal_number)
+{
+    received_signal = signal_number;
+    asi_store_release_bool(&keep_running, false);
+}
+
+static void on_termination(void *context) { asi_store_release_bool(context, false); }
+
+static int fail(const char *stage)
+{
+    fprintf(stderr, "ERROR: %s (%d) %s\n", stage, as_error_code(), as_error_text());
+    return EXIT_FAILURE;
+}
+
+static int print_version(const char *program)
+{
+    int parts[3] = { 0 };
+    if (3 != sscanf(as_version_text(), "%d.%d.%d", &parts[0], &parts[1], &parts[2]))
+    {
+        parts[0] = 0;
+    }
+    printf("%s <aeron_spark version=%s commit=%s> major %d minor %d patch %d git %s\n", program, as_version_text(),
+        as_commit_text(), parts[0], parts[1], parts[2], as_commit_text());
+    return EXIT_SUCCESS;
+}
+
+static as_result on_define(void *context, const char *name, const char *value)
+{
+    asi_driver_config_set_leniently(context, name, value);
+    return AS_OK;
+}
+
+static int load_file(as_driver_config *config, const char *name)
+{
+    static const char file_scheme[] = "file://";
+    const bool is_file_url = 0 == strncmp(name, file_scheme, sizeof(file_scheme) - 1);
+    if (AS_OK != as_driver_config_load_properties(config, is_file_url ? name + sizeof(file_scheme) - 1 : name))
+    {
+        fprintf(stderr, "ERROR: loading properties from %s (%d) %s\n", name, as_error_code(), as_error_text());
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
+static int set_idle_option(as_driver_config *config, const char *value)
+{
+    if (NULL == value || AS_OK != as_driver_config_set(config, IDLE_PROPERTY, value))
+    {
+        fprintf(stderr, "ERROR: --exit-when-idle needs a duration such as 10s or 500ms%s%s\n", NULL == value ? "" : ", not ",
+            NULL == value ? "" : value);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
+/* True when the process is done, with its exit status. */
+static bool apply_arguments(as_driver_config *config, int argc, char **argv, int *status)
+{
+    static const char idle_option[] = "--exit-when-idle";
+    const size_t idle_length = sizeof(idle_option) - 1;
+    *status = EXIT_SUCCESS;
+    int i = 1;
+    for (; i < argc && '-' == argv[i][0] && EXIT_SUCCESS == *status; i++)
+    {
+        const char *argument = argv[i];
+        if (0 == strncmp(argument, "-D", 2))
+        {
+            if (AS_OK != asi_property_parse_untrusted(argument + 2, on_define, config))
+            {
+                fprintf(stderr, "malformed define: %s\n", argument);
+                *status = EXIT_FAILURE;
+            }
+        }
+        else if (0 == strcmp(argument, "-v"))
+        {
+            *status = print_version(argv[0]);
+            return true;
+        }
+        else if (0 == strcmp(argument, "--help") || 0 == strcmp(argument, "-h"))
+        {
+            printf(USAGE, argv[0]);
+            fputs(HELP, stdout);
+            return true;
+        }
+        else if (0 == strcmp(argument, idle_option))
+        {
+            i++;
+            *status = set_idle_option(config, i < argc ? argv[i] : NULL);
+        }
+        else if (0 == strncmp(argument, idle_option, idle_length) && '=' == argument[idle_length])
+        {
+            *status = set_idle_option(config, argument + idle_length + 1);
+        }
+        else
+        {
+            fprintf(stderr, USAGE, argv[0]);
+            *status = EXIT_FAILURE;
+        }
+    }
+    for (; i < argc && EXIT_SUCCESS == *status; i++)
+    {
+        *status = load_file(config, argv[i]);
+    }
+    return EXIT_SUCCESS != *status;
+}
+
+static int run(const as_driver_config *config)
+{
+    as_driver *driver = NULL;
+    if (AS_OK != as_driver_open(config, on_termination, &keep_running, &driver))
+    {
+        return fail("driver init");
+    }
+    if (AS_OK != as_driver_start_others(driver))
+    {
+        const int status = fail("driver start");
+        as_driver_close(driver);
+        return status;
+    }
+    as_driver_run_main(driver, &keep_running);
+    printf("Shutting down driver...\n");
+    fflush(stdout);
+    as_driver_close(driver);
+    return received_signal;
+}
+
+int main(int argc, char **argv)
+{
+    struct sigaction action = { .sa_handler = on_signal };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+
+    as_driver_config *config = NULL;
+    if (AS_OK != as_driver_config_open(&config) || AS_OK != as_driver_config_load_environment(config))
+    {
+        return fail("context init");
+    }
+    int status = EXIT_SUCCESS;
+    if (!apply_arguments(config, argc, argv, &status))
+    {
+        status = run(config);
+    }
+    as_driver_config_close(config);
+    return status;
+}

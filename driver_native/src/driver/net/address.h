@@ -1,0 +1,51 @@
+/* Socket addresses: texts, comparison, properties; and the names behind them. Spec: 05 §4, 04 §16.3.
+ *
+ * Called wherever a host, a peer or a socket is named. Family AF_UNSPEC (0) means "none". Resolving a name may block for as
+ * long as the system's resolver takes: conductor only. Thread rule: values; a resolver's is its implementation's. */
+#ifndef ASI_DRIVER_NET_ADDRESS_H
+#define ASI_DRIVER_NET_ADDRESS_H
+
+#include <netinet/in.h>
+
+#include "base/result.h"
+
+#define ASI_ADDRESS_TEXT_CAPACITY 64 /* "[v6]:port" */
+#define ASI_HOST_CAPACITY 384
+
+typedef union asi_address
+{
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} asi_address;
+
+/* How names become addresses; the swap point for gossip and table resolvers. `port` is to be set in host order. */
+typedef struct asi_name_resolver
+{
+    /* `name` is a host name, never a literal. AS_E_USAGE with code ASI_ERR_UNKNOWN_HOST when it has no address. */
+    as_result (*resolve)(void *context, const char *name, const char *param, bool is_re_resolution, asi_address *address);
+    void *context;
+} asi_name_resolver;
+
+/* The system's: IPv4 first, then IPv6. */
+asi_name_resolver asi_name_resolver_system(void);
+
+/* "host:port", "1.2.3.4:port", "[v6]:port". `param` (endpoint, control) is for the error text. */
+as_result asi_address_resolve(const asi_name_resolver *resolver, const char *host_and_port, const char *param,
+    bool is_re_resolution, asi_address *address) AS_MUST_USE;
+/* A host that is an address itself: "1.2.3.4" or an IPv6 one. False for names. */
+bool asi_address_parse_literal(const char *host, asi_address *address);
+/* Wildcard of `family`, port 0. */
+asi_address asi_address_any(int family);
+/* "1.2.3.4:port" or "[v6]:port"; `to` holds ASI_ADDRESS_TEXT_CAPACITY. */
+void asi_address_format(const asi_address *address, char *to);
+bool asi_address_equal(const asi_address *a, const asi_address *b); /* family, host, port */
+bool asi_address_is_multicast(const asi_address *address);
+bool asi_address_is_any(const asi_address *address);                /* wildcard host, any port */
+uint16_t asi_address_port(const asi_address *address);
+void asi_address_set_port(asi_address *address, uint16_t port);
+socklen_t asi_address_length(const asi_address *address);
+
+static inline bool asi_address_is_none(const asi_address *address) { return AF_UNSPEC == address->any.sa_family; }
+
+#endif

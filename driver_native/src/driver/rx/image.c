@@ -1,0 +1,424 @@
+/* Images: what the receiver does with datagrams of a stream it knows; see image.h. */
+#include "driver/rx/image.h"
+
+#include <string.h>
+
+#include "base/atomic.h"
+#include "driver/rx/image_status.h"
+#include "wire/frame_check.h"
+
+static void count(const asi_image *image, int32_t system_counter_id)
+{
+    asi_fetch_add_i64(asi_counter_addr(image->counters, system_counter_id), 1);
+}
+
+static void init_connection(asi_image_connection *connection, asi_receive_destination *destination, const asi_address *source)
+{
+    *connection = (asi_image_connection){ .destination = destination, .last_frame_ns = INT64_MIN };
+    if (NULL != source)
+    {
+        connection->control_address = *source;
+    }
+}
+
+void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params *params)
+{
+    const int64_t join_position =
+        asi_log_position(params->active_term_id, params->term_offset, log->position_bits, log->initial_term_id);
+    *image = (asi_image){
+        .correlation_id = params->correlation_id,
+        .session_id = params->session_id,
+        .stream_id = params->stream_id,
+        .endpoint = params->endpoint,
+        .log = *log,
+        .join_position = join_position,
+        .liveness_timeout_ns = params->liveness_timeout_ns,
+        .is_reliable = params->is_reliable,
+        .hwm_counter = params->hwm_counter,
+        .position_counter = params->position_counter,
+        .naks_counter = params->naks_counter,
+        .counters = params->counters,
+        .loss = { .delay = params->nak_delay, .rand = params->rand },
+        .rebuild_position = join_position,
+        .floor_position = join_position,
+        .next_sm_position = join_position,
+        .response_session_id = ASI_NO_RESPONSE_SESSION,
+        .last_packet_ns = params->now_ns,
+        .hwm = join_position,
+        .rtt_ns = params->congestion.initial_rtt_ns,
+        .last_sm_position = join_position,
+        .over_run_threshold = join_position + log->term_length / 2,
+        .zeroed_position = join_position,
+        .sm_deadline_ns = params->now_ns - 1, /* the first SM goes out at once; Spec: 04 §24 T20 */
+        .last_rttm_ns = params->now_ns,
+        .is_measuring_rtt = params->congestion.is_measuring_rtt,
+        .rtt_timeout_ns = 4 * params->congestion.initial_rtt_ns,
+        .list_index = -1,
+        .connection_count = 1
+    };
+    asi_congestion_init(&image->congestion, &params->congestion, log->term_length, log->mtu_length,
+        params->receiver_window_length, params->now_ns);
+    image->max_window = image->congestion.max_window;
+    image->next_sm_window = asi_congestion_window(&image->congestion);
+    image->sm_schedule.position = join_position;
+    image->sm_schedule.window = image->next_sm_window;
+    init_connection(&image->connections[0], params->destination, params->source);
+    image->connections[0].last_activity_ns = params->now_ns;
+    image->connections[0].last_frame_ns = params->now_ns;
+    asi_store_release_i32(&log->metadata->active_transport_count, 1);
+}
+
+/* --- connections --- */
+
+static asi_image_connection *find_connection(asi_image *image, const asi_receive_destination *destination)
+{
+    for (int32_t i = 0; i < image->connection_count; i++)
+    {
+        if (image->connections[i].destination == destination)
+        {
+            return &image->connections[i];
+        }
+    }
+    return NULL;
+}
+
+static asi_image_connection *add_connection(
+    asi_image *image, asi_receive_destination *destination, const asi_address *source)
+{
+    if (ASI_IMAGE_MAX_CONNECTIONS == image->connection_count)
+    {
+        return NULL; /* an endpoint has no more destinations than that, so this one is not of it */
+    }
+    asi_image_connection *connection = &image->connections[image->connection_count++];
+    init_connection(connection, destination, source);
+    return connection;
+}
+
+static asi_image_connection *track(
+    asi_image *image, asi_receive_destination *destination, const asi_address *source, int64_t now_ns)
+{
+    asi_image_connection *connection = find_connection(image, destination);
+    const bool is_new = NULL == connection || INT64_MIN == connection->last_frame_ns;
+    if (NULL == connection)
+    {
+        connection = add_connection(image, destination, source);
+        if (NULL == connection)
+        {
+            return NULL;
+        }
+    }
+    else if (asi_address_is_none(&connection->control_address)) /* Spec: 04 §8.8 - once set it stays */
+    {
+        connection->control_address = *source;
+    }
+    connection->last_activity_ns = now_ns;
+    connection->last_frame_ns = now_ns;
+    if (is_new)
+    {
+        asi_image_update_active_transports(image, now_ns);
+    }
+    return connection;
+}
+
+void asi_image_track_connection(
+    asi_image *image, asi_receive_destination *destination, const asi_address *source, int64_t now_ns)
+{
+    (void)track(image, destination, source, now_ns);
+}
+
+void asi_image_add_connection(asi_image *image, asi_receive_destination *destination, int64_t now_ns)
+{
+    if (NULL == find_connection(image, destination))
+    {
+        asi_image_connection *connection = add_connection(image, destination, NULL);
+        if (NULL != connection)
+        {
+            connection->last_activity_ns = now_ns;
+        }
+    }
+}
+
+void asi_image_remove_connection(asi_image *image, const asi_receive_destination *destination, int64_t now_ns)
+{
+    asi_image_connection *connection = find_connection(image, destination);
+    if (NULL != connection)
+    {
+        *connection = image->connections[--image->connection_count];
+        asi_image_update_active_transports(image, now_ns);
+    }
+}
+
+const asi_address *asi_image_connection_address(const asi_image_connection *connection)
+{
+    const asi_receive_destination *destination = connection->destination;
+    const asi_address *address = destination->is_multicast || destination->has_explicit_control ?
+        &destination->control_address : &connection->control_address;
+    return asi_address_is_none(address) ? NULL : address;
+}
+
+const asi_address *asi_image_live_connection_address(const asi_image_connection *connection, int64_t now_ns)
+{
+    return now_ns - connection->last_activity_ns >= ASI_CONNECTION_TIMEOUT_NS ? NULL : asi_image_connection_address(connection);
+}
+
+void asi_image_update_active_transports(asi_image *image, int64_t now_ns)
+{
+    int32_t active = 0;
+    for (int32_t i = 0; i < image->connection_count; i++)
+    {
+        const int64_t last = image->connections[i].last_frame_ns;
+        active += INT64_MIN != last && now_ns - last < image->liveness_timeout_ns ? 1 : 0;
+    }
+    int32_t *field = &image->log.metadata->active_transport_count;
+    if (active != asi_load_relaxed_i32(field))
+    {
+        asi_store_release_i32(field, active);
+    }
+}
+
+/* --- inserting --- */
+
+static uint8_t *slot_at(const asi_image *image, int64_t position)
+{
+    return image->log.terms[asi_log_index_of_position(position, image->log.position_bits)] +
+        (position & (image->log.term_length - 1));
+}
+
+/* The log holds the bytes of its last lap beyond `zeroed_position`. What is received in order overwrites them, so that only the
+ * slot after it must be zeroed, for readers to stop at; what is left out on the way is zeroed altogether. (Spec: 04 §8.7.7 has
+ * the conductor zero a term behind the readers: every byte goes through a cache once more.) */
+static void zero_up_to(asi_image *image, int64_t position)
+{
+    while (image->zeroed_position < position)
+    {
+        const int64_t left_in_term = image->log.term_length - (image->zeroed_position & (image->log.term_length - 1));
+        const int64_t wanted = position - image->zeroed_position;
+        const int64_t length = wanted < left_in_term ? wanted : left_in_term;
+        memset(slot_at(image, image->zeroed_position), 0, (size_t)length);
+        image->zeroed_position += length;
+    }
+}
+
+static void raise_hwm(asi_image *image, int64_t position)
+{
+    if (position > image->hwm)
+    {
+        asi_store_release_i64(&image->hwm, position);
+        asi_store_release_i64(image->hwm_counter, position);
+    }
+}
+
+/* This connection says that the stream ends at `position`; the image ends when every connection says so. Spec: 04 §8.6. */
+static void on_end_of_stream(asi_image *image, asi_image_connection *connection, int64_t position, bool is_revoked)
+{
+    connection->is_eos = true;
+    connection->eos_position = position;
+    if (image->is_end_of_stream)
+    {
+        return;
+    }
+    int64_t end_position = position;
+    for (int32_t i = 0; i < image->connection_count; i++)
+    {
+        if (!image->connections[i].is_eos)
+        {
+            return;
+        }
+        end_position = image->connections[i].eos_position > end_position ? image->connections[i].eos_position : end_position;
+    }
+    if (is_revoked) /* before the position: a client that sees the end must see why */
+    {
+        asi_store_release_u8(&image->log.metadata->is_publication_revoked, 1);
+        asi_store_release_bool(&image->is_revoked, true);
+        count(image, ASI_SYSTEM_PUBLICATION_IMAGES_REVOKED);
+    }
+    asi_store_release_i64(&image->log.metadata->end_of_stream_position, end_position);
+    asi_store_release_bool(&image->is_end_of_stream, true);
+}
+
+static int32_t insert_heartbeat(asi_image *image, asi_receive_destination *destination, const asi_frame_header *frame,
+    int64_t position, const asi_address *source, int64_t now_ns)
+{
+    /* Spec: 04 §24 T5 - heartbeats may lag behind what was acknowledged, by up to a term. */
+    const int64_t bottom = image->last_sm_position - image->log.term_length;
+    if (position < bottom)
+    {
+        count(image, ASI_SYSTEM_FLOW_CONTROL_UNDER_RUNS);
+        return 0;
+    }
+    asi_image_connection *connection = track(image, destination, source, now_ns);
+    asi_store_release_i64(&image->last_packet_ns, now_ns);
+    if (0 != (frame->flags & ASI_FLAG_EOS) && NULL != connection)
+    {
+        on_end_of_stream(image, connection, position, 0 != (frame->flags & ASI_FLAG_REVOKED));
+    }
+    zero_up_to(image, position + AS_FRAME_ALIGNMENT);
+    raise_hwm(image, position);
+    count(image, ASI_SYSTEM_HEARTBEATS_RECEIVED);
+    return AS_FRAME_HEADER_LENGTH;
+}
+
+/* Spec: 02 §9 - the length of the first frame is stored last (release); whoever sees it by acquire sees the whole datagram. */
+static void copy_in(uint8_t *to, const uint8_t *from, int32_t length)
+{
+    memcpy(to + AS_FRAME_HEADER_LENGTH, from + AS_FRAME_HEADER_LENGTH, (size_t)(length - AS_FRAME_HEADER_LENGTH));
+    memcpy(to + sizeof(int64_t), from + sizeof(int64_t), AS_FRAME_HEADER_LENGTH - sizeof(int64_t));
+    asi_store_release_i64((int64_t *)(void *)to, asi_get_i64(from));
+}
+
+/* Zeros before a datagram, and behind it, where the next frame will be: a padding frame's header says more than it brings. */
+static void prepare_slots(asi_image *image, int64_t position, int32_t length, int64_t extent)
+{
+    zero_up_to(image, position);
+    if (image->zeroed_position < position + length)
+    {
+        image->zeroed_position = position + length;
+    }
+    zero_up_to(image, position + extent + AS_FRAME_ALIGNMENT);
+}
+
+static int32_t insert_data(asi_image *image, asi_receive_destination *destination, const asi_frame_header *frame, int32_t length,
+    int64_t position, const asi_address *source, int64_t now_ns)
+{
+    if (position < image->last_sm_position)
+    {
+        count(image, ASI_SYSTEM_FLOW_CONTROL_UNDER_RUNS);
+        if (position + length >= image->last_sm_position - image->max_window)
+        {
+            (void)track(image, destination, source, now_ns);
+        }
+        return 0;
+    }
+    /* Checked of duplicates, too: what a datagram says to bring raises rcv-hwm. */
+    const int64_t extent = asi_data_extent_untrusted(frame, length);
+    if (extent < 0 || extent > image->log.term_length - frame->term_offset)
+    {
+        return ASI_IMAGE_INVALID;
+    }
+    uint8_t *slot = slot_at(image, position);
+    /* Below what is zeroed, anything there makes this a duplicate. Spec: 04 §24 T18 */
+    if (position >= image->zeroed_position || 0 == asi_load_acquire_i32((const int32_t *)(const void *)slot))
+    {
+        prepare_slots(image, position, length, extent);
+        copy_in(slot, (const uint8_t *)frame, length);
+    }
+    else
+    {
+        /* Packed otherwise than before, it may have more behind its first frame, which is dropped and asked for again. */
+        zero_up_to(image, position + length + AS_FRAME_ALIGNMENT);
+    }
+    (void)track(image, destination, source, now_ns);
+    asi_store_release_i64(&image->last_packet_ns, now_ns);
+    raise_hwm(image, position + length);
+    return length;
+}
+
+int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *destination, const void *datagram, int32_t length,
+    const asi_address *source, int64_t now_ns)
+{
+    const asi_frame_header *frame = datagram;
+    const bool is_heartbeat = asi_is_heartbeat(datagram, length);
+    const int32_t term_count = asi_wrap_sub(frame->term_id, image->log.initial_term_id);
+    const int32_t spanned = is_heartbeat ? 0 : length;
+    if (image->is_rejected)
+    {
+        return 0;
+    }
+    if (term_count < 0 || spanned > image->log.term_length || frame->term_offset > image->log.term_length - spanned)
+    {
+        return ASI_IMAGE_INVALID;
+    }
+    const int64_t position = asi_log_position_of_count(term_count, frame->term_offset, image->log.position_bits);
+    if (position + spanned > image->over_run_threshold)
+    {
+        count(image, ASI_SYSTEM_FLOW_CONTROL_OVER_RUNS);
+        return 0;
+    }
+    return is_heartbeat ? insert_heartbeat(image, destination, frame, position, source, now_ns) :
+        insert_data(image, destination, frame, length, position, source, now_ns);
+}
+
+void asi_image_fill_gap(asi_image *image, const asi_gap *gap)
+{
+    const int64_t position = asi_log_position(
+        gap->term_id, gap->term_offset, image->log.position_bits, image->log.initial_term_id);
+    uint8_t *slot = image->log.terms[asi_log_index_of_position(position, image->log.position_bits)] + gap->term_offset;
+    for (int32_t offset = gap->length - AS_FRAME_ALIGNMENT; offset >= 0; offset -= AS_FRAME_ALIGNMENT)
+    {
+        if (0 != asi_load_acquire_i32((const int32_t *)(const void *)(slot + offset)))
+        {
+            return; /* something came in since: the conductor will find the smaller gap */
+        }
+    }
+    const asi_frame_header padding = {
+        .frame_length = gap->length,
+        .flags = ASI_FLAG_UNFRAGMENTED,
+        .type = ASI_FRAME_PAD,
+        .term_offset = gap->term_offset,
+        .session_id = image->session_id,
+        .stream_id = image->stream_id,
+        .term_id = gap->term_id
+    };
+    copy_in(slot, (const uint8_t *)&padding, AS_FRAME_HEADER_LENGTH);
+    count(image, ASI_SYSTEM_LOSS_GAP_FILLS);
+}
+
+/* --- hand-over --- */
+
+/* Writer: begin, fields, end; reader: end, fields, begin. The release fence keeps the fields after `begin`, the acquire fence
+ * keeps them before the reader's look at it: equal numbers mean that no change was under way. */
+void asi_image_publish_gap(asi_image *image, const asi_gap *gap)
+{
+    asi_gap_schedule *schedule = &image->gap_schedule;
+    const int64_t change = asi_load_relaxed_i64(&schedule->change_end) + 1;
+    asi_store_relaxed_i64(&schedule->change_begin, change);
+    asi_fence_release();
+    asi_store_relaxed_i32(&schedule->term_id, gap->term_id);
+    asi_store_relaxed_i32(&schedule->term_offset, gap->term_offset);
+    asi_store_relaxed_i32(&schedule->length, gap->length);
+    asi_store_release_i64(&schedule->change_end, change);
+}
+
+bool asi_image_poll_gap(asi_image *image, asi_gap *gap)
+{
+    const asi_gap_schedule *schedule = &image->gap_schedule;
+    const int64_t change = asi_load_acquire_i64(&schedule->change_end);
+    if (change == image->last_gap_change)
+    {
+        return false;
+    }
+    const asi_gap found = {
+        .term_id = asi_load_relaxed_i32(&schedule->term_id),
+        .term_offset = asi_load_relaxed_i32(&schedule->term_offset),
+        .length = asi_load_relaxed_i32(&schedule->length)
+    };
+    asi_fence_acquire();
+    if (change != asi_load_relaxed_i64(&schedule->change_begin))
+    {
+        return false;
+    }
+    image->last_gap_change = change;
+    *gap = found;
+    return true;
+}
+
+void asi_image_publish_sm(asi_image *image, int64_t position, int32_t window)
+{
+    asi_sm_schedule *schedule = &image->sm_schedule;
+    const int64_t change = asi_load_relaxed_i64(&schedule->change_end) + 1;
+    asi_store_relaxed_i64(&schedule->change_begin, change);
+    asi_fence_release();
+    asi_store_relaxed_i64(&schedule->position, position);
+    asi_store_relaxed_i32(&schedule->window, window);
+    asi_store_release_i64(&schedule->change_end, change);
+}
+
+bool asi_image_read_sm(const asi_image *image, int64_t *position, int32_t *window, int64_t *change)
+{
+    const asi_sm_schedule *schedule = &image->sm_schedule;
+    *change = asi_load_acquire_i64(&schedule->change_end);
+    *position = asi_load_relaxed_i64(&schedule->position);
+    *window = asi_load_relaxed_i32(&schedule->window);
+    asi_fence_acquire();
+    return *change == asi_load_relaxed_i64(&schedule->change_begin);
+}

@@ -1,0 +1,130 @@
+/* Rebuild and loss; see image_loss.h. */
+#include "driver/rx/image_loss.h"
+
+#include <math.h>
+
+#include "base/atomic.h"
+
+static int32_t word_at(const uint8_t *term, int32_t offset)
+{
+    return asi_load_acquire_i32((const int32_t *)(const void *)(term + offset));
+}
+
+/* Looks into slots that the receiver may be copying to: what it sees there decides only how much is asked for at first, so any
+ * value will do, and the thread sanitizer need not hear of it. */
+__attribute__((no_sanitize_thread)) static int32_t gap_end(const uint8_t *term, int32_t begin, int32_t limit)
+{
+    int32_t end = begin + AS_FRAME_ALIGNMENT;
+    while (end < limit && 0 == *(const volatile int32_t *)(const void *)(term + end))
+    {
+        end += AS_FRAME_ALIGNMENT;
+    }
+    return end;
+}
+
+int32_t asi_gap_scan_untrusted(const uint8_t *term, int32_t offset, int32_t limit, int32_t term_length, int32_t *gap_length)
+{
+    *gap_length = 0;
+    while (offset < limit)
+    {
+        const int32_t frame_length = word_at(term, offset);
+        if (frame_length <= 0)
+        {
+            *gap_length = gap_end(term, offset, limit) - offset;
+            break;
+        }
+        const int64_t occupied = asi_frame_occupancy(frame_length);
+        if (occupied > term_length - offset)
+        {
+            return term_length;
+        }
+        offset += (int32_t)occupied;
+    }
+    return offset;
+}
+
+int64_t asi_nak_multicast_delay_ns(const asi_nak_delay *delay, double u)
+{
+    const double lambda = log((double)delay->group_size) + 1;
+    const double spread = exp(lambda) - 1;
+    const double max_ns = (double)delay->max_backoff_ns;
+    const double x = u * lambda / max_ns + lambda / (max_ns * spread);
+    return (int64_t)(max_ns / lambda * log(x * spread * (max_ns / lambda)));
+}
+
+static int64_t multicast_delay_ns(asi_loss_detector *detector)
+{
+    const double u = (double)(asi_rand_u64(&detector->rand) >> 11) * 0x1.0p-53;
+    return asi_nak_multicast_delay_ns(&detector->delay, u);
+}
+
+int64_t asi_nak_first_delay_ns(asi_loss_detector *detector)
+{
+    return detector->delay.is_multicast ? multicast_delay_ns(detector) : detector->delay.first_ns;
+}
+
+int64_t asi_nak_retry_delay_ns(asi_loss_detector *detector)
+{
+    return detector->delay.is_multicast ? multicast_delay_ns(detector) : detector->delay.retry_ns;
+}
+
+static bool is_same_gap(const asi_gap *a, const asi_gap *b)
+{
+    return a->term_id == b->term_id && a->term_offset == b->term_offset && a->length == b->length;
+}
+
+/* True when the gap is a new one. */
+static bool on_gap(asi_image *image, const asi_gap *gap, int64_t now_ns, asi_gap *published)
+{
+    asi_loss_detector *detector = &image->loss;
+    const bool is_new = !is_same_gap(&detector->active, gap);
+    if (is_new)
+    {
+        detector->active = *gap;
+        detector->deadline_ns = now_ns + asi_nak_first_delay_ns(detector);
+    }
+    if (now_ns >= detector->deadline_ns)
+    {
+        asi_image_publish_gap(image, gap);
+        *published = *gap;
+        detector->deadline_ns = now_ns + asi_nak_retry_delay_ns(detector);
+    }
+    return is_new;
+}
+
+/* A subscriber may be ahead of the rebuild by what it has read since the last cycle, at most to the end of the term that the
+ * receiver has got to (a padding frame ends beyond rcv-hwm). Its counter may hold anything; what can't be is not believed. */
+static int64_t start_of_scan(const asi_image *image, int64_t max_subscriber_position, int64_t hwm)
+{
+    const int64_t end_of_term = asi_align_i64(hwm, image->log.term_length);
+    return max_subscriber_position > image->rebuild_position && max_subscriber_position <= end_of_term &&
+        0 == max_subscriber_position % AS_FRAME_ALIGNMENT ? max_subscriber_position : image->rebuild_position;
+}
+
+int asi_image_rebuild(
+    asi_image *image, int64_t max_subscriber_position, int64_t now_ns, bool *found_loss, asi_gap *published)
+{
+    const asi_log *log = &image->log;
+    const int64_t hwm = asi_load_acquire_i64(&image->hwm);
+    int64_t position = start_of_scan(image, max_subscriber_position, hwm);
+    *found_loss = false;
+    published->length = 0;
+    if (position < hwm)
+    {
+        const int32_t offset = (int32_t)(position & (log->term_length - 1));
+        const int64_t term_base = position - offset;
+        const int32_t limit = hwm - term_base < log->term_length ? (int32_t)(hwm - term_base) : log->term_length;
+        asi_gap gap = { .term_id = asi_log_term_id_of_position(position, log->position_bits, log->initial_term_id) };
+        gap.term_offset = asi_gap_scan_untrusted(log->terms[asi_log_index_of_position(position, log->position_bits)], offset,
+            limit, log->term_length, &gap.length);
+        position = term_base + gap.term_offset;
+        *found_loss = gap.length > 0 && on_gap(image, &gap, now_ns, published);
+    }
+    if (position <= image->rebuild_position)
+    {
+        return published->length > 0 ? 1 : 0;
+    }
+    image->rebuild_position = position;
+    asi_store_release_i64(image->position_counter, position);
+    return 1;
+}

@@ -1,0 +1,539 @@
+/* See publication.h. */
+#include "driver/tx/publication.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "driver/tx/scan.h"
+#include "driver/tx/sender.h"
+
+/* Spec: 04 §7.5 - how far behind the sender's position a resend may begin, beyond half a term. */
+#define RESEND_MARGIN_MAX (16 * 1024 * 1024)
+#define ANSWERS_INTERVAL_NS 10000000LL /* the default linger of resends, Spec: 04 §7.4 */
+#define MAX_REPLIES 1024
+
+/* aeron.network.publication.max.messages.per.send counts what the kernel is given, and a message of it can be a run of
+ * datagrams (net/udp_batch.h). */
+#define DATAGRAMS_PER_MESSAGE 32
+
+typedef struct position_in_log
+{
+    int32_t term_id;
+    int32_t offset;
+    const uint8_t *term;
+} position_in_log;
+
+static position_in_log locate(const asi_sender_publication *publication, int64_t position)
+{
+    const asi_log *log = &publication->log;
+    return (position_in_log){
+        .term_id = asi_log_term_id_of_position(position, log->position_bits, log->initial_term_id),
+        .offset = (int32_t)(position & (log->term_length - 1)),
+        .term = log->terms[asi_log_index_of_position(position, log->position_bits)]
+    };
+}
+
+static void set_position(asi_sender_publication *publication, int64_t position)
+{
+    if (position != publication->position)
+    {
+        asi_store_release_i64(&publication->position, position);
+        asi_store_release_i64(publication->position_counter, position);
+    }
+}
+
+static void set_limit(asi_sender_publication *publication, int64_t limit)
+{
+    if (limit != publication->limit)
+    {
+        publication->limit = limit;
+        asi_store_release_i64(publication->limit_counter, limit);
+    }
+}
+
+/* What the conductor knows of receivers. True when the first one has come. */
+static bool show_receivers(asi_sender_publication *publication)
+{
+    const bool has_receivers = publication->receivers.count > 0;
+    const bool has_required = asi_flow_has_required_receivers(&publication->flow);
+    const bool is_first = has_receivers && !publication->has_receivers;
+    if (has_required != publication->has_required_receivers)
+    {
+        asi_store_release_bool(&publication->has_required_receivers, has_required);
+    }
+    if (has_receivers != publication->has_receivers)
+    {
+        asi_store_release_bool(&publication->has_receivers, has_receivers);
+    }
+    return is_first;
+}
+
+/* Sends and reports what is wrong; the number of datagrams that went out. */
+static int32_t send_datagrams(
+    asi_sender *sender, asi_sender_publication *publication, asi_outgoing *datagrams, int32_t count, int64_t *bytes)
+{
+    int32_t sent = 0;
+    const as_result result =
+        asi_sender_endpoint_send(publication->endpoint, publication, datagrams, count, sender->now_ns, &sent, bytes);
+    if (AS_OK != result)
+    {
+        asi_sender_log_failure(sender, result);
+    }
+    if (sent < count)
+    {
+        asi_sender_short_send(sender);
+    }
+    return sent;
+}
+
+static bool send_one(asi_sender *sender, asi_sender_publication *publication, const void *frame, int32_t length, int64_t *bytes)
+{
+    asi_outgoing datagram = { .bytes = frame, .length = length };
+    return 1 == send_datagrams(sender, publication, &datagram, 1, bytes);
+}
+
+/* -- what goes out ------------------------------------------------------------------------------------------------------ */
+
+/* Spec: 04 §5.3. */
+static void send_setup_if_due(asi_sender *sender, asi_sender_publication *publication, int64_t position)
+{
+    if (sender->now_ns - publication->last_setup_ns <= ASI_SETUP_INTERVAL_NS)
+    {
+        return;
+    }
+    publication->last_setup_ns = sender->now_ns;
+    if (publication->is_setup_elicited)
+    {
+        asi_flow_on_setup(&publication->flow, publication->limit, sender->now_ns);
+    }
+    const position_in_log at = locate(publication, position);
+    const asi_setup_frame frame = {
+        .prefix = {
+            .frame_length = sizeof(frame),
+            .type = ASI_FRAME_SETUP,
+            .flags = (uint8_t)((publication->has_response_subscription ? ASI_SETUP_FLAG_RESPONSE : 0) |
+                (publication->is_group ? ASI_SETUP_FLAG_GROUP : 0))
+        },
+        .term_offset = at.offset,
+        .session_id = publication->session_id,
+        .stream_id = publication->stream_id,
+        .initial_term_id = publication->log.initial_term_id,
+        .active_term_id = at.term_id,
+        .term_length = publication->log.term_length,
+        .mtu_length = publication->log.mtu_length,
+        .ttl = publication->setup_ttl
+    };
+    int64_t bytes;
+    send_one(sender, publication, &frame, sizeof(frame), &bytes);
+    if (publication->is_setup_elicited && publication->receivers.count > 0)
+    {
+        publication->is_setup_elicited = false;
+    }
+}
+
+/* Spec: 04 §18 - the shared term buffer is stamped, so that a retransmit says when it was sent. The frame's length may have changed
+ * since the scan: the datagram's bounds the write. */
+static void stamp(const asi_sender *sender, const asi_outgoing *datagram, int32_t timestamp_offset)
+{
+    uint8_t *bytes = (uint8_t *)(uintptr_t)datagram->bytes;
+    const asi_frame_header *frame = datagram->bytes;
+    const int64_t at = (int64_t)AS_FRAME_HEADER_LENGTH + timestamp_offset;
+    if (ASI_FRAME_DATA == frame->type && 0 != (frame->flags & ASI_FLAG_BEGIN) &&
+        at + (int64_t)sizeof(int64_t) <= datagram->length && at + (int64_t)sizeof(int64_t) <= frame->frame_length)
+    {
+        asi_put_i64(bytes + at, asi_clock_epoch_ns(&sender->params.clock));
+    }
+}
+
+static void stamp_all(
+    const asi_sender *sender, const asi_sender_publication *publication, const asi_outgoing *datagrams, int32_t count)
+{
+    const int32_t offset = publication->endpoint->channel->channel_send_timestamp_offset;
+    for (int32_t i = 0; ASI_TIMESTAMP_OFF != offset && i < count; i++)
+    {
+        stamp(sender, &datagrams[i], offset);
+    }
+}
+
+static void on_back_pressure(asi_sender *sender, asi_sender_publication *publication)
+{
+    if (publication->is_tracking_limits)
+    {
+        publication->is_tracking_limits = false;
+        asi_store_release_i64(
+            publication->back_pressure_counter, asi_load_relaxed_i64(publication->back_pressure_counter) + 1);
+        asi_sender_count(sender, ASI_SYSTEM_SENDER_FLOW_CONTROL_LIMITS, 1);
+    }
+}
+
+static int32_t min_i32(int64_t a, int64_t b) { return (int32_t)(a < b ? a : b); }
+
+/* Datagrams of [position, position + length) of one term, each at most an MTU; `lengths` holds what each spans in the log. */
+static int32_t gather(const asi_sender_publication *publication, int64_t position, int64_t length, int32_t max_count,
+    asi_outgoing *datagrams, int32_t *lengths, bool *is_blocked)
+{
+    const position_in_log at = locate(publication, position);
+    int32_t offset = at.offset;
+    int32_t count = 0;
+    *is_blocked = false;
+    while (count < max_count && length > 0 && offset < publication->log.term_length)
+    {
+        const int32_t left_in_term = publication->log.term_length - offset;
+        int32_t padding;
+        const int32_t limit = min_i32(min_i32(length, publication->log.mtu_length), left_in_term);
+        const int32_t available = asi_scan_available(at.term, offset, limit, &padding);
+        if (available <= 0)
+        {
+            *is_blocked = available < 0;
+            break;
+        }
+        datagrams[count] = (asi_outgoing){ .bytes = at.term + offset, .length = available };
+        lengths[count] = min_i32((int64_t)available + padding, left_in_term);
+        offset += lengths[count];
+        length -= lengths[count];
+        count++;
+    }
+    return count;
+}
+
+/* Spec: 04 §5.4. What the network took is done, the rest comes again in the next cycle. */
+static int64_t send_data(asi_sender *sender, asi_sender_publication *publication)
+{
+    asi_outgoing datagrams[ASI_UDP_MAX_BATCH];
+    int32_t lengths[ASI_UDP_MAX_BATCH];
+    const int64_t zeroed_limit = asi_load_acquire_i64(&publication->zeroed_limit); /* pairs with the conductor's cleaning */
+    const int64_t limit = publication->limit < zeroed_limit ? publication->limit : zeroed_limit;
+    const int64_t window = limit - publication->position;
+    bool is_blocked;
+    const int32_t max_count = min_i32((int64_t)publication->max_messages_per_send * DATAGRAMS_PER_MESSAGE, ASI_UDP_MAX_BATCH);
+    const int32_t count =
+        gather(publication, publication->position, window, max_count, datagrams, lengths, &is_blocked);
+    if (0 == count && (is_blocked || window <= 0)) /* once: what still goes out begins a new episode */
+    {
+        on_back_pressure(sender, publication);
+    }
+    if (0 == count)
+    {
+        return 0;
+    }
+    stamp_all(sender, publication, datagrams, count);
+    int64_t bytes;
+    const int32_t sent = send_datagrams(sender, publication, datagrams, count, &bytes);
+    int64_t position = publication->position;
+    for (int32_t i = 0; i < sent; i++)
+    {
+        position += lengths[i];
+    }
+    if (sent > 0)
+    {
+        set_position(publication, position);
+        publication->last_data_or_heartbeat_ns = sender->now_ns;
+        publication->is_tracking_limits = true;
+    }
+    return bytes;
+}
+
+/* Spec: 04 §5.5. */
+static int64_t send_heartbeat_if_due(asi_sender *sender, asi_sender_publication *publication)
+{
+    if (!publication->has_initial_connection ||
+        sender->now_ns - publication->last_data_or_heartbeat_ns <= ASI_HEARTBEAT_INTERVAL_NS)
+    {
+        return 0;
+    }
+    publication->last_data_or_heartbeat_ns = sender->now_ns;
+    const position_in_log at = locate(publication, publication->position);
+    uint8_t flags = ASI_FLAG_UNFRAGMENTED;
+    if (asi_load_acquire_bool(&publication->is_revoked))
+    {
+        flags |= ASI_FLAG_EOS | ASI_FLAG_REVOKED;
+    }
+    else if (publication->signal_eos && asi_load_acquire_bool(&publication->is_end_of_stream))
+    {
+        flags |= ASI_FLAG_EOS;
+    }
+    const asi_frame_header frame = {
+        .flags = flags,
+        .type = ASI_FRAME_DATA,
+        .term_offset = at.offset,
+        .session_id = publication->session_id,
+        .stream_id = publication->stream_id,
+        .term_id = at.term_id
+    };
+    int64_t bytes;
+    send_one(sender, publication, &frame, sizeof(frame), &bytes);
+    asi_sender_count(sender, ASI_SYSTEM_HEARTBEATS_SENT, 1);
+    return bytes;
+}
+
+/* A control frame of a few bytes must not cost megabytes at will: within the time that a resend lingers, one publication resends
+ * twice what one NAK may ask for (of a group: as much for each of its slots), and sends so many datagrams of replies to RTTMs. An
+ * honest receiver asks for the same bytes once in that time. */
+static void refresh_answers(asi_sender_publication *publication, int64_t now_ns)
+{
+    if (now_ns - publication->answers_since_ns > ANSWERS_INTERVAL_NS)
+    {
+        publication->answers_since_ns = now_ns;
+        publication->resent_bytes = 0;
+        publication->replies = 0;
+    }
+}
+
+static bool may_resend(asi_sender_publication *publication, int64_t now_ns)
+{
+    const asi_retransmit *retransmit = &publication->retransmit;
+    refresh_answers(publication, now_ns);
+    return publication->resent_bytes < (int64_t)retransmit->max_length * (retransmit->is_group ? retransmit->capacity : 2);
+}
+
+/* Spec: 04 §7.5-7.6. Nothing that was never sent goes out here. */
+static void resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range)
+{
+    const asi_log *log = &publication->log;
+    const int64_t margin = min_i32(log->term_length / 8, RESEND_MARGIN_MAX);
+    int64_t position = asi_log_position(range->term_id, range->term_offset, log->position_bits, log->initial_term_id);
+    if (position < publication->position - log->term_length / 2 - margin || position < 0 || position >= publication->position ||
+        !may_resend(publication, sender->now_ns))
+    {
+        return;
+    }
+    int64_t left = min_i32(range->length, publication->position - position);
+    int64_t resent = 0;
+    while (left > 0)
+    {
+        asi_outgoing datagrams[ASI_UDP_MAX_BATCH];
+        int32_t lengths[ASI_UDP_MAX_BATCH];
+        bool is_blocked;
+        int64_t bytes;
+        const int32_t count = gather(publication, position, left, ASI_UDP_MAX_BATCH, datagrams, lengths, &is_blocked);
+        stamp_all(sender, publication, datagrams, count);
+        const int32_t sent = 0 == count ? 0 : send_datagrams(sender, publication, datagrams, count, &bytes);
+        for (int32_t i = 0; i < sent; i++)
+        {
+            position += lengths[i];
+            left -= lengths[i];
+            resent += lengths[i];
+        }
+        if (sent < ASI_UDP_MAX_BATCH)
+        {
+            break;
+        }
+    }
+    if (resent > 0)
+    {
+        publication->resent_bytes += resent;
+        asi_sender_count(sender, ASI_SYSTEM_RETRANSMITS_SENT, 1);
+        asi_events_say(sender->params.events, ASI_EVENT_RESEND,
+            "sessionId=%d streamId=%d termId=%d termOffset=%d length=%" PRId64, publication->session_id, publication->stream_id,
+            range->term_id, range->term_offset, resent);
+        asi_sender_count(sender, ASI_SYSTEM_RETRANSMITTED_BYTES, resent);
+    }
+}
+
+static void on_idle(asi_sender *sender, asi_sender_publication *publication)
+{
+    const int64_t now_ns = sender->now_ns;
+    if (publication->spies_simulate_connection && 0 == publication->receivers.count &&
+        asi_load_acquire_bool(&publication->has_spies))
+    {
+        const int64_t spy_position = asi_load_acquire_i64(&publication->max_spy_position);
+        set_position(publication, spy_position > publication->position ? spy_position : publication->position);
+        set_limit(publication, asi_flow_on_idle(&publication->flow, publication->position, now_ns));
+    }
+    else
+    {
+        set_limit(publication, asi_flow_on_idle(&publication->flow, publication->limit, now_ns));
+    }
+    asi_receivers_expire(&publication->receivers, now_ns, publication->connection_timeout_ns);
+    show_receivers(publication);
+}
+
+/* Until when a publication that had nothing to send needs no look but at its next frame. */
+static void settle(const asi_sender *sender, asi_sender_publication *publication)
+{
+    const int64_t due_ns = publication->has_initial_connection ?
+        publication->last_data_or_heartbeat_ns + ASI_HEARTBEAT_INTERVAL_NS : publication->last_setup_ns + ASI_SETUP_INTERVAL_NS;
+    const int64_t latest_ns = sender->now_ns + ASI_PUBLICATION_QUIET_NS;
+    const position_in_log at = locate(publication, publication->position);
+    publication->next_frame_length = (const int32_t *)(const void *)(at.term + at.offset);
+    publication->quiet_until_ns = publication->spies_simulate_connection || publication->is_setup_elicited ||
+        publication->retransmit.active_count > 0 ? INT64_MIN : due_ns < latest_ns ? due_ns : latest_ns;
+}
+
+int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *publication)
+{
+    if (sender->now_ns < publication->quiet_until_ns && asi_load_acquire_i32(publication->next_frame_length) <= 0)
+    {
+        return 0;
+    }
+    publication->quiet_until_ns = INT64_MIN;
+    if (!publication->has_initial_connection || publication->is_setup_elicited)
+    {
+        send_setup_if_due(sender, publication, publication->position);
+    }
+    int64_t bytes = send_data(sender, publication);
+    if (0 == bytes)
+    {
+        bytes = send_heartbeat_if_due(sender, publication);
+        on_idle(sender, publication);
+    }
+    asi_resend range;
+    while (asi_retransmit_next_due(&publication->retransmit, sender->now_ns, &range))
+    {
+        resend(sender, publication, &range);
+    }
+    if (0 == bytes)
+    {
+        settle(sender, publication);
+    }
+    return bytes;
+}
+
+/* -- what comes in ------------------------------------------------------------------------------------------------------ */
+
+static int64_t position_of_status(const asi_sender_publication *publication, const asi_status_frame *frame)
+{
+    return asi_log_position(frame->consumption_term_id, frame->consumption_term_offset, publication->log.position_bits,
+        publication->log.initial_term_id);
+}
+
+bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *publication, const asi_status_frame *frame)
+{
+    const int64_t half = publication->log.term_length / 2;
+    const int64_t position = position_of_status(publication, frame);
+    return position >= publication->position - half && position <= publication->position + half;
+}
+
+static void tell_response(
+    asi_sender *sender, const asi_sender_publication *publication, asi_conductor_mail_kind kind, int32_t session_id)
+{
+    const asi_conductor_mail mail = {
+        .kind = kind,
+        .response = { .response_correlation_id = publication->response_correlation_id, .response_session_id = session_id }
+    };
+    asi_sender_tell(sender, &mail);
+}
+
+void asi_sender_publication_on_status(
+    asi_sender *sender, asi_sender_publication *publication, const asi_status_frame *frame, const asi_address *source)
+{
+    publication->quiet_until_ns = INT64_MIN;
+    const bool is_tagged = ASI_STATUS_TAGGED_LENGTH == frame->prefix.frame_length;
+    const asi_flow_status status = {
+        .receiver_id = frame->receiver_id,
+        .position = position_of_status(publication, frame),
+        .window_length = frame->receiver_window,
+        .is_end_of_stream = 0 != (frame->prefix.flags & ASI_STATUS_FLAG_EOS),
+        .has_group_tag = is_tagged,
+        .group_tag = is_tagged ? frame->group_tag : AS_NULL_VALUE
+    };
+    if (0 != (frame->prefix.flags & ASI_STATUS_FLAG_SEND_SETUP))
+    {
+        if (!asi_load_acquire_bool(&publication->is_end_of_stream))
+        {
+            publication->is_setup_elicited = true;
+            asi_flow_on_setup_request(&publication->flow, &status);
+            if (publication->is_response)
+            {
+                publication->response_address = *source;
+            }
+        }
+        return;
+    }
+    if (status.is_end_of_stream)
+    {
+        asi_receivers_remove(&publication->receivers, status.receiver_id);
+        if (!publication->is_group)
+        {
+            asi_store_release_bool(&publication->has_received_unicast_eos, true);
+        }
+    }
+    else
+    {
+        asi_receivers_refresh(&publication->receivers, status.receiver_id, sender->now_ns);
+    }
+    publication->has_initial_connection = true;
+    set_limit(publication, asi_flow_on_status(&publication->flow, &status, publication->limit, sender->now_ns));
+    if (show_receivers(publication) && publication->is_response)
+    {
+        tell_response(sender, publication, ASI_CONDUCTOR_RESPONSE_CONNECTED, publication->session_id);
+    }
+}
+
+void asi_sender_publication_on_nak(asi_sender *sender, asi_sender_publication *publication, const asi_nak_frame *frame)
+{
+    publication->quiet_until_ns = INT64_MIN;
+    asi_resend range;
+    const asi_nak_outcome outcome = asi_retransmit_on_nak(
+        &publication->retransmit, frame->term_id, frame->term_offset, frame->length, sender->now_ns, &range);
+    asi_store_release_i64(publication->naks_counter, asi_load_relaxed_i64(publication->naks_counter) + 1);
+    switch (outcome)
+    {
+        case ASI_NAK_INVALID: asi_sender_count(sender, ASI_SYSTEM_INVALID_PACKETS, 1); break;
+        case ASI_NAK_OVERFLOW: asi_sender_count(sender, ASI_SYSTEM_RETRANSMIT_OVERFLOW, 1); break;
+        case ASI_NAK_RESEND: resend(sender, publication, &range); break;
+        case ASI_NAK_SUPPRESSED: break;
+    }
+}
+
+/* Spec: 04 §15.3. */
+void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication *publication, const asi_error_frame *frame,
+    int32_t text_length, const asi_address *source)
+{
+    publication->quiet_until_ns = INT64_MIN;
+    const bool has_group_tag = 0 != (frame->prefix.flags & ASI_ERROR_FLAG_GROUP_TAG);
+    asi_flow_on_error(&publication->flow, frame->receiver_id, has_group_tag, frame->group_tag);
+    if (!asi_receivers_remove(&publication->receivers, frame->receiver_id))
+    {
+        return;
+    }
+    asi_conductor_mail mail = {
+        .kind = ASI_CONDUCTOR_PUBLICATION_ERROR,
+        .publication_error = {
+            .registration_id = publication->registration_id,
+            .destination_id = AS_NULL_VALUE,
+            .session_id = publication->session_id,
+            .stream_id = publication->stream_id,
+            .receiver_id = frame->receiver_id,
+            .group_tag = has_group_tag ? frame->group_tag : AS_NULL_VALUE,
+            .error_code = frame->error_code,
+            .text_length = text_length,
+            .source = *source
+        }
+    };
+    if (publication->endpoint->has_destinations)
+    {
+        mail.publication_error.destination_id =
+            asi_destinations_find_registration(&publication->endpoint->destinations, frame->receiver_id, source);
+    }
+    memcpy(mail.publication_error.text, frame + 1, (size_t)text_length);
+    asi_sender_tell(sender, &mail);
+}
+
+/* Spec: 04 §10.5. */
+void asi_sender_publication_on_rttm(asi_sender *sender, asi_sender_publication *publication, const asi_rttm_frame *frame)
+{
+    const asi_sender_endpoint *endpoint = publication->endpoint;
+    refresh_answers(publication, sender->now_ns);
+    if (0 != (frame->prefix.flags & ASI_RTTM_FLAG_REQUEST) && publication->replies < MAX_REPLIES)
+    {
+        publication->replies += endpoint->has_destinations ? endpoint->destinations.count : 1;
+        asi_rttm_frame reply = *frame;
+        reply.prefix.frame_length = sizeof(reply);
+        reply.prefix.flags = 0;
+        reply.reception_delta_ns = 0;
+        int64_t bytes;
+        send_one(sender, publication, &reply, sizeof(reply), &bytes);
+    }
+}
+
+/* Spec: 04 §14 step 5. */
+void asi_sender_publication_on_response_setup(
+    asi_sender *sender, asi_sender_publication *publication, const asi_response_setup_frame *frame)
+{
+    if (publication->has_response_subscription)
+    {
+        tell_response(sender, publication, ASI_CONDUCTOR_RESPONSE_SETUP, frame->response_session_id);
+    }
+}

@@ -1,0 +1,65 @@
+/* Which NAKs are answered, and when: a small pool of resends, each of which shuts its range for a while. Spec: 04 §7.
+ *
+ * Owned by a publication; used by the sender. Resending itself is the caller's: on_nak and next_due hand out ranges.
+ * Thread rule: the sender's. */
+#ifndef ASI_DRIVER_TX_RETRANSMIT_H
+#define ASI_DRIVER_TX_RETRANSMIT_H
+
+#include "base/result.h"
+
+#define ASI_MAX_RESEND_LIMIT 256
+
+typedef enum asi_resend_state
+{
+    ASI_RESEND_INACTIVE,
+    ASI_RESEND_DELAYED,
+    ASI_RESEND_LINGERING
+} asi_resend_state;
+
+typedef struct asi_resend
+{
+    asi_resend_state state;
+    int32_t term_id;
+    int32_t term_offset;
+    int32_t length;
+    int64_t expiry_ns;
+} asi_resend;
+
+typedef struct asi_retransmit
+{
+    asi_resend *resends;  /* owned */
+    int32_t capacity;     /* 1 for unicast */
+    int32_t active_count; /* not INACTIVE */
+    bool is_group;
+    int32_t term_length;
+    int32_t max_length;   /* of one resend */
+    int64_t delay_ns;
+    int64_t linger_ns;
+} asi_retransmit;
+
+typedef struct asi_retransmit_params
+{
+    bool is_group;
+    int32_t max_resend;
+    int32_t term_length;
+    int64_t rrwm;
+    int64_t delay_ns;
+    int64_t linger_ns;
+} asi_retransmit_params;
+
+typedef enum asi_nak_outcome
+{
+    ASI_NAK_INVALID,
+    ASI_NAK_SUPPRESSED, /* empty, being served, or delayed */
+    ASI_NAK_OVERFLOW,   /* the pool is full */
+    ASI_NAK_RESEND      /* now: *range is to be sent */
+} asi_nak_outcome;
+
+as_result asi_retransmit_open(asi_retransmit *retransmit, const asi_retransmit_params *params) AS_MUST_USE;
+void asi_retransmit_close(asi_retransmit *retransmit); /* harmless on a zeroed one */
+asi_nak_outcome asi_retransmit_on_nak(asi_retransmit *retransmit, int32_t term_id, int32_t term_offset, int32_t length,
+    int64_t now_ns, asi_resend *range);
+/* Frees what has lingered; true with a range whose delay is over. Call until false. */
+bool asi_retransmit_next_due(asi_retransmit *retransmit, int64_t now_ns, asi_resend *range);
+
+#endif

@@ -1,0 +1,431 @@
+/* See sender.h. */
+#include "driver/tx/sender.h"
+
+#include <stdio.h>
+
+#include "base/atomic.h"
+#include "wire/frame_check.h"
+
+#define BATCHES_PER_POLL 16
+#define MAILS_PER_CYCLE 16
+#define PEER_SILENCE_NS 5000000000LL /* Spec: 04 §16.1 */
+
+void asi_sender_open(asi_sender *sender, const asi_sender_params *params)
+{
+    *sender = (asi_sender){ .params = *params, .now_ns = asi_clock_ns(&params->clock) };
+    sender->last_poll_ns = sender->now_ns;
+    sender->last_resolution_check_ns = sender->now_ns;
+    asi_udp_poller_open(&sender->poller);
+}
+
+void asi_sender_close(asi_sender *sender) { asi_udp_poller_close(&sender->poller); }
+
+void asi_sender_count(asi_sender *sender, int32_t system_counter_id, int64_t delta)
+{
+    asi_counters_add(sender->params.counters, system_counter_id, delta);
+}
+
+void asi_sender_short_send(asi_sender *sender)
+{
+    sender->short_sends++;
+    asi_sender_count(sender, ASI_SYSTEM_SHORT_SENDS, 1);
+}
+
+void asi_sender_tell(asi_sender *sender, const asi_conductor_mail *mail)
+{
+    if (!asi_mailbox_put(sender->params.conductor, mail))
+    {
+        asi_sender_count(sender, ASI_SYSTEM_CONDUCTOR_MAIL_FAILURES, 1);
+    }
+}
+
+void asi_sender_log_failure(asi_sender *sender, as_result result)
+{
+    asi_conductor_mail mail = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
+    snprintf(mail.error.text, sizeof(mail.error.text), "%s", as_error_text());
+    asi_sender_tell(sender, &mail);
+}
+
+/* -- commands ----------------------------------------------------------------------------------------------------------- */
+
+static void add_publication(asi_sender *sender, asi_sender_publication *publication)
+{
+    asi_sender_publication *first = sender->publications;
+    publication->next = NULL == first ? publication : first;
+    publication->previous = NULL == first ? publication : first->previous;
+    publication->next->previous = publication;
+    publication->previous->next = publication;
+    sender->publications = NULL == first ? publication : first;
+    sender->publication_count++;
+    publication->quiet_until_ns = INT64_MIN;
+    publication->last_setup_ns = sender->now_ns - ASI_SETUP_INTERVAL_NS - 1;
+    publication->last_data_or_heartbeat_ns = sender->now_ns - ASI_HEARTBEAT_INTERVAL_NS - 1;
+    asi_sender_endpoint_add(publication->endpoint, publication);
+}
+
+static void remove_publication(asi_sender *sender, asi_sender_publication *publication)
+{
+    publication->previous->next = publication->next;
+    publication->next->previous = publication->previous;
+    if (sender->publications == publication)
+    {
+        sender->publications = publication->next == publication ? NULL : publication->next;
+    }
+    sender->publication_count--;
+    asi_rota_forget(&sender->rota, publication);
+    asi_sender_endpoint_remove(publication->endpoint, publication);
+    asi_store_release_bool(&publication->is_released, true);
+}
+
+static void add_endpoint(asi_sender *sender, asi_sender_endpoint *endpoint)
+{
+    endpoint->last_status_ns = sender->now_ns;
+    endpoint->next = sender->endpoints;
+    sender->endpoints = endpoint;
+    asi_udp_poller_add(&sender->poller, endpoint->ops, endpoint->socket, endpoint);
+}
+
+static void remove_endpoint(asi_sender *sender, asi_sender_endpoint *endpoint)
+{
+    for (asi_sender_endpoint **slot = &sender->endpoints; NULL != *slot; slot = &(*slot)->next)
+    {
+        if (*slot == endpoint)
+        {
+            *slot = endpoint->next;
+            asi_udp_poller_remove(&sender->poller, endpoint->ops, endpoint->socket);
+            break;
+        }
+    }
+    asi_store_release_bool(&endpoint->is_released, true);
+}
+
+static void add_destination(asi_sender *sender, const asi_sender_mail *mail)
+{
+    if (!asi_destinations_add(&mail->endpoint->destinations, &mail->address, mail->destination_id, sender->now_ns))
+    {
+        char text[ASI_ADDRESS_TEXT_CAPACITY];
+        asi_address_format(&mail->address, text);
+        asi_sender_log_failure(sender, asi_fail(AS_E_USAGE, 0, "no room for destination %s: a publication has at most %d", text,
+            ASI_DESTINATIONS_CAPACITY));
+    }
+}
+
+static void move_endpoint(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_address *address)
+{
+    const as_result result = !endpoint->is_connected ? AS_OK :
+        endpoint->ops->reconnect(endpoint->ops->context, endpoint->socket, address);
+    if (AS_OK == result)
+    {
+        endpoint->peer = *address;
+    }
+    else
+    {
+        asi_sender_log_failure(sender, result);
+    }
+}
+
+static void move_destination(const asi_sender_mail *mail)
+{
+    asi_destinations *destinations = &mail->endpoint->destinations;
+    for (int32_t i = 0; i < destinations->count; i++)
+    {
+        if (mail->destination_id == destinations->items[i].registration_id)
+        {
+            destinations->items[i].address = mail->address;
+        }
+    }
+}
+
+static void on_mail(asi_sender *sender, const asi_sender_mail *mail)
+{
+    switch (mail->kind)
+    {
+        case ASI_SENDER_ADD_ENDPOINT: add_endpoint(sender, mail->endpoint); break;
+        case ASI_SENDER_REMOVE_ENDPOINT: remove_endpoint(sender, mail->endpoint); break;
+        case ASI_SENDER_ADD_PUBLICATION: add_publication(sender, mail->publication); break;
+        case ASI_SENDER_REMOVE_PUBLICATION: remove_publication(sender, mail->publication); break;
+        case ASI_SENDER_ADD_DESTINATION: add_destination(sender, mail); break;
+        case ASI_SENDER_REMOVE_DESTINATION:
+            asi_destinations_remove(&mail->endpoint->destinations, &mail->address);
+            break;
+        case ASI_SENDER_REMOVE_DESTINATION_BY_ID:
+            asi_destinations_remove_by_id(&mail->endpoint->destinations, mail->destination_id);
+            break;
+        case ASI_SENDER_ENDPOINT_MOVED: move_endpoint(sender, mail->endpoint, &mail->address); break;
+        case ASI_SENDER_DESTINATION_MOVED: move_destination(mail); break;
+    }
+}
+
+/* -- control frames, Spec: 04 §5.6, §7.1, §10.5, §14, §15.3 ---------------------------------------------------------------- */
+
+static void on_status(
+    asi_sender *sender, asi_sender_endpoint *endpoint, const asi_status_frame *frame, const asi_address *source)
+{
+    asi_sender_publication *publication = asi_sender_endpoint_find(endpoint, frame->stream_id, frame->session_id);
+    asi_sender_count(sender, ASI_SYSTEM_STATUS_MESSAGES_RECEIVED, 1);
+    if (NULL != publication && 0 == (frame->prefix.flags & ASI_STATUS_FLAG_SEND_SETUP) &&
+        !asi_sender_publication_is_status_in_bounds(publication, frame))
+    {
+        asi_sender_count(sender, ASI_SYSTEM_STATUS_MESSAGES_REJECTED, 1);
+        return;
+    }
+    if (endpoint->has_destinations)
+    {
+        asi_destinations_on_status_message(&endpoint->destinations, frame->receiver_id, source, sender->now_ns);
+    }
+    if (NULL != publication)
+    {
+        endpoint->last_status_ns = sender->now_ns;
+        asi_sender_publication_on_status(sender, publication, frame, source);
+    }
+}
+
+static void on_nak(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_nak_frame *frame)
+{
+    asi_sender_publication *publication = asi_sender_endpoint_find(endpoint, frame->stream_id, frame->session_id);
+    asi_sender_count(sender, ASI_SYSTEM_NAKS_RECEIVED, 1);
+    if (NULL != publication)
+    {
+        asi_sender_publication_on_nak(sender, publication, frame);
+    }
+}
+
+static void on_error(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_incoming *datagram)
+{
+    const asi_error_frame *frame = (const asi_error_frame *)(const void *)datagram->buffer;
+    asi_sender_publication *publication = asi_sender_endpoint_find(endpoint, frame->stream_id, frame->session_id);
+    asi_sender_count(sender, ASI_SYSTEM_ERROR_FRAMES_RECEIVED, 1);
+    if (NULL != publication)
+    {
+        asi_sender_publication_on_error(sender, publication, frame,
+            asi_error_text_length_untrusted(datagram->buffer, datagram->length), &datagram->source);
+    }
+}
+
+static void on_rttm(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_rttm_frame *frame)
+{
+    asi_sender_publication *publication = asi_sender_endpoint_find(endpoint, frame->stream_id, frame->session_id);
+    if (NULL != publication)
+    {
+        asi_sender_publication_on_rttm(sender, publication, frame);
+    }
+}
+
+static void on_response_setup(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_response_setup_frame *frame)
+{
+    asi_sender_publication *publication = asi_sender_endpoint_find(endpoint, frame->stream_id, frame->session_id);
+    if (NULL != publication)
+    {
+        asi_sender_publication_on_response_setup(sender, publication, frame);
+    }
+}
+
+static void on_datagram_untrusted(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_incoming *datagram)
+{
+    const void *bytes = datagram->buffer;
+    const asi_datagram_verdict verdict = asi_check_control_datagram_untrusted(bytes, datagram->length);
+    if (ASI_DATAGRAM_INVALID == verdict)
+    {
+        asi_sender_count(sender, ASI_SYSTEM_INVALID_PACKETS, 1);
+    }
+    if (ASI_DATAGRAM_ACCEPTED != verdict)
+    {
+        return;
+    }
+    switch (((const asi_frame_prefix *)bytes)->type)
+    {
+        case ASI_FRAME_STATUS: on_status(sender, endpoint, bytes, &datagram->source); break;
+        case ASI_FRAME_NAK: on_nak(sender, endpoint, bytes); break;
+        case ASI_FRAME_ERROR: on_error(sender, endpoint, datagram); break;
+        case ASI_FRAME_RTTM: on_rttm(sender, endpoint, bytes); break;
+        case ASI_FRAME_RESPONSE_SETUP: on_response_setup(sender, endpoint, bytes); break;
+        default: break;
+    }
+}
+
+/* One batch; the number of datagrams. */
+static int32_t poll_batch(asi_sender *sender, asi_sender_endpoint *endpoint, int32_t capacity)
+{
+    asi_incoming datagrams[ASI_UDP_MAX_BUFFERS];
+    int32_t received = 0;
+    for (int32_t i = 0; i < capacity; i++)
+    {
+        datagrams[i] = (asi_incoming){ .buffer = sender->buffers[i], .capacity = ASI_CONTROL_BUFFER_LENGTH };
+    }
+    const as_result result =
+        endpoint->ops->receive(endpoint->ops->context, endpoint->socket, datagrams, capacity, &received);
+    if (AS_OK != result)
+    {
+        asi_sender_log_failure(sender, result);
+    }
+    for (int32_t i = 0; i < received; i++)
+    {
+        on_datagram_untrusted(sender, endpoint, &datagrams[i]);
+    }
+    return received;
+}
+
+/* An endpoint of many streams gets status messages from all of their receivers: one batch a cycle would not keep up. */
+static int poll_endpoint(asi_sender *sender, asi_sender_endpoint *endpoint)
+{
+    const int32_t capacity = (int32_t)sender->params.settings->sender_io_vector_capacity;
+    int total = 0;
+    for (int32_t i = 0; i < BATCHES_PER_POLL; i++)
+    {
+        const int32_t received = poll_batch(sender, endpoint, capacity);
+        total += received;
+        if (received < capacity)
+        {
+            break;
+        }
+    }
+    return total;
+}
+
+static int poll_ready(asi_sender *sender)
+{
+    void *ready[ASI_UDP_POLLER_BATCH];
+    int received = 0;
+    const int32_t count = asi_udp_poller_poll(&sender->poller, ready);
+    for (int32_t i = 0; i < count; i++)
+    {
+        received += poll_endpoint(sender, ready[i]);
+    }
+    return received;
+}
+
+static int poll_all(asi_sender *sender)
+{
+    int received = 0;
+    for (asi_sender_endpoint *endpoint = sender->endpoints; NULL != endpoint; endpoint = endpoint->next)
+    {
+        received += poll_endpoint(sender, endpoint);
+    }
+    return received;
+}
+
+static int poll_control(asi_sender *sender)
+{
+    const int received = asi_udp_poller_is_worth_it(&sender->poller) ? poll_ready(sender) : poll_all(sender);
+    sender->last_poll_ns = sender->now_ns;
+    sender->cycles_since_poll = 0;
+    return received;
+}
+
+/* -- duty cycle --------------------------------------------------------------------------------------------------------- */
+
+static int64_t send_publication(asi_sender *sender, asi_sender_publication *publication)
+{
+    const int64_t position = publication->position;
+    const int64_t bytes = asi_sender_publication_send(sender, publication);
+    if (position != publication->position)
+    {
+        asi_rota_note(&sender->rota, publication, sender->now_ns);
+    }
+    return bytes;
+}
+
+static int64_t send_publications(asi_sender *sender)
+{
+    int64_t bytes = 0;
+    const int32_t turns = asi_rota_turns(&sender->rota, sender->publication_count, sender->now_ns);
+    asi_sender_publication *publication = sender->publications;
+    for (int32_t i = 0; i < turns; i++)
+    {
+        bytes += send_publication(sender, publication);
+        publication = publication->next;
+    }
+    for (int32_t i = 0; turns < sender->publication_count && i < sender->rota.busy_count; i++)
+    {
+        bytes += send_publication(sender, sender->rota.busy[i].item);
+    }
+    if (NULL != publication)
+    {
+        /* Another one is first in the next cycle. */
+        sender->publications = turns < sender->publication_count ? publication : publication->next;
+    }
+    asi_rota_tire(&sender->rota, sender->now_ns);
+    if (bytes > 0)
+    {
+        asi_sender_count(sender, ASI_SYSTEM_BYTES_SENT, bytes);
+    }
+    return bytes;
+}
+
+/* Spec: 04 §16. */
+static void check_silence(asi_sender *sender)
+{
+    for (asi_sender_endpoint *endpoint = sender->endpoints; NULL != endpoint; endpoint = endpoint->next)
+    {
+        asi_conductor_mail mail = { .kind = ASI_CONDUCTOR_RESOLVE_SEND_ENDPOINT,
+            .resolve = { .endpoint_id = endpoint->id, .destination_id = AS_NULL_VALUE, .current = endpoint->peer } };
+        if (endpoint->is_re_resolvable && sender->now_ns - endpoint->last_status_ns > PEER_SILENCE_NS)
+        {
+            endpoint->last_status_ns = sender->now_ns;
+            asi_sender_tell(sender, &mail);
+        }
+        if (!endpoint->has_destinations || !endpoint->destinations.is_manual)
+        {
+            continue;
+        }
+        mail.kind = ASI_CONDUCTOR_RESOLVE_SEND_DESTINATION;
+        for (const asi_destination *silent = asi_destinations_next_silent(&endpoint->destinations, sender->now_ns);
+             NULL != silent; silent = asi_destinations_next_silent(&endpoint->destinations, sender->now_ns))
+        {
+            mail.resolve.destination_id = silent->registration_id;
+            mail.resolve.current = silent->address;
+            asi_sender_tell(sender, &mail);
+        }
+    }
+}
+
+static void track_cycle(asi_sender *sender)
+{
+    const int64_t cycle_ns = sender->now_ns - sender->last_cycle_ns;
+    const bool is_first = !sender->has_cycled;
+    sender->last_cycle_ns = sender->now_ns;
+    sender->has_cycled = true;
+    if (is_first)
+    {
+        return;
+    }
+    int64_t *max = asi_counter_addr(sender->params.counters, ASI_SYSTEM_SENDER_MAX_CYCLE_TIME);
+    if (cycle_ns > asi_load_relaxed_i64(max)) /* the sender is its only writer */
+    {
+        asi_store_release_i64(max, cycle_ns);
+    }
+    if (cycle_ns > sender->params.settings->sender_cycle_threshold_ns)
+    {
+        asi_sender_count(sender, ASI_SYSTEM_SENDER_CYCLE_EXCEEDED, 1);
+    }
+}
+
+int asi_sender_do_work(asi_sender *sender)
+{
+    const asi_driver_settings *settings = sender->params.settings;
+    sender->now_ns = asi_clock_ns(&sender->params.clock);
+    track_cycle(sender);
+    asi_sender_mail mail;
+    int work = 0;
+    while (work < MAILS_PER_CYCLE && asi_mailbox_take(sender->params.mail, &mail))
+    {
+        on_mail(sender, &mail);
+        work++;
+    }
+    const int64_t short_sends = sender->short_sends;
+    const int64_t bytes = send_publications(sender);
+    work += bytes > 0 ? 1 : 0;
+    sender->cycles_since_poll++;
+    if (0 == bytes || sender->cycles_since_poll >= settings->send_to_status_poll_ratio ||
+        sender->now_ns - sender->last_poll_ns > settings->status_message_timeout_ns / 2 || short_sends != sender->short_sends)
+    {
+        work += poll_control(sender);
+    }
+    if (settings->reresolution_check_interval_ns > 0 &&
+        sender->now_ns - sender->last_resolution_check_ns > settings->reresolution_check_interval_ns)
+    {
+        sender->last_resolution_check_ns = sender->now_ns;
+        check_silence(sender);
+    }
+    return work;
+}

@@ -1,0 +1,193 @@
+/* Log buffer files: creation, checked opening, tails, rotation, cleaning; see log_layout.h. */
+#include "shm/log_layout.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE_MIN_LENGTH 4096
+#define PAGE_MAX_LENGTH (1024 * 1024 * 1024)
+
+int64_t asi_log_file_length(int32_t term_length, int32_t page_size)
+{
+    return asi_align_i64((int64_t)term_length * ASI_LOG_PARTITION_COUNT + ASI_LOG_METADATA_LENGTH, page_size);
+}
+
+static bool is_power_of_two_within(int64_t value, int64_t min, int64_t max)
+{
+    return asi_is_power_of_two(value) && value >= min && value <= max;
+}
+
+static void bind_sections(asi_log *log, const asi_map *map, int32_t term_length)
+{
+    *log = (asi_log){ .map = *map, .term_length = term_length, .position_bits = asi_log2(term_length) };
+    for (int i = 0; i < ASI_LOG_PARTITION_COUNT; i++)
+    {
+        log->terms[i] = map->base + (int64_t)i * term_length;
+    }
+    log->metadata = (asi_log_metadata *)(void *)(map->base + map->length - ASI_LOG_METADATA_LENGTH);
+}
+
+as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, int32_t page_size, bool sparse)
+{
+    if (!is_power_of_two_within(term_length, AS_TERM_MIN_LENGTH, AS_TERM_MAX_LENGTH))
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "term length %" PRId32 " of %s is no power of two from 64k to 1g", term_length, path);
+    }
+    if (!is_power_of_two_within(page_size, PAGE_MIN_LENGTH, PAGE_MAX_LENGTH))
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "page size %" PRId32 " of %s is no power of two from 4k to 1g", page_size, path);
+    }
+    asi_map map;
+    const as_result result = asi_map_create(&map, path, asi_log_file_length(term_length, page_size), !sparse);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    bind_sections(log, &map, term_length);
+    log->metadata->term_length = term_length;
+    log->metadata->page_size = page_size;
+    return AS_OK;
+}
+
+/* Spec: 02 §1 - lengths and page size decide where everything lies, so they are checked against the file before use. */
+static as_result check_constants_untrusted(const asi_map *map, const char *path, const asi_log_metadata *metadata)
+{
+    if (!is_power_of_two_within(metadata->term_length, AS_TERM_MIN_LENGTH, AS_TERM_MAX_LENGTH))
+    {
+        return asi_fail(AS_E_DATA, 0, "log %s: term length %" PRId32 " is no power of two from 64k to 1g", path,
+            metadata->term_length);
+    }
+    if (!is_power_of_two_within(metadata->page_size, PAGE_MIN_LENGTH, PAGE_MAX_LENGTH))
+    {
+        return asi_fail(AS_E_DATA, 0, "log %s: page size %" PRId32 " is no power of two from 4k to 1g", path,
+            metadata->page_size);
+    }
+    const int64_t expected = asi_log_file_length(metadata->term_length, metadata->page_size);
+    if (map->length != expected)
+    {
+        return asi_fail(AS_E_DATA, 0, "log %s: file has %" PRId64 " bytes, its term length needs %" PRId64, path, map->length,
+            expected);
+    }
+    const int32_t mtu = metadata->mtu_length;
+    if (mtu <= AS_FRAME_HEADER_LENGTH || mtu > AS_MAX_UDP_PAYLOAD_LENGTH || 0 != mtu % AS_FRAME_ALIGNMENT)
+    {
+        return asi_fail(AS_E_DATA, 0, "log %s: mtu %" PRId32 " is no multiple of 32 from 64 to 65504", path, mtu);
+    }
+    return AS_OK;
+}
+
+/* Reads one byte of each page: the kernel maps them now instead of on the first message. */
+static void touch_pages(const asi_map *map)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    for (int64_t at = 0; at < map->length; at += page)
+    {
+        (void)*(const volatile uint8_t *)(map->base + at);
+    }
+}
+
+as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch)
+{
+    asi_map map;
+    as_result result = asi_map_open(&map, path, asi_log_file_length(AS_TERM_MIN_LENGTH, PAGE_MIN_LENGTH), true);
+    if (AS_OK != result)
+    {
+        return AS_AGAIN == result ? AS_E_STORAGE : result; /* it was announced, so waiting won't bring it */
+    }
+    /* A copy, so that what was checked is what is used whatever the file's other users do. */
+    asi_log_metadata constants;
+    memcpy(&constants, map.base + map.length - ASI_LOG_METADATA_LENGTH, sizeof(constants));
+    result = check_constants_untrusted(&map, path, &constants);
+    if (AS_OK != result)
+    {
+        asi_map_close(&map);
+        return result;
+    }
+    bind_sections(log, &map, constants.term_length);
+    log->initial_term_id = constants.initial_term_id;
+    log->mtu_length = constants.mtu_length;
+    if (pre_touch)
+    {
+        touch_pages(&map);
+    }
+    return AS_OK;
+}
+
+void asi_log_close(asi_log *log)
+{
+    asi_map_close(&log->map);
+    *log = (asi_log){ 0 };
+}
+
+void asi_log_init_tails(asi_log *log, int32_t initial_term_id, int32_t term_id, int32_t term_offset)
+{
+    const int32_t term_count = asi_wrap_sub(term_id, initial_term_id);
+    const int32_t active = asi_log_index(term_count);
+    int64_t *tails = log->metadata->tail_counters;
+    tails[active] = asi_log_raw_tail(term_id, term_offset);
+    /* Rotation expects the id of three terms ago in the partition it moves to. Spec: 02 §5.4. */
+    tails[(active + 1) % ASI_LOG_PARTITION_COUNT] = asi_log_raw_tail(asi_wrap_sub(term_id, 2), 0);
+    tails[(active + 2) % ASI_LOG_PARTITION_COUNT] = asi_log_raw_tail(asi_wrap_sub(term_id, 1), 0);
+    log->metadata->initial_term_id = initial_term_id;
+    log->initial_term_id = initial_term_id;
+    asi_store_release_i32(&log->metadata->active_term_count, term_count);
+}
+
+void asi_log_init_default_header(asi_log *log, int32_t session_id, int32_t stream_id, int32_t initial_term_id)
+{
+    const asi_frame_header header = {
+        .flags = ASI_FLAG_UNFRAGMENTED,
+        .type = ASI_FRAME_DATA,
+        .session_id = session_id,
+        .stream_id = stream_id,
+        .term_id = initial_term_id,
+    };
+    memcpy(log->metadata->default_header, &header, sizeof(header));
+    log->metadata->default_header_length = AS_FRAME_HEADER_LENGTH;
+}
+
+int64_t asi_log_producer_position(const asi_log *log)
+{
+    const int32_t term_count = asi_load_acquire_i32(&log->metadata->active_term_count);
+    const int64_t raw_tail = asi_load_acquire_i64(&log->metadata->tail_counters[asi_log_index(term_count)]);
+    return asi_log_position(asi_log_term_id(raw_tail), asi_log_term_offset(raw_tail, log->term_length), log->position_bits,
+        log->initial_term_id);
+}
+
+void asi_log_rotate(asi_log *log, int32_t term_count, int32_t term_id)
+{
+    const int32_t next_term_id = asi_wrap_add(term_id, 1);
+    const int32_t next_count = asi_wrap_add(term_count, 1);
+    const int32_t expected_term_id = asi_wrap_sub(next_term_id, ASI_LOG_PARTITION_COUNT);
+    int64_t *next_tail = &log->metadata->tail_counters[asi_log_index(next_count)];
+    for (;;)
+    {
+        const int64_t raw_tail = asi_load_acquire_i64(next_tail);
+        if (asi_log_term_id(raw_tail) != expected_term_id ||
+            asi_cas_i64(next_tail, raw_tail, asi_log_raw_tail(next_term_id, 0)))
+        {
+            break;
+        }
+    }
+    /* Losing this one means that another thread that tripped has done it. */
+    (void)asi_cas_i32(&log->metadata->active_term_count, term_count, next_count);
+}
+
+int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
+{
+    target &= ~(int64_t)(AS_FRAME_ALIGNMENT - 1); /* it comes from subscribers' counters, which may hold anything */
+    if (target <= clean_position)
+    {
+        return clean_position;
+    }
+    const int64_t offset = clean_position & (log->term_length - 1);
+    const int64_t left_in_term = log->term_length - offset;
+    const int64_t length = target - clean_position < left_in_term ? target - clean_position : left_in_term;
+    uint8_t *from = log->terms[asi_log_index_of_position(clean_position, log->position_bits)] + offset;
+    /* Spec: 02 §8 - first word last: a stale positive frame length must never be followed by zeroed content. */
+    memset(from + sizeof(int64_t), 0, (size_t)length - sizeof(int64_t));
+    asi_store_release_i64((int64_t *)(void *)from, 0);
+    return clean_position + length;
+}

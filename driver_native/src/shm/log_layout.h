@@ -1,0 +1,170 @@
+/* Log buffer file: three terms and a metadata section; position and term arithmetic. Spec: 02 §1, §2, §4.
+ *
+ * File: term 0 | term 1 | term 2 | gap to page size | metadata (last 4096 bytes). The driver creates and initialises it, then
+ * announces the path on the broadcast buffer, whose release store publishes the metadata. Field writers are named below. */
+#ifndef ASI_SHM_LOG_LAYOUT_H
+#define ASI_SHM_LOG_LAYOUT_H
+
+#include <stddef.h>
+
+#include "base/atomic.h"
+#include "base/map.h"
+#include "wire/frame.h"
+
+#define ASI_LOG_PARTITION_COUNT 3
+#define ASI_LOG_METADATA_LENGTH 4096
+#define ASI_LOG_DEFAULT_HEADER_CAPACITY 128
+
+enum
+{
+    ASI_LOG_CONCURRENT_PUBLICATION = 0,
+    ASI_LOG_EXCLUSIVE_PUBLICATION = 1,
+    ASI_LOG_PUBLICATION_IMAGE = 2
+};
+
+/* The one field that breaks natural alignment; lowering its type's alignment keeps every other field known as aligned. */
+typedef int64_t asi_i64_aligned_4 __attribute__((aligned(4)));
+
+typedef struct asi_log_metadata
+{
+    /* Written by producers (fetch-add or release; rotation by CAS); read by driver and producers with acquire. */
+    int64_t tail_counters[ASI_LOG_PARTITION_COUNT]; /* 0..23: term id << 32 | term offset */
+    int32_t active_term_count;                      /* 24..27 */
+    uint8_t pad_1[100];                             /* 28..127 */
+    /* Written by the driver with release; read by clients with acquire. */
+    int64_t end_of_stream_position;                 /* 128..135 */
+    int32_t is_connected;                           /* 136..139 */
+    int32_t active_transport_count;                 /* 140..143 */
+    uint8_t pad_2[112];                             /* 144..255 */
+    /* Written once by the driver before the log is announced. */
+    int64_t correlation_id;                         /* 256..263 */
+    int32_t initial_term_id;                        /* 264..267 */
+    int32_t default_header_length;                  /* 268..271 */
+    int32_t mtu_length;                             /* 272..275 */
+    int32_t term_length;                            /* 276..279 */
+    int32_t page_size;                              /* 280..283 */
+    int32_t publication_window_length;              /* 284..287 */
+    int32_t receiver_window_length;                 /* 288..291 */
+    int32_t socket_sndbuf_length;                   /* 292..295 */
+    int32_t os_default_socket_sndbuf_length;        /* 296..299 */
+    int32_t os_max_socket_sndbuf_length;            /* 300..303 */
+    int32_t socket_rcvbuf_length;                   /* 304..307 */
+    int32_t os_default_socket_rcvbuf_length;        /* 308..311 */
+    int32_t os_max_socket_rcvbuf_length;            /* 312..315 */
+    int32_t max_resend;                             /* 316..319 */
+    uint8_t default_header[ASI_LOG_DEFAULT_HEADER_CAPACITY]; /* 320..447 */
+    int64_t entity_tag;                             /* 448..455 */
+    int64_t response_correlation_id;                /* 456..463 */
+    int64_t linger_timeout_ns;                      /* 464..471 */
+    int64_t untethered_window_limit_timeout_ns;     /* 472..479 */
+    int64_t untethered_resting_timeout_ns;          /* 480..487 */
+    uint8_t group;                                  /* 488 */
+    uint8_t is_response;                            /* 489 */
+    uint8_t rejoin;                                 /* 490 */
+    uint8_t reliable;                               /* 491 */
+    uint8_t sparse;                                 /* 492 */
+    uint8_t signal_eos;                             /* 493 */
+    uint8_t spies_simulate_connection;              /* 494 */
+    uint8_t tether;                                 /* 495 */
+    uint8_t is_publication_revoked;                 /* 496: driver, release; client, acquire */
+    uint8_t type;                                   /* 497 */
+    uint8_t spare[2];                               /* 498..499 */
+    asi_i64_aligned_4 untethered_linger_timeout_ns; /* 500..507: plain access */
+    uint8_t pad_3[ASI_LOG_METADATA_LENGTH - 508];   /* 508..4095 */
+} asi_log_metadata;
+
+AS_STATIC_ASSERT(sizeof(asi_log_metadata) == ASI_LOG_METADATA_LENGTH, "Spec: 02 §2");
+AS_STATIC_ASSERT(offsetof(asi_log_metadata, end_of_stream_position) == 128, "Spec: 02 §2");
+AS_STATIC_ASSERT(offsetof(asi_log_metadata, correlation_id) == 256, "Spec: 02 §2");
+AS_STATIC_ASSERT(offsetof(asi_log_metadata, term_length) == 276, "Spec: 02 §2");
+AS_STATIC_ASSERT(offsetof(asi_log_metadata, max_resend) == 316, "Spec: 02 §2");
+AS_STATIC_ASSERT(offsetof(asi_log_metadata, default_header) == 320, "Spec: 02 §2");
+AS_STATIC_ASSERT(offsetof(asi_log_metadata, entity_tag) == 448, "Spec: 02 §2");
+AS_STATIC_ASSERT(offsetof(asi_log_metadata, group) == 488, "Spec: 02 §2");
+AS_STATIC_ASSERT(offsetof(asi_log_metadata, is_publication_revoked) == 496, "Spec: 02 §2");
+AS_STATIC_ASSERT(offsetof(asi_log_metadata, untethered_linger_timeout_ns) == 500, "Spec: 02 §2");
+
+/* A mapped log with its constants at hand; the terms and metadata are borrowed from `map`. */
+typedef struct asi_log
+{
+    asi_map map; /* owned */
+    uint8_t *terms[ASI_LOG_PARTITION_COUNT];
+    asi_log_metadata *metadata;
+    int32_t term_length;
+    int32_t initial_term_id;
+    int32_t position_bits; /* log2(term_length) */
+    int32_t mtu_length;
+} asi_log;
+
+int64_t asi_log_file_length(int32_t term_length, int32_t page_size);
+/* Creates the file; metadata holds term_length and page_size, everything else is zero. */
+as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, int32_t page_size, bool sparse) AS_MUST_USE;
+/* Maps an announced log and checks its constants (power of two, ranges, file length, mtu): a file of another process is
+ * input. AS_E_DATA names path and field. */
+as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch) AS_MUST_USE;
+void asi_log_close(asi_log *log);
+
+/* Raw tails at creation; `term_offset` 0 and term_id == initial_term_id for a fresh one. Spec: 02 §2.2. */
+void asi_log_init_tails(asi_log *log, int32_t initial_term_id, int32_t term_id, int32_t term_offset);
+void asi_log_init_default_header(asi_log *log, int32_t session_id, int32_t stream_id, int32_t initial_term_id);
+
+static inline int32_t asi_log_term_id(int64_t raw_tail) { return (int32_t)(raw_tail >> 32); }
+
+static inline int32_t asi_log_term_offset(int64_t raw_tail, int32_t term_length)
+{
+    const int64_t offset = raw_tail & 0xFFFFFFFFLL;
+    return (int32_t)(offset < term_length ? offset : term_length);
+}
+
+static inline int64_t asi_log_raw_tail(int32_t term_id, int64_t term_offset)
+{
+    return (int64_t)(((uint64_t)(uint32_t)term_id << 32) | (uint64_t)term_offset);
+}
+
+static inline int32_t asi_log_index(int32_t term_count) { return (int32_t)((uint32_t)term_count % ASI_LOG_PARTITION_COUNT); }
+
+static inline int32_t asi_log_index_of_position(int64_t position, int32_t position_bits)
+{
+    /* Unsigned: a hostile negative position must not give a negative index. */
+    return (int32_t)((uint64_t)(position >> position_bits) % ASI_LOG_PARTITION_COUNT);
+}
+
+/* Unsigned shift: term counts read from a broken log may be negative. */
+static inline int64_t asi_log_position_of_count(int32_t term_count, int64_t term_offset, int32_t position_bits)
+{
+    return (int64_t)((uint64_t)(int64_t)term_count << position_bits) + term_offset;
+}
+
+static inline int64_t asi_log_position(int32_t term_id, int64_t term_offset, int32_t position_bits, int32_t initial_term_id)
+{
+    return asi_log_position_of_count(asi_wrap_sub(term_id, initial_term_id), term_offset, position_bits);
+}
+
+static inline int32_t asi_log_term_id_of_position(int64_t position, int32_t position_bits, int32_t initial_term_id)
+{
+    return asi_wrap_add((int32_t)(position >> position_bits), initial_term_id);
+}
+
+static inline int64_t asi_log_max_position(int32_t term_length) { return (int64_t)term_length << 31; }
+
+static inline int32_t asi_log_max_message_length(int32_t term_length)
+{
+    return term_length / 8 < AS_MESSAGE_MAX_LENGTH ? term_length / 8 : AS_MESSAGE_MAX_LENGTH;
+}
+
+/* Bytes of term that a message of `length` payload bytes occupies; `max_payload` = mtu - 32. */
+static inline int64_t asi_log_fragmented_length(int64_t length, int32_t max_payload)
+{
+    const int64_t remainder = length % max_payload;
+    return (length / max_payload) * (max_payload + AS_FRAME_HEADER_LENGTH) +
+        (remainder > 0 ? asi_align_i64(remainder + AS_FRAME_HEADER_LENGTH, AS_FRAME_ALIGNMENT) : 0);
+}
+
+/* Producer position: from the raw tail of the active partition, offset clamped to the term. Any thread. */
+int64_t asi_log_producer_position(const asi_log *log);
+/* Moves to the next term; idempotent, called by every thread that trips and by the unblocker. Spec: 02 §5.4. */
+void asi_log_rotate(asi_log *log, int32_t term_count, int32_t term_id);
+/* Zeroes up to one term boundary towards `target`; returns the new clean position. Conductor only. Spec: 02 §8. */
+int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target);
+
+#endif

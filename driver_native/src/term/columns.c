@@ -1,0 +1,275 @@
+/* The loop that turns frames into columns; see columns.h.
+ *
+ * This is the hot path of batch reading: one pass, no state between calls. Whole messages of one frame are the common case
+ * and are handled straight in the loop; a fragmented one is measured first (are all fragments there, do they fit) and
+ * copied after, so that nothing half-made is ever in the columns. Loop state is kept in locals: the columns are written
+ * through pointers, and the compiler must assume that those could reach a struct it was given. */
+#include "term/columns.h"
+
+#include <string.h>
+
+#define INLINE_COPY_LENGTH 256
+
+/* Frames from one BEGIN on. */
+typedef struct message_extent
+{
+    int64_t begin_offset;
+    int64_t end_offset;     /* where the next message may begin */
+    int64_t length;         /* payload bytes */
+    int64_t fragment_count; /* seen so far */
+} message_extent;
+
+typedef enum message_state
+{
+    MESSAGE_WHOLE,
+    MESSAGE_UNFINISHED, /* the committed bytes end before its END */
+    MESSAGE_CUT_OFF,    /* no END follows its BEGIN: another message, padding or the term's end does */
+    MESSAGE_BAD
+} message_state;
+
+/* The frame the walk stands on is as the range wants it. Spec: 06 §7.3, §8. */
+static inline asi_columns_fault check_frame(const asi_columns_range *range, const asi_frame_walk *walk)
+{
+    const asi_frame_header *frame = walk->frame;
+    if (range->check_headers &&
+        (frame->term_offset != walk->frame_offset || frame->term_id != range->term_id || frame->stream_id != range->stream_id))
+    {
+        return ASI_FAULT_HEADER;
+    }
+    if (NULL != range->checksum && !asi_frame_is_padding(frame))
+    {
+        const int64_t covered = asi_frame_occupancy(walk->frame_length) - AS_FRAME_HEADER_LENGTH;
+        if (range->checksum((const uint8_t *)(frame + 1), covered) != (uint32_t)frame->session_id)
+        {
+            return ASI_FAULT_CHECKSUM;
+        }
+    }
+    return ASI_FAULT_NONE;
+}
+
+static inline asi_walk_step next_checked(asi_columns_range *range, asi_frame_walk *walk)
+{
+    const asi_walk_step step = asi_frame_walk_next(walk);
+    if (__builtin_expect(ASI_WALK_BROKEN == step, 0))
+    {
+        range->fault_offset = walk->offset;
+        range->fault = ASI_FAULT_LENGTH;
+        return ASI_WALK_BROKEN;
+    }
+    if (ASI_WALK_FRAME == step && __builtin_expect(walk->offset > range->data_limit && !asi_frame_is_padding(walk->frame), 0))
+    {
+        walk->offset = walk->frame_offset;
+        return ASI_WALK_END;
+    }
+    if (ASI_WALK_FRAME == step && (range->check_headers || NULL != range->checksum))
+    {
+        const asi_columns_fault fault = check_frame(range, walk);
+        if (__builtin_expect(ASI_FAULT_NONE != fault, 0))
+        {
+            range->fault_offset = walk->frame_offset;
+            range->fault = fault;
+            return ASI_WALK_BROKEN;
+        }
+    }
+    return step;
+}
+
+/* Walks from a BEGIN frame, on which `walk` (a copy) stands, to its END. On MESSAGE_CUT_OFF end_offset is where looking
+ * goes on: the frame that is not part of the message, or the end of the term. */
+static message_state measure(asi_columns_range *range, asi_frame_walk walk, message_extent *extent)
+{
+    *extent = (message_extent){ .begin_offset = walk.frame_offset };
+    for (;;)
+    {
+        extent->length += walk.frame_length - AS_FRAME_HEADER_LENGTH;
+        extent->fragment_count++;
+        extent->end_offset = walk.offset;
+        if (0 != (walk.frame->flags & ASI_FLAG_END))
+        {
+            return MESSAGE_WHOLE;
+        }
+        switch (next_checked(range, &walk))
+        {
+            case ASI_WALK_END:
+                return walk.offset >= range->term_length ? MESSAGE_CUT_OFF : MESSAGE_UNFINISHED;
+            case ASI_WALK_BROKEN:
+                return MESSAGE_BAD;
+            case ASI_WALK_FRAME:
+                break;
+        }
+        if (asi_frame_is_padding(walk.frame) || 0 != (walk.frame->flags & ASI_FLAG_BEGIN))
+        {
+            return MESSAGE_CUT_OFF;
+        }
+    }
+}
+
+/* Copies a payload; short ones in blocks of 32 bytes without a call. Rounding up to 32 is safe to read, because frames
+ * occupy multiples of 32, and to write while `room` allows: the next message overwrites it. */
+static inline void copy_payload(uint8_t *to, const uint8_t *from, int64_t length, int64_t room)
+{
+    if (length <= INLINE_COPY_LENGTH && room >= INLINE_COPY_LENGTH)
+    {
+        for (int64_t at = 0; at < length; at += 32)
+        {
+            memcpy(to + at, from + at, 32);
+        }
+    }
+    else
+    {
+        memcpy(to, from, (size_t)length);
+    }
+}
+
+/* Walks again rather than trusting lengths read before: another process may write to a live term, and what is copied must
+ * stay within both what was measured and the term. */
+static void copy_fragments(uint8_t *to, const asi_columns_range *range, const message_extent *extent)
+{
+    asi_frame_walk walk = asi_frame_walk_start(range->term, extent->begin_offset, extent->end_offset, range->term_length);
+    int64_t remaining = extent->length;
+    while (remaining > 0 && ASI_WALK_FRAME == asi_frame_walk_next(&walk))
+    {
+        const int64_t payload = walk.frame_length - AS_FRAME_HEADER_LENGTH;
+        const int64_t bytes = payload < remaining ? payload : remaining;
+        memcpy(to, walk.frame + 1, (size_t)bytes);
+        to += bytes;
+        remaining -= bytes;
+    }
+}
+
+static inline void put_row(
+    as_columns *columns, const asi_columns_range *range, const asi_frame_header *frame, const message_extent *extent)
+{
+    const int64_t row = columns->row_count++;
+    if (NULL != columns->position)
+    {
+        columns->position[row] = range->term_position + extent->begin_offset;
+    }
+    if (NULL != columns->next_position)
+    {
+        columns->next_position[row] = range->term_position + extent->end_offset;
+    }
+    if (NULL != columns->reserved_value)
+    {
+        columns->reserved_value[row] = frame->reserved_value;
+    }
+    if (NULL != columns->session_id)
+    {
+        columns->session_id[row] = range->override_session_id ? range->session_id : frame->session_id;
+    }
+    if (NULL != columns->stream_id)
+    {
+        columns->stream_id[row] = frame->stream_id;
+    }
+    if (NULL != columns->term_id)
+    {
+        columns->term_id[row] = frame->term_id;
+    }
+    if (NULL != columns->term_offset)
+    {
+        columns->term_offset[row] = (int32_t)extent->begin_offset;
+    }
+    if (NULL != columns->flags)
+    {
+        columns->flags[row] = (uint8_t)(frame->flags | ASI_FLAG_END);
+    }
+    if (NULL != columns->value_offset)
+    {
+        columns->byte_count += extent->length;
+        columns->value_offset[row + 1] = (int32_t)columns->byte_count;
+    }
+}
+
+/* Takes the message that begins with the frame `walk` stands on, and moves the walk past it. ASI_COLUMNS_END: go on. */
+static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_walk *walk, as_columns *columns)
+{
+    if (columns->row_count >= columns->row_capacity)
+    {
+        return ASI_COLUMNS_FULL;
+    }
+    const asi_frame_header *frame = walk->frame;
+    message_extent extent = {
+        .begin_offset = walk->frame_offset,
+        .end_offset = walk->offset,
+        .length = walk->frame_length - AS_FRAME_HEADER_LENGTH,
+        .fragment_count = 1,
+    };
+    if (__builtin_expect(0 == (frame->flags & ASI_FLAG_END), 0))
+    {
+        switch (measure(range, *walk, &extent))
+        {
+            case MESSAGE_WHOLE:
+                break;
+            case MESSAGE_UNFINISHED:
+                return ASI_COLUMNS_PARTIAL;
+            case MESSAGE_BAD:
+                return ASI_COLUMNS_BROKEN;
+            case MESSAGE_CUT_OFF:
+                range->skipped_fragments += extent.fragment_count;
+                walk->offset = extent.end_offset;
+                return ASI_COLUMNS_END;
+        }
+        walk->offset = extent.end_offset;
+    }
+    if (NULL != columns->value)
+    {
+        const int64_t room = columns->byte_capacity - columns->byte_count;
+        if (__builtin_expect(extent.length > room, 0))
+        {
+            range->needed_bytes = extent.length;
+            return 0 == columns->row_count ? ASI_COLUMNS_TOO_LARGE : ASI_COLUMNS_FULL;
+        }
+        uint8_t *to = columns->value + columns->byte_count;
+        if (__builtin_expect(1 == extent.fragment_count, 1))
+        {
+            copy_payload(to, (const uint8_t *)(frame + 1), extent.length, room);
+        }
+        else
+        {
+            copy_fragments(to, range, &extent);
+        }
+    }
+    put_row(columns, range, frame, &extent);
+    return ASI_COLUMNS_END;
+}
+
+asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *columns)
+{
+    as_columns local = *columns;
+    asi_frame_walk walk = asi_frame_walk_start(range->term, range->offset, range->data_limit, range->term_length);
+    int64_t offset = range->offset; /* of the first frame not dealt with */
+    asi_columns_stop stop = ASI_COLUMNS_END;
+    range->fault = ASI_FAULT_NONE;
+    if (NULL != local.value_offset)
+    {
+        local.value_offset[local.row_count] = (int32_t)local.byte_count;
+    }
+    while (ASI_COLUMNS_END == stop && walk.offset < range->begin_limit)
+    {
+        const asi_walk_step step = next_checked(range, &walk);
+        if (ASI_WALK_FRAME != step)
+        {
+            stop = ASI_WALK_BROKEN == step ? ASI_COLUMNS_BROKEN : ASI_COLUMNS_END;
+            break;
+        }
+        if (__builtin_expect(!asi_frame_is_padding(walk.frame), 1))
+        {
+            if (__builtin_expect(0 != (walk.frame->flags & ASI_FLAG_BEGIN), 1))
+            {
+                stop = take_message(range, &walk, &local);
+            }
+            else
+            {
+                range->skipped_fragments++;
+            }
+        }
+        if (ASI_COLUMNS_END == stop)
+        {
+            offset = walk.offset;
+        }
+    }
+    range->offset = offset;
+    columns->row_count = local.row_count;
+    columns->byte_count = local.byte_count;
+    return stop;
+}

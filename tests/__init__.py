@@ -1,0 +1,1 @@
+"""Tests of aeron_spark; a package so that tests share tests.kit."""

@@ -1,0 +1,178 @@
+"""Alternating pairs: ours, peer, ours, peer, and so on, so that a machine whose speed drifts drifts for both.
+
+A row's figure is the median over the runs; its ratio is the median of the pairs' ratios, above 1 where ours is better; its
+spread is the distance of the ratios' quartiles, relative to their median.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "build" / "bench.jsonl"
+PAIRS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the results file."""
+
+    name: str
+    unit: str
+    ours: float
+    peer: float
+    peer_name: str
+    ratio: float
+    target: float | None
+    runs: int
+    spread: float
+    ours_config: Mapping[str, object]
+    peer_config: Mapping[str, object]
+    machine: str
+    commit: str
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    def is_below(self) -> bool:
+        """Whether the row misses its target: the ratio, or where there is one a share of the machine's limit."""
+        limit = self.details.get("limit")
+        near = isinstance(limit, dict) and limit["share"] >= limit["enough"]
+        return self.target is not None and self.ratio < self.target and not near
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """What the machine can do at best: `of` measures it anew for each pair.
+
+    Our figure times `scale`, which counts what the limit counts, meets the row's target from `share` of the limit on.
+    """
+
+    of: Callable[[], float]
+    scale: float
+    share: float
+
+
+def machine() -> str:
+    """Processor, cores and kernel."""
+    model = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    cores = len(
+        [1 for line in Path("/proc/cpuinfo").read_text(encoding="ascii").splitlines() if line.startswith("processor")]
+    )
+    return f"{model}, {cores} cores, Linux {platform.release()}"
+
+
+def commit() -> str:
+    """Commit of the tree, with + where it has changes."""
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+", "--abbrev=10"],  # noqa: S607 - as the user's shell finds it
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def measure(
+    name: str,
+    unit: str,
+    ours: Callable[[], float],
+    peer: Callable[[], float],
+    *,
+    peer_name: str,
+    target: float | None,
+    higher_is_better: bool = True,
+    ours_config: Mapping[str, object],
+    peer_config: Mapping[str, object],
+    details: Mapping[str, object] | None = None,
+    pairs: int = PAIRS,
+    limit: Limit | None = None,
+    warm: bool = True,
+) -> Row:
+    """Runs the pairs, one warm-up each if `warm`, prints progress, appends the row to the results."""
+    started = time.monotonic()
+    if warm:
+        ours(), peer()
+    our_figures, peer_figures, ratios, limits = [], [], [], []
+    for pair in range(pairs):
+        our_figures.append(ours())
+        peer_figures.append(peer())
+        limits += [limit.of()] if limit else []
+        ratio = our_figures[-1] / peer_figures[-1]
+        ratios.append(ratio if higher_is_better else 1 / ratio)
+        print(f"  {name}: pair {pair + 1} of {pairs}, ratio {ratios[-1]:.2f}", file=sys.stderr, flush=True)
+    shown = dict(details or {})
+    if limit:
+        best = statistics.median(limits)
+        share = statistics.median(our_figures) * limit.scale / best
+        shown["limit"] = {"figure": round(best, 1), "share": round(share, 3), "enough": limit.share}
+    quartiles = statistics.quantiles(ratios, n=4)
+    row = Row(
+        name=name,
+        unit=unit,
+        ours=statistics.median(our_figures),
+        peer=statistics.median(peer_figures),
+        peer_name=peer_name,
+        ratio=statistics.median(ratios),
+        target=target,
+        runs=pairs,
+        spread=(quartiles[2] - quartiles[0]) / statistics.median(ratios),
+        ours_config=ours_config,
+        peer_config=peer_config,
+        machine=machine(),
+        commit=commit(),
+        details={**shown, "seconds": round(time.monotonic() - started, 1)},
+    )
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    with RESULTS.open("a", encoding="utf-8") as results:
+        results.write(json.dumps(asdict(row)) + "\n")
+    return row
+
+
+def print_table(rows: list[Row]) -> None:
+    """The results as people read them."""
+    print(f"\n{machine()}; commit {commit()}; medians of alternating pairs, ratio above 1: ours is better")
+    header = ("row", "ours", "peer", "unit", "ratio", "target", "spread", "peer is")
+    lines = [header]
+    for row in rows:
+        target = "shown" if row.target is None else f"{row.target:.2f}"
+        verdict = "  below target" if row.is_below() else ""
+        label = row.name + "".join(
+            f" {key}={value}" for key, value in row.details.items() if key in ("partitions", "delay_ms")
+        )
+        lines.append(
+            (
+                label,
+                _figure(row.ours),
+                _figure(row.peer),
+                row.unit,
+                f"{row.ratio:.2f}",
+                target + verdict,
+                f"{row.spread:.0%}",
+                row.peer_name + _note(row),
+            )
+        )
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _note(row: Row) -> str:
+    """What stands beside the figures of some rows."""
+    names = ("limit", "idle_stream_ns_per_duty_cycle", "system_calls_per_gb")
+    return "".join(f"; {name} {row.details[name]}" for name in names if name in row.details)
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

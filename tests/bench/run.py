@@ -1,0 +1,40 @@
+"""Runs the benchmarks: python -m tests.bench.run [native] [ipc] [udp] [spark]; results in build/bench.jsonl and as a table."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+
+from tests.bench import native_rows, spark_rows, transport_rows
+from tests.bench.pairs import RESULTS, print_table
+from tests.kit import processes
+
+GROUPS = {
+    "native": native_rows.run,
+    "ipc": transport_rows.run_ipc,
+    "udp": transport_rows.run_udp,
+    "spark": spark_rows.run,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], help="which rows to measure (all)")
+    chosen = parser.parse_args().groups or list(GROUPS)
+    RESULTS.unlink(missing_ok=True)
+    # A driver that spins and is left behind would spoil all that is measured after it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        rows = [row for group in chosen for row in GROUPS[group]()]
+    finally:
+        processes.end_all()
+    print_table(rows)
+    below = [row.name for row in rows if row.is_below()]
+    if below:
+        print(f"below target: {', '.join(below)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,430 @@
+"""Rows of the transport, C to C: our driver beside the stock C driver, and over IPC our client beside the stock C client.
+
+Over UDP both sides are driven by our client program, so that only the driver differs. The machine may have two cores. Where
+throughput or time of flight is measured, the driver is one thread that spins on one core (SHARED) and the client is one
+thread that spins on the other: two threads on two cores never wait for a core, so that a pair repeats best. With loss, a relay
+works beside them, and for the cost per GB a driver must be able to sleep: there all may run anywhere, and idle by backoff.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.pairs import Limit, Row, measure
+from tests.kit import dirs, native, stock_c
+from tests.kit.ports import free_port
+from tests.kit.processes import Process
+
+BUFFERS = {
+    "aeron.threading.mode": "SHARED",
+    "aeron.term.buffer.length": "16m",
+    "aeron.ipc.term.buffer.length": "64m",
+    "aeron.socket.so_rcvbuf": "2m",
+    "aeron.socket.so_sndbuf": "2m",
+    "aeron.rcv.initial.window.length": "2m",
+    "aeron.driver.timeout": "10000",
+}
+SPIN = {**BUFFERS, "aeron.shared.idle.strategy": "spin"}
+BACKOFF = {**BUFFERS, "aeron.shared.idle.strategy": "backoff"}
+
+STREAM_TARGETS = {"32": 1.3, "288": 2.0, "1344": 4.0, "64k": 4.0}
+LENGTHS = {"32": 32, "288": 288, "1344": 1344, "64k": 65_536}
+DATAGRAM_BYTES = 1408
+HEADER_BYTES = 32
+IPC_MESSAGES = {32: 20_000_000, 288: 6_000_000, 1344: 2_000_000}
+ROUND_TRIPS = 30_000
+IDLE_STREAMS = 1000
+GB = 1e9
+LOSSES = {"01": 0.001, "1": 0.01, "5": 0.05}
+DELAYS_MS = (1, 20)
+DRIVER_CORE, CLIENT_CORE = 1, 0
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of the two that are compared: its driver, and the client program of its own."""
+
+    driver: Callable[[Path, Mapping[str, str]], Process]
+    program: Callable[[], Path]
+
+
+OURS = Side(driver=native.driver, program=lambda: native.bench_program("bench_load"))
+STOCK = Side(driver=stock_c.driver, program=stock_c.load_program)
+PEER = f"stock C driver {stock_c.version()}"
+
+
+@contextmanager
+def on_core(core: int | None) -> Iterator[None]:
+    """What is started in the block stays on that core, where there are two."""
+    before = os.sched_getaffinity(0)
+    if core is not None and {DRIVER_CORE, CLIENT_CORE} <= before:
+        os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def load(side: Side, aeron_dir: Path, mode: str, **options: object) -> Figures:
+    """Run a client program and return its figures."""
+    named = {name.replace("_", "-"): value for name, value in options.items()}
+    process = Process(f"load {mode}", stock_c.load_command(side.program(), mode, aeron_dir, **named))
+    code = process.wait_end(timeout=180)
+    assert code == 0, process.report()
+    return stock_c.figures(process)
+
+
+def pinned(driver: Side, client: Side, settings: Mapping[str, str], mode: str, **options: object) -> Figures:
+    """One run: a fresh driver on its core, a client on the other."""
+    with dirs.fresh("aeron") as aeron_dir, ExitStack() as stack:
+        with on_core(DRIVER_CORE):
+            stack.enter_context(driver.driver(aeron_dir, settings))
+        with on_core(CLIENT_CORE):
+            return load(client, aeron_dir, mode, **options)
+
+
+def udp(port: int | None = None) -> str:
+    """A channel over the loopback interface."""
+    return f"aeron:udp?endpoint=127.0.0.1:{port or free_port()}"
+
+
+def limit_mb() -> float:
+    """MB/s that this machine moves by UDP over loopback, with segmentation and coalescing, between two threads."""
+    done = subprocess.run(
+        [str(native.bench_program("udp_limit")), str(DATAGRAM_BYTES), "0.5"], capture_output=True, text=True, check=True
+    )
+    found: float = stock_c.parse_last(done.stdout)["bytes_per_second"]
+    return found / 1e6
+
+
+def on_the_wire(length: int) -> float:
+    """Bytes in datagrams for a byte of payload: frames are aligned to 32 bytes and have 32 of header."""
+    per_frame = DATAGRAM_BYTES - HEADER_BYTES
+    whole, rest = divmod(length, per_frame)
+    total = whole * DATAGRAM_BYTES + (-(-(rest + HEADER_BYTES) // 32) * 32 if rest else 0)
+    return total / length
+
+
+def udp_streams() -> Iterator[Row]:
+    """Throughput of one stream for each length of message."""
+    for name, length in LENGTHS.items():
+
+        def rate(driver: Side, length: int = length) -> float:
+            options = {"channel": udp(), "length": length, "seconds": 1, "warmup": max(200, 20_000_000 // length)}
+            return pinned(driver, OURS, SPIN, "solo", **options)["bytes_per_second"] / 1e6
+
+        config = {
+            **SPIN,
+            "client": "ours, bench_load solo",
+            "length": length,
+            "mtu": DATAGRAM_BYTES,
+            "cores": "1 and 1",
+        }
+        yield measure(
+            f"udp_stream_{name}",
+            "MB/s",
+            lambda rate=rate: rate(OURS),
+            lambda rate=rate: rate(STOCK),
+            peer_name=PEER,
+            target=STREAM_TARGETS[name],
+            ours_config=config,
+            peer_config=config,
+            limit=Limit(of=limit_mb, scale=on_the_wire(length), share=0.6),
+        )
+
+
+class Quantiles:
+    """Runs that each give two rows their figure: the second row reads what the first one's runs left."""
+
+    def __init__(self, run: Callable[[], Figures]) -> None:
+        self._run = run
+        self._p99: list[float] = []
+
+    def p50(self) -> float:
+        figures = self._run()
+        self._p99.append(figures["p99_ns"] / 1e3)
+        return figures["p50_ns"] / 1e3
+
+    def p99(self) -> float:
+        return self._p99.pop(0)
+
+
+def round_trips() -> Iterator[Row]:
+    """Round trip times over UDP and IPC: one client thread sends, echoes and waits, spinning."""
+    for medium in ("udp", "ipc"):
+
+        def run(side: Side, medium: str = medium) -> Figures:
+            channel = udp() if medium == "udp" else "aeron:ipc"
+            client = OURS if medium == "udp" else side
+            trips = ROUND_TRIPS if medium == "udp" else 30 * ROUND_TRIPS
+            settings = SPIN if medium == "udp" else BACKOFF
+            return pinned(side, client, settings, "rtt", channel=channel, messages=trips, warmup=trips // 10)
+
+        ours, peer = Quantiles(lambda run=run: run(OURS)), Quantiles(lambda run=run: run(STOCK))
+        config = {
+            **(SPIN if medium == "udp" else BACKOFF),
+            "client": "rtt, one thread",
+            "length": 32,
+            "cores": "1 and 1",
+        }
+        rows = (("p50", ours.p50, peer.p50), ("p99", ours.p99, peer.p99))
+        for quantile, our_figure, peer_figure in rows:
+            yield measure(
+                f"{medium}_rtt_{quantile}",
+                "us",
+                our_figure,
+                peer_figure,
+                peer_name=PEER if medium == "udp" else f"{PEER} and client",
+                target=1.0,
+                higher_is_better=False,
+                ours_config={**config, "driver and client": "ours"},
+                peer_config={**config, "driver and client": "stock, client ours" if medium == "udp" else "stock"},
+            )
+
+
+def ipc_streams() -> Iterator[Row]:
+    """Throughput over IPC: equal programs over our client and over the stock C client, each on its own driver."""
+    for length, messages in IPC_MESSAGES.items():
+
+        def rate(side: Side, length: int = length, messages: int = messages) -> float:
+            with dirs.fresh("aeron") as aeron_dir, side.driver(aeron_dir, BACKOFF):
+                figures = load(side, aeron_dir, "stream", length=length, messages=messages, warmup=messages // 10)
+                return figures["messages_per_second"]
+
+        config = {**BACKOFF, "program": "stream: two threads", "length": length, "messages": messages, "cores": "any"}
+        yield measure(
+            f"ipc_stream_{length}",
+            "messages/s",
+            lambda rate=rate: rate(OURS),
+            lambda rate=rate: rate(STOCK),
+            peer_name=f"{PEER} and client",
+            target=1.2,
+            ours_config={**config, "driver and client": "ours"},
+            peer_config={**config, "driver and client": "stock"},
+        )
+
+
+def idle_stream_ns(driver: Side) -> float:
+    """Nanoseconds that an idle stream adds to a duty cycle of a driver that spins.
+
+    Taken from the middle round trip time with and without them: a round trip of two messages waits for two duty cycles.
+    """
+    p50 = [
+        pinned(
+            driver,
+            OURS,
+            SPIN,
+            "rtt",
+            channel=udp(),
+            messages=2000,
+            warmup=200,
+            idle_streams=streams,
+            idle_channel=f"{udp()}|term-length=64k",
+        )["p50_ns"]
+        for streams in (0, IDLE_STREAMS)
+    ]
+    return round((p50[1] - p50[0]) / 2 / IDLE_STREAMS, 1)
+
+
+def tasks(process: Process) -> list[Path]:
+    """The threads of a process."""
+    return list(Path(f"/proc/{process.pid}/task").iterdir())
+
+
+def cpu_s(process: Process) -> float:
+    """Seconds of core that a process has used, to the nanosecond."""
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks(process)) / 1e9
+
+
+def thousand_streams() -> Iterator[Row]:
+    """One busy stream beside a thousand that are connected and idle."""
+
+    def rate(driver: Side) -> float:
+        return (
+            pinned(
+                driver,
+                OURS,
+                SPIN,
+                "solo",
+                channel=udp(),
+                length=1344,
+                seconds=1,
+                warmup=500,  # a driver that slows down with idle streams would take minutes for more
+                drain=0,
+                idle_streams=IDLE_STREAMS,
+                idle_channel=f"{udp()}|term-length=64k",
+            )["bytes_per_second"]
+            / 1e6
+        )
+
+    config = {
+        **SPIN,
+        "client": "ours, bench_load solo",
+        "length": 1344,
+        "idle_streams": IDLE_STREAMS,
+        "cores": "1 and 1",
+    }
+    yield measure(
+        "udp_1000_streams",
+        "MB/s",
+        lambda: rate(OURS),
+        lambda: rate(STOCK),
+        peer_name=PEER,
+        target=1.5,
+        ours_config=config,
+        peer_config=config,
+        details={"idle_stream_ns_per_duty_cycle": {"ours": idle_stream_ns(OURS), "peer": idle_stream_ns(STOCK)}},
+        warm=False,
+    )
+
+
+@contextmanager
+def lossy_network(port: int, loss: float) -> Iterator[None]:
+    """What is started in the block lives in a network of its own, where datagrams to the port are lost at random.
+
+    Raises:
+        PermissionError: Only root may make a network namespace.
+    """
+    new_network = 0x40000000
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/thread-self/ns/net").open("rb") as before:
+        if libc.unshare(new_network) != 0:
+            raise PermissionError(
+                ctypes.get_errno(), "the rows of UDP with loss make a network of their own; run as root"
+            )
+        try:
+            rule = f"INPUT -p udp --dport {port} -m statistic --mode random --probability {loss} -j DROP"
+            for command in ("ip link set lo up", f"iptables -A {rule}"):
+                subprocess.run(command.split(), check=True)
+            yield
+        finally:
+            libc.setns(before.fileno(), new_network)
+
+
+def lossy_rate(driver: Side, loss: float, delay_ms: int) -> float:
+    """MB/s that arrive in order through the relay and the firewall."""
+    target, entry = free_port(), free_port()
+    with lossy_network(target, loss), dirs.fresh("aeron") as aeron_dir, driver.driver(aeron_dir, BACKOFF):
+        relay = Process("relay", [native.bench_program("udp_relay"), str(entry), str(target), str(delay_ms * 1000)])
+        relay.wait_ready(lambda: "READY" in relay.stdout())
+        figures = load(
+            OURS,
+            aeron_dir,
+            "stream",
+            channel=udp(entry),
+            sub_channel=udp(target),
+            length=1344,
+            seconds=2,
+            warmup=200,
+            drain=0,
+        )
+        relay.stop()
+        return figures["bytes_per_second"] / 1e6
+
+
+def losses() -> Iterator[Row]:
+    """Goodput under loss by a firewall rule at the receiver's port and a delay each way by one relay."""
+    for delay_ms in DELAYS_MS:
+        for name, loss in LOSSES.items():
+            config = {
+                **BACKOFF,
+                "client": "ours, bench_load stream",
+                "length": 1344,
+                "loss": loss,
+                "loss_by": "iptables statistic in a network namespace",
+                "delay_ms_each_way": delay_ms,
+                "delay_by": "udp_relay",
+                "cores": "any",
+            }
+            yield measure(
+                f"udp_loss_{name}",
+                "MB/s",
+                lambda loss=loss, delay_ms=delay_ms: lossy_rate(OURS, loss, delay_ms),
+                lambda loss=loss, delay_ms=delay_ms: lossy_rate(STOCK, loss, delay_ms),
+                peer_name=PEER,
+                target=1.0,
+                ours_config=config,
+                peer_config=config,
+                details={"delay_ms": delay_ms},
+                warm=False,
+            )
+
+
+def cost_run(driver: Side, messages: int, *, counted: bool) -> tuple[float, float]:
+    """CPU seconds of the driver for a GB of payload, and its system calls where they are counted."""
+    with dirs.fresh("aeron") as aeron_dir, driver.driver(aeron_dir, BACKOFF) as process:
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+            counter = stack.enter_context(Process("counter", counting(process, Path(folder)))) if counted else None
+            if counter is not None:
+                time.sleep(0.5)  # it says nowhere that it has attached; what it misses at the start is idling
+            before = cpu_s(process)
+            load(OURS, aeron_dir, "solo", channel=udp(), length=1344, messages=messages)
+            spent = cpu_s(process) - before
+            calls = 0.0
+            if counter is not None:
+                counter.stop(2)
+                calls = counted_calls(Path(folder) / "calls")
+    gigabytes = messages * 1344 / GB
+    return spent / gigabytes, calls / gigabytes
+
+
+def counting(process: Process, folder: Path) -> list[str]:
+    """The command that counts the system calls of a process until SIGINT."""
+    out = str(folder / "calls")
+    if shutil.which("perf"):
+        return ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-o", out, "-p", str(process.pid)]
+    return ["strace", "-c", "-f", "-o", out, "-p", str(process.pid)]
+
+
+def counted_calls(path: Path) -> float:
+    """The number in perf's line, or in strace's total."""
+    for line in path.read_text().splitlines():
+        if "raw_syscalls" in line:
+            return float(line.split(",")[0])
+        if line.endswith("total"):
+            return float(line.split()[3])
+    raise AssertionError(f"neither perf nor strace counted: {path.read_text()}")
+
+
+def cost_per_gb() -> Iterator[Row]:
+    """CPU seconds of the driver for a GB; its system calls are shown, counted in runs of their own."""
+    config = {**BACKOFF, "client": "ours, bench_load solo", "length": 1344, "messages": 700_000, "cores": "any"}
+    counts = None
+    if shutil.which("perf") or shutil.which("strace"):
+        counts = {
+            name: round(cost_run(side, 200_000, counted=True)[1]) for name, side in (("ours", OURS), ("peer", STOCK))
+        }
+    yield measure(
+        "udp_cpu_per_gb",
+        "CPU s/GB",
+        lambda: cost_run(OURS, 700_000, counted=False)[0],
+        lambda: cost_run(STOCK, 700_000, counted=False)[0],
+        peer_name=PEER,
+        target=2.0,
+        higher_is_better=False,
+        ours_config=config,
+        peer_config=config,
+        details={"system_calls_per_gb": counts or "not counted: neither perf nor strace is installed"},
+    )
+
+
+def run_udp() -> list[Row]:
+    """All rows of UDP, and round trips over IPC beside theirs."""
+    parts = (udp_streams, round_trips, thousand_streams, losses, cost_per_gb)
+    return [row for part in parts for row in part()]
+
+
+def run_ipc() -> list[Row]:
+    """IPC, C to C."""
+    return list(ipc_streams())

@@ -1,0 +1,750 @@
+/* Goal: replays send exactly what was recorded, at the same positions, and are refused, bounded, stopped and ended as specified;
+ * listings and queries answer in all their forms. Method: a bare session against an invoked archive whose clock is pushed.
+ * Names carry the scenario of spec 08 §19. */
+#include "server_rig.h"
+
+static test_rig rig;
+
+#define REPLAY_CHANNEL "aeron:ipc?alias=replay"
+
+/* -- reading a replay ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct reader
+{
+    as_subscription *subscription;
+    as_image *image;
+    as_fragment_assembler *assembler;
+    int64_t messages;
+    int64_t length;         /* of every message */
+    int64_t end_position;   /* of the last message */
+} reader;
+
+static void on_read(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    reader *at = context;
+    CHECK_I64(length, at->length);
+    for (int64_t j = 0; j < length; j++)
+    {
+        CHECK_I64(data[j], (uint8_t)(at->messages * 31 + j));
+    }
+    at->end_position = header->position;
+    at->messages++;
+}
+
+static reader *read_open(int64_t replay_session_id, int32_t stream_id, int64_t message_length)
+{
+    reader *opened = calloc(1, sizeof(*opened));
+    CHECK(NULL != opened);
+    opened->length = message_length;
+    char channel[128];
+    snprintf(channel, sizeof(channel), "aeron:ipc?session-id=%d", (int32_t)replay_session_id);
+    CHECK_I64(as_client_add_subscription(rig.client, channel, stream_id, &opened->subscription), AS_OK);
+    CHECK_I64(as_fragment_assembler_open(on_read, opened, &opened->assembler), AS_OK);
+    UNTIL(&rig, NULL != (opened->image = as_subscription_image_at(opened->subscription, 0)));
+    return opened;
+}
+
+static int64_t read_some(reader *from)
+{
+    const int64_t read = as_image_poll(from->image, as_fragment_assembler_on_fragment, from->assembler, 10);
+    CHECK(read >= 0);
+    return read;
+}
+
+static bool has_ended(const reader *of) { return as_image_is_closed(of->image) || as_image_is_end_of_stream(of->image); }
+
+static void read_until_end(reader *from)
+{
+    UNTIL(&rig, (read_some(from), has_ended(from)));
+}
+
+static void read_close(reader *opened)
+{
+    as_image_release(opened->image);
+    as_subscription_close(opened->subscription);
+    as_fragment_assembler_close(opened->assembler);
+    free(opened);
+}
+
+static int64_t replay_count(void) { return rig.archive->replay_count; }
+
+static void await_no_replay(void) { UNTIL(&rig, 0 == replay_count()); }
+
+/* -- scenarios ---------------------------------------------------------------------------------------------------------------------- */
+
+static void s43_s60_a_whole_recording(void)
+{
+    static const int64_t LENGTHS[] = { 1000, 1376, 3000, 8, 0, 8000 };
+    raw_session *session = raw_connect(&rig);
+    for (size_t i = 0; i < sizeof(LENGTHS) / sizeof(LENGTHS[0]); i++)
+    {
+        const int32_t stream_id = 4300 + (int32_t)i;
+        const raw_recording recording = raw_record(session, stream_id, LENGTHS[i], 300); /* over terms, mostly over segments */
+        asi_codec_request request = replay_of(recording.id, 0, -1, REPLAY_CHANNEL, stream_id);
+        const int64_t replay_session_id = raw_ask_ok(session, &request);
+        reader *replay = read_open(replay_session_id, stream_id, LENGTHS[i]);
+        as_image_constants image;
+        as_image_get_constants(replay->image, &image);
+        CHECK_I64(image.session_id, (int32_t)replay_session_id);
+        read_until_end(replay);
+        CHECK_I64(replay->messages, 300);
+        CHECK_I64(as_image_position(replay->image), raw_position(session, ASI_CODEC_STOP_POSITION, recording.id));
+        CHECK(!as_image_is_publication_revoked(replay->image));
+        read_close(replay);
+        raw_forget(session);
+    }
+    await_no_replay();
+    raw_close(session);
+}
+
+static void s46_a_length_rounds_up_to_a_frame(void)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_record(session, 4046, 1000, 10);
+    asi_codec_request request = replay_of(recording.id, 0, 1000, REPLAY_CHANNEL, 4046);
+    reader *replay = read_open(raw_ask_ok(session, &request), 4046, 1000);
+    read_until_end(replay);
+    CHECK_I64(replay->messages, 1);
+    read_close(replay);
+    request = replay_of(recording.id, 0, 0, REPLAY_CHANNEL, 4046); /* explicit 0: ends at once */
+    replay = read_open(raw_ask_ok(session, &request), 4046, 1000);
+    read_until_end(replay);
+    CHECK_I64(replay->messages, 0);
+    read_close(replay);
+    await_no_replay();
+    raw_close(session);
+}
+
+/* Spec: 08 §7.1, row by row, with the texts of the stock server. */
+static void s44_wrong_requests_are_refused(void)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording stopped = raw_record(session, 4044, 1000, 10); /* stop 10560 */
+    const raw_recording empty = raw_record(session, 4144, 1, 0);
+    raw_recording active = raw_start(session, 4244, true);
+    const int64_t end = publish(&rig, active.publication, 1000, 10);
+    UNTIL(&rig, raw_position(session, ASI_CODEC_RECORDING_POSITION, active.id) == end);
+    const struct
+    {
+        int64_t recording_id;
+        int64_t position;
+        int64_t length;
+        const char *channel;
+        int32_t code;
+        const char *text; /* %lld: the recording's id */
+    } rows[] = {
+        { 99, 0, 100, "aeron:ipc", ASI_CODEC_E_UNKNOWN_RECORDING, "unknown recording id: 99" },
+        { -1, 0, 100, "aeron:ipc", ASI_CODEC_E_UNKNOWN_RECORDING, "unknown recording id: -1" },
+        { stopped.id, 33, 100, "aeron:ipc", ASI_CODEC_E_GENERIC,
+            "requested replay start position=33 is not a multiple of FRAME_ALIGNMENT (32) for recording %lld" },
+        { stopped.id, -2, 100, "aeron:ipc", ASI_CODEC_E_GENERIC,
+            "requested replay start position=-2 is not a multiple of FRAME_ALIGNMENT (32) for recording %lld" },
+        { stopped.id, -32, 100, "aeron:ipc", ASI_CODEC_E_INVALID_POSITION,
+            "requested replay start position=-32 is less than recording start position=0 for recording %lld" },
+        { stopped.id, 1 << 20, 100, "aeron:ipc", ASI_CODEC_E_INVALID_POSITION,
+            "requested replay start position=1048576 must be less than the limit position=10560 for recording %lld" },
+        { stopped.id, 10560, 100, "aeron:ipc", ASI_CODEC_E_INVALID_POSITION,
+            "requested replay start position=10560 must be less than the limit position=10560 for recording %lld" },
+        { stopped.id, 10560, -1, "aeron:ipc", ASI_CODEC_E_INVALID_POSITION,
+            "requested replay start position=10560 must be less than the limit position=10560 for recording %lld" },
+        { stopped.id, 0, -3, "aeron:ipc", ASI_CODEC_E_GENERIC,
+            "replay length must be positive: replayLength=-3, length=-3, stopPosition=10560, replayPosition=0 for recording %lld" },
+        { stopped.id, 0, INT64_MIN, "aeron:ipc", ASI_CODEC_E_GENERIC,
+            "replay length must be positive: replayLength=-9223372036854775808, length=-9223372036854775808, "
+            "stopPosition=10560, replayPosition=0 for recording %lld" },
+        { empty.id, 0, -2, "aeron:ipc", ASI_CODEC_E_INVALID_POSITION,
+            "requested replay start position=0 must be less than the limit position=0 for recording %lld" },
+        { active.id, 10592, 100, "aeron:ipc", ASI_CODEC_E_INVALID_POSITION,
+            "requested replay start position=10592 must be less than the limit position=10560 for recording %lld" },
+        { active.id, 10560, -2, "aeron:ipc", ASI_CODEC_E_EMPTY_RECORDING,
+            "when replaying and stopping the replay length must be non-zero, recordingId=%lld" },
+        { stopped.id, 0, 100, "aeron:ipc?linger=5s", ASI_CODEC_E_GENERIC,
+            "failed to process replayChannel - For input string: \"5s\"" },
+        { stopped.id, 0, 100, "aeron:ipc?session-id=x", ASI_CODEC_E_GENERIC,
+            "failed to process replayChannel - 'session-id' must be a valid integer" },
+        { stopped.id, 0, 100, "bogus", ASI_CODEC_E_GENERIC,
+            "failed to process replayChannel - Aeron URIs must start with 'aeron:', found: bogus" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        asi_codec_request request =
+            replay_of(rows[i].recording_id, rows[i].position, rows[i].length, rows[i].channel, 4044);
+        char text[512];
+        const char *mark = strstr(rows[i].text, "%lld");
+        snprintf(text, sizeof(text), "%.*s", (int)(NULL == mark ? (long)strlen(rows[i].text) : mark - rows[i].text), rows[i].text);
+        if (NULL != mark)
+        {
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%" PRId64, rows[i].recording_id);
+        }
+        check_error(raw_ask(session, &request), rows[i].code, text);
+        CHECK_I64(replay_count(), 0);
+    }
+    asi_codec_request request = replay_of(stopped.id, 0, 100, "aeron:ipc", 4044);
+    request.file_io_max_length = 100;
+    check_error(raw_ask(session, &request), ASI_CODEC_E_GENERIC, "fileIoMaxLength=100 < mtuLength=1408"); /* scenario 54 */
+    request = replay_of(stopped.id, 0, 100, "aeron:udp?endpoint=localhost:0", 4044);
+    const asi_codec_event *event = raw_ask(session, &request);
+    CHECK_I64(event->code, ASI_CODEC_ERROR);
+    static const char BEGIN[] = "failed to create replay publication: ";
+    CHECK(0 == strncmp(event->error_message.data, BEGIN, sizeof(BEGIN) - 1));
+    CHECK_I64(replay_count(), 0);
+    as_publication_close(active.publication);
+    raw_close(session);
+}
+
+static void s45_a_position_inside_a_frame(void)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_record(session, 4045, 1000, 10);
+    asi_codec_request request = replay_of(recording.id, 64, 100, "aeron:ipc", 4045);
+    const asi_codec_event *event = raw_ask(session, &request);
+    char begin[256];
+    snprintf(begin, sizeof(begin), "replayPosition=64 (segmentFilePosition=0, segmentOffset=0, termOffset=64, frameOffset=0) does "
+        "not point to a valid frame, recordingId=%" PRId64 ", replaySessionId=", recording.id);
+    CHECK_I64(event->code, ASI_CODEC_ERROR);
+    CHECK_I64(event->relevant_id, ASI_CODEC_E_INVALID_POSITION);
+    CHECK(0 == strncmp(event->error_message.data, begin, strlen(begin)));
+    await_no_replay();
+    request = replay_of(recording.id, 1056 * 3, -1, REPLAY_CHANNEL, 4045); /* a frame's own is fine */
+    reader *replay = read_open(raw_ask_ok(session, &request), 4045, 1000);
+    replay->messages = 3;
+    read_until_end(replay);
+    CHECK_I64(replay->messages, 10);
+    read_close(replay);
+    await_no_replay();
+    raw_close(session);
+}
+
+static void s47_a_live_recording_is_followed_to_its_end(void)
+{
+    raw_session *session = raw_connect(&rig);
+    raw_recording recording = raw_start(session, 4047, true);
+    int64_t published = 0;
+    int64_t end = 0;
+    asi_codec_request request = replay_of(recording.id, AS_NULL_VALUE, -1, REPLAY_CHANNEL, 4147);
+    reader *replay = read_open(raw_ask_ok(session, &request), 4147, 1000);
+    for (int round = 0; round < 20; round++)
+    {
+        for (int i = 0; i < 17; i++)
+        {
+            end = publish_one(&rig, recording.publication, 1000, published++);
+        }
+        UNTIL(&rig, (read_some(replay), replay->messages == published));
+        CHECK(!has_ended(replay));
+    }
+    raw_finish(session, &recording, end);
+    read_until_end(replay);
+    CHECK_I64(replay->messages, published);
+    CHECK(!as_image_is_publication_revoked(replay->image));
+    read_close(replay);
+    await_no_replay();
+    raw_close(session);
+}
+
+static void s48_to_the_end_of_now(void)
+{
+    raw_session *session = raw_connect(&rig);
+    raw_recording recording = raw_start(session, 4048, true);
+    int64_t end = publish(&rig, recording.publication, 1000, 20);
+    UNTIL(&rig, raw_position(session, ASI_CODEC_RECORDING_POSITION, recording.id) == end);
+    asi_codec_request request = replay_of(recording.id, 0, -2, REPLAY_CHANNEL, 4148);
+    const int64_t replay_session_id = raw_ask_ok(session, &request);
+    for (int i = 20; i < 30; i++)
+    {
+        end = publish_one(&rig, recording.publication, 1000, i);
+    }
+    reader *replay = read_open(replay_session_id, 4148, 1000);
+    read_until_end(replay);
+    CHECK_I64(replay->messages, 20);
+    read_close(replay);
+    raw_finish(session, &recording, end);
+    await_no_replay();
+    raw_close(session);
+}
+
+static void s49_a_counter_bounds_a_replay(void)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_record(session, 4049, 1000, 20);
+    as_counter *counter = NULL;
+    CHECK_I64(as_client_add_counter(rig.client, 4711, NULL, 0, "limit", &counter), AS_OK);
+    as_counter_set(counter, 64);
+    asi_codec_request request = replay_of(recording.id, 1056, -1, REPLAY_CHANNEL, 4149);
+    request.template_id = ASI_CODEC_BOUNDED_REPLAY;
+    request.limit_counter_id = as_counter_id(counter);
+    char text[256];
+    snprintf(text, sizeof(text), "requested replay start position=1056 must be less than the limit position=64 for recording %"
+        PRId64, recording.id);
+    check_error(raw_ask(session, &request), ASI_CODEC_E_INVALID_POSITION, text);
+    request.position = 0;
+    as_counter_set(counter, 1056 * 3 + 500); /* within a frame: it must not be sent */
+    reader *replay = read_open(raw_ask_ok(session, &request), 4149, 1000);
+    UNTIL(&rig, (read_some(replay), replay->messages == 3));
+    rig_turn_times(&rig, 100);
+    CHECK_I64(read_some(replay), 0);
+    as_counter_set(counter, 1056 * 5);
+    UNTIL(&rig, (read_some(replay), replay->messages == 5));
+    rig_turn_times(&rig, 100);
+    CHECK_I64(read_some(replay), 0);
+    as_counter_set(counter, INT64_MAX); /* beyond the recording's end: ends there */
+    read_until_end(replay);
+    CHECK_I64(replay->messages, 20);
+    read_close(replay);
+    await_no_replay();
+    as_counter_set(counter, 1056 * 2);
+    replay = read_open(raw_ask_ok(session, &request), 4149, 1000);
+    UNTIL(&rig, (read_some(replay), replay->messages == 2));
+    as_counter_close(counter); /* the limit is final now */
+    read_until_end(replay);
+    CHECK_I64(replay->messages, 2);
+    read_close(replay);
+    await_no_replay();
+    request.limit_counter_id = 9999;
+    CHECK_I64(raw_ask(session, &request)->code, ASI_CODEC_ERROR);
+    request.limit_counter_id = -5;
+    CHECK_I64(raw_ask(session, &request)->code, ASI_CODEC_ERROR);
+    request.limit_counter_id = 100000000;
+    CHECK_I64(raw_ask(session, &request)->code, ASI_CODEC_ERROR);
+    raw_close(session);
+}
+
+static void s50_nobody_listens(void)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_record(session, 4050, 1000, 20);
+    asi_codec_request request = replay_of(recording.id, 0, -1, "aeron:ipc?session-id=4242", 4150);
+    const int64_t replay_session_id = raw_ask_ok(session, &request);
+    CHECK_I64((int32_t)replay_session_id, 4242); /* scenario 59 */
+    raw_forget(session);
+    rig_turn_times(&rig, 20);
+    CHECK_I64(replay_count(), 1);
+    rig.clock_ahead_ns += 6 * RIG_SECOND;
+    const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id);
+    char text[512];
+    asi_codec_request list = request_of(ASI_CODEC_LIST_RECORDING, recording.id);
+    char copied[512];
+    snprintf(copied, sizeof(copied), "%.*s", (int)event->error_message.length, event->error_message.data);
+    CHECK_I64(event->relevant_id, ASI_CODEC_E_GENERIC);
+    raw_send(session, &list);
+    const asi_codec_event *descriptor = raw_await(session, ASI_CODEC_RECORDING_DESCRIPTOR, list.correlation_id);
+    snprintf(text, sizeof(text), "no connection established for replayChannel=aeron:ipc?mtu=1408|term-length=64k|init-term-id=%d|"
+        "term-id=%d|term-offset=0|session-id=4242|linger=5s, replayStreamId=4150, recordingId=%" PRId64 ", replaySessionId=%" PRId64
+        ", segmentFile=%" PRId64 "-0.rec", descriptor->initial_term_id, descriptor->initial_term_id, recording.id,
+        replay_session_id, recording.id);
+    CHECK_TEXT(copied, text);
+    await_no_replay();
+    raw_close(session);
+}
+
+static void s51_s52_replays_end_early(void)
+{
+    raw_session *session = raw_connect(&rig);
+    raw_recording recording = raw_start(session, 4051, true);
+    publish(&rig, recording.publication, 1000, 20);
+    asi_codec_request request = replay_of(recording.id, AS_NULL_VALUE, -1, REPLAY_CHANNEL, 4151);
+    reader *replay = read_open(raw_ask_ok(session, &request), 4151, 1000);
+    UNTIL(&rig, (read_some(replay), replay->messages == 20));
+    asi_codec_request stop = request_of(ASI_CODEC_STOP_REPLAY, AS_NULL_VALUE);
+    stop.replay_session_id = 123456;
+    CHECK_I64(raw_ask_ok(session, &stop), 0);
+    CHECK(!as_image_is_closed(replay->image));
+    as_image_constants image;
+    as_image_get_constants(replay->image, &image);
+    stop.replay_session_id = raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id)->relevant_id;
+    CHECK_I64(raw_ask_ok(session, &stop), 0);
+    UNTIL(&rig, (read_some(replay), as_image_is_closed(replay->image)));
+    CHECK(as_image_is_publication_revoked(replay->image));
+    read_close(replay);
+    await_no_replay();
+    replay = read_open(raw_ask_ok(session, &request), 4151, 1000);
+    UNTIL(&rig, (read_some(replay), replay->messages == 20));
+    raw_forget(session);
+    read_close(replay); /* the subscriber leaves: no error, the slot is free */
+    await_no_replay();
+    CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
+    for (int i = 0; i < 3; i++)
+    {
+        request = replay_of(recording.id, AS_NULL_VALUE, -1, REPLAY_CHANNEL, 4152 + i);
+        raw_ask_ok(session, &request);
+    }
+    stop = request_of(ASI_CODEC_STOP_ALL_REPLAYS, recording.id + 1);
+    raw_ask_ok(session, &stop);
+    CHECK_I64(replay_count(), 3);
+    stop = request_of(ASI_CODEC_STOP_ALL_REPLAYS, recording.id);
+    raw_ask_ok(session, &stop);
+    await_no_replay();
+    as_publication_close(recording.publication);
+    raw_close(session);
+}
+
+static void s53_s55_s56_limits_and_damaged_folders(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.max.concurrent.replays", "2");
+    rig_set(&rig, "aeron.archive.record.checksum", "CRC-32C");
+    rig_set(&rig, "aeron.archive.replay.checksum", "CRC-32C");
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_record(session, 4053, 1000, 400);
+    asi_codec_request request = replay_of(recording.id, 0, -1, REPLAY_CHANNEL, 4153);
+    reader *replay = read_open(raw_ask_ok(session, &request), 4153, 1000);
+    request.stream_id = 4154;
+    raw_ask_ok(session, &request);
+    request.stream_id = 4155;
+    check_error(raw_ask(session, &request), ASI_CODEC_E_MAX_REPLAYS, "max concurrent replays reached 2");
+    read_until_end(replay); /* with checksums of all frames verified */
+    CHECK_I64(replay->messages, 400);
+    read_close(replay);
+    asi_codec_request stop = request_of(ASI_CODEC_STOP_ALL_REPLAYS, AS_NULL_VALUE);
+    raw_ask_ok(session, &stop);
+    await_no_replay();
+
+    char path[AS_PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%" PRId64 "-%d.rec", rig.archive_dir, recording.id, 0);
+    FILE *file = fopen(path, "r+b");
+    CHECK(NULL != file);
+    CHECK(0 == fseek(file, 1056 * 2 + 100, SEEK_SET) && EOF != fputc(0xEE, file) && 0 == fclose(file));
+    request = replay_of(recording.id, 0, -1, REPLAY_CHANNEL, 4156);
+    replay = read_open(raw_ask_ok(session, &request), 4156, 1000);
+    raw_forget(session);
+    const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id);
+    static const char BEGIN[] = "CRC checksum mismatch at position=2112 (segmentFilePosition=0, segmentOffset=0, termOffset=0, "
+        "frameOffset=2112): recorded checksum=";
+    CHECK_I64(event->code, ASI_CODEC_ERROR);
+    CHECK(0 == strncmp(event->error_message.data, BEGIN, sizeof(BEGIN) - 1));
+    UNTIL(&rig, (read_some(replay), as_image_is_closed(replay->image)));
+    CHECK(as_image_is_publication_revoked(replay->image));
+    read_close(replay);
+    await_no_replay();
+
+    snprintf(path, sizeof(path), "%s/%" PRId64 "-%d.rec", rig.archive_dir, recording.id, 2 * RIG_SEGMENT_LENGTH);
+    CHECK(0 == unlink(path));
+    request = replay_of(recording.id, RIG_SEGMENT_LENGTH, -1, REPLAY_CHANNEL, 4157);
+    replay = read_open(raw_ask_ok(session, &request), 4157, 1000);
+    replay->messages = 124; /* of 1056 bytes, 62 in each term */
+    raw_forget(session);
+    UNTIL(&rig, (read_some(replay), raw_poll(session),
+        NULL != (event = raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id))));
+    static const char MISSING[] = "recording segment not found, recordingId=";
+    CHECK_I64(event->code, ASI_CODEC_ERROR);
+    CHECK(0 == strncmp(event->error_message.data, MISSING, sizeof(MISSING) - 1));
+    read_close(replay);
+    request = replay_of(recording.id, 2 * RIG_SEGMENT_LENGTH, -1, REPLAY_CHANNEL, 4158);
+    raw_send(session, &request);
+    rig_turn_times(&rig, 50);
+    rig.clock_ahead_ns += 6 * RIG_SECOND;
+    event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id);
+    static const char ABSENT[] = "recording segment file not created, recordingId=";
+    CHECK(0 == strncmp(event->error_message.data, ABSENT, sizeof(ABSENT) - 1));
+    await_no_replay();
+    raw_close(session);
+    rig_close(&rig);
+}
+
+/* Bytes of the disk are input: whatever a broken frame holds, the replay ends with an error and the archive goes on. */
+static void broken_frames_end_a_replay_and_nothing_else(void)
+{
+    static const struct
+    {
+        int64_t at;
+        int32_t value;
+    } ROWS[] = { { 1056, 0 }, { 1056, -5 }, { 1056, 7 }, { 1056, INT32_MAX }, { 1056, RIG_TERM_LENGTH }, { 1056 + 8, 4711 },
+        { 1056 + 20, 99 } };
+    raw_session *session = raw_connect(&rig);
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        const int32_t stream_id = 4500 + (int32_t)i;
+        const raw_recording recording = raw_record(session, stream_id, 1000, 5);
+        char path[AS_PATH_MAX];
+        snprintf(path, sizeof(path), "%s/%" PRId64 "-0.rec", rig.archive_dir, recording.id);
+        FILE *file = fopen(path, "r+b");
+        CHECK(NULL != file);
+        CHECK(0 == fseek(file, (long)ROWS[i].at, SEEK_SET) && 1 == fwrite(&ROWS[i].value, 4, 1, file) && 0 == fclose(file));
+        asi_codec_request request = replay_of(recording.id, 0, -1, REPLAY_CHANNEL, stream_id);
+        reader *replay = read_open(raw_ask_ok(session, &request), stream_id, 1000);
+        raw_forget(session);
+        CHECK_I64(raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id)->code, ASI_CODEC_ERROR);
+        await_no_replay();
+        read_close(replay);
+    }
+    raw_close(session);
+}
+
+/* -- listings and queries -------------------------------------------------------------------------------------------------------- */
+
+static int64_t count_descriptors(const raw_session *session, int64_t correlation_id, int32_t template_id)
+{
+    int64_t count = 0;
+    for (int i = 0; i < session->event_count; i++)
+    {
+        count += session->events[i].template_id == template_id && session->events[i].correlation_id == correlation_id ? 1 : 0;
+    }
+    return count;
+}
+
+/* Lists and checks the number of descriptors; unless exactly as many came as asked, the terminator ends it. */
+static void check_listing(raw_session *session, asi_codec_request *request, int64_t expected, int64_t terminator)
+{
+    raw_forget(session);
+    raw_send(session, request);
+    if (terminator >= 0)
+    {
+        const asi_codec_event *end = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request->correlation_id);
+        CHECK_I64(end->code, ASI_CODEC_RECORDING_UNKNOWN);
+        CHECK_I64(end->relevant_id, terminator);
+    }
+    UNTIL(&rig, (raw_poll(session),
+        count_descriptors(session, request->correlation_id, ASI_CODEC_RECORDING_DESCRIPTOR) >= expected));
+    rig_turn_times(&rig, 20);
+    raw_poll(session);
+    CHECK_I64(count_descriptors(session, request->correlation_id, ASI_CODEC_RECORDING_DESCRIPTOR), expected);
+    CHECK(terminator >= 0 || NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request->correlation_id));
+}
+
+static asi_codec_request list_of(int64_t from, int32_t count)
+{
+    asi_codec_request request = request_of(ASI_CODEC_LIST_RECORDINGS, from);
+    request.record_count = count;
+    return request;
+}
+
+static asi_codec_request list_uri_of(const char *fragment, int32_t stream_id)
+{
+    asi_codec_request request = request_of(ASI_CODEC_LIST_RECORDINGS_FOR_URI, 0);
+    request.record_count = 10;
+    request.channel = asi_codec_text(fragment);
+    request.stream_id = stream_id;
+    return request;
+}
+
+static void s36_to_s39_listings(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    for (int i = 0; i < 3; i++)
+    {
+        CHECK_I64(raw_record(session, 4600 + i % 2, 100, 5).id, i);
+    }
+    asi_codec_request request = list_of(0, 10);
+    check_listing(session, &request, 3, 3);
+    for (int i = 0; i < 3; i++)
+    {
+        CHECK_I64(session->events[i].recording_id, i);
+        CHECK_I64(session->events[i].stream_id, 4600 + i % 2);
+        CHECK_I64(session->events[i].term_buffer_length, RIG_TERM_LENGTH);
+        CHECK_I64(session->events[i].segment_file_length, RIG_SEGMENT_LENGTH);
+        CHECK_I64(session->events[i].mtu_length, 1408);
+        CHECK(session->events[i].stop_timestamp_ms >= session->events[i].start_timestamp_ms);
+        CHECK(0 == memcmp(session->events[i].stripped_channel.data, "aeron:ipc", 9));
+        CHECK_I64(session->events[i].stripped_channel.length, 9);
+        CHECK_I64(session->events[i].original_channel.length, strlen(RIG_CHANNEL));
+    }
+    request = list_of(0, 3);
+    check_listing(session, &request, 3, -1);
+    request = list_of(1, 1);
+    check_listing(session, &request, 1, -1);
+    request = list_of(-5, 2);
+    check_listing(session, &request, 2, -1);
+    request = list_of(99, 10);
+    check_listing(session, &request, 0, 99);
+    request = list_of(0, 0);
+    check_listing(session, &request, 0, 0);
+    request = list_of(0, -1);
+    check_listing(session, &request, 0, 0);
+    request = list_uri_of("mtu=1408", 4600);
+    check_listing(session, &request, 2, 3);
+    request = list_uri_of("", 4601);
+    check_listing(session, &request, 1, 3);
+    request = list_uri_of("udp", 4600);
+    check_listing(session, &request, 0, 3);
+    request = request_of(ASI_CODEC_LIST_RECORDING, 1);
+    check_listing(session, &request, 1, -1);
+    request = request_of(ASI_CODEC_LIST_RECORDING, 99);
+    check_listing(session, &request, 0, 99);
+    const int32_t session_id = rig.archive->recordings == NULL ? 0 : 1;
+    CHECK_I64(session_id, 0);
+    request = request_of(ASI_CODEC_LIST_RECORDING, 2);
+    check_listing(session, &request, 1, -1);
+    asi_codec_request find = request_of(ASI_CODEC_FIND_LAST_MATCHING_RECORDING, 0);
+    find.session_id = session->events[0].session_id;
+    find.stream_id = 4600;
+    find.channel = asi_codec_text("ipc");
+    CHECK_I64(raw_ask_ok(session, &find), 2);
+    find.recording_id = 3;
+    CHECK_I64(raw_ask_ok(session, &find), -1);
+    find.recording_id = 0;
+    find.session_id++;
+    CHECK_I64(raw_ask_ok(session, &find), -1);
+    find.recording_id = -1;
+    check_error(raw_ask(session, &find), ASI_CODEC_E_UNKNOWN_RECORDING, "minRecordingId=-1 < 0");
+    static const int32_t POSITIONS[] = { ASI_CODEC_START_POSITION, ASI_CODEC_STOP_POSITION, ASI_CODEC_RECORDING_POSITION,
+        ASI_CODEC_MAX_RECORDED_POSITION };
+    for (size_t i = 0; i < 4; i++)
+    {
+        request = request_of(POSITIONS[i], -1);
+        check_error(raw_ask(session, &request), ASI_CODEC_E_UNKNOWN_RECORDING, "unknown recording id: -1");
+    }
+    raw_close(session);
+    rig_close(&rig);
+}
+
+/* More descriptors than the response stream's window takes, to a client that reads slowly; and a second listing meanwhile. */
+static void s13_a_long_listing_comes_whole(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    for (int i = 0; i < 120; i++)
+    {
+        const asi_recording_params params = { .start_position = 0, .stop_position = 0, .start_timestamp_ms = 1,
+            .stop_timestamp_ms = 2, .term_buffer_length = RIG_TERM_LENGTH, .segment_file_length = RIG_SEGMENT_LENGTH,
+            .mtu_length = 1408, .stream_id = 7, .stripped_channel = asi_text_of("aeron:ipc"),
+            .original_channel = asi_text_of("aeron:ipc?alias=a-rather-long-one-so-that-the-window-fills-sooner-than-it-would-0123456789-"
+                "0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789"),
+            .source_identity = asi_text_of("aeron:ipc") };
+        int64_t id;
+        CHECK_I64(asi_catalog_add(rig.archive->catalog, &params, &id), AS_OK);
+    }
+    asi_codec_request first = list_of(0, 1000);
+    raw_forget(session);
+    raw_send(session, &first);
+    rig_turn_times(&rig, 50); /* nothing is read: the window is full before the listing is done */
+    CHECK(ASI_LISTING_NONE != rig.archive->sessions->listing.kind);
+    asi_codec_request second = list_of(0, 10);
+    raw_send(session, &second);
+    const asi_codec_event *refused = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, second.correlation_id);
+    check_error(refused, ASI_CODEC_E_ACTIVE_LISTING, "active listing already in progress");
+    const asi_codec_event *end = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, first.correlation_id);
+    CHECK_I64(end->code, ASI_CODEC_RECORDING_UNKNOWN);
+    int64_t next = 0;
+    for (int i = 0; i < session->event_count; i++)
+    {
+        if (ASI_CODEC_RECORDING_DESCRIPTOR == session->events[i].template_id)
+        {
+            CHECK_I64(session->events[i].recording_id, next);
+            next++;
+        }
+    }
+    CHECK_I64(next, 120);
+    raw_close(session);
+    rig_close(&rig);
+}
+
+static void s41_subscriptions(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    int64_t ids[5];
+    for (int i = 0; i < 5; i++)
+    {
+        char channel[64];
+        snprintf(channel, sizeof(channel), "aeron:ipc?alias=%c|term-length=64k", 'a' + i);
+        asi_codec_request request = start_of(channel, 4700 + i % 2 * 10 + i, false);
+        ids[i] = raw_ask_ok(session, &request);
+    }
+    const struct
+    {
+        int32_t pseudo_index;
+        int32_t count;
+        const char *fragment;
+        int32_t stream_id;
+        bool has_stream;
+        int expected[6]; /* indexes, -1 ends */
+        bool is_whole;   /* as many as asked: no terminator */
+    } rows[] = {
+        { 0, 100, "", 0, false, { 0, 1, 2, 3, 4, -1 }, false },
+        { 0, 5, "ipc", 0, false, { 0, 1, 2, 3, 4, -1 }, true },
+        { 2, 2, "", 0, false, { 2, 3, -1 }, true },
+        { 3, 100, "", 0, false, { 3, 4, -1 }, false },
+        { 0, 100, "alias=c", 0, false, { 2, -1 }, false },
+        { 0, 100, "", 4713, true, { 3, -1 }, false },
+        { 0, 100, "term-length", 0, false, { -1 }, false },
+        { 5, 100, "", 0, false, { -1 }, false },
+        { -1, 100, "", 0, false, { -1 }, false },
+        { 0, 0, "", 0, false, { -1 }, false },
+        { 0, -1, "", 0, false, { -1 }, false },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        asi_codec_request request = request_of(ASI_CODEC_LIST_RECORDING_SUBSCRIPTIONS, AS_NULL_VALUE);
+        request.pseudo_index = rows[i].pseudo_index;
+        request.record_count = rows[i].count;
+        request.channel = asi_codec_text(rows[i].fragment);
+        request.stream_id = rows[i].stream_id;
+        request.apply_stream_id = rows[i].has_stream ? 1 : 0;
+        raw_forget(session);
+        raw_send(session, &request);
+        int expected = 0;
+        while (rows[i].expected[expected] >= 0)
+        {
+            expected++;
+        }
+        if (!rows[i].is_whole)
+        {
+            const asi_codec_event *end = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id);
+            CHECK_I64(end->code, ASI_CODEC_SUBSCRIPTION_UNKNOWN);
+            CHECK_I64(end->relevant_id, 0);
+        }
+        UNTIL(&rig, (raw_poll(session), count_descriptors(
+            session, request.correlation_id, ASI_CODEC_RECORDING_SUBSCRIPTION_DESCRIPTOR) >= expected));
+        for (int j = 0; j < expected; j++)
+        {
+            CHECK_I64(session->events[j].subscription_id, ids[rows[i].expected[j]]);
+        }
+        CHECK_I64(session->event_count, expected + (rows[i].is_whole ? 0 : 1));
+    }
+    raw_close(session);
+    rig_close(&rig);
+}
+
+static void replays_on_threads_of_their_own(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.threading.mode", "DEDICATED");
+    rig.has_threads = true;
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    for (int i = 0; i < 3; i++)
+    {
+        raw_recording recording = raw_start(session, 4800 + i, true);
+        asi_codec_request request = replay_of(recording.id, AS_NULL_VALUE, -1, REPLAY_CHANNEL, 4850 + i);
+        reader *replay = read_open(raw_ask_ok(session, &request), 4850 + i, 1000);
+        int64_t end = 0;
+        for (int64_t j = 0; j < 500; j++)
+        {
+            end = publish_one(&rig, recording.publication, 1000, j);
+            read_some(replay);
+        }
+        raw_finish(session, &recording, end);
+        read_until_end(replay);
+        CHECK_I64(replay->messages, 500);
+        read_close(replay);
+    }
+    raw_close(session);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    RUN(s43_s60_a_whole_recording);
+    RUN(s44_wrong_requests_are_refused);
+    RUN(s45_a_position_inside_a_frame);
+    RUN(s46_a_length_rounds_up_to_a_frame);
+    RUN(s47_a_live_recording_is_followed_to_its_end);
+    RUN(s48_to_the_end_of_now);
+    RUN(s49_a_counter_bounds_a_replay);
+    RUN(s50_nobody_listens);
+    RUN(s51_s52_replays_end_early);
+    RUN(broken_frames_end_a_replay_and_nothing_else);
+    rig_close(&rig);
+    RUN(s53_s55_s56_limits_and_damaged_folders);
+    RUN(s36_to_s39_listings);
+    RUN(s13_a_long_listing_comes_whole);
+    RUN(s41_subscriptions);
+    RUN(replays_on_threads_of_their_own);
+    return 0;
+}

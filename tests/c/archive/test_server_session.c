@@ -1,0 +1,528 @@
+/* Goal: control sessions as stock peers expect them, from connect to every way of ending. Method: a bare session (server_rig.h)
+ * against an invoked archive whose clock is pushed. Names carry the scenario of spec 08 §19. */
+#define _GNU_SOURCE /* memmem */
+#include "server_rig.h"
+
+static test_rig rig;
+
+static int64_t counter_value(int32_t type_id)
+{
+    as_inspector *inspector = NULL;
+    CHECK_I64(as_inspector_open(rig.aeron_dir, &inspector), AS_OK);
+    int64_t value = AS_NULL_VALUE;
+    for (int32_t id = 0; id <= as_inspector_max_counter_id(inspector); id++)
+    {
+        as_counter_row row;
+        if (AS_OK == as_inspector_counter(inspector, id, &row) && type_id == row.type_id)
+        {
+            value = row.value;
+        }
+    }
+    as_inspector_close(inspector);
+    return value;
+}
+
+/* Sessions of earlier tests end when the archive learns that their clients are gone. */
+static raw_session *raw_open_alone(test_rig *of)
+{
+    UNTIL(of, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
+    return raw_open(of);
+}
+
+static raw_session *raw_connect_alone(test_rig *of)
+{
+    UNTIL(of, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
+    return raw_connect(of);
+}
+
+static bool has_logged(const char *text)
+{
+    asi_mark_info info;
+    CHECK_I64(asi_mark_read_untrusted(rig.archive_dir, &info), AS_OK);
+    asi_map map;
+    CHECK_I64(asi_map_open(&map, info.path, 8192, false), AS_OK);
+    const bool found = NULL != memmem(map.base, (size_t)map.length, text, strlen(text));
+    asi_map_close(&map);
+    return found;
+}
+
+static void s01_connect_is_answered_with_the_session(void)
+{
+    raw_session *session = raw_open_alone(&rig);
+    raw_send_connect(session, 1 << 16 | 99 << 8);
+    const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, session->last_correlation_id);
+    CHECK_I64(event->code, ASI_CODEC_OK);
+    CHECK_I64(event->relevant_id, event->control_session_id);
+    CHECK_I64(event->protocol_version, 68608);
+    CHECK_I64(session->lengths[0], 44);
+    raw_close(session);
+}
+
+static void s02_the_answer_is_repeated_until_the_first_request(void)
+{
+    raw_session *session = raw_open_alone(&rig);
+    raw_send_connect(session, ASI_CODEC_PROTOCOL_VERSION);
+    for (int i = 1; i <= 4; i++)
+    {
+        UNTIL(&rig, (raw_poll(session), session->event_count >= i));
+        asi_store_relaxed_i64(&rig.clock_ahead_ns, rig.clock_ahead_ns + RIG_SECOND / 4);
+    }
+    session->id = session->events[0].control_session_id;
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    CHECK_I64(raw_ask_ok(session, &request), 42);
+    raw_forget(session);
+    rig.clock_ahead_ns += RIG_SECOND / 2;
+    rig_turn_times(&rig, 50);
+    raw_poll(session);
+    CHECK_I64(session->event_count, 0);
+    raw_close(session);
+}
+
+static void s03_another_major_version_is_refused_until_the_deadline(void)
+{
+    raw_session *session = raw_open_alone(&rig);
+    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    raw_send_connect(session, 2 << 16);
+    for (int i = 1; i <= 3; i++)
+    {
+        UNTIL(&rig, (raw_poll(session), session->event_count >= i));
+        rig.clock_ahead_ns += RIG_SECOND / 4;
+    }
+    const asi_codec_event *event = &session->events[0];
+    check_error(event, (int32_t)event->control_session_id, "invalid client version 2.0.0, archive is 1.12.0");
+    rig.clock_ahead_ns += 6 * RIG_SECOND;
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
+    raw_close(session);
+}
+
+static void s04_a_plain_connect_without_version_is_refused(void)
+{
+    raw_session *session = raw_open_alone(&rig);
+    as_subscription_constants constants;
+    as_subscription_get_constants(session->responses, &constants);
+    /* Block of 12 bytes as schema version 1 has it: correlation id and stream id, then the channel. */
+    uint8_t bytes[256];
+    const size_t length = strlen(constants.channel);
+    asi_put_u16(bytes, 12);
+    asi_put_u16(bytes + 2, ASI_CODEC_CONNECT);
+    asi_put_u16(bytes + 4, 101);
+    asi_put_u16(bytes + 6, 1);
+    asi_put_i64(bytes + 8, 4711);
+    asi_put_i32(bytes + 16, 20);
+    asi_put_i32(bytes + 20, (int32_t)length);
+    memcpy(bytes + 24, constants.channel, length);
+    raw_offer(session, bytes, (int64_t)(24 + length));
+    const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, 4711);
+    check_error(event, (int32_t)event->control_session_id, "invalid client version 0.0.0, archive is 1.12.0");
+    raw_close(session);
+}
+
+static void s09_a_closed_session_leaves_nothing(void)
+{
+    raw_session *session = raw_connect_alone(&rig);
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSION) == session->id);
+    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    as_image *image = as_subscription_image_at(session->responses, 0);
+    CHECK(NULL != image);
+    asi_codec_request request = request_of(ASI_CODEC_CLOSE_SESSION, AS_NULL_VALUE);
+    raw_forget(session);
+    raw_send(session, &request);
+    UNTIL(&rig, (raw_poll(session), as_image_is_closed(image)));
+    CHECK(as_image_is_publication_revoked(image));
+    CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
+    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), sessions - 1);
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSION) != session->id);
+    as_image_release(image);
+    raw_close(session);
+}
+
+static void s10_a_client_that_vanishes_takes_its_session_with_it(void)
+{
+    raw_session *session = raw_connect_alone(&rig);
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSION) == session->id);
+    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    const int64_t errors = counter_value(ASI_ARCHIVE_COUNTER_ERRORS);
+    as_publication_close(session->requests);
+    session->requests = NULL;
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions - 1);
+    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_ERRORS), errors);
+    raw_close(session);
+}
+
+static void s11_a_client_that_stops_reading_is_given_up(void)
+{
+    raw_session *session = raw_connect_alone(&rig);
+    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    for (int i = 0; i < 800; i++)
+    {
+        raw_send(session, &request); /* 96 bytes of answer each, 32 KiB of window */
+    }
+    rig_turn_times(&rig, 200);
+    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), sessions);
+    rig.clock_ahead_ns += 6 * RIG_SECOND;
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions - 1);
+    CHECK(has_logged("failed to send response for more than connectTimeoutMs=5000"));
+    raw_close(session);
+}
+
+static void s11b_queued_responses_come_in_order_once_the_client_reads_again(void)
+{
+    raw_session *session = raw_connect_alone(&rig);
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    raw_send(session, &request);
+    const int64_t first = request.correlation_id;
+    for (int i = 0; i < 400; i++)
+    {
+        raw_send(session, &request);
+    }
+    rig_turn_times(&rig, 200);
+    UNTIL(&rig, (raw_poll(session), NULL != raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id)));
+    int64_t last = first - 1;
+    for (int i = 0; i < session->event_count; i++)
+    {
+        if (session->events[i].correlation_id >= first)
+        {
+            CHECK(session->events[i].correlation_id > last);
+            last = session->events[i].correlation_id;
+        }
+    }
+    CHECK_I64(last, request.correlation_id);
+    raw_close(session);
+}
+
+static void s12_s16_what_is_no_request_of_a_session_is_ignored(void)
+{
+    raw_session *session = raw_connect_alone(&rig);
+    asi_codec_request request = request_of(ASI_CODEC_START_POSITION, 0);
+    const int64_t id = session->id;
+    session->id = id + 1000;
+    raw_send(session, &request); /* unknown session */
+    session->id = id;
+    uint8_t bytes[64] = { 0 };
+    asi_put_u16(bytes + 2, ASI_CODEC_ARCHIVE_ID);
+    asi_put_u16(bytes + 4, 99);
+    raw_offer(session, bytes, 24); /* another schema */
+    asi_put_u16(bytes + 2, 999);
+    asi_put_u16(bytes + 4, 101);
+    raw_offer(session, bytes, 24); /* unknown template */
+    raw_offer(session, bytes, 4);  /* less than a header */
+    asi_put_u16(bytes, 16);
+    asi_put_u16(bytes + 2, ASI_CODEC_REPLAY);
+    raw_offer(session, bytes, 24); /* shorter than its block */
+    raw_forget(session);
+    request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    CHECK_I64(raw_ask_ok(session, &request), 42);
+    CHECK_I64(session->event_count, 1);
+    char text[128];
+    snprintf(text, sizeof(text), "control request for unknown session: controlSessionId=%" PRId64 " templateId=52", id + 1000);
+    CHECK(has_logged(text));
+    CHECK(has_logged("expected schemaId=101, actual=99"));
+    raw_close(session);
+}
+
+static void requests_of_other_versions_get_the_protocols_error(void)
+{
+    static const int32_t IDS[] = { ASI_CODEC_TRUNCATE_RECORDING, ASI_CODEC_PURGE_RECORDING, ASI_CODEC_DETACH_SEGMENTS,
+        ASI_CODEC_DELETE_DETACHED_SEGMENTS, ASI_CODEC_PURGE_SEGMENTS, ASI_CODEC_ATTACH_SEGMENTS, ASI_CODEC_MIGRATE_SEGMENTS,
+        ASI_CODEC_UPDATE_CHANNEL, ASI_CODEC_REPLAY_TOKEN, ASI_CODEC_REPLICATE, ASI_CODEC_TAGGED_REPLICATE,
+        ASI_CODEC_REPLICATE_2, ASI_CODEC_STOP_REPLICATION };
+    raw_session *session = raw_connect_alone(&rig);
+    for (size_t i = 0; i < sizeof(IDS) / sizeof(IDS[0]); i++)
+    {
+        char text[128];
+        asi_codec_request request = request_of(IDS[i], 0);
+        snprintf(text, sizeof(text), "%s is not supported by this version of the archive", asi_codec_request_name(IDS[i]));
+        check_error(raw_ask(session, &request), ASI_CODEC_E_GENERIC, text);
+    }
+    raw_close(session);
+}
+
+static void requests_before_the_session_is_there_are_dropped(void)
+{
+    raw_session *session = raw_open_alone(&rig);
+    raw_send_connect(session, 2 << 16);
+    UNTIL(&rig, (raw_poll(session), session->event_count > 0));
+    session->id = session->events[0].control_session_id;
+    raw_forget(session);
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    raw_send(session, &request);
+    rig_turn_times(&rig, 100);
+    raw_poll(session);
+    CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
+    raw_close(session);
+}
+
+static void a_connect_that_can_not_be_answered_makes_no_session(void)
+{
+    raw_session *session = raw_open_alone(&rig);
+    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    asi_codec_request request = request_of(ASI_CODEC_AUTH_CONNECT, AS_NULL_VALUE);
+    request.client_version = ASI_CODEC_PROTOCOL_VERSION;
+    request.channel = asi_codec_text("bogus");
+    request.stream_id = 20;
+    raw_send(session, &request);
+    request.channel = asi_codec_text("aeron:udp?endpoint=localhost:24325");
+    raw_send(session, &request);
+    UNTIL(&rig, has_logged("Aeron URIs must start with 'aeron:', found: bogus"));
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
+    /* A response channel that nobody listens to is given up after the connect timeout. */
+    request.channel = asi_codec_text("aeron:ipc?session-id=77");
+    raw_send(session, &request);
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions + 1);
+    rig_turn_times(&rig, 200);
+    rig.clock_ahead_ns += 6 * RIG_SECOND;
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
+    CHECK(has_logged("failed to establish initial connection: state=CONNECTING"));
+    raw_close(session);
+}
+
+static void an_idle_session_is_pinged(void)
+{
+    raw_session *session = raw_connect_alone(&rig);
+    for (int i = 1; i <= 3; i++)
+    {
+        rig.clock_ahead_ns += RIG_SECOND + RIG_SECOND / 10;
+        UNTIL(&rig, (raw_poll(session), session->ping_count >= i));
+    }
+    raw_close(session);
+}
+
+/* Requests with bytes changed at random: refused, ignored or served, but never the end of the archive. Connect requests are left
+ * out: one that nobody completes has the image rejected on which all of these come (spec 07 §6.4). */
+static void random_requests_do_no_harm(void)
+{
+    static const int32_t IDS[] = { ASI_CODEC_START_RECORDING_2, ASI_CODEC_EXTEND_RECORDING_2, ASI_CODEC_STOP_RECORDING,
+        ASI_CODEC_STOP_RECORDING_SUBSCRIPTION, ASI_CODEC_STOP_RECORDING_BY_IDENTITY, ASI_CODEC_REPLAY, ASI_CODEC_BOUNDED_REPLAY,
+        ASI_CODEC_STOP_REPLAY, ASI_CODEC_STOP_ALL_REPLAYS, ASI_CODEC_LIST_RECORDINGS, ASI_CODEC_LIST_RECORDINGS_FOR_URI,
+        ASI_CODEC_LIST_RECORDING, ASI_CODEC_FIND_LAST_MATCHING_RECORDING, ASI_CODEC_LIST_RECORDING_SUBSCRIPTIONS,
+        ASI_CODEC_START_POSITION, ASI_CODEC_RECORDING_POSITION, ASI_CODEC_STOP_POSITION, ASI_CODEC_MAX_RECORDED_POSITION,
+        ASI_CODEC_CHALLENGE_RESPONSE, ASI_CODEC_KEEP_ALIVE, ASI_CODEC_ARCHIVE_ID };
+    asi_rand rand = test_rand();
+    raw_session *session = raw_connect_alone(&rig);
+    raw_record(session, 1500, 1000, 100);
+    for (int i = 0; i < 1000; i++)
+    {
+        asi_codec_request request = request_of(IDS[test_rand_below(&rand, sizeof(IDS) / sizeof(IDS[0]))], 0);
+        request.control_session_id = session->id;
+        request.correlation_id = i;
+        request.channel = asi_codec_text("aeron:ipc?term-length=64k|session-id=99");
+        request.stream_id = 20;
+        request.record_count = 10;
+        request.position = 0;
+        request.length = 1000;
+        request.client_version = ASI_CODEC_PROTOCOL_VERSION;
+        uint8_t bytes[512];
+        int64_t length;
+        CHECK_I64(asi_codec_request_encode(&request, bytes, sizeof(bytes), &length), AS_OK);
+        for (int64_t changes = test_rand_below(&rand, 4); changes > 0; changes--)
+        {
+            /* Mostly behind the session id, so that the request gets that far. */
+            const int64_t at = 0 == test_rand_below(&rand, 8) ? test_rand_below(&rand, length) :
+                16 + test_rand_below(&rand, length > 16 ? length - 16 : 1);
+            const bool is_template_id = 2 == at || 3 == at;
+            bytes[at < length && !is_template_id ? at : length - 1] = (uint8_t)asi_rand_u64(&rand);
+        }
+        if (0 == test_rand_below(&rand, 10))
+        {
+            length = test_rand_below(&rand, length);
+        }
+        raw_offer(session, bytes, length);
+        rig_turn(&rig);
+        raw_poll(session);
+        raw_forget(session);
+        if (0 == i % 50)
+        {
+            rig.clock_ahead_ns += 6 * RIG_SECOND; /* replays and sessions that nobody took end */
+        }
+    }
+    raw_close(session);
+    session = raw_connect(&rig);
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    CHECK_I64(raw_ask_ok(session, &request), 42);
+    raw_close(session);
+}
+
+static void s07_denied_requests(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.authorisation.service.supplier", "DENY_ALL");
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    asi_codec_request request = start_of(RIG_CHANNEL, 1001, false);
+    check_error(raw_ask(session, &request), ASI_CODEC_E_UNAUTHORISED_ACTION, "unauthorised action");
+    raw_close(session);
+    rig_close(&rig);
+}
+
+static void a_dead_driver_ends_the_archive(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.driver.timeout", "1000");
+    rig_open_archive(&rig);
+    as_client_close(rig.client);
+    rig.client = NULL;
+    as_driver_close(rig.driver);
+    rig.driver = NULL;
+    UNTIL(&rig, as_archive_has_failed(rig.archive));
+    CHECK('\0' != as_archive_failure(rig.archive)[0]);
+    CHECK_I64(as_archive_do_work(rig.archive), 0);
+    rig_close(&rig);
+}
+
+static void settings_that_can_not_be_are_named(void)
+{
+    static const char *const ROWS[][3] = {
+        { "aeron.archive.segment.file.length", "100000", "power of two" },
+        { "aeron.archive.segment.file.length", "32k", "65536" },
+        { "AERON_ARCHIVE_FILE_IO_MAX_LENGTH", "1000", "power of two" },
+        { "aeron.archive.threading.mode", "MANY", "DEDICATED" },
+        { "aeron.archive.record.checksum", "md5", "CRC-32" },
+        { "aeron.archive.file.sync.level", "3", "0 to 2" },
+        { "aeron.archive.connect.timeout", "soon", "soon" },
+        { "aeron.archive.authenticator.supplier", "com.example.Mine", "DefaultAuthenticatorSupplier" },
+        { "aeron.archive.idle.strategy", "lazy", "lazy" },
+    };
+    as_archive_config *config = NULL;
+    CHECK_I64(as_archive_config_open(&config), AS_OK);
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        CHECK_I64(as_archive_config_set(config, ROWS[i][0], ROWS[i][1]), AS_E_USAGE);
+        CHECK(NULL != strstr(as_error_text(), ROWS[i][0]));
+        CHECK(NULL != strstr(as_error_text(), ROWS[i][2]));
+    }
+    CHECK_I64(as_archive_config_set(config, "aeron.archive.unheard.of", "1"), AS_OK);
+    CHECK_I64(as_archive_config_set(config, "AERON_ARCHIVE_DIR", "/somewhere"), AS_OK);
+    CHECK_TEXT(as_archive_config_archive_dir(config), "/somewhere");
+    CHECK_I64(as_archive_config_set(config, "aeron.archive.dir", ""), AS_OK);
+    CHECK_TEXT(as_archive_config_archive_dir(config), "aeron-archive");
+    as_archive_config_close(config);
+}
+
+static void archives_that_can_not_open_say_why(void)
+{
+    static const char *const ROWS[][3] = {
+        { "aeron.archive.recording.events.enabled", "true", "aeron.archive.recording.events.channel" },
+        { "aeron.archive.control.channel", "aeron:ipc", "must be UDP media" },
+        { "aeron.archive.local.control.channel", "aeron:udp?endpoint=localhost:1", "must be IPC media" },
+        { "aeron.archive.file.sync.level", "2", "catalogFileSyncLevel 0 < fileSyncLevel 2" },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        rig_open(&rig);
+        rig_set(&rig, "aeron.archive.catalog.file.sync.level", "0");
+        rig_set(&rig, ROWS[i][0], ROWS[i][1]);
+        CHECK_I64(rig_try_open_archive(&rig), AS_E_USAGE);
+        CHECK(NULL != strstr(as_error_text(), ROWS[i][2]));
+        rig_close(&rig);
+    }
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.control.channel", "aeron:udp?endpoint=10.99.99.99:8010");
+    CHECK_I64(rig_try_open_archive(&rig), AS_E_PEER);
+    CHECK(NULL != strstr(as_error_text(), "aeron.archive.control.channel.enabled=false"));
+    rig_close(&rig);
+    rig_open(&rig);
+    rig_set(&rig, "aeron.dir", "/dev/shm/aeron-spark-test-no-driver-here");
+    rig_set(&rig, "aeron.driver.timeout", "100");
+    CHECK(rig_try_open_archive(&rig) < 0);
+    CHECK(NULL != strstr(as_error_text(), "no media driver to work with"));
+    rig_close(&rig);
+}
+
+static void s80_a_folder_has_one_archive(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    as_archive *second = NULL;
+    CHECK_I64(as_archive_open(rig.config, &second), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), "active mark file detected"));
+    rig_set(&rig, "aeron.archive.dir.delete.on.start", "true");
+    CHECK_I64(as_archive_open(rig.config, &second), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), "active mark file detected"));
+    raw_session *session = raw_connect(&rig); /* the first one is unharmed */
+    raw_record(session, 1001, 100, 10);
+    raw_close(session);
+    rig_close_archive(&rig);
+    rig_open_archive(&rig); /* and deletes its folder only when it is alone */
+    session = raw_connect(&rig);
+    asi_codec_request request = request_of(ASI_CODEC_START_POSITION, 0);
+    check_error(raw_ask(session, &request), ASI_CODEC_E_UNKNOWN_RECORDING, "unknown recording id: 0");
+    raw_close(session);
+    rig_close(&rig);
+}
+
+/* What AeronStat shows of a stock archive, in its order; errors are counted by the driver there. */
+static void counters_are_those_of_a_stock_archive(void)
+{
+    static const char *const LABELS[] = {
+        "client-heartbeat: id=%lld name=archive archiveId=42 version=",
+        "Archive Errors - archiveId=42 version=",
+        "archive-conductor max cycle time in ns: DEDICATED - archiveId=42",
+        "archive-conductor work cycle time exceeded count: threshold=100ms DEDICATED - archiveId=42",
+        "archive-recorder max cycle time in ns: DEDICATED - archiveId=42",
+        "archive-recorder work cycle time exceeded count: threshold=100ms DEDICATED - archiveId=42",
+        "archive-replayer max cycle time in ns: DEDICATED - archiveId=42",
+        "archive-replayer work cycle time exceeded count: threshold=100ms DEDICATED - archiveId=42",
+        "Archive Control Sessions - archiveId=42",
+        "Archive Recording Sessions - archiveId=42",
+        "Archive Replay Sessions - archiveId=42",
+        "archive-recorder max write time in ns - archiveId=42",
+        "archive-recorder total write bytes - archiveId=42",
+        "archive-recorder total write time in ns - archiveId=42",
+        "archive-replayer max read time in ns - archiveId=42",
+        "archive-replayer total read bytes - archiveId=42",
+        "archive-replayer total read time in ns - archiveId=42",
+    };
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.threading.mode", "DEDICATED");
+    rig_open_archive(&rig);
+    rig.has_threads = true;
+    as_inspector *inspector = NULL;
+    CHECK_I64(as_inspector_open(rig.aeron_dir, &inspector), AS_OK);
+    char expected[256];
+    snprintf(expected, sizeof(expected), LABELS[0], (long long)as_client_id(rig.archive->client));
+    int32_t id = 0;
+    as_counter_row row;
+    UNTIL(&rig, AS_OK == as_inspector_counter(inspector, id, &row) && 0 == strncmp(row.label, expected, strlen(expected)) ?
+        true : (id = id < as_inspector_max_counter_id(inspector) ? id + 1 : 0, false));
+    for (size_t i = 1; i < sizeof(LABELS) / sizeof(LABELS[0]); i++)
+    {
+        do
+        {
+            CHECK(++id <= as_inspector_max_counter_id(inspector));
+        } while (AS_OK != as_inspector_counter(inspector, id, &row));
+        char label[400];
+        snprintf(label, sizeof(label), "%.*s", (int)(1 == i ? strlen(LABELS[i]) : sizeof(label) - 1), row.label);
+        CHECK_TEXT(label, LABELS[i]);
+    }
+    as_inspector_close(inspector);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    RUN(s01_connect_is_answered_with_the_session);
+    RUN(s02_the_answer_is_repeated_until_the_first_request);
+    RUN(s03_another_major_version_is_refused_until_the_deadline);
+    RUN(s04_a_plain_connect_without_version_is_refused);
+    RUN(s09_a_closed_session_leaves_nothing);
+    RUN(s10_a_client_that_vanishes_takes_its_session_with_it);
+    RUN(s11_a_client_that_stops_reading_is_given_up);
+    RUN(s11b_queued_responses_come_in_order_once_the_client_reads_again);
+    RUN(s12_s16_what_is_no_request_of_a_session_is_ignored);
+    RUN(requests_of_other_versions_get_the_protocols_error);
+    RUN(requests_before_the_session_is_there_are_dropped);
+    RUN(a_connect_that_can_not_be_answered_makes_no_session);
+    RUN(an_idle_session_is_pinged);
+    RUN(random_requests_do_no_harm);
+    rig_close(&rig);
+    RUN(s07_denied_requests);
+    RUN(a_dead_driver_ends_the_archive);
+    RUN(settings_that_can_not_be_are_named);
+    RUN(archives_that_can_not_open_say_why);
+    RUN(s80_a_folder_has_one_archive);
+    RUN(counters_are_those_of_a_stock_archive);
+    return 0;
+}

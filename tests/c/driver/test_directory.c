@@ -1,0 +1,254 @@
+/* Who may have an Aeron directory, what a start makes of it, what an end leaves. Spec: 01 §1.3-1.6.
+ *
+ * Method: real drivers on real directories; the dead ones are made by leaving a CnC file whose heartbeat is old. */
+#include <dirent.h>
+#include <pthread.h>
+
+#include "rig.h"
+
+static void write_file(const char *dir, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *file = fopen(path, "w");
+    CHECK(NULL != file && fputs("left over", file) >= 0 && 0 == fclose(file));
+}
+
+static bool has(const char *dir, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return asi_file_exists(path) || asi_dir_exists(path);
+}
+
+/* Sibling files "<dir>-...-error.log"; deletes them and returns how many there were. */
+static int delete_saved_errors(const char *dir)
+{
+    const char *name = strrchr(dir, '/') + 1;
+    int count = 0;
+    DIR *parent = opendir("/dev/shm");
+    CHECK(NULL != parent);
+    for (struct dirent *entry = readdir(parent); NULL != entry; entry = readdir(parent))
+    {
+        if (0 == strncmp(entry->d_name, name, strlen(name)) && NULL != strstr(entry->d_name, "-error.log"))
+        {
+            char path[300];
+            snprintf(path, sizeof(path), "/dev/shm/%s", entry->d_name);
+            CHECK(0 == unlink(path));
+            count++;
+        }
+    }
+    closedir(parent);
+    return count;
+}
+
+static as_result open_driver(const asi_driver_settings *settings, as_driver **driver)
+{
+    asi_rand rand;
+    asi_rand_seed(&rand, 1);
+    return asi_driver_open(settings, asi_clock_system(), rand, NULL, NULL, driver);
+}
+
+typedef enum left_behind
+{
+    LEFT_NOTHING,      /* the directory does not even exist */
+    LEFT_EMPTY,        /* it is empty */
+    LEFT_STRANGE_FILE, /* other content, no cnc.dat */
+    LEFT_SHORT_CNC,
+    LEFT_ZERO_VERSION,
+    LEFT_OTHER_VERSION,
+    LEFT_CLOSED,       /* a driver ended in it */
+    LEFT_DEAD,         /* a driver died in it long ago */
+    LEFT_DEAD_WITH_ERRORS,
+    LEFT_LIVE          /* a driver runs in it */
+} left_behind;
+
+static asi_cnc make_cnc(const char *dir, int64_t heartbeat_ms)
+{
+    asi_cnc cnc;
+    const asi_cnc_params params = {
+        .lengths = { 1024 * 1024 + 768, 1024 * 1024 + 128, 4 * 1024 * 1024, 1024 * 1024, 4 * 1024 * 1024 },
+        .client_liveness_timeout_ns = 10 * RIG_SECOND,
+        .start_timestamp_ms = 1,
+        .pid = 4711,
+        .file_page_size = 4096
+    };
+    CHECK_I64(asi_cnc_create(&cnc, dir, &params), AS_OK);
+    asi_ring_mpsc ring;
+    CHECK_I64(asi_ring_mpsc_init(&ring, cnc.to_driver, cnc.lengths.to_driver), AS_OK);
+    asi_ring_mpsc_set_consumer_heartbeat(&ring, heartbeat_ms);
+    asi_cnc_publish(&cnc);
+    return cnc;
+}
+
+static void leave(const char *dir, left_behind what)
+{
+    const asi_clock clock = asi_clock_system();
+    const int64_t now_ms = asi_clock_ms(&clock);
+    asi_cnc cnc = { 0 };
+    switch (what)
+    {
+        case LEFT_NOTHING: scratch_delete(dir); return;
+        case LEFT_EMPTY: return;
+        case LEFT_STRANGE_FILE: write_file(dir, "strange"); return;
+        case LEFT_SHORT_CNC: write_file(dir, "cnc.dat"); return;
+        case LEFT_ZERO_VERSION:
+            cnc = make_cnc(dir, now_ms);
+            asi_put_i32(cnc.map.base, 0);
+            break;
+        case LEFT_OTHER_VERSION:
+            cnc = make_cnc(dir, now_ms);
+            asi_put_i32(cnc.map.base, 0x010000);
+            break;
+        case LEFT_CLOSED: cnc = make_cnc(dir, -1); break;
+        case LEFT_DEAD: cnc = make_cnc(dir, now_ms - 60000); break;
+        case LEFT_DEAD_WITH_ERRORS:
+        {
+            asi_error_log errors;
+            cnc = make_cnc(dir, now_ms - 60000);
+            asi_error_log_init(&errors, cnc.error_log, cnc.lengths.error_log, NULL);
+            asi_error_log_record(&errors, 11, "something broke", now_ms);
+            asi_error_log_close(&errors);
+            break;
+        }
+        case LEFT_LIVE: cnc = make_cnc(dir, now_ms); break;
+    }
+    asi_cnc_close(&cnc);
+    write_file(dir, "left");
+}
+
+static void claims(void)
+{
+    static const struct { left_behind what; bool delete_on_start; bool starts; int saved; } ROWS[] = {
+        { LEFT_NOTHING, false, true, 0 },
+        { LEFT_EMPTY, false, true, 0 },
+        { LEFT_STRANGE_FILE, false, true, 0 },
+        { LEFT_SHORT_CNC, false, true, 0 },
+        { LEFT_ZERO_VERSION, false, true, 0 },
+        { LEFT_OTHER_VERSION, false, true, 0 },
+        { LEFT_CLOSED, false, true, 0 },
+        { LEFT_DEAD, false, true, 0 },
+        { LEFT_DEAD_WITH_ERRORS, false, true, 1 },
+        { LEFT_DEAD_WITH_ERRORS, true, true, 0 },
+        { LEFT_LIVE, false, false, 0 },
+        { LEFT_LIVE, true, true, 0 },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        char dir[SCRATCH_CAPACITY];
+        as_driver *driver = NULL;
+        scratch_create(dir);
+        leave(dir, ROWS[i].what);
+        asi_driver_settings settings = rig_settings(dir);
+        settings.delete_on_start = ROWS[i].delete_on_start;
+        settings.driver_timeout_ms = 1000;
+        const as_result result = open_driver(&settings, &driver);
+        CHECK_I64(result, ROWS[i].starts ? AS_OK : AS_E_USAGE);
+        CHECK_I64(delete_saved_errors(dir), ROWS[i].saved);
+        if (AS_OK == result)
+        {
+            CHECK(has(dir, "cnc.dat") && has(dir, "loss-report.dat") && has(dir, "publications") && has(dir, "images"));
+            CHECK(!has(dir, "left") && !has(dir, "strange"));
+            as_driver_close(driver);
+            CHECK(has(dir, "cnc.dat"));
+        }
+        else
+        {
+            CHECK(NULL != strstr(as_error_text(), dir) && NULL != strstr(as_error_text(), "4711"));
+            CHECK(has(dir, "left"));
+        }
+        scratch_delete(dir);
+    }
+}
+
+typedef struct racing_start
+{
+    asi_driver_settings settings;
+    as_driver *driver;
+    as_result result;
+} racing_start;
+
+static void *race(void *argument)
+{
+    racing_start *racer = argument;
+    racer->result = open_driver(&racer->settings, &racer->driver);
+    return NULL;
+}
+
+/* Two drivers start at once in a directory of a dead one: one of them has it, the other one is told. */
+static void racing(void)
+{
+    for (int round = 0; round < 20; round++)
+    {
+        char dir[SCRATCH_CAPACITY];
+        racing_start racers[2];
+        pthread_t threads[2];
+        scratch_create(dir);
+        leave(dir, 0 == round % 2 ? LEFT_DEAD : LEFT_EMPTY);
+        for (int i = 0; i < 2; i++)
+        {
+            racers[i] = (racing_start){ .settings = rig_settings(dir) };
+            CHECK(0 == pthread_create(&threads[i], NULL, race, &racers[i]));
+        }
+        for (int i = 0; i < 2; i++)
+        {
+            CHECK(0 == pthread_join(threads[i], NULL));
+        }
+        CHECK_I64((AS_OK == racers[0].result) + (AS_OK == racers[1].result), 1);
+        CHECK_I64((AS_E_USAGE == racers[0].result) + (AS_E_USAGE == racers[1].result), 1);
+        as_driver_close(racers[0].driver);
+        as_driver_close(racers[1].driver);
+        scratch_delete(dir);
+    }
+}
+
+/* Deleted on shutdown if so asked, but never when the directory has become another driver's. */
+static void shutdown_deletes(void)
+{
+    static const struct { bool is_replaced; bool remains; } ROWS[] = { { false, false }, { true, true } };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        char dir[SCRATCH_CAPACITY];
+        as_driver *driver = NULL;
+        scratch_create(dir);
+        asi_driver_settings settings = rig_settings(dir);
+        settings.delete_on_shutdown = true;
+        CHECK_I64(open_driver(&settings, &driver), AS_OK);
+        as_driver *other = NULL;
+        if (ROWS[i].is_replaced)
+        {
+            settings.delete_on_start = true;
+            settings.delete_on_shutdown = false;
+            CHECK_I64(open_driver(&settings, &other), AS_OK);
+        }
+        as_driver_close(driver);
+        CHECK_I64(asi_dir_exists(dir), ROWS[i].remains);
+        as_driver_close(other);
+        scratch_delete(dir);
+    }
+}
+
+/* What can't work is refused before anything is touched. */
+static void unusable(void)
+{
+    as_driver *driver = NULL;
+    asi_driver_settings settings = rig_settings("/proc/aeron-spark-test");
+    CHECK_I64(open_driver(&settings, &driver), AS_E_STORAGE);
+    char dir[SCRATCH_CAPACITY];
+    scratch_create(dir);
+    write_file(dir, "precious");
+    settings = rig_settings(dir);
+    settings.timer_interval_ns = settings.client_liveness_timeout_ns;
+    CHECK_I64(open_driver(&settings, &driver), AS_E_USAGE);
+    CHECK(has(dir, "precious"));
+    scratch_delete(dir);
+}
+
+int main(void)
+{
+    RUN(claims);
+    RUN(racing);
+    RUN(shutdown_deletes);
+    RUN(unusable);
+    return 0;
+}

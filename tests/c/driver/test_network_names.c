@@ -1,0 +1,197 @@
+/* Names of hosts: a table in the settings and what happens when a name moves, the gossip between drivers, and forged gossip.
+ * Methods: network_rig.h with raw sockets under the test's clock; network_worlds.h for two drivers. */
+#include "driver/network_rig.h"
+#include "driver/network_worlds.h"
+
+#define MOVED_PORT 24777
+
+static void table_settings(asi_driver_settings *settings)
+{
+    network_settings(settings);
+    snprintf(settings->name_resolver, sizeof(settings->name_resolver), "csv_table");
+    snprintf(settings->name_resolver_args, sizeof(settings->name_resolver_args), "here,127.0.0.1,127.0.0.2|gone,a,b");
+}
+
+static int32_t table_counter(const test_rig *rig, const char *name)
+{
+    char label[ASI_COUNTER_LABEL_CAPACITY + 1];
+    for (int32_t i = 0; i < rig->counters.max_count; i++)
+    {
+        if (ASI_COUNTER_ALLOCATED == asi_counter_state(&rig->counters, i) && 2001 == rig->counters.metadata[i].type_id)
+        {
+            asi_counter_label(&rig->counters, i, label);
+            if (NULL != strstr(label, name))
+            {
+                return i;
+            }
+        }
+    }
+    CHECK(false);
+    return -1;
+}
+
+/* A silent peer's name is looked up again after five seconds; a new address is connected to. Spec: 04 §16. */
+static void a_name_moves(void)
+{
+    test_rig rig;
+    peer before;
+    peer after;
+    rig_publication publication;
+    char channel[128];
+    rig_open(&rig, table_settings);
+    peer_open(&before);
+    peer_open_at(&after, "127.0.0.2", before.port);
+    const int32_t counter = table_counter(&rig, "name='here'");
+    snprintf(channel, sizeof(channel), "aeron:udp?endpoint=here:%d|term-length=64k", before.port);
+    rig_add_network_publication(&rig, channel, false, &publication);
+    rig_cycles(&rig, 3);
+    peer_expect(&before, ASI_FRAME_SETUP);
+    asi_store_release_i64(asi_counter_addr(&rig.counters, counter), 1);
+    rig_run(&rig, 4000);
+    CHECK_I64(rig_system(&rig, ASI_SYSTEM_RESOLUTION_CHANGES), 0);
+    rig_run(&rig, 2500);
+    CHECK_I64(rig_system(&rig, ASI_SYSTEM_RESOLUTION_CHANGES), 1);
+    peer_expect(&after, ASI_FRAME_SETUP);
+    peer_drain(&before, 0);
+    rig_run(&rig, 300);
+    peer_expect_none(&before);
+    CHECK_I64(rig_system(&rig, ASI_SYSTEM_ERRORS), 0);
+    asi_log_close(&publication.log);
+    peer_close(&before);
+    peer_close(&after);
+    rig_close(&rig);
+}
+
+static void a_name_is_made_to_fail(void)
+{
+    test_rig rig;
+    rig_open(&rig, table_settings);
+    asi_store_release_i64(asi_counter_addr(&rig.counters, table_counter(&rig, "name='gone'")), -1);
+    rig_send_add(&rig, ASI_CMD_ADD_PUBLICATION, 1, 10, NETWORK_STREAM, "aeron:udp?endpoint=gone:24778");
+    rig_expect_error(&rig, 10, ASI_ERR_UNKNOWN_HOST);
+    CHECK(NULL != strstr((const char *)rig.last.bytes + sizeof(asi_rsp_error), "(forced)"));
+    rig_close(&rig);
+}
+
+static void tables_that_can_not_be(void)
+{
+    static const char *const ARGS[] = { "a,b", "a,b,c,d", "a,b,c|x" };
+    for (size_t i = 0; i < sizeof(ARGS) / sizeof(ARGS[0]); i++)
+    {
+        char dir[SCRATCH_CAPACITY];
+        scratch_create(dir);
+        asi_driver_settings settings = rig_settings(dir);
+        snprintf(settings.name_resolver, sizeof(settings.name_resolver), "csv_table");
+        snprintf(settings.name_resolver_args, sizeof(settings.name_resolver_args), "%s", ARGS[i]);
+        asi_rand rand;
+        asi_rand_seed(&rand, 1);
+        as_driver *driver = NULL;
+        CHECK_I64(asi_driver_open(&settings, asi_clock_system(), rand, NULL, NULL, &driver), AS_E_USAGE);
+        CHECK(NULL != strstr(as_error_text(), "aeron.name.resolver.init.args"));
+        scratch_delete(dir);
+    }
+}
+
+/* Two drivers find each other by a bootstrap address; a stream goes to a name that only gossip knows. */
+static void gossip(void)
+{
+    worlds ws;
+    char interface_a[64];
+    char interface_b[64];
+    char channel[128];
+    snprintf(interface_a, sizeof(interface_a), "127.0.0.1:%d", free_port());
+    snprintf(interface_b, sizeof(interface_b), "127.0.0.1:%d", free_port());
+    const setting_pair of_a[] = { { "aeron.driver.resolver.name", "alpha" }, { "aeron.driver.resolver.interface", interface_a },
+        { "aeron.name.resolver.supplier", "driver" }, { "aeron.driver.resolver.self.resolution.interval", "50ms" },
+        { "aeron.driver.resolver.neighbor.resolution.interval", "50ms" }, { NULL, NULL } };
+    const setting_pair of_b[] = { { "aeron.driver.resolver.name", "beta" }, { "aeron.driver.resolver.interface", interface_b },
+        { "aeron.name.resolver.supplier", "driver" }, { "aeron.driver.resolver.self.resolution.interval", "50ms" },
+        { "aeron.driver.resolver.neighbor.resolution.interval", "50ms" },
+        { "aeron.driver.resolver.bootstrap.neighbor", interface_a }, { NULL, NULL } };
+    worlds_open(&ws, "INVOKER", of_a, of_b);
+    asi_cnc cnc;
+    asi_counters counters;
+    CHECK_I64(asi_cnc_open_untrusted(&cnc, ws.a.dir), AS_OK);
+    CHECK_I64(asi_counters_init(&counters, cnc.counters_metadata, cnc.lengths.counters_metadata, cnc.counters_values,
+        cnc.lengths.counters_values), AS_OK);
+    const int32_t cache = asi_counters_find(&counters, ASI_COUNTER_TYPE_RESOLVER_CACHE, NULL, NULL);
+    const int32_t neighbors = asi_counters_find(&counters, ASI_COUNTER_TYPE_RESOLVER_NEIGHBORS, NULL, NULL);
+    CHECK(cache >= 0 && neighbors >= 0);
+    TURN_UNTIL(&ws, 1 == asi_load_acquire_i64(asi_counter_addr(&counters, cache)));
+    CHECK_I64(asi_load_acquire_i64(asi_counter_addr(&counters, neighbors)), 1);
+    const int port = free_port();
+    snprintf(channel, sizeof(channel), "aeron:udp?endpoint=beta:%d", port);
+    as_subscription *subscription = world_subscription(&ws.b, channel); /* its own name */
+    as_publication *publication = world_publication(&ws.a, channel, false);
+    run_stream(&ws, publication, subscription, 100);
+    as_publication_close(publication);
+    as_subscription_close(subscription);
+    asi_cnc_close(&cnc);
+    worlds_close(&ws);
+}
+
+static void gossip_settings(asi_driver_settings *settings)
+{
+    network_settings(settings);
+    snprintf(settings->name_resolver, sizeof(settings->name_resolver), "driver");
+    snprintf(settings->resolver_name, sizeof(settings->resolver_name), "us");
+    snprintf(settings->resolver_interface, sizeof(settings->resolver_interface), "127.0.0.1:%d", MOVED_PORT);
+}
+
+/* Gossip from anybody: entries cut short, names too long, ages below zero, then anything at all. */
+static void forged_gossip(void)
+{
+    test_rig rig;
+    peer p;
+    rig_open(&rig, gossip_settings);
+    peer_open(&p);
+    const uint8_t good[] = { 32, 0, 0, 0, 0, 0, 7, 0, 1, 0x80, 0x39, 0x30, 0, 0, 0, 0, 127, 0, 0, 1, 4, 0, 't', 'h', 'e', 'm', 0, 0,
+        0, 0, 0, 0 };
+    peer_send_to(&p, good, sizeof(good), MOVED_PORT);
+    rig_run(&rig, 30);
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_CACHE), 1);
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_NEIGHBORS), 1);
+    CHECK_I64(rig_system(&rig, ASI_SYSTEM_INVALID_PACKETS), 0);
+    static const struct { int at; uint8_t value; } BAD[] = { { 0, 31 }, { 4, 1 }, { 6, 3 }, { 8, 3 }, { 15, 0x80 }, { 20, 11 },
+        { 21, 0x80 }, { 21, 3 } };
+    for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
+    {
+        uint8_t bad[sizeof(good)];
+        memcpy(bad, good, sizeof(good));
+        bad[BAD[i].at] = BAD[i].value;
+        peer_send_to(&p, bad, sizeof(bad), MOVED_PORT);
+        rig_run(&rig, 30);
+        CHECK_I64(rig_system(&rig, ASI_SYSTEM_INVALID_PACKETS), (int64_t)i + 1);
+    }
+    asi_rand rand;
+    asi_rand_seed(&rand, 4711);
+    for (int i = 0; i < 5000; i++)
+    {
+        uint8_t random[128];
+        for (size_t at = 0; at < sizeof(random); at += 8)
+        {
+            asi_put_i64(random + at, (int64_t)asi_rand_u64(&rand));
+        }
+        const int32_t length = 8 + (int32_t)(asi_rand_u64(&rand) % (sizeof(random) - 8));
+        const uint8_t prefix[] = { (uint8_t)length, 0, 0, 0, 0, 0, 7, 0, (uint8_t)(1 + asi_rand_u64(&rand) % 3) };
+        memcpy(random, prefix, sizeof(prefix));
+        peer_send_to(&p, random, (size_t)length, MOVED_PORT);
+        if (0 == i % 10)
+        {
+            rig_run(&rig, 11);
+        }
+    }
+    CHECK_I64(rig_system(&rig, ASI_SYSTEM_ERRORS) >= 0, true);
+    peer_close(&p);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    RUN(a_name_moves);
+    RUN(a_name_is_made_to_fail);
+    RUN(tables_that_can_not_be);
+    RUN(gossip);
+    RUN(forged_gossip);
+    return 0;
+}

@@ -1,0 +1,243 @@
+/* Goal: log files are laid out as the stock drivers', position arithmetic holds at its edges, foreign files are refused, and
+ * rotation and cleaning do what Spec: 02 §4-5, §8 says. Method: tables; golden log buffers; files with single fields spoilt. */
+#include "shm/log_layout.h"
+
+#include "support.h"
+
+#define TERM 65536
+
+static void computes_positions(void)
+{
+    CHECK_I64(asi_log_file_length(TERM, 4096), 3 * TERM + 4096);
+    CHECK_I64(asi_log_file_length(TERM, 1 << 21), 1 << 21);
+    CHECK_I64(asi_log_file_length(1 << 30, 4096), 3221229568LL);
+    static const struct { int32_t initial; int32_t term_id; int64_t offset; int64_t position; } ROWS[] = {
+        { 7, 7, 0, 0 },
+        { 7, 8, 32, TERM + 32 },
+        { INT32_MAX, INT32_MIN, 64, TERM + 64 },
+        { -5, 3, TERM, 9LL * TERM },
+        { 0, INT32_MAX, TERM, (int64_t)TERM << 31 },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        CHECK_I64(asi_log_position(ROWS[i].term_id, ROWS[i].offset, 16, ROWS[i].initial), ROWS[i].position);
+        if (ROWS[i].offset < TERM)
+        {
+            CHECK_I64(asi_log_term_id_of_position(ROWS[i].position, 16, ROWS[i].initial), ROWS[i].term_id);
+        }
+    }
+    CHECK_I64(asi_log_term_id(asi_log_raw_tail(-9, 96)), -9);
+    CHECK_I64(asi_log_term_offset(asi_log_raw_tail(-9, 96), TERM), 96);
+    CHECK_I64(asi_log_term_offset(asi_log_raw_tail(-9, 65760), TERM), TERM);
+    CHECK_I64(asi_log_term_offset(-1, TERM), TERM);
+    CHECK_I64(asi_log_index(5), 2);
+    for (int64_t position = INT64_MIN; position < INT64_MIN + 4 * TERM; position += TERM)
+    {
+        const int32_t index = asi_log_index_of_position(position, 16);
+        CHECK(index >= 0 && index < ASI_LOG_PARTITION_COUNT);
+    }
+    CHECK_I64(asi_log_max_message_length(TERM), 8192);
+    CHECK_I64(asi_log_max_message_length(1 << 30), 16 * 1024 * 1024);
+    CHECK_I64(asi_log_fragmented_length(1376, 1376), 1408);
+    CHECK_I64(asi_log_fragmented_length(1377, 1376), 1408 + 64);
+    CHECK_I64(asi_log_fragmented_length(2752, 1376), 2816);
+}
+
+static void creates_and_opens(void)
+{
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    scratch_create(dir);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    asi_log log;
+    CHECK_I64(asi_log_create(&log, path, 100000, 4096, true), AS_E_USAGE);
+    CHECK_I64(asi_log_create(&log, path, 32768, 4096, true), AS_E_USAGE);
+    CHECK_I64(asi_log_create(&log, path, TERM, 4095, true), AS_E_USAGE);
+    for (int sparse = 0; sparse <= 1; sparse++)
+    {
+        CHECK_I64(asi_log_create(&log, path, TERM, 8192, sparse), AS_OK);
+        CHECK_I64(log.map.length, 3 * TERM + 8192);
+        asi_log_init_tails(&log, -3, -1, 96);
+        log.metadata->mtu_length = 1408;
+        asi_log opened;
+        CHECK_I64(asi_log_open_untrusted(&opened, path, true), AS_OK);
+        CHECK_I64(opened.term_length, TERM);
+        CHECK_I64(opened.initial_term_id, -3);
+        CHECK_I64(opened.position_bits, 16);
+        CHECK_I64(opened.mtu_length, 1408);
+        CHECK_I64(asi_log_producer_position(&opened), 2 * TERM + 96);
+        CHECK_I64(opened.terms[2] - opened.terms[0], 2 * TERM);
+        CHECK_I64((uint8_t *)opened.metadata - opened.terms[0], 3 * TERM + 4096);
+        asi_log_close(&opened);
+        asi_log_close(&log);
+        asi_log_close(&log);
+        CHECK_I64(unlink(path), 0);
+    }
+    CHECK_I64(asi_log_open_untrusted(&log, path, false), AS_E_STORAGE);
+    scratch_delete(dir);
+}
+
+static void initialises_tails(void)
+{
+    asi_log_metadata metadata = { 0 };
+    asi_log log = { .metadata = &metadata, .term_length = TERM, .position_bits = 16 };
+    static const struct { int32_t initial; int32_t term_id; int32_t offset; int32_t active; } ROWS[] = {
+        { 7, 7, 0, 0 }, { 7, 8, 64, 1 }, { 7, 12, 0, 2 }, { INT32_MAX, INT32_MIN, 32, 1 }
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        asi_log_init_tails(&log, ROWS[i].initial, ROWS[i].term_id, ROWS[i].offset);
+        const int32_t active = ROWS[i].active;
+        CHECK_I64(metadata.active_term_count, asi_wrap_sub(ROWS[i].term_id, ROWS[i].initial));
+        CHECK_I64(metadata.tail_counters[active], asi_log_raw_tail(ROWS[i].term_id, ROWS[i].offset));
+        CHECK_I64(metadata.tail_counters[(active + 1) % 3], asi_log_raw_tail(asi_wrap_sub(ROWS[i].term_id, 2), 0));
+        CHECK_I64(metadata.tail_counters[(active + 2) % 3], asi_log_raw_tail(asi_wrap_sub(ROWS[i].term_id, 1), 0));
+    }
+}
+
+/* A stock log opens, and what we would have initialised equals what the stock driver did. */
+static void agrees_with_stock_logs(void)
+{
+    static const struct { const char *name; int32_t stream_id; int64_t correlation_id; int32_t transports; } ROWS[] = {
+        { "shm/c-driver-udp-publication.sparse", 1002, 5, 0 }, { "shm/c-driver-ipc-publication.sparse", 1001, 6, 0 }
+    };
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    scratch_create(dir);
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        snprintf(path, sizeof(path), "%s/%zu", dir, i);
+        golden_unpack(ROWS[i].name, path);
+        asi_log log;
+        CHECK_I64(asi_log_open_untrusted(&log, path, false), AS_OK);
+        const asi_log_metadata *metadata = log.metadata;
+        CHECK_I64(log.term_length, TERM);
+        CHECK_I64(log.mtu_length, 1408);
+        CHECK_I64(asi_log_producer_position(&log), 167200);
+        CHECK_I64(metadata->active_term_count, 2);
+        CHECK_I64(metadata->end_of_stream_position, INT64_MAX);
+        CHECK_I64(metadata->correlation_id, ROWS[i].correlation_id);
+        CHECK_I64(metadata->is_connected, 1);
+        CHECK_I64(metadata->page_size, 4096);
+        CHECK_I64(metadata->publication_window_length, TERM / 2);
+        CHECK_I64(metadata->entity_tag, -1);
+        CHECK_I64(metadata->response_correlation_id, -1);
+        CHECK_I64(metadata->linger_timeout_ns, 5000000000LL);
+        CHECK_I64(metadata->untethered_window_limit_timeout_ns, 5000000000LL);
+        CHECK_I64(metadata->untethered_resting_timeout_ns, 10000000000LL);
+        CHECK_I64(metadata->untethered_linger_timeout_ns, 5000000000LL);
+        CHECK_I64(metadata->sparse, 1);
+        CHECK_I64(metadata->signal_eos, 1);
+        CHECK_I64(metadata->is_publication_revoked, 0);
+        CHECK_I64(metadata->type, ASI_LOG_EXCLUSIVE_PUBLICATION);
+
+        const asi_frame_header *stock = (const asi_frame_header *)(const void *)metadata->default_header;
+        asi_log_metadata ours = { 0 };
+        asi_log mine = { .metadata = &ours, .term_length = TERM, .position_bits = 16 };
+        asi_log_init_default_header(&mine, stock->session_id, ROWS[i].stream_id, log.initial_term_id);
+        CHECK(0 == memcmp(ours.default_header, metadata->default_header, sizeof(ours.default_header)));
+        CHECK_I64(metadata->default_header_length, ours.default_header_length);
+        asi_log_close(&log);
+    }
+    scratch_delete(dir);
+}
+
+static void refuses_foreign_files(void)
+{
+    static const struct { int64_t field; int32_t value; const char *text; } ROWS[] = {
+        { offsetof(asi_log_metadata, term_length), 0, "term length 0" },
+        { offsetof(asi_log_metadata, term_length), -65536, "term length -65536" },
+        { offsetof(asi_log_metadata, term_length), 65537, "term length 65537" },
+        { offsetof(asi_log_metadata, term_length), 131072, "file has 200704 bytes" },
+        { offsetof(asi_log_metadata, term_length), 1 << 30, "file has 200704 bytes" },
+        { offsetof(asi_log_metadata, page_size), 0, "page size 0" },
+        { offsetof(asi_log_metadata, page_size), 1 << 21, "file has 200704 bytes" },
+        { offsetof(asi_log_metadata, mtu_length), 0, "mtu 0" },
+        { offsetof(asi_log_metadata, mtu_length), 32, "mtu 32" },
+        { offsetof(asi_log_metadata, mtu_length), 1400, "mtu 1400" },
+        { offsetof(asi_log_metadata, mtu_length), 65536, "mtu 65536" },
+    };
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    scratch_create(dir);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    asi_log log;
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        golden_unpack("shm/c-driver-udp-publication.sparse", path);
+        asi_map map;
+        CHECK_I64(asi_map_open(&map, path, 1, true), AS_OK);
+        asi_put_i32(map.base + map.length - ASI_LOG_METADATA_LENGTH + ROWS[i].field, ROWS[i].value);
+        asi_map_close(&map);
+        CHECK_I64(asi_log_open_untrusted(&log, path, false), AS_E_DATA);
+        CHECK(NULL != strstr(as_error_text(), ROWS[i].text));
+        CHECK(NULL != strstr(as_error_text(), path));
+    }
+    static const int64_t LENGTHS[] = { 0, 4096, 200703, 200705, 204800 };
+    for (size_t i = 0; i < sizeof(LENGTHS) / sizeof(LENGTHS[0]); i++)
+    {
+        golden_unpack("shm/c-driver-udp-publication.sparse", path);
+        CHECK_I64(truncate(path, LENGTHS[i]), 0);
+        const as_result result = asi_log_open_untrusted(&log, path, false);
+        CHECK(AS_E_DATA == result || AS_E_STORAGE == result);
+    }
+    scratch_delete(dir);
+}
+
+static void rotates_once_however_often_it_is_told(void)
+{
+    asi_log_metadata metadata = { 0 };
+    asi_log log = { .metadata = &metadata, .term_length = TERM, .position_bits = 16 };
+    const int32_t initial = INT32_MAX - 3;
+    asi_log_init_tails(&log, initial, initial, 0);
+    for (int32_t count = 0; count < 10; count++)
+    {
+        const int32_t term_id = asi_wrap_add(initial, count);
+        for (int again = 0; again < 3; again++)
+        {
+            asi_log_rotate(&log, count, term_id);
+            CHECK_I64(metadata.active_term_count, count + 1);
+            CHECK_I64(metadata.tail_counters[(count + 1) % 3], asi_log_raw_tail(asi_wrap_add(term_id, 1), 0));
+        }
+    }
+    asi_log_rotate(&log, 3, asi_wrap_add(initial, 3)); /* a very late one changes nothing */
+    CHECK_I64(metadata.active_term_count, 10);
+    CHECK_I64(asi_log_term_id(metadata.tail_counters[1]), asi_wrap_add(initial, 10));
+}
+
+static void cleans_to_the_target_and_no_further(void)
+{
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    scratch_create(dir);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    asi_log log;
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096, true), AS_OK);
+    memset(log.map.base, 0xff, 3 * TERM);
+    static const struct { int64_t from; int64_t target; int64_t reached; } ROWS[] = {
+        { 0, 0, 0 }, { 0, 96, 96 }, { 96, 64, 96 }, { 96, 100, 96 }, { 96, INT64_MIN, 96 }, { 96, TERM + 64, TERM },
+        { TERM, TERM + 64, TERM + 64 }, { TERM + 64, 10LL * TERM, 2 * TERM }, { 2 * TERM, INT64_MAX, 3 * TERM }
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        CHECK_I64(asi_log_clean(&log, ROWS[i].from, ROWS[i].target), ROWS[i].reached);
+        const int64_t cleaned = ROWS[i].reached;
+        CHECK(0 == cleaned || 0 == log.map.base[cleaned - 1]);
+        CHECK(cleaned == 3 * TERM || 0xff == log.map.base[cleaned]);
+    }
+    CHECK_I64(log.metadata->term_length, TERM);
+    asi_log_close(&log);
+    scratch_delete(dir);
+}
+
+int main(void)
+{
+    RUN(computes_positions);
+    RUN(creates_and_opens);
+    RUN(initialises_tails);
+    RUN(agrees_with_stock_logs);
+    RUN(refuses_foreign_files);
+    RUN(rotates_once_however_often_it_is_told);
+    RUN(cleans_to_the_target_and_no_further);
+    return 0;
+}

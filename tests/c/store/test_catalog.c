@@ -1,0 +1,378 @@
+/* Goal: our catalog is byte for byte the stock archive's, survives a fault at each of its writes, and refuses what is no catalog.
+ * Method: the operations that made the golden catalogs are repeated and the files compared; each mutation is run with a fault at
+ * call 1, 2, ... until it passes, and the file is opened again each time. */
+#include "store/catalog.h"
+
+#include "archive_support.h"
+#include "failing_files.h"
+
+static asi_catalog *catalog_open(
+    const asi_file_ops *files, const char *dir, int64_t capacity, int32_t sync_level, as_record_checksum checksum)
+{
+    const asi_catalog_params params = { .files = files, .archive_dir = dir, .capacity = capacity, .sync_level = sync_level,
+        .checksum = checksum };
+    asi_catalog *catalog = NULL;
+    return AS_OK == asi_catalog_open(&params, &catalog) ? catalog : NULL;
+}
+
+static asi_recording_params params_of(const asi_catalog_record *record)
+{
+    return (asi_recording_params){ .start_timestamp_ms = record->start_timestamp_ms, .stop_timestamp_ms = record->stop_timestamp_ms,
+        .start_position = record->start_position, .stop_position = record->stop_position,
+        .initial_term_id = record->initial_term_id, .segment_file_length = record->segment_file_length,
+        .term_buffer_length = record->term_buffer_length, .mtu_length = record->mtu_length, .session_id = record->session_id,
+        .stream_id = record->stream_id, .stripped_channel = record->stripped_channel,
+        .original_channel = record->original_channel, .source_identity = record->source_identity };
+}
+
+/* Adds what the record was when it began, then does to it what happened to it. */
+static void repeat(asi_catalog *catalog, const asi_catalog_record *record)
+{
+    asi_recording_params params = params_of(record);
+    params.stop_position = AS_NULL_VALUE;
+    params.stop_timestamp_ms = AS_NULL_VALUE;
+    params.start_position = 0;
+    params.session_id = 77;
+    int64_t id = -1;
+    CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+    CHECK_I64(id, record->recording_id);
+    CHECK_I64(asi_catalog_extend(catalog, id, record->control_session_id, record->correlation_id, record->session_id), AS_OK);
+    CHECK_I64(asi_catalog_set_start_position(catalog, id, record->start_position), AS_OK);
+    if (AS_NULL_VALUE != record->stop_position)
+    {
+        CHECK_I64(asi_catalog_stop(catalog, id, record->stop_position, record->stop_timestamp_ms), AS_OK);
+    }
+    if (ASI_RECORDING_VALID != record->state)
+    {
+        CHECK_I64(asi_catalog_invalidate(catalog, id, record->state), AS_OK);
+    }
+}
+
+static void same_bytes_as_stock(void)
+{
+    static const struct
+    {
+        const char *name;
+        as_record_checksum checksum;
+        int64_t replaced_id; /* its padding holds rests of the old texts in stock's file; Spec: 06 §4, QUIRK */
+    } rows[] = { { "archive", AS_CHECKSUM_NONE, 8 }, { "archive-crashed", AS_CHECKSUM_NONE, -1 },
+        { "archive-crc", AS_CHECKSUM_CRC32, -1 }, { "archive-crc32c", AS_CHECKSUM_CRC32C, -1 },
+        { "archive-full", AS_CHECKSUM_NONE, -1 } };
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    char dir[AS_PATH_MAX];
+    scratch_create(scratch);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        golden_folder(scratch, rows[i].name, path);
+        snprintf(dir, sizeof(dir), "%s/ours-%zu", scratch, i);
+        CHECK_I64(asi_dir_create(dir), AS_OK);
+        int64_t length;
+        uint8_t *stock = file_load(path, ASI_CATALOG_FILE, &length);
+        asi_catalog *catalog = catalog_open(asi_file_ops_posix(), dir, length, 0, rows[i].checksum);
+        CHECK(NULL != catalog);
+        asi_catalog_scan scan;
+        asi_catalog_record record;
+        int64_t replaced_begin = 0;
+        int64_t replaced_end = 0;
+        CHECK_I64(asi_catalog_scan_start_untrusted(&scan, stock, length, "stock"), AS_OK);
+        while (AS_OK == asi_catalog_scan_next_untrusted(&scan, &record))
+        {
+            repeat(catalog, &record);
+            if (record.recording_id == rows[i].replaced_id)
+            {
+                replaced_begin = (const uint8_t *)record.source_identity.at + record.source_identity.length - stock;
+                replaced_end = record.offset + record.frame_length;
+            }
+        }
+        asi_catalog_close(catalog);
+        memset(stock + replaced_begin, 0, (size_t)(replaced_end - replaced_begin));
+        int64_t our_length;
+        uint8_t *ours = file_load(dir, ASI_CATALOG_FILE, &our_length);
+        CHECK_I64(our_length, length);
+        for (int64_t at = 0; at < length; at++)
+        {
+            if (ours[at] != stock[at])
+            {
+                fprintf(stderr, "%s: byte %" PRId64 " is %02x, stock has %02x\n", rows[i].name, at, ours[at], stock[at]);
+            }
+            CHECK(ours[at] == stock[at]);
+        }
+        free(ours);
+        free(stock);
+    }
+    scratch_delete(scratch);
+}
+
+static asi_recording_params sample_params(const char *channel)
+{
+    return (asi_recording_params){ .start_timestamp_ms = 1000, .stop_timestamp_ms = AS_NULL_VALUE, .start_position = 64,
+        .stop_position = AS_NULL_VALUE, .initial_term_id = 5, .segment_file_length = 131072, .term_buffer_length = 65536,
+        .mtu_length = 1408, .session_id = 9, .stream_id = 10, .stripped_channel = asi_text_of(channel),
+        .original_channel = asi_text_of(channel), .source_identity = asi_text_of("aeron:ipc") };
+}
+
+static void positions_and_index(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    scratch_create(scratch);
+    asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, 4096, 1, AS_CHECKSUM_CRC32);
+    CHECK(NULL != catalog);
+    const asi_recording_params params = sample_params("aeron:ipc?alias=a");
+    int64_t id = -1;
+    for (int64_t i = 0; i < 100; i++)
+    {
+        CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+        CHECK_I64(id, i);
+    }
+    CHECK(asi_catalog_capacity(catalog) > 4096); /* grew by halves */
+    const asi_recording_positions *positions = asi_catalog_positions(catalog, 42);
+    CHECK_I64(asi_recording_stop(positions), AS_NULL_VALUE);
+    CHECK_I64(asi_catalog_stop(catalog, 42, 4096, 2000), AS_OK);
+    CHECK_I64(asi_recording_stop(positions), 4096);
+    CHECK_I64(asi_recording_start(positions), 64);
+    CHECK_I64(asi_catalog_invalidate(catalog, 42, ASI_RECORDING_DELETED), AS_OK);
+    asi_catalog_record record;
+    CHECK(!asi_catalog_find(catalog, 42, &record));
+    CHECK(NULL == asi_catalog_positions(catalog, 42));
+    CHECK_I64(asi_catalog_count(catalog), 99);
+    CHECK_I64(asi_catalog_index_from(catalog, 42), 42);
+    asi_catalog_at(catalog, 42, &record);
+    CHECK_I64(record.recording_id, 43);
+    CHECK_I64(asi_catalog_stop(catalog, 42, 4096, 2000), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), "unknown recording id: 42"));
+    asi_catalog_close(catalog);
+
+    catalog = catalog_open(asi_file_ops_posix(), scratch, 4096, 1, AS_CHECKSUM_CRC32);
+    CHECK(NULL != catalog);
+    CHECK_I64(asi_catalog_count(catalog), 99);
+    CHECK_I64(asi_catalog_next_recording_id(catalog), 100);
+    CHECK_I64(asi_catalog_invalidate(catalog, 99, ASI_RECORDING_DELETED), AS_OK);
+    CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+    CHECK_I64(id, 100); /* never used twice */
+    asi_catalog_close(catalog);
+    scratch_delete(scratch);
+}
+
+static void check_checksums(const char *dir)
+{
+    int64_t length;
+    uint8_t *bytes = file_load(dir, ASI_CATALOG_FILE, &length);
+    asi_catalog_scan scan;
+    asi_catalog_record record;
+    CHECK_I64(asi_catalog_scan_start_untrusted(&scan, bytes, length, "catalog"), AS_OK);
+    as_result result;
+    while (AS_OK == (result = asi_catalog_scan_next_untrusted(&scan, &record)))
+    {
+        CHECK_I64((uint32_t)record.checksum, asi_crc32(bytes + record.offset + 32, asi_get_i32(bytes + record.offset)));
+    }
+    CHECK_I64(result, AS_AGAIN);
+    free(bytes);
+}
+
+static void replace_grows_and_shrinks(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char long_channel[600];
+    scratch_create(scratch);
+    memset(long_channel, 'x', sizeof(long_channel) - 1);
+    long_channel[sizeof(long_channel) - 1] = '\0';
+    asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, 1024, 0, AS_CHECKSUM_CRC32);
+    CHECK(NULL != catalog);
+    const asi_recording_params params = sample_params("aeron:ipc?alias=short");
+    const asi_recording_params longer = sample_params(long_channel);
+    int64_t id;
+    for (int64_t i = 0; i < 3; i++)
+    {
+        CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+    }
+    CHECK_I64(asi_catalog_extend(catalog, 1, 1234, 5678, 9), AS_OK);
+    asi_catalog_record record;
+    for (int round = 0; round < 3; round++)
+    {
+        CHECK_I64(asi_catalog_replace(catalog, 1, 1 == round ? &params : &longer), AS_OK);
+        asi_catalog_close(catalog);
+        check_checksums(scratch);
+        catalog = catalog_open(asi_file_ops_posix(), scratch, 1024, 0, AS_CHECKSUM_CRC32);
+        CHECK(NULL != catalog);
+        CHECK_I64(asi_catalog_count(catalog), 3);
+        CHECK(asi_catalog_find(catalog, 1, &record));
+        CHECK_I64(record.original_channel.length, 1 == round ? params.original_channel.length : longer.original_channel.length);
+        CHECK_I64(record.control_session_id, 1234);
+        CHECK_I64(record.correlation_id, 5678);
+        CHECK(asi_catalog_find(catalog, 2, &record));
+        CHECK_I64(record.stripped_channel.length, params.stripped_channel.length);
+    }
+    CHECK_I64(asi_catalog_stop(catalog, 2, 128, 1), AS_OK); /* found where it was moved to */
+    asi_catalog_close(catalog);
+    check_checksums(scratch);
+    scratch_delete(scratch);
+}
+
+typedef as_result (*mutation)(asi_catalog *catalog);
+
+static as_result do_add(asi_catalog *catalog)
+{
+    const asi_recording_params params = sample_params("aeron:ipc?alias=added-under-faults");
+    int64_t id;
+    return asi_catalog_add(catalog, &params, &id);
+}
+
+static as_result do_stop(asi_catalog *catalog) { return asi_catalog_stop(catalog, 1, 4096, 5); }
+static as_result do_extend(asi_catalog *catalog) { return asi_catalog_extend(catalog, 0, 1, 2, 3); }
+static as_result do_invalidate(asi_catalog *catalog) { return asi_catalog_invalidate(catalog, 1, ASI_RECORDING_DELETED); }
+static as_result do_start(asi_catalog *catalog) { return asi_catalog_set_start_position(catalog, 1, 131072); }
+
+/* Recording 0 is stopped, 1 active; then the mutation with a fault at each call. Whatever was reached, the catalog opens, both
+ * recordings are in a state that they had before or have after, and a new recording gets a fresh id. */
+static void fault_at_each_write(mutation mutate, bool stays_broken)
+{
+    char scratch[SCRATCH_CAPACITY];
+    bool has_passed = false;
+    for (int64_t fail_at = 1; !has_passed; fail_at++)
+    {
+        CHECK(fail_at < 100);
+        scratch_create(scratch);
+        asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, 512, 1, AS_CHECKSUM_NONE);
+        CHECK(NULL != catalog);
+        CHECK_I64(do_add(catalog), AS_OK);
+        CHECK_I64(do_add(catalog), AS_OK);
+        CHECK_I64(asi_catalog_stop(catalog, 0, 8192, 5), AS_OK);
+        asi_catalog_close(catalog);
+
+        failing_files files;
+        failing_files_init(&files, 0, ENOSPC, stays_broken);
+        catalog = catalog_open(&files.ops, scratch, 512, 1, AS_CHECKSUM_NONE);
+        CHECK(NULL != catalog);
+        files.calls = 0;
+        files.fail_at = fail_at;
+        const as_result result = mutate(catalog);
+        has_passed = AS_OK == result && files.calls < fail_at;
+        CHECK(has_passed || AS_E_STORAGE == result);
+        CHECK(has_passed || ENOSPC == as_error_code());
+        asi_catalog_close(catalog);
+        CHECK_I64(files.open_count, 0);
+
+        catalog = catalog_open(asi_file_ops_posix(), scratch, 512, 1, AS_CHECKSUM_NONE);
+        CHECK(NULL != catalog);
+        asi_catalog_record record;
+        CHECK(asi_catalog_find(catalog, 0, &record));
+        CHECK(8192 == record.stop_position || -1 == record.stop_position);
+        const int64_t next = asi_catalog_next_recording_id(catalog);
+        int64_t id;
+        const asi_recording_params params = sample_params("aeron:ipc");
+        CHECK(next >= 2);
+        CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+        CHECK_I64(id, next);
+        asi_catalog_close(catalog);
+        catalog = catalog_open(asi_file_ops_posix(), scratch, 512, 1, AS_CHECKSUM_NONE);
+        CHECK(NULL != catalog && asi_catalog_find(catalog, id, &record));
+        CHECK_I64(record.original_channel.length, params.original_channel.length);
+        asi_catalog_close(catalog);
+        scratch_delete(scratch);
+    }
+}
+
+static void faults(void)
+{
+    static const mutation mutations[] = { do_add, do_stop, do_extend, do_invalidate, do_start };
+    for (size_t i = 0; i < sizeof(mutations) / sizeof(mutations[0]); i++)
+    {
+        fault_at_each_write(mutations[i], true);
+        fault_at_each_write(mutations[i], false);
+    }
+}
+
+static void fault_at_creation(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    asi_catalog *catalog = NULL;
+    for (int64_t fail_at = 1; NULL == catalog; fail_at++)
+    {
+        CHECK(fail_at < 100);
+        scratch_create(scratch);
+        failing_files files;
+        failing_files_init(&files, fail_at, EIO, true);
+        catalog = catalog_open(&files.ops, scratch, 4096, 2, AS_CHECKSUM_NONE);
+        CHECK(NULL != catalog || 0 == files.open_count);
+        asi_catalog_close(catalog);
+        asi_catalog *after = catalog_open(asi_file_ops_posix(), scratch, 4096, 2, AS_CHECKSUM_NONE);
+        CHECK(NULL != after);
+        CHECK_I64(asi_catalog_next_recording_id(after), 0);
+        asi_catalog_close(after);
+        scratch_delete(scratch);
+    }
+}
+
+/* A foreign or damaged file is an error that says so, and is not written to. */
+static void refused(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    scratch_create(scratch);
+    golden_folder(scratch, "archive", path);
+    int64_t length;
+    uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
+    static const struct
+    {
+        int64_t length;  /* of the file; -1: whole */
+        int64_t offset;  /* of an i32 that is changed; -1: none */
+        int32_t value;
+        const char *text;
+    } rows[] = {
+        { 0, -1, 0, "too few" },
+        { 20, -1, 0, "too few" },
+        { -1, 0, 0x00020000, "incompatible catalog file version 2.0.0, archive software is 3.1.0" },
+        { -1, 0, 0x464C457F, "incompatible catalog file version" },
+        { -1, 4, 64, "no catalog or its header is damaged" },
+        { -1, 16, 0, "no catalog or its header is damaged" },
+        { -1, 16, 63, "no catalog or its header is damaged" },
+        { -1, 8, 3, "invalid nextRecordingId: expected value greater or equal to 12, was 3" },
+        { 300, -1, 0, "is truncated" },
+        { -1, 32, INT32_MAX, "is truncated" },
+        { -1, 32, 64, "no recording descriptor" },
+        { -1, 32 + 112, INT32_MAX, "no recording descriptor" },
+        { -1, 32 + 112, -5, "no recording descriptor" },
+        { -1, 32 + 48, 5, "ids must increase" },
+        { -1, 32 + 96, 1000, "termBufferLength=1000 must be" },
+        { -1, 32 + 92, 65535, "segmentFileLength=65535 must be" },
+        { -1, 32 + 72, 33, "startPosition=33 must be" },
+        { -1, 32 + 80, 33, "stopPosition=33 must be" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        const int64_t bad_length = -1 == rows[i].length ? length : rows[i].length;
+        uint8_t *bad = malloc((size_t)length);
+        CHECK(NULL != bad);
+        memcpy(bad, good, (size_t)length);
+        if (rows[i].offset >= 0)
+        {
+            asi_put_i32(bad + rows[i].offset, rows[i].value);
+        }
+        file_store(path, ASI_CATALOG_FILE, bad, bad_length);
+        CHECK(NULL == catalog_open(asi_file_ops_posix(), path, length, 0, AS_CHECKSUM_NONE));
+        if (NULL == strstr(as_error_text(), rows[i].text))
+        {
+            CHECK_TEXT(as_error_text(), rows[i].text);
+        }
+        CHECK(NULL != strstr(as_error_text(), path));
+        int64_t after_length;
+        uint8_t *after = file_load(path, ASI_CATALOG_FILE, &after_length);
+        CHECK(after_length == bad_length && 0 == memcmp(after, bad, (size_t)bad_length));
+        free(after);
+        free(bad);
+    }
+    free(good);
+    scratch_delete(scratch);
+}
+
+int main(void)
+{
+    RUN(same_bytes_as_stock);
+    RUN(positions_and_index);
+    RUN(replace_grows_and_shrinks);
+    RUN(faults);
+    RUN(fault_at_creation);
+    RUN(refused);
+    return 0;
+}

@@ -1,0 +1,167 @@
+/* Goal: no catalog, mark file or segment, however damaged, makes the folder reader or recovery crash, hang or give a message that
+ * was not recorded without a word where a checksum could tell. Method: golden folders with random bytes changed, lengths cut and
+ * fields set to extremes (printed seed), read in every way; meant to run under the address and undefined sanitizers. */
+#include "archive_support.h"
+#include "store/catalog.h"
+#include "store/recover.h"
+
+#define ROUNDS 400
+
+static const int32_t extremes[] = { 0, 1, -1, 31, 32, 33, 64, 65535, 65536, 1 << 30, INT32_MAX, INT32_MIN, INT32_MAX - 31 };
+
+static void damage(asi_rand *rand, uint8_t *bytes, int64_t length, int64_t range)
+{
+    const int64_t count = 1 + test_rand_below(rand, 4);
+    for (int64_t i = 0; i < count; i++)
+    {
+        const int64_t offset = test_rand_below(rand, range < length ? range : length);
+        const int64_t word = offset & ~3LL;
+        switch (test_rand_below(rand, 4))
+        {
+            case 0:
+                bytes[offset] ^= (uint8_t)(1u << test_rand_below(rand, 8));
+                break;
+            case 1:
+                bytes[offset] = (uint8_t)asi_rand_u64(rand);
+                break;
+            default:
+                if (word + 4 <= length)
+                {
+                    asi_put_i32(bytes + word, extremes[test_rand_below(rand, sizeof(extremes) / sizeof(extremes[0]))]);
+                }
+                break;
+        }
+    }
+}
+
+/* Everything a user can do with the folder; results may be errors, with a text. */
+static void use_folder(const char *path, asi_rand *rand, as_columns *columns)
+{
+    as_folder *folder = NULL;
+    as_folder_options options;
+    as_folder_options_init(&options);
+    options.checksum = (as_record_checksum)test_rand_below(rand, 4);
+    options.aeron_dir = "/dev/shm/as-store-no-such-directory";
+    if (AS_OK != as_folder_open(path, &options, &folder))
+    {
+        CHECK('\0' != as_error_text()[0]);
+        return;
+    }
+    for (int64_t i = 0; i < as_folder_recording_count(folder); i++)
+    {
+        as_recording recording;
+        as_recording_extent extent;
+        CHECK_I64(as_folder_recording_at(folder, i, &recording), AS_OK);
+        CHECK(NULL != recording.original_channel);
+        if (AS_OK != as_folder_extent(folder, recording.recording_id, &extent) || extent.limit_position - extent.start_position > 1 << 24)
+        {
+            continue;
+        }
+        const int64_t length = extent.limit_position - extent.start_position;
+        const int64_t start = extent.start_position + test_rand_below(rand, length + 1);
+        int64_t ignored = 0;
+        int64_t starts[64];
+        (void)!as_folder_advance(folder, recording.recording_id, start, extent.limit_position, -1, 3, &ignored);
+        (void)!as_folder_align(folder, recording.recording_id, start, extent.limit_position, true, &ignored);
+        (void)!as_folder_split(
+            folder, recording.recording_id, extent.start_position, extent.limit_position, 5000, starts, 64, &ignored);
+        as_segment_reader *reader = NULL;
+        if (AS_OK == as_segment_reader_open(folder, recording.recording_id, test_rand_below(rand, 2) ? start : extent.start_position,
+                extent.limit_position, extent.limit_position, &reader))
+        {
+            int64_t last = -1;
+            while (AS_OK == as_segment_reader_next(reader, columns) && columns->row_count > 0)
+            {
+                for (int64_t row = 0; row < columns->row_count; row++)
+                {
+                    CHECK(columns->position[row] > last && columns->next_position[row] > columns->position[row]);
+                    CHECK(columns->next_position[row] <= extent.limit_position);
+                    last = columns->position[row];
+                }
+            }
+            as_segment_reader_close(reader);
+        }
+    }
+    as_folder_close(folder);
+}
+
+/* A file of the folder is damaged, used, and restored. */
+static void fuzz_file(const char *golden, const char *name, int64_t range, int64_t rounds)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    asi_rand rand = test_rand();
+    scratch_create(scratch);
+    golden_folder(scratch, golden, path);
+    int64_t length;
+    uint8_t *good = file_load(path, name, &length);
+    uint8_t *bad = malloc((size_t)length);
+    as_columns columns = columns_create(64, 1 << 20);
+    for (int64_t round = 0; round < rounds; round++)
+    {
+        memcpy(bad, good, (size_t)length);
+        damage(&rand, bad, length, range);
+        const bool is_cut = 0 == test_rand_below(&rand, 5);
+        file_store(path, name, bad, is_cut ? test_rand_below(&rand, length) : length);
+        use_folder(path, &rand, &columns);
+    }
+    columns_free(&columns);
+    free(good);
+    free(bad);
+    scratch_delete(scratch);
+}
+
+static void catalogs(void) { fuzz_file("archive", ASI_CATALOG_FILE, 3000, ROUNDS); }
+static void catalogs_of_active_recordings(void) { fuzz_file("archive-crashed", ASI_CATALOG_FILE, 300, ROUNDS); }
+static void mark_files(void) { fuzz_file("archive-crashed", "archive-mark.dat", 300, ROUNDS / 2); }
+static void segments(void) { fuzz_file("archive-crc", "0-0.rec", 131072, ROUNDS); }
+static void last_segments(void) { fuzz_file("archive-crashed", "0-262144.rec", 60000, ROUNDS); }
+static void segment_heads(void) { fuzz_file("archive", "1-0.rec", 256, ROUNDS); }
+
+/* The writable catalog on the same input. */
+static void server_catalogs(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    asi_rand rand = test_rand();
+    scratch_create(scratch);
+    golden_folder(scratch, "archive-crashed", path);
+    int64_t length;
+    uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
+    uint8_t *bad = malloc((size_t)length);
+    for (int64_t round = 0; round < ROUNDS; round++)
+    {
+        memcpy(bad, good, (size_t)length);
+        damage(&rand, bad, length, 300);
+        file_store(path, ASI_CATALOG_FILE, bad, length);
+        const asi_catalog_params params = { .files = asi_file_ops_posix(), .archive_dir = path, .capacity = length,
+            .checksum = AS_CHECKSUM_CRC32 };
+        asi_catalog *catalog = NULL;
+        if (AS_OK == asi_catalog_open(&params, &catalog))
+        {
+            asi_catalog_record record;
+            (void)!asi_recover_catalog(catalog, asi_file_ops_posix(), path, AS_CHECKSUM_NONE, 1, NULL);
+            for (int64_t i = 0; i < asi_catalog_count(catalog); i++)
+            {
+                asi_catalog_at(catalog, i, &record);
+                (void)!asi_catalog_stop(catalog, record.recording_id, record.start_position, 1);
+            }
+            asi_catalog_close(catalog);
+        }
+    }
+    free(good);
+    free(bad);
+    scratch_delete(scratch);
+}
+
+int main(void)
+{
+    RUN(catalogs);
+    RUN(catalogs_of_active_recordings);
+    RUN(mark_files);
+    RUN(segments);
+    RUN(last_segments);
+    RUN(segment_heads);
+    RUN(server_catalogs);
+    return 0;
+}

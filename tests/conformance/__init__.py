@@ -1,0 +1,1 @@
+"""One suite over each pair of ways to do the same."""

@@ -1,0 +1,113 @@
+"""What every Python test has: seeds, stack dumps of stuck tests, peers shared by a session, and a leak check."""
+
+from __future__ import annotations
+
+import faulthandler
+import random
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit import dirs, processes, stock, stock_c
+from tests.kit.subject import Subject
+
+# A test that runs longer shows the stacks of all threads and ends the session: nothing here takes that long.
+STUCK_AFTER_S = 300
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--seed`, which repeats a session's random numbers, and `--subject`, what the interop tests test."""
+    parser.addoption("--seed", type=int, default=None, help="seed of the tests' random numbers")
+    parser.addoption(
+        "--subject",
+        choices=["ours", "stock", "stock-c"],
+        default="ours",
+        help="what the interop tests test; stock proves them",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the session's seed once."""
+    given = config.getoption("--seed")
+    config.stash[_SEED] = given if given is not None else secrets.randbits(31)
+
+
+_SEED = pytest.StashKey[int]()
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Print what a reader of a failure needs to repeat it."""
+    return [
+        f"seed: {config.stash[_SEED]} (repeat with --seed)",
+        f"stock Aeron, if used: {' or else '.join(stock.releases())}; under test: {config.getoption('--subject')}",
+        f"stock Aeron in C, if used: {stock_c.version()}",
+    ]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it where the interop tests ran against another stock release than the one to be compatible with."""
+    text = stock.shortfall()
+    if text is not None:
+        terminalreporter.section("stock Aeron", yellow=True)
+        terminalreporter.line(text)
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    """Random numbers of one test, from the session's seed and the test's name."""
+    return random.Random(f"{request.config.stash[_SEED]}:{request.node.nodeid}")
+
+
+@pytest.fixture(autouse=True)
+def _stuck() -> Iterator[None]:
+    faulthandler.dump_traceback_later(STUCK_AFTER_S, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _leak_check() -> Iterator[None]:
+    """No process of ours and no directory of ours outlives the session."""
+    yield
+    running = processes.end_all()
+    left = dirs.leftovers()
+    for path in left:
+        dirs.remove(path)
+    assert not running, f"left running: {running}"
+    assert not left, f"left behind: {[str(path) for path in left]}"
+
+
+@pytest.fixture(scope="session")
+def subject(request: pytest.FixtureRequest) -> Subject:
+    """What is under test."""
+    return Subject(kind=request.config.getoption("--subject"))
+
+
+@pytest.fixture
+def aeron_dir() -> Iterator[Path]:
+    """A fresh Aeron directory in shared memory, removed after the test."""
+    with dirs.fresh("aeron") as path:
+        yield path
+
+
+@pytest.fixture
+def archive_dir() -> Iterator[Path]:
+    """A fresh archive folder, removed after the test."""
+    with dirs.fresh("archive") as path:
+        yield path
+
+
+@pytest.fixture(scope="session")
+def gateway() -> Iterator[stock.Gateway]:
+    """The session's JVM with stock Aeron in it."""
+    with stock.Gateway() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def peer(gateway: stock.Gateway) -> Any:
+    """The Java class `peers.Peer`."""
+    return gateway.peer

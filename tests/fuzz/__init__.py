@@ -1,0 +1,1 @@
+"""Fuzz targets of the C parts, and what runs them."""

@@ -1,0 +1,144 @@
+/* Archive folders: catalog, segments and mark file of a recording that was cut short, with stretches overwritten and files cut.
+ * Read in every way, and recovered as a server does. The golden folder is unpacked once; files are put back after each input. */
+#include "fuzz.h"
+#include "store/archive_support.h"
+#include "store/catalog.h"
+#include "store/recover.h"
+
+#define FILES 3
+#define CATALOG_LENGTH 4096 /* its records, and zeros */
+#define MAX_PATCHES 16
+
+static const char *const NAMES[FILES] = { ASI_CATALOG_FILE, "archive-mark.dat", "0-262144.rec" };
+
+typedef struct folder_files
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    uint8_t *good[FILES];
+    int64_t length[FILES];
+    as_columns columns;
+} folder_files;
+
+static folder_files files;
+
+static void remove_scratch(void) { (void)!asi_dir_delete(files.scratch); }
+
+static void unpack(void)
+{
+    scratch_create(files.scratch);
+    atexit(remove_scratch);
+    golden_folder(files.scratch, "archive-crashed", files.path);
+    for (int i = 0; i < FILES; i++)
+    {
+        files.good[i] = file_load(files.path, NAMES[i], &files.length[i]);
+    }
+    files.length[0] = files.length[0] < CATALOG_LENGTH ? files.length[0] : CATALOG_LENGTH;
+    files.columns = columns_create(64, 1 << 20);
+}
+
+static void patch(fuzz_input *input)
+{
+    uint8_t *bad[FILES];
+    int64_t length[FILES];
+    for (int i = 0; i < FILES; i++)
+    {
+        bad[i] = malloc((size_t)files.length[i]);
+        length[i] = files.length[i];
+        memcpy(bad[i], files.good[i], (size_t)length[i]);
+    }
+    for (int k = 0; k < MAX_PATCHES && input->left > 0; k++)
+    {
+        const uint8_t what = fuzz_u8(input);
+        const int i = what % FILES;
+        const int64_t at = fuzz_u16(input) % files.length[i];
+        int64_t taken;
+        uint8_t *bytes = fuzz_take(input, fuzz_u8(input), &taken);
+        if (what >= 0xF0)
+        {
+            length[i] = at;
+        }
+        memcpy(bad[i] + at, bytes, (size_t)(taken < files.length[i] - at ? taken : files.length[i] - at));
+        free(bytes);
+    }
+    for (int i = 0; i < FILES; i++)
+    {
+        file_store(files.path, NAMES[i], bad[i], length[i]);
+        free(bad[i]);
+    }
+}
+
+static void read_recording(as_folder *folder, int64_t recording_id)
+{
+    as_recording_extent extent;
+    as_segment_reader *reader = NULL;
+    int64_t ignored = 0;
+    int64_t starts[16];
+    if (AS_OK != as_folder_extent(folder, recording_id, &extent) || extent.limit_position - extent.start_position > 1 << 22)
+    {
+        return;
+    }
+    (void)!as_folder_align(folder, recording_id, extent.start_position + 96, extent.limit_position, true, &ignored);
+    (void)!as_folder_split(folder, recording_id, extent.start_position, extent.limit_position, 5000, starts, 16, &ignored);
+    if (AS_OK == as_segment_reader_open(
+            folder, recording_id, extent.start_position, extent.limit_position, extent.limit_position, &reader))
+    {
+        int64_t last = -1;
+        while (AS_OK == as_segment_reader_next(reader, &files.columns) && files.columns.row_count > 0)
+        {
+            CHECK(files.columns.position[0] > last);
+            last = files.columns.position[files.columns.row_count - 1];
+            CHECK(files.columns.next_position[files.columns.row_count - 1] <= extent.limit_position);
+        }
+        as_segment_reader_close(reader);
+    }
+}
+
+static void read_folder(void)
+{
+    as_folder *folder = NULL;
+    as_folder_options options;
+    as_folder_options_init(&options);
+    options.aeron_dir = "/dev/shm/as-fuzz-no-such-directory";
+    if (AS_OK != as_folder_open(files.path, &options, &folder))
+    {
+        CHECK('\0' != as_error_text()[0]);
+        return;
+    }
+    for (int64_t i = 0; i < as_folder_recording_count(folder); i++)
+    {
+        as_recording recording;
+        CHECK_I64(as_folder_recording_at(folder, i, &recording), AS_OK);
+        read_recording(folder, recording.recording_id);
+    }
+    as_folder_close(folder);
+}
+
+static void recover(void)
+{
+    const asi_catalog_params params = { .files = asi_file_ops_posix(), .archive_dir = files.path, .capacity = CATALOG_LENGTH,
+        .checksum = AS_CHECKSUM_NONE };
+    asi_catalog *catalog = NULL;
+    if (AS_OK == asi_catalog_open(&params, &catalog))
+    {
+        (void)!asi_recover_catalog(catalog, asi_file_ops_posix(), files.path, AS_CHECKSUM_NONE, 1, NULL);
+        asi_catalog_close(catalog);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_input input = { .at = data, .left = (int64_t)size };
+    if (NULL == files.good[0])
+    {
+        unpack();
+    }
+    const bool is_recovering = 0 != (fuzz_u8(&input) & 1);
+    patch(&input);
+    read_folder();
+    if (is_recovering)
+    {
+        recover();
+    }
+    return 0;
+}

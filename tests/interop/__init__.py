@@ -1,0 +1,1 @@
+"""Tests against stock Aeron, in both directions."""

@@ -1,0 +1,174 @@
+"""The console command: what it prints, its JSON, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aeron_spark import Archive, ArchivingMediaDriver, MediaDriver
+from aeron_spark.cli.__main__ import VERBS, main
+from aeron_spark.driver import is_driver_active
+from tests.kit.ports import free_port
+from tests.kit.wait import wait_until
+from tests.python.test_archive import record
+
+COMMAND = [sys.executable, "-m", "aeron_spark.cli"]
+
+
+@pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2] for verb in VERBS])
+def test_help_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert f"examples:\n  {'' if verb != 'publish' else 'seq'}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["archive"], ["publish", "--channel", "aeron:ipc"]])
+def test_wrong_usage_is_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+
+
+def test_stat_and_errors(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = ["--dir", str(driver.aeron_dir)]
+    assert main(["stat", *directory]) == 0
+    assert f"{driver.aeron_dir}: driver pid {driver.pid}, alive" in capsys.readouterr().out
+    assert main(["stat", *directory, "--json", "--match", "Bytes sent"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows
+    assert all("Bytes sent" in row["label"] and row["value"] == 0 for row in rows)
+    assert main(["errors", *directory]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["0 distinct errors observed."]
+
+
+def test_failure_is_1_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stat", "--dir", str(tmp_path)]) == 1
+    assert f"aeron-spark stat: no driver's files in {tmp_path}" in capsys.readouterr().err
+    assert main(["archive", "list", str(tmp_path)]) == 1
+    assert str(tmp_path) in capsys.readouterr().err
+
+
+def test_archive_list_and_describe(servers: ArchivingMediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    with Archive(aeron_dir=servers.aeron_dir) as archive:
+        recording_id, end = record(archive, [b"x"] * 10)
+        archive.start_recording("aeron:ipc?alias=going-on", 5)
+        with archive.client.add_publication("aeron:ipc?alias=going-on", 5) as publication:
+            archive.wait_recording("going-on", 5, publication.session_id)
+            path = str(servers.archive_dir)
+            assert main(["archive", "list", path]) == 0
+            first, second = capsys.readouterr().out.splitlines()[1:]
+            assert first.split()[:6] == ["0", "1,001", first.split()[2], "0", f"{end:,}", "stopped"]
+            assert second.split()[5:] == ["active", "aeron:ipc?alias=going-on"]
+            assert main(["archive", "list", path, "--json"]) == 0
+            rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+            assert [(row["recording_id"], row["state"], row["limit_position"]) for row in rows] == [
+                (recording_id, "stopped", end),
+                (recording_id + 1, "active", 0),
+            ]
+            assert main(["archive", "describe", path, "0"]) == 0
+            assert "record_checksum      none" in capsys.readouterr().out
+            assert main(["archive", "describe", path, "77"]) == 2
+            assert "77" in capsys.readouterr().err
+
+
+def test_publish_and_subscribe(driver: MediaDriver) -> None:
+    stream = ["--dir", str(driver.aeron_dir), "--channel", "aeron:ipc", "--stream", "9"]
+    subscriber = subprocess.Popen([*COMMAND, "subscribe", *stream], stdout=subprocess.PIPE)
+    lines = [f"line {number}" for number in range(5000)]
+    published = subprocess.run(
+        [*COMMAND, "publish", *stream, "--json", "--timeout", "30"],
+        input="\n".join(lines).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=60,
+    )
+    output, _ = subscriber.communicate(timeout=60)
+    assert json.loads(published.stdout)["messages"] == 5000
+    assert output.decode().splitlines() == lines
+    assert subscriber.returncode == 0
+
+
+def test_subscribe_counts_and_gives_up(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(
+            ["subscribe", "--dir", str(driver.aeron_dir), "--channel", "aeron:ipc", "--stream", "9", "--timeout", "0.1"]
+        )
+        == 1
+    )
+    assert "no publisher within 0.1 s" in capsys.readouterr().err
+
+
+def test_servers_by_the_command(aeron_dir: Path, archive_dir: Path) -> None:
+    options = ["--dir", str(aeron_dir), "-D", "aeron.threading.mode=SHARED", "-D", "aeron.dir.delete.on.shutdown=true"]
+    for arguments in (["driver"], ["archive", "run", "--archive-dir", str(archive_dir)]):
+        server = subprocess.Popen([*COMMAND, *arguments, *options], stdout=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: is_driver_active(aeron_dir), 20, "the driver")
+        finally:
+            server.send_signal(signal.SIGTERM)
+        # As aeronmd: the number of the signal.
+        assert server.wait(20) == 15
+        assert not aeron_dir.exists()
+    assert (archive_dir / "archive.catalog").exists()
+
+
+def test_servers_end_when_idle(aeron_dir: Path, archive_dir: Path) -> None:
+    options = ["--dir", str(aeron_dir), "--exit-when-idle", "200ms", "-D", "aeron.threading.mode=SHARED"]
+    for arguments in (["driver"], ["archive", "run", "--archive-dir", str(archive_dir)]):
+        server = subprocess.Popen([*COMMAND, *arguments, *options], stdout=subprocess.DEVNULL)
+        assert server.wait(60) == 0
+
+
+def test_udp_by_hand(driver: MediaDriver) -> None:
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}"
+    stream = ["--dir", str(driver.aeron_dir), "--channel", channel, "--stream", "9", "--timeout", "30"]
+    subscriber = subprocess.Popen([*COMMAND, "subscribe", *stream, "--count", "5000"], stdout=subprocess.PIPE)
+    published = subprocess.run(
+        [*COMMAND, "publish", *stream],
+        input="\n".join(f"line {number}" for number in range(5000)),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    output, _ = subscriber.communicate(timeout=60)
+    assert published.stdout.startswith("5,000 messages published, 43,890 bytes in ")
+    assert output.decode().splitlines()[-1] == "line 4999"
+    assert subscriber.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("channel", "remedy"),
+    [
+        ("udp://localhost:40123", "a channel is aeron:ipc, or aeron:udp?endpoint=host:port"),
+        ("aeron:udp?endpoint=localhost", "an endpoint is host:port"),
+        ("aeron:udp?endpoint=no.such.host.invalid:40123", "correct the name"),
+        (
+            "aeron:udp?endpoint=localhost:40123",
+            "aeron-spark subscribe --dir {dir} --channel 'aeron:udp?endpoint=localhost:40123'",
+        ),
+    ],
+)
+def test_first_errors_have_a_remedy(
+    channel: str, remedy: str, driver: MediaDriver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--dir", str(driver.aeron_dir), "--channel", channel, "--stream", "9", "--timeout", "0.1"]
+    assert main(["publish", *options]) == 1
+    failure, advice = capsys.readouterr().err.rsplit("\n  -> ", 1)
+    assert failure.startswith("aeron-spark publish: ")
+    assert remedy.format(dir=driver.aeron_dir) in advice
+
+
+def test_a_port_in_use_has_a_remedy(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        channel = f"aeron:udp?endpoint=127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["subscribe", "--dir", str(driver.aeron_dir), "--channel", channel, "--stream", "9"]) == 1
+    assert "`ss -lunp` shows which" in capsys.readouterr().err

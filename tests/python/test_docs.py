@@ -1,0 +1,164 @@
+"""Every block of docs/ runs, page by page and in its order; tables of options, columns and errors are those of the code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from aeron_spark import errors
+from aeron_spark.spark import schema
+from aeron_spark.spark.options import ReadOptions, WriteOptions
+from tests.kit.processes import Process
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE_DIR = "/dev/shm/aeron-docs"  # noqa: S108 - of the pages; the tests put one of their own in its place
+PAGES = {path.name: path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+SOURCES = [
+    re.sub(r'"\s*\n\s*f?"', "", path.read_text("utf-8"))
+    for folder in ("aeron_spark", "driver_native", "archive")
+    for path in (ROOT / folder).rglob("*.*")
+    if path.suffix in {".py", ".c", ".h"}
+]
+
+
+def program(page: str, language: str) -> str:
+    """The blocks of one language, each at its own line, so that a failure names the page's line."""
+    lines = [""] * (PAGES[page].count("\n") + 1)
+    for block in re.finditer(rf"^```{language}\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE):
+        first = PAGES[page].count("\n", 0, block.start(1))
+        text = block[1].splitlines()
+        lines[first : first + len(text)] = text
+    return "\n".join(lines)
+
+
+def run(command: list[str], folder: Path, *, timeout: float) -> str:
+    environment = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONUNBUFFERED": "1",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    process = Process(command[-1][-40:], command, env=environment, cwd=folder)
+    try:
+        assert process.wait_end(timeout=timeout) == 0, process.report()
+    finally:
+        _end_group(process)
+    return process.stdout()
+
+
+def _end_group(process: Process) -> None:
+    """Servers that a failed script started in the background."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_python(page: str, folder: Path, aeron_dir: Path, *, timeout: float) -> str:
+    script = folder / page.replace(".md", ".py")
+    script.write_text(program(page, "python").replace(EXAMPLE_DIR, str(aeron_dir)), "utf-8")
+    return run([sys.executable, str(script)], folder, timeout=timeout)
+
+
+def test_python_page(tmp_path: Path, aeron_dir: Path) -> None:
+    assert PAGES["python.md"].count("```python") == 5
+    out = run_python("python.md", tmp_path, aeron_dir, timeout=60).splitlines()
+    assert out == [
+        "[b'one', b'two', b'three']",
+        "[b'hello', b'world']",
+        "50000",
+        *out[3:],
+    ]
+    assert out[3].startswith("0 1001 0 ")
+    assert sum(map(int, out[4:])) == 50_000
+
+
+def test_spark_page(tmp_path: Path, aeron_dir: Path) -> None:
+    out = run_python("spark.md", tmp_path, aeron_dir, timeout=200)
+    printed = [line for line in out.splitlines() if line.isdecimal()]
+    assert printed == re.findall(r"^print\(.*\)  # (\d+)$", program("spark.md", "python"), re.MULTILINE)
+
+
+def test_operate_page(tmp_path: Path, aeron_dir: Path) -> None:
+    script = "set -euo pipefail\n" + program("operate.md", "sh").replace(EXAMPLE_DIR, str(aeron_dir))
+    out = run(["bash", "-c", script], tmp_path, timeout=60)
+    assert "1,000 messages published" in out
+    assert f"{aeron_dir}: driver pid" in out
+    assert "0 distinct errors observed." in out
+    assert '"recording_id": 0' in out
+
+
+def test_submit_command_names_what_is_there() -> None:
+    (line,) = program("spark.md", "sh").strip().splitlines()
+    assert shutil.which(line.split()[0], path=Path(sys.executable).parent)
+    for name in re.findall(r"\S+/\S+\.(?:py|conf)", line):
+        assert (ROOT / name).exists(), name
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """Cells of the first table under a heading, without its head."""
+    section = PAGES[page].split(f"## {heading}\n", 1)[1]
+    table = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    assert table is not None
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table[0].splitlines()[2:]]
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"), [("Options of reading", ReadOptions.NAMES), ("Options of writing", WriteOptions.NAMES)]
+)
+def test_option_tables_are_complete(heading: str, names: tuple[str, ...]) -> None:
+    assert sorted(row[0].strip("`| ") for row in rows("spark.md", heading)) == sorted(names)
+
+
+def test_defaults_are_those_of_the_code() -> None:
+    told = {row[0].strip("`| "): row[1].strip("`") for row in rows("spark.md", "Options of reading")}
+    read = ReadOptions.parse({"path": "/p"}, streaming=True)
+    assert told["rowsPerBatch"] == str(read.rows_per_batch)
+    assert told["bytesPerBatch"] == f"{read.bytes_per_batch >> 20}m"
+    assert told["recordChecksum"] == read.record_checksum
+    assert told["endingPositions"] == read.ending_positions.word
+    assert read.starting_positions.word == "latest"
+    assert ReadOptions.parse({"path": "/p"}, streaming=False).starting_positions.word == "earliest"
+    told = {row[0].strip("`| "): row[1].strip("`") for row in rows("spark.md", "Options of writing")}
+    write = WriteOptions.parse({"streamId": "1"})
+    assert told["channel"] == write.channel
+    assert told["publishTimeout"] == f"{write.publish_timeout:.0f}s"
+    assert told["launchDriver"] == str(write.launch_driver).lower()
+
+
+def test_column_table_is_the_schema() -> None:
+    table = [(row[0].strip("`| "), row[1]) for row in rows("spark.md", "Read a table")]
+    assert table == [(name, column.spark_type.simpleString()) for name, column in schema._COLUMNS.items()]
+
+
+def test_error_classes_are_all_told() -> None:
+    known = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    assert {row[0].strip("`| ") for row in rows("python.md", "Errors")} == known - {"AeronError"}
+
+
+@pytest.mark.parametrize("page", ["spark.md", "operate.md"])
+def test_error_texts_are_those_of_the_code(page: str) -> None:
+    for row in rows(page, "Errors and remedies"):
+        text = row[0].strip("| ").strip("`")
+        if text.startswith("["):
+            continue  # Spark's own
+        for part in text.split("…"):
+            assert any(part.strip() in source for source in SOURCES), part
+
+
+def test_settings_have_the_defaults_of_the_property_files() -> None:
+    told = "".join((ROOT / "conf" / f"{name}.properties").read_text("utf-8") for name in ("driver", "archive"))
+    for name, default, _ in (row[:3] for row in rows("operate.md", "Settings")):
+        value = default.strip("`")
+        expected = "" if value == "none" or "<user>" in value else value
+        assert f"#{name.strip('`| ')}={expected}\n" in told, name
+
+
+def test_files_that_are_named_exist() -> None:
+    for page, text in PAGES.items():
+        for name in re.findall(r"`((?:conf|examples|tests)/[\w./]*)`", text):
+            assert (ROOT / name).exists(), f"{page}: {name}"

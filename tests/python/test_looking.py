@@ -1,0 +1,179 @@
+"""Looking at a driver's directory with the console command: streams and backlog from counters, watching, dead drivers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aeron_spark import Client, MediaDriver
+from aeron_spark.cli.__main__ import main
+from aeron_spark.counters import CounterRow
+from aeron_spark.streams import StreamRow, backlog, streams
+from aeron_spark.types import CounterId, RegistrationId
+from tests.kit import native
+from tests.kit.wait import wait_until
+
+COMMAND = [sys.executable, "-m", "aeron_spark.cli"]
+UDP = "aeron:udp?endpoint=localhost:20123"
+
+
+def row(type_id: int, name: str, own: int, value: int, *, channel: str = UDP, reference: int = 0) -> CounterRow:
+    """A counter of stream 7, session -3."""
+    return CounterRow(
+        counter_id=CounterId(0),
+        type_id=type_id,
+        value=value,
+        registration_id=RegistrationId(own),
+        owner_id=1,
+        reference_id=reference,
+        key=(struct.pack("<qiii", own, -3, 7, len(channel)) + channel.encode()).ljust(112, b"\0"),
+        label=f"{name}: {own} -3 7 {channel}{' @64' if name == 'sub-pos' else ''}",
+    )
+
+
+PUBLISHED = [row(12, "pub-pos (exclusive)", 5, 1000), row(1, "pub-lmt", 5, 5000)]
+SENT = [row(2, "snd-pos", 5, 900), row(9, "snd-lmt", 5, 2000), row(13, "snd-bpe", 5, 2)]
+RECEIVED = [row(3, "rcv-hwm", 8, 800), row(5, "rcv-pos", 8, 700)]
+
+
+def parties(rows: list[CounterRow]) -> list[tuple[str, int, int, int | None, int | None]]:
+    return [(one.role, one.registration_id, one.position, one.behind, one.window) for one in backlog(rows)]
+
+
+def test_streams_of_counters() -> None:
+    found = streams([row(0, "Bytes sent", 0, 9), *SENT, row(4, "sub-pos", 6, 700, reference=8)])
+    assert [(one.name, one.value) for one in found] == [
+        ("snd-pos", 900),
+        ("snd-lmt", 2000),
+        ("snd-bpe", 2),
+        ("sub-pos", 700),
+    ]
+    assert {(one.stream_id, one.session_id, one.channel) for one in found} == {(7, -3, UDP)}
+
+
+def test_everybody_is_behind_the_one_before() -> None:
+    spy = row(4, "sub-pos", 7, 100, channel=f"aeron-spy:{UDP}", reference=5)
+    assert parties([*PUBLISHED, *SENT, *RECEIVED, row(4, "sub-pos", 6, 650, reference=8), spy]) == [
+        ("publisher", 5, 1000, None, 4000),
+        ("sender", 5, 900, 100, 1100),
+        ("receiver", 8, 700, 100, None),
+        ("subscriber", 7, 100, 800, None),
+        ("subscriber", 6, 650, 150, None),
+    ]
+
+
+def test_over_ipc_a_subscriber_reads_what_is_published() -> None:
+    assert parties([*PUBLISHED, row(4, "sub-pos", 6, 1000, reference=5)])[1] == ("subscriber", 6, 1000, 0, None)
+
+
+def test_what_is_missing_or_runs_ahead_is_no_failure() -> None:
+    assert parties([row(4, "sub-pos", 6, 650, reference=99)]) == [("subscriber", 6, 650, None, None)]
+    assert parties([PUBLISHED[0]]) == [("publisher", 5, 1000, None, None)]
+    assert parties([row(3, "rcv-hwm", 8, 600), RECEIVED[1]]) == [("receiver", 8, 700, 0, None)]
+
+
+@pytest.mark.parametrize("label", ["", "nonsense", "a: b c d e", "\0" * 380, "x: 1 2"])
+@pytest.mark.parametrize("key", [b"", b"\xff" * 112, b"\x01" * 15])
+def test_hostile_counters_make_rows(label: str, key: bytes) -> None:
+    hostile = CounterRow(
+        counter_id=CounterId(0),
+        type_id=5,
+        value=1,
+        registration_id=RegistrationId(1),
+        owner_id=1,
+        reference_id=0,
+        key=key,
+        label=label,
+    )
+    (found,) = streams([hostile])
+    assert isinstance(found, StreamRow)
+    assert len(backlog([hostile])) == 1
+
+
+def test_a_live_stream(driver: MediaDriver, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        client.add_subscription("aeron:ipc", 10) as subscription,
+        client.add_publication("aeron:ipc", 10) as publication,
+    ):
+        publication.wait_connected(10)
+        publication.offer_batch([b"x" * 100] * 10)
+        directory = ["--dir", str(driver.aeron_dir)]
+        assert main(["backlog", *directory, "--json"]) == 0
+        publisher, subscriber = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+        assert publisher["position"] == publication.position == subscriber["behind"]
+        assert main(["backlog", *directory, "--stream", "10"]) == 0
+        out = capsys.readouterr().out.splitlines()
+        assert out[1].split() == [
+            "stream",
+            "session",
+            "who",
+            "id",
+            "position",
+            "bytes",
+            "behind",
+            "window",
+            "left",
+            "channel",
+        ]
+        assert len(out) == 4
+        assert main(["streams", *directory, "--stream", "11"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 2
+        assert main(["loss", *directory]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == "0 streams lost data."
+        subscription.poll_batch(1)
+
+
+@pytest.mark.parametrize("verb", ["stat", "errors", "backlog"])
+def test_watching_ends_with_ctrl_c(verb: str, driver: MediaDriver, client: Client, tmp_path: Path) -> None:
+    with (
+        client.add_subscription("aeron:ipc", 10),
+        client.add_publication("aeron:ipc", 10),
+        (tmp_path / "out").open("w+b") as out,
+    ):
+        command = [*COMMAND, verb, "--dir", str(driver.aeron_dir), "--watch", "0.1"]
+        watching = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE)
+        # The head of the third look: the second was shown whole.
+        wait_until(lambda: (tmp_path / "out").read_text().count("driver pid") > 2, 30, "three looks")
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=30)
+        assert (watching.returncode, err) == (0, b"")
+        if verb != "errors":
+            assert "a second" in (tmp_path / "out").read_text()
+
+
+def test_a_dead_driver_is_shown_and_is_a_failure(aeron_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    native.driver(aeron_dir).stop()
+    assert main(["stat", "--dir", str(aeron_dir), "--match", "Bytes sent"]) == 1
+    said = capsys.readouterr()
+    assert "Bytes sent" in said.out
+    assert f"the driver of {aeron_dir} is gone (it ended in order)" in said.err
+    assert f"aeron-spark driver --dir {aeron_dir}" in said.err
+
+
+def test_watching_tells_when_the_driver_goes(aeron_dir: Path) -> None:
+    driver = native.driver(aeron_dir)
+    command = [*COMMAND, "stat", "--dir", str(aeron_dir), "--watch", "0.1"]
+    watching = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    driver.stop()
+    _, err = watching.communicate(timeout=30)
+    assert watching.returncode == 1
+    assert "is gone" in err
+
+
+def test_elsewhere_lives_a_driver(driver: MediaDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["streams", "--dir", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert f"start a driver there (aeron-spark driver --dir {tmp_path})" in said
+    assert f"there are drivers in {driver.aeron_dir}" in said or str(driver.aeron_dir) in said
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_watching_needs_time(seconds: str, driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stat", "--dir", str(driver.aeron_dir), f"--watch={seconds}"]) == 2
+    assert "a number of seconds above 0" in capsys.readouterr().err

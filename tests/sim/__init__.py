@@ -1,0 +1,1 @@
+"""The simulation; README.md tells how to use it."""

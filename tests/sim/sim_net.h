@@ -1,0 +1,106 @@
+/* A network in memory under simulated time: hosts with one address each, sockets behind udp_ops, and faults drawn from a seed.
+ * Used by the simulation (sim_world) and, without faults, by the conformance suite of udp_ops.
+ *
+ * Faults, and why the system above must survive each:
+ *   lost        UDP promises nothing; NAKs, heartbeats and repeated SETUPs and status messages are there for it.
+ *   duplicated  switches and retries do it; positions in every frame make a copy recognisable.
+ *   delayed, reordered   routes change; a frame's place is told by its header, not by its order.
+ *   stale       a copy that comes seconds later, when what it speaks of is long over: receivers compare positions with what
+ *               they acknowledged, senders with where they are.
+ *   truncated   a sender or middle box with a smaller buffer: lengths are checked against the datagram (04 §2).
+ *   corrupted   UDP has a checksum, so a flipped bit does not arrive; what does arrive is what a broken or hostile sender made
+ *               with a right checksum. Made here are only datagrams that a peer can tell: a wrong version or type, lengths,
+ *               offsets and terms that cannot be, positions far from the stream, sessions and receivers nobody knows, windows
+ *               below zero. A well-formed frame with other payload, or an in-window position of another frame, is beyond what
+ *               any Aeron peer can tell, so it is not made.
+ *   forged      such a datagram in addition to the good one, or out of random bytes.
+ *   partitioned links cut for a time, in one direction or both: timeouts decide who is gone, and both sides find back.
+ *   overflowed  receive buffers are bounded as the kernel's are.
+ *   short sends a send takes fewer datagrams than given, as with EAGAIN.
+ *
+ * Owns the datagrams under way. Deterministic: all chance comes from `rand`, all time from `now_ns`. One thread. */
+#ifndef AS_SIM_NET_H
+#define AS_SIM_NET_H
+
+#include "base/rand.h"
+#include "driver/net/udp_ops.h"
+
+#define SIM_NET_MAX_HOSTS 24 /* a driver that is started again is a new host at the same address */
+#define SIM_NET_MAX_SOCKETS 256
+#define SIM_NET_MAX_NODES 4
+
+typedef enum sim_fault
+{
+    SIM_FAULT_LOST,
+    SIM_FAULT_DUPLICATED,
+    SIM_FAULT_REORDERED,
+    SIM_FAULT_STALE,
+    SIM_FAULT_TRUNCATED,
+    SIM_FAULT_CORRUPTED,
+    SIM_FAULT_FORGED,
+    SIM_FAULT_PARTITIONED,
+    SIM_FAULT_OVERFLOWED,
+    SIM_FAULT_SHORT_SEND,
+    SIM_FAULT_COUNT
+} sim_fault;
+
+/* Chances in 10,000 per datagram and receiver. */
+typedef struct sim_faults
+{
+    int32_t lost;
+    int32_t duplicated;
+    int32_t reordered;
+    int32_t stale;
+    int32_t truncated;
+    int32_t corrupted;
+    int32_t forged;
+    int32_t short_send; /* per call */
+    int64_t delay_ns;   /* of every datagram */
+    int64_t jitter_ns;  /* added, up to */
+} sim_faults;
+
+typedef struct sim_net sim_net;
+
+typedef struct sim_host
+{
+    sim_net *net;
+    int32_t node;  /* address 10.0.0.(node + 1) */
+    bool is_dead;  /* a killed driver's: nothing goes in or out any more */
+} sim_host;
+
+/* Each datagram that a socket takes out of the network, as the driver will see it. */
+typedef void (*sim_tap)(void *context, const sim_host *host, const uint8_t *bytes, int32_t length);
+
+struct sim_net
+{
+    const int64_t *now_ns;
+    int64_t epoch_offset_ns; /* receive timestamps are now + this */
+    asi_rand rand;
+    sim_faults faults;
+    bool is_cut[SIM_NET_MAX_NODES][SIM_NET_MAX_NODES]; /* from, to */
+    sim_tap tap;             /* may be NULL */
+    void *tap_context;
+    int64_t injected[SIM_FAULT_COUNT];
+    int64_t datagrams;
+    /* Its own. */
+    sim_host hosts[SIM_NET_MAX_HOSTS];
+    int32_t host_count;
+    asi_udp_socket *sockets[SIM_NET_MAX_SOCKETS];
+    uint16_t next_port;
+    int64_t next_sequence;
+};
+
+void sim_net_init(sim_net *net, const int64_t *now_ns, uint64_t seed);
+/* Frees what is left. */
+void sim_net_close(sim_net *net);
+/* A host at the node's address; what was there before must be dead. */
+sim_host *sim_net_add_host(sim_net *net, int32_t node);
+/* As when its process is killed: its ports are free, its datagrams gone; the driver may still close its sockets. */
+void sim_net_kill_host(sim_host *host);
+asi_udp_ops sim_net_ops(sim_host *host);
+/* When the next datagram arrives anywhere; INT64_MAX if none is under way. */
+int64_t sim_net_next_ns(const sim_net *net);
+int32_t sim_net_open_sockets(const sim_net *net, const sim_host *host);
+const char *sim_fault_name(sim_fault fault);
+
+#endif

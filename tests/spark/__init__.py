@@ -1,0 +1,1 @@
+"""Tests of the Spark data source in local mode."""

@@ -1,0 +1,9 @@
+"""The short form of tests/spark/crash_loop.py: a query killed between offset log and commit log, and at a random instant."""
+
+from __future__ import annotations
+
+from tests.spark.crash_loop import crash_loop
+
+
+def test_killed_query_loses_and_repeats_nothing() -> None:
+    assert crash_loop(kills=2, rate=5000, seed=20261120) == 0

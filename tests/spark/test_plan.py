@@ -1,0 +1,252 @@
+"""Planning of micro-batches is pure: tables of backlogs, limits and what must come out."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.spark.offsets import Offset, recording_identity
+from aeron_spark.spark.options import ReadOptions, WriteOptions, parse_bytes, parse_duration_seconds
+from aeron_spark.spark.plan import Budget, Range, Slice, pack, share_out, target_partition_bytes
+
+FRAME = 64
+
+
+def advance(recording_id: int, begin: int, limit: int, max_bytes: int | None, max_messages: int | None) -> int:
+    """Messages of 64 bytes (recording 9: of 1,000 x 64), at least one, as ``Folder.advance`` does."""
+    size = FRAME * 1000 if recording_id == 9 else FRAME
+    available = (limit - begin) // size
+    wanted = available
+    if max_bytes is not None:
+        wanted = min(wanted, max_bytes // size)
+    if max_messages is not None:
+        wanted = min(wanted, max_messages)
+    return begin + size * (max(wanted, 1) if available else 0)
+
+
+def slices(*backlogs: tuple[int, int]) -> list[Slice]:
+    return [Slice(recording_id=recording_id, begin=128, limit=128 + backlog) for recording_id, backlog in backlogs]
+
+
+@pytest.mark.parametrize(
+    ("backlogs", "max_bytes", "max_messages", "taken"),
+    [
+        ([(0, 640)], None, None, {0: 640}),
+        ([(0, 640), (1, 0)], None, None, {0: 640, 1: 0}),
+        ([(0, 640)], 128, None, {0: 128}),
+        ([(0, 640)], 1, None, {0: 64}),  # a limit below one message still progresses
+        ([(0, 6400), (1, 640)], 1100, None, {0: 960, 1: 64}),  # in proportion to backlog
+        ([(0, 640), (1, 640)], 64, None, {0: 64, 1: 0}),  # no room for one each: the first alone
+        ([(9, 64000), (0, 6400)], 6400, None, {9: 0, 0: 576}),  # a large message waits while others fit
+        ([(9, 64000)], 6400, None, {9: 64000}),
+        ([(0, 640), (1, 640)], None, 5, {0: 192, 1: 128}),
+        ([(0, 640)], 320, 3, {0: 192}),  # both limits hold
+    ],
+)
+def test_share_out(
+    backlogs: list[tuple[int, int]], max_bytes: int | None, max_messages: int | None, taken: dict[int, int]
+) -> None:
+    ends = share_out(slices(*backlogs), Budget(max_bytes=max_bytes, max_messages=max_messages), advance)
+    assert {recording_id: end - 128 for recording_id, end in ends.items()} == taken
+
+
+def test_share_out_never_starves_nor_exceeds() -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    for _ in range(200):
+        parts = slices(*[(recording_id, 64 * rng.randrange(50)) for recording_id in range(rng.randrange(1, 8))])
+        budget = Budget(max_bytes=rng.choice([None, 1, 64, 1000, 5000]), max_messages=rng.choice([None, 1, 7, 100]))
+        positions = {part.recording_id: part.begin for part in parts}
+        for _ in range(20000):
+            current = [
+                Slice(recording_id=p.recording_id, begin=positions[p.recording_id], limit=p.limit) for p in parts
+            ]
+            ends = share_out(current, budget, advance)
+            taken = sum(ends[p.recording_id] - p.begin for p in current)
+            if taken == 0:
+                break
+            if budget.max_bytes is not None:
+                assert taken <= max(budget.max_bytes, FRAME)
+            if budget.max_messages is not None:
+                assert taken <= budget.max_messages * FRAME
+            positions = ends
+        assert positions == {part.recording_id: part.limit for part in parts}
+
+
+@pytest.mark.parametrize(
+    ("total", "slots", "min_partitions", "max_bytes", "target"),
+    [
+        (1 << 30, 2, None, None, 256 << 20),
+        (100 << 20, 2, None, None, (50 << 20) + (64 << 10)),
+        (1 << 20, 8, None, None, 4 << 20),
+        (1 << 20, 8, 4, None, (1 << 18) + (1 << 15)),
+        (1 << 30, 2, None, 1 << 20, 1 << 20),
+        (0, 2, None, None, 4 << 20),
+    ],
+)
+def test_partition_target(
+    total: int, slots: int, min_partitions: int | None, max_bytes: int | None, target: int
+) -> None:
+    assert (
+        target_partition_bytes({0: (0, total)}, slots=slots, min_partitions=min_partitions, max_bytes=max_bytes)
+        == target
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "target", "packs"),
+    [
+        ([], 10, []),
+        ([3, 3, 3, 3], 10, [[3, 3, 3], [3]]),
+        ([10, 1, 10], 10, [[10], [1], [10]]),
+        ([25, 1, 1], 10, [[25], [1, 1]]),  # a range that could not be cut smaller
+        ([1, 1], 1, [[1], [1]]),
+    ],
+)
+def test_small_ranges_share_a_partition(sizes: list[int], target: int, packs: list[list[int]]) -> None:
+    ranges = [Range(recording_id, 64, 64 + size, 1000) for recording_id, size in enumerate(sizes)]
+    packed = pack(ranges, target)
+    assert [[part.end - part.start for part in members] for members in packed] == packs
+    assert [part for members in packed for part in members] == ranges
+
+
+GOLDEN_OFFSET_1 = (
+    '{"archive": {"0": 7, "10": 9, "2": 8}, "positions": {"0": 64, "10": 32, "2": 0}, '
+    '"starts": {"0": 0, "10": 0, "2": 0}, "version": 1}'
+)
+
+
+def test_offset_text_is_read_for_ever_and_stable() -> None:
+    offset = Offset.from_json_dict(json.loads(GOLDEN_OFFSET_1))
+    assert offset.positions == {0: 64, 2: 0, 10: 32}
+    assert json.dumps(offset.to_json_dict()) == GOLDEN_OFFSET_1
+    shuffled = Offset(positions={10: 32, 2: 0, 0: 64}, starts={2: 0, 0: 0, 10: 0}, identities={10: 9, 0: 7, 2: 8})
+    assert json.dumps(shuffled.to_json_dict()) == GOLDEN_OFFSET_1
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"version": 2}, "version 2"),
+        ({"positions": None}, "positions"),
+        ({"positions": {"0": 1.5, "2": 0, "10": 0}}, "positions.0"),
+        ({"positions": {"0": 1}}, "do not match"),
+    ],
+)
+def test_damaged_offset_is_an_error(change: dict[str, object], names: str) -> None:
+    with pytest.raises(UsageError, match=names):
+        Offset.from_json_dict({**json.loads(GOLDEN_OFFSET_1), **change})
+
+
+def one(position: int, start: int) -> Offset:
+    return Offset(positions={0: position}, starts={0: start}, identities={0: 1})
+
+
+def test_begin_of_a_replayed_batch_0_is_the_journaled_start() -> None:
+    journaled = one(4096, start=1024)
+    assert one(1024, start=1024).begin_of(0, journaled) == 1024
+    assert one(2048, start=1024).begin_of(0, journaled) == 2048
+    assert one(9999, start=9999).begin_of(0, journaled) == 1024  # "latest" resolved again after the crash
+    assert Offset(positions={}, starts={}, identities={}).begin_of(0, journaled) == 1024
+
+
+def test_offset_that_goes_back_is_data_loss() -> None:
+    with pytest.raises(DataLossError, match="before its begin"):
+        one(4096, start=0).check_advances_to(one(64, start=0))
+
+
+def test_identity_depends_on_every_fact() -> None:
+    facts = {
+        "recording_id": 1,
+        "start_timestamp_ms": 2,
+        "initial_term_id": 3,
+        "term_length": 4,
+        "segment_length": 5,
+        "stream_id": 6,
+    }
+    plain = recording_identity(**facts)
+    assert 0 <= plain < 1 << 48
+    assert len({recording_identity(**{**facts, key: value + 1}) for key, value in facts.items()} | {plain}) == 7
+
+
+@pytest.mark.parametrize(("text", "value"), [("512", 512), ("64k", 65536), ("1.5m", 3 << 19), ("2 GB", 2 << 30)])
+def test_parse_bytes(text: str, value: int) -> None:
+    assert parse_bytes("maxBytesPerTrigger", text) == value
+
+
+def test_parse_duration() -> None:
+    assert parse_duration_seconds("publishTimeout", "500ms") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "streaming", "names"),
+    [
+        ({}, False, "path is missing"),
+        ({"path": "x", "startingposition": "earliest"}, False, "did you mean startingPositions"),
+        ({"path": "x", "recordingids": "1", "channel": "aeron:ipc"}, False, "not both"),
+        ({"path": "x", "recordingids": "1,1"}, False, "twice"),
+        ({"path": "x", "recordingids": "one"}, False, "no whole number"),
+        ({"path": "x", "endingpositions": "latest"}, True, "batch reads"),
+        ({"path": "x", "maxbytespertrigger": "1m"}, False, "streaming reads"),
+        ({"path": "x", "startingpositions": '{"0": -1}'}, False, "position -1"),
+        ({"path": "x", "startingpositions": "soon"}, False, "earliest, latest or JSON"),
+        ({"path": "x", "endingpositions": "earliest"}, False, "read nothing"),
+        ({"path": "x", "recordchecksum": "md5"}, False, "crc-32c"),
+        ({"path": "x", "maxbytespertrigger": "0"}, True, "at least 1"),
+        ({"path": "x", "streamid": "4294967296"}, False, "out of range"),
+        ({"path": "x", "recordingids": " "}, False, "recordingIds is empty"),
+        ({"path": "hdfs://host/x"}, False, "local path, not hdfs"),
+        ({"paths": '["x", "y"]'}, False, "several paths"),
+        ({"path": "x", "bytesperbatch": "8g"}, False, "at most 1073741824"),
+        ({"path": "x", "maxbytespertrigger": "99999999999g"}, True, "at most"),
+    ],
+)
+def test_read_options_refused(options: dict[str, str], streaming: bool, names: str) -> None:
+    with pytest.raises(UsageError, match=names):
+        ReadOptions.parse(options, streaming=streaming)
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({}, "streamId is missing"),
+        ({"streamid": "1", "publishtimeout": "never"}, "unit"),
+        ({"streamid": "1", "chanel": "x"}, "channel"),
+        ({"streamid": "1", "channel": "ipc"}, "must begin with 'aeron:'"),
+    ],
+)
+def test_write_options_refused(options: dict[str, str], names: str) -> None:
+    with pytest.raises(UsageError, match=names):
+        WriteOptions.parse(options)
+
+
+@pytest.mark.parametrize(
+    ("given", "folder"),
+    [
+        ("/data/a b", "/data/a b"),
+        ("file:/data", "/data"),
+        ("file:///data/a b", "/data/a b"),
+        ("data", f"{Path.cwd()}/data"),
+        ("file:data", f"{Path.cwd()}/data"),
+        ("/data/at:12://x", "/data/at:12:/x"),
+    ],
+)
+def test_folders_are_absolute(given: str, folder: str) -> None:
+    """Tasks have other working directories than the planning process."""
+    assert ReadOptions.parse({"path": given}, streaming=False).path == folder
+    assert WriteOptions.parse({"streamid": "1", "recordto": given}).record_to == folder
+
+
+def test_defaults() -> None:
+    batch = ReadOptions.parse({"path": "x"}, streaming=False)
+    stream = ReadOptions.parse({"path": "x", "checkpointLocation": "y"}, streaming=True)
+    assert (batch.starting_positions.word, stream.starting_positions.word) == ("earliest", "latest")
+    assert stream.starting_positions.of(3) == "latest"
+    mixed = ReadOptions.parse({"path": "x", "startingpositions": '{"1": 64}'}, streaming=True)
+    assert mixed.starting_positions.of(1) == 64
+    assert mixed.starting_positions.of(2) == "earliest"

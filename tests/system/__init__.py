@@ -1,0 +1,1 @@
+"""Checks of the product as a whole, in real processes."""
