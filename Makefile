@@ -101,11 +101,12 @@ build/pyspark-$(LOWEST_PYSPARK)/.installed: build/.environment
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade --target $(@D) pyspark==$(LOWEST_PYSPARK)
 	@touch $@
 
+# Setuptools is for pyspark, which comes as source: older ones make no wheel by themselves.
 build/.environment: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one by PYTHON=..."; exit 1; }
 	@echo "preparing the environment .venv and building: minutes at the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install -q --disable-pip-version-check cmake ninja scikit-build-core 'cffi>=1.16'
+	@$(BIN)/pip install -q --disable-pip-version-check cmake ninja scikit-build-core 'cffi>=1.16' 'setuptools>=70.1'
 	@mkdir -p build && touch $@
 
 build/.installed: build/.environment $(SOURCES)

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from tests.interop.test_driver_ipc import BACK_PRESSURED, MAX_POSITION_EXCEEDED, NOT_CONNECTED, wait_event
-from tests.interop.test_driver_udp import SIZES, assert_read, free_port
+from tests.interop.test_driver_udp import SIZES, assert_read
 from tests.kit import dirs, stock
 from tests.kit.cnc import Cnc
+from tests.kit.ports import free_port
 from tests.kit.subject import Subject
 from tests.kit.wait import wait_until
 

@@ -8,7 +8,6 @@ tenth of what comes in, so that naks and retransmits of both sides are at work.
 # ruff: noqa: PLR0917 - fixtures are arguments
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from tests.kit import dirs, native, stock, stock_c
 from tests.kit.cnc import Cnc
 from tests.kit.payload import expected
+from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
 TIMEOUT_MS = 20_000
@@ -38,13 +38,6 @@ LOSSY = {
 }
 
 Opened = Callable[[Any], Any]
-
-
-def free_port() -> int:
-    """A UDP port that was free a moment ago."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from tests.conformance.udp import raw
 from tests.conformance.udp.driver import PEER, Driver
 from tests.conformance.udp.receiving import Source, Subscribing
 from tests.kit import dirs
+from tests.kit.ports import free_port
 
 Drivers = Callable[[Mapping[str, str]], Driver]
 Open = Callable[..., raw.Socket]
@@ -78,7 +79,7 @@ def subscribing(
     opened: ExitStack, driver: Driver, p: raw.Socket, params: str = "", **options: Any
 ) -> tuple[Subscribing, Source]:
     """A subscription of a driver on a port and stream of its own, and P's stream to it; closed with `opened`."""
-    port, stream_id = raw.free_port(), next(_streams)
+    port, stream_id = free_port(), next(_streams)
     channel = f"aeron:udp?endpoint=127.0.0.1:{port}{params}"
     subscription = opened.enter_context(Subscribing(driver, channel, stream_id))
     return subscription, Source(p, ("127.0.0.1", port), stream_id, **options)

@@ -23,6 +23,8 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
+from tests.kit.ports import bind_free
+
 PAD, DATA, NAK, STATUS, ERROR, SETUP, RTTM, RESPONSE_SETUP = 0, 1, 2, 3, 4, 5, 6, 11
 
 UNFRAGMENTED = 0xC0
@@ -342,9 +344,12 @@ class Socket:
                 socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(join) + socket.inet_aton("127.0.0.1")
             )
             self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
-        self._socket.bind((join or host, port))
+        if port:
+            self._socket.bind((join or host, port))
+        else:
+            port = bind_free(self._socket, join or host)
         self.host = host
-        self.port = int(self._socket.getsockname()[1])
+        self.port = port
         self.peer = to
 
     @property
@@ -425,12 +430,6 @@ class Socket:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    """A UDP port that was free a moment ago."""
-    with Socket(host) as probe:
-        return probe.port
 
 
 def intervals(stamps: Sequence[float]) -> list[float]:

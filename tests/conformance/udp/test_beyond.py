@@ -27,6 +27,7 @@ from tests.conformance.udp.driver import (
     ours,
 )
 from tests.conformance.udp.receiving import PATIENCE, Source, Subscribing, naks, statuses
+from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
 TIMEOUTS = "untethered-window-limit-timeout=300ms|untethered-linger-timeout=300ms|untethered-resting-timeout=600ms"
@@ -132,7 +133,7 @@ def test_destinations_come_and_go(driver: Driver, sockets: Open, opened: ExitSta
     """A destination that is removed closes its socket and hears no more; the image goes on by the other."""
     p1, p2 = sockets(), sockets()
     subscribing = opened.enter_context(Subscribing(driver, "aeron:udp?control-mode=manual", 71))
-    ports = [raw.free_port(), raw.free_port()]
+    ports = [free_port(), free_port()]
     ways = [Source(p, ("127.0.0.1", port), 71, session_id=710) for p, port in zip((p1, p2), ports, strict=True)]
     channels = [f"aeron:udp?endpoint=127.0.0.1:{port}" for port in ports]
     for channel in channels:
@@ -160,7 +161,7 @@ def test_destinations_come_and_go(driver: Driver, sockets: Open, opened: ExitSta
 def test_a_destination_with_a_control_address_is_asked(driver: Driver, p: raw.Socket, opened: ExitStack) -> None:
     """A receive destination with `control` asks there at once and again, and SMs of its images go there."""
     subscribing = opened.enter_context(Subscribing(driver, "aeron:udp?control-mode=manual", 72))
-    port = raw.free_port()
+    port = free_port()
     subscribing.subscription.add_destination(
         f"aeron:udp?endpoint=127.0.0.1:{port}|control={p.endpoint}|control-mode=dynamic"
     )
@@ -287,7 +288,7 @@ def test_a_slow_untethered_spy_is_left_behind(driver: Driver, q: raw.Socket, ope
 
 def test_a_requester(driver: Driver, q: raw.Socket, opened: ExitStack) -> None:
     """A publication with a response subscription: its SETUPs say so; RSP_SETUP makes the subscription one of that session."""
-    control = raw.free_port()
+    control = free_port()
     responder = opened.enter_context(raw.Socket(port=control))
     responses = opened.enter_context(
         Subscribing(driver, f"aeron:udp?control-mode=response|control=127.0.0.1:{control}", 78)

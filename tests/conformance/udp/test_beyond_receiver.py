@@ -26,6 +26,7 @@ from tests.conformance.udp.driver import (
     ours,
 )
 from tests.conformance.udp.receiving import Source, Subscribing, naks, statuses
+from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
 GROUP = "224.20.30.51"
@@ -99,7 +100,7 @@ def test_a_control_address_alone(driver: Driver, p: raw.Socket, opened: ExitStac
 
 def test_multicast(driver: Driver, p: raw.Socket, sockets: Open, opened: ExitStack) -> None:
     """Data comes on the odd address; what is answered goes to the even one, NAKs with the delay of groups."""
-    port = raw.free_port()
+    port = free_port()
     heard = sockets(port=port, join=CONTROL_GROUP)
     subscribing = opened.enter_context(
         Subscribing(driver, f"aeron:udp?endpoint={GROUP}:{port}|interface=127.0.0.1", 82)
@@ -125,7 +126,7 @@ def test_multicast(driver: Driver, p: raw.Socket, sockets: Open, opened: ExitSta
 def test_ipv6(driver: Driver, sockets: Open, opened: ExitStack) -> None:
     """The same over IPv6; the source is told with brackets."""
     p = sockets("::1")
-    port = raw.free_port("::1")
+    port = free_port("::1")
     subscribing = opened.enter_context(Subscribing(driver, f"aeron:udp?endpoint=[::1]:{port}", 83))
     source = Source(p, ("::1", port), 83)
     source.send(source.data(0, 128))

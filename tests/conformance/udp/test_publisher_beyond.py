@@ -34,6 +34,7 @@ from tests.conformance.udp.driver import (
     ours,
 )
 from tests.conformance.udp.test_publisher_cast import WILDCARD, Cast
+from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
 CHANNEL = "aeron:udp?endpoint={}|term-length=64k"
@@ -377,12 +378,12 @@ REFUSED = [
 def test_what_is_refused(driver: Driver, channel: str, codes: tuple[int, int]) -> None:
     """A channel that can't be is refused by the stock code."""
     with pytest.raises(PeerError) as raised:
-        driver.client.add_publication(channel.format(raw.free_port()), 1001)
+        driver.client.add_publication(channel.format(free_port()), 1001)
     assert raised.value.code == codes[PEER != "stock-java"]
 
 
 @pytest.mark.parametrize("params", ["interface=localhost", "fc=min,", "interface=localhost/8"])
 def test_what_is_not_refused(driver: Driver, params: str) -> None:
     """Names of interfaces' addresses are looked up, and a comma at the end of `fc` stands for nothing."""
-    port = raw.free_port()
+    port = free_port()
     driver.client.add_publication(f"aeron:udp?endpoint=224.20.30.39:{port}|linger=0s|{params}", 1001).close()

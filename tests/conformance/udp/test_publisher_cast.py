@@ -24,6 +24,7 @@ from tests.conformance.udp.driver import (
     Publishing,
     await_value,
 )
+from tests.kit.ports import free_port
 
 # What asks any publication behind a control address for a SETUP.
 WILDCARD = raw.Status(flags=raw.SEND_SETUP)
@@ -35,7 +36,7 @@ class Cast:
     def __init__(self, driver: Driver, opened: ExitStack, params: str = "control-mode=dynamic") -> None:
         self.driver = driver
         self._opened = opened
-        self.control = ("127.0.0.1", raw.free_port())
+        self.control = ("127.0.0.1", free_port())
         self.name = f"127.0.0.1:{self.control[1]}"
         self.stream = opened.enter_context(
             Publishing(driver, f"aeron:udp?control={self.name}|term-length=64k|{params}")
@@ -207,7 +208,7 @@ def test_s33_tagged_counts_its_own(driver: Driver, opened: ExitStack) -> None:
 
 def test_s34_multicast_goes_to_odd_addresses(driver: Driver, sockets: Open, opened: ExitStack) -> None:
     """Data goes to the odd group, SMs are taken on the even one above, and not by the socket that sends."""
-    port = raw.free_port()
+    port = free_port()
     q = sockets(port=port, join="224.20.30.39")
     stream = opened.enter_context(
         Publishing(driver, f"aeron:udp?endpoint=224.20.30.39:{port}|interface=127.0.0.1|term-length=64k")

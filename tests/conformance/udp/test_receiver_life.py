@@ -23,6 +23,7 @@ from tests.conformance.udp.driver import (
     Driver,
 )
 from tests.conformance.udp.receiving import PATIENCE, Source, Subscribing, naks, statuses
+from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
 LIVENESS = 1.2
@@ -187,7 +188,7 @@ def _two_ways_of(driver: Driver, p1: raw.Socket, p2: raw.Socket, opened: ExitSta
     subscribing = opened.enter_context(Subscribing(driver, "aeron:udp?control-mode=manual", stream_id))
     ways = []
     for p in (p1, p2):
-        port = raw.free_port()
+        port = free_port()
         subscribing.subscription.add_destination(f"aeron:udp?endpoint=127.0.0.1:{port}")
         ways.append(Source(p, ("127.0.0.1", port), stream_id, session_id=59))
     one, two = ways

@@ -12,6 +12,7 @@ from tests.conformance.udp import raw
 from tests.conformance.udp.conftest import Drivers, Subscribe
 from tests.conformance.udp.driver import Driver, ours
 from tests.conformance.udp.receiving import Source
+from tests.kit.ports import free_port
 
 CUBIC = {"aeron.CubicCongestionControl.measureRtt": "true"}
 
@@ -94,7 +95,7 @@ def test_s63_response_setup(driver: Driver, p: raw.Socket, subscribe: Subscribe,
     subscribing, source = subscribe(driver, p)
     source.join(subscribing, flags=raw.SETUP_SEND_RESPONSE)
     image = subscribing.await_image(source.session_id).correlation_id
-    control = raw.free_port()
+    control = free_port()
     response = opened.enter_context(
         driver.client.add_exclusive_publication(
             f"aeron:udp?control=127.0.0.1:{control}|control-mode=response|response-correlation-id={image}", 63

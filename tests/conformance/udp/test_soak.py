@@ -22,10 +22,10 @@ import pytest
 from aeron_spark.client import Client
 from aeron_spark.publication import Publication
 from aeron_spark.subscription import Subscription
-from tests.conformance.udp import raw
 from tests.conformance.udp.driver import BASE_SETTINGS, INVALID_PACKETS, NAKS_SENT, PEER, RETRANSMITS_SENT, start
 from tests.kit import dirs, native, stock
 from tests.kit.cnc import Cnc
+from tests.kit.ports import free_port
 
 SECONDS = float(os.environ.get("SOAK_S", "5"))
 SEED = 68
@@ -112,7 +112,7 @@ def test_s68_loss_both_ways(sides: tuple[Side, Side]) -> None:
     ways = []
     with ExitStack() as opened:
         for publisher, subscriber in (sides, sides[::-1]):
-            channel = f"aeron:udp?endpoint=127.0.0.1:{raw.free_port()}|term-length=128k"
+            channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|term-length=128k"
             subscription = opened.enter_context(subscriber.client.add_subscription(channel, STREAM))
             flow = Flow(opened.enter_context(publisher.client.add_exclusive_publication(channel, STREAM)))
             ways.append((flow, subscription))
