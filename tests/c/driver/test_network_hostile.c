@@ -208,6 +208,32 @@ static void errors_of_ever_new_receivers(void)
     close_rig(&h);
 }
 
+/* Within one second, SETUPs that can't be; then one receiver rejects its image: its publisher hears of it all the same. */
+static void bad_setups_hide_no_rejection(void)
+{
+    hostile_rig h;
+    open_rig(&h, NULL);
+    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 2, 11, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
+    add_publication(&h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
+        "term-offset=0|term-length=64k");
+    for (int32_t i = 0; i < 600; i++)
+    {
+        asi_setup_frame frame = setup_of(i);
+        frame.term_length = 100000 + i;
+        forge(&h, &frame, sizeof(frame), 24000);
+        cycles(&h, 3);
+    }
+    CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_ERRORS), 600);
+    const asi_status_frame status = status_of(1);
+    const asi_error_frame error = { .prefix = { .frame_length = sizeof(error), .type = ASI_FRAME_ERROR },
+        .session_id = SESSION, .stream_id = STREAM, .receiver_id = 1, .error_code = 13 };
+    forge(&h, &status, ASI_STATUS_LENGTH, 24001);
+    forge(&h, &error, sizeof(error), 24001);
+    cycles(&h, 4);
+    CHECK_I64(count_broadcasts(&h, ASI_RSP_PUBLICATION_ERROR), 1);
+    close_rig(&h);
+}
+
 /* NAKs that take turns between two places: each asks for nearly a whole term, and no time passes. */
 static void naks_for_everything(void)
 {
@@ -337,6 +363,7 @@ int main(void)
     RUN(setups_of_ever_new_sessions);
     RUN(setups_that_fill_the_error_log);
     RUN(errors_of_ever_new_receivers);
+    RUN(bad_setups_hide_no_rejection);
     RUN(naks_for_everything);
     RUN(rttms_to_many_destinations);
     RUN(invented_neighbours);

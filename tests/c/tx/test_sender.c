@@ -236,6 +236,30 @@ static void a_partial_batch_goes_on_where_it_stopped(void)
     close_stage(&s);
 }
 
+/* What still fitted goes out in the cycle that meets the limit: the wait that follows is one episode, not two. */
+static void back_pressure_counts_once_an_episode(void)
+{
+    stage s;
+    open_stage(&s);
+    receive_status(&s, 0, 2 * 1408);
+    for (int64_t episode = 1; episode <= 3; episode++)
+    {
+        for (int i = 0; i < 2 + (1 == episode); i++)
+        {
+            CHECK(rig_offer(&s.publication, 1376) > 0);
+        }
+        for (int i = 0; i < 4; i++)
+        {
+            rig_cycle(&s.rig);
+        }
+        CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), episode * 2 * 1408);
+        CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_BPE), episode);
+        CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_SENDER_FLOW_CONTROL_LIMITS), episode);
+        receive_status(&s, episode * 2 * 1408, 2 * 1408);
+    }
+    close_stage(&s);
+}
+
 static void a_refused_batch_is_tried_again(void)
 {
     stage s;
@@ -392,6 +416,7 @@ int main(void)
     RUN(one_of_many_wakes_in_time);
     RUN(a_batch_goes_out_in_one_call);
     RUN(a_partial_batch_goes_on_where_it_stopped);
+    RUN(back_pressure_counts_once_an_episode);
     RUN(a_refused_batch_is_tried_again);
     RUN(a_failing_network_is_logged_once_in_words);
     RUN(windows_of_any_size);

@@ -224,20 +224,25 @@ void asi_conductor_log_failure(asi_conductor *conductor, as_result result)
     asi_error_log_record(&conductor->errors, as_error_code(), text, conductor->now_ms);
 }
 
-bool asi_conductor_takes_peer_event(asi_conductor *conductor)
+bool asi_peer_budget_takes(asi_peer_budget *budget, int64_t now_ns)
 {
-    if (conductor->now_ns - conductor->peer_events_since_ns > PEER_EVENTS_INTERVAL_NS)
+    if (now_ns - budget->since_ns > PEER_EVENTS_INTERVAL_NS)
     {
-        conductor->peer_events_since_ns = conductor->now_ns;
-        conductor->peer_events = 0;
+        budget->since_ns = now_ns;
+        budget->taken = 0;
     }
-    return conductor->peer_events++ < PEER_EVENTS_MAX;
+    if (budget->taken >= PEER_EVENTS_MAX)
+    {
+        return false;
+    }
+    budget->taken++;
+    return true;
 }
 
 void asi_conductor_log_peer_failure(asi_conductor *conductor, as_result result)
 {
     char text[ASI_FAILURE_TEXT_CAPACITY];
-    if (!asi_conductor_takes_peer_event(conductor))
+    if (!asi_peer_budget_takes(&conductor->peer_failures, conductor->now_ns))
     {
         asi_conductor_count(conductor, ASI_SYSTEM_ERRORS, 1);
         return;

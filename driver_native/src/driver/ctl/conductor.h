@@ -21,6 +21,12 @@
 
 #define ASI_FAILURE_TEXT_CAPACITY 8192 /* Spec: 03 §4 - longer texts are cut */
 
+typedef struct asi_peer_budget
+{
+    int64_t since_ns;
+    int32_t taken;
+} asi_peer_budget;
+
 struct asi_conductor
 {
     const asi_driver_settings *settings; /* borrowed from the driver, as are the sections of the CnC file below */
@@ -50,8 +56,8 @@ struct asi_conductor
     int32_t next_session_id;
     asi_network network;
 
-    int64_t peer_events_since_ns; /* see asi_conductor_takes_peer_event */
-    int32_t peer_events;
+    asi_peer_budget peer_failures; /* see asi_peer_budget_takes */
+    asi_peer_budget peer_publication_errors;
 
     int64_t idle_since_ns;     /* last time there was a client or a command */
     int64_t idle_allowance_ns; /* how long that may be ago; longer before the first client; INT64_MAX: for ever */
@@ -73,11 +79,11 @@ void asi_conductor_count(asi_conductor *conductor, int32_t system_counter_id, in
 /* Puts this thread's last failure into the distinct error log. */
 void asi_conductor_log_failure(asi_conductor *conductor, as_result result);
 /* The same for failures that datagrams of anyone can cause, in texts of ever new numbers: they fill half of the log at most, and
- * those past asi_conductor_takes_peer_event are only counted. */
+ * those past the conductor's budget of peer failures are only counted. */
 void asi_conductor_log_peer_failure(asi_conductor *conductor, as_result result);
-/* False for more than 256 in a second. What datagrams of anyone make the driver write or tell its clients goes by it: a flood must
- * neither keep the conductor busy nor overrun the clients' broadcasts. */
-bool asi_conductor_takes_peer_event(asi_conductor *conductor);
+/* False for more than 256 in a second. What datagrams of anyone make the driver write or tell its clients goes by a budget of its
+ * kind: a flood must neither keep the conductor busy nor overrun the clients' broadcasts, nor hide what is of another kind. */
+bool asi_peer_budget_takes(asi_peer_budget *budget, int64_t now_ns);
 /* Wire code of this thread's last failure. Spec: 03 §4 - the protocol's own codes as they are, errnos as GENERIC or STORAGE. */
 int32_t asi_conductor_failure_code(as_result result);
 /* "(<code>) <short text>\n<text>\n" of this thread's last failure, the form of the stock C driver. */

@@ -12,7 +12,7 @@
 /* Spec: 04 §15.3. */
 static void on_publication_error(asi_conductor *conductor, const asi_mail_publication_error *mail)
 {
-    if (!asi_conductor_takes_peer_event(conductor))
+    if (!asi_peer_budget_takes(&conductor->peer_publication_errors, conductor->now_ns))
     {
         return; /* counted as a frame */
     }
