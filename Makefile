@@ -51,9 +51,10 @@ interop: build native-tests ## against stock Aeron, both directions
 interop-long: build ## ten million messages that check themselves, each way between stock and ours, under loss
 	$(BIN)/python -m tests.system.ten_million
 
-conformance: build ## the UDP scenarios over raw sockets against PEER=ours|stock-java|stock-c, and for ours all ways to read
+conformance: build ## UDP and archive scenarios over raw messages against PEER=ours|stock-java|stock-c, and for ours all ways to read
 	PEER=$(PEER) SOAK_S=$(or $(SOAK_S),60) $(PYTEST) tests/conformance/udp
-	$(if $(filter ours,$(PEER)),$(PYTEST) tests/conformance --ignore=tests/conformance/udp)
+	$(if $(filter-out stock-c,$(PEER)),PEER=$(PEER) $(PYTEST) tests/conformance/archive)
+	$(if $(filter ours,$(PEER)),$(PYTEST) tests/conformance/test_ways_to_read.py)
 
 bench: build ## figures into build/bench.jsonl, with a table
 	$(BIN)/python -m tests.bench.run

@@ -1,0 +1,229 @@
+"""A control session that is driven message by message.
+
+    session = Session(archive)                       # connects over the local control channel
+    sub = session.ok("StartRecordingRequest2", channel="aeron:ipc", streamId=7, sourceLocation=LOCAL)   # relevantId
+    failed = session.refused("StopRecordingRequest", channel="aeron:ipc", streamId=8)                   # the ERROR
+    event = session.expect("RecordingSignalEvent", lambda it: it.signal == START)
+
+What came and was not expected yet waits in `inbox`, in order. `barrier()` makes everything that the archive had to say up to
+now come in: the proof that something did not come.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from aeron_spark.client import Client
+from aeron_spark.types import Header, Outcome
+from tests.conformance.archive import codec
+from tests.conformance.archive.archive import CONTROL_STREAM, LOCAL_CONTROL, Archive
+from tests.conformance.archive.codec import ERROR, OK, Message
+from tests.kit.wait import wait_until
+
+Predicate = Callable[[Message], bool]
+
+_response_streams = itertools.count(20_001)
+_correlations = itertools.count(random.randrange(1 << 20, 1 << 40))
+
+
+class Control:
+    """A request publication and a response subscription; no session yet.
+
+    `channel` and `stream_id` are those of requests, `response_channel` is what the archive is told to answer on (and what is
+    subscribed to, unless `subscribe_to` says otherwise); each has a response stream of its own.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        *,
+        client: Client | None = None,
+        channel: str = LOCAL_CONTROL,
+        stream_id: int = CONTROL_STREAM,
+        response_channel: str = LOCAL_CONTROL,
+        response_stream_id: int | None = None,
+        subscribe_to: str | None = None,
+        connected: bool = True,
+    ) -> None:
+        self.archive = archive
+        client = client or archive.client
+        self.response_channel = response_channel
+        self.response_stream_id = response_stream_id or next(_response_streams)
+        self.subscription = client.add_subscription(subscribe_to or response_channel, self.response_stream_id)
+        self.publication = client.add_exclusive_publication(channel, stream_id)
+        self.inbox: list[Message] = []
+        self.session_id = codec.NULL
+        if connected:
+            self.publication.wait_connected(20)
+
+    def send(self, raw: bytes) -> None:
+        """Send bytes as one message."""
+
+        def sent() -> bool:
+            result = self.publication.offer(raw)
+            assert result > 0 or result in (Outcome.BACK_PRESSURED, Outcome.ADMIN_ACTION), result
+            return result > 0
+
+        wait_until(sent, 10, "a request to be taken")
+
+    def connect(self, **fields: Any) -> int:
+        """Send a connect request of today, `fields` changed; returns its correlation id."""
+        return self.request(
+            "AuthConnectRequest",
+            **{
+                "responseStreamId": self.response_stream_id,
+                "responseChannel": self.response_channel,
+                "clientInfo": "name=conformance",
+                **fields,
+            },
+        )
+
+    def request(self, name: str, **fields: Any) -> int:
+        """Send a request, by default of this session; returns its correlation id."""
+        names = [field for field, _ in codec.TEMPLATES[name].fields]
+        if "controlSessionId" in names:
+            fields.setdefault("controlSessionId", self.session_id)
+        if "correlationId" in names:
+            fields.setdefault("correlationId", next(_correlations))
+        self.send(codec.encode(name, **fields))
+        return int(fields.get("correlationId", codec.NULL))
+
+    # -- answers -------------------------------------------------------------------------------------------------------------
+
+    def poll(self) -> None:
+        """Take in what has come."""
+
+        def take(message: bytes, _: Header) -> None:
+            self.inbox.append(codec.decode(message))
+
+        while self.subscription.poll(take):
+            pass
+
+    def seen(self, name: str | None = None, predicate: Predicate = lambda _: True) -> list[Message]:
+        """What came so far and was not expected, of a kind; stays in the inbox."""
+        self.poll()
+        return [message for message in self.inbox if name in (None, message.name) and predicate(message)]
+
+    def expect(self, name: str, predicate: Predicate = lambda _: True, *, timeout: float = 20.0) -> Message:
+        """Wait for a message and take it out of the inbox; what came before it stays."""
+
+        def found() -> Message | None:
+            return next(iter(self.seen(name, predicate)), None)
+
+        message = wait_until(found, timeout, f"a {name}", state=lambda: self.inbox)
+        self.inbox.remove(message)
+        return message
+
+    def answer(self, correlation_id: int, *, timeout: float = 20.0) -> Message:
+        """The ControlResponse to a request."""
+        return self.expect("ControlResponse", lambda it: it.correlationId == correlation_id, timeout=timeout)
+
+    def ok(self, name: str, **fields: Any) -> int:
+        """Send a request that is answered with OK; its relevant id."""
+        answer = self.answer(self.request(name, **fields))
+        assert answer.code == OK, answer
+        return int(answer.relevantId)
+
+    def refused(self, name: str, **fields: Any) -> Message:
+        """Send a request that is answered with ERROR; the answer, `relevantId` being the error code."""
+        answer = self.answer(self.request(name, **fields))
+        assert answer.code == ERROR, answer
+        return answer
+
+    def barrier(self) -> None:
+        """Ask for the archive id and take in everything up to the answer: what did not come by then, was not sent."""
+        self.ok("ArchiveIdRequest")
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the archive's response stream is there."""
+        return self.subscription.is_connected
+
+    def await_gone(self, *, timeout: float = 20.0) -> None:
+        """Wait until the archive has ended its response stream; what it said before is taken in."""
+
+        def gone() -> bool:
+            self.poll()
+            return not self.subscription.is_connected
+
+        wait_until(gone, timeout, "the response stream to end")
+
+    def close(self) -> None:
+        """Close publication and subscription, without a word to the archive."""
+        self.publication.close()
+        self.subscription.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Session(Control):
+    """A connected control session: `connect` is answered, and a KeepAlive has ended the repeating of it."""
+
+    def __init__(self, archive: Archive, **options: Any) -> None:
+        fields = options.pop("fields", {})
+        super().__init__(archive, **options)
+        correlation_id = self.connect(**fields)
+        answer = self.answer(correlation_id)
+        assert answer.code == OK, answer
+        self.session_id = answer.controlSessionId
+        assert answer.relevantId == self.session_id
+        self.request("KeepAliveRequest")
+
+    # -- shortcuts -----------------------------------------------------------------------------------------------------------
+
+    def signal(self, signal: int, recording_id: int | None = None, *, timeout: float = 20.0) -> Message:
+        """Wait for a recording signal, of a recording if one is named."""
+        return self.expect(
+            "RecordingSignalEvent",
+            lambda it: it.signal == signal and recording_id in (None, it.recordingId),
+            timeout=timeout,
+        )
+
+    def descriptors(self, name: str = "ListRecordingsRequest", **fields: Any) -> tuple[list[Message], Message | None]:
+        """Run a listing to its end: the descriptors, and what ended it (None: the count was reached)."""
+        count = fields.get("recordCount", fields.get("subscriptionCount", 1))
+        correlation_id = self.request(name, **fields)
+        found: list[Message] = []
+        while len(found) < count:
+            message = self.next_of(correlation_id)
+            if message.name == "ControlResponse":
+                return found, message
+            found.append(message)
+        return found, None
+
+    def next_of(self, correlation_id: int, *, timeout: float = 20.0) -> Message:
+        """The next message of any kind with a correlation id."""
+
+        def mine() -> Message | None:
+            self.poll()
+            return next((it for it in self.inbox if it.fields.get("correlationId") == correlation_id), None)
+
+        message = wait_until(mine, timeout, f"a message for {correlation_id}", state=lambda: self.inbox)
+        self.inbox.remove(message)
+        return message
+
+    def descriptor(self, recording_id: int) -> Message:
+        """The descriptor of a recording that is there."""
+        (found,), end = self.descriptors("ListRecordingRequest", recordingId=recording_id)
+        assert end is None, end
+        return found
+
+    def end(self) -> None:
+        """Close the session by request; nothing answers."""
+        self.request("CloseSessionRequest")
+
+    def close(self) -> None:
+        """End the session, then close publication and subscription."""
+        if not self.publication.is_closed and self.publication.is_connected:
+            self.end()
+        super().close()
