@@ -101,6 +101,10 @@ as_result as_client_async_add_counter(as_client *client, int32_t type_id, const 
 as_result as_client_poll_publication(as_client *client, int64_t correlation_id, as_publication **publication);
 as_result as_client_poll_subscription(as_client *client, int64_t correlation_id, as_subscription **subscription);
 as_result as_client_poll_counter(as_client *client, int64_t correlation_id, as_counter **counter);
+as_result as_client_async_next_session_id(as_client *client, int32_t stream_id, int64_t *correlation_id);
+as_result as_client_poll_session_id(as_client *client, int64_t correlation_id, int32_t *session_id);
+/* Outcome of a destination that was added or removed asynchronously. */
+as_result as_client_poll_destination(as_client *client, int64_t correlation_id);
 
 /* -- publications ------------------------------------------------------------------------------------------------------ */
 
@@ -245,6 +249,13 @@ bool as_subscription_is_closed(const as_subscription *subscription);
 int64_t as_subscription_channel_status(const as_subscription *subscription);
 as_result as_subscription_add_destination(as_subscription *subscription, const char *channel);
 as_result as_subscription_remove_destination(as_subscription *subscription, const char *channel);
+as_result as_subscription_async_add_destination(
+    as_subscription *subscription, const char *channel, int64_t *correlation_id);
+as_result as_subscription_async_remove_destination(
+    as_subscription *subscription, const char *channel, int64_t *correlation_id);
+/* "host:port" its (first) socket is bound to, so the port behind an endpoint with port 0. AS_AGAIN: none is bound, or IPC;
+ * AS_E_USAGE: longer than capacity with its terminator. */
+as_result as_subscription_resolved_endpoint(const as_subscription *subscription, char *endpoint, int64_t capacity);
 void as_subscription_close(as_subscription *subscription);
 
 typedef struct as_image_constants

@@ -274,6 +274,8 @@ int asi_request_check_deadlines(as_client *client, int64_t now_ns);
 void asi_client_send_remove(as_client *client, int32_t type_id, int64_t registration_id, uint64_t flags);
 int asi_client_retry_unsent(as_client *client);
 as_result asi_client_destination(as_client *client, int32_t type_id, int64_t registration_id, const char *channel) AS_MUST_USE;
+as_result asi_client_async_destination(as_client *client, int32_t type_id, int64_t registration_id, const char *channel,
+    int64_t *correlation_id) AS_MUST_USE;
 
 /* -- publication.c, subscription.c, image.c, counter.c; under the lock -------------------------------------------------- */
 

@@ -299,22 +299,40 @@ int asi_client_retry_unsent(as_client *client)
 
 /* -- destinations ------------------------------------------------------------------------------------------------------- */
 
-as_result asi_client_destination(as_client *client, int32_t type_id, int64_t registration_id, const char *channel)
+static as_result send_destination(as_client *client, int32_t type_id, int64_t registration_id, const char *channel,
+    bool wait_for_room, asi_request **request)
 {
-    asi_request *request;
-    as_result result = asi_request_new(client, ASI_REQUEST_OPERATION, channel, 0, &request);
+    as_result result = asi_request_new(client, ASI_REQUEST_OPERATION, channel, 0, request);
     if (AS_OK != result)
     {
         return result;
     }
     const asi_cmd_destination fixed = {
-        .correlated = { .client_id = client->client_id, .correlation_id = request->correlation_id },
+        .correlated = { .client_id = client->client_id, .correlation_id = (*request)->correlation_id },
         .registration_id = registration_id,
         .channel_length = (int32_t)strlen(channel),
     };
     asi_command command;
     asi_command_start(&command, type_id, &fixed, sizeof(fixed));
     asi_command_put(&command, channel, fixed.channel_length);
-    result = asi_request_send(client, request, &command, true);
+    return asi_request_send(client, *request, &command, wait_for_room);
+}
+
+as_result asi_client_destination(as_client *client, int32_t type_id, int64_t registration_id, const char *channel)
+{
+    asi_request *request;
+    const as_result result = send_destination(client, type_id, registration_id, channel, true, &request);
     return AS_OK == result ? asi_request_wait(client, request, NULL, NULL) : result;
+}
+
+as_result asi_client_async_destination(
+    as_client *client, int32_t type_id, int64_t registration_id, const char *channel, int64_t *correlation_id)
+{
+    asi_request *request;
+    const as_result result = send_destination(client, type_id, registration_id, channel, false, &request);
+    if (AS_OK == result)
+    {
+        *correlation_id = request->correlation_id; /* nobody takes the request before it has this id */
+    }
+    return result;
 }

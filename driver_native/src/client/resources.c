@@ -187,8 +187,8 @@ static bool is_counter(asi_request_kind kind)
     return ASI_REQUEST_COUNTER == kind;
 }
 
-static as_result poll_request(
-    as_client *client, int64_t correlation_id, bool (*is_kind)(asi_request_kind kind), void **resource)
+static as_result poll_request(as_client *client, int64_t correlation_id, bool (*is_kind)(asi_request_kind kind),
+    void **resource, int32_t *value)
 {
     as_result result = asi_client_lock(client);
     if (AS_OK != result)
@@ -208,7 +208,7 @@ static as_result poll_request(
     }
     else
     {
-        result = ASI_REQUEST_AWAITING == request->state ? AS_AGAIN : asi_request_take(client, request, resource, NULL);
+        result = ASI_REQUEST_AWAITING == request->state ? AS_AGAIN : asi_request_take(client, request, resource, value);
     }
     asi_client_unlock(client);
     return result;
@@ -217,7 +217,7 @@ static as_result poll_request(
 as_result as_client_poll_publication(as_client *client, int64_t correlation_id, as_publication **publication)
 {
     void *resource;
-    const as_result result = poll_request(client, correlation_id, is_publication, &resource);
+    const as_result result = poll_request(client, correlation_id, is_publication, &resource, NULL);
     if (AS_OK == result)
     {
         *publication = resource;
@@ -228,7 +228,7 @@ as_result as_client_poll_publication(as_client *client, int64_t correlation_id, 
 as_result as_client_poll_subscription(as_client *client, int64_t correlation_id, as_subscription **subscription)
 {
     void *resource;
-    const as_result result = poll_request(client, correlation_id, is_subscription, &resource);
+    const as_result result = poll_request(client, correlation_id, is_subscription, &resource, NULL);
     if (AS_OK == result)
     {
         *subscription = resource;
@@ -239,7 +239,7 @@ as_result as_client_poll_subscription(as_client *client, int64_t correlation_id,
 as_result as_client_poll_counter(as_client *client, int64_t correlation_id, as_counter **counter)
 {
     void *resource;
-    const as_result result = poll_request(client, correlation_id, is_counter, &resource);
+    const as_result result = poll_request(client, correlation_id, is_counter, &resource, NULL);
     if (AS_OK == result)
     {
         *counter = resource;
@@ -364,27 +364,86 @@ static int64_t control_protocol_version(const as_client *client)
     return is_there ? asi_load_acquire_i64(asi_counter_addr(&client->counters, ASI_SYSTEM_CONTROL_PROTOCOL_VERSION)) : 0;
 }
 
-as_result as_client_next_session_id(as_client *client, int32_t stream_id, int32_t *session_id)
+static as_result send_next_session_id(as_client *client, int32_t stream_id, bool wait_for_room, asi_request **request)
 {
-    if (control_protocol_version(client) < ASI_CONTROL_PROTOCOL_VERSION)
-    {
-        asi_rand rand;
-        asi_rand_seed_system(&rand);
-        *session_id = asi_rand_i32(&rand);
-        return AS_OK;
-    }
-    asi_request *request;
-    as_result result = asi_request_new(client, ASI_REQUEST_SESSION_ID, NULL, stream_id, &request);
+    const as_result result = asi_request_new(client, ASI_REQUEST_SESSION_ID, NULL, stream_id, request);
     if (AS_OK != result)
     {
         return result;
     }
     const asi_cmd_next_session_id fixed = {
-        .correlated = { .client_id = client->client_id, .correlation_id = request->correlation_id },
+        .correlated = { .client_id = client->client_id, .correlation_id = (*request)->correlation_id },
         .stream_id = stream_id,
     };
     asi_command command;
     asi_command_start(&command, ASI_CMD_GET_NEXT_AVAILABLE_SESSION_ID, &fixed, sizeof(fixed));
-    result = asi_request_send(client, request, &command, true);
+    return asi_request_send(client, *request, &command, wait_for_room);
+}
+
+static int32_t invent_session_id(void)
+{
+    asi_rand rand;
+    asi_rand_seed_system(&rand);
+    return asi_rand_i32(&rand);
+}
+
+as_result as_client_next_session_id(as_client *client, int32_t stream_id, int32_t *session_id)
+{
+    if (control_protocol_version(client) < ASI_CONTROL_PROTOCOL_VERSION)
+    {
+        *session_id = invent_session_id();
+        return AS_OK;
+    }
+    asi_request *request;
+    const as_result result = send_next_session_id(client, stream_id, true, &request);
     return AS_OK == result ? asi_request_wait(client, request, NULL, session_id) : result;
+}
+
+/* An answer of our own for a driver that would not know the command. */
+static as_result answer_session_id(as_client *client, int32_t stream_id, asi_request **request)
+{
+    as_result result = asi_request_new(client, ASI_REQUEST_SESSION_ID, NULL, stream_id, request);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    result = asi_client_lock_open(client);
+    if (AS_OK != result)
+    {
+        asi_request_free(*request);
+        return result;
+    }
+    asi_request_done(*request, NULL, invent_session_id());
+    (*request)->next = client->requests;
+    client->requests = *request;
+    asi_client_unlock(client);
+    return AS_OK;
+}
+
+as_result as_client_async_next_session_id(as_client *client, int32_t stream_id, int64_t *correlation_id)
+{
+    asi_request *request;
+    const as_result sent = control_protocol_version(client) < ASI_CONTROL_PROTOCOL_VERSION ?
+        answer_session_id(client, stream_id, &request) : send_next_session_id(client, stream_id, false, &request);
+    return give_id(sent, request, correlation_id);
+}
+
+static bool is_session_id(asi_request_kind kind)
+{
+    return ASI_REQUEST_SESSION_ID == kind;
+}
+
+as_result as_client_poll_session_id(as_client *client, int64_t correlation_id, int32_t *session_id)
+{
+    return poll_request(client, correlation_id, is_session_id, NULL, session_id);
+}
+
+static bool is_operation(asi_request_kind kind)
+{
+    return ASI_REQUEST_OPERATION == kind;
+}
+
+as_result as_client_poll_destination(as_client *client, int64_t correlation_id)
+{
+    return poll_request(client, correlation_id, is_operation, NULL, NULL);
 }

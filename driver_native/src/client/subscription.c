@@ -8,10 +8,13 @@
  * conductor pays for both fences (asi_fence_for_all); where the kernel has no such, each poll has its own. Images are kept for
  * the linger time besides, because handlers were given their pointers. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/client.h"
+
+#define CHANNEL_ACTIVE 1
 
 /* -- lists, under the lock ---------------------------------------------------------------------------------------------- */
 
@@ -338,13 +341,16 @@ as_image *as_subscription_image_by_session(as_subscription *subscription, int32_
     return retain_first(subscription, has_session, session_id);
 }
 
+static as_result check_destination(const char *channel)
+{
+    return NULL == channel ? asi_fail(AS_E_USAGE, EINVAL, "no destination channel was given") : AS_OK;
+}
+
 static as_result change_destination(as_subscription *subscription, int32_t type_id, const char *channel)
 {
-    if (NULL == channel)
-    {
-        return asi_fail(AS_E_USAGE, EINVAL, "no destination channel was given");
-    }
-    return asi_client_destination(subscription->client, type_id, subscription->registration_id, channel);
+    const as_result result = check_destination(channel);
+    return AS_OK == result ?
+        asi_client_destination(subscription->client, type_id, subscription->registration_id, channel) : result;
 }
 
 as_result as_subscription_add_destination(as_subscription *subscription, const char *channel)
@@ -355,4 +361,62 @@ as_result as_subscription_add_destination(as_subscription *subscription, const c
 as_result as_subscription_remove_destination(as_subscription *subscription, const char *channel)
 {
     return change_destination(subscription, ASI_CMD_REMOVE_RCV_DESTINATION, channel);
+}
+
+static as_result change_destination_later(
+    as_subscription *subscription, int32_t type_id, const char *channel, int64_t *correlation_id)
+{
+    const as_result result = check_destination(channel);
+    return AS_OK == result ? asi_client_async_destination(
+        subscription->client, type_id, subscription->registration_id, channel, correlation_id) : result;
+}
+
+as_result as_subscription_async_add_destination(
+    as_subscription *subscription, const char *channel, int64_t *correlation_id)
+{
+    return change_destination_later(subscription, ASI_CMD_ADD_RCV_DESTINATION, channel, correlation_id);
+}
+
+as_result as_subscription_async_remove_destination(
+    as_subscription *subscription, const char *channel, int64_t *correlation_id)
+{
+    return change_destination_later(subscription, ASI_CMD_REMOVE_RCV_DESTINATION, channel, correlation_id);
+}
+
+/* Key of a local address counter: 0 i32 channel status counter id, 4 i32 length, 8 address. Spec: 01 §5.4. */
+as_result as_subscription_resolved_endpoint(const as_subscription *subscription, char *endpoint, int64_t capacity)
+{
+    if (as_subscription_is_closed(subscription))
+    {
+        return asi_fail(AS_E_CLOSED, 0, "the subscription is closed");
+    }
+    const asi_counters *counters = &subscription->client->counters;
+    for (int32_t id = 0; id < counters->max_count; id++)
+    {
+        const int32_t state = asi_counter_state(counters, id);
+        const asi_counter_metadata *metadata = &counters->metadata[id];
+        if (ASI_COUNTER_UNUSED == state)
+        {
+            break; /* ids are given out in order: none was ever used from here on */
+        }
+        if (ASI_COUNTER_ALLOCATED != state || ASI_COUNTER_TYPE_LOCAL_SOCKADDR != metadata->type_id ||
+            asi_get_i32(metadata->key) != subscription->channel_status_counter_id ||
+            CHANNEL_ACTIVE != asi_load_acquire_i64(asi_counter_addr(counters, id)))
+        {
+            continue;
+        }
+        const int32_t length = asi_get_i32(metadata->key + sizeof(int32_t));
+        if (length <= 0 || length > (int32_t)(ASI_COUNTER_KEY_CAPACITY - 2 * sizeof(int32_t)))
+        {
+            continue; /* a socket that is not bound yet */
+        }
+        if (length >= capacity)
+        {
+            return asi_fail(AS_E_USAGE, 0, "the endpoint has %d bytes, there is room for %" PRId64, length, capacity);
+        }
+        memcpy(endpoint, metadata->key + 2 * sizeof(int32_t), (size_t)length);
+        endpoint[length] = '\0';
+        return AS_OK;
+    }
+    return AS_AGAIN;
 }

@@ -72,6 +72,9 @@ static void a_driver_that_comes_later_is_found(void)
     CHECK_TEXT(as_client_aeron_dir(s.client), s.dir);
     int32_t session_id;
     CHECK_I64(as_client_next_session_id(s.client, STREAM, &session_id), AS_OK); /* no protocol counter: invented */
+    int64_t correlation_id;
+    CHECK_I64(as_client_async_next_session_id(s.client, STREAM, &correlation_id), AS_OK);
+    CHECK_I64(as_client_poll_session_id(s.client, correlation_id, &session_id), AS_OK);
     CHECK_I64(s.counts[ASI_CMD_GET_NEXT_AVAILABLE_SESSION_ID], 0);
     as_client_close(s.client);
     s.client = NULL;
@@ -290,6 +293,38 @@ static void commands_carry_what_they_should(void)
     CHECK_I64(as_subscription_remove_destination(r.subscription, "aeron:ipc"), AS_OK);
     CHECK_I64(s.counts[ASI_CMD_REMOVE_RCV_DESTINATION], 1);
     CHECK_I64(as_subscription_add_destination(r.subscription, NULL), AS_E_USAGE);
+
+    int64_t correlation_id;
+    CHECK_I64(as_client_async_next_session_id(s.client, STREAM, &correlation_id), AS_OK);
+    scripted_turn(&s);
+    CHECK_I64(as_client_poll_destination(s.client, correlation_id), AS_E_USAGE); /* it is no destination's */
+    CHECK_I64(as_client_poll_session_id(s.client, correlation_id, &session_id), AS_OK);
+    CHECK_I64(session_id, 4711);
+    CHECK_I64(as_client_poll_session_id(s.client, correlation_id, &session_id), AS_E_USAGE); /* forgotten once polled */
+    CHECK_I64(as_subscription_async_add_destination(r.subscription, "aeron:ipc", &correlation_id), AS_OK);
+    CHECK_I64(as_client_poll_destination(s.client, correlation_id), AS_AGAIN);
+    scripted_turn(&s);
+    CHECK_I64(as_client_poll_destination(s.client, correlation_id), AS_OK);
+    CHECK_I64(s.counts[ASI_CMD_ADD_RCV_DESTINATION], 2);
+    CHECK_I64(as_subscription_async_remove_destination(r.subscription, "aeron:ipc", &correlation_id), AS_OK);
+    scripted_turn(&s);
+    CHECK_I64(as_client_poll_destination(s.client, correlation_id), AS_OK);
+    CHECK_I64(s.counts[ASI_CMD_REMOVE_RCV_DESTINATION], 2);
+    CHECK_I64(as_subscription_async_add_destination(r.subscription, NULL, &correlation_id), AS_E_USAGE);
+
+    char endpoint[16];
+    CHECK_I64(as_subscription_resolved_endpoint(r.subscription, endpoint, sizeof(endpoint)), AS_AGAIN);
+    uint8_t address[8 + 13] = { 0 };
+    asi_put_i32(address, -1); /* the channel status counter that the scripted driver names */
+    asi_put_i32(address + 4, 13);
+    memcpy(address + 8, "10.1.2.3:4711", 13);
+    const asi_counter_request bound = { .type_id = ASI_COUNTER_TYPE_LOCAL_SOCKADDR, .key = address, .key_length = sizeof(address) };
+    CHECK_I64(asi_counters_allocate(&s.counters, &bound, 0, &id), AS_OK);
+    CHECK_I64(as_subscription_resolved_endpoint(r.subscription, endpoint, sizeof(endpoint)), AS_AGAIN); /* not active yet */
+    asi_store_release_i64(asi_counter_addr(&s.counters.counters, id), 1);
+    CHECK_I64(as_subscription_resolved_endpoint(r.subscription, endpoint, 13), AS_E_USAGE);
+    CHECK_I64(as_subscription_resolved_endpoint(r.subscription, endpoint, sizeof(endpoint)), AS_OK);
+    CHECK_TEXT(endpoint, "10.1.2.3:4711");
 
     const uint8_t key[6] = { 1, 2, 3, 4, 5, 6 };
     CHECK_I64(as_client_add_counter(s.client, 1000, key, 6, "abc", &r.counter), AS_OK);
