@@ -104,6 +104,10 @@ typedef bool (*as_on_recording)(void *context, const as_recording *recording);
 typedef bool (*as_on_recording_subscription)(
     void *context, int64_t subscription_id, int32_t stream_id, const char *stripped_channel);
 
+/* Answers an archive's challenge: writes at most `capacity` bytes of credentials and returns how many; negative: none. */
+typedef int64_t (*as_on_challenge)(
+    void *context, const uint8_t *challenge, int64_t challenge_length, uint8_t *credentials, int64_t capacity);
+
 typedef struct as_archive_client_options
 {
     as_client *client;              /* borrowed and shared; NULL: one of its own, from aeron_dir */
@@ -114,6 +118,10 @@ typedef struct as_archive_client_options
     int32_t response_stream_id;     /* default 20 */
     int64_t message_timeout_ns;     /* default 10 s */
     const char *client_info;        /* NULL: none */
+    const uint8_t *credentials;     /* for the archive's authenticator, sent when connecting; NULL: none */
+    int64_t credentials_length;
+    as_on_challenge on_challenge;   /* NULL: a challenge fails the connect */
+    void *on_challenge_context;
     as_on_recording_signal on_signal; /* called during calls and as_archive_client_poll; must not call into this client */
     void *on_signal_context;
     as_on_event invoker;            /* called while waiting, for a driver or an archive in the same thread; NULL: none */

@@ -18,7 +18,7 @@ static bool is_of_session(const asi_async *async, const asi_codec_event *event)
     return AS_NULL_VALUE == async->control_session_id || event->control_session_id == async->control_session_id;
 }
 
-static void copy_text(char *to, asi_codec_var from)
+static int64_t copy_text(char *to, asi_codec_var from)
 {
     const size_t length = from.length < ASI_ASYNC_TEXT_CAPACITY ? (size_t)from.length : ASI_ASYNC_TEXT_CAPACITY - 1;
     if (length > 0)
@@ -26,6 +26,7 @@ static void copy_text(char *to, asi_codec_var from)
         memcpy(to, from.data, length);
     }
     to[length] = '\0';
+    return (int64_t)length;
 }
 
 static void answer(asi_async *async, const asi_codec_event *event)
@@ -35,7 +36,8 @@ static void answer(asi_async *async, const asi_codec_event *event)
     async->answer.protocol_version = event->protocol_version;
     async->answer.control_session_id = event->control_session_id;
     async->answer.relevant_id = event->relevant_id;
-    copy_text(async->answer.text, event->error_message);
+    async->answer.text_length = copy_text(async->answer.text,
+        ASI_CODEC_CHALLENGE == event->template_id ? event->encoded_challenge : event->error_message);
     async->is_answered = true;
 }
 
@@ -304,39 +306,74 @@ static as_result fail_to_send(asi_async *async, int64_t outcome, const char *nam
     }
 }
 
-as_result asi_async_send(asi_async *async, asi_codec_request *request, int64_t deadline_ns)
+as_result asi_async_offer(asi_async *async, asi_codec_request *request)
 {
-    const char *name = asi_codec_request_name(request->template_id);
     request->control_session_id = async->control_session_id;
     request->correlation_id = as_client_next_correlation_id(async->aeron);
     int64_t length;
-    as_result result = asi_codec_request_encode(request, async->request, sizeof(async->request), &length);
-    while (AS_OK == result)
+    const as_result result = asi_codec_request_encode(request, async->request, sizeof(async->request), &length);
+    if (AS_OK != result)
     {
-        const int64_t outcome = as_publication_offer(async->requests, async->request, length);
-        if (outcome >= 0)
+        return result;
+    }
+    const int64_t outcome = as_publication_offer(async->requests, async->request, length);
+    if (AS_BACK_PRESSURED == outcome || AS_ADMIN_ACTION == outcome)
+    {
+        return AS_AGAIN;
+    }
+    return outcome >= 0 ? AS_OK : fail_to_send(async, outcome, asi_codec_request_name(request->template_id));
+}
+
+as_result asi_async_send(asi_async *async, asi_codec_request *request, int64_t deadline_ns)
+{
+    for (;;)
+    {
+        as_result result = asi_async_offer(async, request);
+        if (AS_AGAIN != result)
         {
-            return AS_OK;
-        }
-        if (AS_BACK_PRESSURED != outcome && AS_ADMIN_ACTION != outcome)
-        {
-            return fail_to_send(async, outcome, name);
+            return result;
         }
         if (asi_clock_ns(&async->clock) >= deadline_ns)
         {
-            return asi_fail(AS_E_TIMEOUT, 0, "failed to send %s: the archive does not read its control stream", name);
+            return asi_fail(AS_E_TIMEOUT, 0, "failed to send %s: the archive does not read its control stream",
+                asi_codec_request_name(request->template_id));
         }
         int32_t handled = 0;
         result = asi_async_poll(async, &handled);
-        if (AS_OK == result)
+        if (AS_OK != result)
         {
-            asi_async_idle(async, handled);
+            return result;
         }
+        asi_async_idle(async, handled);
+    }
+}
+
+as_result asi_async_begin(asi_async *async, asi_codec_request *request, asi_async_listing *listing)
+{
+    const as_result result = asi_async_offer(async, request);
+    if (AS_OK == result)
+    {
+        async->awaited_correlation_id = request->correlation_id;
+        async->listing = listing;
+        async->is_answered = false;
     }
     return result;
 }
 
-static as_result fail_by_timeout(const asi_async *async, const asi_codec_request *request)
+as_result asi_async_poll_answer(asi_async *async)
+{
+    int32_t handled = 0;
+    const as_result result = async->is_answered ? AS_OK : asi_async_poll(async, &handled);
+    if (AS_OK == result && !async->is_answered)
+    {
+        return AS_AGAIN;
+    }
+    async->awaited_correlation_id = AS_NULL_VALUE;
+    async->listing = NULL;
+    return result;
+}
+
+as_result asi_async_fail_by_timeout(const asi_async *async, const asi_codec_request *request)
 {
     char timeout[32];
     asi_format_duration(timeout, sizeof(timeout), async->message_timeout_ns);
@@ -368,7 +405,7 @@ as_result asi_async_await(
         }
         else if (now_ns >= deadline_ns)
         {
-            result = fail_by_timeout(async, request);
+            result = asi_async_fail_by_timeout(async, request);
         }
         else
         {

@@ -37,7 +37,8 @@ typedef struct asi_async_answer
     int32_t protocol_version;
     int64_t control_session_id;
     int64_t relevant_id;
-    char text[ASI_ASYNC_TEXT_CAPACITY]; /* of an ERROR */
+    char text[ASI_ASYNC_TEXT_CAPACITY]; /* of an ERROR; the bytes of a Challenge */
+    int64_t text_length;
 } asi_async_answer;
 
 /* An ERROR nobody waited for: a request that timed out before, or a replay or recording that failed after its OK. */
@@ -78,6 +79,15 @@ typedef struct asi_async
     uint8_t request[ASI_ASYNC_REQUEST_CAPACITY];
 } asi_async;
 
+/* One try to send the request under a new correlation id and this session's id. AS_AGAIN: back-pressured, call again. */
+as_result asi_async_offer(asi_async *async, asi_codec_request *request) AS_MUST_USE;
+/* As asi_async_offer, and the answer is awaited: asi_async_poll_answer tells when it is there. `listing` may be NULL and is
+ * borrowed until then. */
+as_result asi_async_begin(asi_async *async, asi_codec_request *request, asi_async_listing *listing) AS_MUST_USE;
+/* Polls once. AS_AGAIN: no answer yet; AS_OK: any answer, errors included. Never waits, and looks at no deadline. */
+as_result asi_async_poll_answer(asi_async *async) AS_MUST_USE;
+/* AS_E_TIMEOUT for a request that was not answered in time. */
+as_result asi_async_fail_by_timeout(const asi_async *async, const asi_codec_request *request) AS_MUST_USE;
 /* Sends the request under a new correlation id and this session's id. Waits out back pressure until `deadline_ns`. */
 as_result asi_async_send(asi_async *async, asi_codec_request *request, int64_t deadline_ns) AS_MUST_USE;
 /* Polls once: signals, descriptors, the awaited answer, forgotten errors. *handled: signals and errors seen.

@@ -1,10 +1,14 @@
 /* The connect sequence of a control session; rules in connect.h. */
 #include "client/connect.h"
 
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/command.h"
+
+#define ENDPOINT_KEY "endpoint"
+#define ENDPOINT_CAPACITY 128
 #define SESSION_ID_KEY "session-id"
 #define RESPONSE_CORRELATION_ID_KEY "response-correlation-id"
 
@@ -77,85 +81,114 @@ static as_result is_response_channel(const char *channel, bool *is_response)
     return result;
 }
 
-/* Response subscription first, so that the archive finds it; then the request publication. Both carry one fresh session id,
- * which keeps other clients' responses out of the subscription; with a response channel the registration id does that. */
-static as_result add_resources(asi_async *async, const as_archive_client_options *options)
+static const char *control_channel_of(const asi_connect *connect)
 {
-    const char *control_channel = NULL == options->control_channel ? "aeron:ipc" : options->control_channel;
-    const char *response_channel = NULL == options->response_channel ? "aeron:ipc" : options->response_channel;
-    bool is_response = false;
-    int32_t session_id = 0;
-    asi_uri_builder builder;
-    as_result result = is_response_channel(response_channel, &is_response);
-    if (AS_OK == result && !is_response)
-    {
-        result = as_client_next_session_id(async->aeron, options->control_stream_id, &session_id);
-    }
-    if (AS_OK == result)
-    {
-        result = put_control_keys(response_channel, is_response ? NULL : SESSION_ID_KEY, session_id, &builder);
-    }
-    if (AS_OK == result)
-    {
-        result = as_client_add_subscription_with(
-            async->aeron, builder.text, options->response_stream_id, NULL, NULL, NULL, &async->responses);
-    }
-    if (AS_OK != result)
-    {
-        return asi_fail_in(result, "archive response channel %s", response_channel);
-    }
-    as_subscription_constants constants;
-    as_subscription_get_constants(async->responses, &constants);
-    result = put_control_keys(control_channel, is_response ? RESPONSE_CORRELATION_ID_KEY : SESSION_ID_KEY,
-        is_response ? constants.registration_id : session_id, &builder);
-    if (AS_OK == result)
-    {
-        result = as_client_add_exclusive_publication(
-            async->aeron, builder.text, options->control_stream_id, &async->requests);
-    }
-    return AS_OK == result ? AS_OK : asi_fail_in(result, "archive control channel %s", control_channel);
+    return NULL == connect->options.control_channel ? "aeron:ipc" : connect->options.control_channel;
 }
 
-static bool is_request_connected(const asi_async *async) { return as_publication_is_connected(async->requests); }
-
-static bool is_response_connected(const asi_async *async) { return as_subscription_is_connected(async->responses); }
-
-static as_result await_connected(asi_async *async, bool (*is_connected)(const asi_async *), int64_t deadline_ns,
-    const char *what, const char *channel, int32_t stream_id)
+static const char *response_channel_of(const asi_connect *connect)
 {
-    while (!is_connected(async))
+    return NULL == connect->options.response_channel ? "aeron:ipc" : connect->options.response_channel;
+}
+
+/* -- resources ---------------------------------------------------------------------------------------------------------------- */
+
+/* AS_AGAIN once more where the driver has no resources for the moment: the step asks again. */
+static as_result retry_if_temporary(as_result polled)
+{
+    return AS_E_PEER == polled && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code() ? AS_AGAIN : polled;
+}
+
+/* An id that keeps other clients' responses out of the subscription; with a response channel the registration id does that. */
+static as_result step_session_id(asi_connect *connect)
+{
+    asi_async *async = connect->async;
+    as_result result = AS_OK;
+    if (AS_NULL_VALUE == connect->driver_request)
     {
-        if (as_client_is_closed(async->aeron))
+        result = is_response_channel(response_channel_of(connect), &connect->is_response);
+        if (AS_OK == result && !connect->is_response)
         {
-            return asi_async_check_connected(async);
+            result = as_client_async_next_session_id(
+                async->aeron, connect->options.control_stream_id, &connect->driver_request);
         }
-        if (asi_clock_ns(&async->clock) >= deadline_ns)
+        if (AS_OK != result)
         {
-            char timeout[32];
-            asi_format_duration(timeout, sizeof(timeout), async->message_timeout_ns);
-            return asi_fail(AS_E_TIMEOUT, 0, "%s on channel=%s streamId=%d within %s: is an archive running on the driver in "
-                "%s, with this control stream?", what, channel, stream_id, timeout, as_client_aeron_dir(async->aeron));
+            return asi_fail_in(result, "archive response channel %s", response_channel_of(connect));
         }
-        asi_async_idle(async, 0);
     }
-    return AS_OK;
+    if (AS_NULL_VALUE != connect->driver_request)
+    {
+        result = as_client_poll_session_id(async->aeron, connect->driver_request, &connect->session_id);
+        connect->driver_request = AS_AGAIN == result ? connect->driver_request : AS_NULL_VALUE;
+    }
+    if (AS_OK == result)
+    {
+        connect->state = ASI_CONNECT_RESPONSES;
+    }
+    return result;
 }
 
-static as_result await_request_connected(asi_async *async, int64_t deadline_ns)
+static as_result step_responses(asi_connect *connect)
 {
-    as_publication_constants constants;
-    as_publication_get_constants(async->requests, &constants);
-    return await_connected(async, is_request_connected, deadline_ns, "no archive reads control requests", constants.channel,
-        constants.stream_id);
+    asi_async *async = connect->async;
+    const char *channel = response_channel_of(connect);
+    as_result result = AS_OK;
+    if (AS_NULL_VALUE == connect->driver_request)
+    {
+        asi_uri_builder builder;
+        result = put_control_keys(channel, connect->is_response ? NULL : SESSION_ID_KEY, connect->session_id, &builder);
+        if (AS_OK == result)
+        {
+            result = as_client_async_add_subscription(async->aeron, builder.text, connect->options.response_stream_id, NULL,
+                NULL, NULL, &connect->driver_request);
+        }
+    }
+    if (AS_OK == result)
+    {
+        result = as_client_poll_subscription(async->aeron, connect->driver_request, &async->responses);
+        connect->driver_request = AS_AGAIN == result ? connect->driver_request : AS_NULL_VALUE;
+        result = retry_if_temporary(result);
+    }
+    if (AS_OK == result)
+    {
+        connect->state = ASI_CONNECT_REQUESTS;
+    }
+    return result < 0 ? asi_fail_in(result, "archive response channel %s", channel) : result;
 }
 
-static as_result await_response_connected(asi_async *async, int64_t deadline_ns)
+static as_result step_requests(asi_connect *connect)
 {
-    as_subscription_constants constants;
-    as_subscription_get_constants(async->responses, &constants);
-    return await_connected(async, is_response_connected, deadline_ns, "the archive did not open its responses",
-        constants.channel, constants.stream_id);
+    asi_async *async = connect->async;
+    const char *channel = control_channel_of(connect);
+    as_result result = AS_OK;
+    if (AS_NULL_VALUE == connect->driver_request)
+    {
+        as_subscription_constants responses;
+        asi_uri_builder builder;
+        as_subscription_get_constants(async->responses, &responses);
+        result = put_control_keys(channel, connect->is_response ? RESPONSE_CORRELATION_ID_KEY : SESSION_ID_KEY,
+            connect->is_response ? responses.registration_id : connect->session_id, &builder);
+        if (AS_OK == result)
+        {
+            result = as_client_async_add_exclusive_publication(
+                async->aeron, builder.text, connect->options.control_stream_id, &connect->driver_request);
+        }
+    }
+    if (AS_OK == result)
+    {
+        result = as_client_poll_publication(async->aeron, connect->driver_request, &async->requests);
+        connect->driver_request = AS_AGAIN == result ? connect->driver_request : AS_NULL_VALUE;
+        result = retry_if_temporary(result);
+    }
+    if (AS_OK == result)
+    {
+        connect->state = ASI_CONNECT_REQUESTS_CONNECTED;
+    }
+    return result < 0 ? asi_fail_in(result, "archive control channel %s", channel) : result;
 }
+
+/* -- requests ------------------------------------------------------------------------------------------------------------------ */
 
 static void send_close_session(asi_async *async)
 {
@@ -165,8 +198,72 @@ static void send_close_session(asi_async *async)
     (void)!asi_async_send(async, &request, 0);
 }
 
-static as_result check_protocol_version(int32_t version)
+as_result asi_connect_resolved_channel(const as_subscription *subscription, asi_uri_builder *builder)
 {
+    as_subscription_constants constants;
+    as_subscription_get_constants(subscription, &constants);
+    asi_uri uri;
+    as_result result = asi_uri_parse_untrusted(&uri, constants.channel, (int64_t)strlen(constants.channel));
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const char *endpoint = asi_uri_get(&uri, ENDPOINT_KEY);
+    const char *colon = NULL == endpoint ? NULL : strrchr(endpoint, ':');
+    const bool is_resolved = NULL == colon || 0 != strcmp(colon, ":0");
+    char resolved[ENDPOINT_CAPACITY];
+    if (!is_resolved)
+    {
+        result = as_subscription_resolved_endpoint(subscription, resolved, sizeof(resolved));
+        if (AS_OK != result)
+        {
+            return result;
+        }
+    }
+    copy_uri(builder, &uri, is_resolved ? "" : ENDPOINT_KEY);
+    if (!is_resolved)
+    {
+        asi_uri_build_put(builder, ENDPOINT_KEY, resolved);
+    }
+    return asi_uri_build_end(builder);
+}
+
+/* The request's bytes are borrowed from the caller until it is sent. */
+static as_result begin_connect(asi_connect *connect)
+{
+    const as_result result = asi_async_begin(connect->async, &connect->request, NULL);
+    connect->request.channel = asi_codec_text(NULL);
+    connect->request.encoded_credentials = asi_codec_text(NULL);
+    if (AS_OK == result)
+    {
+        connect->state = ASI_CONNECT_ANSWER;
+    }
+    return result;
+}
+
+static as_result step_send(asi_connect *connect)
+{
+    asi_async *async = connect->async;
+    const as_archive_client_options *options = &connect->options;
+    asi_uri_builder channel;
+    as_result result = asi_connect_resolved_channel(async->responses, &channel);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_codec_request_init(&connect->request, ASI_CODEC_AUTH_CONNECT);
+    connect->request.stream_id = options->response_stream_id;
+    connect->request.client_version = ASI_CODEC_PROTOCOL_VERSION;
+    connect->request.channel = asi_codec_text(channel.text);
+    connect->request.client_info = asi_codec_text(options->client_info);
+    connect->request.encoded_credentials.data = (const char *)options->credentials;
+    connect->request.encoded_credentials.length = options->credentials_length;
+    return begin_connect(connect);
+}
+
+static as_result check_protocol_version(const asi_async *async)
+{
+    const int32_t version = async->answer.protocol_version;
     if (ASI_CODEC_VERSION_MAJOR(version) != ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION))
     {
         return asi_fail(AS_E_PEER, 0, "the archive speaks control protocol %d.%d.%d, this client %d.%d.%d: use an archive of "
@@ -177,26 +274,11 @@ static as_result check_protocol_version(int32_t version)
     return AS_OK;
 }
 
-/* Connect request and its answer, which brings the control session id. */
-static as_result make_session(asi_async *async, const as_archive_client_options *options, int64_t deadline_ns)
+/* The answer to the connect request or to a challenge's response; it brings the control session id. */
+static as_result step_answer(asi_connect *connect)
 {
-    as_subscription_constants constants;
-    as_subscription_get_constants(async->responses, &constants);
-    asi_codec_request request;
-    asi_codec_request_init(&request, ASI_CODEC_AUTH_CONNECT);
-    request.stream_id = constants.stream_id;
-    request.client_version = ASI_CODEC_PROTOCOL_VERSION;
-    request.channel = asi_codec_text(constants.channel);
-    request.client_info = asi_codec_text(options->client_info);
-    as_result result = asi_async_send(async, &request, deadline_ns);
-    if (AS_OK == result)
-    {
-        result = await_response_connected(async, deadline_ns);
-    }
-    if (AS_OK == result)
-    {
-        result = asi_async_await(async, &request, NULL, deadline_ns);
-    }
+    asi_async *async = connect->async;
+    as_result result = asi_async_poll_answer(async);
     if (AS_OK != result)
     {
         return result;
@@ -204,47 +286,221 @@ static as_result make_session(asi_async *async, const as_archive_client_options 
     async->control_session_id = async->answer.control_session_id;
     if (ASI_CODEC_CHALLENGE == async->answer.template_id)
     {
-        return asi_fail(AS_E_PEER, ASI_CODEC_E_AUTHENTICATION_REJECTED, "the archive challenges its clients to authenticate, "
-            "which this client can't: use an archive with the default authenticator");
+        connect->state = ASI_CONNECT_CHALLENGE;
+        return AS_OK;
     }
     if (ASI_CODEC_OK != async->answer.code)
     {
         return asi_async_fail_as_answered(async, "AuthConnectRequest");
     }
-    return check_protocol_version(async->answer.protocol_version);
+    result = check_protocol_version(async);
+    connect->state = async->answer.protocol_version >= ASI_CODEC_ARCHIVE_ID_MIN_VERSION ? ASI_CONNECT_ARCHIVE_ID :
+        ASI_CONNECT_KEEP_ALIVE;
+    return result;
+}
+
+static as_result step_challenge(asi_connect *connect)
+{
+    asi_async *async = connect->async;
+    const as_archive_client_options *options = &connect->options;
+    if (NULL == options->on_challenge)
+    {
+        return asi_fail(AS_E_PEER, ASI_CODEC_E_AUTHENTICATION_REJECTED, "the archive challenges its clients to authenticate, "
+            "and this client was given no on_challenge to answer with");
+    }
+    uint8_t credentials[ASI_ASYNC_TEXT_CAPACITY];
+    const int64_t length = options->on_challenge(options->on_challenge_context, (const uint8_t *)async->answer.text,
+        async->answer.text_length, credentials, (int64_t)sizeof(credentials));
+    if (length < 0 || length > (int64_t)sizeof(credentials))
+    {
+        return asi_fail(AS_E_PEER, ASI_CODEC_E_AUTHENTICATION_REJECTED,
+            "the archive challenges its clients to authenticate, and on_challenge had no answer");
+    }
+    asi_codec_request_init(&connect->request, ASI_CODEC_CHALLENGE_RESPONSE);
+    connect->request.encoded_credentials.data = (const char *)credentials;
+    connect->request.encoded_credentials.length = length;
+    return begin_connect(connect);
+}
+
+static as_result step_archive_id(asi_connect *connect)
+{
+    asi_codec_request_init(&connect->request, ASI_CODEC_ARCHIVE_ID);
+    const as_result result = asi_async_begin(connect->async, &connect->request, NULL);
+    if (AS_OK == result)
+    {
+        connect->state = ASI_CONNECT_ARCHIVE_ID_ANSWER;
+    }
+    return result;
+}
+
+static as_result step_archive_id_answer(asi_connect *connect)
+{
+    asi_async *async = connect->async;
+    const as_result result = asi_async_poll_answer(async);
+    if (AS_AGAIN == result)
+    {
+        return asi_async_check_connected(async) < 0 ? AS_E_CLOSED : AS_AGAIN;
+    }
+    if (AS_OK == result && ASI_CODEC_OK != async->answer.code)
+    {
+        return asi_async_fail_as_answered(async, "ArchiveIdRequest");
+    }
+    if (AS_OK == result)
+    {
+        connect->archive_id = async->answer.relevant_id;
+        connect->state = ASI_CONNECT_KEEP_ALIVE;
+    }
+    return result;
+}
+
+/* Spec: 07 §6.1 - until a first request the archive repeats its OK for ever; older archives got none yet. */
+static as_result step_keep_alive(asi_connect *connect)
+{
+    asi_codec_request_init(&connect->request, ASI_CODEC_KEEP_ALIVE);
+    const as_result result = asi_async_offer(connect->async, &connect->request);
+    if (AS_OK == result)
+    {
+        connect->state = ASI_CONNECT_DONE;
+    }
+    return result;
+}
+
+/* -- the machine --------------------------------------------------------------------------------------------------------------- */
+
+void asi_connect_start(asi_connect *connect, asi_async *async, const as_archive_client_options *options)
+{
+    *connect = (asi_connect){
+        .async = async,
+        .options = *options,
+        .state = ASI_CONNECT_SESSION_ID,
+        .deadline_ns = asi_clock_ns(&async->clock) + async->message_timeout_ns,
+        .driver_request = AS_NULL_VALUE,
+        .archive_id = AS_NULL_VALUE,
+    };
+}
+
+static as_result step_requests_connected(asi_connect *connect)
+{
+    if (!as_publication_is_connected(connect->async->requests))
+    {
+        return AS_AGAIN;
+    }
+    connect->state = ASI_CONNECT_SEND;
+    return AS_OK;
+}
+
+/* What the machine waits for has not come in time. */
+static as_result fail_by_timeout(const asi_connect *connect)
+{
+    const asi_async *async = connect->async;
+    char timeout[32];
+    asi_format_duration(timeout, sizeof(timeout), async->message_timeout_ns);
+    if (connect->state < ASI_CONNECT_REQUESTS_CONNECTED)
+    {
+        return asi_fail(AS_E_TIMEOUT, 0, "no answer of the driver in %s about %s within %s",
+            as_client_aeron_dir(async->aeron), ASI_CONNECT_REQUESTS == connect->state ? control_channel_of(connect) :
+            response_channel_of(connect), timeout);
+    }
+    if (connect->state <= ASI_CONNECT_SEND)
+    {
+        as_publication_constants constants;
+        as_publication_get_constants(async->requests, &constants);
+        return asi_fail(AS_E_TIMEOUT, 0, "no archive reads control requests on channel=%s streamId=%d within %s: is an archive "
+            "running on the driver in %s, with this control stream?", constants.channel, constants.stream_id, timeout,
+            as_client_aeron_dir(async->aeron));
+    }
+    if (!as_subscription_is_connected(async->responses))
+    {
+        as_subscription_constants constants;
+        as_subscription_get_constants(async->responses, &constants);
+        return asi_fail(AS_E_TIMEOUT, 0, "the archive did not open its responses on channel=%s streamId=%d within %s: is an "
+            "archive running on the driver in %s, with this control stream?", constants.channel, constants.stream_id, timeout,
+            as_client_aeron_dir(async->aeron));
+    }
+    return asi_async_fail_by_timeout(async, &connect->request);
+}
+
+as_result asi_connect_step(asi_connect *connect)
+{
+    static as_result (*const STEPS[])(asi_connect *) = {
+        [ASI_CONNECT_SESSION_ID] = step_session_id,
+        [ASI_CONNECT_RESPONSES] = step_responses,
+        [ASI_CONNECT_REQUESTS] = step_requests,
+        [ASI_CONNECT_REQUESTS_CONNECTED] = step_requests_connected,
+        [ASI_CONNECT_SEND] = step_send,
+        [ASI_CONNECT_ANSWER] = step_answer,
+        [ASI_CONNECT_CHALLENGE] = step_challenge,
+        [ASI_CONNECT_ARCHIVE_ID] = step_archive_id,
+        [ASI_CONNECT_ARCHIVE_ID_ANSWER] = step_archive_id_answer,
+        [ASI_CONNECT_KEEP_ALIVE] = step_keep_alive,
+    };
+    as_result result = AS_OK;
+    while (AS_OK == result && ASI_CONNECT_DONE != connect->state)
+    {
+        result = STEPS[connect->state](connect);
+    }
+    if (AS_AGAIN != result)
+    {
+        return result;
+    }
+    if (as_client_is_closed(connect->async->aeron))
+    {
+        return asi_async_check_connected(connect->async);
+    }
+    return asi_clock_ns(&connect->async->clock) < connect->deadline_ns ? AS_AGAIN : fail_by_timeout(connect);
+}
+
+bool asi_connect_is_settled(asi_connect *connect)
+{
+    asi_async *async = connect->async;
+    if (AS_NULL_VALUE == connect->driver_request)
+    {
+        return true;
+    }
+    as_result result;
+    switch (connect->state)
+    {
+        case ASI_CONNECT_SESSION_ID:
+            result = as_client_poll_session_id(async->aeron, connect->driver_request, &connect->session_id);
+            break;
+        case ASI_CONNECT_RESPONSES:
+            result = as_client_poll_subscription(async->aeron, connect->driver_request, &async->responses);
+            break;
+        default:
+            result = as_client_poll_publication(async->aeron, connect->driver_request, &async->requests);
+            break;
+    }
+    if (AS_AGAIN == result)
+    {
+        return false;
+    }
+    connect->driver_request = AS_NULL_VALUE;
+    return true;
 }
 
 as_result asi_connect_open(asi_async *async, const as_archive_client_options *options, int64_t *archive_id)
 {
-    const int64_t deadline_ns = asi_clock_ns(&async->clock) + async->message_timeout_ns;
-    int64_t id = AS_NULL_VALUE;
-    as_result result = add_resources(async, options);
-    if (AS_OK == result)
+    asi_connect connect;
+    asi_connect_start(&connect, async, options);
+    as_result result = asi_connect_step(&connect);
+    while (AS_AGAIN == result)
     {
-        result = await_request_connected(async, deadline_ns);
+        asi_async_idle(async, 0);
+        result = asi_connect_step(&connect);
     }
     if (AS_OK == result)
     {
-        result = make_session(async, options, deadline_ns);
+        *archive_id = connect.archive_id;
+        return AS_OK;
     }
-    asi_codec_request request;
-    if (AS_OK == result && async->answer.protocol_version >= ASI_CODEC_ARCHIVE_ID_MIN_VERSION)
+    char reason[ASI_ASYNC_TEXT_CAPACITY];
+    const int32_t code = as_error_code();
+    snprintf(reason, sizeof(reason), "%s", as_error_text());
+    while (!asi_connect_is_settled(&connect))
     {
-        asi_codec_request_init(&request, ASI_CODEC_ARCHIVE_ID);
-        result = asi_async_call(async, &request, NULL);
-        id = async->answer.relevant_id;
+        asi_async_idle(async, 0);
     }
-    if (AS_OK == result)
-    {
-        /* Spec: 07 §6.1 - until a first request the archive repeats its OK for ever; older archives got none yet. */
-        asi_codec_request_init(&request, ASI_CODEC_KEEP_ALIVE);
-        result = asi_async_send(async, &request, deadline_ns);
-    }
-    if (AS_OK == result)
-    {
-        *archive_id = id;
-    }
-    return result;
+    return asi_fail(result, code, "%s", reason);
 }
 
 void asi_connect_close(asi_async *async)
