@@ -133,7 +133,7 @@ class Source:
         self.term_length = term_length
         self.mtu = mtu
 
-    def _where(self, position: int) -> dict[str, int]:
+    def _where(self, position: int) -> dict[str, Any]:
         term, offset = divmod(position, self.term_length)
         return {
             "session_id": self.session_id,

@@ -136,7 +136,7 @@ def test_s55_a_group_tag_goes_along(driver: Driver, p: raw.Socket, subscribe: Su
 def test_s56_an_explicit_control_address_is_asked(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
     """With `control` an SM that asks for any SETUP goes there at once and every second, images or not."""
     subscribing, source = subscribe(driver, p, f"|control={p.endpoint}|control-mode=dynamic")
-    asked = []
+    asked: list[raw.Datagram] = []
     while len(asked) < 3:
         _, datagram = p.expect(raw.Status, lambda one: one.flags == raw.SEND_SETUP)
         assert datagram.source == source.to

@@ -1,0 +1,409 @@
+/* The receiver as a publisher's driver sees it, how images come and go: scenarios 37-40, 49-53, 55-60 and 63 of Spec: 04 §25. Method: as
+ * test_receiver.c. */
+#include "rig.h"
+
+static const rig_options plain = { 0 };
+
+static void s37_data_elicits_one_setup_a_second(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    for (int i = 0; i < 5; i++)
+    {
+        peer_data(&rig, 0, 100);
+    }
+    rig_cycles(&rig, 3);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    CHECK_I64(got_status(&rig)->prefix.flags, 0x80);
+    CHECK_I64(got_status(&rig)->prefix.frame_length, 36);
+    CHECK_I64(got_status(&rig)->session_id, SESSION);
+    CHECK_I64(got_status(&rig)->stream_id, STREAM);
+    CHECK_I64(got_status(&rig)->receiver_window, 0);
+    CHECK_I64(got_status(&rig)->receiver_id, RIG_RECEIVER_ID);
+    CHECK(asi_address_equal(&rig.got.source, &rig.data_address));
+    CHECK_I64(peer_receive(&rig, -1), 0);
+    rig_pass(&rig, 900 * RIG_MS, 100 * RIG_MS);
+    peer_data(&rig, 0, 100);
+    rig_cycles(&rig, 2);
+    CHECK_I64(peer_receive(&rig, -1), 0);
+    rig_pass(&rig, 200 * RIG_MS, 100 * RIG_MS);
+    peer_data(&rig, 0, 100);
+    rig_cycles(&rig, 2);
+    CHECK_I64(peer_count(&rig, -1), 1);
+    CHECK_I64(rig.image_count, 0);
+    rig_close(&rig);
+}
+
+static void s38_end_of_stream_of_unknown_session_elicits_nothing(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    peer_heartbeat(&rig, 0, 0xE0);
+    rig_cycles(&rig, 2);
+    CHECK_I64(peer_receive(&rig, -1), 0);
+    peer_heartbeat(&rig, 0, 0xC0);
+    rig_cycles(&rig, 2);
+    CHECK_I64(peer_count(&rig, ASI_FRAME_STATUS), 1);
+    rig_close(&rig);
+}
+
+static void s39_setup_makes_an_image_and_a_status_message_each_200_ms(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_setup_frame setup = setup_frame();
+    setup.active_term_id = INITIAL_TERM + 2;
+    setup.term_offset = 4096;
+    peer_send(&rig, &setup, sizeof(setup));
+    rig_cycles(&rig, 2);
+    CHECK_I64(rig.create_count, 1);
+    CHECK_I64(rig.create.mtu_length, MTU);
+    CHECK_I64(rig.create.endpoint_id, 5);
+    CHECK_I64(rig.create.destination_id, 100);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    CHECK_I64(got_status(&rig)->prefix.flags, 0);
+    CHECK_I64(got_status(&rig)->consumption_term_id, INITIAL_TERM + 2);
+    CHECK_I64(got_status(&rig)->consumption_term_offset, 4096);
+    CHECK_I64(got_status(&rig)->receiver_window, TERM / 2);
+    rig_pass(&rig, 190 * RIG_MS, 10 * RIG_MS);
+    CHECK_I64(peer_receive(&rig, -1), 0);
+    rig_pass(&rig, 20 * RIG_MS, 10 * RIG_MS);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_STATUS_MESSAGES_SENT), 2);
+    CHECK_I64(rig.images[0]->log.metadata->active_transport_count, 1);
+    rig_close(&rig);
+}
+
+static void s40_no_image_then_a_later_setup_is_tried_again(void)
+{
+    rx_rig rig;
+    const rig_options options = { .is_manual_images = true };
+    rig_open(&rig, &options);
+    peer_setup(&rig);
+    peer_setup(&rig);
+    rig_cycles(&rig, 2);
+    CHECK_I64(rig.create_count, 1); /* the second came while the first was being looked at */
+    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_CLEAR_INIT, .stream_id = STREAM, .session_id = SESSION });
+    rig_cycles(&rig, 1);
+    peer_setup(&rig);
+    rig_cycles(&rig, 2);
+    CHECK_I64(rig.create_count, 2);
+    rig_close(&rig);
+}
+
+/* The conductor decides on liveness; here is what follows: EOS SMs, removal, cool-down, and what ends it. */
+static void s49_removal_cools_down_until_the_conductor_says_so(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_image *image = rig_join(&rig);
+    asi_store_release_bool(&image->is_sending_eos_sm, true);
+    rig_pass(&rig, 1020 * RIG_MS, 20 * RIG_MS);
+    int32_t count = 0;
+    while (peer_receive(&rig, ASI_FRAME_STATUS) > 0)
+    {
+        CHECK_I64(got_status(&rig)->prefix.flags, ASI_STATUS_FLAG_EOS);
+        count++;
+    }
+    CHECK_I64(count, 4); /* each 200 ms; the clock steps by 20 and the rule is "later than" */
+    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
+    rig_cycles(&rig, 1);
+    CHECK(image->is_released);
+    peer_data(&rig, 0, 96);
+    peer_setup(&rig);
+    rig_cycles(&rig, 3);
+    CHECK_I64(peer_receive(&rig, -1), 0);
+    CHECK_I64(rig.create_count, 1);
+    rig_send_mail(&rig,
+        (asi_receiver_mail){ .kind = ASI_RECEIVER_CLEAR_COOL_DOWN, .stream_id = STREAM, .session_id = SESSION });
+    rig_cycles(&rig, 1);
+    peer_data(&rig, 0, 96);
+    rig_cycles(&rig, 2);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    CHECK_I64(got_status(&rig)->prefix.flags, ASI_STATUS_FLAG_SEND_SETUP);
+    rig_close(&rig);
+}
+
+static void s50_setups_do_not_keep_an_image_alive(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_image *image = rig_join(&rig);
+    const int64_t last_packet_ns = image->last_packet_ns;
+    rig_pass(&rig, RIG_SECOND, 100 * RIG_MS);
+    peer_setup(&rig);
+    rig_cycles(&rig, 2);
+    CHECK_I64(image->last_packet_ns, last_packet_ns);
+    CHECK_I64(image->connections[0].last_activity_ns > last_packet_ns, 1);
+    CHECK_I64(rig.create_count, 1);
+    peer_data(&rig, 0, 96);
+    rig_cycles(&rig, 2);
+    CHECK(image->last_packet_ns > last_packet_ns);
+    rig_close(&rig);
+}
+
+static void s51_end_of_stream_then_a_new_session_of_the_same_id(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_image *image = rig_join(&rig);
+    peer_data(&rig, 0, 96);
+    peer_heartbeat(&rig, 128, 0xE0);
+    rig_cycles(&rig, 3);
+    CHECK(image->is_end_of_stream && !image->is_revoked);
+    CHECK_I64(image->log.metadata->end_of_stream_position, 128);
+    CHECK_I64(image->rebuild_position, 128);
+    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
+    rig_cycles(&rig, 1);
+    peer_setup(&rig); /* Spec: 04 §8.9.2 - no cool-down after an end of stream */
+    rig_cycles(&rig, 2);
+    CHECK_I64(rig.create_count, 2);
+    rig_close(&rig);
+}
+
+static void s52_end_of_stream_beyond_a_gap(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_image *image = rig_join(&rig);
+    peer_data(&rig, 0, 96);
+    peer_heartbeat(&rig, 512, 0xE0);
+    rig_cycles(&rig, 4);
+    CHECK(image->is_end_of_stream);
+    CHECK(image->rebuild_position < image->hwm);
+    CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), 28);
+    peer_data(&rig, 128, 512 - 128 - 32);
+    rig_cycles(&rig, 2);
+    CHECK_I64(image->rebuild_position, 512);
+    CHECK_I64(image->log.metadata->end_of_stream_position, 512);
+    rig_close(&rig);
+}
+
+static void s53_revoke(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_image *image = rig_join(&rig);
+    peer_heartbeat(&rig, 4096, 0xF0);
+    rig_cycles(&rig, 1);
+    CHECK(image->is_end_of_stream && image->is_revoked);
+    CHECK_I64(image->log.metadata->is_publication_revoked, 1);
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_PUBLICATION_IMAGES_REVOKED), 1);
+    rig_pass(&rig, 1000 * RIG_US, 10 * RIG_US);
+    CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), 0); /* the receiver sends none whatever the conductor finds */
+    peer_heartbeat(&rig, 4096, 0xF0);
+    rig_cycles(&rig, 2);
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_PUBLICATION_IMAGES_REVOKED), 1);
+    rig_close(&rig);
+}
+
+static void s55_group_tags(void)
+{
+    rx_rig rig;
+    const rig_options options = { .channel = "aeron:udp?endpoint=127.0.0.1:24000|gtag=9" };
+    rig_open(&rig, &options);
+    peer_data(&rig, 0, 96);
+    rig_cycles(&rig, 2);
+    CHECK_I64(peer_receive(&rig, -1), 44);
+    CHECK_I64(got_status(&rig)->prefix.frame_length, 44);
+    CHECK_I64(got_status(&rig)->group_tag, 9);
+    rig_join(&rig);
+    CHECK_I64(got_status(&rig)->prefix.frame_length, 44);
+    CHECK_I64(got_status(&rig)->group_tag, 9);
+    rig_close(&rig);
+}
+
+static void s56_explicit_control_asks_for_setups_for_ever(void)
+{
+    rx_rig rig;
+    const rig_options options = { .channel = "aeron:udp?control=127.0.0.1:24100|control-mode=dynamic", .no_interest = true };
+    rig_open(&rig, &options);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    CHECK_I64(got_status(&rig)->prefix.flags, 0x80);
+    CHECK_I64(got_status(&rig)->session_id, 0);
+    CHECK_I64(got_status(&rig)->stream_id, 0);
+    rig_pass(&rig, 3 * RIG_SECOND, 100 * RIG_MS);
+    CHECK_I64(peer_count(&rig, -1), 0); /* nobody is interested */
+    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_STREAM, .stream_id = STREAM });
+    rig_pass(&rig, 3300 * RIG_MS, 100 * RIG_MS);
+    CHECK_I64(peer_count(&rig, -1), 3);
+    CHECK_I64(rig.resolve_count > 0, 1); /* silent for more than 5 s */
+    /* A session of its own asks for that session, too. */
+    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = 2002, .session_id = 5 });
+    rig_cycles(&rig, 1);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    CHECK_I64(got_status(&rig)->session_id, 5);
+    CHECK_I64(got_status(&rig)->stream_id, 2002);
+    rig_close(&rig);
+}
+
+static void s57_other_sessions_elicit_nothing(void)
+{
+    rx_rig rig;
+    const rig_options options = { .no_interest = true };
+    rig_open(&rig, &options);
+    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = STREAM, .session_id = SESSION + 1 });
+    rig_cycles(&rig, 1);
+    peer_data(&rig, 0, 96);
+    peer_setup(&rig);
+    rig_cycles(&rig, 2);
+    CHECK_I64(peer_receive(&rig, -1), 0);
+    CHECK_I64(rig.create_count, 0);
+    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = STREAM, .session_id = SESSION });
+    rig_cycles(&rig, 1);
+    peer_data(&rig, 0, 96);
+    rig_cycles(&rig, 2);
+    CHECK_I64(peer_count(&rig, -1), 1);
+    rig_close(&rig);
+}
+
+static void s58_session_limit(void)
+{
+    rx_rig rig;
+    const rig_options options = { .stream_session_limit = 2 };
+    rig_open(&rig, &options);
+    asi_setup_frame setup = setup_frame();
+    for (int32_t i = 0; i < 3; i++)
+    {
+        setup.session_id = SESSION + i;
+        peer_send(&rig, &setup, sizeof(setup));
+        rig_cycles(&rig, 3);
+    }
+    CHECK_I64(rig.image_count, 2);
+    CHECK_I64(rig.error_count, 1);
+    CHECK(NULL != strstr(rig.error, "session limit"));
+    peer_setup(&rig); /* of the first, which has its image */
+    rig_cycles(&rig, 2);
+    CHECK_I64(rig.error_count, 2);
+    rig_close(&rig);
+}
+
+static void s59_two_destinations(void)
+{
+    rx_rig rig;
+    const rig_options options = { .second = "aeron:udp?endpoint=127.0.0.1:24001" };
+    rig_open(&rig, &options);
+    asi_image *image = rig_join(&rig);
+    const asi_udp_params params = { .bind = fake_address("127.0.0.1", 24101) };
+    const asi_address second = fake_address("127.0.0.1", 24001);
+    asi_udp_socket *peer2;
+    CHECK_I64(rig.ops.open(rig.ops.context, &params, &peer2), AS_OK);
+    const asi_setup_frame setup = setup_frame();
+    peer_send_to(&rig, peer2, &setup, sizeof(setup), &second);
+    rig_cycles(&rig, 1);
+    CHECK_I64(rig.create_count, 1);
+    CHECK_I64(image->connection_count, 2);
+    CHECK_I64(image->log.metadata->active_transport_count, 2);
+    rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_count(&rig, ASI_FRAME_STATUS), 1);
+    CHECK_I64(peer_receive_at(&rig, peer2, ASI_FRAME_STATUS), 36);
+    CHECK(asi_address_equal(&rig.got.source, &second));
+    /* The first stays, the second falls silent. */
+    for (int i = 0; i < 52; i++)
+    {
+        peer_data(&rig, 0, 96);
+        rig_pass(&rig, 100 * RIG_MS, 100 * RIG_MS);
+    }
+    while (peer_receive_at(&rig, peer2, -1) > 0)
+    {
+    }
+    CHECK(peer_count(&rig, ASI_FRAME_STATUS) > 0);
+    peer_heartbeat(&rig, 128, 0xE0);
+    rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
+    CHECK(peer_count(&rig, ASI_FRAME_STATUS) > 0);
+    CHECK_I64(peer_receive_at(&rig, peer2, -1), 0);
+    CHECK(!image->is_end_of_stream);
+    /* The end of both ends it, at the larger position. */
+    uint8_t bytes[AS_FRAME_HEADER_LENGTH] __attribute__((aligned(8)));
+    put_frame(bytes, 96, 0);
+    ((asi_frame_header *)(void *)bytes)->frame_length = 0;
+    ((asi_frame_header *)(void *)bytes)->flags = 0xE0;
+    peer_send_to(&rig, peer2, bytes, sizeof(bytes), &second);
+    rig_cycles(&rig, 1);
+    CHECK(image->is_end_of_stream);
+    CHECK_I64(image->log.metadata->end_of_stream_position, 128);
+    /* A destination goes, its connection with it. */
+    rig_send_mail(&rig,
+        (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_DESTINATION, .destination = &rig.destinations[1] });
+    rig_cycles(&rig, 1);
+    CHECK(rig.destinations[1].is_released);
+    CHECK_I64(image->connection_count, 1);
+    CHECK_I64(image->log.metadata->active_transport_count, 1);
+    CHECK_I64(rig.endpoint.destination_count, 1);
+    rig.ops.close(rig.ops.context, peer2);
+    rig_close(&rig);
+}
+
+static void s60_rejection(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_image *image = rig_join(&rig);
+    snprintf(image->rejection_reason, sizeof(image->rejection_reason), "not wanted");
+    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = image });
+    rig_cycles(&rig, 1);
+    peer_data(&rig, 0, 96);
+    rig_cycles(&rig, 2);
+    CHECK_I64(image->hwm, 0);
+    CHECK_I64(peer_receive(&rig, -1), 0); /* the first waits for the running deadline */
+    rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_receive(&rig, -1), 40 + 10);
+    const asi_error_frame *error = (const asi_error_frame *)(void *)rig.got.bytes;
+    CHECK_I64(error->prefix.type, ASI_FRAME_ERROR);
+    CHECK_I64(error->prefix.frame_length, 50);
+    CHECK_I64(error->prefix.flags, 0);
+    CHECK_I64(error->session_id, SESSION);
+    CHECK_I64(error->stream_id, STREAM);
+    CHECK_I64(error->receiver_id, RIG_RECEIVER_ID);
+    CHECK_I64(error->group_tag, -1);
+    CHECK_I64(error->error_code, 13);
+    CHECK_I64(error->error_length, 10);
+    CHECK(0 == memcmp(rig.got.bytes + 40, "not wanted", 10));
+    CHECK_I64(peer_count(&rig, ASI_FRAME_ERROR), 1);
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_ERROR_FRAMES_SENT), 2);
+    rig_pass(&rig, 10 * RIG_SECOND, 20 * RIG_MS); /* the publisher hears it for as long as the image is there */
+    CHECK(peer_count(&rig, ASI_FRAME_ERROR) >= 45);
+    rig_close(&rig);
+}
+
+static void s63_response_setups(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_image *image = rig_join(&rig);
+    asi_store_release_i64(&image->response_session_id, 4242);
+    rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_receive(&rig, -1), 20); /* before the SM */
+    const asi_response_setup_frame *frame = (const asi_response_setup_frame *)(void *)rig.got.bytes;
+    CHECK_I64(frame->prefix.type, ASI_FRAME_RESPONSE_SETUP);
+    CHECK_I64(frame->session_id, SESSION);
+    CHECK_I64(frame->stream_id, STREAM);
+    CHECK_I64(frame->response_session_id, 4242);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    CHECK_I64(peer_count(&rig, ASI_FRAME_RESPONSE_SETUP), 1);
+    asi_store_release_i64(&image->response_session_id, ASI_NO_RESPONSE_SESSION);
+    rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_count(&rig, ASI_FRAME_RESPONSE_SETUP), 0);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    RUN(s37_data_elicits_one_setup_a_second);
+    RUN(s38_end_of_stream_of_unknown_session_elicits_nothing);
+    RUN(s39_setup_makes_an_image_and_a_status_message_each_200_ms);
+    RUN(s40_no_image_then_a_later_setup_is_tried_again);
+    RUN(s49_removal_cools_down_until_the_conductor_says_so);
+    RUN(s50_setups_do_not_keep_an_image_alive);
+    RUN(s51_end_of_stream_then_a_new_session_of_the_same_id);
+    RUN(s52_end_of_stream_beyond_a_gap);
+    RUN(s53_revoke);
+    RUN(s55_group_tags);
+    RUN(s56_explicit_control_asks_for_setups_for_ever);
+    RUN(s57_other_sessions_elicit_nothing);
+    RUN(s58_session_limit);
+    RUN(s59_two_destinations);
+    RUN(s60_rejection);
+    RUN(s63_response_setups);
+    return 0;
+}
