@@ -4,25 +4,21 @@
  *   AUTHENTICATED --first request--> ACTIVE;  any --deadline | client gone | closed--> DONE --nothing outstanding--> freed
  *
  * The authenticator is the default one: everybody is let in. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
+#include "server/control.h"
 #include "wire/command.h"
 
-#define SEND_ATTEMPTS 3
 #define RESEND_INTERVAL_NS 200000000LL
-#define RESPONSE_CAPACITY 4096
 #define REASON_CAPACITY 512
 
 static const char *const STATE_NAMES[] = { "INIT", "CONNECTING", "CONNECTED", "AUTHENTICATED", "ACTIVE", "DONE" };
 
 /* -- ending ------------------------------------------------------------------------------------------------------------------- */
 
-/* The session does no more; it is freed by a later step. An unexpected end is logged and told to the client's publication. */
-static void finish(asi_control_session *session, const char *reason, bool is_unexpected)
+void asi_control_finish(asi_control_session *session, const char *reason, bool is_unexpected)
 {
     if (ASI_CONTROL_DONE == session->state)
     {
@@ -44,12 +40,7 @@ static void finish(asi_control_session *session, const char *reason, bool is_une
 static void free_session(asi_control_session *session)
 {
     asi_listing_close(&session->listing);
-    while (NULL != session->queue)
-    {
-        asi_queued_message *message = session->queue;
-        session->queue = message->next;
-        free(message);
-    }
+    asi_control_free_queue(session);
     if (NULL != session->publication)
     {
         as_publication_revoke(session->publication); /* Spec: 07 §6.4 */
@@ -62,7 +53,7 @@ static void free_session(asi_control_session *session)
 
 void asi_control_close(asi_control_session *session)
 {
-    finish(session, "session closed", false);
+    asi_control_finish(session, "session closed", false);
 }
 
 void asi_control_on_unavailable_image(void *context, as_subscription *subscription, as_image *image)
@@ -78,200 +69,6 @@ void asi_control_on_unavailable_image(void *context, as_subscription *subscripti
         {
             session->is_image_gone = true;
         }
-    }
-}
-
-/* -- sending ------------------------------------------------------------------------------------------------------------------ */
-
-/* AS_OK, AS_AGAIN, or AS_E_*: the session is over (CLOSED), or the message can't be sent (USAGE). */
-static as_result offer(asi_control_session *session, const as_iovec *parts, int64_t part_count)
-{
-    if (NULL == session->publication || ASI_CONTROL_DONE == session->state)
-    {
-        return asi_fail(AS_E_CLOSED, 0, "the control session has no response publication");
-    }
-    int64_t position = AS_BACK_PRESSURED;
-    for (int i = 0; i < SEND_ATTEMPTS && (AS_BACK_PRESSURED == position || AS_ADMIN_ACTION == position); i++)
-    {
-        position = as_publication_offerv(session->publication, parts, part_count, NULL, NULL);
-    }
-    switch (position)
-    {
-        case AS_BACK_PRESSURED:
-        case AS_ADMIN_ACTION:
-            if (AS_NULL_VALUE == session->deadline_ns)
-            {
-                session->deadline_ns = asi_clock_ns(&session->archive->clock) + session->archive->config.connect_timeout_ns;
-            }
-            return AS_AGAIN;
-        case AS_NOT_CONNECTED:
-            finish(session, "control response publication is not connected", false);
-            return asi_fail(AS_E_CLOSED, 0, "control response publication is not connected");
-        case AS_PUBLICATION_CLOSED:
-            finish(session, "control response publication is closed", true);
-            return asi_fail(AS_E_CLOSED, 0, "control response publication is closed");
-        case AS_MAX_POSITION_EXCEEDED:
-            finish(session, "control response publication is at max position", true);
-            return asi_fail(AS_E_CLOSED, 0, "control response publication is at max position");
-        default:
-            return position > 0 ? AS_OK : AS_E_USAGE; /* the text is the publication's */
-    }
-}
-
-static as_result send_now(asi_control_session *session, const as_iovec *parts, int64_t part_count)
-{
-    const as_result sent = offer(session, parts, part_count);
-    if (AS_OK == sent)
-    {
-        session->deadline_ns = AS_NULL_VALUE;
-    }
-    return sent;
-}
-
-as_result asi_control_try_send(asi_control_session *session, const as_iovec *parts, int64_t part_count)
-{
-    return NULL != session->queue ? AS_AGAIN : send_now(session, parts, part_count);
-}
-
-static void enqueue(asi_control_session *session, const uint8_t *bytes, int64_t length)
-{
-    asi_queued_message *message = malloc(sizeof(*message) + (size_t)length);
-    if (NULL == message)
-    {
-        finish(session, "no memory for a response", true);
-        return;
-    }
-    message->next = NULL;
-    message->length = length;
-    memcpy(message->bytes, bytes, (size_t)length);
-    if (NULL == session->queue)
-    {
-        session->queue = message;
-    }
-    else
-    {
-        session->last_queued->next = message;
-    }
-    session->last_queued = message;
-}
-
-/* Sends or queues; order is kept. */
-static void send_event(asi_control_session *session, const asi_codec_event *event)
-{
-    uint8_t bytes[RESPONSE_CAPACITY];
-    int64_t length;
-    if (AS_OK != asi_codec_event_encode(event, bytes, sizeof(bytes), &length))
-    {
-        asi_archive_log(session->archive, 0, NULL);
-        return;
-    }
-    const as_iovec part = { .data = bytes, .length = length };
-    const as_result sent = asi_control_try_send(session, &part, 1);
-    if (AS_AGAIN == sent)
-    {
-        enqueue(session, bytes, length);
-    }
-    else if (AS_E_USAGE == sent)
-    {
-        asi_archive_log(session->archive, 0, NULL);
-    }
-}
-
-static int drain_queue(asi_control_session *session)
-{
-    int work_count = 0;
-    while (NULL != session->queue)
-    {
-        asi_queued_message *message = session->queue;
-        const as_iovec part = { .data = message->bytes, .length = message->length };
-        if (AS_AGAIN == send_now(session, &part, 1) || ASI_CONTROL_DONE == session->state)
-        {
-            break;
-        }
-        session->queue = message->next;
-        free(message);
-        work_count++;
-    }
-    return work_count;
-}
-
-static asi_codec_event response(
-    const asi_control_session *session, int64_t correlation_id, int32_t code, int64_t relevant_id, const char *text)
-{
-    asi_codec_event event;
-    asi_codec_event_init(&event, ASI_CODEC_CONTROL_RESPONSE);
-    event.control_session_id = session->id;
-    event.correlation_id = correlation_id;
-    event.relevant_id = relevant_id;
-    event.code = code;
-    event.protocol_version = ASI_CODEC_PROTOCOL_VERSION;
-    event.error_message = asi_codec_text(text);
-    return event;
-}
-
-static void respond(
-    asi_control_session *session, int64_t correlation_id, int32_t code, int64_t relevant_id, const char *text)
-{
-    const asi_codec_event event = response(session, correlation_id, code, relevant_id, text);
-    send_event(session, &event);
-}
-
-void asi_control_ok(asi_control_session *session, int64_t correlation_id, int64_t relevant_id)
-{
-    respond(session, correlation_id, ASI_CODEC_OK, relevant_id, NULL);
-}
-
-void asi_control_error(asi_control_session *session, int64_t correlation_id, int32_t code, const char *format, ...)
-{
-    char text[RESPONSE_CAPACITY - 256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    respond(session, correlation_id, ASI_CODEC_ERROR, code, text);
-}
-
-void asi_control_unknown_recording(asi_control_session *session, int64_t correlation_id, int64_t recording_id)
-{
-    asi_control_error(session, correlation_id, ASI_CODEC_E_UNKNOWN_RECORDING, "unknown recording id: %lld",
-        (long long)recording_id);
-}
-
-static asi_control_session *find(as_archive *archive, int64_t control_session_id)
-{
-    asi_control_session *session = archive->sessions;
-    while (NULL != session && (session->id != control_session_id || ASI_CONTROL_DONE == session->state))
-    {
-        session = session->next;
-    }
-    return session;
-}
-
-void asi_control_respond(as_archive *archive, int64_t control_session_id, int64_t correlation_id, int32_t code,
-    int64_t relevant_id, const char *text)
-{
-    asi_control_session *session = find(archive, control_session_id);
-    if (NULL != session)
-    {
-        respond(session, correlation_id, code, relevant_id, text);
-    }
-}
-
-void asi_control_signal(as_archive *archive, int64_t control_session_id, int64_t correlation_id, int64_t recording_id,
-    int64_t subscription_id, int64_t position, as_recording_signal signal)
-{
-    asi_control_session *session = find(archive, control_session_id);
-    if (NULL != session)
-    {
-        asi_codec_event event;
-        asi_codec_event_init(&event, ASI_CODEC_RECORDING_SIGNAL);
-        event.control_session_id = control_session_id;
-        event.correlation_id = correlation_id;
-        event.recording_id = recording_id;
-        event.subscription_id = subscription_id;
-        event.position = position;
-        event.signal = signal;
-        send_event(session, &event);
     }
 }
 
@@ -351,7 +148,7 @@ void asi_control_connect(as_archive *archive, const asi_codec_request *request, 
 
 asi_control_session *asi_control_session_for(as_archive *archive, const asi_codec_request *request)
 {
-    asi_control_session *session = find(archive, request->control_session_id);
+    asi_control_session *session = asi_control_find(archive, request->control_session_id);
     if (NULL == session)
     {
         char text[160];
@@ -412,7 +209,7 @@ static int step_init(asi_control_session *session, int64_t now_ns)
     if (AS_OK != poll_resources(session))
     {
         asi_archive_log(session->archive, as_error_code(), NULL);
-        finish(session, "no response publication", false);
+        asi_control_finish(session, "no response publication", false);
         return 1;
     }
     if (NULL == session->publication || NULL == session->counter)
@@ -431,13 +228,13 @@ static int step_init(asi_control_session *session, int64_t now_ns)
 
 static void answer_connect(asi_control_session *session, const asi_codec_event *event, as_result *sent)
 {
-    uint8_t bytes[RESPONSE_CAPACITY];
+    uint8_t bytes[ASI_CONTROL_RESPONSE_CAPACITY];
     int64_t length;
     *sent = asi_codec_event_encode(event, bytes, sizeof(bytes), &length);
     if (AS_OK == *sent)
     {
         const as_iovec part = { .data = bytes, .length = length };
-        *sent = offer(session, &part, 1);
+        *sent = asi_control_offer(session, &part, 1);
     }
 }
 
@@ -457,11 +254,11 @@ static int step_connected(asi_control_session *session, int64_t now_ns)
             ASI_CODEC_VERSION_MINOR(version), ASI_CODEC_VERSION_PATCH(version),
             ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION), ASI_CODEC_VERSION_MINOR(ASI_CODEC_PROTOCOL_VERSION),
             ASI_CODEC_VERSION_PATCH(ASI_CODEC_PROTOCOL_VERSION));
-        const asi_codec_event event = response(session, session->correlation_id, ASI_CODEC_ERROR, session->id, text);
+        const asi_codec_event event = asi_control_response(session, session->correlation_id, ASI_CODEC_ERROR, session->id, text);
         answer_connect(session, &event, &sent); /* the deadline stays: the session ends by it */
         return 1;
     }
-    const asi_codec_event event = response(session, session->correlation_id, ASI_CODEC_OK, session->id, NULL);
+    const asi_codec_event event = asi_control_response(session, session->correlation_id, ASI_CODEC_OK, session->id, NULL);
     answer_connect(session, &event, &sent);
     if (AS_OK == sent)
     {
@@ -493,7 +290,7 @@ static void ping(asi_control_session *session, int64_t now_ns)
 
 static int step_active(asi_control_session *session, int64_t now_ns)
 {
-    int work_count = drain_queue(session);
+    int work_count = asi_control_drain_queue(session);
     if (ASI_CONTROL_DONE != session->state && ASI_LISTING_NONE != session->listing.kind)
     {
         work_count += asi_listing_step(session);
@@ -533,12 +330,12 @@ static int step_session(asi_control_session *session, int64_t now_ns)
 {
     if (session->is_image_gone)
     {
-        finish(session, "control request publication image unavailable", false);
+        asi_control_finish(session, "control request publication image unavailable", false);
     }
     if (session->state >= ASI_CONTROL_CONNECTED && ASI_CONTROL_DONE != session->state &&
         !as_publication_is_connected(session->publication))
     {
-        finish(session, "control response publication is not connected", false);
+        asi_control_finish(session, "control response publication is not connected", false);
     }
     if (ASI_CONTROL_DONE != session->state && AS_NULL_VALUE != session->deadline_ns && now_ns > session->deadline_ns)
     {
@@ -552,7 +349,7 @@ static int step_session(asi_control_session *session, int64_t now_ns)
         {
             snprintf(reason, sizeof(reason), "failed to establish initial connection: state=%s", STATE_NAMES[session->state]);
         }
-        finish(session, reason, true);
+        asi_control_finish(session, reason, true);
     }
     return step_state(session, now_ns);
 }
