@@ -240,6 +240,13 @@ void asi_recordings_extend(asi_control_session *session, const asi_codec_request
 void asi_recordings_stop_channel(asi_control_session *session, const asi_codec_request *request);
 void asi_recordings_stop_subscription(asi_control_session *session, const asi_codec_request *request);
 void asi_recordings_stop_identity(asi_control_session *session, const asi_codec_request *request);
+/* An extension that the archive itself wants: answered and refused as one that came by a session, which may be gone. The
+ * request names the session. NULL: refused, and told. */
+asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const asi_codec_request *request);
+/* NULL: it was stopped, or its recording has ended. */
+asi_recording_subscription *asi_recordings_subscription(const as_archive *archive, int64_t subscription_id);
+/* It can't be found any more; its recordings end. */
+void asi_recordings_stop(as_archive *archive, asi_recording_subscription *subscription);
 asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t recording_id);
 /* New images, and recordings that ended. */
 int asi_recordings_step(as_archive *archive);

@@ -4,6 +4,7 @@
  * named one (extend). The recorder runs it; when it comes back the stop position is stored, the requester told, and a
  * subscription that nothing holds any more is closed: one that was stopped, or whose requester asked for auto-stop. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,16 +113,27 @@ static void on_available_image(void *context, as_subscription *subscription, as_
     recorded->new_images[recorded->new_image_count++] = as_image_retain(image);
 }
 
-static bool is_low_on_storage(asi_control_session *session, int64_t correlation_id)
+/* Tells the requester by id, as its session may be gone when the archive itself asks (replication). */
+static void __attribute__((format(printf, 4, 5))) refuse(
+    as_archive *archive, const asi_codec_request *request, int32_t code, const char *format, ...)
 {
-    as_archive *archive = session->archive;
+    char text[ASI_ARCHIVE_CHANNEL_CAPACITY + 256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    asi_control_respond(archive, request->control_session_id, request->correlation_id, ASI_CODEC_ERROR, code, text);
+}
+
+static bool is_low_on_storage(as_archive *archive, const asi_codec_request *request)
+{
     const int64_t threshold = archive->config.low_storage_threshold;
     const int64_t usable = archive->files->usable_space(archive->files->context, archive->config.archive_dir);
     if (usable > threshold)
     {
         return false;
     }
-    asi_control_error(session, correlation_id, ASI_CODEC_E_STORAGE_SPACE, "low storage threshold=%lld <= usableSpace=%lld",
+    refuse(archive, request, ASI_CODEC_E_STORAGE_SPACE, "low storage threshold=%lld <= usableSpace=%lld",
         (long long)threshold, (long long)usable);
     return true;
 }
@@ -155,10 +167,10 @@ static void append_subscription(as_archive *archive, asi_recording_subscription 
     *at = subscription;
 }
 
-/* Common end of start and extend: subscribe and answer. */
-static void subscribe(asi_control_session *session, const asi_codec_request *request, int64_t extend_recording_id)
+/* Common end of start and extend: subscribe and answer. NULL: refused, and told. */
+static asi_recording_subscription *subscribe(
+    as_archive *archive, const asi_codec_request *request, int64_t extend_recording_id)
 {
-    as_archive *archive = session->archive;
     const int64_t correlation_id = request->correlation_id;
     asi_recording_subscription *subscription = calloc(1, sizeof(*subscription));
     char *channel = strndup(0 == request->channel.length ? "" : request->channel.data, (size_t)request->channel.length);
@@ -166,12 +178,12 @@ static void subscribe(asi_control_session *session, const asi_codec_request *req
     {
         free(subscription);
         free(channel);
-        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "no memory for a recording");
-        return;
+        refuse(archive, request, ASI_CODEC_E_GENERIC, "no memory for a recording");
+        return NULL;
     }
     subscription->archive = archive;
     subscription->channel = channel;
-    subscription->control_session_id = session->id;
+    subscription->control_session_id = request->control_session_id;
     subscription->correlation_id = correlation_id;
     subscription->extend_recording_id = extend_recording_id;
     subscription->stream_id = request->stream_id;
@@ -179,10 +191,10 @@ static void subscribe(asi_control_session *session, const asi_codec_request *req
     as_result result = describe(subscription, request);
     if (AS_OK == result && NULL != find_by_key(archive, subscription->key.text))
     {
-        asi_control_error(session, correlation_id, ASI_CODEC_E_ACTIVE_SUBSCRIPTION, "recording exists for streamId=%d channel=%s",
+        refuse(archive, request, ASI_CODEC_E_ACTIVE_SUBSCRIPTION, "recording exists for streamId=%d channel=%s",
             request->stream_id, channel);
         free_subscription(subscription);
-        return;
+        return NULL;
     }
     if (AS_OK == result)
     {
@@ -192,66 +204,71 @@ static void subscribe(asi_control_session *session, const asi_codec_request *req
     if (AS_OK != result)
     {
         asi_archive_log(archive, as_error_code(), NULL);
-        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "%s", as_error_text());
+        refuse(archive, request, ASI_CODEC_E_GENERIC, "%s", as_error_text());
         free_subscription(subscription);
-        return;
+        return NULL;
     }
     as_subscription_constants constants;
     as_subscription_get_constants(subscription->subscription, &constants);
     subscription->id = constants.registration_id;
     subscription->is_listed = true;
     append_subscription(archive, subscription);
-    asi_control_ok(session, correlation_id, subscription->id);
+    asi_control_respond(
+        archive, subscription->control_session_id, correlation_id, ASI_CODEC_OK, subscription->id, NULL);
+    return subscription;
 }
 
 void asi_recordings_start(asi_control_session *session, const asi_codec_request *request)
 {
-    const as_archive *archive = session->archive;
+    as_archive *archive = session->archive;
     if (archive->recording_count >= archive->config.max_concurrent_recordings)
     {
-        asi_control_error(session, request->correlation_id, ASI_CODEC_E_MAX_RECORDINGS, "max concurrent recordings reached %lld",
+        refuse(archive, request, ASI_CODEC_E_MAX_RECORDINGS, "max concurrent recordings reached %lld",
             (long long)archive->config.max_concurrent_recordings);
     }
-    else if (!is_low_on_storage(session, request->correlation_id))
+    else if (!is_low_on_storage(archive, request))
     {
-        subscribe(session, request, AS_NULL_VALUE);
+        subscribe(archive, request, AS_NULL_VALUE);
     }
 }
 
-void asi_recordings_extend(asi_control_session *session, const asi_codec_request *request)
+asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const asi_codec_request *request)
 {
-    const as_archive *archive = session->archive;
-    const int64_t correlation_id = request->correlation_id;
     const int64_t recording_id = request->recording_id;
     asi_catalog_record record;
     if (archive->recording_count >= archive->config.max_concurrent_recordings)
     {
-        asi_control_error(session, correlation_id, ASI_CODEC_E_MAX_RECORDINGS, "max concurrent recordings reached at %lld",
+        refuse(archive, request, ASI_CODEC_E_MAX_RECORDINGS, "max concurrent recordings reached at %lld",
             (long long)archive->config.max_concurrent_recordings);
     }
     else if (!asi_catalog_find(archive->catalog, recording_id, &record))
     {
-        asi_control_unknown_recording(session, correlation_id, recording_id);
+        refuse(archive, request, ASI_CODEC_E_UNKNOWN_RECORDING, "unknown recording id: %lld", (long long)recording_id);
     }
     else if (AS_OK != asi_recording_check_untrusted(&record))
     {
-        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "%s", as_error_text());
+        refuse(archive, request, ASI_CODEC_E_GENERIC, "%s", as_error_text());
     }
     else if (record.stream_id != request->stream_id)
     {
-        asi_control_error(session, correlation_id, ASI_CODEC_E_UNKNOWN_RECORDING,
+        refuse(archive, request, ASI_CODEC_E_UNKNOWN_RECORDING,
             "cannot extend recording %lld with streamId=%d for existing streamId=%d", (long long)recording_id,
             request->stream_id, record.stream_id);
     }
     else if (NULL != asi_recordings_find(archive, recording_id))
     {
-        asi_control_error(session, correlation_id, ASI_CODEC_E_ACTIVE_RECORDING, "cannot extend active recording %lld",
-            (long long)recording_id);
+        refuse(archive, request, ASI_CODEC_E_ACTIVE_RECORDING, "cannot extend active recording %lld", (long long)recording_id);
     }
-    else if (!is_low_on_storage(session, correlation_id))
+    else if (!is_low_on_storage(archive, request))
     {
-        subscribe(session, request, recording_id);
+        return subscribe(archive, request, recording_id);
     }
+    return NULL;
+}
+
+void asi_recordings_extend(asi_control_session *session, const asi_codec_request *request)
+{
+    asi_recordings_extend_for(session->archive, request);
 }
 
 /* -- from image to recording ---------------------------------------------------------------------------------------------------- */
@@ -505,6 +522,21 @@ static void stop_all_of(as_archive *archive, asi_recording_subscription *subscri
     free_if_unused(archive, subscription);
 }
 
+asi_recording_subscription *asi_recordings_subscription(const as_archive *archive, int64_t subscription_id)
+{
+    asi_recording_subscription *at = archive->subscriptions;
+    while (NULL != at && !(at->is_listed && at->id == subscription_id))
+    {
+        at = at->next;
+    }
+    return at;
+}
+
+void asi_recordings_stop(as_archive *archive, asi_recording_subscription *subscription)
+{
+    stop_all_of(archive, subscription);
+}
+
 void asi_recordings_stop_channel(asi_control_session *session, const asi_codec_request *request)
 {
     asi_uri uri;
@@ -529,11 +561,7 @@ void asi_recordings_stop_channel(asi_control_session *session, const asi_codec_r
 
 void asi_recordings_stop_subscription(asi_control_session *session, const asi_codec_request *request)
 {
-    asi_recording_subscription *at = session->archive->subscriptions;
-    while (NULL != at && !(at->is_listed && at->id == request->subscription_id))
-    {
-        at = at->next;
-    }
+    asi_recording_subscription *at = asi_recordings_subscription(session->archive, request->subscription_id);
     if (NULL == at)
     {
         asi_control_error(session, request->correlation_id, ASI_CODEC_E_UNKNOWN_SUBSCRIPTION,
