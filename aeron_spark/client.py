@@ -29,10 +29,12 @@ OnPublicationError = Callable[[RegistrationId, SessionId, StreamId, int, str], o
 class Client(Handle):
     """Connection to the driver of a directory, with a conductor thread of its own.
 
-    `aeron_dir`: default is `AERON_DIR`, else `/dev/shm/aeron-<user>`. `timeout` (seconds) bounds connecting, each answer of
-    the driver, and the age of its heartbeat. Handlers run on the conductor's thread and must not call into the client.
-    `on_error` gets what fails outside of any call, by default it is printed to stderr; after a fatal one (driver gone)
-    `is_closed` is True, and calls of what was made from the client raise ClosedError. It is still to be closed.
+    `aeron_dir`: default is `AERON_DIR`, else `/dev/shm/aeron-<user>`. `timeout` (seconds, 10) bounds connecting, each answer
+    of the driver, and the age of its heartbeat; mappings of what was closed go after `resource_linger` (seconds, 3). What is
+    not given comes from the stock client's variables where they are set (`AERON_DRIVER_TIMEOUT` in ms, `AERON_CLIENT_NAME`,
+    ...). Handlers run on the conductor's thread and must not call into the client. `on_error` gets what fails outside of any
+    call, by default it is printed to stderr; after a fatal one (driver gone) `is_closed` is True, and calls of what was made
+    from the client raise ClosedError. It is still to be closed.
 
     WaitTimeoutError: no live driver there; DataLossError: another version of the directory's files.
     Thread rule: any thread.
@@ -42,10 +44,10 @@ class Client(Handle):
         self,
         aeron_dir: str | os.PathLike[str] | None = None,
         *,
-        name: str = "",
-        timeout: float = 10.0,
+        name: str | None = None,
+        timeout: float | None = None,
         keepalive_interval: float = 0.5,
-        resource_linger: float = 3.0,
+        resource_linger: float | None = None,
         on_error: OnError | None = None,
         on_available_image: OnImage | None = None,
         on_unavailable_image: OnImage | None = None,
@@ -66,12 +68,16 @@ class Client(Handle):
         )
         options = ffi.new("as_client_options *")
         lib.as_client_options_init(options)
-        directory, client_name = c_string(os.fspath(self.aeron_dir)), c_string(name)
+        check(lib.as_client_options_load_environment(options))
+        directory, client_name = c_string(os.fspath(self.aeron_dir)), c_string(name or "")
         options.aeron_dir = directory
-        options.client_name = client_name if name else ffi.NULL
-        options.driver_timeout_ns = nanoseconds(timeout)
+        if name is not None:
+            options.client_name = client_name if name else ffi.NULL
+        if timeout is not None:
+            options.driver_timeout_ns = nanoseconds(timeout)
         options.keepalive_interval_ns = nanoseconds(keepalive_interval)
-        options.resource_linger_ns = nanoseconds(resource_linger)
+        if resource_linger is not None:
+            options.resource_linger_ns = nanoseconds(resource_linger)
         options.on_error = lib.asp_on_error
         options.context = self._callbacks.context
         if on_available_image:

@@ -61,6 +61,9 @@ typedef struct as_client_options
 } as_client_options;
 
 void as_client_options_init(as_client_options *options);
+/* AERON_DRIVER_TIMEOUT (ms) and AERON_CLIENT_NAME, _RESOURCE_LINGER_DURATION, _IDLE_SLEEP_DURATION, _PRE_TOUCH_MAPPED_MEMORY where
+ * they are set: the name stays the environment's. AERON_DIR needs no loading. AS_E_USAGE names the variable. Spec: 05 §12. */
+as_result as_client_options_load_environment(as_client_options *options);
 
 /* Blocks until a live driver is found in the directory or driver_timeout_ns passed: AS_E_TIMEOUT says what was missing (no
  * directory, file not ready, no heartbeat), AS_E_DATA another CnC version. */

@@ -83,6 +83,31 @@ as_result asi_parse_duration_ns(const char *text, int64_t *duration_ns)
     return asi_fail(AS_E_USAGE, EINVAL, "duration '%s' has no unit of s, ms, us, ns", text);
 }
 
+as_result asi_parse_bool(const char *text, bool *value)
+{
+    static const struct { const char *prefix; bool value; } WORDS[] = {
+        { "1", true }, { "on", true }, { "true", true }, { "0", false }, { "off", false }, { "false", false }
+    };
+    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++)
+    {
+        if (0 == strncmp(text, WORDS[i].prefix, strlen(WORDS[i].prefix)))
+        {
+            *value = WORDS[i].value;
+            return AS_OK;
+        }
+    }
+    return asi_fail(AS_E_USAGE, EINVAL, "'%s' is neither true nor false", text);
+}
+
+as_result asi_parse_i64(const char *text, int64_t *value)
+{
+    char *end = NULL;
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    return end != text && '\0' == *end && 0 == errno ? AS_OK :
+        asi_fail(AS_E_USAGE, EINVAL, "'%s' is not a decimal number of 64 bits", text);
+}
+
 as_result asi_parse_size(const char *text, int64_t *bytes)
 {
     int64_t value;

@@ -32,6 +32,9 @@ as_result asi_idle_parse(asi_idle *idle, const char *name, const char *args) AS_
 void asi_idle_cycle(asi_idle *idle, int work_count);
 /* Decimal digits and an optional s, ms, us, ns (bare = ns). Spec: 05 §1. */
 as_result asi_parse_duration_ns(const char *text, int64_t *duration_ns) AS_MUST_USE;
+/* 1, on, true, 0, off or false, and whatever follows, as the stock C driver takes it. */
+as_result asi_parse_bool(const char *text, bool *value) AS_MUST_USE;
+as_result asi_parse_i64(const char *text, int64_t *value) AS_MUST_USE;
 /* Decimal digits and an optional k, m, g. */
 as_result asi_parse_size(const char *text, int64_t *bytes) AS_MUST_USE;
 /* "<n>s|ms|us|ns", the largest unit that divides; for labels. */

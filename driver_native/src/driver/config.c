@@ -270,31 +270,6 @@ static void to_environment_name(const char *name, char *to, size_t capacity)
     }
 }
 
-static as_result parse_bool(const char *text, bool *value)
-{
-    static const struct { const char *prefix; bool value; } WORDS[] = {
-        { "1", true }, { "on", true }, { "true", true }, { "0", false }, { "off", false }, { "false", false }
-    };
-    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++)
-    {
-        if (0 == strncmp(text, WORDS[i].prefix, strlen(WORDS[i].prefix)))
-        {
-            *value = WORDS[i].value;
-            return AS_OK;
-        }
-    }
-    return asi_fail(AS_E_USAGE, EINVAL, "'%s' is neither true nor false", text);
-}
-
-static as_result parse_number(const char *text, int64_t *value)
-{
-    char *end = NULL;
-    errno = 0;
-    *value = strtoll(text, &end, 10);
-    return end != text && '\0' == *end && 0 == errno ? AS_OK :
-        asi_fail(AS_E_USAGE, EINVAL, "'%s' is not a decimal number of 64 bits", text);
-}
-
 static as_result parse_mode(const char *text, asi_threading_mode *mode)
 {
     for (int i = 0; i < MODE_COUNT; i++)
@@ -363,16 +338,16 @@ static as_result parse_setting(asi_driver_settings *settings, const setting *row
     switch (row->kind)
     {
         case KIND_TEXT: return parse_text(text, field, row->capacity);
-        case KIND_BOOL: return parse_bool(text, field);
+        case KIND_BOOL: return asi_parse_bool(text, field);
         case KIND_THREADING_MODE: return parse_mode(text, field);
         case KIND_VALIDATOR: return parse_validator(text, field);
         case KIND_INFERABLE: parse_inferable(text, field); return AS_OK;
         case KIND_PORT_RANGE: return parse_port_range(text, field);
         case KIND_OPTIONAL_TAG:
-            result = '\0' == text[0] ? AS_OK : parse_number(text, &number);
+            result = '\0' == text[0] ? AS_OK : asi_parse_i64(text, &number);
             settings->has_receiver_group_tag = AS_OK == result && '\0' != text[0];
             break;
-        case KIND_NUMBER: result = parse_number(text, &number); break;
+        case KIND_NUMBER: result = asi_parse_i64(text, &number); break;
         case KIND_SIZE: result = asi_parse_size(text, &number); break;
         case KIND_DURATION: result = asi_parse_duration_ns(text, &number); break;
         case KIND_OPTIONAL_DURATION:
