@@ -3,8 +3,8 @@
  * Three independent parts:
  *   as_archive         records streams of a media driver to segment files and replays them; process or embedded threads
  *   as_archive_client  control session with an archive (ours or a stock one), blocking calls
- *   as_folder          read-only view of an archive folder: descriptors, how far each recording goes, rows as columns;
- *                      works on live, stopped and crashed archives without ever writing to them
+ *   as_folder          read-only view of an archive folder: descriptors, how far each recording goes, rows as columns, times;
+ *                      works on live, stopped and crashed archives without writing to them
  * Thread rule: each object belongs to one thread at a time; different objects are independent. */
 #ifndef AERON_SPARK_AS_ARCHIVE_H
 #define AERON_SPARK_AS_ARCHIVE_H
@@ -221,7 +221,7 @@ typedef struct as_recording_extent
 } as_recording_extent;
 
 void as_folder_options_init(as_folder_options *options);
-/* AS_E_DATA: no catalog, foreign or truncated one; AS_E_STORAGE: can't be read. Never writes. */
+/* AS_E_DATA: no catalog, foreign or truncated one; AS_E_STORAGE: can't be read. Writes nothing. */
 as_result as_folder_open(const char *path, const as_folder_options *options, as_folder **folder);
 void as_folder_close(as_folder *folder);
 /* Reads catalog and mark file again: new recordings, changed positions. Strings given out before become invalid. */
@@ -248,6 +248,68 @@ as_result as_folder_align(
  * start of each range; *count of at most `capacity`. The same arguments give the same cuts for ever. */
 as_result as_folder_split(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t target_bytes,
     int64_t *starts, int64_t capacity, int64_t *count);
+
+/* -- times. An archive of ours keeps a time index beside each recording: a message's time is the archive's clock (ns since
+ * 1970-01-01 UTC) at the write that made the message whole, never less than that of the write before it. -- */
+
+typedef struct as_time_position
+{
+    int64_t position; /* a message boundary at or before the first message at or after the time; the limit: there is none yet */
+    bool is_rebuilt;  /* known from modification times of segments only: early by up to a segment */
+} as_time_position;
+
+/* From the index, early by at most one interval (aeron.spark.archive.time.index.*), or by the message that lies across an
+ * interval's begin, and never late; without index from the segments' modification times. */
+as_result as_folder_position_at_time(as_folder *folder, int64_t recording_id, int64_t time_ns, as_time_position *found);
+/* The first message whose reserved value, a time in units of unit_ns (1 ns, 1000 us, 1000000 ms) since 1970-01-01 UTC, is at or
+ * after time_ns; the limit if there is none. Exact if publishers stamp messages when they send them, in ascending order, with
+ * clocks at most skew_ns before the archive's: that much is read besides. */
+as_result as_folder_position_at_reserved_time(as_folder *folder, int64_t recording_id, int64_t time_ns, int64_t unit_ns,
+    int64_t skew_ns, int64_t *position);
+
+typedef enum as_time_from_e
+{
+    AS_TIME_FROM_INDEX = 0,   /* at most an interval before the write */
+    AS_TIME_FROM_SEGMENT = 1, /* of modification times: at most a segment's time before the write */
+    AS_TIME_FROM_BEFORE = 2   /* nothing is known here: the last time that is known before it */
+} as_time_from;
+
+/* When the bytes at `count` positions were written: no later than that is each time, and what it was told from. Ascending
+ * positions give times that do not decrease, and are fast. */
+as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int64_t *positions, int64_t count, int64_t *times_ns,
+    uint8_t *sources);
+
+typedef struct as_time_run
+{
+    int64_t position;
+    int64_t length;
+    int64_t first_ns; /* of its first write */
+    int64_t last_ns;  /* of its last write */
+    bool is_rebuilt;
+} as_time_run;
+
+/* The runs that end behind `from`, at most `capacity`: bytes that one write, or several within an interval, recorded. */
+as_result as_folder_time_runs(as_folder *folder, int64_t recording_id, int64_t from, as_time_run *runs, int64_t capacity,
+    int64_t *count);
+
+typedef struct as_time_index_info
+{
+    int64_t file_length;
+    int64_t run_count;       /* inside of the recording */
+    int64_t rebuilt_count;   /* of them made of modification times */
+    int64_t broken_count;    /* entries that a crash tore or lost */
+    int64_t indexed_bytes;
+    int64_t recording_bytes;
+    int64_t first_ns;        /* -1 without a run */
+    int64_t last_ns;
+    bool exists;
+    bool is_believed;        /* false: missing, or an archive that does not know it extended the recording since */
+} as_time_index_info;
+
+as_result as_folder_time_index_info(as_folder *folder, int64_t recording_id, as_time_index_info *info);
+/* Writes the recording's time index anew, the one call here that writes: what the index says stays, gaps are filled from the
+ * modification times of segments. AS_E_USAGE: the recording is active. */
+as_result as_folder_rebuild_time_index(as_folder *folder, int64_t recording_id);
 
 /* Rows of the messages that begin in [start, end). `limit` >= end is how far bytes may be read to complete the last one.
  * AS_E_USAGE: positions outside of [start_position, limit_position]; AS_E_DATA: a segment is missing, names file and position. */

@@ -1,6 +1,7 @@
 /* See session.h. */
 #include "record/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,8 @@ static void on_block(void *context, const uint8_t *frames, int64_t length, int32
     asi_record_session *session = block->session;
     asi_record_work *work = block->work;
     const int64_t before_bytes = asi_segment_writer_bytes_written(session->writer);
+    const int64_t position = asi_segment_writer_position(session->writer);
+    const int64_t now_ns = NULL == session->times ? 0 : asi_clock_epoch_ns(work->clock);
     const int64_t begin_ns = asi_clock_ns(work->clock);
     const as_result written = asi_segment_writer_append(session->writer, frames, length);
     const int64_t elapsed_ns = asi_clock_ns(work->clock) - begin_ns;
@@ -40,6 +43,10 @@ static void on_block(void *context, const uint8_t *frames, int64_t length, int32
         set_failure(session, written,
             asi_segment_writer_is_out_of_space(session->writer) ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC);
     }
+    else if (NULL != session->times)
+    {
+        asi_time_writer_add(session->times, position, length, now_ns);
+    }
 }
 
 static void open_writer(asi_record_session *session, const asi_record_events *events)
@@ -50,6 +57,10 @@ static void open_writer(asi_record_session *session, const asi_record_events *ev
         set_failure(session, opened, ASI_CODEC_E_GENERIC);
         session->state = ASI_RECORD_INACTIVE;
         return;
+    }
+    if (AS_OK != asi_time_writer_open(&session->time_params, &session->times))
+    {
+        session->time_failure = 0 == as_error_code() ? EIO : as_error_code();
     }
     session->state = ASI_RECORD_RECORDING;
     as_image_constants image;
@@ -69,6 +80,10 @@ static int record(asi_record_session *session, const asi_record_events *events, 
     if (polled < 0)
     {
         set_failure(session, (as_result)polled, ASI_CODEC_E_GENERIC); /* its log is damaged: nothing more can come of it */
+    }
+    if (0 == polled && NULL != session->times && asi_time_writer_is_waiting(session->times))
+    {
+        asi_time_writer_idle(session->times, asi_clock_epoch_ns(work->clock));
     }
     const int64_t position = asi_segment_writer_position(session->writer);
     if (position != session->recorded->position)
@@ -100,6 +115,11 @@ void asi_record_session_stop(asi_record_session *session, const asi_record_event
     const bool had_begun = NULL != session->writer;
     asi_segment_writer_close(session->writer);
     session->writer = NULL;
+    if (NULL != session->times)
+    {
+        session->time_failure = asi_time_writer_close(session->times);
+        session->times = NULL;
+    }
     session->state = ASI_RECORD_STOPPED;
     asi_store_release_bool(&session->recorded->is_final, true);
     if (had_begun)

@@ -16,6 +16,7 @@
 #include "record/hand_over.h"
 #include "record/recorded.h"
 #include "store/segment_write.h"
+#include "store/time_index_write.h"
 
 typedef enum asi_record_state
 {
@@ -32,6 +33,7 @@ typedef struct asi_record_session
     asi_hand_over_item item;        /* the queue's, while handed over */
     /* Set by the conductor before the hand-over, constant until the session comes back. */
     asi_segment_writer_params writer_params;
+    asi_time_writer_params time_params;
     as_image *image;                /* retained; released by the conductor */
     as_counter *counter;            /* 100; closed by the conductor */
     asi_recorded *recorded;         /* one reference */
@@ -42,6 +44,8 @@ typedef struct asi_record_session
     /* The recorder's; read by the conductor after it came back. */
     asi_record_state state;
     asi_segment_writer *writer;
+    asi_time_writer *times;         /* NULL: no index */
+    int time_failure;               /* errno of its first failure, 0: none; the recording goes on */
     int64_t reported_position;      /* of the last Progress event */
     as_result failure;              /* AS_OK: ended without error */
     int32_t failure_code;           /* of the archive protocol */

@@ -47,6 +47,9 @@ struct as_archive_config
     int64_t session_liveness_check_ns;
     int64_t replay_linger_ns;
     int64_t exit_when_idle_ns;     /* 0: never */
+    bool time_index;
+    int64_t time_index_interval_ns;
+    int64_t time_index_bytes;
     int64_t conductor_threshold_ns;
     int64_t recorder_threshold_ns;
     int64_t replayer_threshold_ns;

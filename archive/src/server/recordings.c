@@ -13,6 +13,8 @@
 #include "server/archive.h"
 #include "store/segment_layout.h"
 
+#define NS_PER_MS 1000000
+
 asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t recording_id)
 {
     asi_active_recording *recording = archive->recordings;
@@ -404,6 +406,22 @@ static asi_active_recording *make_recording(as_archive *archive, asi_recording_s
         .sync_directory = config->file_sync_level > 0 && config->catalog_file_sync_level > 0,
         .checksum = (as_record_checksum)config->record_checksum,
     };
+    session->time_params = (asi_time_writer_params){
+        .files = archive->files,
+        .archive_dir = config->archive_dir,
+        .recording_id = record->recording_id,
+        .join_position = constants->join_position,
+        .not_before_ns = record->stop_timestamp_ms > 0 && record->stop_timestamp_ms < INT64_MAX / NS_PER_MS ?
+            record->stop_timestamp_ms * NS_PER_MS : 0,
+        .interval_ns = config->time_index_interval_ns,
+        .interval_bytes = config->time_index_bytes,
+        .is_off = !config->time_index,
+        .known_era = asi_time_era_of(record),
+        .era = asi_time_era_of(record),
+        .term_length = record->term_buffer_length,
+        .segment_length = record->segment_file_length,
+        .positions = asi_catalog_positions(archive->catalog, record->recording_id),
+    };
     session->image = image;
     session->block_limit = constants->term_length < config->file_io_max_length ? constants->term_length :
         (int32_t)config->file_io_max_length;
@@ -467,6 +485,8 @@ static as_result extend_image(as_archive *archive, asi_recording_subscription *s
         discard(recording);
         return result;
     }
+    asi_catalog_find(archive->catalog, recording_id, &record);
+    recording->session.time_params.era = asi_time_era_of(&record);
     run(archive, recording, AS_SIGNAL_EXTEND);
     return AS_OK;
 }
@@ -621,6 +641,13 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
         asi_archive_log(archive, session->failure_code, session->failure_text);
         asi_control_respond(archive, subscription->control_session_id, subscription->correlation_id, ASI_CODEC_ERROR,
             session->failure_code, session->failure_text);
+    }
+    if (0 != session->time_failure)
+    {
+        char text[160];
+        snprintf(text, sizeof(text), "time index of recording %lld has gaps, times there are found earlier than they were: %s",
+            (long long)recording_id, strerror(session->time_failure));
+        asi_archive_log(archive, ASI_CODEC_E_GENERIC, text);
     }
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id, recording_id, subscription->id,
         stop_position, AS_SIGNAL_STOP);

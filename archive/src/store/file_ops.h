@@ -34,6 +34,9 @@ typedef struct asi_file_ops
     /* Calls on_name for each entry but "." and ".."; on_name returns false to stop. */
     int (*readdir)(void *context, const char *path, bool (*on_name)(void *name_context, const char *name), void *name_context);
     int64_t (*usable_space)(void *context, const char *path); /* bytes; INT64_MAX if it can't be told */
+    /* May be NULL, for "can't": blocks of the range go back to the file system and read as zeros, the length stays. */
+    int (*punch)(void *context, int fd, int64_t offset, int64_t length);
+    int64_t (*modified_ns)(void *context, int fd); /* may be NULL: last modification, ns since 1970-01-01 UTC, or -errno */
     void *context;
 } asi_file_ops;
 

@@ -1,0 +1,333 @@
+/* When which bytes of a recording were written, and which were written when; see folder_time.h, time_index.h and
+ * aeron_spark/as_archive.h.
+ *
+ * Every answer follows from what single runs say, each of which is true: what lies before a run's end was written no later than
+ * its last time, what lies before its begin no later than its first. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/folder_time.h"
+#include "store/segment_layout.h"
+
+#define MS 1000000LL
+
+/* -- runs ------------------------------------------------------------------------------------------------------------------- */
+
+static as_result open_file(const as_folder *folder, asi_time_source *source)
+{
+    const as_result result = asi_time_file_open_untrusted(
+        &source->runs, folder->files, folder->path, source->record.recording_id, ASI_FILE_READ);
+    source->has_file = AS_OK == result;
+    const asi_time_era era = asi_time_era_of(&source->record);
+    source->is_believed = source->has_file && asi_time_era_equals(&source->runs.header.era, &era);
+    return AS_AGAIN == result ? AS_OK : result;
+}
+
+static as_result use_segments(const as_folder *folder, asi_time_source *source)
+{
+    asi_time_runs found = { 0 };
+    const as_result result = asi_time_of_segments(folder, &source->record, source->extent.start_position,
+        source->extent.limit_position, source->record.start_timestamp_ms * MS, INT64_MAX, &found);
+    if (AS_OK != result)
+    {
+        free(found.runs);
+        return result;
+    }
+    asi_time_file_close(&source->runs);
+    source->runs = (asi_time_file){ .files = folder->files, .fd = -1, .runs = found.runs, .slot_count = found.count };
+    return AS_OK;
+}
+
+as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time_source *source)
+{
+    const asi_folder_recording *recording;
+    *source = (asi_time_source){ .runs = { .fd = -1 } };
+    as_result result = asi_folder_find(folder, recording_id, &recording);
+    if (AS_OK == result)
+    {
+        source->record = recording->record;
+        result = as_folder_extent(folder, recording_id, &source->extent);
+    }
+    /* After the extent: what it covers can only have been extended by those whom the entry names now. */
+    result = AS_OK == result ? asi_catalog_reread(folder->files, folder->path, &source->record) : result;
+    result = AS_OK == result ? open_file(folder, source) : result;
+    if (AS_OK != result)
+    {
+        asi_time_source_close(source);
+    }
+    return result;
+}
+
+void asi_time_source_close(asi_time_source *source) { asi_time_file_close(&source->runs); }
+
+static as_result open_believed(as_folder *folder, int64_t recording_id, asi_time_source *source)
+{
+    as_result result = asi_time_source_open(folder, recording_id, source);
+    if (AS_OK == result && !source->is_believed)
+    {
+        result = use_segments(folder, source);
+        if (AS_OK != result)
+        {
+            asi_time_source_close(source);
+        }
+    }
+    return result;
+}
+
+/* -- from a time to a position ---------------------------------------------------------------------------------------------- */
+
+typedef struct time_wanted
+{
+    const as_recording_extent *extent;
+    int64_t time_ns;
+} time_wanted;
+
+/* Runs before the start or behind the limit say nothing about the recording as it is. */
+static bool reaches_time(void *context, const asi_time_run *run)
+{
+    const time_wanted *wanted = context;
+    return run->position >= wanted->extent->limit_position ||
+        (asi_time_run_end(run) > wanted->extent->start_position && run->last_ns >= wanted->time_ns);
+}
+
+static int64_t clamp(int64_t value, const as_recording_extent *extent)
+{
+    return value < extent->start_position ? extent->start_position :
+        value > extent->limit_position ? extent->limit_position : value;
+}
+
+static void locate(asi_time_source *source, int64_t time_ns, as_time_position *found)
+{
+    const as_recording_extent *extent = &source->extent;
+    time_wanted wanted = { .extent = extent, .time_ns = time_ns };
+    int64_t before;
+    const int64_t slot = asi_time_file_search(&source->runs, reaches_time, &wanted, &before);
+    asi_time_run run;
+    *found = (as_time_position){ .position = extent->start_position };
+    if (before >= 0 && asi_time_file_run(&source->runs, before, &run))
+    {
+        found->position = clamp(asi_time_run_end(&run), extent);
+        found->is_rebuilt = run.is_rebuilt;
+    }
+    if (!asi_time_file_run(&source->runs, slot, &run) || run.position >= extent->limit_position)
+    {
+        return;
+    }
+    found->is_rebuilt = found->is_rebuilt || run.is_rebuilt;
+    const int64_t begin = clamp(run.position, extent);
+    if (time_ns > run.first_ns && begin > found->position)
+    {
+        found->position = begin; /* what is in the gap before it was written before the time */
+    }
+}
+
+as_result as_folder_position_at_time(as_folder *folder, int64_t recording_id, int64_t time_ns, as_time_position *found)
+{
+    asi_time_source source;
+    as_result result = open_believed(folder, recording_id, &source);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    as_time_position located;
+    locate(&source, time_ns, &located);
+    result = as_folder_align(
+        folder, recording_id, located.position, source.extent.limit_position, true, &located.position);
+    if (AS_OK == result)
+    {
+        *found = located;
+    }
+    asi_time_source_close(&source);
+    return result;
+}
+
+/* -- exactly, by a time that the messages carry ----------------------------------------------------------------------------- */
+
+/* Whether a message, told by its first frame, is the one that is looked for. */
+typedef bool (*message_predicate)(void *context, const asi_frame_header *first_frame);
+
+/* The first message in [from, limit) for which it holds, or `limit`. `from` is a message boundary. */
+static as_result first_message(
+    asi_segment_window *window, int64_t from, int64_t limit, message_predicate holds, void *context, int64_t *position)
+{
+    asi_segment_walk walk = asi_segment_walk_start(window, from, limit, true);
+    asi_segment_step step;
+    while (ASI_SEGMENT_FRAME == (step = asi_segment_walk_next(&walk)))
+    {
+        const asi_frame_header *frame = walk.frames.frame;
+        if (!asi_frame_is_padding(frame) && 0 != (frame->flags & ASI_FLAG_BEGIN) && holds(context, frame))
+        {
+            *position = walk.frame_position;
+            return AS_OK;
+        }
+    }
+    *position = limit;
+    return ASI_SEGMENT_FAILED == step ? walk.failure : ASI_SEGMENT_GAP != step ? AS_OK : asi_segment_fail(&window->source,
+        walk.position, "gap: no frame was recorded here; restore the segment, or look for a time before it");
+}
+
+static bool is_reserved_reached(void *context, const asi_frame_header *first_frame)
+{
+    return first_frame->reserved_value >= *(const int64_t *)context;
+}
+
+as_result as_folder_position_at_reserved_time(as_folder *folder, int64_t recording_id, int64_t time_ns, int64_t unit_ns,
+    int64_t skew_ns, int64_t *position)
+{
+    if (unit_ns <= 0 || skew_ns < 0 || time_ns < INT64_MIN / 2 + skew_ns)
+    {
+        return asi_fail(AS_E_USAGE, 0, "time %" PRId64 " with a unit of %" PRId64 " ns and a skew of %" PRId64 " ns: the unit must be "
+            "positive, the skew not negative", time_ns, unit_ns, skew_ns);
+    }
+    as_time_position known;
+    asi_time_source source;
+    as_result result = as_folder_position_at_time(folder, recording_id, time_ns - skew_ns, &known);
+    result = AS_OK == result ? asi_time_source_open(folder, recording_id, &source) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    int64_t value = time_ns / unit_ns + (time_ns > 0 && 0 != time_ns % unit_ns ? 1 : 0); /* rounded up */
+    const asi_segment_source segments = asi_folder_source(folder, &source.record);
+    asi_segment_window window;
+    asi_segment_window_init(&window, &segments);
+    result = first_message(&window, known.position, source.extent.limit_position, is_reserved_reached, &value, position);
+    asi_segment_window_close(&window);
+    asi_time_source_close(&source);
+    return result;
+}
+
+/* -- from positions to times ------------------------------------------------------------------------------------------------ */
+
+static bool ends_behind(void *context, const asi_time_run *run) { return asi_time_run_end(run) > *(const int64_t *)context; }
+
+/* The runs around the position that was looked at last; ascending positions mostly stay inside or go to the next slot. */
+typedef struct time_cursor
+{
+    asi_time_file *runs;
+    int64_t slot;         /* of `run`; slot_count: there is none at or behind the position */
+    asi_time_run run;     /* first one that ends behind the position */
+    int64_t before_ns;    /* last time of the run before it */
+} time_cursor;
+
+static void seek(time_cursor *cursor, int64_t position)
+{
+    asi_time_run run;
+    if (cursor->slot >= 0 && cursor->slot < cursor->runs->slot_count && position >= cursor->run.position)
+    {
+        if (position < asi_time_run_end(&cursor->run))
+        {
+            return;
+        }
+        if (asi_time_file_run(cursor->runs, cursor->slot + 1, &run) && position < asi_time_run_end(&run))
+        {
+            cursor->before_ns = cursor->run.last_ns;
+            cursor->run = run;
+            cursor->slot++;
+            return;
+        }
+    }
+    int64_t before;
+    cursor->slot = asi_time_file_search(cursor->runs, ends_behind, &position, &before);
+    cursor->before_ns = before >= 0 && asi_time_file_run(cursor->runs, before, &run) ? run.last_ns : AS_NULL_VALUE;
+    if (!asi_time_file_run(cursor->runs, cursor->slot, &cursor->run))
+    {
+        cursor->slot = cursor->runs->slot_count;
+    }
+}
+
+as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int64_t *positions, int64_t count, int64_t *times_ns,
+    uint8_t *sources)
+{
+    asi_time_source source;
+    const as_result result = open_believed(folder, recording_id, &source);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const int64_t start_ns = source.record.start_timestamp_ms * MS;
+    time_cursor cursor = { .runs = &source.runs, .slot = -1 };
+    for (int64_t i = 0; i < count; i++)
+    {
+        seek(&cursor, positions[i]);
+        const bool is_known = cursor.slot < source.runs.slot_count && cursor.run.position <= positions[i];
+        times_ns[i] = is_known ? cursor.run.first_ns : AS_NULL_VALUE != cursor.before_ns ? cursor.before_ns : start_ns;
+        sources[i] = (uint8_t)(!is_known ? AS_TIME_FROM_BEFORE : cursor.run.is_rebuilt ? AS_TIME_FROM_SEGMENT : AS_TIME_FROM_INDEX);
+    }
+    asi_time_source_close(&source);
+    return AS_OK;
+}
+
+/* -- the index itself --------------------------------------------------------------------------------------------------------- */
+
+as_result as_folder_time_runs(as_folder *folder, int64_t recording_id, int64_t from, as_time_run *runs, int64_t capacity,
+    int64_t *count)
+{
+    asi_time_source source;
+    const as_result result = open_believed(folder, recording_id, &source);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    int64_t before;
+    from = from > source.extent.start_position ? from : source.extent.start_position;
+    *count = 0;
+    for (int64_t slot = asi_time_file_search(&source.runs, ends_behind, &from, &before);
+         slot < source.runs.slot_count && *count < capacity; slot++)
+    {
+        asi_time_run run;
+        if (!asi_time_file_run(&source.runs, slot, &run))
+        {
+            continue;
+        }
+        if (run.position >= source.extent.limit_position)
+        {
+            break;
+        }
+        const int64_t begin = clamp(run.position, &source.extent);
+        const int64_t end = clamp(asi_time_run_end(&run), &source.extent);
+        if (end > begin)
+        {
+            runs[(*count)++] = (as_time_run){ .position = begin, .length = end - begin, .first_ns = run.first_ns,
+                .last_ns = run.last_ns, .is_rebuilt = run.is_rebuilt };
+        }
+    }
+    asi_time_source_close(&source);
+    return AS_OK;
+}
+
+as_result as_folder_time_index_info(as_folder *folder, int64_t recording_id, as_time_index_info *info)
+{
+    asi_time_source source;
+    const as_result result = asi_time_source_open(folder, recording_id, &source);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    *info = (as_time_index_info){ .exists = source.has_file, .is_believed = source.is_believed, .first_ns = AS_NULL_VALUE,
+        .last_ns = AS_NULL_VALUE, .recording_bytes = source.extent.limit_position - source.extent.start_position };
+    const int64_t slots = source.has_file ? source.runs.slot_count : 0;
+    info->file_length = source.has_file ? asi_time_slot_offset(slots) : 0;
+    for (int64_t slot = source.runs.header.first_slot; slot < slots; slot++)
+    {
+        asi_time_run run;
+        if (!asi_time_file_run(&source.runs, slot, &run))
+        {
+            info->broken_count++;
+            continue;
+        }
+        const int64_t bytes = clamp(asi_time_run_end(&run), &source.extent) - clamp(run.position, &source.extent);
+        if (bytes > 0)
+        {
+            info->run_count++;
+            info->rebuilt_count += run.is_rebuilt;
+            info->indexed_bytes += bytes;
+            info->first_ns = AS_NULL_VALUE == info->first_ns ? run.first_ns : info->first_ns;
+            info->last_ns = run.last_ns;
+        }
+    }
+    asi_time_source_close(&source);
+    return AS_OK;
+}

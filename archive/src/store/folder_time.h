@@ -1,0 +1,36 @@
+/* Times of a recording's bytes, seen from outside: the inside of as_folder's time calls, shared by folder_time.c (lookups) and
+ * folder_time_rebuild.c. Public side: aeron_spark/as_archive.h. */
+#ifndef ASI_STORE_FOLDER_TIME_H
+#define ASI_STORE_FOLDER_TIME_H
+
+#include "store/folder.h"
+#include "store/time_index.h"
+
+/* The runs of one recording, wherever they come from, and how far it goes. */
+typedef struct asi_time_source
+{
+    asi_catalog_record record; /* as it is now; without texts */
+    as_recording_extent extent;
+    asi_time_file runs;
+    bool has_file;             /* runs are those of the index; else of the segments' modification times */
+    bool is_believed;          /* has_file, and no archive that ignores it wrote since */
+} asi_time_source;
+
+/* On AS_OK close it. */
+as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time_source *source) AS_MUST_USE;
+void asi_time_source_close(asi_time_source *source);
+
+/* Runs of the segments in [begin, end), as the file system's modification times tell them, all within [not_before, not_after].
+ * Appended to *runs, which grows. */
+typedef struct asi_time_runs
+{
+    asi_time_run *runs; /* owned */
+    int64_t count;
+    int64_t capacity;
+} asi_time_runs;
+
+as_result asi_time_runs_add(asi_time_runs *runs, const asi_time_run *run) AS_MUST_USE;
+as_result asi_time_of_segments(const as_folder *folder, const asi_catalog_record *record, int64_t begin, int64_t end,
+    int64_t not_before, int64_t not_after, asi_time_runs *runs) AS_MUST_USE;
+
+#endif

@@ -1,0 +1,179 @@
+/* Making a recording's time index of what the file system knows: the times at which segments were last written. See
+ * folder_time.h and aeron_spark/as_archive.h.
+ *
+ * Everything in a segment was written no later than the file was modified, and no earlier than the segment before it. The
+ * system's stamps may be a timer tick behind, so a little is added: later stamps only make answers earlier. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/folder_time.h"
+#include "store/segment_layout.h"
+
+#define STAMP_LAG_NS 20000000 /* two ticks of the slowest kernels */
+#define NEW_SUFFIX "-new"
+#define WRITE_SLOTS 128
+
+as_result asi_time_runs_add(asi_time_runs *runs, const asi_time_run *run)
+{
+    if (runs->count == runs->capacity)
+    {
+        const int64_t capacity = 0 == runs->capacity ? 64 : runs->capacity * 2;
+        asi_time_run *grown = realloc(runs->runs, (size_t)capacity * sizeof(*grown));
+        if (NULL == grown)
+        {
+            return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for %" PRId64 " runs of a time index", capacity);
+        }
+        runs->runs = grown;
+        runs->capacity = capacity;
+    }
+    runs->runs[runs->count++] = *run;
+    return AS_OK;
+}
+
+/* Modification time of the segment; AS_NULL_VALUE if it is not there. */
+static int64_t modified_ns(const as_folder *folder, int64_t recording_id, int64_t base)
+{
+    const asi_file_ops *files = folder->files;
+    char path[AS_PATH_MAX];
+    if (NULL == files->modified_ns || AS_OK != asi_segment_path(path, sizeof(path), folder->path, recording_id, base))
+    {
+        return AS_NULL_VALUE;
+    }
+    const int fd = files->open(files->context, path, ASI_FILE_READ);
+    if (fd < 0)
+    {
+        return AS_NULL_VALUE;
+    }
+    const int64_t modified = files->modified_ns(files->context, fd);
+    files->close(files->context, fd);
+    return modified < 0 ? AS_NULL_VALUE : modified + STAMP_LAG_NS;
+}
+
+as_result asi_time_of_segments(const as_folder *folder, const asi_catalog_record *record, int64_t begin, int64_t end,
+    int64_t not_before, int64_t not_after, asi_time_runs *runs)
+{
+    int64_t previous_ns = not_before > 0 ? not_before : 0;
+    as_result result = AS_OK;
+    int64_t position = begin;
+    while (AS_OK == result && position < end)
+    {
+        const int64_t base =
+            asi_segment_base(record->start_position, position, record->term_buffer_length, record->segment_file_length);
+        const int64_t segment_end = base + record->segment_file_length < end ? base + record->segment_file_length : end;
+        int64_t time_ns = modified_ns(folder, record->recording_id, base);
+        if (AS_NULL_VALUE != time_ns)
+        {
+            time_ns = time_ns < not_after ? time_ns : not_after;
+            time_ns = time_ns > previous_ns ? time_ns : previous_ns;
+            const asi_time_run run = { .position = position, .length = segment_end - position, .first_ns = previous_ns,
+                .last_ns = time_ns, .is_rebuilt = true };
+            result = asi_time_runs_add(runs, &run);
+            previous_ns = time_ns;
+        }
+        position = segment_end;
+    }
+    return result;
+}
+
+/* -- rebuilding ------------------------------------------------------------------------------------------------------------- */
+
+/* The index's own runs, where it is to be believed, and between them what the segments tell. */
+static as_result collect(const as_folder *folder, asi_time_source *source, asi_time_runs *runs)
+{
+    const as_recording_extent *extent = &source->extent;
+    int64_t position = extent->start_position;
+    int64_t last_ns = source->record.start_timestamp_ms * 1000000LL;
+    as_result result = AS_OK;
+    const int64_t slots = source->is_believed ? source->runs.slot_count : 0;
+    for (int64_t slot = source->runs.header.first_slot; AS_OK == result && slot < slots; slot++)
+    {
+        asi_time_run run;
+        if (!asi_time_file_run(&source->runs, slot, &run) || run.is_rebuilt || asi_time_run_end(&run) <= position ||
+            run.position >= extent->limit_position)
+        {
+            continue;
+        }
+        const int64_t run_end = asi_time_run_end(&run) < extent->limit_position ? asi_time_run_end(&run) : extent->limit_position;
+        if (run.position > position)
+        {
+            result = asi_time_of_segments(folder, &source->record, position, run.position, last_ns, run.first_ns, runs);
+        }
+        run.position = run.position > position ? run.position : position;
+        run.length = run_end - run.position;
+        result = AS_OK == result ? asi_time_runs_add(runs, &run) : result;
+        position = run_end;
+        last_ns = run.last_ns;
+    }
+    return AS_OK != result ? result :
+        asi_time_of_segments(folder, &source->record, position, extent->limit_position, last_ns, INT64_MAX, runs);
+}
+
+static int write_runs(const asi_file_ops *files, int fd, const asi_time_source *source, const asi_time_runs *runs)
+{
+    uint8_t bytes[WRITE_SLOTS * ASI_TIME_INDEX_ENTRY_LENGTH];
+    const asi_time_header header = { .recording_id = source->record.recording_id, .era = asi_time_era_of(&source->record) };
+    int error = files->ftruncate(files->context, fd, 0);
+    asi_time_header_encode(&header, bytes);
+    error = 0 == error ? asi_file_write_all(files, fd, bytes, ASI_TIME_INDEX_HEADER_LENGTH, 0) : error;
+    for (int64_t slot = 0; 0 == error && slot < runs->count; slot += WRITE_SLOTS)
+    {
+        const int64_t count = runs->count - slot < WRITE_SLOTS ? runs->count - slot : WRITE_SLOTS;
+        for (int64_t i = 0; i < count; i++)
+        {
+            asi_time_run_encode(
+                &runs->runs[slot + i], header.recording_id, slot + i, bytes + i * ASI_TIME_INDEX_ENTRY_LENGTH);
+        }
+        error = asi_file_write_all(files, fd, bytes, count * ASI_TIME_INDEX_ENTRY_LENGTH, asi_time_slot_offset(slot));
+    }
+    return 0 == error ? files->fdatasync(files->context, fd) : error;
+}
+
+/* Beside the old one, which is replaced when the new one is whole. */
+static as_result replace(const as_folder *folder, const asi_time_source *source, const asi_time_runs *runs)
+{
+    const asi_file_ops *files = folder->files;
+    char path[AS_PATH_MAX];
+    char new_path[AS_PATH_MAX + sizeof(NEW_SUFFIX)];
+    const as_result result = asi_time_index_path(path, sizeof(path), folder->path, source->record.recording_id);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    snprintf(new_path, sizeof(new_path), "%s" NEW_SUFFIX, path);
+    const int fd = files->open(files->context, new_path, ASI_FILE_CREATE);
+    int error = fd < 0 ? fd : write_runs(files, fd, source, runs);
+    if (fd >= 0)
+    {
+        files->close(files->context, fd);
+    }
+    error = 0 == error ? files->rename(files->context, new_path, path) : error;
+    if (0 != error)
+    {
+        files->unlink(files->context, new_path);
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot write the time index %s", path);
+    }
+    return AS_OK;
+}
+
+as_result as_folder_rebuild_time_index(as_folder *folder, int64_t recording_id)
+{
+    asi_time_source source;
+    as_result result = asi_time_source_open(folder, recording_id, &source);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_time_runs runs = { 0 };
+    if (source.extent.is_active)
+    {
+        result = asi_fail(AS_E_USAGE, 0, "recording %" PRId64 " of %s is being recorded: its archive writes the time index; stop the "
+            "recording first", recording_id, folder->path);
+    }
+    result = AS_OK == result ? collect(folder, &source, &runs) : result;
+    result = AS_OK == result ? replace(folder, &source, &runs) : result;
+    free(runs.runs);
+    asi_time_source_close(&source);
+    return result;
+}

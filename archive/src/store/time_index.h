@@ -1,0 +1,144 @@
+/* <recordingId>.time-index: when which bytes of a recording were written. A sidecar of our own in the archive's folder; stock
+ * archives and tools take no notice of it. Written by the recorder, edited by the conductor, read by the folder reader.
+ *
+ * What it promises. A message's time is the archive's clock (ns since 1970-01-01 UTC) at the write that made it whole, never
+ * less than that of the write before it. From the index a reader finds, for a time T, a message boundary at or before the first
+ * message at or after T: never behind it, and before it by at most one interval of writes.
+ *
+ * A run is a stretch of the recording that one write, or several within the interval of time and of bytes, put there. Runs are
+ * whole frames, but a message may lie in two. One entry tells one run:
+ *
+ *   header (64 bytes, little-endian, as all)
+ *     0 i64 magic | 8 i32 version (1) | 12 i32 length of an entry (32) | 16 i64 recordingId | 24 i64 controlSessionId |
+ *     32 i64 correlationId | 40 i32 sessionId | 44 zero | 48 i64 first slot in use | 56 zero | 60 u32 CRC-32C of bytes 0 to 59
+ *   slot n, at 64 + 32 n
+ *     0 i64 position of its first byte | 8 i64 time of its first write | 16 i64 time of its last write |
+ *     24 u32 length (a multiple of 32), bit 0: rebuilt, see below | 28 u32 CRC-32C of bytes 0 to 27, recordingId (i64), n (i64)
+ *
+ * Positions and times do not decrease from slot to slot and runs do not overlap. What lies between two runs is a gap: bytes whose
+ * times are only known to lie between those of the runs beside it. Hence every loss is harmless: a slot that is torn, zero or
+ * missing is a gap, and the search answers with the gap's begin, earlier than it could and never later. Without the file the
+ * answer comes from the times that the file system keeps of the segments, a segment early at most.
+ *
+ * What could make an answer late are entries of bytes that have been replaced since. Two things keep them out:
+ *   - Who goes on writing at a position first cuts off what the index says from there on, and syncs that cut before the first
+ *     byte is recorded. A reader ignores what lies outside of the recording, so between truncating and writing again no order
+ *     of the steps matters.
+ *   - controlSessionId, correlationId and sessionId are the catalog's of the last start or extension that this file knows. An
+ *     archive that does not know the file changes them when it extends the recording; then the whole file is not believed.
+ *
+ * A crash loses what was not written yet, at most two intervals. Nothing is synced while recording: after a power cut the file may
+ * hold entries of bytes that the segments lost, which lie outside of the recording; and holes, which are gaps. A write that
+ * fails (full disk) loses its entries; the recording goes on.
+ *
+ * Segments that are detached keep their entries, so that they are there when the segments are attached again. When a quarter of
+ * the entries lies before the recording's start, the recorder gives their blocks back to the file system and moves `first slot`.
+ *
+ * Rebuilt entries (bit 0) were made of the file system's modification times, one run for each segment, and are as accurate as
+ * those: a copy of a folder that did not keep them makes answers earlier.
+ *
+ * Thread rule: one writer or editor at a time; any number of readers beside it, in other processes, too. */
+#ifndef ASI_STORE_TIME_INDEX_H
+#define ASI_STORE_TIME_INDEX_H
+
+#include "base/clock.h"
+#include "store/catalog.h"
+#include "store/file_ops.h"
+
+#define ASI_TIME_INDEX_SUFFIX ".time-index"
+#define ASI_TIME_INDEX_HEADER_LENGTH 64
+#define ASI_TIME_INDEX_ENTRY_LENGTH 32
+#define ASI_TIME_INDEX_VERSION 1
+
+typedef struct asi_time_run
+{
+    int64_t position;
+    int64_t length;
+    int64_t first_ns;
+    int64_t last_ns;
+    bool is_rebuilt;
+} asi_time_run;
+
+/* The catalog's names for who wrote last. */
+typedef struct asi_time_era
+{
+    int64_t control_session_id;
+    int64_t correlation_id;
+    int32_t session_id;
+} asi_time_era;
+
+typedef struct asi_time_header
+{
+    int64_t recording_id;
+    asi_time_era era;
+    int64_t first_slot;
+} asi_time_header;
+
+static inline asi_time_era asi_time_era_of(const asi_catalog_record *record)
+{
+    return (asi_time_era){ .control_session_id = record->control_session_id, .correlation_id = record->correlation_id,
+        .session_id = record->session_id };
+}
+
+static inline bool asi_time_era_equals(const asi_time_era *a, const asi_time_era *b)
+{
+    return a->control_session_id == b->control_session_id && a->correlation_id == b->correlation_id &&
+        a->session_id == b->session_id;
+}
+
+static inline int64_t asi_time_run_end(const asi_time_run *run) { return run->position + run->length; }
+static inline int64_t asi_time_slot_offset(int64_t slot)
+{
+    return ASI_TIME_INDEX_HEADER_LENGTH + slot * ASI_TIME_INDEX_ENTRY_LENGTH;
+}
+
+as_result asi_time_index_path(char *to, size_t capacity, const char *dir, int64_t recording_id) AS_MUST_USE;
+/* True for the name of an index; sets the id. */
+bool asi_time_index_name_parse(const char *name, int64_t *recording_id);
+
+void asi_time_header_encode(const asi_time_header *header, uint8_t *to);
+/* False: not a header, or of another version. */
+bool asi_time_header_decode_untrusted(const uint8_t *from, asi_time_header *header);
+void asi_time_run_encode(const asi_time_run *run, int64_t recording_id, int64_t slot, uint8_t *to);
+/* False: torn, zero, of another place, or no run. */
+bool asi_time_run_decode_untrusted(const uint8_t *from, int64_t recording_id, int64_t slot, asi_time_run *run);
+
+/* -- an open file --------------------------------------------------------------------------------------------------------- */
+
+#define ASI_TIME_WINDOW_SLOTS 128
+
+typedef struct asi_time_file
+{
+    const asi_file_ops *files; /* borrowed */
+    int fd;                    /* -1: closed */
+    asi_time_run *runs;        /* owned: these instead of a file's; NULL: the file's */
+    asi_time_header header;
+    int64_t slot_count;        /* whole slots of the file when it was opened */
+    int64_t window_slot;       /* first slot in `window` */
+    int64_t window_count;
+    uint8_t window[ASI_TIME_WINDOW_SLOTS * ASI_TIME_INDEX_ENTRY_LENGTH];
+} asi_time_file;
+
+/* AS_AGAIN: there is none, or it has no header of this recording; AS_E_STORAGE: it can't be read. On AS_OK close it. */
+as_result asi_time_file_open_untrusted(asi_time_file *file, const asi_file_ops *files, const char *dir, int64_t recording_id,
+    asi_file_mode mode) AS_MUST_USE;
+void asi_time_file_close(asi_time_file *file);
+/* False also where the file can't be read: as a gap. */
+bool asi_time_file_run(asi_time_file *file, int64_t slot, asi_time_run *run);
+
+/* Slots may be gaps, so searching and stepping pass them. */
+typedef bool (*asi_time_predicate)(void *context, const asi_time_run *run);
+
+/* The first valid slot for which the predicate holds, as it does for every later one; slot_count if there is none. The last
+ * valid one before it goes to *before (-1: none). */
+int64_t asi_time_file_search(asi_time_file *file, asi_time_predicate holds, void *context, int64_t *before);
+
+/* -- editing, by the conductor: the recording is not being recorded ----------------------------------------------------------- */
+
+/* Forgets what lies at or behind `position`; fine if there is no index. */
+as_result asi_time_index_truncate(
+    const asi_file_ops *files, const char *dir, int64_t recording_id, int64_t position) AS_MUST_USE;
+/* Deletes the file; fine if there is none. */
+as_result asi_time_index_remove(const asi_file_ops *files, const char *dir, int64_t recording_id) AS_MUST_USE;
+
+#endif
