@@ -19,6 +19,7 @@
 #include "codec/request.h"
 #include "record/recorder.h"
 #include "replay/replayer.h"
+#include "server/auth.h"
 #include "server/channel.h"
 #include "server/counters.h"
 #include "shm/error_log.h"
@@ -43,6 +44,7 @@ struct as_archive
     as_client *client;
     as_inspector *inspector;             /* counters that bound replays */
     int64_t archive_id;
+    asi_auth auth;
     asi_archive_counters counters;
     asi_cycle_counters conductor_cycle;
     asi_cycle_counters recorder_cycle;   /* DEDICATED only, as the replayer's */
@@ -96,9 +98,11 @@ typedef enum asi_control_state
 {
     ASI_CONTROL_INIT,           /* response publication and session counter are on their way */
     ASI_CONTROL_CONNECTING,     /* nobody listens to the responses yet */
-    ASI_CONTROL_CONNECTED,      /* decide about the connect request */
+    ASI_CONTROL_CONNECTED,      /* tell what the authenticator decided, once it has */
+    ASI_CONTROL_CHALLENGED,     /* the client's answer is awaited */
     ASI_CONTROL_AUTHENTICATED,  /* repeat OK until the first request */
     ASI_CONTROL_ACTIVE,
+    ASI_CONTROL_REJECTED,       /* repeat the rejection until the deadline */
     ASI_CONTROL_DONE
 } asi_control_state;
 
@@ -135,7 +139,7 @@ struct asi_control_session
     asi_control_session *next;
     as_archive *archive;
     int64_t id;
-    int64_t correlation_id;       /* of the connect request */
+    int64_t correlation_id;       /* of the connect request, or of the answer to a challenge */
     int64_t image_correlation_id;
     as_image *image;              /* retained: the requests come on it */
     char *client_info;            /* owned */
@@ -143,6 +147,9 @@ struct asi_control_session
     int32_t response_stream_id;
     int32_t client_version;
     asi_control_state state;
+    bool is_asked;                /* the authenticator knows of it */
+    as_auth_decision decision;
+    as_auth_bytes auth;           /* the challenge while challenged, the principal once accepted */
     int64_t publication_request;  /* AS_NULL_VALUE when answered */
     int64_t counter_request;
     as_publication *publication;
@@ -152,15 +159,17 @@ struct asi_control_session
     int64_t ping_ns;
     asi_queued_message *queue;    /* oldest first */
     asi_queued_message *last_queued;
+    int64_t queued_bytes;
     asi_listing listing;
     bool is_image_gone;           /* noted by the unavailable-image handler */
 };
 
 /* `request` is a connect request that came on `image`. Failures are logged: there is no session to answer on. */
 void asi_control_connect(as_archive *archive, const asi_codec_request *request, as_image *image);
-/* NULL: unknown, which is logged. Activates the session; NULL also while it is not authenticated, unless
- * to be closed. */
-asi_control_session *asi_control_session_for(as_archive *archive, const asi_codec_request *request);
+void asi_control_on_challenge_response(as_archive *archive, const asi_codec_request *request, const as_image *image);
+/* The session that may make this request, activated by it. NULL: it is unknown, which is logged; it is not authenticated and
+ * does not ask to be closed; or the request is not authorised, which it was told. */
+asi_control_session *asi_control_session_for(as_archive *archive, const asi_codec_request *request, const as_image *image);
 void asi_control_close(asi_control_session *session);
 int asi_control_step(as_archive *archive);
 void asi_control_close_all(as_archive *archive);
@@ -259,6 +268,7 @@ struct asi_replay
 {
     asi_replay_session session;      /* first: the replayer hands this back */
     asi_replay *next;
+    as_auth_bytes owner;             /* principal of the session that asked for it */
     int64_t publication_request;     /* AS_NULL_VALUE once it runs */
 };
 

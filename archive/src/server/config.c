@@ -25,7 +25,7 @@ typedef enum setting_kind
     KIND_CHECKSUM,
     KIND_IDLE,
     KIND_IDLE_OPTIONAL, /* `max` is the offset of the flag that says it is set */
-    KIND_AUTHENTICATOR, /* only the default exists */
+    KIND_AUTHENTICATOR,
     KIND_AUTHORISATION
 } setting_kind;
 
@@ -68,6 +68,7 @@ static const setting_row SETTINGS[] = {
     NUMBER(KIND_SIZE, "aeron.archive.error.buffer.length", "1m", error_buffer_length, 1024 * 1024, INT32_MAX - 65536),
     NUMBER(KIND_INTEGER, "aeron.archive.max.concurrent.recordings", "20", max_concurrent_recordings, 0, INT32_MAX),
     NUMBER(KIND_INTEGER, "aeron.archive.max.concurrent.replays", "20", max_concurrent_replays, 0, INT32_MAX),
+    NUMBER(KIND_INTEGER, "aeron.spark.archive.max.control.sessions", "1000", max_control_sessions, 1, INT32_MAX),
     NUMBER(KIND_DURATION, "aeron.archive.connect.timeout", "5s", connect_timeout_ns, 1, INT64_MAX / 2),
     NUMBER(KIND_DURATION, "aeron.archive.session.liveness.check.interval", "1s", session_liveness_check_ns, 1, INT64_MAX / 2),
     NUMBER(KIND_DURATION, "aeron.archive.replay.linger.timeout", "5s", replay_linger_ns, 0, INT64_MAX / 2),
@@ -91,8 +92,12 @@ static const setting_row SETTINGS[] = {
     NUMBER(KIND_INTEGER, "aeron.archive.recording.events.stream.id", "30", events_stream_id, INT32_MIN, INT32_MAX),
     { "aeron.archive.record.checksum", "", KIND_CHECKSUM, AT(record_checksum), 0, 0, false },
     { "aeron.archive.replay.checksum", "", KIND_CHECKSUM, AT(replay_checksum), 0, 0, false },
-    { "aeron.archive.authenticator.supplier", "", KIND_AUTHENTICATOR, 0, 0, 0, false },
-    { "aeron.archive.authorisation.service.supplier", "", KIND_AUTHORISATION, AT(deny_all), 0, 0, false },
+    { "aeron.archive.authenticator.supplier", "", KIND_AUTHENTICATOR, AT(authenticator), 0, 0, false },
+    { "aeron.archive.authorisation.service.supplier", "", KIND_AUTHORISATION, AT(authorisation), 0, 0, false },
+    TEXT("aeron.spark.archive.credentials.file", "", credentials_file),
+    TEXT("aeron.spark.archive.auth.library", "", auth_library),
+    TEXT("aeron.spark.archive.auth.symbol", "as_archive_auth_plugin", auth_symbol),
+    TEXT("aeron.spark.archive.auth.argument", "", auth_argument),
 };
 #define SETTING_COUNT (sizeof(SETTINGS) / sizeof(SETTINGS[0]))
 
@@ -201,26 +206,30 @@ static as_result set_idle(as_archive_config *config, const setting_row *setting,
     return is_set ? asi_idle_parse((asi_idle *)(void *)((uint8_t *)config + setting->at), text, NULL) : AS_OK;
 }
 
-/* Suppliers name Java classes upstream; only those that need no code of others exist here. */
-static as_result set_authenticator(const char *text)
+/* Suppliers name Java classes upstream; those of the stock archive that need no code of others have their names here. */
+static as_result set_supplier(void *member, const char *text, const char *const *names, const int64_t *values, int count)
 {
-    static const char *const names[] = { "", "io.aeron.security.DefaultAuthenticatorSupplier" };
-    static const int64_t values[] = { 0, 0 };
-    int64_t ignored;
-    return set_choice(&ignored, text, names, values, 2);
+    return AS_OK == set_choice(member, text, names, values, count) ? AS_OK :
+        asi_fail(AS_E_USAGE, 0, "'%.100s' is no supplier that can run here: name %s or none. Users, and what they may do, go to "
+            "a credentials file (aeron.spark.archive.credentials.file), code of your own to a plug-in "
+            "(aeron.spark.archive.auth.library)", text, names[1]);
 }
 
-static as_result set_authorisation(bool *deny_all, const char *text)
+static as_result set_authenticator(void *member, const char *text)
 {
-    static const char *const names[] = { "", "ALLOW_ALL", "DENY_ALL" };
-    static const int64_t values[] = { 0, 0, 1 };
-    int64_t chosen = 0;
-    const as_result result = set_choice(&chosen, text, names, values, 3);
-    if (AS_OK == result)
-    {
-        *deny_all = 1 == chosen;
-    }
-    return result;
+    static const char *const names[] = { "", "io.aeron.security.DefaultAuthenticatorSupplier" };
+    static const int64_t values[] = { ASI_AUTHENTICATOR_UNSET, ASI_AUTHENTICATOR_DEFAULT };
+    return set_supplier(member, text, names, values, 2);
+}
+
+static as_result set_authorisation(void *member, const char *text)
+{
+    static const char *const names[] = { "", "ALLOW_ALL", "DENY_ALL", "AuthorisationService.ALLOW_ALL",
+        "AuthorisationService.DENY_ALL", "io.aeron.security.AuthorisationService.ALLOW_ALL",
+        "io.aeron.security.AuthorisationService.DENY_ALL" };
+    static const int64_t values[] = { ASI_AUTHORISATION_UNSET, ASI_AUTHORISATION_ALLOW_ALL, ASI_AUTHORISATION_DENY_ALL,
+        ASI_AUTHORISATION_ALLOW_ALL, ASI_AUTHORISATION_DENY_ALL, ASI_AUTHORISATION_ALLOW_ALL, ASI_AUTHORISATION_DENY_ALL };
+    return set_supplier(member, text, names, values, 7);
 }
 
 static as_result set_value(as_archive_config *config, const setting_row *setting, const char *text)
@@ -254,9 +263,9 @@ static as_result set_value(as_archive_config *config, const setting_row *setting
         case KIND_IDLE_OPTIONAL:
             return set_idle(config, setting, text);
         case KIND_AUTHENTICATOR:
-            return set_authenticator(text);
+            return set_authenticator(member, text);
         case KIND_AUTHORISATION:
-            return set_authorisation((bool *)member, text);
+            return set_authorisation(member, text);
     }
     return AS_OK;
 }
@@ -273,7 +282,8 @@ as_result as_archive_config_set(as_archive_config *config, const char *name, con
         return AS_OK;
     }
     const as_result result = set_value(config, setting, '\0' == *value ? setting->fallback : value);
-    return AS_OK == result ? AS_OK : asi_fail_in(result, "setting %s=%.200s", name, value);
+    /* A text fails by its length alone, and may hold what is nobody's business. */
+    return AS_OK == result ? AS_OK : asi_fail_in(result, "setting %s=%.200s", name, KIND_TEXT == setting->kind ? "..." : value);
 }
 
 as_result as_archive_config_open(as_archive_config **config)

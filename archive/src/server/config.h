@@ -16,6 +16,20 @@ typedef enum asi_archive_threading
     ASI_ARCHIVE_INVOKER
 } asi_archive_threading;
 
+typedef enum asi_authenticator
+{
+    ASI_AUTHENTICATOR_UNSET,        /* the default, unless a credentials file or a plug-in is set */
+    ASI_AUTHENTICATOR_DEFAULT       /* named: lets everybody in */
+} asi_authenticator;
+
+typedef enum asi_authorisation
+{
+    ASI_AUTHORISATION_UNSET,        /* as the authenticator has it */
+    ASI_AUTHORISATION_ALLOW_ALL,
+    ASI_AUTHORISATION_DENY_ALL
+} asi_authorisation;
+
+#define ASI_ARCHIVE_SYMBOL_CAPACITY 128
 #define ASI_ARCHIVE_CHANNEL_CAPACITY (AS_CHANNEL_MAX_LENGTH + 1)
 
 struct as_archive_config
@@ -30,7 +44,12 @@ struct as_archive_config
     bool control_channel_enabled;
     bool control_term_sparse;
     bool events_enabled;
-    bool deny_all;                 /* authorisation service DENY_ALL */
+    char credentials_file[AS_PATH_MAX]; /* "": none */
+    char auth_library[AS_PATH_MAX];     /* "": none */
+    char auth_symbol[ASI_ARCHIVE_SYMBOL_CAPACITY];
+    char auth_argument[AS_PATH_MAX];
+    int64_t authenticator;         /* asi_authenticator */
+    int64_t authorisation;         /* asi_authorisation */
     int64_t archive_id;            /* AS_NULL_VALUE: that of the Aeron client */
     int64_t threading;             /* asi_archive_threading */
     int64_t driver_timeout_ms;
@@ -43,6 +62,7 @@ struct as_archive_config
     int64_t error_buffer_length;
     int64_t max_concurrent_recordings;
     int64_t max_concurrent_replays;
+    int64_t max_control_sessions;
     int64_t connect_timeout_ns;
     int64_t session_liveness_check_ns;
     int64_t replay_linger_ns;

@@ -1,9 +1,14 @@
-/* Control sessions: connect, answer, keep alive, end. See archive.h. Spec: 07 §6-§8, §10.
+/* Control sessions: connect, authenticate, answer, keep alive, end. See archive.h. Spec: 07 §6-§8, §10.
  *
- *   INIT --publication and counter are there--> CONNECTING --client listens--> CONNECTED --OK sent--> AUTHENTICATED
- *   AUTHENTICATED --first request--> ACTIVE;  any --deadline | client gone | closed--> DONE --nothing outstanding--> freed
+ *   INIT --publication and counter are there--> CONNECTING --client listens--> CONNECTED
+ *   CONNECTED --accepted, OK sent--> AUTHENTICATED --first authorised request--> ACTIVE
+ *   CONNECTED --challenge sent--> CHALLENGED --its answer--> CONNECTED;  CONNECTED --rejected--> REJECTED
+ *   any --deadline | client gone | closed--> DONE --nothing outstanding--> freed
  *
- * The authenticator is the default one: everybody is let in. */
+ * The authenticator is asked when the request comes and the session then waits for it in whatever state. Departure from
+ * Spec: 07 §6.1 - the deadline of a session that is not accepted is never lifted: who only challenges himself along has five
+ * seconds, too. Where there are principals, requests of a session must come on the image of its connect request, so that nobody
+ * can speak in another's name by guessing its id. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +19,8 @@
 #define RESEND_INTERVAL_NS 200000000LL
 #define REASON_CAPACITY 512
 
-static const char *const STATE_NAMES[] = { "INIT", "CONNECTING", "CONNECTED", "AUTHENTICATED", "ACTIVE", "DONE" };
+static const char *const STATE_NAMES[] = { "INIT", "CONNECTING", "CONNECTED", "CHALLENGED", "AUTHENTICATED", "ACTIVE",
+    "REJECTED", "DONE" };
 
 /* -- ending ------------------------------------------------------------------------------------------------------------------- */
 
@@ -47,6 +53,10 @@ static void free_session(asi_control_session *session)
     }
     as_counter_close(session->counter);
     as_image_release(session->image);
+    if (session->is_asked)
+    {
+        asi_auth_on_closed(&session->archive->auth, session->id);
+    }
     free(session->client_info);
     free(session);
 }
@@ -123,11 +133,30 @@ static as_result init_session(
         session->id = archive->next_control_session_id++;
         result = request_publication(session);
     }
-    return AS_OK == result ? request_counter(session, &constants) : result;
+    else
+    {
+        result = asi_fail_in(result, "connect request of %s: no response channel to answer on", constants.source_identity);
+    }
+    result = AS_OK == result ? request_counter(session, &constants) : result;
+    if (AS_OK == result)
+    {
+        session->is_asked = true;
+        session->decision = asi_auth_on_connect(&archive->auth, session->id, request->encoded_credentials.data,
+            request->encoded_credentials.length, &session->auth);
+    }
+    return result;
 }
 
 void asi_control_connect(as_archive *archive, const asi_codec_request *request, as_image *image)
 {
+    if (archive->session_count >= archive->config.max_control_sessions)
+    {
+        char text[128];
+        snprintf(text, sizeof(text), "max control sessions reached %lld: connect request dropped",
+            (long long)archive->config.max_control_sessions);
+        asi_archive_log(archive, 0, text);
+        return;
+    }
     asi_control_session *session = calloc(1, sizeof(*session));
     if (NULL == session)
     {
@@ -146,15 +175,57 @@ void asi_control_connect(as_archive *archive, const asi_codec_request *request, 
     as_counter_set(archive->counters.control_sessions, archive->session_count);
 }
 
-asi_control_session *asi_control_session_for(as_archive *archive, const asi_codec_request *request)
+/* Of a request that came on `image`; see the top of this file. */
+static asi_control_session *find_for(as_archive *archive, const asi_codec_request *request, const as_image *image)
 {
     asi_control_session *session = asi_control_find(archive, request->control_session_id);
+    if (NULL != session && asi_auth_has_principals(&archive->auth))
+    {
+        as_image_constants constants;
+        as_image_get_constants(image, &constants);
+        session = constants.correlation_id == session->image_correlation_id ? session : NULL;
+    }
     if (NULL == session)
     {
         char text[160];
         snprintf(text, sizeof(text), "control request for unknown session: controlSessionId=%lld templateId=%d",
             (long long)request->control_session_id, request->template_id);
         asi_archive_log(archive, 0, text);
+    }
+    return session;
+}
+
+void asi_control_on_challenge_response(as_archive *archive, const asi_codec_request *request, const as_image *image)
+{
+    asi_control_session *session = find_for(archive, request, image);
+    if (NULL != session && ASI_CONTROL_CHALLENGED == session->state)
+    {
+        session->correlation_id = request->correlation_id;
+        session->decision = asi_auth_on_challenge_response(&archive->auth, session->id, request->encoded_credentials.data,
+            request->encoded_credentials.length, &session->auth);
+        session->state = ASI_CONTROL_CONNECTED;
+        session->resend_ns = 0;
+    }
+}
+
+asi_control_session *asi_control_session_for(as_archive *archive, const asi_codec_request *request, const as_image *image)
+{
+    asi_control_session *session = find_for(archive, request, image);
+    if (NULL == session || ASI_CODEC_CLOSE_SESSION == request->template_id)
+    {
+        return session; /* Spec: 07 §6.3 - a client that was refused closes its session, too */
+    }
+    if (ASI_CONTROL_AUTHENTICATED != session->state && ASI_CONTROL_ACTIVE != session->state)
+    {
+        return NULL;
+    }
+    if (!asi_auth_allows(&archive->auth, &session->auth, request->template_id))
+    {
+        const char *name = asi_codec_request_name(request->template_id);
+        char text[128];
+        snprintf(text, sizeof(text), "unauthorised action: %s", NULL == name ? "unknown request" : name);
+        asi_archive_log(archive, ASI_CODEC_E_UNAUTHORISED_ACTION, text);
+        asi_control_error(session, request->correlation_id, ASI_CODEC_E_UNAUTHORISED_ACTION, "unauthorised action");
         return NULL;
     }
     if (ASI_CONTROL_AUTHENTICATED == session->state)
@@ -162,8 +233,7 @@ asi_control_session *asi_control_session_for(as_archive *archive, const asi_code
         session->state = ASI_CONTROL_ACTIVE;
         session->ping_ns = asi_clock_ns(&archive->clock) + archive->config.session_liveness_check_ns;
     }
-    /* Spec: 07 §6.3 - a client that was refused closes its session, too. */
-    return ASI_CONTROL_ACTIVE == session->state || ASI_CODEC_CLOSE_SESSION == request->template_id ? session : NULL;
+    return session;
 }
 
 /* -- duty cycle --------------------------------------------------------------------------------------------------------------- */
@@ -238,34 +308,145 @@ static void answer_connect(asi_control_session *session, const asi_codec_event *
     }
 }
 
-static int step_connected(asi_control_session *session, int64_t now_ns)
+/* True once in each interval. */
+static bool is_time_to_send(asi_control_session *session, int64_t now_ns)
 {
     if (now_ns < session->resend_ns)
     {
-        return 0;
+        return false;
     }
     session->resend_ns = now_ns + RESEND_INTERVAL_NS;
-    as_result sent;
+    return true;
+}
+
+static bool has_our_version(const asi_control_session *session)
+{
+    return ASI_CODEC_VERSION_MAJOR(session->client_version) == ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION);
+}
+
+/* The deadline stays: the session ends by it. */
+static void tell_version(asi_control_session *session)
+{
     const int32_t version = session->client_version;
-    if (ASI_CODEC_VERSION_MAJOR(version) != ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION))
+    char text[128];
+    as_result sent;
+    snprintf(text, sizeof(text), "invalid client version %d.%d.%d, archive is %d.%d.%d", ASI_CODEC_VERSION_MAJOR(version),
+        ASI_CODEC_VERSION_MINOR(version), ASI_CODEC_VERSION_PATCH(version),
+        ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION), ASI_CODEC_VERSION_MINOR(ASI_CODEC_PROTOCOL_VERSION),
+        ASI_CODEC_VERSION_PATCH(ASI_CODEC_PROTOCOL_VERSION));
+    const asi_codec_event event =
+        asi_control_response(session, session->correlation_id, ASI_CODEC_ERROR, session->id, text);
+    answer_connect(session, &event, &sent);
+}
+
+static void tell_rejection(asi_control_session *session)
+{
+    as_result sent; /* and again until the deadline */
+    const asi_codec_event event = asi_control_response(session, session->correlation_id, ASI_CODEC_ERROR,
+        ASI_CODEC_E_AUTHENTICATION_REJECTED, "authentication rejected");
+    answer_connect(session, &event, &sent);
+}
+
+static void tell_challenge(asi_control_session *session)
+{
+    as_result sent;
+    asi_codec_event event;
+    asi_codec_event_init(&event, ASI_CODEC_CHALLENGE);
+    event.control_session_id = session->id;
+    event.correlation_id = session->correlation_id;
+    event.protocol_version = ASI_CODEC_PROTOCOL_VERSION;
+    event.encoded_challenge.data = (const char *)session->auth.bytes;
+    event.encoded_challenge.length = session->auth.length;
+    answer_connect(session, &event, &sent);
+    if (AS_OK == sent)
     {
-        char text[128];
-        snprintf(text, sizeof(text), "invalid client version %d.%d.%d, archive is %d.%d.%d", ASI_CODEC_VERSION_MAJOR(version),
-            ASI_CODEC_VERSION_MINOR(version), ASI_CODEC_VERSION_PATCH(version),
-            ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION), ASI_CODEC_VERSION_MINOR(ASI_CODEC_PROTOCOL_VERSION),
-            ASI_CODEC_VERSION_PATCH(ASI_CODEC_PROTOCOL_VERSION));
-        const asi_codec_event event = asi_control_response(session, session->correlation_id, ASI_CODEC_ERROR, session->id, text);
-        answer_connect(session, &event, &sent); /* the deadline stays: the session ends by it */
-        return 1;
+        session->state = ASI_CONTROL_CHALLENGED;
     }
-    const asi_codec_event event = asi_control_response(session, session->correlation_id, ASI_CODEC_OK, session->id, NULL);
+}
+
+static void tell_ok(asi_control_session *session)
+{
+    as_result sent;
+    const asi_codec_event event =
+        asi_control_response(session, session->correlation_id, ASI_CODEC_OK, session->id, NULL);
     answer_connect(session, &event, &sent);
     if (AS_OK == sent)
     {
         session->state = ASI_CONTROL_AUTHENTICATED;
         session->deadline_ns = AS_NULL_VALUE;
     }
+}
+
+static void reject(asi_control_session *session)
+{
+    char text[256];
+    as_image_constants constants;
+    as_image_get_constants(session->image, &constants);
+    snprintf(text, sizeof(text), "authentication rejected: sourceIdentity=%s", constants.source_identity);
+    asi_archive_log(session->archive, ASI_CODEC_E_AUTHENTICATION_REJECTED, text);
+    session->state = ASI_CONTROL_REJECTED;
+    session->resend_ns = 0;
+}
+
+static int step_connected(asi_control_session *session, int64_t now_ns)
+{
+    const bool has_version = has_our_version(session);
+    if (has_version && AS_AUTH_REJECT == session->decision)
+    {
+        reject(session);
+        return 1;
+    }
+    if ((has_version && AS_AUTH_WAIT == session->decision) || !is_time_to_send(session, now_ns))
+    {
+        return 0;
+    }
+    if (!has_version)
+    {
+        tell_version(session);
+    }
+    else if (AS_AUTH_CHALLENGE == session->decision)
+    {
+        tell_challenge(session);
+    }
+    else
+    {
+        tell_ok(session);
+    }
     return 1;
+}
+
+/* Back-pressured refusals of requests wait here as in ACTIVE. */
+static int step_authenticated(asi_control_session *session, int64_t now_ns)
+{
+    const int work_count = asi_control_drain_queue(session);
+    if (ASI_CONTROL_DONE == session->state || !is_time_to_send(session, now_ns))
+    {
+        return work_count;
+    }
+    tell_ok(session);
+    return work_count + 1;
+}
+
+static int step_rejected(asi_control_session *session, int64_t now_ns)
+{
+    if (!is_time_to_send(session, now_ns))
+    {
+        return 0;
+    }
+    tell_rejection(session);
+    return 1;
+}
+
+/* Asks again where the authenticator wanted time. */
+static int step_decision(asi_control_session *session)
+{
+    const asi_auth *auth = &session->archive->auth;
+    if (!session->is_asked || AS_AUTH_WAIT != session->decision || ASI_CONTROL_DONE == session->state)
+    {
+        return 0;
+    }
+    session->decision = asi_auth_on_wait(auth, session->id, &session->auth);
+    return auth->is_working || AS_AUTH_WAIT != session->decision ? 1 : 0;
 }
 
 static void ping(asi_control_session *session, int64_t now_ns)
@@ -316,10 +497,14 @@ static int step_state(asi_control_session *session, int64_t now_ns)
             session->state = ASI_CONTROL_CONNECTED;
             return 1;
         case ASI_CONTROL_CONNECTED:
-        case ASI_CONTROL_AUTHENTICATED:
             return step_connected(session, now_ns);
+        case ASI_CONTROL_AUTHENTICATED:
+            return step_authenticated(session, now_ns);
         case ASI_CONTROL_ACTIVE:
             return step_active(session, now_ns);
+        case ASI_CONTROL_REJECTED:
+            return step_rejected(session, now_ns);
+        case ASI_CONTROL_CHALLENGED:
         case ASI_CONTROL_DONE:
             break;
     }
@@ -351,7 +536,8 @@ static int step_session(asi_control_session *session, int64_t now_ns)
         }
         asi_control_finish(session, reason, true);
     }
-    return step_state(session, now_ns);
+    const int work_count = step_decision(session);
+    return work_count + step_state(session, now_ns);
 }
 
 /* A finished session whose publication or counter is still on its way waits for it, or it would stay with the driver. */

@@ -7,6 +7,7 @@
 #include "server/control.h"
 
 #define SEND_ATTEMPTS 3
+#define QUEUE_BYTES_MAX (1024 * 1024)
 
 as_result asi_control_offer(asi_control_session *session, const as_iovec *parts, int64_t part_count)
 {
@@ -57,8 +58,14 @@ as_result asi_control_try_send(asi_control_session *session, const as_iovec *par
     return NULL != session->queue ? AS_AGAIN : send_now(session, parts, part_count);
 }
 
+/* A client that asks faster than it reads, or does not read, costs so much memory and no more. */
 static void enqueue(asi_control_session *session, const uint8_t *bytes, int64_t length)
 {
+    if (session->queued_bytes + length > QUEUE_BYTES_MAX)
+    {
+        asi_control_finish(session, "too many responses are not read", true);
+        return;
+    }
     asi_queued_message *message = malloc(sizeof(*message) + (size_t)length);
     if (NULL == message)
     {
@@ -77,6 +84,7 @@ static void enqueue(asi_control_session *session, const uint8_t *bytes, int64_t 
         session->last_queued->next = message;
     }
     session->last_queued = message;
+    session->queued_bytes += length;
 }
 
 /* Sends or queues; order is kept. */
@@ -113,6 +121,7 @@ int asi_control_drain_queue(asi_control_session *session)
             break;
         }
         session->queue = message->next;
+        session->queued_bytes -= message->length;
         free(message);
         work_count++;
     }

@@ -73,12 +73,6 @@ static request_handler handler_of(int32_t template_id)
     return NULL;
 }
 
-/* Spec: 07 §7 - connecting, answering a challenge and closing need no authorisation. */
-static bool is_denied(const as_archive *archive, int32_t template_id)
-{
-    return archive->config.deny_all && ASI_CODEC_CLOSE_SESSION != template_id;
-}
-
 static void route_request(as_archive *archive, const asi_codec_request *request, as_image *image)
 {
     if (ASI_CODEC_CONNECT == request->template_id || ASI_CODEC_AUTH_CONNECT == request->template_id)
@@ -88,17 +82,12 @@ static void route_request(as_archive *archive, const asi_codec_request *request,
     }
     if (ASI_CODEC_CHALLENGE_RESPONSE == request->template_id)
     {
-        return; /* nobody was challenged: the default authenticator lets everybody in */
-    }
-    asi_control_session *session = asi_control_session_for(archive, request);
-    if (NULL == session)
-    {
+        asi_control_on_challenge_response(archive, request, image);
         return;
     }
-    if (is_denied(archive, request->template_id))
+    asi_control_session *session = asi_control_session_for(archive, request, image);
+    if (NULL == session)
     {
-        asi_archive_log(archive, ASI_CODEC_E_UNAUTHORISED_ACTION, "unauthorised action");
-        asi_control_error(session, request->correlation_id, ASI_CODEC_E_UNAUTHORISED_ACTION, "unauthorised action");
         return;
     }
     const request_handler handler = handler_of(request->template_id);
@@ -148,6 +137,7 @@ static asi_request *take(as_archive *archive)
 static void free_request(asi_request *request)
 {
     as_image_release(request->image);
+    explicit_bzero(request->bytes, (size_t)request->length); /* it may hold credentials */
     free(request);
 }
 

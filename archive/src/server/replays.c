@@ -231,6 +231,7 @@ static asi_replay *make_replay(as_archive *archive, const asi_control_session *c
     };
     const int32_t io_length = (int32_t)archive->config.file_io_max_length;
     session->checksum = asi_checksum_function((as_record_checksum)archive->config.replay_checksum);
+    replay->owner = control->auth;
     session->control_session_id = control->id;
     session->correlation_id = request->correlation_id;
     session->bound_counter_id = is_bounded(request) ? request->limit_counter_id : AS_NULL_VALUE;
@@ -306,15 +307,31 @@ static void abort_replay(asi_replay *replay)
     asi_store_release_bool(&replay->session.is_aborted, true);
 }
 
+/* Where there are principals, a replay is stopped by its own; sessions of one principal share theirs, so that a client which
+ * connects again can. Without them any session may, as upstream. Spec: 08 §7.4. */
+static bool may_stop(const asi_control_session *session, const asi_replay *replay)
+{
+    const asi_auth *auth = &session->archive->auth;
+    return !asi_auth_has_principals(auth) || asi_auth_is_same(&session->auth, &replay->owner) ||
+        asi_auth_allows(auth, &session->auth, AS_AUTH_ACTION_STOP_ANY_REPLAY);
+}
+
 void asi_replays_stop(asi_control_session *session, const asi_codec_request *request)
 {
     for (asi_replay *at = session->archive->replays; NULL != at; at = at->next)
     {
         const bool has_id = AS_NULL_VALUE == at->publication_request;
-        if (has_id && at->session.replay_session_id == request->replay_session_id)
+        if (!has_id || at->session.replay_session_id != request->replay_session_id)
         {
-            abort_replay(at);
+            continue;
         }
+        if (!may_stop(session, at))
+        {
+            asi_control_error(session, request->correlation_id, ASI_CODEC_E_UNAUTHORISED_ACTION,
+                "unauthorised action: another user's replay, replaySessionId=%lld", (long long)request->replay_session_id);
+            return;
+        }
+        abort_replay(at);
     }
     asi_control_ok(session, request->correlation_id, 0);
 }
@@ -323,7 +340,9 @@ void asi_replays_stop_all(asi_control_session *session, const asi_codec_request 
 {
     for (asi_replay *at = session->archive->replays; NULL != at; at = at->next)
     {
-        if (AS_NULL_VALUE == request->recording_id || at->session.source.recording_id == request->recording_id)
+        const bool is_meant =
+            AS_NULL_VALUE == request->recording_id || at->session.source.recording_id == request->recording_id;
+        if (is_meant && may_stop(session, at))
         {
             abort_replay(at);
         }

@@ -382,6 +382,7 @@ static void init_archive(as_archive *archive, const asi_file_ops *files, const a
 static as_result open_parts(as_archive *archive)
 {
     as_result result = asi_archive_config_check(&archive->config);
+    result = AS_OK == result ? asi_auth_open(&archive->auth, &archive->config) : result;
     result = AS_OK == result ? claim_folder(archive) : result;
     result = AS_OK == result ? connect_to_driver(archive) : result;
     result = AS_OK == result ? open_counters(archive) : result;
@@ -443,6 +444,7 @@ void as_archive_close(as_archive *archive)
     asi_recordings_close(archive);
     asi_requests_close(archive);
     asi_control_close_all(archive);
+    asi_auth_close(&archive->auth);
     archive->error_log.error_counter = NULL; /* lies in the client's memory */
     asi_counters_close(&archive->counters);
     asi_cycle_counters_close(&archive->conductor_cycle);
