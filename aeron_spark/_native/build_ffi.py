@@ -31,6 +31,8 @@ extern "Python" {
         const char *stripped_channel);
     void asp_on_signal(void *context, const as_signal *signal);
     void asp_on_termination(void *context);
+    bool asp_on_progress(void *context, int64_t bytes_done);
+    void asp_on_text(void *context, const char *text);
 }
 """
 

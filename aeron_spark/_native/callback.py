@@ -132,3 +132,15 @@ def asp_on_signal(context: Any, signal: Any) -> None:
 def asp_on_termination(context: Any) -> None:
     """Tell that somebody asked the embedded driver to end."""
     ffi.from_handle(context).notify("on_termination")
+
+
+@_extern(error=False)
+def asp_on_progress(context: Any, bytes_done: int) -> bool:
+    """Tell how far long work is; False ends it."""
+    return ffi.from_handle(context).call("on_progress", bytes_done, on_error=False) is not False
+
+
+@_extern()
+def asp_on_text(context: Any, text: Any) -> None:
+    """Hand a line over that a tool tells."""
+    ffi.from_handle(context).call("on_text", text)

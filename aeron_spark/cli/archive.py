@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Extent, Folder
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json, print_table
+from aeron_spark.archive.tools import Catalog, CatalogEntry, MarkFile, RecordingState, state_name, version_text
+from aeron_spark.cli import archive_tools
+from aeron_spark.cli.common import add_dir, add_json, add_verb, local_time, print_json, print_table
 from aeron_spark.cli.driver import add_settings, become
-from aeron_spark.errors import PeerError
+from aeron_spark.errors import AeronError, DataLossError, PeerError
 
 EXAMPLES = """\
   aeron-spark archive run --archive-dir recordings
   aeron-spark archive list recordings
+  aeron-spark archive describe recordings 3 --json
+  aeron-spark archive verify recordings --all-segments"""
+DESCRIBE_EXAMPLES = """\
+  aeron-spark archive describe recordings
+  aeron-spark archive describe recordings --all
   aeron-spark archive describe recordings 3 --json"""
 
 
@@ -32,17 +40,35 @@ def add_to(verbs: Any) -> None:
     add_dir(start)
     add_settings(start)
 
-    for name, about, example in (
-        ("list", "recordings of a folder, also of a live archive", EXAMPLES.splitlines()[1]),
-        ("describe", "everything known about one recording", EXAMPLES.splitlines()[2]),
-    ):
-        part = add_verb(parts, name, list_recordings, about=about, examples=example)
+    listing = add_verb(
+        parts,
+        "list",
+        list_recordings,
+        about="recordings of a folder, also of a live archive",
+        examples=EXAMPLES.splitlines()[1],
+    )
+    describing = add_verb(
+        parts,
+        "describe",
+        describe,
+        about="everything known about a folder, or about one recording in any state",
+        examples=DESCRIBE_EXAMPLES,
+    )
+    all_of_it = add_verb(
+        parts,
+        "describe-all",
+        describe,
+        about="as describe --all: recordings in any state",
+        examples="  aeron-spark archive describe-all recordings",
+    )
+    for part in (listing, describing, all_of_it):
         part.add_argument("path", metavar="PATH", help="the archive's folder")
         add_dir(part)
         add_json(part)
-        part.set_defaults(recording_id=None, about_one=name == "describe")
-        if name == "describe":
-            part.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
+        part.set_defaults(recording_id=None, all=part is all_of_it)
+    describing.add_argument("recording_id", metavar="RECORDING", type=int, nargs="?", help="recording id")
+    describing.add_argument("--all", action="store_true", help="recordings that are deleted or invalid, too")
+    archive_tools.add_to(parts)
 
 
 def run(options: argparse.Namespace) -> NoReturn:
@@ -60,18 +86,12 @@ def run(options: argparse.Namespace) -> NoReturn:
 
 
 def list_recordings(options: argparse.Namespace) -> int:
-    """Print the recordings of a folder, or all fields of one."""
+    """Print the recordings of a folder."""
     with Folder(options.path, aeron_dir=options.dir) as folder:
-        chosen = folder.recordings() if options.recording_id is None else [folder.recording(options.recording_id)]
-        known = [(recording, _extent(folder, recording)) for recording in chosen]
+        known = [(recording, _extent(folder, recording)) for recording in folder.recordings()]
         if options.json:
             for recording, extent in known:
-                limit = None if extent is None else extent.limit_position
-                print_json(
-                    {**dataclasses.asdict(recording), "limit_position": limit, "state": _state(recording, extent)}
-                )
-        elif options.about_one:
-            print_table(("field", "value"), _fields(folder, *known[0]))
+                print_json(_as_json(recording, extent))
         else:
             print_table(
                 ("recording", "stream", "session", "start", "end", "state", "channel"), (_row(*pair) for pair in known)
@@ -79,11 +99,129 @@ def list_recordings(options: argparse.Namespace) -> int:
     return 0
 
 
+def describe(options: argparse.Namespace) -> int:
+    """Print all about a folder, or all fields of one recording."""
+    with Catalog(options.path) as catalog:
+        entries = catalog.entries(options.recording_id)
+        if options.recording_id is not None:
+            return _describe_one(options, entries)
+        _describe_folder(options, catalog)
+        known = [entry for entry in entries if options.all or entry.state == RecordingState.VALID]
+        if options.json:
+            for entry in known:
+                print_json({"kind": "recording", **_entry_fields(entry)})
+        else:
+            print_table(_ENTRY_HEADERS, (_entry_row(entry) for entry in known))
+        damage = catalog.info().damage
+    if damage and not options.json:
+        print(damage)
+    return 1 if damage else 0
+
+
+def _describe_one(options: argparse.Namespace, entries: list[CatalogEntry]) -> int:
+    for entry in entries:
+        with contextlib.ExitStack() as stack:
+            folder = None
+            if entry.state == RecordingState.VALID:
+                folder = stack.enter_context(Folder(options.path, aeron_dir=options.dir))
+            extent = None if folder is None else _extent(folder, entry.recording)
+            if options.json:
+                print_json({**_entry_fields(entry), **_as_json(entry.recording, extent)})
+            else:
+                print_table(("field", "value"), _fields(folder, entry, extent))
+    return 0
+
+
+def _describe_folder(options: argparse.Namespace, catalog: Catalog) -> None:
+    mark, info = catalog.mark(), catalog.info()
+    if options.json:
+        if mark is not None:
+            print_json({"kind": "mark", **dataclasses.asdict(mark)})
+        print_json({"kind": "catalog", **dataclasses.asdict(info)})
+        return
+    if mark is None:
+        print("mark file: none")
+    else:
+        print_table(("mark file", str(mark.path)), _mark_fields(mark))
+    print(
+        f"Catalog capacity in bytes: {info.capacity} ({info.used} used), version {version_text(info.version)}, "
+        f"alignment {info.alignment}, next recording id {info.next_recording_id}"
+    )
+
+
+def _mark_fields(mark: MarkFile) -> Iterator[tuple[str, str]]:
+    ended = mark.activity_timestamp_ms is None
+    yield "version", version_text(mark.version)
+    yield "started", local_time(mark.start_timestamp_ms)
+    yield (
+        "active",
+        "ended in order"
+        if ended
+        else f"{local_time(mark.activity_timestamp_ms or 0)}, {'live' if mark.is_live else 'died'}",
+    )
+    for name in (
+        "pid",
+        "archive_id",
+        "control_stream_id",
+        "local_control_stream_id",
+        "events_stream_id",
+        "header_length",
+        "error_buffer_length",
+        "control_channel",
+        "local_control_channel",
+        "events_channel",
+        "aeron_dir",
+    ):
+        yield name, str(getattr(mark, name))
+
+
+_ENTRY_HEADERS = (
+    *("recording", "state", "stream", "session", "start", "stop", "started", "stopped"),
+    *("segment", "term", "mtu", "initial term", "source", "channel"),
+)
+
+
+def _entry_row(entry: CatalogEntry) -> tuple[object, ...]:
+    recording = entry.recording
+    stopped = recording.stop_timestamp_ms
+    return (
+        recording.recording_id,
+        state_name(entry.state),
+        str(recording.stream_id),
+        str(recording.session_id),
+        recording.start_position,
+        "-" if recording.stop_position is None else recording.stop_position,
+        local_time(recording.start_timestamp_ms),
+        "-" if stopped is None else local_time(stopped),
+        recording.segment_file_length,
+        recording.term_buffer_length,
+        recording.mtu_length,
+        str(recording.initial_term_id),
+        recording.source_identity,
+        recording.original_channel,
+    )
+
+
+def _entry_fields(entry: CatalogEntry) -> dict[str, object]:
+    return {
+        **dataclasses.asdict(entry.recording),
+        "catalog_state": state_name(entry.state),
+        "catalog_checksum": entry.checksum,
+        "control_session_id": entry.control_session_id,
+        "correlation_id": entry.correlation_id,
+    }
+
+
+def _as_json(recording: Recording, extent: Extent | None) -> dict[str, object]:
+    limit = None if extent is None else extent.limit_position
+    return {**dataclasses.asdict(recording), "limit_position": limit, "state": _state(recording, extent)}
+
+
 def _extent(folder: Folder, recording: Recording) -> Extent | None:
     """How far it goes; None where the driver of a live archive can't be reached."""
     try:
         return folder.extent(recording.recording_id)
-    except PeerError:
+    except (PeerError, DataLossError):
         return None
 
 
@@ -107,10 +245,17 @@ def _row(recording: Recording, extent: Extent | None) -> tuple[object, ...]:
     )
 
 
-def _fields(folder: Folder, recording: Recording, extent: Extent | None) -> Iterator[tuple[str, str]]:
-    for field in dataclasses.fields(recording):
-        value = getattr(recording, field.name)
-        yield field.name, "-" if value is None else str(value)
+def _fields(folder: Folder | None, entry: CatalogEntry, extent: Extent | None) -> Iterator[tuple[str, str]]:
+    for name, value in _entry_fields(entry).items():
+        yield name, "-" if value is None else str(value)
     yield "limit_position", "-" if extent is None else str(extent.limit_position)
-    yield "state", _state(recording, extent)
-    yield "record_checksum", folder.checksum(recording.recording_id).name.lower().replace("_", "-")
+    yield "state", _state(entry.recording, extent)
+    if folder is not None:
+        yield "record_checksum", _checksum(folder, entry.recording.recording_id)
+
+
+def _checksum(folder: Folder, recording_id: int) -> str:
+    try:
+        return folder.checksum(recording_id).name.lower().replace("_", "-")
+    except AeronError as failure:
+        return f"unknown: {failure}"

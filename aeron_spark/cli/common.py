@@ -22,11 +22,18 @@ _CLEAR = "\x1b[H\x1b[2J"
 
 
 def add_verb(
-    verbs: Any, name: str, run: Callable[[argparse.Namespace], int], *, about: str, examples: str
+    verbs: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    about: str,
+    examples: str,
+    aliases: Iterable[str] = (),
 ) -> argparse.ArgumentParser:
     """Add a verb whose help shows examples."""
     verb: argparse.ArgumentParser = verbs.add_parser(
         name,
+        aliases=list(aliases),
         help=about,
         description=about,
         epilog=f"examples:\n{examples}",

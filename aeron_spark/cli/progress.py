@@ -1,9 +1,11 @@
-"""How fast messages go by, told on standard error while a person is looking at it."""
+"""How fast messages go by, and how long work still takes, told on standard error while a person is looking at it."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from datetime import timedelta
 
 
 class Progress:
@@ -41,3 +43,62 @@ class Progress:
             f"{self.messages:,} messages {self._what}, {self.bytes:,} bytes in {seconds:.1f} s: "
             f"{self.messages / seconds:,.0f} messages and {self.bytes / seconds / 1e6:,.1f} MB a second"
         )
+
+
+class Work:
+    """Bytes of work of a known size: done, rate and time left, a line a second on a terminal or with `always`.
+
+    `rows` counts what the work is about (messages, recordings), named by `unit`; a rate is told of it where there are any.
+    """
+
+    def __init__(self, what: str, total: int, *, unit: str = "", quiet: bool = False, always: bool = False) -> None:
+        self._what = what
+        self._total = total
+        self._unit = unit
+        self._is_terminal = sys.stderr.isatty()
+        self._is_shown = (self._is_terminal or always) and not quiet
+        self._started = self._told = time.monotonic()
+        self._has_told = False
+        self.bytes = 0
+        self.rows = 0
+
+    def at(self, count: int, rows: int | None = None) -> None:
+        """Tell that `count` bytes, and `rows`, are done in all."""
+        self.bytes = count
+        self.rows = self.rows if rows is None else rows
+        now = time.monotonic()
+        if self._is_shown and now - self._told >= 1:
+            self._told = now
+            self._print(now)
+
+    def from_here(self, base: int) -> Callable[[int], None]:
+        """A function for work that counts its own bytes from 0: they come on top of `base`."""
+        return lambda count: self.at(base + count)
+
+    def end(self) -> None:
+        """Leave the last line; where it was quick there was none."""
+        if self._is_shown and self._has_told:
+            self._print(time.monotonic())
+            if self._is_terminal:
+                print(file=sys.stderr)
+
+    def line(self, now: float) -> str:
+        """What is done, of how much, how fast, and the time left."""
+        seconds = max(now - self._started, 1e-3)
+        rate = self.bytes / seconds
+        done = f"{self._what}: {self.bytes / 1e6:,.0f} of {self._total / 1e6:,.0f} MB"
+        rows = f", {self.rows:,} {self._unit}" if self._unit else ""
+        row_rate = f", {self.rows / seconds:,.0f} {self._unit} a second" if self._unit and self.rows else ""
+        left = "" if rate <= 0 else f", {_duration(max(0.0, (self._total - self.bytes) / rate))} left"
+        return f"{done}{rows}, {rate / 1e6:,.1f} MB a second{row_rate}{left}"
+
+    def _print(self, now: float) -> None:
+        self._has_told = True
+        if self._is_terminal:
+            print(f"\r{self.line(now)}\x1b[K", end="", file=sys.stderr, flush=True)
+        else:
+            print(self.line(now), file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))

@@ -1,15 +1,16 @@
 /* Archive folders: catalog, segments and mark file of a recording that was cut short, with stretches overwritten and files cut.
- * Read in every way, and recovered as a server does. The golden folder is unpacked once; files are put back after each input. */
+ * Read in every way, recovered as a server does, and verified, dumped, repaired and packed as the tools do. The golden folder is unpacked once; files are put back after each input. */
 #include "fuzz.h"
 #include "store/archive_support.h"
 #include "store/catalog.h"
 #include "store/recover.h"
 
-#define FILES 3
+#define FILES 5
+#define PATCHED_FILES 3 /* the first ones */
 #define CATALOG_LENGTH 4096 /* its records, and zeros */
 #define MAX_PATCHES 16
 
-static const char *const NAMES[FILES] = { ASI_CATALOG_FILE, "archive-mark.dat", "0-262144.rec" };
+static const char *const NAMES[FILES] = { ASI_CATALOG_FILE, "archive-mark.dat", "0-262144.rec", "0-0.rec", "0-131072.rec" };
 
 typedef struct folder_files
 {
@@ -50,7 +51,7 @@ static void patch(fuzz_input *input)
     for (int k = 0; k < MAX_PATCHES && input->left > 0; k++)
     {
         const uint8_t what = fuzz_u8(input);
-        const int i = what % FILES;
+        const int i = what % PATCHED_FILES;
         const int64_t at = fuzz_u16(input) % files.length[i];
         int64_t taken;
         uint8_t *bytes = fuzz_take(input, fuzz_u8(input), &taken);
@@ -66,6 +67,21 @@ static void patch(fuzz_input *input)
         file_store(files.path, NAMES[i], bad[i], length[i]);
         free(bad[i]);
     }
+}
+
+/* What a repair made besides. */
+static bool remove_new(void *context, const char *name)
+{
+    (void)context;
+    bool is_known = 0 == strcmp(name, "messages");
+    for (int i = 0; i < FILES; i++)
+    {
+        is_known = is_known || 0 == strcmp(name, NAMES[i]);
+    }
+    char path[2 * AS_PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", files.path, name);
+    CHECK(is_known || 0 == unlink(path));
+    return true;
 }
 
 static void read_recording(as_folder *folder, int64_t recording_id)
@@ -126,6 +142,55 @@ static void recover(void)
     }
 }
 
+/* Each tool on each record; what writes works on files that are put back before the next input. */
+static void run_tools(bool is_writing)
+{
+    as_catalog *catalog = NULL;
+    as_mark_view mark;
+    int32_t steps = 0;
+    int64_t ignored = 0;
+    (void)!as_archive_migrate(files.path, true, NULL, NULL, &steps);
+    if (AS_OK != as_catalog_open(files.path, is_writing, &catalog))
+    {
+        CHECK('\0' != as_error_text()[0]);
+        return;
+    }
+    (void)!as_catalog_mark(catalog, &mark);
+    for (int64_t i = 0; i < as_catalog_count(catalog); i++)
+    {
+        as_catalog_entry entry;
+        as_verify_options options;
+        as_verify_report report;
+        as_checksum_report checksums;
+        as_dump *dump = NULL;
+        as_dump_frame frame;
+        as_verify_options_init(&options);
+        options.all_segments = true;
+        options.repair = is_writing;
+        CHECK_I64(as_catalog_at(catalog, i, &entry), AS_OK);
+        CHECK('\0' == entry.recording.source_identity[strlen(entry.recording.source_identity)]);
+        if (AS_OK == as_catalog_verify(catalog, i, &options, &report))
+        {
+            CHECK(AS_VERIFY_BAD != report.outcome || '\0' != report.text[0]);
+        }
+        (void)!as_catalog_checksum(catalog, i, AS_CHECKSUM_CRC32, true, !is_writing, NULL, NULL, &checksums);
+        if (AS_OK == as_dump_open(catalog, i, entry.recording.start_position, INT64_MAX / 2, &dump))
+        {
+            while (AS_OK == as_dump_next(dump, &frame))
+            {
+                ignored += 0 == frame.payload_length ? 0 : frame.payload[frame.payload_length - 1];
+            }
+            as_dump_close(dump);
+        }
+    }
+    if (is_writing)
+    {
+        (void)!as_catalog_compact(catalog, &ignored, &ignored);
+    }
+    as_catalog_close(catalog);
+    CHECK_I64(asi_file_ops_posix()->readdir(NULL, files.path, remove_new, NULL), 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_input input = { .at = data, .left = (int64_t)size };
@@ -133,9 +198,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     {
         unpack();
     }
-    const bool is_recovering = 0 != (fuzz_u8(&input) & 1);
+    const uint8_t how = fuzz_u8(&input);
+    const bool is_recovering = 0 != (how & 1);
     patch(&input);
     read_folder();
+    run_tools(0 != (how & 2));
     if (is_recovering)
     {
         recover();

@@ -320,6 +320,158 @@ as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_
 as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns);
 int64_t as_segment_reader_position(const as_segment_reader *reader);
 void as_segment_reader_close(as_segment_reader *reader);
+
+/* -- tools ----------------------------------------------------------------------------------------------------------------- */
+
+/* The catalog of a folder as the command line tools see it: every record, in any state. Spec: 06 §12, §13. What writes needs
+ * as_catalog_open with `writable`, which refuses a live archive and holds the mark file as an archive would, so that none starts
+ * meanwhile; as_catalog_close gives it back. */
+typedef struct as_catalog as_catalog;
+
+typedef enum as_recording_state_e
+{
+    AS_RECORDING_INVALID = 0,
+    AS_RECORDING_VALID = 1,
+    AS_RECORDING_DELETED = 2
+} as_recording_state;
+
+typedef struct as_catalog_info
+{
+    int32_t version;          /* major * 65536 + minor * 256 + patch */
+    int32_t alignment;
+    int64_t next_recording_id;
+    int64_t capacity;         /* bytes of the file */
+    int64_t used;             /* bytes up to the end of the last record */
+    const char *damage;       /* why the records behind the last one can't be read; "" if all is well */
+} as_catalog_info;
+
+typedef struct as_catalog_entry
+{
+    as_recording recording;   /* texts valid until close */
+    int64_t control_session_id;
+    int64_t correlation_id;
+    int32_t state;            /* as_recording_state, or what else is stored */
+    int32_t checksum;         /* as stored, 0: none */
+    int64_t offset;           /* of the record in the file */
+    int64_t length;           /* of the record, header and padding included */
+} as_catalog_entry;
+
+typedef struct as_mark_view
+{
+    int32_t version;
+    int64_t activity_timestamp_ms; /* -1 after an orderly end */
+    int64_t start_timestamp_ms;
+    int64_t pid;
+    int64_t archive_id;
+    int32_t control_stream_id;
+    int32_t local_control_stream_id;
+    int32_t events_stream_id;
+    int32_t header_length;
+    int32_t error_buffer_length;
+    bool is_live;
+    const char *path;         /* this and the texts below: valid until the catalog is closed */
+    const char *control_channel;
+    const char *local_control_channel;
+    const char *events_channel;
+    const char *aeron_dir;
+} as_mark_view;
+
+/* Called each few MiB of long work; false stops it: the call returns AS_AGAIN. */
+typedef bool (*as_on_progress)(void *context, int64_t bytes_done);
+
+/* AS_E_DATA: no catalog, another major version, a damaged header; AS_E_USAGE with `writable`: a live archive owns the folder. */
+as_result as_catalog_open(const char *archive_dir, bool writable, as_catalog **catalog);
+void as_catalog_close(as_catalog *catalog);
+as_result as_catalog_get_info(const as_catalog *catalog, as_catalog_info *info);
+int64_t as_catalog_count(const as_catalog *catalog);
+as_result as_catalog_at(const as_catalog *catalog, int64_t index, as_catalog_entry *entry);
+/* AS_AGAIN: there is no mark file. */
+as_result as_catalog_mark(as_catalog *catalog, as_mark_view *mark);
+/* The distinct errors that the folder's archives logged; returns their number, 0 without a mark file. */
+int64_t as_catalog_errors(as_catalog *catalog, as_on_error_entry on_entry, void *context);
+/* VALID to INVALID and back. AS_E_USAGE: another transition. */
+as_result as_catalog_set_state(as_catalog *catalog, int64_t index, as_recording_state state);
+
+typedef struct as_verify_options
+{
+    bool all_segments;           /* else the last one */
+    bool repair;                 /* stores what is found; the catalog must be writable */
+    as_record_checksum checksum; /* AUTO: what the frames carry; a stale catalog checksum then is no error */
+    int64_t live_limit;          /* recorded position of a recording that is active now; AS_NULL_VALUE: it is not */
+    as_on_progress on_progress;  /* may be NULL */
+    void *context;
+} as_verify_options;
+
+typedef enum as_verify_outcome_e
+{
+    AS_VERIFY_OK = 0,
+    AS_VERIFY_SKIPPED = 1,    /* deleted */
+    AS_VERIFY_REPAIRABLE = 2, /* `text` says what `repair` does */
+    AS_VERIFY_REPAIRED = 3,
+    AS_VERIFY_BAD = 4
+} as_verify_outcome;
+
+typedef struct as_verify_report
+{
+    int32_t outcome;             /* as_verify_outcome */
+    as_record_checksum checksum; /* that was verified; NONE: none */
+    bool is_catalog_checksum_stale;
+    int64_t stop_position;       /* where the frames end */
+    int64_t frames;
+    int64_t bytes;               /* of positions walked */
+    char text[768];              /* what is wrong, or worth to know; "" if nothing is */
+} as_verify_report;
+
+void as_verify_options_init(as_verify_options *options);
+/* One recording. A recording that is bad is told in the report and AS_OK; failures are those of writing and of the folder. */
+as_result as_catalog_verify(as_catalog *catalog, int64_t index, const as_verify_options *options, as_verify_report *report);
+
+typedef struct as_checksum_report
+{
+    int64_t frames;  /* with a checksum */
+    int64_t changed; /* of them */
+    int64_t bytes;
+} as_checksum_report;
+
+/* Computes the catalog's checksum and those of the DATA frames of the last or of all segments anew, and stores them. With `is_dry`
+ * it only counts. AS_E_DATA: frames can't be walked; those before are stored. */
+as_result as_catalog_checksum(as_catalog *catalog, int64_t index, as_record_checksum checksum, bool all_segments, bool is_dry,
+    as_on_progress on_progress, void *context, as_checksum_report *report);
+
+/* Packs the VALID records into a new catalog and puts it in the old one's place; segment files of others should be gone before.
+ * The catalog must be closed then. `reclaimed` are the bytes that the others took. */
+as_result as_catalog_compact(as_catalog *catalog, int64_t *deleted, int64_t *reclaimed);
+
+typedef struct as_dump as_dump;
+
+typedef struct as_dump_frame
+{
+    int64_t position;
+    int64_t segment_base;
+    int32_t frame_length;
+    int32_t version;
+    int32_t flags;
+    int32_t type;
+    int32_t term_offset;
+    int32_t session_id;
+    int32_t stream_id;
+    int32_t term_id;
+    int64_t reserved_value;
+    const uint8_t *payload;   /* borrowed until the next call */
+    int64_t payload_length;   /* 0 of padding, of which only the header is stored */
+} as_dump_frame;
+
+/* Frames of [start, limit), headers checked against their position. */
+as_result as_dump_open(as_catalog *catalog, int64_t index, int64_t start, int64_t limit, as_dump **dump);
+/* AS_AGAIN: the end; AS_E_DATA names recording, file and position. */
+as_result as_dump_next(as_dump *dump, as_dump_frame *frame);
+void as_dump_close(as_dump *dump);
+
+typedef void (*as_on_text)(void *context, const char *text);
+/* Brings a folder of storage version 0, 1 or 2 to the current one, step by step; each step tells `on_step` each thing that it does,
+ * or with `is_dry` would do. AS_E_USAGE: a live archive owns the folder; AS_E_DATA: not such a folder, or a step's marker file
+ * is there, so a step was cut short. `steps` counts. Spec: 06 §13. */
+as_result as_archive_migrate(const char *archive_dir, bool is_dry, as_on_text on_step, void *context, int32_t *steps);
 /* CFFI-END */
 #pragma GCC visibility pop
 

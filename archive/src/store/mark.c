@@ -28,8 +28,8 @@ enum
 
 enum /* from the start of the block, which follows the message header or, in old files, begins the file */
 {
-    BLOCK_VERSION = 0,
-    BLOCK_ACTIVITY_TIMESTAMP = 8,
+    BLOCK_VERSION = ASI_MARK_BLOCK_VERSION,
+    BLOCK_ACTIVITY_TIMESTAMP = ASI_MARK_BLOCK_ACTIVITY,
     BLOCK_START_TIMESTAMP = 16,
     BLOCK_PID = 24,
     BLOCK_CONTROL_STREAM_ID = 32,
@@ -432,16 +432,10 @@ static bool copy_text(const uint8_t *texts, const uint8_t *end, int index, char 
     }
 }
 
-as_result asi_mark_read_untrusted(const char *archive_dir, asi_mark_info *info)
+/* Fields and texts of the file that info->path names. */
+static as_result read_info(asi_mark_info *info, bool is_any_version)
 {
-    enum { AERON_DIRECTORY_TEXT = 3 };
     uint8_t file[ASI_MARK_HEADER_LENGTH];
-    *info = (asi_mark_info){ .activity_timestamp_ms = AS_NULL_VALUE, .archive_id = AS_NULL_VALUE };
-    as_result result = find_file(archive_dir, info->path, sizeof(info->path));
-    if (AS_OK != result)
-    {
-        return result;
-    }
     const int64_t length = read_file(info->path, file, sizeof(file));
     if (length < 0)
     {
@@ -454,10 +448,10 @@ as_result asi_mark_read_untrusted(const char *archive_dir, asi_mark_info *info)
         return asi_fail(AS_E_DATA, 0,
             "mark file %s has %" PRId64 " bytes, too few: delete it if no archive runs", info->path, length);
     }
-    const int64_t offset = block_offset(file);
-    const uint8_t *block = file + offset;
+    info->block_offset = block_offset(file);
+    const uint8_t *block = file + info->block_offset;
     info->version = asi_get_i32(block + BLOCK_VERSION);
-    result = check_version(info->path, info->version);
+    const as_result result = is_any_version ? AS_OK : check_version(info->path, info->version);
     if (AS_OK != result || 0 == info->version)
     {
         return result;
@@ -465,14 +459,39 @@ as_result asi_mark_read_untrusted(const char *archive_dir, asi_mark_info *info)
     info->activity_timestamp_ms = asi_get_i64(block + BLOCK_ACTIVITY_TIMESTAMP);
     info->start_timestamp_ms = asi_get_i64(block + BLOCK_START_TIMESTAMP);
     info->pid = asi_get_i64(block + BLOCK_PID);
-    info->archive_id = 0 != offset ? asi_get_i64(block + BLOCK_ARCHIVE_ID) : AS_NULL_VALUE;
+    info->archive_id = 0 != info->block_offset ? asi_get_i64(block + BLOCK_ARCHIVE_ID) : AS_NULL_VALUE;
+    info->control_stream_id = asi_get_i32(block + BLOCK_CONTROL_STREAM_ID);
     info->local_control_stream_id = asi_get_i32(block + BLOCK_LOCAL_CONTROL_STREAM_ID);
-    if (!copy_text(block + MARK_BLOCK_LENGTH, file + length, AERON_DIRECTORY_TEXT, info->aeron_dir, sizeof(info->aeron_dir)))
+    info->events_stream_id = asi_get_i32(block + BLOCK_EVENTS_STREAM_ID);
+    info->header_length = asi_get_i32(block + BLOCK_HEADER_LENGTH);
+    info->error_buffer_length = asi_get_i32(block + BLOCK_ERROR_BUFFER_LENGTH);
+    char *const texts[] = { info->control_channel, info->local_control_channel, info->events_channel, info->aeron_dir };
+    for (int i = 0; i < (int)(sizeof(texts) / sizeof(texts[0])); i++)
     {
-        return asi_fail(AS_E_DATA, 0,
-            "mark file %s is damaged: its texts pass the header; delete it if no archive runs", info->path);
+        if (!copy_text(block + MARK_BLOCK_LENGTH, file + length, i, texts[i], ASI_MARK_TEXT_CAPACITY))
+        {
+            return asi_fail(AS_E_DATA, 0,
+                "mark file %s is damaged: its texts pass the header; delete it if no archive runs", info->path);
+        }
     }
     return AS_OK;
+}
+
+static as_result read_of_folder(const char *archive_dir, asi_mark_info *info, bool is_any_version)
+{
+    *info = (asi_mark_info){ .activity_timestamp_ms = AS_NULL_VALUE, .archive_id = AS_NULL_VALUE };
+    const as_result result = find_file(archive_dir, info->path, sizeof(info->path));
+    return AS_OK == result ? read_info(info, is_any_version) : result;
+}
+
+as_result asi_mark_read_untrusted(const char *archive_dir, asi_mark_info *info)
+{
+    return read_of_folder(archive_dir, info, false);
+}
+
+as_result asi_mark_read_any_untrusted(const char *archive_dir, asi_mark_info *info)
+{
+    return read_of_folder(archive_dir, info, true);
 }
 
 bool asi_mark_is_live(const asi_mark_info *info, int64_t now_ms)

@@ -20,6 +20,10 @@
 #define ASI_MARK_MIN_ERROR_BUFFER_LENGTH (1024 * 1024)
 #define ASI_MARK_TEXT_CAPACITY 4096
 
+/* Fields of the block that others than the owner write: the tools. */
+#define ASI_MARK_BLOCK_VERSION 0
+#define ASI_MARK_BLOCK_ACTIVITY 8
+
 typedef struct asi_mark asi_mark;
 
 typedef struct asi_mark_params
@@ -59,14 +63,24 @@ typedef struct asi_mark_info
     int64_t start_timestamp_ms;
     int64_t pid;
     int64_t archive_id;            /* -1: none */
+    int32_t control_stream_id;
     int32_t local_control_stream_id;
+    int32_t events_stream_id;
+    int32_t header_length;
+    int32_t error_buffer_length;
+    int64_t block_offset;          /* of the fields in the file: 8, or 0 in files of before the message header */
     char path[AS_PATH_MAX];
+    char control_channel[ASI_MARK_TEXT_CAPACITY];
+    char local_control_channel[ASI_MARK_TEXT_CAPACITY];
+    char events_channel[ASI_MARK_TEXT_CAPACITY];
     char aeron_dir[ASI_MARK_TEXT_CAPACITY];
 } asi_mark_info;
 
 /* Reads the folder's mark file, following the link file; never writes. AS_AGAIN: there is none. AS_E_DATA: another major
  * version, or texts past the header. */
 as_result asi_mark_read_untrusted(const char *archive_dir, asi_mark_info *info) AS_MUST_USE;
+/* The same of a mark file of any major version: for the tool that migrates. */
+as_result asi_mark_read_any_untrusted(const char *archive_dir, asi_mark_info *info) AS_MUST_USE;
 bool asi_mark_is_live(const asi_mark_info *info, int64_t now_ms);
 
 #endif

@@ -1,0 +1,411 @@
+"""A folder's catalog with every record in any state: the work of `aeron-spark archive describe | verify | checksum | ...`.
+
+Reading works on live, stopped and crashed archives of ours and of stock Aeron. What writes needs
+`Catalog(path, writable=True)`, which refuses a live archive (UsageError) and keeps any archive from starting on the folder
+until it is closed.
+Thread rule: as every handle, one thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.callback import Callbacks
+from aeron_spark._native.check import c_string, check, error, string
+from aeron_spark._native.handle import Handle
+from aeron_spark.archive.recordings import Recording, recording_from
+from aeron_spark.counters import ErrorEntry
+from aeron_spark.errors import UsageError
+from aeron_spark.types import NULL_VALUE, Position, RecordChecksum
+
+__all__ = [
+    "Catalog",
+    "CatalogEntry",
+    "CatalogInfo",
+    "ChecksumReport",
+    "Frame",
+    "MarkFile",
+    "RecordingState",
+    "VerifyOutcome",
+    "VerifyReport",
+    "migrate",
+    "version_text",
+]
+
+# Called with the bytes done so far; what it raises ends the work and is raised by the call.
+OnProgress = Callable[[int], object]
+
+
+class RecordingState(IntEnum):
+    """State of a catalog record."""
+
+    INVALID = lib.AS_RECORDING_INVALID
+    VALID = lib.AS_RECORDING_VALID
+    DELETED = lib.AS_RECORDING_DELETED
+
+
+class VerifyOutcome(IntEnum):
+    """What became of verifying a recording."""
+
+    OK = lib.AS_VERIFY_OK
+    SKIPPED = lib.AS_VERIFY_SKIPPED
+    REPAIRABLE = lib.AS_VERIFY_REPAIRABLE
+    REPAIRED = lib.AS_VERIFY_REPAIRED
+    BAD = lib.AS_VERIFY_BAD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogInfo:
+    """The catalog file; `damage` says why records behind the last one can't be read, "" if all is well."""
+
+    version: int
+    alignment: int
+    next_recording_id: int
+    capacity: int
+    used: int
+    damage: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogEntry:
+    """One record of the catalog; `checksum` is 0 where none is kept."""
+
+    index: int
+    recording: Recording
+    state: RecordingState | int
+    checksum: int
+    control_session_id: int
+    correlation_id: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkFile:
+    """What the mark file says; `activity_timestamp_ms` is None after an orderly end."""
+
+    path: Path
+    version: int
+    activity_timestamp_ms: int | None
+    start_timestamp_ms: int
+    pid: int
+    archive_id: int
+    is_live: bool
+    control_stream_id: int
+    local_control_stream_id: int
+    events_stream_id: int
+    header_length: int
+    error_buffer_length: int
+    control_channel: str
+    local_control_channel: str
+    events_channel: str
+    aeron_dir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """A verified recording: `text` says what is wrong, or worth to know."""
+
+    outcome: VerifyOutcome
+    checksum: RecordChecksum
+    is_catalog_checksum_stale: bool
+    stop_position: Position | None
+    frames: int
+    bytes: int
+    text: str
+
+    @property
+    def is_finding(self) -> bool:
+        """True where somebody has to do something."""
+        return self.outcome in {VerifyOutcome.BAD, VerifyOutcome.REPAIRABLE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChecksumReport:
+    """Frames with a checksum, how many of them changed, and the bytes walked."""
+
+    frames: int
+    changed: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One frame of a recording as its segment file holds it; `payload` is empty for padding."""
+
+    position: Position
+    segment_base: Position
+    frame_length: int
+    version: int
+    flags: int
+    type: int
+    term_offset: int
+    session_id: int
+    stream_id: int
+    term_id: int
+    reserved_value: int
+    payload: bytes
+
+    @property
+    def is_padding(self) -> bool:
+        """True where only the header is stored."""
+        return self.type == 0
+
+
+class Catalog(Handle):
+    """Every record of a folder's catalog, in any state.
+
+    DataLossError: no catalog, or one of another major version; UsageError with `writable`: a live archive owns the folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, writable: bool = False) -> None:
+        self.path = Path(path)
+        out = ffi.new("as_catalog **")
+        check(lib.as_catalog_open(c_string(os.fspath(path)), writable, out))
+        super().__init__(out[0], lib.as_catalog_close)
+
+    def info(self) -> CatalogInfo:
+        """Header and size of the catalog file."""
+        raw = ffi.new("as_catalog_info *")
+        with self._use() as catalog:
+            check(lib.as_catalog_get_info(catalog, raw))
+            damage = string(raw.damage)
+        return CatalogInfo(
+            version=raw.version,
+            alignment=raw.alignment,
+            next_recording_id=raw.next_recording_id,
+            capacity=raw.capacity,
+            used=raw.used,
+            damage=damage,
+        )
+
+    def entries(self, recording_id: int | None = None) -> list[CatalogEntry]:
+        """Every record, or those of one id; UsageError for an id without a record."""
+        raw = ffi.new("as_catalog_entry *")
+        found = []
+        with self._use() as catalog:
+            for index in range(lib.as_catalog_count(catalog)):
+                check(lib.as_catalog_at(catalog, index, raw))
+                if recording_id is None or raw.recording.recording_id == recording_id:
+                    found.append(_entry(index, raw))
+        if recording_id is not None and not found:
+            raise UsageError(f"no recording found with recordingId: {recording_id} in {self.path}")
+        return found
+
+    def mark(self) -> MarkFile | None:
+        """What the mark file says, None without one."""
+        raw = ffi.new("as_mark_view *")
+        with self._use() as catalog:
+            if not check(lib.as_catalog_mark(catalog, raw)):
+                return None
+            texts = {
+                name: string(getattr(raw, name))
+                for name in ("control_channel", "local_control_channel", "events_channel", "aeron_dir")
+            }
+            path = Path(string(raw.path))
+        return MarkFile(
+            path=path,
+            version=raw.version,
+            activity_timestamp_ms=None if raw.activity_timestamp_ms == NULL_VALUE else raw.activity_timestamp_ms,
+            start_timestamp_ms=raw.start_timestamp_ms,
+            pid=raw.pid,
+            archive_id=raw.archive_id,
+            is_live=raw.is_live,
+            control_stream_id=raw.control_stream_id,
+            local_control_stream_id=raw.local_control_stream_id,
+            events_stream_id=raw.events_stream_id,
+            header_length=raw.header_length,
+            error_buffer_length=raw.error_buffer_length,
+            **texts,
+        )
+
+    def errors(self) -> list[ErrorEntry]:
+        """The distinct errors that the folder's archive logged."""
+        found: list[ErrorEntry] = []
+
+        def on_entry(count: int, first_ms: int, last_ms: int, text: Any, length: int) -> None:
+            found.append(
+                ErrorEntry(
+                    count=count,
+                    first_ms=first_ms,
+                    last_ms=last_ms,
+                    text=bytes(ffi.buffer(text, length)).decode("utf-8", "replace"),
+                )
+            )
+
+        callbacks = Callbacks(on_error_entry=on_entry)
+        with self._use() as catalog:
+            lib.as_catalog_errors(catalog, lib.asp_on_error_entry, callbacks.context)
+        callbacks.reraise()
+        return found
+
+    def set_state(self, entry: CatalogEntry, state: RecordingState) -> None:
+        """VALID to INVALID and back; UsageError for another transition."""
+        with self._use() as catalog:
+            check(lib.as_catalog_set_state(catalog, entry.index, int(state)))
+
+    def verify(
+        self,
+        entry: CatalogEntry,
+        *,
+        all_segments: bool = False,
+        repair: bool = False,
+        checksum: RecordChecksum = RecordChecksum.AUTO,
+        live_limit: int | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> VerifyReport:
+        """Hold one recording against its segment files; what is wrong with it is told in the report.
+
+        `live_limit` is the recorded position of a recording that is active now. `repair` stores what was found.
+        """
+        options = ffi.new("as_verify_options *")
+        lib.as_verify_options_init(options)
+        options.all_segments, options.repair, options.checksum = all_segments, repair, int(checksum)
+        options.live_limit = NULL_VALUE if live_limit is None else live_limit
+        callbacks = Callbacks(on_progress=on_progress)
+        options.on_progress, options.context = lib.asp_on_progress, callbacks.context
+        raw = ffi.new("as_verify_report *")
+        with self._use() as catalog:
+            result = lib.as_catalog_verify(catalog, entry.index, options, raw)
+            callbacks.reraise()
+            check(result)
+        return VerifyReport(
+            outcome=VerifyOutcome(raw.outcome),
+            checksum=RecordChecksum(int(raw.checksum)),
+            is_catalog_checksum_stale=raw.is_catalog_checksum_stale,
+            stop_position=None if raw.stop_position == NULL_VALUE else Position(raw.stop_position),
+            frames=raw.frames,
+            bytes=raw.bytes,
+            text=string(raw.text),
+        )
+
+    def checksum(
+        self,
+        entry: CatalogEntry,
+        checksum: RecordChecksum,
+        *,
+        all_segments: bool = False,
+        dry: bool = True,
+        on_progress: OnProgress | None = None,
+    ) -> ChecksumReport:
+        """Compute the checksums of a recording anew and, unless `dry`, store them.
+
+        DataLossError: frames can't be walked; those before are stored.
+        """
+        callbacks = Callbacks(on_progress=on_progress)
+        raw = ffi.new("as_checksum_report *")
+        with self._use() as catalog:
+            result = lib.as_catalog_checksum(
+                catalog,
+                entry.index,
+                int(checksum),
+                all_segments,
+                dry,
+                lib.asp_on_progress,
+                callbacks.context,
+                raw,
+            )
+            failure = error(result) if result < 0 else None
+        callbacks.reraise()
+        if failure is not None:
+            raise failure
+        return ChecksumReport(frames=raw.frames, changed=raw.changed, bytes=raw.bytes)
+
+    def compact(self) -> tuple[int, int]:
+        """Drop the records that are not valid; returns how many, and their bytes. Close the catalog then."""
+        deleted, reclaimed = ffi.new("int64_t *"), ffi.new("int64_t *")
+        with self._use() as catalog:
+            check(lib.as_catalog_compact(catalog, deleted, reclaimed))
+        return deleted[0], reclaimed[0]
+
+    def frames(self, entry: CatalogEntry, start: int, limit: int) -> Iterator[Frame]:
+        """Frames of [start, limit); DataLossError where one is broken, after those before it."""
+        with _Dump(self, entry.index, start, limit) as dump:
+            while (frame := dump.next()) is not None:
+                yield frame
+
+
+class _Dump(Handle):
+    def __init__(self, catalog: Catalog, index: int, start: int, limit: int) -> None:
+        out = ffi.new("as_dump **")
+        with catalog._use() as pointer:
+            check(lib.as_dump_open(pointer, index, start, limit, out))
+            super().__init__(out[0], lib.as_dump_close, catalog)
+        self._raw = ffi.new("as_dump_frame *")
+
+    def next(self) -> Frame | None:
+        raw = self._raw
+        with self._use() as dump:
+            if not check(lib.as_dump_next(dump, raw)):
+                return None
+            return Frame(
+                position=Position(raw.position),
+                segment_base=Position(raw.segment_base),
+                frame_length=raw.frame_length,
+                version=raw.version,
+                flags=raw.flags,
+                type=raw.type,
+                term_offset=raw.term_offset,
+                session_id=raw.session_id,
+                stream_id=raw.stream_id,
+                term_id=raw.term_id,
+                reserved_value=raw.reserved_value,
+                payload=bytes(ffi.buffer(raw.payload, raw.payload_length)),
+            )
+
+
+def migrate(path: str | os.PathLike[str], *, dry: bool = True, on_step: Callable[[str], object] | None = None) -> int:
+    """Bring a folder of storage version 0, 1 or 2 to the current one; returns the number of steps, 0 if it is current.
+
+    `dry` only tells `on_step` what would be done. DataLossError: no such folder, or a step was cut short before.
+    """
+    callbacks = Callbacks(on_text=on_step and (lambda text: on_step(string(text))))
+    steps = ffi.new("int32_t *")
+    result = lib.as_archive_migrate(c_string(os.fspath(path)), dry, lib.asp_on_text, callbacks.context, steps)
+    failure = error(result) if result < 0 else None
+    callbacks.reraise()
+    if failure is not None:
+        raise failure
+    return int(steps[0])
+
+
+def version_text(version: int) -> str:
+    """Text of a composed version: major.minor.patch."""
+    return f"{version >> 16}.{version >> 8 & 0xFF}.{version & 0xFF}"
+
+
+def state_name(state: RecordingState | int) -> str:
+    """Name of a record's state, or its number where it has none."""
+    return state.name if isinstance(state, RecordingState) else str(state)
+
+
+def total_bytes(entries: Iterable[CatalogEntry], *, all_segments: bool) -> int:
+    """About how many bytes verifying these walks, for telling the time left."""
+    total = 0
+    for entry in entries:
+        recording = entry.recording
+        if entry.state == RecordingState.DELETED or recording.stop_position is None:
+            continue
+        length = max(0, recording.stop_position - recording.start_position)
+        total += length if all_segments else min(length, recording.segment_file_length)
+    return total
+
+
+def _entry(index: int, raw: Any) -> CatalogEntry:
+    known = raw.state in RecordingState._value2member_map_
+    return CatalogEntry(
+        index=index,
+        recording=recording_from(raw.recording),
+        state=RecordingState(raw.state) if known else int(raw.state),
+        checksum=raw.checksum,
+        control_session_id=raw.control_session_id,
+        correlation_id=raw.correlation_id,
+        offset=raw.offset,
+        length=raw.length,
+    )

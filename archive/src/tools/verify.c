@@ -1,0 +1,445 @@
+/* Verifying a recording against its segment files, and repairing what can be. Spec: 06 §12.1.
+ *
+ * The verdicts are those of the stock ArchiveTool but where that is an accident:
+ *   - a recording that has stopped is held to its stop position: frames that end before it are told (stock moves the stop back
+ *     without a word), bytes behind it are left (stock moves the stop onto them, so a truncated recording grows again);
+ *   - only the last fragment of a recording whose archive died can be incomplete; of a stopped one it is whole, also where the
+ *     payload is zeros (stock asks to truncate it);
+ *   - the catalog's checksum is refreshed with what is stored (stock leaves it stale, and then finds it wrong);
+ *   - frames of any length are read in pieces (stock gives the whole run up at one above 1 MiB);
+ *   - a segment that is missing in the middle is an error.
+ * Nothing is written without `repair`. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/catalog_format.h"
+#include "store/recover.h"
+#include "store/segment_layout.h"
+#include "tools/catalog_tool.h"
+
+/* No transport sends longer frames (MTU). */
+#define MAX_DATA_FRAME_LENGTH (64 * 1024)
+
+typedef struct verification
+{
+    as_catalog *catalog;
+    asi_catalog_record *record;
+    const as_verify_options *options;
+    as_verify_report *report;
+    as_record_checksum checksum;
+    int64_t highest_base; /* of the segment files, -1: none */
+    int64_t limit;        /* where the frames must end */
+    bool is_stop_new;     /* `limit` is to be stored as the stop position */
+    int64_t truncate_at;  /* position of an incomplete last fragment, -1: none */
+    bool is_empty_segment_wanted;
+} verification;
+
+void as_verify_options_init(as_verify_options *options)
+{
+    *options = (as_verify_options){ .checksum = AS_CHECKSUM_AUTO, .live_limit = AS_NULL_VALUE };
+}
+
+__attribute__((format(printf, 2, 3))) static void say(as_verify_report *report, const char *format, ...)
+{
+    const size_t length = strlen(report->text);
+    const size_t space = sizeof(report->text) - length;
+    va_list arguments;
+    va_start(arguments, format);
+    const int separator = length > 0 ? snprintf(report->text + length, space, "; ") : 0;
+    if ((size_t)separator < space)
+    {
+        vsnprintf(report->text + length + separator, space - (size_t)separator, format, arguments);
+    }
+    va_end(arguments);
+}
+
+static bool find_bad(verification *check, const char *what)
+{
+    check->report->outcome = AS_VERIFY_BAD;
+    say(check->report, "%s", what);
+    return false;
+}
+
+/* -- positions ------------------------------------------------------------------------------------------------------------ */
+
+static bool are_positions_right(verification *check)
+{
+    const int64_t start = check->record->start_position;
+    const int64_t stop = check->record->stop_position;
+    char what[160] = "";
+    if (start < 0)
+    {
+        snprintf(what, sizeof(what), "Negative startPosition=%" PRId64, start);
+    }
+    else if (0 != start % AS_FRAME_ALIGNMENT)
+    {
+        snprintf(what, sizeof(what), "Non-aligned startPosition=%" PRId64, start);
+    }
+    else if (AS_NULL_VALUE != stop && stop < start)
+    {
+        snprintf(what, sizeof(what), "Invariant violation stopPosition=%" PRId64 " is before startPosition=%" PRId64, stop, start);
+    }
+    else if (AS_NULL_VALUE != stop && 0 != stop % AS_FRAME_ALIGNMENT)
+    {
+        snprintf(what, sizeof(what), "Non-aligned stopPosition=%" PRId64, stop);
+    }
+    if ('\0' != what[0])
+    {
+        return find_bad(check, what);
+    }
+    return AS_OK == asi_recording_check_untrusted(check->record) || find_bad(check, as_error_text());
+}
+
+typedef struct name_search
+{
+    int64_t recording_id;
+    int64_t highest_base;
+    char bad_name[256];
+} name_search;
+
+static bool take_name(void *context, const char *name)
+{
+    name_search *search = context;
+    int64_t recording_id = -1;
+    int64_t base = -1;
+    const asi_segment_name kind = asi_segment_name_parse(name, &recording_id, &base);
+    if (recording_id == search->recording_id && ASI_SEGMENT_NAME_LIVE == kind && base > search->highest_base)
+    {
+        search->highest_base = base;
+    }
+    if (recording_id == search->recording_id && ASI_SEGMENT_NAME_BAD_BASE == kind)
+    {
+        snprintf(search->bad_name, sizeof(search->bad_name), "%s", name);
+    }
+    return true;
+}
+
+/* Steps 2 and 3 of the specification. */
+static as_result check_files(verification *check, bool *is_right)
+{
+    const asi_file_ops *files = check->catalog->files;
+    const asi_catalog_record *record = check->record;
+    name_search search = { .recording_id = record->recording_id, .highest_base = -1 };
+    char what[400] = "";
+    const int error = files->readdir(files->context, check->catalog->dir, take_name, &search);
+    if (error < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", check->catalog->dir);
+    }
+    check->highest_base = search.highest_base;
+    const int64_t stop = record->stop_position;
+    const int64_t file_end = search.highest_base + record->segment_file_length;
+    if ('\0' != search.bad_name[0])
+    {
+        snprintf(what, sizeof(what), "no position encoded in the file name: %s; move the file away", search.bad_name);
+    }
+    else if (stop > record->start_position && stop > file_end)
+    {
+        snprintf(what, sizeof(what), "Invariant violation: startPosition=%" PRId64 " and/or stopPosition=%" PRId64
+            " exceed max segment file position=%" PRId64 "; restore the segments behind it", record->start_position, stop,
+            search.highest_base < 0 ? 0 : file_end - 1);
+    }
+    /* The stock archive and its tool count on the empty file that is made when a segment fills exactly. */
+    check->is_empty_segment_wanted = '\0' == what[0] && search.highest_base >= 0 && stop == file_end;
+    *is_right = '\0' == what[0] || find_bad(check, what);
+    return AS_OK;
+}
+
+/* -- where it ends -------------------------------------------------------------------------------------------------------- */
+
+static bool find_end(verification *check)
+{
+    asi_catalog_record *record = check->record;
+    check->limit = record->stop_position;
+    check->truncate_at = AS_NULL_VALUE;
+    if (AS_NULL_VALUE != record->stop_position)
+    {
+        return true;
+    }
+    if (AS_NULL_VALUE != check->options->live_limit)
+    {
+        check->limit = check->options->live_limit;
+        return check->limit >= record->start_position || find_bad(check, "the recorded position is before the start position");
+    }
+    as_record_checksum checksum = check->options->checksum;
+    if (AS_CHECKSUM_AUTO == checksum)
+    {
+        const int64_t first_end = asi_segment_base(record->start_position, record->start_position, record->term_buffer_length,
+            record->segment_file_length) + record->segment_file_length;
+        checksum = asi_tool_frame_checksum(check->catalog, record, first_end);
+    }
+    asi_recovered_end end;
+    if (AS_OK != asi_recover_end(check->catalog->files, check->catalog->dir, record, checksum, &end))
+    {
+        return find_bad(check, as_error_text());
+    }
+    check->limit = end.is_proven ? end.stop_position : end.last_fragment_position;
+    check->is_stop_new = true;
+    if (!end.is_proven)
+    {
+        check->truncate_at = end.last_fragment_position;
+        check->report->outcome = AS_VERIFY_REPAIRABLE;
+        say(check->report, "Found potentially incomplete last fragment straddling page boundary in file: %s; an archive refuses to "
+            "start with it, a repair truncates the recording at position %" PRId64, end.path, end.last_fragment_position);
+    }
+    else
+    {
+        say(check->report, "was active when its archive died: ends at position %" PRId64 ", which the archive's next start stores",
+            end.stop_position);
+    }
+    return true;
+}
+
+/* -- frames --------------------------------------------------------------------------------------------------------------- */
+
+static bool is_frame_right(verification *check, const asi_segment_window *window, const asi_segment_walk *walk)
+{
+    const int64_t occupancy = walk->position - walk->frame_position;
+    const uint8_t *frame = window->buffer + (walk->frame_position - window->position);
+    const uint32_t recorded = (uint32_t)((const asi_frame_header *)(const void *)frame)->session_id;
+    const uint32_t computed =
+        asi_checksum_function(check->checksum)(frame + AS_FRAME_HEADER_LENGTH, occupancy - AS_FRAME_HEADER_LENGTH);
+    if (recorded == computed)
+    {
+        return true;
+    }
+    char what[160];
+    snprintf(what, sizeof(what), "checksum failed recorded=%d (expected=%d); the frame is damaged, restore the segment",
+        (int32_t)recorded, (int32_t)computed);
+    const as_result ignored = asi_segment_fail(&window->source, walk->frame_position, what);
+    (void)ignored; /* the text is what counts */
+    return find_bad(check, as_error_text());
+}
+
+/* The frames' end is before where it must be. */
+static bool find_short(verification *check, int64_t position)
+{
+    check->report->stop_position = position;
+    if (AS_NULL_VALUE == check->record->stop_position)
+    {
+        return find_bad(check, "a frame passes the recorded position");
+    }
+    check->limit = position;
+    check->is_stop_new = true;
+    check->report->outcome = AS_VERIFY_REPAIRABLE;
+    say(check->report, "the frames end at position %" PRId64 ", before stopPosition=%" PRId64 ": bytes are missing; a repair makes "
+        "%" PRId64 " the stop position", position, check->record->stop_position, position);
+    return true;
+}
+
+/* AS_AGAIN: stopped by the caller. */
+static as_result walk_frames(verification *check, int64_t from, asi_segment_window *window, bool *is_right)
+{
+    as_verify_report *report = check->report;
+    asi_tool_progress progress = { .lock = &check->catalog->lock, .on_progress = check->options->on_progress,
+        .context = check->options->context };
+    asi_segment_walk walk = asi_segment_walk_start(window, from, check->limit, true);
+    for (;;)
+    {
+        const asi_segment_step step = asi_segment_walk_next(&walk);
+        if (ASI_SEGMENT_FAILED == step)
+        {
+            report->stop_position = walk.position;
+            *is_right = find_bad(check, as_error_text());
+            return AS_OK;
+        }
+        if (ASI_SEGMENT_FRAME != step)
+        {
+            report->stop_position = walk.position;
+            *is_right = walk.position == check->limit || find_short(check, walk.position);
+            return AS_OK;
+        }
+        const int64_t occupancy = walk.position - walk.frame_position;
+        if (AS_CHECKSUM_NONE != check->checksum && !asi_frame_is_padding(walk.frames.frame))
+        {
+            if (occupancy > MAX_DATA_FRAME_LENGTH)
+            {
+                const as_result ignored = asi_segment_fail(&window->source, walk.frame_position, "a data frame of this length can't be");
+                (void)ignored;
+                *is_right = find_bad(check, as_error_text());
+                return AS_OK;
+            }
+            if (walk.position > asi_segment_window_end(window))
+            {
+                /* Again from this frame on, with its payload in memory. */
+                if (AS_OK != asi_segment_window_load(window, walk.frame_position, ASI_WINDOW_LENGTH, check->limit))
+                {
+                    *is_right = find_bad(check, as_error_text());
+                    return AS_OK;
+                }
+                walk = asi_segment_walk_start(window, walk.frame_position, check->limit, true);
+                continue;
+            }
+            if (!is_frame_right(check, window, &walk))
+            {
+                *is_right = false;
+                return AS_OK;
+            }
+        }
+        report->frames++;
+        report->bytes += occupancy;
+        if (!asi_tool_progress_add(&progress, occupancy))
+        {
+            return AS_AGAIN;
+        }
+    }
+}
+
+static as_result check_frames(verification *check, bool *is_right)
+{
+    const asi_catalog_record *record = check->record;
+    const asi_segment_source source = asi_tool_source(check->catalog, record);
+    check->report->stop_position = check->limit;
+    if (check->limit <= record->start_position)
+    {
+        return AS_OK;
+    }
+    const int64_t last_base =
+        asi_segment_base(record->start_position, check->limit - 1, record->term_buffer_length, record->segment_file_length);
+    const int64_t from =
+        check->options->all_segments || last_base < record->start_position ? record->start_position : last_base;
+    check->checksum = AS_CHECKSUM_AUTO == check->options->checksum ?
+        asi_tool_frame_checksum(check->catalog, record, check->limit) : check->options->checksum;
+    check->report->checksum = check->checksum;
+    asi_segment_window window;
+    asi_segment_window_init(&window, &source);
+    const as_result result = walk_frames(check, from, &window, is_right);
+    asi_segment_window_close(&window);
+    return result;
+}
+
+/* -- the catalog's own checksum ------------------------------------------------------------------------------------------- */
+
+static bool is_catalog_checksum_right(verification *check)
+{
+    const asi_catalog_record *record = check->record;
+    const as_record_checksum wanted = check->options->checksum;
+    if (AS_CHECKSUM_AUTO == wanted)
+    {
+        check->report->is_catalog_checksum_stale = 0 != record->checksum &&
+            AS_CHECKSUM_NONE == asi_tool_catalog_checksum_kind(check->catalog, record);
+        if (check->report->is_catalog_checksum_stale)
+        {
+            say(check->report, "the catalog's checksum of this recording is stale, as stock archives leave it after a crash: "
+                "`checksum` refreshes it");
+        }
+        return true;
+    }
+    if (AS_CHECKSUM_NONE == wanted)
+    {
+        return true;
+    }
+    const int32_t computed = (int32_t)asi_tool_catalog_checksum(check->catalog, record, wanted);
+    char what[160];
+    snprintf(what, sizeof(what), "invalid Catalog checksum: expected=%d, actual=%d; `checksum` refreshes it", computed,
+        record->checksum);
+    return computed == record->checksum || find_bad(check, what);
+}
+
+/* -- repairing ------------------------------------------------------------------------------------------------------------ */
+
+/* Ends the last segment at `at` and gives it its length back, with zeros. */
+static as_result truncate_segment(verification *check, int64_t at)
+{
+    const asi_file_ops *files = check->catalog->files;
+    const asi_catalog_record *record = check->record;
+    const int64_t base = asi_segment_base(record->start_position, at, record->term_buffer_length, record->segment_file_length);
+    char path[AS_PATH_MAX];
+    as_result result = asi_segment_path(path, sizeof(path), check->catalog->dir, record->recording_id, base);
+    const int fd = AS_OK == result ? files->open(files->context, path, ASI_FILE_CREATE) : -1;
+    if (AS_OK != result || fd < 0)
+    {
+        return AS_OK != result ? result : asi_fail_errno(AS_E_STORAGE, -fd, "cannot open segment %s", path);
+    }
+    int error = files->ftruncate(files->context, fd, at - base);
+    error = 0 == error ? files->ftruncate(files->context, fd, record->segment_file_length) : error;
+    error = 0 == error ? files->fsync(files->context, fd) : error;
+    files->close(files->context, fd);
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot truncate segment %s", path);
+}
+
+static as_result repair(verification *check)
+{
+    as_catalog *catalog = check->catalog;
+    asi_catalog_record *record = check->record;
+    const as_record_checksum kind = asi_tool_catalog_checksum_kind(catalog, record);
+    as_result result = AS_OK;
+    if (AS_NULL_VALUE != check->truncate_at || check->is_empty_segment_wanted)
+    {
+        result = truncate_segment(check, check->is_empty_segment_wanted ? record->stop_position : check->truncate_at);
+    }
+    if (AS_OK == result && check->is_stop_new)
+    {
+        const int64_t now_ms = asi_clock_ms(&catalog->lock.clock);
+        result = asi_tool_put(catalog, record->offset + RECORD_STOP_TIMESTAMP, &now_ms, sizeof(now_ms));
+        result = AS_OK == result ? asi_tool_put(catalog, record->offset + RECORD_STOP_POSITION, &check->limit, sizeof(check->limit)) :
+            result;
+        record->stop_position = AS_OK == result ? check->limit : record->stop_position;
+        record->stop_timestamp_ms = AS_OK == result ? now_ms : record->stop_timestamp_ms;
+    }
+    if (AS_OK == result && AS_RECORDING_INVALID == record->state)
+    {
+        const int32_t valid = AS_RECORDING_VALID;
+        result = asi_tool_put(catalog, record->offset + RECORD_STATE, &valid, sizeof(valid));
+        record->state = AS_OK == result ? valid : record->state;
+    }
+    const bool has_checksum = 0 != record->checksum;
+    const as_record_checksum refreshed = AS_CHECKSUM_NONE != kind ? kind : has_checksum ? check->report->checksum : AS_CHECKSUM_NONE;
+    result = AS_OK == result ? asi_tool_refresh_checksum(catalog, record, refreshed) : result;
+    if (AS_OK == result)
+    {
+        check->report->outcome = AS_VERIFY_REPAIRED;
+        check->report->is_catalog_checksum_stale = check->report->is_catalog_checksum_stale && AS_CHECKSUM_NONE == refreshed;
+    }
+    return result;
+}
+
+/* -- all of it ------------------------------------------------------------------------------------------------------------ */
+
+static void tell_repairable(verification *check)
+{
+    as_verify_report *report = check->report;
+    if (check->is_empty_segment_wanted)
+    {
+        report->outcome = AS_VERIFY_REPAIRABLE;
+        say(report, "the empty segment at stopPosition=%" PRId64 " is missing; a repair creates it", check->record->stop_position);
+    }
+    if (AS_RECORDING_INVALID == check->record->state)
+    {
+        report->outcome = AS_VERIFY_REPAIRABLE;
+        say(report, "marked INVALID although all is well; a repair marks it VALID");
+    }
+}
+
+as_result as_catalog_verify(as_catalog *catalog, int64_t index, const as_verify_options *options, as_verify_report *report)
+{
+    asi_catalog_record *record = NULL;
+    as_result result = asi_tool_record(catalog, index, options->repair, &record);
+    if (AS_OK != result || (int)options->checksum < AS_CHECKSUM_AUTO || options->checksum > AS_CHECKSUM_CRC32C)
+    {
+        return AS_OK != result ? result : asi_fail(AS_E_USAGE, EINVAL, "checksum option is %d, 0 to 3 are possible",
+            (int)options->checksum);
+    }
+    *report = (as_verify_report){ .outcome = AS_VERIFY_OK, .checksum = AS_CHECKSUM_NONE, .stop_position = record->stop_position };
+    if (AS_RECORDING_VALID != record->state && AS_RECORDING_INVALID != record->state)
+    {
+        report->outcome = AS_VERIFY_SKIPPED;
+        return AS_OK;
+    }
+    verification check = { .catalog = catalog, .record = record, .options = options, .report = report,
+        .checksum = AS_CHECKSUM_NONE, .truncate_at = AS_NULL_VALUE };
+    bool is_right = are_positions_right(&check);
+    result = is_right ? check_files(&check, &is_right) : AS_OK;
+    is_right = is_right && AS_OK == result && find_end(&check) && is_catalog_checksum_right(&check);
+    result = is_right ? check_frames(&check, &is_right) : result;
+    if (AS_OK == result && is_right)
+    {
+        tell_repairable(&check);
+        const bool is_wanted = AS_VERIFY_REPAIRABLE == report->outcome || check.is_stop_new || report->is_catalog_checksum_stale;
+        result = options->repair && is_wanted ? repair(&check) : result;
+    }
+    return result;
+}
