@@ -372,7 +372,11 @@ int asi_replay_session_step(asi_replay_session *session, asi_replay_work *work)
         case ASI_REPLAY_CONNECTING:
             return connect(session, work);
         case ASI_REPLAY_REPLAY:
-            return replay(session, work);
+        {
+            const int work_count = replay(session, work);
+            asi_store_release_i64(&session->reached_position, session->position);
+            return work_count;
+        }
         case ASI_REPLAY_DONE:
             break;
     }

@@ -65,6 +65,7 @@ typedef struct asi_replay_session
     bool has_window;
     asi_segment_window window;
     int64_t position;              /* of the next frame to send */
+    int64_t reached_position;      /* the same for the conductor: released after each step; a stale read is too low */
     int64_t recording_end;         /* without `recorded`: where the recording stopped */
     int64_t stop_position;         /* bytes may be sent up to here, as known now */
     bool is_stop_final;            /* it moves no more */

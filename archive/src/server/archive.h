@@ -6,6 +6,7 @@
  *      control streams > requests > on_request > recordings | replays | listing > control session > response stream
  *      recordings > recorder.incoming ..... recorder ..... > closed_recordings > recordings
  *      replays    > replayer.incoming ..... replayer ..... > closed_replays, answers > replays, control
+ *      truncate, segments, migrate > deletions > deleter ..... > returned_deletions > deletions
  *
  * Handlers of the Aeron client run inside as_client_invoke with the client locked: they only note what happened; the next
  * step of the conductor acts on it. For the same reason requests are copied out of the control streams' poll and routed after it.
@@ -22,6 +23,7 @@
 #include "server/auth.h"
 #include "server/channel.h"
 #include "server/counters.h"
+#include "server/deleter.h"
 #include "shm/error_log.h"
 #include "store/catalog.h"
 #include "store/mark.h"
@@ -29,6 +31,7 @@
 typedef struct asi_control_session asi_control_session;
 typedef struct asi_recording_subscription asi_recording_subscription;
 typedef struct asi_active_recording asi_active_recording;
+typedef struct asi_deletion asi_deletion;
 typedef struct asi_replay asi_replay;
 typedef struct asi_request asi_request;
 
@@ -76,6 +79,10 @@ struct as_archive
     asi_replayer replayer;
     asi_hand_over closed_replays;
     asi_hand_over replay_answers;
+
+    asi_deletion *deletions;             /* outstanding ones; at most one per recording */
+    asi_deleter deleter;
+    asi_hand_over returned_deletions;
 
     asi_agent agents[3];
     bool is_aborting;                    /* closing after a fatal failure: what is active stays active in the catalog */
@@ -276,7 +283,61 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
 void asi_replays_stop(asi_control_session *session, const asi_codec_request *request);
 void asi_replays_stop_all(asi_control_session *session, const asi_codec_request *request);
 int asi_replays_step(as_archive *archive);
+/* A replay of the recording, also one whose publication is still on its way; NULL: none. */
+asi_replay *asi_replays_find(const as_archive *archive, int64_t recording_id);
+/* A replay of the recording that has bytes before `position` still to read; NULL: none. */
+asi_replay *asi_replays_before(const as_archive *archive, int64_t recording_id, int64_t position, int64_t *segment_base);
+/* Ends the recording's replays, without an answer to whoever asked for them. */
+void asi_replays_abort(as_archive *archive, int64_t recording_id);
 /* The replayer must have been closed. */
 void asi_replays_close(as_archive *archive);
+
+/* -- deletions.c: files that go, and how their requesters hear of it. Spec: 08 §9 ---------------------------------------------------- */
+
+struct asi_deletion
+{
+    asi_delete_work work;        /* first: the deleter hands this back */
+    asi_deletion *next;
+    int64_t control_session_id;
+    int64_t correlation_id;
+    int64_t end_position;        /* no byte from here on goes; INT64_MAX: all may */
+    int64_t answer;              /* relevant id of the OK; AS_NULL_VALUE: the number of files */
+    bool is_answered;
+    /* A truncation: */
+    bool is_waiting;             /* for the recording's replays to end; nothing has changed yet */
+    int64_t start_position;      /* when it was asked for */
+    int64_t old_stop_position;
+    int64_t new_stop_position;   /* AS_NULL_VALUE: this is no truncation */
+};
+
+/* NULL: no memory, the requester is told. To be filled in and begun. */
+asi_deletion *asi_deletions_make(asi_control_session *session, const asi_codec_request *request,
+    const asi_catalog_record *record);
+/* Instead of beginning it. */
+void asi_deletions_discard(asi_deletion *deletion);
+/* The archive's from here on: answers OK and, when all files are gone, signals DELETE. */
+void asi_deletions_begin(as_archive *archive, asi_deletion *deletion);
+/* The outstanding deletion of a recording; NULL: none. */
+const asi_deletion *asi_deletions_find(const as_archive *archive, int64_t recording_id);
+/* Whether the request was refused because one is outstanding. */
+bool asi_deletions_refuse_second(asi_control_session *session, const asi_codec_request *request, int64_t recording_id);
+/* Takes away what a crash left of a truncation, before the recording is extended over it. AS_E_STORAGE: it can't be. */
+as_result asi_deletions_clear_above(as_archive *archive, const asi_catalog_record *record) AS_MUST_USE;
+int asi_deletions_step(as_archive *archive);
+/* Recordings and replays must have been closed. Finishes what is outstanding, within some seconds. */
+void asi_deletions_close(as_archive *archive);
+
+/* -- truncate.c, segments.c, migrate.c, update_channel.c: maintenance requests. Spec: 08 §9, §11 ----------------------------------- */
+
+void asi_truncate_recording(asi_control_session *session, const asi_codec_request *request);
+void asi_purge_recording(asi_control_session *session, const asi_codec_request *request);
+void asi_segments_detach(asi_control_session *session, const asi_codec_request *request);
+void asi_segments_delete_detached(asi_control_session *session, const asi_codec_request *request);
+void asi_segments_purge(asi_control_session *session, const asi_codec_request *request);
+void asi_segments_attach(asi_control_session *session, const asi_codec_request *request);
+void asi_migrate_segments(asi_control_session *session, const asi_codec_request *request);
+void asi_update_channel(asi_control_session *session, const asi_codec_request *request);
+/* The error of a failed catalog or file operation, from as_error_text(): STORAGE_SPACE where space is what is missing. */
+void asi_control_storage_error(asi_control_session *session, int64_t correlation_id);
 
 #endif

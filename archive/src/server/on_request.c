@@ -59,6 +59,14 @@ static const route ROUTES[] = {
     { ASI_CODEC_STOP_POSITION, asi_query_position },
     { ASI_CODEC_RECORDING_POSITION, asi_query_position },
     { ASI_CODEC_MAX_RECORDED_POSITION, asi_query_position },
+    { ASI_CODEC_TRUNCATE_RECORDING, asi_truncate_recording },
+    { ASI_CODEC_PURGE_RECORDING, asi_purge_recording },
+    { ASI_CODEC_DETACH_SEGMENTS, asi_segments_detach },
+    { ASI_CODEC_DELETE_DETACHED_SEGMENTS, asi_segments_delete_detached },
+    { ASI_CODEC_PURGE_SEGMENTS, asi_segments_purge },
+    { ASI_CODEC_ATTACH_SEGMENTS, asi_segments_attach },
+    { ASI_CODEC_MIGRATE_SEGMENTS, asi_migrate_segments },
+    { ASI_CODEC_UPDATE_CHANNEL, asi_update_channel },
 };
 
 static request_handler handler_of(int32_t template_id)

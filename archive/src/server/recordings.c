@@ -234,6 +234,13 @@ void asi_recordings_start(asi_control_session *session, const asi_codec_request 
     }
 }
 
+/* Bytes at or behind the stop position are: what is recorded there could go with them. Spec: 08 §4.2, row 5. */
+static bool is_being_deleted(const as_archive *archive, const asi_catalog_record *record)
+{
+    const asi_deletion *deletion = asi_deletions_find(archive, record->recording_id);
+    return NULL != deletion && deletion->end_position > record->stop_position;
+}
+
 asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const asi_codec_request *request)
 {
     const int64_t recording_id = request->recording_id;
@@ -260,6 +267,11 @@ asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const
     else if (NULL != asi_recordings_find(archive, recording_id))
     {
         refuse(archive, request, ASI_CODEC_E_ACTIVE_RECORDING, "cannot extend active recording %lld", (long long)recording_id);
+    }
+    else if (is_being_deleted(archive, &record))
+    {
+        refuse(archive, request, ASI_CODEC_E_GENERIC, "cannot extend recording %lld due to an outstanding delete operation",
+            (long long)recording_id);
     }
     else if (!is_low_on_storage(archive, request))
     {
@@ -304,6 +316,13 @@ static bool check_extension(as_archive *archive, asi_recording_subscription *sub
         snprintf(text, sizeof(text), "cannot extend active recording %lld streamId=%d channel=%s", id, image->stream_id,
             subscription->channel);
         refuse_image(archive, subscription, ASI_CODEC_E_ACTIVE_RECORDING, text);
+        return false;
+    }
+    if (is_being_deleted(archive, &record))
+    {
+        snprintf(text, sizeof(text), "cannot extend recording %lld due to an outstanding delete operation: streamId=%d channel=%s",
+            id, image->stream_id, subscription->channel);
+        refuse_image(archive, subscription, ASI_CODEC_E_GENERIC, text);
         return false;
     }
     const struct
@@ -473,6 +492,11 @@ static as_result extend_image(as_archive *archive, asi_recording_subscription *s
     asi_catalog_record record;
     const int64_t recording_id = subscription->extend_recording_id;
     asi_catalog_find(archive->catalog, recording_id, &record);
+    const as_result cleared = asi_deletions_clear_above(archive, &record);
+    if (AS_OK != cleared)
+    {
+        return cleared;
+    }
     asi_active_recording *recording = make_recording(archive, subscription, image, constants, &record);
     if (NULL == recording)
     {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/archive.h"
+#include "store/segment_layout.h"
 #include "wire/command.h"
 
 #define LENGTH_FOLLOW (-1)       /* to the end, live included */
@@ -143,7 +144,23 @@ static bool check_length(const asi_codec_request *request, const asi_catalog_rec
     return true;
 }
 
-/* Spec: 08 §7.1, rows 3 to 11, in that order. */
+/* Spec: 08 §7.1, row 12. Departures: a truncation that still waits for other replays to end lets no new one begin; and of an active
+ * recording only what lies before its start can be being deleted, which is no reason to refuse as stock does. */
+static bool check_deletion(
+    const as_archive *archive, const asi_catalog_record *record, const replay_range *range, refusal *refused)
+{
+    const asi_deletion *deletion = asi_deletions_find(archive, record->recording_id);
+    const int64_t stop = record->stop_position;
+    if (NULL != deletion && (deletion->is_waiting ||
+        (AS_NULL_VALUE != stop && deletion->end_position > stop && range->stop_position > stop)))
+    {
+        return refuse(refused, ASI_CODEC_E_GENERIC,
+            "cannot start replay of recording %lld due to an outstanding delete operation", (long long)record->recording_id);
+    }
+    return true;
+}
+
+/* Spec: 08 §7.1, rows 3 to 12, in that order. */
 static bool check_range(const as_archive *archive, const asi_codec_request *request, const asi_catalog_record *record,
     replay_range *range, refusal *refused)
 {
@@ -178,7 +195,8 @@ static bool check_range(const as_archive *archive, const asi_codec_request *requ
     const bool has_limit = is_bounded(request) || NULL != range->recorded;
     const int64_t limit = is_bounded(request) ? range->bound :
         NULL != range->recorded ? asi_load_acquire_i64(&range->recorded->position) : AS_NULL_VALUE;
-    return check_length(request, record, has_limit, limit, range, refused);
+    return check_length(request, record, has_limit, limit, range, refused) &&
+        check_deletion(archive, record, range, refused);
 }
 
 static as_result build_channel(const as_archive *archive, const asi_codec_request *request, const asi_catalog_record *record,
@@ -241,6 +259,7 @@ static asi_replay *make_replay(as_archive *archive, const asi_control_session *c
     session->batch_limit = request->file_io_max_length > 0 && request->file_io_max_length < io_length ?
         request->file_io_max_length : io_length;
     session->position = range->position;
+    session->reached_position = range->position;
     session->recording_end = record->stop_position;
     session->replay_limit = range->limit;
     return replay;
@@ -314,6 +333,42 @@ static bool may_stop(const asi_control_session *session, const asi_replay *repla
     const asi_auth *auth = &session->archive->auth;
     return !asi_auth_has_principals(auth) || asi_auth_is_same(&session->auth, &replay->owner) ||
         asi_auth_allows(auth, &session->auth, AS_AUTH_ACTION_STOP_ANY_REPLAY);
+}
+
+asi_replay *asi_replays_find(const as_archive *archive, int64_t recording_id)
+{
+    asi_replay *at = archive->replays;
+    while (NULL != at && at->session.source.recording_id != recording_id)
+    {
+        at = at->next;
+    }
+    return at;
+}
+
+asi_replay *asi_replays_before(const as_archive *archive, int64_t recording_id, int64_t position, int64_t *base)
+{
+    for (asi_replay *at = archive->replays; NULL != at; at = at->next)
+    {
+        const asi_segment_source *source = &at->session.source;
+        const int64_t reached = asi_load_acquire_i64(&at->session.reached_position);
+        *base = asi_segment_base(source->start_position, reached, source->term_length, source->segment_length);
+        if (source->recording_id == recording_id && *base < position)
+        {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+void asi_replays_abort(as_archive *archive, int64_t recording_id)
+{
+    for (asi_replay *at = archive->replays; NULL != at; at = at->next)
+    {
+        if (at->session.source.recording_id == recording_id)
+        {
+            abort_replay(at);
+        }
+    }
 }
 
 void asi_replays_stop(asi_control_session *session, const asi_codec_request *request)

@@ -103,6 +103,7 @@ static int conductor_cycle(void *context)
     work_count += asi_requests_step(archive);
     work_count += asi_recordings_step(archive);
     work_count += asi_replays_step(archive);
+    work_count += asi_deletions_step(archive);
     work_count += asi_control_step(archive);
     return work_count;
 }
@@ -377,6 +378,9 @@ static void init_archive(as_archive *archive, const asi_file_ops *files, const a
     asi_hand_over_init(&archive->replay_answers);
     asi_recorder_init(&archive->recorder, &archive->closed_recordings, &archive->clock);
     asi_replayer_init(&archive->replayer, &archive->closed_replays, &archive->replay_answers, &archive->clock);
+    asi_hand_over_init(&archive->returned_deletions);
+    asi_deleter_init(
+        &archive->deleter, &archive->returned_deletions, ASI_ARCHIVE_INVOKER != archive->config.threading);
 }
 
 static as_result open_parts(as_archive *archive)
@@ -442,6 +446,7 @@ void as_archive_close(as_archive *archive)
     asi_replayer_close(&archive->replayer);
     asi_replays_close(archive);
     asi_recordings_close(archive);
+    asi_deletions_close(archive);
     asi_requests_close(archive);
     asi_control_close_all(archive);
     asi_auth_close(&archive->auth);
@@ -461,5 +466,6 @@ void as_archive_close(as_archive *archive)
     asi_hand_over_close(&archive->closed_recordings);
     asi_hand_over_close(&archive->closed_replays);
     asi_hand_over_close(&archive->replay_answers);
+    asi_hand_over_close(&archive->returned_deletions);
     free(archive);
 }

@@ -113,27 +113,38 @@ static as_result finish(asi_catalog *catalog, int64_t record_offset)
     return AS_OK == result ? sync_file(catalog) : result;
 }
 
-/* Makes the file and the mirror hold [0, needed); grows by half, as stock does. Spec: 06 §5. */
+/* The length of a file that holds [0, needed); grows by half, as stock does. Spec: 06 §5. */
+static as_result grown_length(const asi_catalog *catalog, int64_t needed, int64_t frame_length, int64_t *length)
+{
+    *length = catalog->file_length;
+    if (needed > *length && *length >= ASI_CATALOG_MAX_CAPACITY)
+    {
+        return asi_fail(AS_E_STORAGE, 0, "catalog is full, max capacity reached: %d", ASI_CATALOG_MAX_CAPACITY);
+    }
+    if (needed > ASI_CATALOG_MAX_CAPACITY)
+    {
+        return asi_fail(AS_E_STORAGE, 0, "recording is too big: total recording length is %" PRId64 " bytes, available space is %"
+            PRId64 " bytes", frame_length, ASI_CATALOG_MAX_CAPACITY - catalog->end);
+    }
+    while (*length < needed)
+    {
+        *length = *length + *length / 2 < ASI_CATALOG_MAX_CAPACITY ? *length + *length / 2 : ASI_CATALOG_MAX_CAPACITY;
+    }
+    return AS_OK;
+}
+
+/* Makes the file and the mirror hold [0, needed). */
 static as_result ensure_capacity(asi_catalog *catalog, int64_t needed, int64_t frame_length)
 {
     const asi_file_ops *files = catalog->files;
-    if (needed > catalog->file_length)
+    int64_t length;
+    const as_result result = grown_length(catalog, needed, frame_length, &length);
+    if (AS_OK != result)
     {
-        if (catalog->file_length >= ASI_CATALOG_MAX_CAPACITY)
-        {
-            return asi_fail(AS_E_STORAGE, 0, "catalog is full, max capacity reached: %d", ASI_CATALOG_MAX_CAPACITY);
-        }
-        if (needed > ASI_CATALOG_MAX_CAPACITY)
-        {
-            return asi_fail(AS_E_STORAGE, 0,
-                "recording is too big: total recording length is %" PRId64 " bytes, available space is %"
-                PRId64 " bytes", frame_length, ASI_CATALOG_MAX_CAPACITY - catalog->end);
-        }
-        int64_t length = catalog->file_length;
-        while (length < needed)
-        {
-            length = length + length / 2 < ASI_CATALOG_MAX_CAPACITY ? length + length / 2 : ASI_CATALOG_MAX_CAPACITY;
-        }
+        return result;
+    }
+    if (length > catalog->file_length)
+    {
         int error = files->ftruncate(files->context, catalog->fd, length);
         error = 0 == error ? files->fsync(files->context, catalog->fd) : error;
         if (0 != error)
@@ -398,6 +409,34 @@ as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *para
     return sync_file(catalog);
 }
 
+/* The catalog becomes `image`, of which [0, end) is used, in one instant: under its name there is always a whole one. */
+static as_result swap_file(asi_catalog *catalog, const uint8_t *image, int64_t end, int64_t file_length)
+{
+    const asi_file_ops *files = catalog->files;
+    char temporary[AS_PATH_MAX + 8];
+    snprintf(temporary, sizeof(temporary), "%s.new", catalog->path);
+    const int fd = files->open(files->context, temporary, ASI_FILE_CREATE);
+    if (fd < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -fd, "cannot create %s", temporary);
+    }
+    int error = files->ftruncate(files->context, fd, 0);
+    error = 0 == error ? asi_file_write_all(files, fd, image, end, 0) : error;
+    error = 0 == error ? files->ftruncate(files->context, fd, file_length) : error;
+    error = 0 == error ? files->fsync(files->context, fd) : error;
+    error = 0 == error ? files->rename(files->context, temporary, catalog->path) : error;
+    if (0 != error)
+    {
+        files->close(files->context, fd);
+        files->unlink(files->context, temporary);
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot write %s", temporary);
+    }
+    files->close(files->context, catalog->fd);
+    catalog->fd = fd;
+    catalog->file_length = file_length;
+    return AS_OK;
+}
+
 as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const asi_recording_params *params)
 {
     asi_catalog_entry *entry;
@@ -412,32 +451,34 @@ as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const 
     const int64_t new_length = frame_length_of(catalog, params);
     /* Spec: 06 §4 - a shorter body keeps the frame's length; ours clears all of the rest and takes the checksum over it. */
     const int64_t frame_length = new_length > old_length ? new_length : old_length;
-    const int64_t shift = frame_length - old_length;
-    const int64_t behind = catalog->end - offset - old_length;
-    result = ensure_capacity(catalog, catalog->end + shift, new_length);
-    result = AS_OK == result ? reserve_bytes(catalog, catalog->end + shift + ASI_CATALOG_RECORD_HEADER_LENGTH) : result;
-    const int64_t image_length = frame_length + behind + ASI_CATALOG_RECORD_HEADER_LENGTH; /* with an end behind it, as add */
-    const int64_t space = catalog->file_length - offset;
-    const int64_t write_length = 0 == shift ? frame_length : image_length < space ? image_length : space;
-    uint8_t *image = AS_OK == result ? calloc(1, (size_t)image_length) : NULL;
+    const int64_t end = catalog->end + frame_length - old_length;
+    int64_t file_length = 0;
+    result = grown_length(catalog, end, new_length, &file_length);
+    uint8_t *image = AS_OK == result ? calloc(1, (size_t)end + ASI_CATALOG_RECORD_HEADER_LENGTH) : NULL;
     if (NULL == image)
     {
         return AS_OK == result ? fail_memory(catalog) : result;
     }
-    memcpy(image + RECORD_BODY, catalog->bytes + offset + RECORD_BODY, 16);
-    encode(catalog, image, frame_length, recording_id, params);
-    memcpy(image + frame_length, catalog->bytes + offset + old_length, (size_t)behind);
-    result = put(catalog, offset, image, write_length);
-    free(image);
+    memcpy(image, catalog->bytes, (size_t)offset);
+    memcpy(image + offset + RECORD_BODY, catalog->bytes + offset + RECORD_BODY, 16);
+    encode(catalog, image + offset, frame_length, recording_id, params);
+    memcpy(image + offset + frame_length, catalog->bytes + offset + old_length, (size_t)(catalog->end - offset - old_length));
+    result = swap_file(catalog, image, end, file_length);
     if (AS_OK != result)
     {
+        free(image);
         return result;
     }
-    catalog->end += shift;
-    asi_catalog_index_shift(&catalog->index, entry->offset, shift);
+    free(catalog->bytes);
+    catalog->bytes = image;
+    catalog->bytes_capacity = end + ASI_CATALOG_RECORD_HEADER_LENGTH;
+    catalog->end = end;
+    asi_catalog_index_shift(&catalog->index, offset, frame_length - old_length);
     asi_store_release_i64(&entry->positions.start_position, params->start_position);
     asi_store_release_i64(&entry->positions.stop_position, params->stop_position);
-    return sync_file(catalog);
+    const asi_file_ops *files = catalog->files;
+    const int error = catalog->sync_level > 0 ? files->sync_directory(files->context, catalog->archive_dir) : 0;
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", catalog->archive_dir);
 }
 
 /* -- fields --------------------------------------------------------------------------------------------------------------- */

@@ -21,7 +21,9 @@
  *   stop     stopTimestamp, then stopPosition: a reader that sees a position sees its time. Crash between: still active,
  *            recovery finds the end again.
  *   extend   ids and stopTimestamp, stopPosition last: while it still holds the old stop the recording counts as stopped.
- *   replace  in place in one write; growing shifts the later records right by one write from the replaced record on.
+ *   replace  a new file, synced and renamed over the old: a write over several records, or over a record that crosses a sector,
+ *            may reach the disk in part, and a record in pieces makes the whole catalog unreadable. Who has the old file open
+ *            must open it again.
  *   state    one 4-byte write.
  * Every mutation then refreshes the checksum (over `length` bytes, also where stock forgets to) and syncs as configured. A
  * failed mutation may have reached the file but not the mirror; the writer retries or reports, both hold valid catalogs.
@@ -154,7 +156,8 @@ as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t
     int32_t session_id) AS_MUST_USE;
 as_result asi_catalog_set_start_position(asi_catalog *catalog, int64_t recording_id, int64_t position) AS_MUST_USE;
 as_result asi_catalog_set_stop_position(asi_catalog *catalog, int64_t recording_id, int64_t position) AS_MUST_USE;
-/* Whole body but control session and correlation id; makes the state VALID. */
+/* Whole body but control session and correlation id; makes the state VALID. Later records move when it grows. The texts must not be
+ * the catalog's own. */
 as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const asi_recording_params *params) AS_MUST_USE;
 /* VALID to DELETED or INVALID: the recording leaves the index, its bytes stay. */
 as_result asi_catalog_invalidate(asi_catalog *catalog, int64_t recording_id, int32_t state) AS_MUST_USE;

@@ -37,11 +37,15 @@ typedef struct asi_file_ops
     /* May be NULL, for "can't": blocks of the range go back to the file system and read as zeros, the length stays. */
     int (*punch)(void *context, int fd, int64_t offset, int64_t length);
     int64_t (*modified_ns)(void *context, int fd); /* may be NULL: last modification, ns since 1970-01-01 UTC, or -errno */
+    /* A second name for a file; -EEXIST if it is taken. NULL: not possible; call asi_file_link. */
+    int (*link)(void *context, const char *from, const char *to);
     void *context;
 } asi_file_ops;
 
 const asi_file_ops *asi_file_ops_posix(void);
 
+/* As link; -ENOTSUP where files can't have second names: on file systems and disks without them. */
+int asi_file_link(const asi_file_ops *files, const char *from, const char *to);
 /* 0 none, 1 data (fdatasync), 2 data and metadata (fsync); Spec: 06 §4, §7.2. 0 or -errno. */
 int asi_file_sync(const asi_file_ops *files, int fd, int32_t sync_level);
 /* Writes all of it: 0 or -errno. */

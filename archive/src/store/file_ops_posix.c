@@ -112,6 +112,12 @@ static int posix_rename(void *context, const char *from, const char *to)
     return answer(rename(from, to));
 }
 
+static int posix_link(void *context, const char *from, const char *to)
+{
+    (void)context;
+    return answer(link(from, to));
+}
+
 static int posix_readdir(
     void *context, const char *path, bool (*on_name)(void *name_context, const char *name), void *name_context)
 {
@@ -165,8 +171,14 @@ const asi_file_ops *asi_file_ops_posix(void)
     static const asi_file_ops ops = { .open = posix_open, .close = posix_close, .size = posix_size, .pread = posix_pread,
         .pwrite = posix_pwrite, .ftruncate = posix_ftruncate, .fsync = posix_fsync, .fdatasync = posix_fdatasync,
         .sync_directory = posix_sync_directory, .unlink = posix_unlink, .rename = posix_rename, .readdir = posix_readdir,
-        .usable_space = posix_usable_space, .punch = posix_punch, .modified_ns = posix_modified_ns };
+        .usable_space = posix_usable_space, .punch = posix_punch, .modified_ns = posix_modified_ns, .link = posix_link };
     return &ops;
+}
+
+int asi_file_link(const asi_file_ops *files, const char *from, const char *to)
+{
+    const int error = NULL == files->link ? -ENOTSUP : files->link(files->context, from, to);
+    return -EPERM == error || -EOPNOTSUPP == error || -ENOSYS == error || -EMLINK == error ? -ENOTSUP : error;
 }
 
 int asi_file_sync(const asi_file_ops *files, int fd, int32_t sync_level)

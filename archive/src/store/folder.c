@@ -1,7 +1,8 @@
 /* as_folder: opening, and the descriptors of an archive folder; see folder.h and aeron_spark/as_archive.h.
  *
  * The archive may be writing meanwhile. Its catalog is read as it is written (records from low to high addresses, header
- * length last), so a scan sees whole records; only a replaced record that grew moves others, and then the scan is repeated. */
+ * length last), so a scan sees whole records. A replaced record comes with a new file under the name; an archive of stock moves
+ * records within the file, so a scan that fails is repeated. */
 #include "store/folder.h"
 
 #include <errno.h>

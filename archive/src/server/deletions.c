@@ -1,0 +1,336 @@
+/* Deletions: files that go after their request was answered. See archive.h, and deleter.h for who does the work. Spec: 08 §9, 06 §9.
+ *
+ *   begun --truncation, replayed: its replays have ended--> committed --files listed, tail cut--> OK --all files gone--> DELETE signal
+ *
+ * What readers go by changes first: the catalog says where a recording begins and ends before a byte of it goes, so a crash at any
+ * instant leaves files too many and never a recording without its files. A truncation whose cut fails takes its stop position
+ * back: nothing has changed then. Files that a crash left are harmless but for one case, which asi_deletions_clear_above ends.
+ * Thread rule: the conductor's. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/archive.h"
+#include "store/segment_layout.h"
+
+#define CLOSE_LIMIT_NS INT64_C(5000000000)
+
+static int32_t storage_code(int32_t code)
+{
+    return ENOSPC == code || EDQUOT == code ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC;
+}
+
+void asi_control_storage_error(asi_control_session *session, int64_t correlation_id)
+{
+    char text[1024];
+    const int32_t code = as_error_code();
+    snprintf(text, sizeof(text), "%s", as_error_text());
+    asi_archive_log(session->archive, code, text);
+    asi_control_error(session, correlation_id, storage_code(code), "%s", text);
+}
+
+/* -- asking -------------------------------------------------------------------------------------------------------------------- */
+
+const asi_deletion *asi_deletions_find(const as_archive *archive, int64_t recording_id)
+{
+    const asi_deletion *at = archive->deletions;
+    while (NULL != at && at->work.recording_id != recording_id)
+    {
+        at = at->next;
+    }
+    return at;
+}
+
+bool asi_deletions_refuse_second(asi_control_session *session, const asi_codec_request *request, int64_t recording_id)
+{
+    if (NULL == asi_deletions_find(session->archive, recording_id))
+    {
+        return false;
+    }
+    asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC,
+        "another delete operation in progress for recording id: %lld", (long long)recording_id);
+    return true;
+}
+
+asi_deletion *asi_deletions_make(
+    asi_control_session *session, const asi_codec_request *request, const asi_catalog_record *record)
+{
+    const as_archive *archive = session->archive;
+    asi_deletion *deletion = calloc(1, sizeof(*deletion));
+    if (NULL == deletion)
+    {
+        asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "no memory to delete segments");
+        return NULL;
+    }
+    asi_delete_work_init(&deletion->work);
+    deletion->work.files = archive->files;
+    deletion->work.archive_dir = archive->config.archive_dir;
+    deletion->work.recording_id = record->recording_id;
+    deletion->work.segment_length = record->segment_file_length;
+    deletion->work.file_sync_level = (int32_t)archive->config.file_sync_level;
+    deletion->work.sync_directory = archive->config.file_sync_level > 0 && archive->config.catalog_file_sync_level > 0;
+    deletion->control_session_id = session->id;
+    deletion->correlation_id = request->correlation_id;
+    deletion->start_position = record->start_position;
+    deletion->old_stop_position = record->stop_position;
+    deletion->new_stop_position = AS_NULL_VALUE;
+    deletion->end_position = INT64_MAX;
+    deletion->answer = AS_NULL_VALUE;
+    return deletion;
+}
+
+void asi_deletions_discard(asi_deletion *deletion)
+{
+    asi_delete_work_close(&deletion->work);
+    free(deletion);
+}
+
+/* -- the way of one ------------------------------------------------------------------------------------------------------------ */
+
+static void remove_deletion(as_archive *archive, asi_deletion *deletion)
+{
+    for (asi_deletion **at = &archive->deletions; NULL != *at; at = &(*at)->next)
+    {
+        if (*at == deletion)
+        {
+            *at = deletion->next;
+            break;
+        }
+    }
+    asi_deletions_discard(deletion);
+}
+
+static void tell_error(as_archive *archive, const asi_deletion *deletion, int32_t code, const char *text)
+{
+    asi_archive_log(archive, code, text);
+    asi_control_respond(archive, deletion->control_session_id, deletion->correlation_id, ASI_CODEC_ERROR, code, text);
+}
+
+static void finish(as_archive *archive, asi_deletion *deletion)
+{
+    const asi_name_list *failed = &deletion->work.failed;
+    for (int64_t at = 0; at < failed->length; at += (int64_t)strlen(failed->text + at) + 1)
+    {
+        char text[AS_PATH_MAX + 384];
+        snprintf(text, sizeof(text), "unable to delete segment file: %s", failed->text + at);
+        tell_error(archive, deletion, ASI_CODEC_E_GENERIC, text);
+    }
+    asi_control_signal(archive, deletion->control_session_id, deletion->correlation_id, deletion->work.recording_id,
+        AS_NULL_VALUE, AS_NULL_VALUE, AS_SIGNAL_DELETE);
+    remove_deletion(archive, deletion);
+}
+
+/* Puts the stop position back; what can't be put back is logged, and the catalog holds either position. */
+static void undo(as_archive *archive, const asi_deletion *deletion)
+{
+    if (AS_NULL_VALUE != deletion->new_stop_position && AS_OK != asi_catalog_set_stop_position(
+        archive->catalog, deletion->work.recording_id, deletion->old_stop_position))
+    {
+        asi_archive_log(archive, as_error_code(), NULL);
+    }
+}
+
+static void on_prepared(as_archive *archive, asi_deletion *deletion)
+{
+    asi_delete_work *work = &deletion->work;
+    if (AS_OK != work->failure)
+    {
+        undo(archive, deletion);
+        tell_error(archive, deletion, storage_code(work->failure_code), work->failure_text);
+        remove_deletion(archive, deletion);
+        return;
+    }
+    work->must_prepare = false;
+    deletion->is_answered = true;
+    asi_control_respond(archive, deletion->control_session_id, deletion->correlation_id, ASI_CODEC_OK,
+        AS_NULL_VALUE == deletion->answer ? work->count : deletion->answer, NULL);
+    if (work->count > 0)
+    {
+        asi_deleter_put(&archive->deleter, work);
+    }
+    else
+    {
+        finish(archive, deletion);
+    }
+}
+
+/* AS_E_STORAGE: the position could not be stored; the old one was put back. */
+static as_result store_stop_position(as_archive *archive, const asi_deletion *deletion)
+{
+    if (AS_NULL_VALUE == deletion->new_stop_position)
+    {
+        return AS_OK;
+    }
+    asi_catalog_record record;
+    const int64_t recording_id = deletion->work.recording_id;
+    if (!asi_catalog_find(archive->catalog, recording_id, &record) || record.start_position != deletion->start_position)
+    {
+        return asi_fail(AS_E_USAGE, 0, "cannot truncate recording %" PRId64 ": its start position was moved while its replays were "
+            "ended; ask again", recording_id);
+    }
+    const as_result result =
+        asi_catalog_set_stop_position(archive->catalog, recording_id, deletion->new_stop_position);
+    if (AS_OK != result)
+    {
+        char reason[1024];
+        const int32_t code = as_error_code();
+        snprintf(reason, sizeof(reason), "%s", as_error_text());
+        undo(archive, deletion);
+        return asi_fail(result, code, "cannot truncate recording %" PRId64 ": %s", recording_id, reason);
+    }
+    return AS_OK;
+}
+
+static void commit(as_archive *archive, asi_deletion *deletion)
+{
+    deletion->is_waiting = false;
+    if (AS_OK != store_stop_position(archive, deletion))
+    {
+        char text[1200];
+        const int32_t code = storage_code(as_error_code());
+        snprintf(text, sizeof(text), "%s", as_error_text());
+        tell_error(archive, deletion, code, text);
+        remove_deletion(archive, deletion);
+        return;
+    }
+    asi_delete_work *work = &deletion->work;
+    if (ASI_DELETE_RANGE == work->scope && AS_NULL_VALUE == work->cut_base)
+    {
+        (void)asi_delete_work_step(work); /* only counts */
+        on_prepared(archive, deletion);
+    }
+    else
+    {
+        asi_deleter_put(&archive->deleter, work);
+    }
+}
+
+void asi_deletions_begin(as_archive *archive, asi_deletion *deletion)
+{
+    deletion->next = archive->deletions;
+    archive->deletions = deletion;
+    if (!deletion->is_waiting)
+    {
+        commit(archive, deletion);
+    }
+}
+
+/* -- duty cycle ---------------------------------------------------------------------------------------------------------------- */
+
+static void on_returned(as_archive *archive, asi_deletion *deletion)
+{
+    asi_delete_work *work = &deletion->work;
+    if (work->must_prepare)
+    {
+        on_prepared(archive, deletion);
+    }
+    else if (work->done < work->count)
+    {
+        asi_deleter_put(&archive->deleter, work); /* its thread was ended */
+    }
+    else
+    {
+        finish(archive, deletion);
+    }
+}
+
+int asi_deletions_step(as_archive *archive)
+{
+    if (NULL == archive->deletions)
+    {
+        return 0;
+    }
+    int work_count = asi_deleter_step(&archive->deleter);
+    for (;;)
+    {
+        asi_deletion *deletion = (asi_deletion *)(void *)asi_hand_over_take(&archive->returned_deletions);
+        if (NULL == deletion)
+        {
+            break;
+        }
+        on_returned(archive, deletion);
+        work_count++;
+    }
+    for (asi_deletion *at = archive->deletions; NULL != at;)
+    {
+        asi_deletion *next = at->next;
+        if (at->is_waiting && NULL == asi_replays_find(archive, at->work.recording_id))
+        {
+            commit(archive, at);
+            work_count++;
+        }
+        at = next;
+    }
+    return work_count;
+}
+
+void asi_deletions_close(as_archive *archive)
+{
+    asi_deleter_stop(&archive->deleter);
+    const int64_t limit_ns = asi_clock_ns(&archive->clock) + CLOSE_LIMIT_NS;
+    while (NULL != archive->deletions && asi_clock_ns(&archive->clock) < limit_ns)
+    {
+        asi_deletions_step(archive);
+    }
+    while (NULL != archive->deletions)
+    {
+        asi_deletion *deletion = archive->deletions;
+        char text[256];
+        snprintf(text, sizeof(text), "the archive ended with %" PRId64 " segment files of recording %" PRId64
+            " still to be deleted; delete-orphaned-segments and compact find them",
+            deletion->work.count - deletion->work.done, deletion->work.recording_id);
+        asi_archive_log(archive, 0, text);
+        remove_deletion(archive, deletion);
+    }
+    asi_deleter_close(&archive->deleter);
+}
+
+/* -- what a crash left --------------------------------------------------------------------------------------------------------- */
+
+typedef struct leftovers
+{
+    const as_archive *archive;
+    int64_t recording_id;
+    int64_t last_base;   /* of the segment that holds the stop position */
+    int error;
+    char path[AS_PATH_MAX + 320];
+} leftovers;
+
+static bool remove_if_above(void *context, const char *name)
+{
+    leftovers *left = context;
+    const asi_file_ops *files = left->archive->files;
+    int64_t recording_id;
+    int64_t base;
+    if (ASI_SEGMENT_NAME_LIVE == asi_segment_name_parse(name, &recording_id, &base) && recording_id == left->recording_id &&
+        base > left->last_base)
+    {
+        snprintf(left->path, sizeof(left->path), "%s/%s", left->archive->config.archive_dir, name);
+        left->error = files->unlink(files->context, left->path);
+    }
+    return 0 == left->error;
+}
+
+/* Segments behind the end of a stopped recording would stop its extension when that reaches them; and recovery after another
+ * crash takes the highest segment for the last, so bytes that were truncated would be the recording's again. The tail of the
+ * last segment is cleared by whoever opens it for writing. */
+as_result asi_deletions_clear_above(as_archive *archive, const asi_catalog_record *record)
+{
+    leftovers left = {
+        .archive = archive,
+        .recording_id = record->recording_id,
+        .last_base = asi_segment_base(
+            record->start_position, record->stop_position, record->term_buffer_length, record->segment_file_length),
+    };
+    const int error =
+        archive->files->readdir(archive->files->context, archive->config.archive_dir, remove_if_above, &left);
+    if (0 != error || 0 != left.error)
+    {
+        return asi_fail_errno(AS_E_STORAGE, 0 != error ? -error : -left.error, "cannot extend recording %" PRId64
+            ": segments behind its stop position are in the way and can't be deleted: %s", record->recording_id,
+            0 != error ? archive->config.archive_dir : left.path);
+    }
+    return AS_OK;
+}

@@ -1,0 +1,288 @@
+/* Migrate segments: the whole of one recording becomes the head or the tail of another. See archive.h. Spec: 08 §9.
+ *
+ * Stock renames the files and then moves the positions; a crash in between leaves files under a name that no position covers. Here
+ * the files first get their second name, then the destination's position moves over them, then the source's back, and then the
+ * deleter takes the first names away: at each instant every byte belongs to a recording. Where files can't have second names
+ * they are renamed as by stock. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "server/archive.h"
+#include "store/segment_layout.h"
+
+typedef struct migration
+{
+    const asi_file_ops *files;
+    const char *archive_dir;
+    asi_catalog_record src;
+    asi_catalog_record dst;
+    bool is_head;          /* the source comes before the destination */
+    int64_t seam;
+    int64_t first_base;    /* of the source's segments, */
+    int64_t end_base;      /* behind those that hold bytes */
+} migration;
+
+/* -- checks -------------------------------------------------------------------------------------------------------------------- */
+
+static as_result check_parameters(const migration *work)
+{
+    const asi_catalog_record *src = &work->src;
+    const asi_catalog_record *dst = &work->dst;
+    const struct
+    {
+        const char *name;
+        int32_t src;
+        int32_t dst;
+    } rows[] = {
+        { "SegmentFileLength", src->segment_file_length, dst->segment_file_length },
+        { "TermBufferLength", src->term_buffer_length, dst->term_buffer_length },
+        { "InitialTermId", src->initial_term_id, dst->initial_term_id },
+        { "StreamId", src->stream_id, dst->stream_id },
+        { "MtuLength", src->mtu_length, dst->mtu_length },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        if (rows[i].src != rows[i].dst)
+        {
+            return asi_fail(AS_E_USAGE, 0, "invalid migrate: src%s=%d dst%s=%d", rows[i].name, rows[i].src, rows[i].name,
+                rows[i].dst);
+        }
+    }
+    return AS_OK;
+}
+
+static int64_t base_of(const asi_catalog_record *record, int64_t position)
+{
+    return asi_segment_base(
+        record->start_position, position, record->term_buffer_length, record->segment_file_length);
+}
+
+static as_result check_boundary(const migration *work, const asi_catalog_record *record, const char *whose)
+{
+    const int64_t base = base_of(record, work->seam);
+    return work->seam == base ? AS_OK : asi_fail(AS_E_USAGE, 0,
+        "invalid migrate: join position is not on segment boundary of %s recording seamPosition=%" PRId64 " startPosition=%"
+        PRId64 " termBufferLength=%d segmentFileLength=%d", whose, work->seam, record->start_position,
+        record->term_buffer_length, record->segment_file_length);
+}
+
+static as_result check_seam(migration *work)
+{
+    const asi_catalog_record *src = &work->src;
+    const asi_catalog_record *dst = &work->dst;
+    work->is_head = src->stop_position == dst->start_position;
+    if (!work->is_head && src->start_position != dst->stop_position)
+    {
+        return asi_fail(AS_E_USAGE, 0, "invalid migrate: src and dst are not contiguous srcStartPosition=%" PRId64
+            " srcStopPosition=%" PRId64 " dstStartPosition=%" PRId64 " dstStopPosition=%" PRId64, src->start_position,
+            src->stop_position, dst->start_position, dst->stop_position);
+    }
+    work->seam = work->is_head ? dst->start_position : src->start_position;
+    const as_result result = check_boundary(work, src, "src");
+    return AS_OK == result ? check_boundary(work, dst, "dst") : result;
+}
+
+static as_result segment_path(const migration *work, const asi_catalog_record *record, int64_t base, char *path)
+{
+    return asi_segment_path(path, AS_PATH_MAX, work->archive_dir, record->recording_id, base);
+}
+
+static bool exists(const migration *work, const char *path)
+{
+    const int fd = work->files->open(work->files->context, path, ASI_FILE_READ);
+    if (fd >= 0)
+    {
+        work->files->close(work->files->context, fd);
+    }
+    return -ENOENT != fd;
+}
+
+static as_result check_files(const migration *work)
+{
+    for (int64_t base = work->first_base; base < work->end_base; base += work->src.segment_file_length)
+    {
+        char src[AS_PATH_MAX];
+        char dst[AS_PATH_MAX];
+        as_result result = segment_path(work, &work->src, base, src);
+        result = AS_OK == result ? segment_path(work, &work->dst, base, dst) : result;
+        if (AS_OK != result)
+        {
+            return result;
+        }
+        if (!exists(work, src))
+        {
+            return asi_fail(AS_E_DATA, 0, "missing src segment file %s", src);
+        }
+        /* What a tail replaces is the empty segment behind the destination's end. */
+        const bool is_own_end = !work->is_head && base == work->dst.stop_position;
+        if (!is_own_end && exists(work, dst))
+        {
+            return asi_fail(AS_E_DATA, 0, "preexisting dst segment file %s", dst);
+        }
+    }
+    return AS_OK;
+}
+
+/* -- moving -------------------------------------------------------------------------------------------------------------------- */
+
+/* Takes the new names of the segments below `end` away again. */
+static void unname_files(const migration *work, bool is_linked, int64_t end)
+{
+    for (int64_t base = work->first_base; base < end; base += work->src.segment_file_length)
+    {
+        char src[AS_PATH_MAX];
+        char dst[AS_PATH_MAX];
+        if (AS_OK == segment_path(work, &work->src, base, src) && AS_OK == segment_path(work, &work->dst, base, dst))
+        {
+            (void)(is_linked ? work->files->unlink(work->files->context, dst) :
+                work->files->rename(work->files->context, dst, src));
+        }
+    }
+}
+
+/* One segment gets its new name and keeps its old one while *is_linked. */
+static as_result name_file(const migration *work, int64_t base, bool *is_linked)
+{
+    const asi_file_ops *files = work->files;
+    char src[AS_PATH_MAX];
+    char dst[AS_PATH_MAX];
+    as_result result = segment_path(work, &work->src, base, src);
+    result = AS_OK == result ? segment_path(work, &work->dst, base, dst) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    int error = !work->is_head && base == work->dst.stop_position ? files->unlink(files->context, dst) : 0;
+    error = -ENOENT == error ? 0 : error;
+    if (0 == error && *is_linked)
+    {
+        error = asi_file_link(files, src, dst);
+        *is_linked = -ENOTSUP != error;
+    }
+    if (!*is_linked)
+    {
+        error = files->rename(files->context, src, dst);
+    }
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot move segment %s to %s", src, dst);
+}
+
+static as_result name_files(const migration *work, bool *is_linked)
+{
+    as_result result = AS_OK;
+    for (int64_t base = work->first_base; AS_OK == result && base < work->end_base; base += work->src.segment_file_length)
+    {
+        result = name_file(work, base, is_linked);
+        if (AS_OK != result)
+        {
+            unname_files(work, *is_linked, base);
+        }
+    }
+    return result;
+}
+
+static as_result move_destination(const as_archive *archive, const migration *work, const asi_catalog_record *to)
+{
+    return work->is_head ? asi_catalog_set_start_position(archive->catalog, work->dst.recording_id, to->start_position) :
+        asi_catalog_set_stop_position(archive->catalog, work->dst.recording_id, to->stop_position);
+}
+
+/* The destination first: for an instant the bytes are both recordings', never neither's. On failure as before, or both's. */
+static as_result move_positions(const as_archive *archive, const migration *work, bool is_linked)
+{
+    as_result result = move_destination(archive, work, &work->src);
+    if (AS_OK == result)
+    {
+        result = asi_catalog_set_stop_position(archive->catalog, work->src.recording_id, work->src.start_position);
+    }
+    if (AS_OK != result)
+    {
+        char reason[1024];
+        const int32_t code = as_error_code();
+        snprintf(reason, sizeof(reason), "%s", as_error_text());
+        if (AS_OK == asi_catalog_set_stop_position(archive->catalog, work->src.recording_id, work->src.stop_position) &&
+            AS_OK == move_destination(archive, work, &work->dst))
+        {
+            unname_files(work, is_linked, work->end_base);
+        }
+        return asi_fail(result, code, "%s", reason);
+    }
+    return AS_OK;
+}
+
+static void migrate(asi_control_session *session, const asi_codec_request *request, migration *work)
+{
+    const as_archive *archive = session->archive;
+    const int64_t moved = (work->end_base - work->first_base) / work->src.segment_file_length;
+    bool is_linked = true;
+    asi_deletion *deletion = asi_deletions_make(session, request, &work->src);
+    if (NULL == deletion)
+    {
+        return;
+    }
+    as_result result = name_files(work, &is_linked);
+    if (AS_OK == result && deletion->work.sync_directory)
+    {
+        const int error = work->files->sync_directory(work->files->context, work->archive_dir);
+        result = 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", work->archive_dir);
+    }
+    result = AS_OK == result ? move_positions(archive, work, is_linked) : result;
+    if (AS_OK != result)
+    {
+        asi_deletions_discard(deletion);
+        asi_control_storage_error(session, request->correlation_id);
+        return;
+    }
+    /* The source's names, and the empty segment behind its end. */
+    deletion->work.scope = ASI_DELETE_RANGE;
+    deletion->work.first_base = is_linked ? work->first_base : work->end_base;
+    deletion->work.end_base = work->end_base + work->src.segment_file_length;
+    deletion->answer = moved;
+    asi_deletions_begin(session->archive, deletion);
+}
+
+void asi_migrate_segments(asi_control_session *session, const asi_codec_request *request)
+{
+    as_archive *archive = session->archive;
+    const int64_t correlation_id = request->correlation_id;
+    migration work = { .files = archive->files, .archive_dir = archive->config.archive_dir };
+    if (!asi_catalog_find(archive->catalog, request->recording_id, &work.src))
+    {
+        asi_control_unknown_recording(session, correlation_id, request->recording_id);
+        return;
+    }
+    if (!asi_catalog_find(archive->catalog, request->dst_recording_id, &work.dst))
+    {
+        asi_control_unknown_recording(session, correlation_id, request->dst_recording_id);
+        return;
+    }
+    if (work.src.recording_id == work.dst.recording_id)
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "invalid migrate: src and dst are the same recording %lld",
+            (long long)work.src.recording_id);
+        return;
+    }
+    if (AS_NULL_VALUE == work.src.stop_position)
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "recording %lld is still active",
+            (long long)work.src.recording_id);
+        return;
+    }
+    as_result result = check_parameters(&work);
+    result = AS_OK == result ? check_seam(&work) : result;
+    /* Departure from Spec: 08 §9 - stock moves files that it is just deleting. */
+    if (AS_OK == result && (asi_deletions_refuse_second(session, request, work.src.recording_id) ||
+        asi_deletions_refuse_second(session, request, work.dst.recording_id)))
+    {
+        return;
+    }
+    work.first_base = base_of(&work.src, work.src.start_position);
+    work.end_base = base_of(&work.src, work.src.stop_position + work.src.segment_file_length - 1);
+    result = AS_OK == result ? check_files(&work) : result;
+    if (AS_OK != result)
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "%s", as_error_text());
+        return;
+    }
+    migrate(session, request, &work);
+}

@@ -1,0 +1,272 @@
+/* Segments at the head of a recording: detach, delete what is detached, purge, attach. See archive.h. Spec: 08 §9.
+ *
+ * The start position moves by whole segments and before any file goes; the recording may be active, its recorder works far behind
+ * the segments that may be detached. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/archive.h"
+#include "store/segment_layout.h"
+#include "store/segment_read.h"
+
+#define SCAN_LENGTH (64 * 1024)
+
+static bool find_or_refuse(asi_control_session *session, const asi_codec_request *request, asi_catalog_record *record)
+{
+    if (!asi_catalog_find(session->archive->catalog, request->recording_id, record))
+    {
+        asi_control_unknown_recording(session, request->correlation_id, request->recording_id);
+        return false;
+    }
+    return true;
+}
+
+static int64_t base_of(const asi_catalog_record *record, int64_t position)
+{
+    return asi_segment_base(
+        record->start_position, position, record->term_buffer_length, record->segment_file_length);
+}
+
+/* The segment that a recording ends in, or is being written. */
+static int64_t last_base(const as_archive *archive, const asi_catalog_record *record)
+{
+    const asi_active_recording *active = asi_recordings_find(archive, record->recording_id);
+    return base_of(record, NULL == active ? record->stop_position : asi_load_acquire_i64(&active->session.recorded->position));
+}
+
+/* Whether the request may move the start position; else it was refused. */
+static bool check_new_start(asi_control_session *session, const asi_codec_request *request, const asi_catalog_record *record)
+{
+    const as_archive *archive = session->archive;
+    const int64_t correlation_id = request->correlation_id;
+    const long long position = request->position;
+    const int64_t lower = base_of(record, record->start_position) + record->segment_file_length;
+    const int64_t upper = last_base(archive, record);
+    int64_t replayed_base;
+    if (position < 0 || base_of(record, position) != position)
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "invalid segment start: newStartPosition=%lld", position);
+        return false;
+    }
+    if (position < lower)
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC,
+            "invalid detach: newStartPosition=%lld lowerBound=%lld", position, (long long)lower);
+        return false;
+    }
+    if (position > upper)
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC,
+            "invalid detach: in use, newStartPosition=%lld upperBound=%lld", position, (long long)upper);
+        return false;
+    }
+    const asi_replay *replay = asi_replays_before(archive, record->recording_id, position, &replayed_base);
+    if (NULL != replay)
+    {
+        const asi_replay_session *held = &replay->session;
+        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC,
+            "invalid detach: replay in progress -  state=%s newStartPosition=%lld upperBound=%lld sessionId=%d streamId=%d channel=%s",
+            AS_NULL_VALUE == replay->publication_request ? "REPLAY" : "INIT", position,
+            (long long)replayed_base, held->publication_session_id, held->publication_stream_id, held->channel);
+        return false;
+    }
+    return true;
+}
+
+void asi_segments_detach(asi_control_session *session, const asi_codec_request *request)
+{
+    asi_catalog_record record;
+    if (!find_or_refuse(session, request, &record) || !check_new_start(session, request, &record))
+    {
+        return;
+    }
+    if (AS_OK != asi_catalog_set_start_position(session->archive->catalog, record.recording_id, request->position))
+    {
+        asi_control_storage_error(session, request->correlation_id);
+        return;
+    }
+    asi_control_ok(session, request->correlation_id, 0);
+}
+
+void asi_segments_delete_detached(asi_control_session *session, const asi_codec_request *request)
+{
+    asi_catalog_record record;
+    if (!find_or_refuse(session, request, &record) ||
+        asi_deletions_refuse_second(session, request, record.recording_id))
+    {
+        return;
+    }
+    asi_deletion *deletion = asi_deletions_make(session, request, &record);
+    if (NULL != deletion)
+    {
+        deletion->work.scope = ASI_DELETE_DETACHED;
+        deletion->work.end_base = base_of(&record, record.start_position);
+        deletion->end_position = deletion->work.end_base;
+        asi_deletions_begin(session->archive, deletion);
+    }
+}
+
+void asi_segments_purge(asi_control_session *session, const asi_codec_request *request)
+{
+    asi_catalog_record record;
+    if (!find_or_refuse(session, request, &record) || !check_new_start(session, request, &record) ||
+        asi_deletions_refuse_second(session, request, record.recording_id))
+    {
+        return;
+    }
+    asi_deletion *deletion = asi_deletions_make(session, request, &record);
+    if (NULL == deletion)
+    {
+        return;
+    }
+    deletion->work.scope = ASI_DELETE_RANGE;
+    deletion->work.first_base = base_of(&record, record.start_position);
+    deletion->work.end_base = request->position;
+    deletion->end_position = request->position;
+    if (AS_OK != asi_catalog_set_start_position(session->archive->catalog, record.recording_id, request->position))
+    {
+        asi_deletions_discard(deletion);
+        asi_control_storage_error(session, request->correlation_id);
+        return;
+    }
+    asi_deletions_begin(session->archive, deletion);
+}
+
+/* -- attach -------------------------------------------------------------------------------------------------------------------- */
+
+/* A file to be attached, open. */
+typedef struct candidate
+{
+    const asi_file_ops *files;
+    const asi_catalog_record *record;
+    int64_t base;
+    int fd;
+    char path[AS_PATH_MAX];
+} candidate;
+
+/* The first frame of the first term: AS_AGAIN without one. A recording that began within a term has zeros before it. */
+static as_result find_first_frame(const candidate *file, uint8_t *buffer, asi_frame_header *frame, int32_t *offset)
+{
+    const int32_t term_length = file->record->term_buffer_length;
+    for (int32_t at = 0; at < term_length; at += SCAN_LENGTH)
+    {
+        const int64_t count = asi_file_read_full(file->files, file->fd, buffer, SCAN_LENGTH, at);
+        if (count < SCAN_LENGTH)
+        {
+            return asi_fail_errno(AS_E_STORAGE, count < 0 ? (int)-count : EIO, "cannot read segment %s", file->path);
+        }
+        for (int32_t i = 0; i < SCAN_LENGTH; i += AS_FRAME_ALIGNMENT)
+        {
+            if (asi_get_i32(buffer + i) > 0)
+            {
+                memcpy(frame, buffer + i, sizeof(*frame));
+                *offset = at + i;
+                return AS_OK;
+            }
+        }
+    }
+    return AS_AGAIN;
+}
+
+/* AS_OK: the segment is the recording's, `offset` is where its bytes begin. */
+static as_result check_segment(const candidate *file, int32_t *offset)
+{
+    const asi_catalog_record *record = file->record;
+    const int64_t size = file->files->size(file->files->context, file->fd);
+    if (size != record->segment_file_length)
+    {
+        return size < 0 ? asi_fail_errno(AS_E_STORAGE, (int)-size, "cannot find the length of segment %s", file->path) :
+            asi_fail(AS_E_DATA, 0, "fileLength=%" PRId64 " not equal to segmentLength=%d", size, record->segment_file_length);
+    }
+    uint8_t *buffer = malloc(SCAN_LENGTH);
+    if (NULL == buffer)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for segment %s", file->path);
+    }
+    asi_frame_header frame = { 0 };
+    const as_result found = find_first_frame(file, buffer, &frame, offset);
+    free(buffer);
+    const int32_t term_id =
+        asi_segment_term_id(file->base, record->term_buffer_length, record->initial_term_id);
+    if (AS_AGAIN == found)
+    {
+        return asi_fail(AS_E_DATA, 0, "fragment not found in first term of segment %s", file->path);
+    }
+    if (AS_OK == found && frame.term_id != term_id)
+    {
+        return asi_fail(AS_E_DATA, 0, "term id does not match: actual=%d expected=%d", frame.term_id, term_id);
+    }
+    if (AS_OK == found && frame.stream_id != record->stream_id)
+    {
+        return asi_fail(AS_E_DATA, 0, "stream id does not match: actual=%d expected=%d", frame.stream_id, record->stream_id);
+    }
+    return found;
+}
+
+/* AS_OK: attached, the recording would start at *start; AS_AGAIN: there is no such file. */
+static as_result take_segment(const as_archive *archive, const asi_catalog_record *record, int64_t base, int64_t *start)
+{
+    candidate file = { .files = archive->files, .record = record, .base = base };
+    as_result result =
+        asi_segment_path(file.path, sizeof(file.path), archive->config.archive_dir, record->recording_id, base);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    file.fd = file.files->open(file.files->context, file.path, ASI_FILE_READ);
+    if (-ENOENT == file.fd)
+    {
+        return AS_AGAIN;
+    }
+    if (file.fd < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -file.fd, "cannot open segment %s", file.path);
+    }
+    int32_t offset = 0;
+    result = check_segment(&file, &offset);
+    file.files->close(file.files->context, file.fd);
+    *start = AS_OK == result ? base + offset : *start;
+    return result;
+}
+
+/* What was attached before a segment that can't be stays so, as with stock, and the error tells of that one. */
+void asi_segments_attach(asi_control_session *session, const asi_codec_request *request)
+{
+    as_archive *archive = session->archive;
+    asi_catalog_record record;
+    /* Departure from Spec: 08 §9 - stock attaches segments which it is just deleting. */
+    if (!find_or_refuse(session, request, &record) ||
+        asi_deletions_refuse_second(session, request, record.recording_id))
+    {
+        return;
+    }
+    const int32_t length = record.segment_file_length;
+    int64_t base = base_of(&record, record.start_position);
+    int64_t start = record.start_position;
+    int64_t count = 0;
+    as_result result = base == start ? AS_OK : AS_AGAIN; /* it begins in a segment: nothing is before that */
+    while (AS_OK == result && base >= length && start == base)
+    {
+        base -= length;
+        result = take_segment(archive, &record, base, &start);
+        count += AS_OK == result ? 1 : 0;
+    }
+    char text[1024];
+    snprintf(text, sizeof(text), "%s", result < 0 ? as_error_text() : "");
+    if (start != record.start_position &&
+        AS_OK != asi_catalog_set_start_position(archive->catalog, record.recording_id, start))
+    {
+        asi_control_storage_error(session, request->correlation_id);
+    }
+    else if (result < 0)
+    {
+        asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "%s", text);
+    }
+    else
+    {
+        asi_control_ok(session, request->correlation_id, count);
+    }
+}
