@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from aeron_spark._native.check import string
+from aeron_spark._native._lib import lib
+from aeron_spark._native.check import error, string
 from aeron_spark.types import NULL_VALUE, Position, RecordingId, SessionId, StreamId
 
 
@@ -30,6 +31,36 @@ class Recording:
     stripped_channel: str
     original_channel: str
     source_identity: str
+
+    def segment_base(self, position: int) -> Position:
+        """Position of the first byte of the segment file that holds `position`, at or after the recording's start."""
+        lengths = self.term_buffer_length, self.segment_file_length
+        return Position(lib.as_segment_base_position(self.start_position, position, *lengths))
+
+    def segment_file(self, position: int) -> str:
+        """Name of the segment file that holds `position`."""
+        return f"{self.recording_id}-{self.segment_base(position)}.rec"
+
+    def detachable(self, end: int | None = None) -> range:
+        """Positions that the recording can be made to start at instead, by detaching or purging the segments before.
+
+        `end`: how far it goes, by default its stop position; needed of an active one, else UsageError.
+        """
+        end = self.stop_position if end is None else end
+        if end is None:
+            raise error(lib.AS_E_USAGE, text=f"recording {self.recording_id} is active: give its position", code=0)
+        lengths = self.term_buffer_length, self.segment_file_length
+        first = lib.as_segment_first_detachable(self.start_position, *lengths)
+        last = lib.as_segment_last_detachable(self.start_position, end, *lengths)
+        return range(first, last + 1, self.segment_file_length)
+
+    def term_id(self, position: int) -> int:
+        """Term id of the bytes at a position."""
+        return int(lib.as_position_term_id(position, self.term_buffer_length, self.initial_term_id))
+
+    def term_offset(self, position: int) -> int:
+        """Where a position lies in its term."""
+        return int(lib.as_position_term_offset(position, self.term_buffer_length))
 
 
 def recording_from(raw: Any) -> Recording:

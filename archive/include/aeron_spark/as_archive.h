@@ -182,6 +182,47 @@ as_result as_archive_client_replay(as_archive_client *client, int64_t recording_
 as_result as_archive_client_stop_replay(as_archive_client *client, int64_t replay_session_id);
 as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t recording_id);
 
+/* Maintenance (spec 08 section 9). `count` (NULL: not wanted) gets the number of segment files; those that go, go after the call has
+ * returned, and a DELETE signal with the recording's id tells when they are gone. One such operation per recording at a time. */
+/* Makes a stopped recording end at `position`, where a frame begins or the recording ends or starts; its replays are ended. */
+as_result as_archive_client_truncate_recording(
+    as_archive_client *client, int64_t recording_id, int64_t position, int64_t *count);
+/* Deletes a stopped recording that nobody replays; its id is never used again. */
+as_result as_archive_client_purge_recording(as_archive_client *client, int64_t recording_id, int64_t *count);
+/* Makes a recording, stopped or active, start where one of its segments does; the files before stay. No replay may be there. */
+as_result as_archive_client_detach_segments(as_archive_client *client, int64_t recording_id, int64_t new_start_position);
+/* Deletes the files before the recording's start. */
+as_result as_archive_client_delete_detached_segments(as_archive_client *client, int64_t recording_id, int64_t *count);
+/* Detach and delete in one. */
+as_result as_archive_client_purge_segments(
+    as_archive_client *client, int64_t recording_id, int64_t new_start_position, int64_t *count);
+/* Makes a recording start with the files that lie without a gap before its start, as after a detach or copied there. */
+as_result as_archive_client_attach_segments(as_archive_client *client, int64_t recording_id, int64_t *count);
+/* Moves all of a stopped recording to the head or the tail of one that it meets at a segment boundary; it is empty then. */
+as_result as_archive_client_migrate_segments(
+    as_archive_client *client, int64_t src_recording_id, int64_t dst_recording_id, int64_t *count);
+/* Changes the channel that a recording is listed with, stopped or active. */
+as_result as_archive_client_update_channel(as_archive_client *client, int64_t recording_id, const char *channel);
+
+/* -- positions ------------------------------------------------------------------------------------------------------------- */
+
+/* Arithmetic of recordings (spec 08 section 17): positions and lengths in bytes, positions >= start_position >= 0, lengths powers
+ * of two. Pure; any thread. */
+/* Position of the first byte of the segment file that holds `position`; the file is <recording id>-<that>.rec. */
+int64_t as_segment_base_position(int64_t start_position, int64_t position, int32_t term_length, int32_t segment_length);
+/* How many segment files hold [start_position, stop_position]; an empty one behind a full one counts. */
+int64_t as_segment_count(int64_t start_position, int64_t stop_position, int32_t term_length, int32_t segment_length);
+/* Bounds, both included, of where a recording can be made to start: multiples of segment_length from the first one. No such
+ * position: the last is below the first. */
+int64_t as_segment_first_detachable(int64_t start_position, int32_t term_length, int32_t segment_length);
+int64_t as_segment_last_detachable(
+    int64_t start_position, int64_t recorded_position, int32_t term_length, int32_t segment_length);
+/* Term id of the bytes at a position, with the 32-bit wrap. */
+int32_t as_position_term_id(int64_t position, int32_t term_length, int32_t initial_term_id);
+int32_t as_position_term_offset(int64_t position, int32_t term_length);
+/* Position of a term's byte: the inverse of the two above. */
+int64_t as_position_of(int32_t term_id, int32_t term_offset, int32_t term_length, int32_t initial_term_id);
+
 /* -- folder ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct as_folder as_folder;

@@ -405,3 +405,74 @@ as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t 
 {
     return call_for_recording(client, ASI_CODEC_STOP_ALL_REPLAYS, recording_id, NULL);
 }
+
+/* -- maintenance ----------------------------------------------------------------------------------------------------------- */
+
+/* Of a recording and a position in it. */
+static as_result call_for_position(
+    as_archive_client *client, int32_t template_id, int64_t recording_id, int64_t position, int64_t *value)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, template_id);
+    request.recording_id = recording_id;
+    request.position = position;
+    return call(client, &request, value);
+}
+
+as_result as_archive_client_truncate_recording(
+    as_archive_client *client, int64_t recording_id, int64_t position, int64_t *count)
+{
+    return call_for_position(client, ASI_CODEC_TRUNCATE_RECORDING, recording_id, position, count);
+}
+
+as_result as_archive_client_purge_recording(as_archive_client *client, int64_t recording_id, int64_t *count)
+{
+    return call_for_recording(client, ASI_CODEC_PURGE_RECORDING, recording_id, count);
+}
+
+as_result as_archive_client_detach_segments(as_archive_client *client, int64_t recording_id, int64_t new_start_position)
+{
+    return call_for_position(client, ASI_CODEC_DETACH_SEGMENTS, recording_id, new_start_position, NULL);
+}
+
+as_result as_archive_client_delete_detached_segments(as_archive_client *client, int64_t recording_id, int64_t *count)
+{
+    return call_for_recording(client, ASI_CODEC_DELETE_DETACHED_SEGMENTS, recording_id, count);
+}
+
+as_result as_archive_client_purge_segments(
+    as_archive_client *client, int64_t recording_id, int64_t new_start_position, int64_t *count)
+{
+    return call_for_position(client, ASI_CODEC_PURGE_SEGMENTS, recording_id, new_start_position, count);
+}
+
+as_result as_archive_client_attach_segments(as_archive_client *client, int64_t recording_id, int64_t *count)
+{
+    return call_for_recording(client, ASI_CODEC_ATTACH_SEGMENTS, recording_id, count);
+}
+
+as_result as_archive_client_migrate_segments(
+    as_archive_client *client, int64_t src_recording_id, int64_t dst_recording_id, int64_t *count)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_MIGRATE_SEGMENTS);
+    request.recording_id = src_recording_id;
+    request.dst_recording_id = dst_recording_id;
+    return call(client, &request, count);
+}
+
+as_result as_archive_client_update_channel(as_archive_client *client, int64_t recording_id, const char *channel)
+{
+    /* Spec: 08 §11 - a stock archive does not answer when the channel is no URI. */
+    asi_uri uri;
+    const as_result parsed = asi_uri_parse_untrusted(&uri, channel, (int64_t)strlen(channel));
+    if (AS_OK != parsed)
+    {
+        return asi_fail_in(parsed, "channel %s for recording %" PRId64, channel, recording_id);
+    }
+    asi_codec_request request;
+    asi_codec_request_init(&request, ASI_CODEC_UPDATE_CHANNEL);
+    request.recording_id = recording_id;
+    request.channel = asi_codec_text(channel);
+    return call(client, &request, NULL);
+}

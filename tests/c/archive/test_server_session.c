@@ -223,9 +223,7 @@ static void s12_s16_what_is_no_request_of_a_session_is_ignored(void)
 
 static void requests_of_other_versions_get_the_protocols_error(void)
 {
-    static const int32_t IDS[] = { ASI_CODEC_TRUNCATE_RECORDING, ASI_CODEC_PURGE_RECORDING, ASI_CODEC_DETACH_SEGMENTS,
-        ASI_CODEC_DELETE_DETACHED_SEGMENTS, ASI_CODEC_PURGE_SEGMENTS, ASI_CODEC_ATTACH_SEGMENTS, ASI_CODEC_MIGRATE_SEGMENTS,
-        ASI_CODEC_UPDATE_CHANNEL, ASI_CODEC_REPLAY_TOKEN, ASI_CODEC_REPLICATE, ASI_CODEC_TAGGED_REPLICATE,
+    static const int32_t IDS[] = { ASI_CODEC_REPLAY_TOKEN, ASI_CODEC_REPLICATE, ASI_CODEC_TAGGED_REPLICATE,
         ASI_CODEC_REPLICATE_2, ASI_CODEC_STOP_REPLICATION };
     raw_session *session = raw_connect_alone(&rig);
     for (size_t i = 0; i < sizeof(IDS) / sizeof(IDS[0]); i++)
