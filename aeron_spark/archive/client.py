@@ -247,19 +247,19 @@ class Archive(Handle):
 
     def start_position(self, recording_id: int) -> Position:
         """Where the recording begins."""
-        return Position(self._number(lib.as_archive_client_start_position, recording_id))
+        return Position(self._ask(lib.as_archive_client_start_position, recording_id))
 
     def recording_position(self, recording_id: int) -> Position | None:
         """How far an active recording has come, None if it is not active."""
-        return _or_none(self._number(lib.as_archive_client_recording_position, recording_id))
+        return _or_none(self._ask(lib.as_archive_client_recording_position, recording_id))
 
     def stop_position(self, recording_id: int) -> Position | None:
         """Where a stopped recording ends, None while it is active."""
-        return _or_none(self._number(lib.as_archive_client_stop_position, recording_id))
+        return _or_none(self._ask(lib.as_archive_client_stop_position, recording_id))
 
     def max_recorded_position(self, recording_id: int) -> Position:
         """Recorded position of an active recording, stop position of a stopped one."""
-        return Position(self._number(lib.as_archive_client_max_recorded_position, recording_id))
+        return Position(self._ask(lib.as_archive_client_max_recorded_position, recording_id))
 
     def wait_recording(
         self, channel_fragment: str, stream_id: int, session_id: int, *, timeout: float = 10.0
@@ -332,11 +332,11 @@ class Archive(Handle):
         after this has returned; a DELETE signal tells when they are gone. The same holds for the other calls that delete.
         One of them at a time per recording.
         """
-        return self._number(lib.as_archive_client_truncate_recording, recording_id, position)
+        return self._ask(lib.as_archive_client_truncate_recording, recording_id, position)
 
     def purge_recording(self, recording_id: int) -> int:
         """Delete a stopped recording; returns how many segment files go. Refused while it is replayed."""
-        return self._number(lib.as_archive_client_purge_recording, recording_id)
+        return self._ask(lib.as_archive_client_purge_recording, recording_id)
 
     def detach_segments(self, recording_id: int, new_start_position: int) -> None:
         """Make a recording, stopped or active, start with a later segment; the files before that stay.
@@ -347,11 +347,11 @@ class Archive(Handle):
 
     def delete_detached_segments(self, recording_id: int) -> int:
         """Delete the segment files before the recording's start; returns how many go."""
-        return self._number(lib.as_archive_client_delete_detached_segments, recording_id)
+        return self._ask(lib.as_archive_client_delete_detached_segments, recording_id)
 
     def purge_segments(self, recording_id: int, new_start_position: int) -> int:
         """Detach segments and delete them; returns how many go. See `detach_segments`."""
-        return self._number(lib.as_archive_client_purge_segments, recording_id, new_start_position)
+        return self._ask(lib.as_archive_client_purge_segments, recording_id, new_start_position)
 
     def attach_segments(self, recording_id: int) -> int:
         """Make a recording start with the segment files that lie before it without a gap; returns how many.
@@ -359,14 +359,14 @@ class Archive(Handle):
         They were detached, or put into the archive's folder. A file that is not the recording's raises PeerError; what was
         attached before it stays so.
         """
-        return self._number(lib.as_archive_client_attach_segments, recording_id)
+        return self._ask(lib.as_archive_client_attach_segments, recording_id)
 
     def migrate_segments(self, source_recording_id: int, destination_recording_id: int) -> int:
         """Move all of a stopped recording before or behind another one; returns how many segment files.
 
         They meet at a segment boundary and have the same stream id, lengths and initial term id. The source is empty then.
         """
-        return self._number(lib.as_archive_client_migrate_segments, source_recording_id, destination_recording_id)
+        return self._ask(lib.as_archive_client_migrate_segments, source_recording_id, destination_recording_id)
 
     def update_channel(self, recording_id: int, channel: str | ChannelUri) -> None:
         """Change the channel that a recording, stopped or active, is listed with; UsageError when it is no channel."""
@@ -380,7 +380,7 @@ class Archive(Handle):
             if failure is not None:
                 raise failure
 
-    def _number(self, function: Any, *arguments: int) -> int:
+    def _ask(self, function: Any, *arguments: int) -> int:
         out = ffi.new("int64_t *")
         self._request(function, *arguments, out)
         return int(out[0])

@@ -279,9 +279,7 @@ def test_s68_an_active_recording_keeps_the_segment_it_writes(session: Session, s
     """Detaching up to the active segment is OK, beyond it E0; recording goes on."""
     with begin(session, stream) as run:
         run.write(2 * PER_SEGMENT + 10, ONE)
-        failed = session.refused(
-            "DetachSegmentsRequest", recordingId=run.recording_id, newStartPosition=3 * SEGMENT
-        )
+        failed = session.refused("DetachSegmentsRequest", recordingId=run.recording_id, newStartPosition=3 * SEGMENT)
         text = f"invalid detach: in use, newStartPosition={3 * SEGMENT} upperBound={2 * SEGMENT}"
         assert refusal(failed) == (GENERIC, text)
         assert session.ok("DetachSegmentsRequest", recordingId=run.recording_id, newStartPosition=2 * SEGMENT) == 0
@@ -359,8 +357,10 @@ def test_s70_purge_segments(archive: Archive, session: Session, stream: int) -> 
     failed = session.refused("ReplayRequest", recordingId=run.recording_id, position=0, replayChannel="aeron:ipc")
     assert refusal(failed) == (
         INVALID_POSITION,
-        f"requested replay start position=0 is less than recording start position={2 * SEGMENT}"
-        f" for recording {run.recording_id}",
+        (
+            f"requested replay start position=0 is less than recording start position={2 * SEGMENT}"
+            f" for recording {run.recording_id}"
+        ),
     )
     with Replay(session, run.recording_id) as replay:
         got = replay.read_to_end()
@@ -398,10 +398,9 @@ def test_s71_a_replay_holds_its_segment(session: Session, stream: int, name: str
         replay.stop()
         replay.await_gone()
     wait_until(
-        lambda: session.answer(
-            session.request(name, recordingId=run.recording_id, newStartPosition=2 * SEGMENT)
-        ).code
-        == OK,
+        lambda: (
+            session.answer(session.request(name, recordingId=run.recording_id, newStartPosition=2 * SEGMENT)).code == OK
+        ),
         10,
         "the replay to have left",
     )
@@ -430,9 +429,7 @@ def test_s72_migrate_a_head(archive: Archive, session: Session, stream: int) -> 
     assert positions(session, src.recording_id) == (0, 0)
     assert folder.segments(archive.archive_dir, src.recording_id) == []
     assert folder.segments(archive.archive_dir, dst.recording_id) == [n * SEGMENT for n in range(4)]
-    assert bodies == [
-        folder.segment_path(archive.archive_dir, dst.recording_id, n).read_bytes() for n in (0, SEGMENT)
-    ]
+    assert bodies == [folder.segment_path(archive.archive_dir, dst.recording_id, n).read_bytes() for n in (0, SEGMENT)]
     with Replay(session, dst.recording_id) as replay:
         got = replay.read_to_end()
         begins = [frame.begin for frame in got]
@@ -494,8 +491,10 @@ def test_s73_what_cannot_be_migrated(
             src.recording_id,
             apart.recording_id,
             GENERIC,
-            f"invalid migrate: src and dst are not contiguous srcStartPosition=0 srcStopPosition={2 * SEGMENT}"
-            f" dstStartPosition={45 * TERM} dstStopPosition={45 * TERM + 10 * FRAME}",
+            (
+                f"invalid migrate: src and dst are not contiguous srcStartPosition=0 srcStopPosition={2 * SEGMENT}"
+                f" dstStartPosition={45 * TERM} dstStopPosition={45 * TERM + 10 * FRAME}"
+            ),
         ),
     ]
     for source, target, code, text in rows:
