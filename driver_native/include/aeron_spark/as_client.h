@@ -377,6 +377,9 @@ void as_inspector_driver_info(const as_inspector *inspector, as_driver_info *inf
 int32_t as_inspector_max_counter_id(const as_inspector *inspector);
 /* AS_OK and a row; AS_AGAIN when that id is not allocated. */
 as_result as_inspector_counter(const as_inspector *inspector, int32_t counter_id, as_counter_row *row);
+/* The same of the driver a client is connected to. */
+int32_t as_client_max_counter_id(const as_client *client);
+as_result as_client_counter(const as_client *client, int32_t counter_id, as_counter_row *row);
 typedef void (*as_on_error_entry)(
     void *context, int32_t count, int64_t first_ms, int64_t last_ms, const char *text, int64_t text_length);
 int64_t as_inspector_errors(const as_inspector *inspector, int64_t since_ms, as_on_error_entry on_entry, void *context);

@@ -277,6 +277,10 @@ as_result asi_client_destination(as_client *client, int32_t type_id, int64_t reg
 as_result asi_client_async_destination(as_client *client, int32_t type_id, int64_t registration_id, const char *channel,
     int64_t *correlation_id) AS_MUST_USE;
 
+/* -- counter_rows.c; any thread ------------------------------------------------------------------------------------------ */
+
+as_result asi_counter_row_read(const asi_counters *counters, int32_t counter_id, as_counter_row *row) AS_MUST_USE;
+
 /* -- publication.c, subscription.c, image.c, counter.c; under the lock -------------------------------------------------- */
 
 as_result asi_publication_create(
