@@ -106,6 +106,8 @@ as_result as_client_poll_subscription(as_client *client, int64_t correlation_id,
 as_result as_client_poll_counter(as_client *client, int64_t correlation_id, as_counter **counter);
 as_result as_client_async_next_session_id(as_client *client, int32_t stream_id, int64_t *correlation_id);
 as_result as_client_poll_session_id(as_client *client, int64_t correlation_id, int32_t *session_id);
+/* Gives an asynchronous request up; what it has made or will make is closed again. */
+void as_client_forget(as_client *client, int64_t correlation_id);
 /* Outcome of a destination that was added or removed asynchronously. */
 as_result as_client_poll_destination(as_client *client, int64_t correlation_id);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aeron_spark/as_client.h"
+#include "client/client.h"
 #include "base/clock.h"
 #include "shm/cnc.h"
 #include "shm/counters.h"

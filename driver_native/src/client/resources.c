@@ -247,6 +247,47 @@ as_result as_client_poll_counter(as_client *client, int64_t correlation_id, as_c
     return result;
 }
 
+static void close_resource(asi_request_kind kind, void *resource)
+{
+    if (is_publication(kind))
+    {
+        as_publication_close(resource);
+    }
+    else if (is_subscription(kind))
+    {
+        as_subscription_close(resource);
+    }
+    else if (is_counter(kind))
+    {
+        as_counter_close(resource);
+    }
+}
+
+void as_client_forget(as_client *client, int64_t correlation_id)
+{
+    if (AS_OK != asi_client_lock(client))
+    {
+        return;
+    }
+    asi_request *request = asi_request_find(client, correlation_id);
+    asi_request_kind kind = ASI_REQUEST_OPERATION;
+    void *resource = NULL;
+    if (NULL != request && ASI_REQUEST_AWAITING == request->state)
+    {
+        request->state = ASI_REQUEST_ABANDONED;
+    }
+    else if (NULL != request && ASI_REQUEST_ABANDONED != request->state)
+    {
+        kind = request->kind;
+        (void)!asi_request_take(client, request, &resource, NULL);
+    }
+    asi_client_unlock(client);
+    if (NULL != resource)
+    {
+        close_resource(kind, resource);
+    }
+}
+
 /* -- blocking ----------------------------------------------------------------------------------------------------------- */
 
 static as_result await_resource(as_client *client, as_result sent, asi_request *request, void **resource)
