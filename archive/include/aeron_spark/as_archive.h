@@ -108,6 +108,11 @@ typedef bool (*as_on_recording_subscription)(
 typedef int64_t (*as_on_challenge)(
     void *context, const uint8_t *challenge, int64_t challenge_length, uint8_t *credentials, int64_t capacity);
 
+/* An error answer of the archive that no call waits for: a request that timed out before, or a recording or replay that failed
+ * after its start was answered. */
+typedef void (*as_on_archive_error)(
+    void *context, as_result result, int32_t code, int64_t correlation_id, const char *text);
+
 typedef struct as_archive_client_options
 {
     as_client *client;              /* borrowed and shared; NULL: one of its own, from aeron_dir */
@@ -118,12 +123,17 @@ typedef struct as_archive_client_options
     int32_t response_stream_id;     /* default 20 */
     int64_t message_timeout_ns;     /* default 10 s */
     const char *client_info;        /* NULL: none */
+    int64_t control_term_length;    /* of both control channels unless they say so themselves; default 64 KiB */
+    int64_t control_mtu_length;     /* likewise; default 1408 */
+    bool control_term_sparse;       /* likewise; default true */
     const uint8_t *credentials;     /* for the archive's authenticator, sent when connecting; NULL: none */
     int64_t credentials_length;
     as_on_challenge on_challenge;   /* NULL: a challenge fails the connect */
     void *on_challenge_context;
     as_on_recording_signal on_signal; /* called during calls and as_archive_client_poll; must not call into this client */
     void *on_signal_context;
+    as_on_archive_error on_error;   /* as on_signal; NULL: as_archive_client_poll answers with the error */
+    void *on_error_context;
     as_on_event invoker;            /* called while waiting, for a driver or an archive in the same thread; NULL: none */
     void *invoker_context;
 } as_archive_client_options;
@@ -222,6 +232,152 @@ int32_t as_position_term_id(int64_t position, int32_t term_length, int32_t initi
 int32_t as_position_term_offset(int64_t position, int32_t term_length);
 /* Position of a term's byte: the inverse of the two above. */
 int64_t as_position_of(int32_t term_id, int32_t term_offset, int32_t term_length, int32_t initial_term_id);
+
+/* -- client: calls that do not wait ---------------------------------------------------------------------------------------- */
+
+/* A request under way. As many at a time as wanted; answers are taken by polls of any of them, by as_archive_client_poll, and
+ * while a blocking call waits. */
+typedef struct as_archive_call as_archive_call;
+
+/* Template ids of the control protocol (spec 07 §3). */
+typedef enum as_archive_operation_e
+{
+    AS_OP_STOP_RECORDING = 5,              /* channel, stream_id */
+    AS_OP_REPLAY = 6,                      /* recording_id, position, length, channel, stream_id, file_io_max_length */
+    AS_OP_STOP_REPLAY = 7,                 /* replay_session_id */
+    AS_OP_LIST_RECORDINGS = 8,             /* recording_id, count, on_recording */
+    AS_OP_LIST_RECORDINGS_FOR_URI = 9,     /* recording_id, count, channel, stream_id, on_recording */
+    AS_OP_LIST_RECORDING = 10,             /* recording_id, on_recording */
+    AS_OP_RECORDING_POSITION = 12,         /* recording_id */
+    AS_OP_TRUNCATE_RECORDING = 13,         /* recording_id, position */
+    AS_OP_STOP_RECORDING_SUBSCRIPTION = 14,/* subscription_id */
+    AS_OP_STOP_POSITION = 15,              /* recording_id */
+    AS_OP_FIND_LAST_MATCHING_RECORDING = 16, /* recording_id, channel, stream_id, session_id */
+    AS_OP_LIST_RECORDING_SUBSCRIPTIONS = 17, /* pseudo_index, count, channel, stream_id, apply_stream_id, on_subscription */
+    AS_OP_BOUNDED_REPLAY = 18,             /* as REPLAY, limit_counter_id */
+    AS_OP_STOP_ALL_REPLAYS = 19,           /* recording_id */
+    AS_OP_STOP_REPLICATION = 51,           /* replication_id */
+    AS_OP_START_POSITION = 52,             /* recording_id */
+    AS_OP_DETACH_SEGMENTS = 53,            /* recording_id, position */
+    AS_OP_DELETE_DETACHED_SEGMENTS = 54,   /* recording_id */
+    AS_OP_PURGE_SEGMENTS = 55,             /* recording_id, position */
+    AS_OP_ATTACH_SEGMENTS = 56,            /* recording_id */
+    AS_OP_MIGRATE_SEGMENTS = 57,           /* recording_id, dst_recording_id */
+    AS_OP_START_RECORDING = 63,            /* channel, stream_id, source_location, auto_stop */
+    AS_OP_EXTEND_RECORDING = 64,           /* as START_RECORDING, recording_id */
+    AS_OP_STOP_RECORDING_BY_IDENTITY = 65, /* recording_id */
+    AS_OP_MAX_RECORDED_POSITION = 67,      /* recording_id */
+    AS_OP_ARCHIVE_ID = 68,
+    AS_OP_PURGE_RECORDING = 104,           /* recording_id */
+    AS_OP_REPLAY_TOKEN = 105,              /* recording_id */
+    AS_OP_UPDATE_CHANNEL = 107             /* recording_id, channel */
+} as_archive_operation;
+
+typedef struct as_archive_request
+{
+    as_archive_operation operation;
+    const char *channel;            /* or the fragment of a query; NULL: empty */
+    int64_t recording_id;           /* of listings: the first */
+    int64_t dst_recording_id;
+    int64_t position;
+    int64_t length;
+    int64_t subscription_id;
+    int64_t replay_session_id;
+    int64_t replication_id;
+    int32_t stream_id;
+    int32_t session_id;
+    int32_t count;                  /* of a listing */
+    int32_t pseudo_index;
+    int32_t limit_counter_id;
+    int32_t file_io_max_length;
+    as_source_location source_location;
+    bool auto_stop;
+    bool apply_stream_id;
+    as_on_recording on_recording;   /* listings only; called inside of polls */
+    as_on_recording_subscription on_subscription;
+    void *context;
+} as_archive_request;
+
+/* Every number AS_NULL_VALUE, but stream_id, session_id and pseudo_index 0; everything else 0. */
+void as_archive_request_init(as_archive_request *request, as_archive_operation operation);
+/* Sends a request and does not wait. AS_AGAIN: no room in the control stream, call again. Texts of the request are copied. */
+as_result as_archive_client_send(as_archive_client *client, const as_archive_request *request, as_archive_call **call);
+/* Takes what the archive sent; AS_AGAIN until the answer is there, then AS_OK with its number (of a listing: how many entries
+ * were given), AS_E_PEER with the archive's error, AS_E_TIMEOUT after the client's message timeout, AS_E_CLOSED when the session
+ * is gone; the same again when asked again. May be called after the client was closed. */
+as_result as_archive_call_poll(as_archive_call *call, int64_t *value);
+int64_t as_archive_call_correlation_id(const as_archive_call *call);
+/* Of an unanswered call: an error that comes later is one that nobody waited for. Before or after its client. */
+void as_archive_call_close(as_archive_call *call);
+
+/* -- client: states, errors, recorded publications --------------------------------------------------------------------------- */
+
+typedef enum as_archive_client_state_e
+{
+    AS_ARCHIVE_CONNECTED = 0,
+    AS_ARCHIVE_DISCONNECTED = 1, /* the archive's end is gone; the next call answers AS_E_CLOSED and closes the session */
+    AS_ARCHIVE_CLOSED = 2
+} as_archive_client_state;
+
+as_archive_client_state as_archive_client_get_state(const as_archive_client *client);
+/* Polls once. *text: NULL, or the error that an earlier request ended with, or "not connected"; valid until the next call. */
+as_result as_archive_client_poll_for_error(as_archive_client *client, const char **text);
+/* Polls once; *count: 1 if a signal was handed to on_signal, else 0. AS_E_PEER as as_archive_client_poll. */
+as_result as_archive_client_poll_for_signals(as_archive_client *client, int32_t *count);
+/* Adds a publication and starts a local recording of exactly its session. AS_E_USAGE: the client has such a publication. The
+ * publication is closed again when the recording can't be started. */
+as_result as_archive_client_add_recorded_publication(
+    as_archive_client *client, const char *channel, int32_t stream_id, as_publication **publication);
+as_result as_archive_client_add_recorded_exclusive_publication(
+    as_archive_client *client, const char *channel, int32_t stream_id, as_publication **publication);
+/* What the stock client's environment says: AERON_ARCHIVE_CONTROL_CHANNEL and _STREAM_ID, AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL
+ * and _STREAM_ID, AERON_ARCHIVE_MESSAGE_TIMEOUT, AERON_ARCHIVE_CLIENT_NAME, AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH,
+ * AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE, AERON_ARCHIVE_CONTROL_MTU_LENGTH (or AERON_MTU_LENGTH), AERON_DIR. Texts point into
+ * the environment. AS_E_USAGE: a value can't be, by name. */
+as_result as_archive_client_options_load_environment(as_archive_client_options *options);
+
+/* -- recording positions and events ------------------------------------------------------------------------------------------ */
+
+/* The counter (type 100) of an active recording; AS_NULL_VALUE when there is none. `archive_id` AS_NULL_VALUE: of any archive.
+ * Spec: 08 §15. Any thread. */
+int32_t as_recording_position_find(const as_client *client, int64_t recording_id, int64_t archive_id);
+int32_t as_recording_position_find_by_session(const as_client *client, int32_t session_id, int64_t archive_id);
+/* False once the recording has ended, also when the counter serves another one. */
+bool as_recording_position_is_active(const as_client *client, int32_t counter_id, int64_t recording_id);
+/* AS_NULL_VALUE when it is no counter of a recording. */
+int64_t as_recording_position_recording_id(const as_client *client, int32_t counter_id);
+/* Copies the terminated source identity; AS_AGAIN when it is no counter of a recording; AS_E_USAGE: `capacity` is too small, 113
+ * suffices. */
+as_result as_recording_position_source_identity(
+    const as_client *client, int32_t counter_id, char *source_identity, int64_t capacity);
+
+typedef enum as_recording_event_kind_e
+{
+    AS_RECORDING_STARTED = 101,
+    AS_RECORDING_PROGRESS = 102,
+    AS_RECORDING_STOPPED = 103
+} as_recording_event_kind;
+
+typedef struct as_recording_event
+{
+    as_recording_event_kind kind;
+    int32_t session_id;          /* these four of STARTED only */
+    int32_t stream_id;
+    const char *channel;         /* valid during the handler's call */
+    const char *source_identity;
+    int64_t recording_id;
+    int64_t start_position;      /* where this session of recording began */
+    int64_t position;            /* STARTED: start_position */
+} as_recording_event;
+
+typedef void (*as_on_recording_event)(void *context, const as_recording_event *event);
+/* Reader of an archive's recording events stream; `subscription` is borrowed and polled by nobody else. */
+typedef struct as_recording_events as_recording_events;
+as_result as_recording_events_open(
+    as_subscription *subscription, as_on_recording_event on_event, void *context, as_recording_events **events);
+/* Fragments taken, or a negative as_result: AS_E_DATA for a message that can't be read, it is passed over. */
+int64_t as_recording_events_poll(as_recording_events *events, int64_t limit);
+void as_recording_events_close(as_recording_events *events);
 
 /* -- folder ---------------------------------------------------------------------------------------------------------------- */
 

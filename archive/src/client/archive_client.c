@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/async.h"
+#include "client/archive_client.h"
+#include "client/call.h"
 #include "client/connect.h"
 
 struct as_archive_client
@@ -14,6 +15,10 @@ struct as_archive_client
     asi_async async;
     as_client *own_aeron; /* owned; NULL when the caller's is used */
     int64_t archive_id;
+    bool is_session_closed;          /* it was lost, and its streams are closed */
+    as_on_recording_signal on_signal; /* the application's */
+    void *on_signal_context;
+    int64_t signal_count;            /* that came, ever */
 };
 
 void as_archive_client_options_init(as_archive_client_options *options)
@@ -22,8 +27,13 @@ void as_archive_client_options_init(as_archive_client_options *options)
         .control_stream_id = 10,
         .response_stream_id = 20,
         .message_timeout_ns = INT64_C(10000000000),
+        .control_term_length = 64 * 1024,
+        .control_mtu_length = 1408,
+        .control_term_sparse = true,
     };
 }
+
+static void count_signal(void *context, const as_signal *signal);
 
 static as_result open_own_aeron(as_archive_client *client, const char *aeron_dir)
 {
@@ -34,37 +44,52 @@ static as_result open_own_aeron(as_archive_client *client, const char *aeron_dir
     return as_client_open(&options, &client->own_aeron);
 }
 
-as_result as_archive_client_open(const as_archive_client_options *options, as_archive_client **client)
+as_result asi_archive_client_prepare(
+    asi_async *async, const as_archive_client_options *options, as_client *aeron, const asi_clock *clock)
 {
     if (options->message_timeout_ns <= 0)
     {
         return asi_fail(AS_E_USAGE, 0, "message_timeout_ns is %" PRId64 ": give the archive some time to answer",
             options->message_timeout_ns);
     }
+    *async = (asi_async){
+        .aeron = aeron,
+        .is_aeron_invoked = as_client_invoke(aeron) >= 0,
+        .clock = *clock,
+        .message_timeout_ns = options->message_timeout_ns,
+        .control_session_id = AS_NULL_VALUE,
+        .awaited_correlation_id = AS_NULL_VALUE,
+        .on_signal = options->on_signal,
+        .on_signal_context = options->on_signal_context,
+        .on_error = options->on_error,
+        .on_error_context = options->on_error_context,
+        .invoker = options->invoker,
+        .invoker_context = options->invoker_context,
+    };
+    return asi_idle_parse(&async->idle, "backoff", NULL);
+}
+
+as_result asi_archive_client_open_with(
+    const as_archive_client_options *options, const asi_clock *clock, as_archive_client **client)
+{
     as_archive_client *opened = calloc(1, sizeof(*opened));
     if (NULL == opened)
     {
         return asi_fail(AS_E_INTERNAL, 0, "no memory for an archive client");
     }
-    asi_async *async = &opened->async;
-    async->clock = asi_clock_system();
-    async->message_timeout_ns = options->message_timeout_ns;
-    async->control_session_id = AS_NULL_VALUE;
-    async->awaited_correlation_id = AS_NULL_VALUE;
-    async->on_signal = options->on_signal;
-    async->on_signal_context = options->on_signal_context;
-    async->invoker = options->invoker;
-    async->invoker_context = options->invoker_context;
-    as_result result = asi_idle_parse(&async->idle, "backoff", NULL);
-    if (AS_OK == result && NULL == options->client)
-    {
-        result = open_own_aeron(opened, options->aeron_dir);
-    }
+    as_result result = NULL == options->client ? open_own_aeron(opened, options->aeron_dir) : AS_OK;
     if (AS_OK == result)
     {
-        async->aeron = NULL == options->client ? opened->own_aeron : options->client;
-        async->is_aeron_invoked = NULL != options->client && as_client_invoke(options->client) >= 0;
-        result = asi_connect_open(async, options, &opened->archive_id);
+        result = asi_archive_client_prepare(
+            &opened->async, options, NULL == options->client ? opened->own_aeron : options->client, clock);
+    }
+    opened->on_signal = options->on_signal;
+    opened->on_signal_context = options->on_signal_context;
+    opened->async.on_signal = count_signal;
+    opened->async.on_signal_context = opened;
+    if (AS_OK == result)
+    {
+        result = asi_connect_open(&opened->async, options, &opened->archive_id);
     }
     if (AS_OK != result)
     {
@@ -75,12 +100,21 @@ as_result as_archive_client_open(const as_archive_client_options *options, as_ar
     return AS_OK;
 }
 
+as_result as_archive_client_open(const as_archive_client_options *options, as_archive_client **client)
+{
+    const asi_clock clock = asi_clock_system();
+    return asi_archive_client_open_with(options, &clock, client);
+}
+
+asi_async *asi_archive_client_async(as_archive_client *client) { return &client->async; }
+
 void as_archive_client_close(as_archive_client *client)
 {
     if (NULL == client || client->async.in_handler)
     {
         return;
     }
+    asi_call_abandon_all(&client->async);
     asi_connect_close(&client->async);
     as_client_close(client->own_aeron);
     free(client);
@@ -96,7 +130,7 @@ as_result as_archive_client_poll(as_archive_client *client, int32_t *handled)
 {
     asi_async *async = &client->async;
     int32_t count = 0;
-    as_result result = asi_async_check_usable(async);
+    as_result result = asi_archive_client_check(client);
     if (AS_OK == result)
     {
         if (async->is_aeron_invoked)
@@ -120,12 +154,82 @@ as_result as_archive_client_poll(as_archive_client *client, int32_t *handled)
     return result;
 }
 
+as_archive_client_state as_archive_client_get_state(const as_archive_client *client)
+{
+    if (client->is_session_closed)
+    {
+        return AS_ARCHIVE_CLOSED;
+    }
+    return client->async.is_lost ? AS_ARCHIVE_DISCONNECTED : AS_ARCHIVE_CONNECTED;
+}
+
+as_result asi_archive_client_check(as_archive_client *client)
+{
+    asi_async *async = &client->async;
+    if (async->is_lost && !async->in_handler && !client->is_session_closed)
+    {
+        asi_call_abandon_all(async);
+        asi_connect_close(async);
+        client->is_session_closed = true;
+    }
+    return asi_async_check_usable(async);
+}
+
+as_result as_archive_client_poll_for_error(as_archive_client *client, const char **text)
+{
+    asi_async *async = &client->async;
+    *text = NULL;
+    as_result result = asi_archive_client_check(client);
+    int32_t handled = 0;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    if (async->is_aeron_invoked)
+    {
+        as_client_invoke(async->aeron);
+    }
+    result = asi_async_poll(async, &handled);
+    if (AS_OK == result && async->forgotten.count > 0)
+    {
+        async->forgotten.count = 0;
+        *text = async->forgotten.text;
+    }
+    else if (AS_OK == result && AS_OK != asi_async_check_connected(async))
+    {
+        *text = "not connected";
+    }
+    return result;
+}
+
+static void count_signal(void *context, const as_signal *signal)
+{
+    as_archive_client *client = context;
+    client->signal_count++;
+    if (NULL != client->on_signal)
+    {
+        client->on_signal(client->on_signal_context, signal);
+    }
+}
+
+as_result as_archive_client_poll_for_signals(as_archive_client *client, int32_t *count)
+{
+    const int64_t before = client->signal_count;
+    int32_t handled = 0;
+    const as_result result = as_archive_client_poll(client, &handled);
+    if (AS_OK == result)
+    {
+        *count = client->signal_count > before ? 1 : 0;
+    }
+    return result;
+}
+
 as_result as_archive_client_keepalive(as_archive_client *client)
 {
     asi_async *async = &client->async;
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_KEEP_ALIVE);
-    as_result result = asi_async_check_usable(async);
+    as_result result = asi_archive_client_check(client);
     if (AS_OK == result)
     {
         result = asi_async_check_connected(async);
@@ -140,24 +244,21 @@ as_result as_archive_client_keepalive(as_archive_client *client)
 /* Calls for one number; `value` may be NULL. */
 static as_result call(as_archive_client *client, asi_codec_request *request, int64_t *value)
 {
-    const as_result result = asi_async_call(&client->async, request, NULL);
-    if (AS_OK != result)
+    int64_t answered = 0;
+    as_result result = asi_archive_client_check(client);
+    if (AS_OK == result)
     {
-        return result;
+        result = asi_async_call(&client->async, request, NULL);
     }
-    const asi_async_answer *answer = &client->async.answer;
-    if (ASI_CODEC_OK != answer->code)
+    if (AS_OK == result)
     {
-        const bool is_recording = ASI_CODEC_RECORDING_UNKNOWN == answer->code;
-        return asi_fail(AS_E_PEER, is_recording ? ASI_CODEC_E_UNKNOWN_RECORDING : ASI_CODEC_E_UNKNOWN_SUBSCRIPTION,
-            "the archive answered %s: unknown %s %" PRId64, asi_codec_request_name(request->template_id),
-            is_recording ? "recording" : "subscription", answer->relevant_id);
+        result = asi_call_value(&client->async.answer, request->template_id, &answered);
     }
-    if (NULL != value)
+    if (AS_OK == result && NULL != value)
     {
-        *value = answer->relevant_id;
+        *value = answered;
     }
-    return AS_OK;
+    return result;
 }
 
 static as_result call_for_recording(as_archive_client *client, int32_t template_id, int64_t recording_id, int64_t *value)
@@ -235,7 +336,11 @@ static as_result call_for_listing(
         return asi_fail(AS_E_USAGE, 0, "%s for %d entries: ask for at least one",
             asi_codec_request_name(request->template_id), listing->wanted);
     }
-    const as_result result = asi_async_call(&client->async, request, listing);
+    as_result result = asi_archive_client_check(client);
+    if (AS_OK == result)
+    {
+        result = asi_async_call(&client->async, request, listing);
+    }
     if (AS_OK == result && NULL != listed)
     {
         *listed = listing->given;

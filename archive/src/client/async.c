@@ -29,27 +29,59 @@ static int64_t copy_text(char *to, asi_codec_var from)
     return (int64_t)length;
 }
 
+static void copy_answer(asi_async_answer *answer, const asi_codec_event *event)
+{
+    answer->template_id = event->template_id;
+    answer->code = event->code;
+    answer->protocol_version = event->protocol_version;
+    answer->control_session_id = event->control_session_id;
+    answer->relevant_id = event->relevant_id;
+    answer->text_length = copy_text(
+        answer->text, ASI_CODEC_CHALLENGE == event->template_id ? event->encoded_challenge : event->error_message);
+}
+
 static void answer(asi_async *async, const asi_codec_event *event)
 {
-    async->answer.template_id = event->template_id;
-    async->answer.code = event->code;
-    async->answer.protocol_version = event->protocol_version;
-    async->answer.control_session_id = event->control_session_id;
-    async->answer.relevant_id = event->relevant_id;
-    async->answer.text_length = copy_text(async->answer.text,
-        ASI_CODEC_CHALLENGE == event->template_id ? event->encoded_challenge : event->error_message);
+    copy_answer(&async->answer, event);
     async->is_answered = true;
+}
+
+static asi_call *find_call(const asi_async *async, const asi_codec_event *event)
+{
+    asi_call *call = async->calls;
+    while (NULL != call && (call->is_answered || call->correlation_id != event->correlation_id))
+    {
+        call = call->next;
+    }
+    return call;
+}
+
+static void answer_call(asi_async *async, asi_call *call, const asi_codec_event *event)
+{
+    copy_answer(&call->answer, event);
+    call->is_answered = true;
+    async->handled++;
 }
 
 static void remember_forgotten(asi_async *async, const asi_codec_event *event)
 {
+    async->error_count++;
+    async->handled++;
     if (0 == async->forgotten.count++)
     {
         async->forgotten.correlation_id = event->correlation_id;
         async->forgotten.code = (int32_t)event->relevant_id;
         copy_text(async->forgotten.text, event->error_message);
     }
-    async->handled++;
+    if (NULL != async->on_error)
+    {
+        /* Told, so not kept for the next poll. */
+        async->forgotten.count = 0;
+        async->in_handler = true;
+        async->on_error(
+            async->on_error_context, AS_E_PEER, async->forgotten.code, async->forgotten.correlation_id, async->forgotten.text);
+        async->in_handler = false;
+    }
 }
 
 static void on_response(asi_async *async, const asi_codec_event *event)
@@ -58,9 +90,14 @@ static void on_response(asi_async *async, const asi_codec_event *event)
     {
         return;
     }
+    asi_call *call = find_call(async, event);
     if (awaits(async, event))
     {
         answer(async, event);
+    }
+    else if (NULL != call)
+    {
+        answer_call(async, call, event);
     }
     else if (ASI_CODEC_ERROR == event->code && AS_NULL_VALUE != async->control_session_id)
     {
@@ -119,7 +156,7 @@ static const char *terminate(char **next, asi_codec_var from)
     return text;
 }
 
-static bool give_recording(asi_async *async, const asi_codec_event *event)
+static bool give_recording(asi_async *async, const asi_async_listing *listing, const asi_codec_event *event)
 {
     char *next = async->strings;
     as_recording recording = {
@@ -138,22 +175,23 @@ static bool give_recording(asi_async *async, const asi_codec_event *event)
     recording.stripped_channel = terminate(&next, event->stripped_channel);
     recording.original_channel = terminate(&next, event->original_channel);
     recording.source_identity = terminate(&next, event->source_identity);
-    return async->listing->on_recording(async->listing->context, &recording);
+    return listing->on_recording(listing->context, &recording);
 }
 
-static bool give_subscription(asi_async *async, const asi_codec_event *event)
+static bool give_subscription(asi_async *async, const asi_async_listing *listing, const asi_codec_event *event)
 {
     char *next = async->strings;
-    return async->listing->on_subscription(
-        async->listing->context, event->subscription_id, event->stream_id, terminate(&next, event->stripped_channel));
+    return listing->on_subscription(
+        listing->context, event->subscription_id, event->stream_id, terminate(&next, event->stripped_channel));
 }
 
 static as_result on_descriptor(asi_async *async, const asi_codec_event *event)
 {
-    asi_async_listing *listing = async->listing;
+    const bool is_awaited = awaits(async, event);
+    asi_call *call = is_awaited ? NULL : find_call(async, event);
+    asi_async_listing *listing = is_awaited ? async->listing : NULL != call ? call->listing : NULL;
     const bool is_recording = ASI_CODEC_RECORDING_DESCRIPTOR == event->template_id;
-    if (!awaits(async, event) || !is_of_session(async, event) || NULL == listing ||
-        is_recording != (NULL != listing->on_recording))
+    if (!is_of_session(async, event) || NULL == listing || is_recording != (NULL != listing->on_recording))
     {
         return AS_OK;
     }
@@ -166,13 +204,25 @@ static as_result on_descriptor(asi_async *async, const asi_codec_event *event)
             return result;
         }
         async->in_handler = true;
-        listing->enough = !(is_recording ? give_recording : give_subscription)(async, event);
+        listing->enough = !(is_recording ? give_recording : give_subscription)(async, listing, event);
         async->in_handler = false;
         listing->given++;
     }
     if (++listing->received == listing->wanted)
     {
-        answer(async, event);
+        if (is_awaited)
+        {
+            answer(async, event);
+        }
+        else
+        {
+            answer_call(async, call, event);
+        }
+    }
+    else if (!is_awaited)
+    {
+        call->deadline_ns = asi_clock_ns(&async->clock) + async->message_timeout_ns;
+        async->handled++;
     }
     return AS_OK;
 }
@@ -212,7 +262,8 @@ static as_action on_message(void *context, const uint8_t *data, int64_t length, 
         }
     }
     async->failure = result;
-    return AS_OK != result || async->is_answered ? AS_ACTION_BREAK : AS_ACTION_CONTINUE;
+    const bool is_awaited_answered = AS_NULL_VALUE != async->awaited_correlation_id && async->is_answered;
+    return AS_OK != result || is_awaited_answered ? AS_ACTION_BREAK : AS_ACTION_CONTINUE;
 }
 
 as_result asi_async_poll(asi_async *async, int32_t *handled)
@@ -264,7 +315,7 @@ as_result asi_async_check_usable(const asi_async *async)
     }
     if (async->is_lost)
     {
-        return asi_fail(AS_E_CLOSED, 0, "the session with the archive has ended: open a new archive client");
+        return asi_fail(AS_E_CLOSED, 0, "client is closed: the session with the archive has ended, open a new archive client");
     }
     return AS_OK;
 }

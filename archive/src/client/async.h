@@ -2,8 +2,9 @@
  *
  * Called by connect.c, which makes the session, and archive_client.c, whose blocking calls are asi_async_call with different
  * requests. Owns the request publication, the response subscription and the assembler on it; borrows the Aeron client.
- * Invariants: at most one request is awaited; an answer counts only if control session id and correlation id match (late
- * copies of old answers are dropped); an ERROR to anything else is kept for the next asi_async_take_forgotten.
+ * Invariants: at most one request is awaited by a blocking call, and any number by asi_calls (call.h); an answer counts only if
+ * control session id and correlation id match (late copies of old answers are dropped); an ERROR to anything else goes to
+ * on_error or is kept for the next asi_async_take_forgotten.
  * Handlers of the application run inside of asi_async_poll, with `in_handler` set: calls made from there are refused.
  * Thread rule: one thread at a time. */
 #ifndef ASI_CLIENT_ASYNC_H
@@ -41,6 +42,19 @@ typedef struct asi_async_answer
     int64_t text_length;
 } asi_async_answer;
 
+/* A request under way that nobody blocks for; see call.h. */
+typedef struct asi_call
+{
+    struct asi_async *async;    /* borrowed; NULL once it was closed */
+    int64_t correlation_id;
+    int64_t deadline_ns;        /* a listing renews it with each descriptor */
+    int32_t template_id;
+    bool is_answered;
+    asi_async_listing *listing; /* NULL: the request is none */
+    asi_async_answer answer;
+    struct asi_call *next;
+} asi_call;
+
 /* An ERROR nobody waited for: a request that timed out before, or a replay or recording that failed after its OK. */
 typedef struct asi_async_forgotten
 {
@@ -65,6 +79,10 @@ typedef struct asi_async
     int64_t control_session_id;      /* AS_NULL_VALUE until connected */
     as_on_recording_signal on_signal;
     void *on_signal_context;
+    as_on_archive_error on_error;
+    void *on_error_context;
+    int64_t error_count;             /* errors nobody waited for, ever */
+    asi_call *calls;                 /* not owned: under way */
     int64_t awaited_correlation_id;  /* AS_NULL_VALUE: none */
     bool is_answered;
     bool in_handler;

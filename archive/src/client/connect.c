@@ -12,13 +12,6 @@
 #define SESSION_ID_KEY "session-id"
 #define RESPONSE_CORRELATION_ID_KEY "response-correlation-id"
 
-/* What a stock client puts on both control channels unless the caller chose. Spec: 07 §5. */
-static const struct
-{
-    const char *key;
-    const char *value;
-} CONTROL_DEFAULTS[] = { { "term-length", "65536" }, { "mtu", "1408" }, { "sparse", "true" } };
-
 /* Starts a channel with the parameters of `uri` but for `left_out`. */
 static void copy_uri(asi_uri_builder *builder, const asi_uri *uri, const char *left_out)
 {
@@ -45,8 +38,9 @@ as_result asi_connect_put_session(const char *channel, int32_t session_id, asi_u
     return asi_uri_build_end(builder);
 }
 
-/* `channel` with the control defaults and `key`=`value`. */
-static as_result put_control_keys(const char *channel, const char *key, int64_t value, asi_uri_builder *builder)
+/* `channel` with the options' control settings, where it does not say so itself, and `key`=`value`. Spec: 07 §5. */
+static as_result put_control_keys(const as_archive_client_options *options, const char *channel, const char *key, int64_t value,
+    asi_uri_builder *builder)
 {
     asi_uri uri;
     const as_result result = asi_uri_parse_untrusted(&uri, channel, (int64_t)strlen(channel));
@@ -55,12 +49,17 @@ static as_result put_control_keys(const char *channel, const char *key, int64_t 
         return result;
     }
     copy_uri(builder, &uri, NULL == key ? "" : key);
-    for (size_t i = 0; i < sizeof(CONTROL_DEFAULTS) / sizeof(CONTROL_DEFAULTS[0]); i++)
+    if (NULL == asi_uri_get(&uri, "term-length"))
     {
-        if (NULL == asi_uri_get(&uri, CONTROL_DEFAULTS[i].key))
-        {
-            asi_uri_build_put(builder, CONTROL_DEFAULTS[i].key, CONTROL_DEFAULTS[i].value);
-        }
+        asi_uri_build_put_i64(builder, "term-length", options->control_term_length);
+    }
+    if (NULL == asi_uri_get(&uri, "mtu"))
+    {
+        asi_uri_build_put_i64(builder, "mtu", options->control_mtu_length);
+    }
+    if (NULL == asi_uri_get(&uri, "sparse"))
+    {
+        asi_uri_build_put(builder, "sparse", options->control_term_sparse ? "true" : "false");
     }
     if (NULL != key)
     {
@@ -137,7 +136,7 @@ static as_result step_responses(asi_connect *connect)
     if (AS_NULL_VALUE == connect->driver_request)
     {
         asi_uri_builder builder;
-        result = put_control_keys(channel, connect->is_response ? NULL : SESSION_ID_KEY, connect->session_id, &builder);
+        result = put_control_keys(&connect->options, channel, connect->is_response ? NULL : SESSION_ID_KEY, connect->session_id, &builder);
         if (AS_OK == result)
         {
             result = as_client_async_add_subscription(async->aeron, builder.text, connect->options.response_stream_id, NULL,
@@ -167,7 +166,7 @@ static as_result step_requests(asi_connect *connect)
         as_subscription_constants responses;
         asi_uri_builder builder;
         as_subscription_get_constants(async->responses, &responses);
-        result = put_control_keys(channel, connect->is_response ? RESPONSE_CORRELATION_ID_KEY : SESSION_ID_KEY,
+        result = put_control_keys(&connect->options, channel, connect->is_response ? RESPONSE_CORRELATION_ID_KEY : SESSION_ID_KEY,
             connect->is_response ? responses.registration_id : connect->session_id, &builder);
         if (AS_OK == result)
         {
