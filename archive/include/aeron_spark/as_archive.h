@@ -379,6 +379,138 @@ as_result as_recording_events_open(
 int64_t as_recording_events_poll(as_recording_events *events, int64_t limit);
 void as_recording_events_close(as_recording_events *events);
 
+/* -- replay merge ------------------------------------------------------------------------------------------------------------ */
+
+/* Replays a recording into a subscription and hands over to its live stream: one image that never repeats and never skips a
+ * message. Spec: 08 §14. One thread; the archive client may serve other calls of that thread meanwhile. */
+typedef struct as_replay_merge as_replay_merge;
+
+typedef enum as_replay_merge_state_e
+{
+    AS_MERGE_RESOLVE_REPLAY_PORT = 0,
+    AS_MERGE_GET_RECORDING_POSITION = 1,
+    AS_MERGE_REPLAY = 2,
+    AS_MERGE_CATCHUP = 3,
+    AS_MERGE_ATTEMPT_LIVE_JOIN = 4,
+    AS_MERGE_MERGED = 5,
+    AS_MERGE_FAILED = 6,
+    AS_MERGE_CLOSED = 7
+} as_replay_merge_state;
+
+typedef struct as_replay_merge_options
+{
+    as_archive_client *archive;       /* borrowed until close */
+    as_subscription *subscription;    /* borrowed until close; UDP with control-mode=manual and no destination yet */
+    const char *replay_channel;       /* UDP; the endpoint is the replay destination's, linger=0 and eos=false are put in */
+    const char *replay_destination;   /* "aeron:udp?endpoint=<host>:<port>"; port 0 takes a free one */
+    const char *live_destination;
+    int64_t recording_id;
+    int64_t start_position;
+    int64_t progress_timeout_ns;      /* default 5 s without progress fail the merge */
+} as_replay_merge_options;
+
+void as_replay_merge_options_init(as_replay_merge_options *options);
+as_result as_replay_merge_open(const as_replay_merge_options *options, as_replay_merge **merge);
+/* One step; *work_count 0 when there was nothing to do. A failure is final (AS_MERGE_FAILED) and is answered again at each call:
+ * AS_E_TIMEOUT without progress, AS_E_CLOSED when archive or image are gone, AS_E_PEER with the archive's error. */
+as_result as_replay_merge_do_work(as_replay_merge *merge, int32_t *work_count);
+/* do_work, then polls the image. Fragments (reassemble them as those of any image), or a negative as_result. */
+int64_t as_replay_merge_poll(as_replay_merge *merge, as_fragment_handler handler, void *context, int64_t limit);
+/* do_work, then whole messages as columns; waits up to timeout_ns for a first one. Rows are kept when a failure follows them. */
+as_result as_replay_merge_poll_columns(as_replay_merge *merge, as_columns *columns, int64_t timeout_ns);
+as_replay_merge_state as_replay_merge_get_state(const as_replay_merge *merge);
+bool as_replay_merge_is_live_added(const as_replay_merge *merge);
+as_image *as_replay_merge_image(as_replay_merge *merge); /* borrowed until close; NULL before CATCHUP found it */
+/* Merged: subscription and image go on alone. Otherwise the replay is stopped and its destination removed. */
+void as_replay_merge_close(as_replay_merge *merge);
+
+/* -- persistent subscription ------------------------------------------------------------------------------------------------- */
+
+/* One gap-free ordered stream of whole messages: replayed from a recording, then live; when live is lost, replayed again. It keeps
+ * its own session with the archive and survives the archive's restarts. Spec: 08 §16. One thread. */
+typedef struct as_persistent_subscription as_persistent_subscription;
+
+/* Values of the counter of type 114. */
+typedef enum as_persistent_state_e
+{
+    AS_PERSISTENT_AWAIT_ARCHIVE_CONNECTION = 0,
+    AS_PERSISTENT_SEND_LIST_RECORDING_REQUEST = 1,
+    AS_PERSISTENT_AWAIT_LIST_RECORDING_RESPONSE = 2,
+    AS_PERSISTENT_SEND_REPLAY_REQUEST = 3,
+    AS_PERSISTENT_AWAIT_REPLAY_RESPONSE = 4,
+    AS_PERSISTENT_ADD_REPLAY_SUBSCRIPTION = 5,
+    AS_PERSISTENT_AWAIT_REPLAY_SUBSCRIPTION = 6,
+    AS_PERSISTENT_AWAIT_REPLAY_CHANNEL_ENDPOINT = 7,
+    AS_PERSISTENT_ADD_REQUEST_PUBLICATION = 8,
+    AS_PERSISTENT_AWAIT_REQUEST_PUBLICATION = 9,
+    AS_PERSISTENT_SEND_REPLAY_TOKEN_REQUEST = 10,
+    AS_PERSISTENT_AWAIT_REPLAY_TOKEN = 11,
+    AS_PERSISTENT_REPLAY = 12,
+    AS_PERSISTENT_ATTEMPT_SWITCH = 13,
+    AS_PERSISTENT_ADD_LIVE_SUBSCRIPTION = 14,
+    AS_PERSISTENT_AWAIT_LIVE = 15,
+    AS_PERSISTENT_LIVE = 16,
+    AS_PERSISTENT_FAILED = 17
+} as_persistent_state;
+
+typedef enum as_persistent_failure_e
+{
+    AS_PERSISTENT_NO_FAILURE = 0,
+    AS_PERSISTENT_GENERIC = 1,
+    AS_PERSISTENT_RECORDING_NOT_FOUND = 2,
+    AS_PERSISTENT_INVALID_START_POSITION = 3,
+    AS_PERSISTENT_STREAM_ID_MISMATCH = 4
+} as_persistent_failure;
+
+/* Start positions that are no positions. */
+enum
+{
+    AS_PERSISTENT_FROM_START = -1,
+    AS_PERSISTENT_FROM_LIVE = -2
+};
+
+/* Handlers run inside of polls and must not call into the subscription. */
+typedef struct as_persistent_listener
+{
+    as_on_event on_live_joined;
+    as_on_event on_live_left;
+    as_on_error on_error;     /* terminal or not: as_persistent_subscription_has_failed tells */
+    void *context;
+} as_persistent_listener;
+
+typedef struct as_persistent_options
+{
+    as_archive_client_options archive;   /* `client` NULL: a client of its own, invoked by the polls; on_signal is not used */
+    int64_t recording_id;                /* required */
+    int64_t start_position;              /* a position, or one of the two above; default FROM_LIVE */
+    const char *live_channel;            /* these four are required */
+    const char *replay_channel;          /* a fixed endpoint, port 0, or control-mode=response; IPC too */
+    int32_t live_stream_id;
+    int32_t replay_stream_id;
+    as_persistent_listener listener;
+} as_persistent_options;
+
+void as_persistent_options_init(as_persistent_options *options);
+/* Needs a driver but no archive: that is waited for by the polls. */
+as_result as_persistent_subscription_open(
+    const as_persistent_options *options, as_persistent_subscription **subscription);
+/* One step, then messages: calls `handler` with each whole message (position and header as of an assembled message; the session id
+ * is the recording's throughout). ABORT leaves the message for the next poll. Returns fragments taken; after a terminal failure
+ * its negative as_result and text, each time. */
+int64_t as_persistent_subscription_poll(
+    as_persistent_subscription *subscription, as_controlled_handler handler, void *context, int64_t limit);
+/* The same into columns; waits up to timeout_ns for a first message. AS_E_USAGE: the next message is larger than byte_capacity. */
+as_result as_persistent_subscription_poll_columns(
+    as_persistent_subscription *subscription, as_columns *columns, int64_t timeout_ns);
+as_persistent_state as_persistent_subscription_get_state(const as_persistent_subscription *subscription);
+bool as_persistent_subscription_is_live(const as_persistent_subscription *subscription);
+bool as_persistent_subscription_is_replaying(const as_persistent_subscription *subscription);
+bool as_persistent_subscription_has_failed(const as_persistent_subscription *subscription);
+as_persistent_failure as_persistent_subscription_failure(const as_persistent_subscription *subscription);
+/* Where the next message begins, or AS_PERSISTENT_FROM_START / _FROM_LIVE before that is known. */
+int64_t as_persistent_subscription_position(const as_persistent_subscription *subscription);
+void as_persistent_subscription_close(as_persistent_subscription *subscription);
+
 /* -- folder ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct as_folder as_folder;

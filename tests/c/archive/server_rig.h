@@ -21,6 +21,10 @@
 #define RIG_EVENTS_MAX 512
 #define RIG_FILES_MAX 1024
 #define RIG_MESSAGE_CAPACITY 4096
+/* A test that needs more of the driver defines this before it includes the rig. */
+#ifndef RIG_SET_DRIVER
+#define RIG_SET_DRIVER(config) (void)0
+#endif
 
 
 typedef struct test_rig
@@ -183,6 +187,7 @@ static inline void rig_open_driver(test_rig *rig)
     CHECK_I64(as_driver_config_set(config, "aeron.dir.delete.on.start", "true"), AS_OK);
     CHECK_I64(as_driver_config_set(config, "aeron.dir.delete.on.shutdown", "true"), AS_OK);
     CHECK_I64(as_driver_config_set(config, "aeron.ipc.term.buffer.length", "64k"), AS_OK);
+    RIG_SET_DRIVER(config);
     CHECK_I64(as_driver_open(config, NULL, NULL, &rig->driver), AS_OK);
     CHECK_I64(as_driver_start(rig->driver), AS_OK);
     as_driver_config_close(config);
