@@ -2,7 +2,8 @@
  *
  * With its own driver both take the same settings, each the names it knows; the driver runs on its threads as configured, the
  * archive on its own. Exit status: the signal's number after SIGINT or SIGTERM; 0 after a termination command to the driver in
- * this process; 1 on any failure. */
+ * this process; 1 on any failure. Started in place of `java`, with one of the stock main classes (launch.h), it ends as a virtual
+ * machine does: with 128 and the signal's number. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,10 +17,11 @@
 #include "base/properties.h"
 #include "base/thread.h"
 #include "server/config.h"
+#include "server/launch.h"
 
 #define WAIT_NS 20000000L /* of the main thread between two looks at its flags */
 
-static const char USAGE[] = "usage: %s [-v] [--help] [--beside-driver] [-Dname=value]... [propertiesFile]...\n";
+static const char USAGE[] = "usage: %s [-v] [--help] [--beside-driver] [-Dname=value]... [main class] [propertiesFile]...\n";
 
 static const char HELP[] =
     "\n"
@@ -32,6 +34,9 @@ static const char HELP[] =
     "                   aeron.spark.archive.exit.when.idle=10s ends the archive once it had no control session, recording or\n"
     "                   replay for that long\n"
     "  -v               print the version\n"
+    "  main class       io.aeron.archive.ArchivingMediaDriver, or io.aeron.archive.Archive for --beside-driver: a command line\n"
+    "                   of the stock archive with `java` replaced by this program; options of a virtual machine are passed over,\n"
+    "                   and the exit status after a signal is 128 and its number\n"
     "  propertiesFile   a path or file:// URL\n"
     "\n"
     "Exit status: the signal's number after SIGINT or SIGTERM, 0 when the driver was ended by command or the\n"
@@ -54,6 +59,7 @@ typedef struct settings
     as_archive_config *archive;
     as_driver_config *driver;
     bool is_beside_driver;
+    bool is_in_place_of_java;
 } settings;
 
 static int fail(const char *stage)
@@ -83,18 +89,16 @@ static int load_file(settings *to, const char *name)
     return EXIT_SUCCESS;
 }
 
-/* Options of a JVM, which command lines written for the stock archive carry before the settings. */
-static bool is_jvm_option(const char *argument)
+/* A virtual machine takes `-Dname` for an empty value. */
+static bool define(settings *to, const char *argument, int *status)
 {
-    static const char *const PREFIXES[] = { "-X", "--add-opens", "--add-exports", "-XX:", "-server", "-ea", "-da" };
-    for (size_t i = 0; i < sizeof(PREFIXES) / sizeof(PREFIXES[0]); i++)
+    const char *name = argument + 2;
+    const bool has_value = NULL != strpbrk(name, "=:");
+    if (AS_OK != (has_value ? asi_property_parse_untrusted(name, on_property, to) : on_property(to, name, "")))
     {
-        if (0 == strncmp(argument, PREFIXES[i], strlen(PREFIXES[i])))
-        {
-            return true;
-        }
+        *status = fail("-D");
     }
-    return false;
+    return EXIT_SUCCESS != *status;
 }
 
 /* True when the process is done, with its exit status. */
@@ -103,11 +107,7 @@ static bool apply_option(settings *to, const char *program, const char *argument
     *status = EXIT_SUCCESS;
     if (0 == strncmp(argument, "-D", 2))
     {
-        if (AS_OK != asi_property_parse_untrusted(argument + 2, on_property, to))
-        {
-            *status = fail(argument);
-        }
-        return EXIT_SUCCESS != *status;
+        return define(to, argument, status);
     }
     if (0 == strcmp(argument, "--beside-driver"))
     {
@@ -125,27 +125,43 @@ static bool apply_option(settings *to, const char *program, const char *argument
         fputs(HELP, stdout);
         return true;
     }
-    if (is_jvm_option(argument))
-    {
-        return false;
-    }
     fprintf(stderr, "unknown option %s\n", argument);
     fprintf(stderr, USAGE, program);
     *status = EXIT_FAILURE;
     return true;
 }
 
+static int apply_class(settings *to, const char *name, asi_main_class main_class)
+{
+    if (ASI_MAIN_OTHER == main_class)
+    {
+        fprintf(stderr, "ERROR: main class %s is not what this program can stand for: name "
+            "io.aeron.archive.ArchivingMediaDriver or io.aeron.archive.Archive\n", name);
+        return EXIT_FAILURE;
+    }
+    to->is_beside_driver = to->is_beside_driver || ASI_MAIN_ARCHIVE == main_class;
+    to->is_in_place_of_java = true;
+    return EXIT_SUCCESS;
+}
+
 static bool apply_arguments(settings *to, int argc, char **argv, int *status)
 {
     int i = 1;
-    for (; i < argc && '-' == argv[i][0]; i++)
+    while (i < argc && '-' == argv[i][0])
     {
-        if (apply_option(to, argv[0], argv[i], status))
+        const int passed_over = asi_launch_jvm_option(argv[i]);
+        if (0 == passed_over && apply_option(to, argv[0], argv[i], status))
         {
             return true;
         }
+        i += passed_over > 0 ? passed_over : 1;
     }
     *status = EXIT_SUCCESS;
+    const asi_main_class main_class = i < argc ? asi_launch_main_class(argv[i]) : ASI_MAIN_NONE;
+    if (ASI_MAIN_NONE != main_class)
+    {
+        *status = apply_class(to, argv[i++], main_class);
+    }
     for (; i < argc && EXIT_SUCCESS == *status; i++)
     {
         *status = load_file(to, argv[i]);
@@ -175,8 +191,9 @@ static void run_while_wanted(as_archive *archive, const as_archive_config *confi
     }
 }
 
-static int run_archive(const as_archive_config *config)
+static int run_archive(const settings *from)
 {
+    const as_archive_config *config = from->archive;
     as_archive *archive = NULL;
     if (AS_OK != as_archive_open(config, &archive))
     {
@@ -189,14 +206,14 @@ static int run_archive(const as_archive_config *config)
         return status;
     }
     run_while_wanted(archive, config);
-    int status = received_signal;
+    int status = 0 != received_signal && from->is_in_place_of_java ? 128 + received_signal : received_signal;
     if (as_archive_has_failed(archive))
     {
         fprintf(stderr, "ERROR: archive (0) %s; recordings that were active are recovered at the next start\n",
             as_archive_failure(archive));
         status = EXIT_FAILURE;
     }
-    printf("Shutting down archive...\n");
+    printf(from->is_in_place_of_java ? "Shutdown Archive...\n" : "Shutting down archive...\n");
     fflush(stdout);
     as_archive_close(archive);
     return status;
@@ -244,7 +261,7 @@ static int run_with_driver(settings *from)
     }
     else
     {
-        status = run_archive(from->archive);
+        status = run_archive(from);
     }
     asi_store_release_bool(&first.keep_running, false);
     asi_agent_stop(&agent);
@@ -269,7 +286,7 @@ int main(int argc, char **argv)
     }
     else if (!apply_arguments(&given, argc, argv, &status))
     {
-        status = given.is_beside_driver ? run_archive(given.archive) : run_with_driver(&given);
+        status = given.is_beside_driver ? run_archive(&given) : run_with_driver(&given);
     }
     as_driver_config_close(given.driver);
     as_archive_config_close(given.archive);

@@ -162,7 +162,7 @@ as_result as_archive_start(as_archive *archive)
 /* Spec: 06 §1 - the folder's canonical path is what the mark file's link and error texts carry. */
 static as_result prepare_folder(char *path)
 {
-    const as_result created = asi_dir_create(path);
+    const as_result created = asi_dir_create_with(path, ASI_ARCHIVE_DIR_MODE);
     if (AS_OK != created)
     {
         return created;

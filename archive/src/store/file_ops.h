@@ -10,6 +10,11 @@
 
 #include "base/result.h"
 
+/* Of what the archive makes, whatever the umask: its user writes, its group reads, nobody else sees recordings. A narrower umask
+ * narrows them further; a folder that is there keeps what it has. */
+#define ASI_ARCHIVE_FILE_MODE 0640
+#define ASI_ARCHIVE_DIR_MODE 0750
+
 typedef enum asi_file_mode
 {
     ASI_FILE_READ,       /* must exist, read only */

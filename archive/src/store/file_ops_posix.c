@@ -19,7 +19,7 @@ static int posix_open(void *context, const char *path, asi_file_mode mode)
     (void)context;
     static const int flags[] = { [ASI_FILE_READ] = O_RDONLY, [ASI_FILE_WRITE] = O_RDWR, [ASI_FILE_CREATE] = O_RDWR | O_CREAT,
         [ASI_FILE_CREATE_NEW] = O_RDWR | O_CREAT | O_EXCL };
-    const int fd = answer(open(path, flags[mode] | O_CLOEXEC | O_NOCTTY, 0666));
+    const int fd = answer(open(path, flags[mode] | O_CLOEXEC | O_NOCTTY, ASI_ARCHIVE_FILE_MODE));
     struct stat st;
     if (fd >= 0 && (0 != fstat(fd, &st) || !S_ISREG(st.st_mode)))
     {

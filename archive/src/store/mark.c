@@ -104,6 +104,18 @@ static void print_entry(const asi_error_entry *entry, void *context)
         entry->text);
 }
 
+/* As fopen(path, "we"), but not for everybody to read. */
+static FILE *create_text(const char *path)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, ASI_ARCHIVE_FILE_MODE);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd >= 0 && NULL == file)
+    {
+        close(fd);
+    }
+    return file;
+}
+
 /* Spec: 06 §1 - archive-<time>-error.log beside the mark file, only if there are entries. */
 static as_result save_errors(const char *mark_dir, const uint8_t *section, int64_t length, int64_t now_ms)
 {
@@ -119,7 +131,7 @@ static as_result save_errors(const char *mark_dir, const uint8_t *section, int64
     {
         return result;
     }
-    FILE *file = fopen(path, "we");
+    FILE *file = create_text(path);
     if (NULL == file)
     {
         return asi_fail_errno(AS_E_STORAGE, errno, "cannot save the errors of the previous archive to %s", path);
@@ -139,7 +151,7 @@ static as_result save_errors(const char *mark_dir, const uint8_t *section, int64
 /* Maps the file, new or old, with at least `length` bytes. */
 static as_result map_file(asi_mark *mark, int64_t length)
 {
-    const int fd = open(mark->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const int fd = open(mark->path, O_RDWR | O_CREAT | O_CLOEXEC, ASI_ARCHIVE_FILE_MODE);
     struct stat st;
     as_result result = AS_OK;
     if (fd < 0 || 0 != fstat(fd, &st) || (st.st_size < length && 0 != ftruncate(fd, length)))
@@ -261,7 +273,7 @@ static as_result write_link(const char *archive_dir, const char *mark_dir, bool 
     {
         return 0 == unlink(path) || ENOENT == errno ? AS_OK : asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s", path);
     }
-    FILE *file = fopen(path, "we");
+    FILE *file = create_text(path);
     const bool is_written = NULL != file && fputs(mark_dir, file) >= 0;
     const bool is_closed = NULL != file && 0 == fclose(file);
     return is_written && is_closed ? AS_OK : asi_fail_errno(AS_E_STORAGE, errno, "cannot write %s", path);

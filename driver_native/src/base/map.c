@@ -97,7 +97,9 @@ void asi_map_sync(const asi_map *map)
     }
 }
 
-as_result asi_dir_create(const char *path)
+as_result asi_dir_create(const char *path) { return asi_dir_create_with(path, 0777); }
+
+as_result asi_dir_create_with(const char *path, uint32_t mode)
 {
     char partial[AS_PATH_MAX];
     const size_t length = strlen(path);
@@ -114,7 +116,7 @@ as_result asi_dir_create(const char *path)
         }
         const char kept = partial[i];
         partial[i] = '\0';
-        if (0 != mkdir(partial, 0777) && EEXIST != errno)
+        if (0 != mkdir(partial, (mode_t)mode) && EEXIST != errno)
         {
             return asi_fail_errno(AS_E_STORAGE, errno, "cannot create directory %s", partial);
         }

@@ -24,6 +24,8 @@ void asi_map_sync(const asi_map *map);
 
 /* mkdir -p. */
 as_result asi_dir_create(const char *path) AS_MUST_USE;
+/* The same; directories that it makes have `mode` & ~umask. */
+as_result asi_dir_create_with(const char *path, uint32_t mode) AS_MUST_USE;
 /* rm -r; a missing directory is fine. Does not follow symbolic links. */
 as_result asi_dir_delete(const char *path) AS_MUST_USE;
 bool asi_dir_exists(const char *path);
