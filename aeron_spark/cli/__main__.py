@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 import aeron_spark
-from aeron_spark.cli import archive, backlog, doctor, driver, errors, loss, publish, stat, streams, subscribe
+from aeron_spark.cli import archive, backlog, doctor, driver, errors, loss, publish, sbe, stat, streams, subscribe
 from aeron_spark.cli.hints import hint
 from aeron_spark.errors import AeronError, UsageError
 
-VERBS = (driver, archive, doctor, stat, errors, loss, streams, backlog, publish, subscribe)
+VERBS = (driver, archive, doctor, stat, errors, loss, streams, backlog, publish, subscribe, sbe)
 
 
 def parser() -> argparse.ArgumentParser:

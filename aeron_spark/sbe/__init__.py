@@ -1,0 +1,64 @@
+"""Simple Binary Encoding: schemas, and messages by them.
+
+schema = load("prices.xml")
+for message in decode(schema, payload, framing="cme-udp"):
+    print(message.message.name, message.values)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aeron_spark.sbe.framing import FRAMINGS, MESSAGES, Framing, frames, named
+from aeron_spark.sbe.model import Message, Schema
+from aeron_spark.sbe.problem import Problem, SchemaError
+from aeron_spark.sbe.schema import check, load, parse
+from aeron_spark.sbe.walk import Decoded, DecodeError, Walker
+
+__all__ = [
+    "FRAMINGS",
+    "DecodeError",
+    "Decoded",
+    "Message",
+    "Problem",
+    "Schema",
+    "SchemaError",
+    "Walker",
+    "check",
+    "decode",
+    "load",
+    "parse",
+]
+
+
+def decode(
+    schema: Schema, payload: bytes | memoryview, *, framing: str = "none", skip: int = 0
+) -> Iterator[Decoded | DecodeError]:
+    """The messages of a payload, in order; what can't be decoded comes as its error.
+
+    `skip`: bytes at the payload's beginning that belong to neither the framing nor a message. Behind an error the messages go
+    on where the framing tells where the next one begins, else it is the last. UsageError: an unknown framing.
+    """
+    how = named(framing)
+    walker = Walker(schema)
+    view = memoryview(payload).cast("B")[skip:]
+    try:
+        for start, end in _bounds(how, walker, view):
+            try:
+                yield walker.decode(view, start, end)
+            except DecodeError as failure:
+                yield failure
+                if how is MESSAGES:
+                    return
+    except DecodeError as failure:
+        yield failure
+
+
+def _bounds(how: Framing, walker: Walker, view: memoryview) -> Iterator[tuple[int, int]]:
+    if how is not MESSAGES:
+        yield from frames(how, view)
+        return
+    at = 0
+    while at < len(view):
+        yield at, len(view)
+        at += walker.decode(view, at).consumed

@@ -1,0 +1,1 @@
+"""Units of the Python package, over the real native code."""
