@@ -104,18 +104,18 @@ static void update_limits(asi_replay_session *session, const asi_replay_work *wo
     }
     if (AS_NULL_VALUE != session->bound_counter_id)
     {
-        as_counter_row row;
-        bool is_bound_final = true;
-        if (AS_OK == as_inspector_counter(work->inspector, session->bound_counter_id, &row) &&
-            row.registration_id == session->bound_registration_id)
+        int64_t bound = session->bound;
+        const as_result state = as_inspector_counter_value(
+            work->inspector, session->bound_counter_id, session->bound_registration_id, &bound);
+        session->bound = bound;
+        if (AS_OK != state && session->replay_limit > bound)
         {
-            session->bound = row.value;
-            is_bound_final = false;
+            session->replay_limit = bound > session->position ? bound : session->position; /* released is no more than that */
         }
-        if (session->bound < stop)
+        if (bound < stop)
         {
-            stop = session->bound;
-            is_final = is_bound_final;
+            stop = bound;
+            is_final = AS_OK != state;
         }
     }
     session->stop_position = stop;
@@ -259,19 +259,18 @@ static bool prepare(asi_replay_session *session, asi_replay_work *work)
     return walk_batch(session, work) && (session->batch_length > 0 || session->padding_length > 0);
 }
 
-/* No whole frame lies before the stop position: its rest may still be recorded or released. If not, a limit within a frame ends
- * the replay before it, and any other frame that does not end is broken. */
+/* No whole frame lies before the stop position. Only a limit counter may stand within a frame: the rest is still to be released,
+ * or the replay ends before it. What is recorded ends with a frame, so any other frame that does not end is broken. */
 static void check_stalled(asi_replay_session *session, asi_replay_work *work)
 {
-    const bool is_cut = asi_segment_window_end(&session->window) >= session->stop_position;
+    const bool is_bounded = AS_NULL_VALUE != session->bound_counter_id && session->bound == session->stop_position;
     char where[256];
-    if (is_cut && !session->is_stop_final)
+    if (is_bounded && asi_segment_window_end(&session->window) >= session->stop_position)
     {
-        return;
-    }
-    if (is_cut && AS_NULL_VALUE != session->bound_counter_id && session->bound == session->stop_position)
-    {
-        asi_replay_session_end(session, false);
+        if (session->is_stop_final)
+        {
+            asi_replay_session_end(session, false);
+        }
         return;
     }
     fail(session, work, ASI_CODEC_E_GENERIC, "unexpected end of recording at position=%s",

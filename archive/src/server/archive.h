@@ -234,6 +234,7 @@ struct asi_recording_subscription
     int32_t stream_id;
     bool auto_stop;
     bool is_listed;                  /* can be found and stopped */
+    bool ends_with_last;             /* one of its recordings was stopped by id: it goes when the others have ended */
     int64_t recording_count;         /* active recordings fed by it */
     char *channel;                   /* owned: as requested */
     asi_channel stripped;

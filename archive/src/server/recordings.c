@@ -616,6 +616,8 @@ void asi_recordings_stop_subscription(asi_control_session *session, const asi_co
     asi_control_ok(session, request->correlation_id, 0);
 }
 
+/* Departure from Spec: 08 §4.3 - a subscription with further recordings stays listed until the last of them ends; upstream lets
+ * them go on where nobody can list or stop them by subscription. */
 void asi_recordings_stop_identity(asi_control_session *session, const asi_codec_request *request)
 {
     asi_catalog_record record;
@@ -628,7 +630,11 @@ void asi_recordings_stop_identity(asi_control_session *session, const asi_codec_
     if (NULL != recording)
     {
         asi_store_release_bool(&recording->session.is_aborted, true);
-        unlist(recording->subscription);
+        recording->subscription->ends_with_last = true;
+        if (1 == recording->subscription->recording_count)
+        {
+            unlist(recording->subscription);
+        }
     }
     asi_control_ok(session, request->correlation_id, NULL == recording ? 0 : 1);
 }
@@ -677,7 +683,7 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
         stop_position, AS_SIGNAL_STOP);
     remove_recording(archive, recording);
     subscription->recording_count--;
-    if (subscription->auto_stop)
+    if (subscription->auto_stop || (subscription->ends_with_last && 0 == subscription->recording_count))
     {
         unlist(subscription);
         abort_recordings(archive, subscription);

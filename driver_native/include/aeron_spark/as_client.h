@@ -379,7 +379,11 @@ void as_inspector_driver_info(const as_inspector *inspector, as_driver_info *inf
 int32_t as_inspector_max_counter_id(const as_inspector *inspector);
 /* AS_OK and a row; AS_AGAIN when that id is not allocated. */
 as_result as_inspector_counter(const as_inspector *inspector, int32_t counter_id, as_counter_row *row);
-/* The same of the driver a client is connected to. */
+/* Value of the counter that was registered with that id. AS_OK: it is open; AS_E_CLOSED: closed, and this is its last value;
+ * AS_AGAIN: another has its place by now. */
+as_result as_inspector_counter_value(
+    const as_inspector *inspector, int32_t counter_id, int64_t registration_id, int64_t *value);
+/* As as_inspector_counter, of the driver a client is connected to. */
 int32_t as_client_max_counter_id(const as_client *client);
 as_result as_client_counter(const as_client *client, int32_t counter_id, as_counter_row *row);
 typedef void (*as_on_error_entry)(

@@ -97,6 +97,26 @@ as_result as_inspector_counter(const as_inspector *inspector, int32_t counter_id
     return asi_counter_row_read(&inspector->counters, counter_id, row);
 }
 
+as_result as_inspector_counter_value(
+    const as_inspector *inspector, int32_t counter_id, int64_t registration_id, int64_t *value)
+{
+    const asi_counters *counters = &inspector->counters;
+    const int32_t state = asi_counter_state(counters, counter_id);
+    if (ASI_COUNTER_UNUSED == state)
+    {
+        return AS_AGAIN;
+    }
+    const asi_counter_value *at = &counters->values[counter_id];
+    const int64_t read = asi_load_acquire_i64(&at->value);
+    /* A new owner's registration id is cleared before its value is set: while the old one is there, so is its value. */
+    if (registration_id != asi_load_acquire_i64(&at->registration_id))
+    {
+        return AS_AGAIN;
+    }
+    *value = read;
+    return ASI_COUNTER_ALLOCATED == state ? AS_OK : AS_E_CLOSED;
+}
+
 typedef struct error_call
 {
     as_on_error_entry on_entry;

@@ -154,6 +154,11 @@ static void inspector(void)
     CHECK_I64(as_inspector_counter(inspector, -1, &row), AS_AGAIN);
     CHECK_I64(as_inspector_counter(inspector, INT32_MAX, &row), AS_AGAIN);
     CHECK_I64(as_inspector_counter(inspector, 0, &row), AS_OK);
+    int64_t value = -1;
+    CHECK_I64(as_inspector_counter_value(inspector, 0, row.registration_id, &value), AS_OK);
+    CHECK_I64(value, row.value);
+    CHECK_I64(as_inspector_counter_value(inspector, 0, row.registration_id + 1, &value), AS_AGAIN);
+    CHECK_I64(as_inspector_counter_value(inspector, -1, row.registration_id, &value), AS_AGAIN);
     CHECK_TEXT(row.label, "Bytes sent");
     as_inspector_close(inspector);
     as_inspector_close(NULL);
