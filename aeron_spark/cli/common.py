@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.counters import Counters, DriverInfo
@@ -67,9 +67,9 @@ def add_watch(verb: argparse.ArgumentParser) -> None:
     )
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Any, *, file: TextIO | None = None) -> None:
     """One object on one line; what JSON has no form for is printed as text."""
-    print(json.dumps(value, default=str))
+    print(json.dumps(value, default=str), file=file)
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

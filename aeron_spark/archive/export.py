@@ -1,0 +1,358 @@
+"""Recordings to Parquet, CSV or JSON lines, without Spark: out of a folder, batch by batch, into one file.
+
+The file appears under its name when it is whole; until then, and after a failure, there is only `.<name>.part`, which goes.
+Memory is bounded by a batch of rows, for Parquet by a row group. No message passes through Python on its own.
+Thread rule: one call, one thread; the folder serialises its own calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, Self
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.check import check
+from aeron_spark.archive.segments import READ_COLUMNS, Folder, SegmentReader
+from aeron_spark.archive.text_values import ENCODERS, json_lines
+from aeron_spark.batch import FIELDS, RECORDING_ID
+from aeron_spark.errors import DataLossError, StorageError, UsageError
+
+__all__ = ["FORMATS", "ExportReport", "Range", "export", "position_at_time", "verify_export"]
+
+FORMATS = ("parquet", "csv", "jsonl")
+COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
+DEFAULT_ROW_GROUP_ROWS = 1_000_000
+# A row group is written when it holds so many bytes of values, however few its rows are: that bounds the memory.
+ROW_GROUP_BYTES = 64 << 20
+# Key of the file's metadata that tells which recordings it holds.
+METADATA_KEY = b"aeron_spark.recordings"
+# Few different values a file: a dictionary pays. In the others it costs time and gives nothing.
+_DICTIONARY = ("recording_id", "session_id", "stream_id", "term_id", "flags")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Messages of a recording that begin in [start, end); `limit` is how far bytes may be read to complete the last one."""
+
+    recording_id: int
+    start: int
+    end: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """What was written.
+
+    `values_sha256` is the SHA-256 of the messages' bytes one after the other, in the file's order, however they are written;
+    `file_sha256` that of the file. `damage` tells recordings that end early, with `keep_going`.
+    """
+
+    rows: int
+    value_bytes: int
+    values_sha256: str
+    file_bytes: int
+    file_sha256: str
+    damage: tuple[str, ...]
+
+
+# Called with the bytes of positions and the rows done so far.
+OnProgress = Callable[[int, int], object]
+
+
+def export(
+    folder: Folder,
+    ranges: Sequence[Range],
+    target: Path | None,
+    *,
+    file_format: str = "parquet",
+    columns: Sequence[str] = READ_COLUMNS,
+    value: str = "base64",
+    compression: str = "zstd",
+    row_group_rows: int = DEFAULT_ROW_GROUP_ROWS,
+    overwrite: bool = False,
+    keep_going: bool = False,
+    on_progress: OnProgress | None = None,
+) -> ExportReport:
+    """Write the messages of `ranges`, in their order, to `target` (None: standard output).
+
+    `value` is how CSV and JSON lines hold the messages' bytes: base64, hex, utf8. With `keep_going` a damaged recording ends
+    where the damage is, and the next follows; otherwise it raises DataLossError and no file is left. UsageError: options
+    that do not fit together, a target that exists; StorageError: it can't be written.
+    """
+    _check(file_format, columns, value, compression, row_group_rows, target)
+    if target is not None and target.exists() and not overwrite:
+        raise UsageError(f"{target} exists: give another name, or --overwrite")
+    schema = _schema(folder, ranges, columns)
+    values = hashlib.sha256()
+    rows = value_bytes = done = 0
+    damage: list[str] = []
+    with _sink(target) as sink:
+        with _writer(sink, schema, file_format, value=value, compression=compression, rows=row_group_rows) as writer:
+            for part in ranges:
+                try:
+                    for batch in _batches(folder, part, columns):
+                        writer.write(batch)
+                        rows += batch.num_rows
+                        if (data := _value_data(batch)) is not None:
+                            value_bytes += len(data)
+                            values.update(data)
+                        if on_progress is not None:
+                            on_progress(done + batch.column("next_position")[-1].as_py() - part.start, rows)
+                except DataLossError as failure:
+                    if not keep_going:
+                        raise
+                    damage.append(str(failure))
+                done += part.end - part.start
+                if on_progress is not None:
+                    on_progress(done, rows)
+        sink.commit()
+    return ExportReport(
+        rows=rows,
+        value_bytes=value_bytes,
+        values_sha256=values.hexdigest() if "value" in columns else "",
+        file_bytes=sink.bytes,
+        file_sha256=sink.digest.hexdigest(),
+        damage=tuple(damage),
+    )
+
+
+def verify_export(target: Path, report: ExportReport) -> None:
+    """Read the file again; DataLossError where its bytes, or the messages of a Parquet file, are not those of the report."""
+    digest = hashlib.sha256()
+    with target.open("rb") as file:
+        while block := file.read(1 << 22):
+            digest.update(block)
+    if digest.hexdigest() != report.file_sha256:
+        raise DataLossError(
+            f"{target}: SHA-256 is {digest.hexdigest()}, {report.file_sha256} was written; export it again"
+        )
+    if target.suffix != ".parquet" or not report.values_sha256:
+        return
+    values = hashlib.sha256()
+    rows = 0
+    with pq.ParquetFile(target) as parquet:
+        for batch in parquet.iter_batches(batch_size=65_536, columns=["value"]):
+            rows += batch.num_rows
+            values.update(_value_data(batch) or b"")
+    if (rows, values.hexdigest()) != (report.rows, report.values_sha256):
+        raise DataLossError(
+            f"{target}: its {rows} messages are not the {report.rows} that were exported; export it again"
+        )
+
+
+def position_at_time(folder: Folder, recording_id: int, time_ns: int) -> tuple[int, bool]:
+    """Message boundary at or before the first message at or after a time (ns since the epoch), by the archive's time index.
+
+    The flag is True where there is no index there and segments' modification times had to do: early by up to a segment.
+    """
+    found = ffi.new("as_time_position *")
+    with folder._use() as pointer:
+        check(lib.as_folder_position_at_time(pointer, recording_id, time_ns, found))
+    return int(found.position), bool(found.is_rebuilt)
+
+
+def _check(  # noqa: PLR0917 - the options of export
+    file_format: str, columns: Sequence[str], value: str, compression: str, row_group_rows: int, target: Path | None
+) -> None:
+    if file_format not in FORMATS:
+        raise UsageError(f"format {file_format!r} is none of {', '.join(FORMATS)}")
+    known = [RECORDING_ID.name, *FIELDS]
+    unknown = [name for name in columns if name not in known]
+    if unknown or not columns or len(set(columns)) != len(columns):
+        raise UsageError(f"columns {', '.join(columns)} must be different ones of {', '.join(known)}")
+    if value not in ENCODERS:
+        raise UsageError(f"value {value!r} is none of {', '.join(ENCODERS)}")
+    if compression not in COMPRESSIONS:
+        raise UsageError(f"compression {compression!r} is none of {', '.join(COMPRESSIONS)}")
+    if row_group_rows < 1:
+        raise UsageError(f"a row group has at least one row, not {row_group_rows}")
+    if target is None and file_format == "parquet":
+        raise UsageError("Parquet goes to a file, not to standard output: its end says where its parts are")
+
+
+def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> pa.Schema:
+    """Fields of the file, and which recordings it holds."""
+    recordings = [
+        {
+            **dataclasses.asdict(folder.recording(part.recording_id)),
+            "from_position": part.start,
+            "to_position": part.end,
+        }
+        for part in ranges
+    ]
+    fields = [FIELDS.get(name, RECORDING_ID) for name in columns]
+    return pa.schema(fields, metadata={METADATA_KEY: json.dumps(recordings).encode()})
+
+
+def _batches(folder: Folder, part: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Batches of the columns and of `next_position`, which tells how far the work is; DataLossError after the rows before it."""
+    wanted = list(columns) if "next_position" in columns else [*columns, "next_position"]
+    given = part.start
+    with SegmentReader(folder, part.recording_id, part.start, part.end, limit=part.limit, columns=wanted) as reader:
+        try:
+            while (batch := reader.next_batch()) is not None:
+                given = batch.column("next_position")[-1].as_py()
+                yield batch
+        except DataLossError:
+            # What was read of the batch in which the damage lies.
+            whole = min(reader.position, part.end)
+            if whole > given:
+                yield from folder.read(part.recording_id, given, whole, limit=whole, columns=wanted)
+            raise
+
+
+def _value_data(batch: pa.RecordBatch) -> memoryview | None:
+    """The bytes of a batch's values, one after the other."""
+    if "value" not in batch.schema.names:
+        return None
+    column = batch.column("value")
+    offsets, data = column.buffers()[1:]
+    if len(column) == 0 or data is None:
+        return memoryview(b"")
+    ends = memoryview(offsets).cast("i")
+    return memoryview(data)[ends[column.offset] : ends[column.offset + len(column)]]
+
+
+# -- where it goes ---------------------------------------------------------------------------------------------------------
+
+
+class _Sink(io.RawIOBase):
+    """A file that is written once, front to back, hashed on the way, and named at the end."""
+
+    def __init__(self, file: BinaryIO, target: Path | None) -> None:
+        super().__init__()
+        self._file = file
+        self._target = target
+        self.digest = hashlib.sha256()
+        self.bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._file.write(data)
+        self.digest.update(data)
+        count = memoryview(data).nbytes
+        self.bytes += count
+        return count
+
+    def commit(self) -> None:
+        """Make the file durable and give it its name."""
+        self._file.flush()
+        if self._target is not None:
+            os.fsync(self._file.fileno())
+            Path(self._file.name).replace(self._target)
+
+
+@contextlib.contextmanager
+def _sink(target: Path | None) -> Iterator[_Sink]:
+    if target is None:
+        yield _Sink(sys.stdout.buffer, None)
+        return
+    part = target.with_name(f".{target.name}.part")
+    try:
+        with part.open("wb") as file:
+            yield _Sink(file, target)
+    except OSError as failure:
+        raise StorageError(
+            f"cannot write {target}: {failure.strerror or failure}", code=failure.errno or 0
+        ) from failure
+    finally:
+        part.unlink(missing_ok=True)
+
+
+class _Writer(Protocol):
+    def write(self, batch: pa.RecordBatch) -> None: ...
+
+
+class _Parquet:
+    """Gathers batches to row groups."""
+
+    def __init__(self, sink: _Sink, schema: pa.Schema, *, compression: str, rows: int) -> None:
+        self._schema = schema
+        self._rows = rows
+        self._held: list[pa.RecordBatch] = []
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(sink, "w"),
+            schema,
+            compression=compression.upper(),
+            use_dictionary=[name for name in _DICTIONARY if name in schema.names],
+            write_statistics=[name for name in schema.names if name != "value"],
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        if kind is None:
+            self._flush()
+        self._writer.close()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._held.append(batch.select(self._schema.names))
+        held_rows = sum(held.num_rows for held in self._held)
+        if held_rows >= self._rows or sum(held.nbytes for held in self._held) >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._held:
+            table = pa.Table.from_batches(self._held).cast(self._schema)
+            self._writer.write_table(table, row_group_size=self._rows)
+            self._held.clear()
+
+
+class _Csv:
+    def __init__(self, sink: _Sink, schema: pa.Schema, *, value: str) -> None:
+        self._names = schema.names
+        self._encode = ENCODERS[value]
+        fields = [pa.field(field.name, pa.large_string() if field.name == "value" else field.type) for field in schema]
+        self._schema = pa.schema(fields)
+        self._writer = pyarrow.csv.CSVWriter(pa.PythonFile(sink, "w"), self._schema)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        self._writer.close()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        arrays = [self._encode(batch) if name == "value" else batch.column(name) for name in self._names]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+
+class _JsonLines:
+    def __init__(self, sink: _Sink, schema: pa.Schema, *, value: str) -> None:
+        self._sink = sink
+        self._names = schema.names
+        self._value = value
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        return None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._sink.write(json_lines(batch, self._names, value=self._value))
+
+
+def _writer(
+    sink: _Sink, schema: pa.Schema, file_format: str, *, value: str, compression: str, rows: int
+) -> contextlib.AbstractContextManager[_Writer]:
+    if file_format == "parquet":
+        return _Parquet(sink, schema, compression=compression, rows=rows)
+    return _Csv(sink, schema, value=value) if file_format == "csv" else _JsonLines(sink, schema, value=value)
