@@ -199,7 +199,7 @@ def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> 
 
 
 def _batches(folder: Folder, part: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns and of `next_position`, which tells how far the work is; DataLossError after the rows before it."""
+    """Batches of the columns and of `next_position`, which tells how far the work is; DataLossError at last."""
     wanted = list(columns) if "next_position" in columns else [*columns, "next_position"]
     given = part.start
     with SegmentReader(folder, part.recording_id, part.start, part.end, limit=part.limit, columns=wanted) as reader:

@@ -1,0 +1,296 @@
+"""Retention: which segments and recordings may go, and having a running archive delete them.
+
+Whole segments only, from a recording's start on, and never the segment that an active recording is written to; a stopped
+recording all of whose segments may go is purged. What goes first is what was written first.
+
+When a segment was written last is told, in this order, by the archive's time index at the segment's end; by the catalog, for
+the last segment of a stopped recording; by the file's modification time. Sizes are what files take on the disk: segments are
+sparse.
+
+`plan` is pure. `apply` asks the archive (`purge_segments`, `purge_recording`), which has the last word: a replay that reads a
+segment holds it back, and with it what was written after it in that recording.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.check import check
+from aeron_spark.archive.client import Archive
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.segment_files import segment_base, segment_files
+from aeron_spark.archive.segments import Folder
+from aeron_spark.errors import AeronError, PeerError, UsageError
+
+__all__ = ["Action", "Kept", "Policy", "Segment", "apply", "inventory", "plan"]
+
+_IN_REPLAY = re.compile(r"replay in progress|active replay")
+_REPLAY = re.compile(r"replay in progress\b.*?upperBound=(\d+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What is kept; None: no bound. At least one bound is given.
+
+    `older_than_s`: segments written longer ago go. `max_bytes`: the oldest go until no more is used by the folder.
+    `keep_recordings`: of each channel and stream so many recordings stay, the newest; active ones always do.
+    """
+
+    older_than_s: float | None = None
+    max_bytes: int | None = None
+    keep_recordings: int | None = None
+
+    def __post_init__(self) -> None:
+        bounds = (self.older_than_s, self.max_bytes, self.keep_recordings)
+        if all(bound is None for bound in bounds):
+            raise UsageError("a retention policy needs a bound: --older-than, --max-bytes or --keep-recordings")
+        if any(bound is not None and bound < 0 for bound in bounds):
+            raise UsageError(f"a retention policy's bounds are not negative: {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A segment file of a recording: its bytes on the disk, and when it was last written (ms since the epoch)."""
+
+    base: int
+    bytes: int
+    written_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A recording and its segments, ascending; `limit` is how far it goes now."""
+
+    recording: Recording
+    limit: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def is_active(self) -> bool:
+        """True while it is being recorded."""
+        return self.recording.stop_position is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One thing to do: make a recording start at `new_start`, or with None purge it whole."""
+
+    recording_id: int
+    new_start: int | None
+    segments: int
+    bytes: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What became of an action: `held` says what held some or all of it back, "" if nothing did."""
+
+    action: Action
+    deleted: int
+    held: str
+
+
+def plan(policy: Policy, kept: Iterable[Kept], *, now_ms: int) -> list[Action]:
+    """What is to go, recording by recording."""
+    recordings = list(kept)
+    goes: dict[int, tuple[int, str]] = {}  # how many segments of each recording, and why
+    for recording, reason in _too_many(policy, recordings):
+        goes[recording.recording.recording_id] = (len(recording.segments), reason)
+    if policy.older_than_s is not None:
+        oldest_ms = now_ms - round(policy.older_than_s * 1000)
+        for one in recordings:
+            count = _leading(one, oldest_ms)
+            if count > goes.get(one.recording.recording_id, (0, ""))[0] or _is_old_and_empty(one, oldest_ms):
+                goes[one.recording.recording_id] = (count, f"written more than {policy.older_than_s:g} s ago")
+    if policy.max_bytes is not None:
+        _shrink(recordings, goes, policy.max_bytes)
+    actions = (_action(one, *goes.get(one.recording.recording_id, (0, ""))) for one in recordings)
+    return [action for action in actions if action is not None]
+
+
+def _free(one: Kept) -> int:
+    """How many segments may go: all of a stopped recording, all but the last of an active one."""
+    return len(one.segments) if not one.is_active else sum(segment.base < _last_base(one) for segment in one.segments)
+
+
+def _last_base(one: Kept) -> int:
+    return segment_base(one.recording, max(one.limit, one.recording.start_position))
+
+
+def _too_many(policy: Policy, recordings: Sequence[Kept]) -> Iterator[tuple[Kept, str]]:
+    if policy.keep_recordings is None:
+        return
+    streams: dict[tuple[str, int], list[Kept]] = {}
+    for one in recordings:
+        streams.setdefault((one.recording.stripped_channel, one.recording.stream_id), []).append(one)
+    for of_stream in streams.values():
+        newest_first = sorted(of_stream, key=lambda one: (one.is_active, one.recording.recording_id), reverse=True)
+        for one in newest_first[policy.keep_recordings :]:
+            if not one.is_active:
+                yield one, f"more than {policy.keep_recordings} recordings of its channel and stream"
+
+
+def _leading(one: Kept, oldest_ms: int) -> int:
+    """Segments from the start on that were written before a time."""
+    count = 0
+    for segment in one.segments[: _free(one)]:
+        if segment.written_ms >= oldest_ms:
+            break
+        count += 1
+    return count
+
+
+def _is_old_and_empty(one: Kept, oldest_ms: int) -> bool:
+    stopped_ms = one.recording.stop_timestamp_ms
+    return not one.segments and not one.is_active and stopped_ms is not None and stopped_ms < oldest_ms
+
+
+def _shrink(recordings: Sequence[Kept], goes: dict[int, tuple[int, str]], max_bytes: int) -> None:
+    """Let the oldest go until `max_bytes` are left."""
+    used = sum(segment.bytes for one in recordings for segment in one.segments)
+    used -= sum(
+        segment.bytes
+        for one in recordings
+        for segment in one.segments[: goes.get(one.recording.recording_id, (0, ""))[0]]
+    )
+    candidates: list[tuple[int, int, int, int]] = []
+    for one in recordings:
+        recording_id = one.recording.recording_id
+        written_ms = 0
+        for index, segment in enumerate(one.segments[: _free(one)]):
+            # No segment goes before those ahead of it in its recording, whatever their files say.
+            written_ms = max(written_ms, segment.written_ms)
+            if index >= goes.get(recording_id, (0, ""))[0]:
+                candidates.append((written_ms, recording_id, index, segment.bytes))
+    for _, one_id, index, size in sorted(candidates):
+        if used <= max_bytes:
+            return
+        goes[one_id] = (index + 1, f"more than {max_bytes:,} bytes are used")
+        used -= size
+
+
+def _action(one: Kept, count: int, reason: str) -> Action | None:
+    if count == 0 and not (reason and not one.is_active):
+        return None
+    is_whole = not one.is_active and count == len(one.segments)
+    return Action(
+        recording_id=one.recording.recording_id,
+        new_start=None if is_whole else one.segments[count].base,
+        segments=count,
+        bytes=sum(segment.bytes for segment in one.segments[:count]),
+        reason=reason,
+    )
+
+
+def inventory(folder: Folder) -> list[Kept]:
+    """Every valid recording of a folder with its segments; those whose end can't be told now are left out."""
+    folder.refresh()
+    files: dict[int, list[tuple[int, Path, float]]] = {}
+    for file in segment_files(folder.path):
+        if file.position is not None and not file.is_leftover:
+            files.setdefault(file.recording_id, []).append((file.position, file.path, file.modified_s))
+    found = []
+    for recording in folder.recordings():
+        try:
+            limit = folder.extent(recording.recording_id).limit_position
+        except AeronError:
+            continue
+        own = [file for file in files.get(recording.recording_id, []) if _is_used(recording, file[0])]
+        found.append(Kept(recording=recording, limit=limit, segments=tuple(_segments(folder, recording, limit, own))))
+    return found
+
+
+def _is_used(recording: Recording, base: int) -> bool:
+    first = segment_base(recording, recording.start_position)
+    return base >= first and (base - first) % recording.segment_file_length == 0
+
+
+def _segments(
+    folder: Folder, recording: Recording, limit: int, files: Sequence[tuple[int, Path, float]]
+) -> Iterator[Segment]:
+    ends = [max(recording.start_position, min(base + recording.segment_file_length, limit) - 1) for base, _, _ in files]
+    times = _times(folder, recording.recording_id, ends) if files else []
+    for (base, path, modified_s), indexed_ms in zip(files, times, strict=True):
+        try:
+            size = path.stat().st_blocks * 512
+        except FileNotFoundError:  # purged meanwhile
+            continue
+        is_last = base + recording.segment_file_length >= limit
+        stopped_ms = recording.stop_timestamp_ms if is_last else None
+        written_ms = next(when for when in (indexed_ms, stopped_ms, round(modified_s * 1000)) if when is not None)
+        yield Segment(base=base, bytes=size, written_ms=written_ms)
+
+
+def _times(folder: Folder, recording_id: int, positions: Sequence[int]) -> list[int | None]:
+    """When the bytes at ascending positions were written, ms; None where the time index does not say."""
+    times, sources = ffi.new("int64_t[]", len(positions)), ffi.new("uint8_t[]", len(positions))
+    with folder._use() as pointer:
+        try:
+            check(
+                lib.as_folder_times_at(
+                    pointer, recording_id, ffi.new("int64_t[]", list(positions)), len(positions), times, sources
+                )
+            )
+        except AeronError:
+            return [None] * len(positions)
+    known = lib.AS_TIME_FROM_INDEX
+    return [
+        int(when) // 1_000_000 if source == known else None
+        for when, source in zip(ffi.unpack(times, len(positions)), ffi.unpack(sources, len(positions)), strict=True)
+    ]
+
+
+def apply(archive: Archive, actions: Iterable[Action]) -> Iterator[Done]:
+    """Have the archive do each action; what a replay holds back is told, and what lies before it goes."""
+    for action in actions:
+        try:
+            yield Done(action=action, deleted=_delete(archive, action, action.new_start), held="")
+        except PeerError as failure:
+            yield _held(archive, action, failure)
+
+
+def _delete(archive: Archive, action: Action, new_start: int | None) -> int:
+    if new_start is None:
+        return archive.purge_recording(action.recording_id)
+    return archive.purge_segments(action.recording_id, new_start)
+
+
+def _held(archive: Archive, action: Action, failure: PeerError) -> Done:
+    """Delete what lies before the replay that holds the rest back."""
+    recording = archive.recording(action.recording_id)
+    deleted = 0
+    if recording is not None and _IN_REPLAY.search(str(failure)):
+        start = segment_base(recording, recording.start_position)
+        # The refusal to purge segments says where the replay is, that to purge the recording does not.
+        wanted = action.new_start
+        if wanted is None and recording.stop_position is not None:
+            wanted = segment_base(recording, recording.stop_position)
+        for _ in range(2):
+            if wanted is None or wanted <= start:
+                break
+            try:
+                deleted = archive.purge_segments(action.recording_id, wanted)
+                break
+            except PeerError as again:
+                failure = again
+                replay = _REPLAY.search(str(again))
+                wanted = int(replay[1]) if replay is not None else None
+    return Done(action=action, deleted=deleted, held=str(failure))
+
+
+def archive_settings(folder: str | os.PathLike[str]) -> tuple[str, int]:
+    """Aeron directory and local control stream of the live archive of a folder; UsageError if none is live."""
+    with Folder(folder) as opened:
+        info = opened.info()
+    if not info.is_live or info.aeron_dir is None:
+        raise UsageError(
+            f"no live archive owns {folder}: retention asks the running archive to delete. Start it (aeron-spark archive run), "
+            "or clean up a stopped folder with delete-orphans and compact"
+        )
+    return str(info.aeron_dir), info.local_control_stream_id

@@ -1,0 +1,428 @@
+"""`aeron-spark archive record | replay | start | stop | truncate | ...`: a running archive asked by hand."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from aeron_spark.archive.client import DEFAULT_CHANNEL, Archive
+from aeron_spark.archive.replay import ReplayLength
+from aeron_spark.archive.text_values import hex_text, json_lines
+from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
+from aeron_spark.cli.progress import Progress, Work
+from aeron_spark.errors import PeerError, UsageError
+from aeron_spark.types import RecordingSignal, Signal, SourceLocation
+
+_POLL_S = 0.05
+
+
+def add_to(parts: Any) -> None:
+    """Add the verbs of a running archive."""
+    record = _add(
+        parts,
+        "record",
+        run_record,
+        about="record a channel and stream until Ctrl-C, --duration or --bytes, and say what was recorded",
+        examples="""\
+  aeron-spark archive record --channel 'aeron:udp?endpoint=localhost:40123' --stream 1001 --source remote
+  aeron-spark archive record --channel aeron:ipc --stream 1001 --duration 60
+  aeron-spark archive record --channel aeron:ipc --stream 1001 --extend 3""",
+    )
+    _add_stream(record, required=True)
+    _add_source(record)
+    record.add_argument("--extend", metavar="RECORDING", type=int, help="go on with a stopped recording")
+    record.add_argument("--duration", metavar="SECONDS", type=float, help="end after so long")
+    record.add_argument("--bytes", metavar="N", type=int, help="end after so many bytes")
+    record.add_argument("--auto-stop", action="store_true", help="end when the first publisher is gone")
+
+    replay = _add(
+        parts,
+        "replay",
+        run_replay,
+        about="replay a recording to standard output, a file, or a channel",
+        examples="""\
+  aeron-spark archive replay 3
+  aeron-spark archive replay 3 --from 131072 --to 262144 --form hex
+  aeron-spark archive replay 3 --follow --form raw --out messages.bin
+  aeron-spark archive replay 3 --channel 'aeron:udp?endpoint=localhost:40123' --stream 1001""",
+    )
+    replay.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
+    replay.add_argument(
+        "--from", dest="start", metavar="POSITION", type=int, help="where to begin (default: the start)"
+    )
+    replay.add_argument("--to", dest="end", metavar="POSITION", type=int, help="where to end (default: the end now)")
+    replay.add_argument(
+        "--follow", action="store_true", help="go on with an active recording until it stops, or Ctrl-C"
+    )
+    _add_stream(replay, required=False)
+    replay.add_argument("--out", metavar="FILE", default="-", help="file to write (default: standard output)")
+    replay.add_argument(
+        "--form",
+        choices=("lines", "raw", "hex", "json"),
+        default="lines",
+        help="a line for each message (default), their bytes alone, hexadecimal lines, or JSON lines",
+    )
+
+    start = _add(
+        parts,
+        "start",
+        run_start,
+        about="start recording a channel and stream, and return",
+        examples="  aeron-spark archive start --channel aeron:ipc --stream 1001",
+    )
+    _add_stream(start, required=True)
+    _add_source(start)
+    start.add_argument("--extend", metavar="RECORDING", type=int, help="go on with a stopped recording")
+    start.add_argument("--auto-stop", action="store_true", help="end when the first publisher is gone")
+
+    stop = _add(
+        parts,
+        "stop",
+        run_stop,
+        about="stop recording a channel and stream as it was started, or one recording",
+        examples="""\
+  aeron-spark archive stop --channel aeron:ipc --stream 1001
+  aeron-spark archive stop --recording 3""",
+    )
+    _add_stream(stop, required=False)
+    stop.add_argument("--recording", metavar="RECORDING", type=int, help="recording id")
+
+    stop_replay = _add(
+        parts,
+        "stop-replay",
+        run_stop_replay,
+        about="stop all replays of a recording, or one by its session",
+        examples="  aeron-spark archive stop-replay 3",
+    )
+    stop_replay.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
+    stop_replay.add_argument("--session", metavar="ID", type=int, help="replay session id, as `replay` printed it")
+
+    for name, about, position, deletes in _CHANGES:
+        change = _add(
+            parts,
+            name,
+            run_change,
+            about=about + ("; a dry run without --yes" if deletes else ""),
+            examples=f"  aeron-spark archive {name} 3{' 131072' if position else ''}{' --yes' if deletes else ''}",
+        )
+        change.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
+        if position:
+            change.add_argument("position", metavar="POSITION", type=int, help="position")
+        if deletes:
+            change.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
+        change.set_defaults(change=name, position=None, yes=not deletes)
+
+
+# Verb, what it does, whether it takes a position, whether it deletes.
+_CHANGES = (
+    ("truncate", "make a stopped recording end at a position", True, True),
+    ("purge", "delete a stopped recording", False, True),
+    ("purge-segments", "make a recording start at a later segment and delete those before it", True, True),
+    ("detach", "make a recording start at a later segment and keep the files of those before it", True, False),
+    ("delete-detached", "delete the segment files before the recording's start", False, True),
+    ("attach", "make a recording start with the segment files that lie before it", False, False),
+)
+
+
+def _add(
+    parts: Any, name: str, run: Callable[[argparse.Namespace], int], *, about: str, examples: str
+) -> argparse.ArgumentParser:
+    part = add_verb(parts, name, run, about=about, examples=examples)
+    add_dir(part)
+    add_json(part)
+    add_control(part)
+    return part
+
+
+def add_control(part: argparse.ArgumentParser) -> None:
+    """Options that say where the archive takes control sessions."""
+    part.add_argument(
+        "--control", metavar="URI", default=DEFAULT_CHANNEL, help="the archive's control channel (aeron:ipc)"
+    )
+    part.add_argument("--control-stream", metavar="ID", type=int, default=10, help="its stream (default 10)")
+    part.add_argument("--response", metavar="URI", default=DEFAULT_CHANNEL, help="channel of its answers (aeron:ipc)")
+    part.add_argument("--response-stream", metavar="ID", type=int, default=20, help="its stream (default 20)")
+    part.add_argument(
+        "--timeout", metavar="SECONDS", type=float, default=10.0, help="wait so long for answers (default 10)"
+    )
+
+
+def connect(options: argparse.Namespace, *, on_signal: Callable[[Signal], object] | None = None) -> Archive:
+    """A control session by the options of `add_control`."""
+    return Archive(
+        aeron_dir=options.dir,
+        control_channel=options.control,
+        control_stream_id=options.control_stream,
+        response_channel=options.response,
+        response_stream_id=options.response_stream,
+        timeout=options.timeout,
+        client_info=f"aeron-spark archive {options.part}",
+        on_signal=on_signal,
+    )
+
+
+def _add_stream(part: argparse.ArgumentParser, *, required: bool) -> None:
+    part.add_argument(
+        "--channel", metavar="URI", required=required, help="channel: aeron:ipc, aeron:udp?endpoint=..., ..."
+    )
+    part.add_argument("--stream", metavar="ID", type=int, required=required, help="stream id")
+
+
+def _add_source(part: argparse.ArgumentParser) -> None:
+    part.add_argument(
+        "--source",
+        choices=("local", "remote"),
+        default="local",
+        help="local (default): publishers on the archive's own driver, over UDP spied upon; remote: received from the network",
+    )
+
+
+def _source(options: argparse.Namespace) -> SourceLocation:
+    return SourceLocation.LOCAL if options.source == "local" else SourceLocation.REMOTE
+
+
+# -- recording -------------------------------------------------------------------------------------------------------------
+
+
+class _Recordings:
+    """What a subscription records: told by signals, measured by positions."""
+
+    def __init__(self) -> None:
+        self.begun: dict[int, int] = {}  # where each began
+        self.ended: dict[int, int] = {}
+        self.subscription_id: int | None = None
+        self._early: list[Signal] = []
+
+    def on_signal(self, signal: Signal) -> None:
+        """Take a signal; those that come before the subscription's id is known wait."""
+        if self.subscription_id is None:
+            self._early.append(signal)
+        elif signal.subscription_id == self.subscription_id:
+            if signal.signal in {RecordingSignal.START, RecordingSignal.EXTEND}:
+                self.begun[signal.recording_id] = signal.position
+            elif signal.signal == RecordingSignal.STOP:
+                self.ended[signal.recording_id] = signal.position
+
+    def subscribed(self, subscription_id: int) -> None:
+        """The request was answered."""
+        self.subscription_id = subscription_id
+        for signal in self._early:
+            self.on_signal(signal)
+
+    def measure(self, archive: Archive) -> int:
+        """Bytes recorded so far."""
+        return sum(self._position(archive, one) - start for one, start in self.begun.items())
+
+    def _position(self, archive: Archive, recording_id: int) -> int:
+        known = self.ended.get(recording_id)
+        return archive.max_recorded_position(recording_id) if known is None else known
+
+
+def run_record(options: argparse.Namespace) -> int:
+    """Record until an end is reached, then stop and print each recording."""
+    recordings = _Recordings()
+    with connect(options, on_signal=recordings.on_signal) as archive:
+        recordings.subscribed(_start(archive, options))
+        work = Work("recorded", options.bytes or 0, quiet=options.json)
+        deadline = None if options.duration is None else time.monotonic() + options.duration
+        try:
+            while True:
+                archive.poll()
+                work.at(recordings.measure(archive), len(recordings.begun))
+                if _is_done(options, recordings, work.bytes, deadline):
+                    break
+                time.sleep(_POLL_S)
+        except KeyboardInterrupt:
+            pass
+        work.end()
+        _stop(archive, recordings, options)
+        for recording_id, start in sorted(recordings.begun.items()):
+            _print_recorded(archive, recording_id, start, options)
+    if not recordings.begun:
+        print(f"nothing was recorded: no publisher on {options.channel}, stream {options.stream}", file=sys.stderr)
+    return 0 if recordings.begun else 1
+
+
+def _start(archive: Archive, options: argparse.Namespace) -> int:
+    if options.extend is None:
+        return archive.start_recording(
+            options.channel, options.stream, source=_source(options), auto_stop=options.auto_stop
+        )
+    return archive.extend_recording(
+        options.extend, options.channel, options.stream, source=_source(options), auto_stop=options.auto_stop
+    )
+
+
+def _is_done(options: argparse.Namespace, recordings: _Recordings, done: int, deadline: float | None) -> bool:
+    if deadline is not None and time.monotonic() >= deadline:
+        return True
+    if options.bytes is not None and done >= options.bytes:
+        return True
+    return options.auto_stop and bool(recordings.ended)
+
+
+def _stop(archive: Archive, recordings: _Recordings, options: argparse.Namespace) -> None:
+    """Stop, and wait until each recording has ended."""
+    with contextlib.suppress(PeerError):  # with --auto-stop it may be gone
+        archive.stop_recording_subscription(recordings.subscription_id or 0)
+    deadline = time.monotonic() + options.timeout
+    while recordings.begun.keys() - recordings.ended.keys() and time.monotonic() < deadline:
+        archive.poll()
+        time.sleep(_POLL_S / 10)
+
+
+def _print_recorded(archive: Archive, recording_id: int, start: int, options: argparse.Namespace) -> None:
+    end = archive.max_recorded_position(recording_id)
+    if options.json:
+        print_json({"recording_id": recording_id, "from_position": start, "to_position": end, "bytes": end - start})
+    else:
+        print(f"recording {recording_id}: {end - start:,} bytes, from {start} to {end}")
+
+
+def run_start(options: argparse.Namespace) -> int:
+    """Start a recording subscription; it outlives this session."""
+    with connect(options) as archive:
+        subscription_id = _start(archive, options)
+    _say(options, {"subscription_id": subscription_id}, f"recording subscription {subscription_id}")
+    return 0
+
+
+def run_stop(options: argparse.Namespace) -> int:
+    """Stop by channel and stream, or by recording."""
+    by_stream = options.channel is not None and options.stream is not None
+    if by_stream == (options.recording is not None):
+        raise UsageError("give --channel and --stream, or --recording")
+    with connect(options) as archive:
+        if by_stream:
+            archive.stop_recording(options.channel, options.stream)
+            return 0
+        if not archive.stop_recording_by_identity(options.recording):
+            print(f"recording {options.recording} was not active", file=sys.stderr)
+            return 1
+    return 0
+
+
+def run_stop_replay(options: argparse.Namespace) -> int:
+    """Stop replays."""
+    with connect(options) as archive:
+        if options.session is None:
+            archive.stop_all_replays(options.recording_id)
+        else:
+            archive.stop_replay(options.session)
+    return 0
+
+
+# -- changing --------------------------------------------------------------------------------------------------------------
+
+
+def run_change(options: argparse.Namespace) -> int:
+    """Truncate, purge, detach, attach and so on."""
+    recording_id, position = options.recording_id, options.position
+    with connect(options) as archive:
+        recording = archive.recording(recording_id)
+        if recording is None:
+            raise UsageError(f"unknown recording id: {recording_id}")
+        about = f"recording {recording_id} ({recording.start_position} to {recording.stop_position})"
+        if not options.yes:
+            target = "" if position is None else f" at position {position}"
+            print(f"would {options.change} {about}{target}; --yes does it")
+            return 0
+        calls: dict[str, Callable[[], int | None]] = {
+            "truncate": lambda: archive.truncate_recording(recording_id, position),
+            "purge": lambda: archive.purge_recording(recording_id),
+            "purge-segments": lambda: archive.purge_segments(recording_id, position),
+            "detach": lambda: archive.detach_segments(recording_id, position),
+            "delete-detached": lambda: archive.delete_detached_segments(recording_id),
+            "attach": lambda: archive.attach_segments(recording_id),
+        }
+        segments = calls[options.change]()
+    files = "" if segments is None else f": {segments} segment files"
+    _say(options, {"recording_id": recording_id, "segments": segments}, f"{options.change} of {about}{files}")
+    return 0
+
+
+def _say(options: argparse.Namespace, fields: dict[str, object], text: str) -> None:
+    if options.json:
+        print_json(fields)
+    else:
+        print(text)
+
+
+# -- replaying -------------------------------------------------------------------------------------------------------------
+
+
+def run_replay(options: argparse.Namespace) -> int:
+    """Start a replay to a channel, or print one."""
+    if (options.channel is None) != (options.stream is None):
+        raise UsageError("give --channel and --stream together")
+    if options.follow and options.end is not None:
+        raise UsageError("--follow has no end: leave out --to")
+    with connect(options) as archive:
+        length = _length(archive, options)
+        if options.channel is not None:
+            session = archive.start_replay(
+                options.recording_id, options.channel, options.stream, position=options.start, length=length
+            )
+            _say(options, {"replay_session_id": session}, f"replay session {session}")
+            return 0
+        if length == 0:
+            return 0
+        progress = Progress("replayed", quiet=options.out == "-" and sys.stdout.isatty())
+        with (
+            _output(options.out) as out,
+            archive.replay(options.recording_id, position=options.start, length=length) as replay,
+        ):
+            progress.start()
+            with contextlib.suppress(KeyboardInterrupt):
+                for batch in replay.batches(options.timeout, columns=_COLUMNS):
+                    data = _text(batch, options.form)
+                    out.write(data)
+                    out.flush()
+                    progress.add(batch.num_rows, batch.column("value").nbytes)
+        progress.end()
+    return 0
+
+
+_COLUMNS = ("position", "next_position", "reserved_value", "value")
+
+
+def _length(archive: Archive, options: argparse.Namespace) -> int | ReplayLength:
+    if options.follow:
+        return ReplayLength.FOLLOW
+    start = archive.start_position(options.recording_id) if options.start is None else options.start
+    end = archive.max_recorded_position(options.recording_id) if options.end is None else options.end
+    if end < start:
+        raise UsageError(f"recording {options.recording_id}: nothing lies between {start} and {end}")
+    return end - start
+
+
+@contextlib.contextmanager
+def _output(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+    else:
+        with Path(name).open("wb") as file:
+            yield file
+
+
+def _text(batch: pa.RecordBatch, form: str) -> bytes:
+    """A batch as the form wants it."""
+    if form == "json":
+        return bytes(json_lines(batch, list(_COLUMNS), value="base64"))
+    if form == "raw":
+        return b"".join(batch.column("value").to_pylist())
+    lines = hex_text(batch.column("value")) if form == "hex" else batch.column("value")
+    ends = "\n" if form == "hex" else b"\n"
+    return b"".join(_bytes(line) + _bytes(ends) for line in lines.to_pylist())
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text

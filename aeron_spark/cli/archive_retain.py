@@ -1,0 +1,138 @@
+"""`aeron-spark archive retain`: old segments and recordings deleted by a running archive, once or as a running policy."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from typing import Any
+
+from aeron_spark.archive.retain import Action, Done, Policy, apply, archive_settings, inventory, plan
+from aeron_spark.archive.segments import Folder
+from aeron_spark.cli.archive_control import add_control, connect
+from aeron_spark.cli.common import add_dir, add_json, add_verb, local_time, print_json
+from aeron_spark.errors import AeronError, UsageError
+
+EXAMPLES = """\
+  aeron-spark archive retain recordings --older-than 7d
+  aeron-spark archive retain recordings --older-than 7d --max-bytes 500g --yes
+  aeron-spark archive retain recordings --keep-recordings 10 --every 10m --yes"""
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def add_to(parts: Any) -> None:
+    """Add the verb."""
+    part = add_verb(
+        parts,
+        "retain",
+        run,
+        about="have a running archive delete old segments and recordings; a dry run without --yes. Exit code 1: a replay holds "
+        "something back",
+        examples=EXAMPLES,
+    )
+    part.add_argument("path", metavar="PATH", help="the archive's folder")
+    part.add_argument(
+        "--older-than", metavar="TIME", type=duration, help="segments written longer ago go: 90m, 12h, 7d, 4w"
+    )
+    part.add_argument("--max-bytes", metavar="SIZE", type=size, help="the oldest go until no more is used: 500g, 2t")
+    part.add_argument(
+        "--keep-recordings",
+        metavar="N",
+        type=int,
+        help="so many of each channel and stream stay, the newest; active ones always do",
+    )
+    part.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
+    part.add_argument("--every", metavar="TIME", type=duration, help="do it again and again, until Ctrl-C")
+    add_dir(part)
+    add_json(part)
+    add_control(part)
+    part.set_defaults(control_stream=None)
+
+
+def duration(text: str) -> float:
+    """Seconds of 90s, 10m, 12h, 7d, 4w; for argparse."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration: write 90s, 10m, 12h, 7d or 4w")
+    return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+def size(text: str) -> int:
+    """Bytes of 1000, 64k, 500m, 10g, 2t; for argparse."""
+    found = re.fullmatch(r"(\d+)([kmgt]?)", text.lower())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: write 1000, 64k, 500m, 10g or 2t")
+    return int(found[1]) * _BYTES[found[2]]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Once, or again and again; a failed round of a running policy is told and the next one tried."""
+    policy = Policy(
+        older_than_s=options.older_than, max_bytes=options.max_bytes, keep_recordings=options.keep_recordings
+    )
+    if options.every is None:
+        return _round(policy, options)
+    if options.every <= 0:
+        raise UsageError("--every takes a time above 0")
+    try:
+        while True:
+            try:
+                _round(policy, options)
+            except AeronError as failure:
+                print(
+                    f"{local_time(round(time.time() * 1000))} not done, next try in {options.every:g} s: {failure}",
+                    file=sys.stderr,
+                )
+            sys.stdout.flush()
+            time.sleep(options.every)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _round(policy: Policy, options: argparse.Namespace) -> int:
+    with Folder(options.path, aeron_dir=options.dir) as folder:
+        actions = plan(policy, inventory(folder), now_ms=round(time.time() * 1000))
+    if not options.yes:
+        for action in actions:
+            _print(options, action, None)
+        if not options.json:
+            print(f"would free {sum(action.bytes for action in actions):,} bytes; nothing was changed, --yes does it")
+        return 0
+    if not actions:
+        return 0
+    aeron_dir, control_stream = archive_settings(options.path)
+    session = argparse.Namespace(**vars(options))
+    session.dir = options.dir or aeron_dir
+    session.control_stream = control_stream if options.control_stream is None else options.control_stream
+    is_held = False
+    with connect(session) as archive:
+        for done in apply(archive, actions):
+            is_held = is_held or bool(done.held)
+            _print(options, done.action, done)
+    return 1 if is_held else 0
+
+
+def _print(options: argparse.Namespace, action: Action, done: Done | None) -> None:
+    if options.json:
+        print_json(
+            {
+                "recording_id": action.recording_id,
+                "new_start_position": action.new_start,
+                "segments": action.segments,
+                "bytes": action.bytes,
+                "reason": action.reason,
+                "done": done is not None and not done.held,
+                "deleted_segments": 0 if done is None else done.deleted,
+                "held_back_by": "" if done is None else done.held,
+            }
+        )
+        return
+    what = "all of it" if action.new_start is None else f"{action.segments} segments up to position {action.new_start}"
+    verb = (
+        "would delete" if done is None else "deleted" if not done.held else f"held back after {done.deleted} segments"
+    )
+    print(f"(recordingId={action.recording_id}) {verb} {what}, {action.bytes:,} bytes: {action.reason}")
+    if done is not None and done.held:
+        print(f"  held back by: {done.held}")
