@@ -357,7 +357,7 @@ static as_result fail_to_send(asi_async *async, int64_t outcome, const char *nam
     }
 }
 
-as_result asi_async_offer(asi_async *async, asi_codec_request *request)
+static as_result offer_on(asi_async *async, as_publication *publication, asi_codec_request *request)
 {
     request->control_session_id = async->control_session_id;
     request->correlation_id = as_client_next_correlation_id(async->aeron);
@@ -367,12 +367,17 @@ as_result asi_async_offer(asi_async *async, asi_codec_request *request)
     {
         return result;
     }
-    const int64_t outcome = as_publication_offer(async->requests, async->request, length);
+    const int64_t outcome = as_publication_offer(publication, async->request, length);
     if (AS_BACK_PRESSURED == outcome || AS_ADMIN_ACTION == outcome)
     {
         return AS_AGAIN;
     }
     return outcome >= 0 ? AS_OK : fail_to_send(async, outcome, asi_codec_request_name(request->template_id));
+}
+
+as_result asi_async_offer(asi_async *async, asi_codec_request *request)
+{
+    return offer_on(async, async->requests, request);
 }
 
 as_result asi_async_send(asi_async *async, asi_codec_request *request, int64_t deadline_ns)
@@ -399,9 +404,10 @@ as_result asi_async_send(asi_async *async, asi_codec_request *request, int64_t d
     }
 }
 
-as_result asi_async_begin(asi_async *async, asi_codec_request *request, asi_async_listing *listing)
+as_result asi_async_begin_on(
+    asi_async *async, as_publication *publication, asi_codec_request *request, asi_async_listing *listing)
 {
-    const as_result result = asi_async_offer(async, request);
+    const as_result result = offer_on(async, publication, request);
     if (AS_OK == result)
     {
         async->awaited_correlation_id = request->correlation_id;
@@ -409,6 +415,11 @@ as_result asi_async_begin(asi_async *async, asi_codec_request *request, asi_asyn
         async->is_answered = false;
     }
     return result;
+}
+
+as_result asi_async_begin(asi_async *async, asi_codec_request *request, asi_async_listing *listing)
+{
+    return asi_async_begin_on(async, async->requests, request, listing);
 }
 
 as_result asi_async_poll_answer(asi_async *async)

@@ -99,6 +99,9 @@ typedef struct asi_async
 
 /* One try to send the request under a new correlation id and this session's id. AS_AGAIN: back-pressured, call again. */
 as_result asi_async_offer(asi_async *async, asi_codec_request *request) AS_MUST_USE;
+/* The same on another publication to the archive, for replays that answer to it. */
+as_result asi_async_begin_on(asi_async *async, as_publication *publication, asi_codec_request *request,
+    asi_async_listing *listing) AS_MUST_USE;
 /* As asi_async_offer, and the answer is awaited: asi_async_poll_answer tells when it is there. `listing` may be NULL and is
  * borrowed until then. */
 as_result asi_async_begin(asi_async *async, asi_codec_request *request, asi_async_listing *listing) AS_MUST_USE;

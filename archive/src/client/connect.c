@@ -197,6 +197,38 @@ static void send_close_session(asi_async *async)
     (void)!asi_async_send(async, &request, 0);
 }
 
+as_result asi_connect_replay_requests(
+    const asi_async *async, int64_t subscription_registration_id, asi_uri_builder *builder)
+{
+    static const char *const LEFT_OUT[] = { SESSION_ID_KEY, RESPONSE_CORRELATION_ID_KEY, "init-term-id", "term-id",
+        "term-offset", "term-length", "ssc" };
+    as_publication_constants constants;
+    as_publication_get_constants(async->requests, &constants);
+    asi_uri uri;
+    const as_result result = asi_uri_parse_untrusted(&uri, constants.channel, (int64_t)strlen(constants.channel));
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_uri_build_start(builder, uri.media, false);
+    for (int32_t i = 0; i < uri.param_count; i++)
+    {
+        bool is_left_out = false;
+        for (size_t j = 0; j < sizeof(LEFT_OUT) / sizeof(LEFT_OUT[0]); j++)
+        {
+            is_left_out = is_left_out || 0 == strcmp(uri.params[i].key, LEFT_OUT[j]);
+        }
+        if (!is_left_out)
+        {
+            asi_uri_build_put(builder, uri.params[i].key, NULL == uri.params[i].value ? "" : uri.params[i].value);
+        }
+    }
+    asi_uri_build_put(builder, "term-length", "65536");
+    asi_uri_build_put(builder, "ssc", "false");
+    asi_uri_build_put_i64(builder, RESPONSE_CORRELATION_ID_KEY, subscription_registration_id);
+    return asi_uri_build_end(builder);
+}
+
 as_result asi_connect_resolved_channel(const as_subscription *subscription, asi_uri_builder *builder)
 {
     as_subscription_constants constants;

@@ -56,6 +56,10 @@ as_result asi_connect_open(asi_async *async, const as_archive_client_options *op
 void asi_connect_close(asi_async *async);
 /* `channel` with "session-id=<n>" put in or replaced. AS_E_USAGE: no channel URI, or too long. */
 as_result asi_connect_put_session(const char *channel, int32_t session_id, asi_uri_builder *builder) AS_MUST_USE;
+/* Channel of a second request publication, on which a replay with a token asks to be answered to the subscription of that
+ * registration id. Spec: 07 §11. Its session id is its own: two publications can't share one. */
+as_result asi_connect_replay_requests(
+    const asi_async *async, int64_t subscription_registration_id, asi_uri_builder *builder) AS_MUST_USE;
 /* The channel of `subscription`, a port 0 of its endpoint replaced by the one it got. AS_AGAIN: not bound yet. */
 as_result asi_connect_resolved_channel(const as_subscription *subscription, asi_uri_builder *builder) AS_MUST_USE;
 

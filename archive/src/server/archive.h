@@ -33,6 +33,8 @@ typedef struct asi_recording_subscription asi_recording_subscription;
 typedef struct asi_active_recording asi_active_recording;
 typedef struct asi_deletion asi_deletion;
 typedef struct asi_replay asi_replay;
+typedef struct asi_replay_token asi_replay_token;
+typedef struct asi_replication asi_replication;
 typedef struct asi_request asi_request;
 
 struct as_archive
@@ -79,6 +81,8 @@ struct as_archive
     asi_replayer replayer;
     asi_hand_over closed_replays;
     asi_hand_over replay_answers;
+    asi_replay_token *tokens;
+    asi_replication *replications;
 
     asi_deletion *deletions;             /* outstanding ones; at most one per recording */
     asi_deleter deleter;
@@ -340,5 +344,15 @@ void asi_migrate_segments(asi_control_session *session, const asi_codec_request 
 void asi_update_channel(asi_control_session *session, const asi_codec_request *request);
 /* The error of a failed catalog or file operation, from as_error_text(): STORAGE_SPACE where space is what is missing. */
 void asi_control_storage_error(asi_control_session *session, int64_t correlation_id);
+
+/* -- replications.c: copies of other archives' recordings. Spec: 08 §10 ----------------------------------------------------------------- */
+
+void asi_replications_start(asi_control_session *session, const asi_codec_request *request);
+void asi_replications_stop(asi_control_session *session, const asi_codec_request *request);
+/* A recording of that subscription has ended; its STOP is not told yet. */
+void asi_replications_on_recording_end(as_archive *archive, int64_t subscription_id, int64_t stop_position);
+int asi_replications_step(as_archive *archive);
+/* Sources are told where they listen. Before the recordings' close. */
+void asi_replications_close(as_archive *archive);
 
 #endif

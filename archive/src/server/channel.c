@@ -141,6 +141,32 @@ as_result asi_channel_parse_untrusted(asi_uri *uri, const char *text, int64_t le
     return asi_uri_parse_untrusted(uri, text, length);
 }
 
+bool asi_channel_is_response(const asi_uri *uri)
+{
+    const char *mode = asi_uri_get(uri, "control-mode");
+    return NULL != mode && 0 == strcmp(mode, "response");
+}
+
+as_result asi_channel_answer_to(const asi_uri *uri, int64_t request_correlation_id, asi_channel *channel)
+{
+    asi_uri_builder builder;
+    asi_uri_build_start(&builder, uri->media, false);
+    for (int32_t i = 0; i < uri->param_count; i++)
+    {
+        if (0 != strcmp(uri->params[i].key, "response-correlation-id"))
+        {
+            asi_uri_build_put(&builder, uri->params[i].key, NULL == uri->params[i].value ? "" : uri->params[i].value);
+        }
+    }
+    asi_uri_build_put_i64(&builder, "response-correlation-id", request_correlation_id);
+    const as_result result = asi_uri_build_end(&builder);
+    if (AS_OK == result)
+    {
+        memcpy(channel->text, builder.text, (size_t)builder.length + 1);
+    }
+    return result;
+}
+
 as_result asi_channel_strip(const asi_uri *uri, asi_channel *stripped)
 {
     const channel_values none = { .count = 0 };
@@ -192,8 +218,7 @@ as_result asi_channel_response(
         return result;
     }
     put_text(&values, "sparse", sparse ? "true" : "false");
-    const char *mode = asi_uri_get(uri, "control-mode");
-    if (NULL != mode && 0 == strcmp(mode, "response"))
+    if (asi_channel_is_response(uri))
     {
         put_i64(&values, "response-correlation-id", request_correlation_id);
     }

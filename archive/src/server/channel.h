@@ -24,6 +24,11 @@ as_result asi_channel_key(const asi_uri *uri, int32_t stream_id, asi_channel *ke
 as_result asi_channel_response(
     const asi_uri *uri, const as_archive_config *config, int64_t request_correlation_id, asi_channel *response) AS_MUST_USE;
 
+/* Whether its control mode is "response". */
+bool asi_channel_is_response(const asi_uri *uri);
+/* The channel itself, but answering to the image of that correlation id. */
+as_result asi_channel_answer_to(const asi_uri *uri, int64_t request_correlation_id, asi_channel *channel) AS_MUST_USE;
+
 typedef struct asi_replay_origin
 {
     int64_t position;

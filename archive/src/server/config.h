@@ -40,6 +40,8 @@ struct as_archive_config
     char control_channel[ASI_ARCHIVE_CHANNEL_CAPACITY]; /* "": none */
     char local_control_channel[ASI_ARCHIVE_CHANNEL_CAPACITY];
     char events_channel[ASI_ARCHIVE_CHANNEL_CAPACITY];
+    char replication_channel[ASI_ARCHIVE_CHANNEL_CAPACITY]; /* "": requests name one */
+    char control_response_channel[ASI_ARCHIVE_CHANNEL_CAPACITY]; /* of replications; "": made of the control channel */
     bool delete_dir_on_start;
     bool control_channel_enabled;
     bool control_term_sparse;
@@ -76,6 +78,8 @@ struct as_archive_config
     int64_t control_stream_id;
     int64_t local_control_stream_id;
     int64_t events_stream_id;
+    int64_t control_response_stream_id;
+    int64_t message_timeout_ns;    /* towards the sources of replications */
     int64_t control_term_length;
     int64_t control_mtu;
     int64_t record_checksum;       /* as_record_checksum, never AUTO */

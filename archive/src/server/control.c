@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "server/control.h"
+#include "server/tokens.h"
 #include "wire/command.h"
 
 #define RESEND_INTERVAL_NS 200000000LL
@@ -46,6 +47,7 @@ void asi_control_finish(asi_control_session *session, const char *reason, bool i
 static void free_session(asi_control_session *session)
 {
     asi_listing_close(&session->listing);
+    asi_tokens_drop_session(session->archive, session->id);
     asi_control_free_queue(session);
     if (NULL != session->publication)
     {

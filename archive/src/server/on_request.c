@@ -1,12 +1,12 @@
 /* Requests of the control streams: poll, decode, route; one short handler per request. See archive.h. Spec: 07 §5, §7, §9.
  *
  * Messages are copied out of the poll and routed afterwards, because handlers may wait for the driver, which invokes the client
- * that is being polled. What is not a request of the protocol is ignored; a request that this archive does not serve is
- * answered with the protocol's error. */
+ * that is being polled. What is not a request of the protocol is ignored. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/archive.h"
+#include "server/tokens.h"
 
 #define FRAGMENT_LIMIT 10
 
@@ -50,6 +50,11 @@ static const route ROUTES[] = {
     { ASI_CODEC_BOUNDED_REPLAY, asi_replays_start },
     { ASI_CODEC_STOP_REPLAY, asi_replays_stop },
     { ASI_CODEC_STOP_ALL_REPLAYS, asi_replays_stop_all },
+    { ASI_CODEC_REPLAY_TOKEN, asi_tokens_issue },
+    { ASI_CODEC_REPLICATE, asi_replications_start },
+    { ASI_CODEC_TAGGED_REPLICATE, asi_replications_start },
+    { ASI_CODEC_REPLICATE_2, asi_replications_start },
+    { ASI_CODEC_STOP_REPLICATION, asi_replications_stop },
     { ASI_CODEC_LIST_RECORDINGS, asi_listing_begin },
     { ASI_CODEC_LIST_RECORDINGS_FOR_URI, asi_listing_begin },
     { ASI_CODEC_LIST_RECORDING_SUBSCRIPTIONS, asi_listing_begin },
@@ -81,7 +86,8 @@ static request_handler handler_of(int32_t template_id)
     return NULL;
 }
 
-static void route_request(as_archive *archive, const asi_codec_request *request, as_image *image)
+/* `request` is changed where a replay token stands for the session. */
+static void route_request(as_archive *archive, asi_codec_request *request, as_image *image)
 {
     if (ASI_CODEC_CONNECT == request->template_id || ASI_CODEC_AUTH_CONNECT == request->template_id)
     {
@@ -93,7 +99,9 @@ static void route_request(as_archive *archive, const asi_codec_request *request,
         asi_control_on_challenge_response(archive, request, image);
         return;
     }
-    asi_control_session *session = asi_control_session_for(archive, request, image);
+    asi_channel channel;
+    asi_control_session *session = asi_tokens_are_shown(request) ?
+        asi_tokens_redeem(archive, request, image, &channel) : asi_control_session_for(archive, request, image);
     if (NULL == session)
     {
         return;
@@ -102,10 +110,7 @@ static void route_request(as_archive *archive, const asi_codec_request *request,
     if (NULL != handler)
     {
         handler(session, request);
-        return;
     }
-    asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "%s is not supported by this version of the archive",
-        asi_codec_request_name(request->template_id));
 }
 
 static void on_message(void *context, const uint8_t *data, int64_t length, const as_header *header)

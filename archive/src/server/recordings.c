@@ -679,6 +679,7 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
             (long long)recording_id, strerror(session->time_failure));
         asi_archive_log(archive, ASI_CODEC_E_GENERIC, text);
     }
+    asi_replications_on_recording_end(archive, subscription->id, stop_position);
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id, recording_id, subscription->id,
         stop_position, AS_SIGNAL_STOP);
     remove_recording(archive, recording);

@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "server/archive.h"
+#include "server/tokens.h"
 #include "shm/cnc.h"
 #include "store/recover.h"
 #include "wire/command.h"
@@ -60,7 +61,8 @@ int64_t as_archive_id(const as_archive *archive) { return archive->archive_id; }
 static void watch_idleness(as_archive *archive, int64_t now_ms)
 {
     const int64_t allowed_ms = archive->config.exit_when_idle_ns / 1000000;
-    if (0 == archive->busy_ms || archive->session_count > 0 || archive->recording_count > 0 || archive->replay_count > 0)
+    if (0 == archive->busy_ms || archive->session_count > 0 || archive->recording_count > 0 || archive->replay_count > 0 ||
+        NULL != archive->replications)
     {
         archive->busy_ms = now_ms;
     }
@@ -101,9 +103,11 @@ static int conductor_cycle(void *context)
         return 0;
     }
     work_count += asi_requests_step(archive);
+    work_count += asi_tokens_expire(archive);
     work_count += asi_recordings_step(archive);
     work_count += asi_replays_step(archive);
     work_count += asi_deletions_step(archive);
+    work_count += asi_replications_step(archive);
     work_count += asi_control_step(archive);
     return work_count;
 }
@@ -445,10 +449,12 @@ void as_archive_close(as_archive *archive)
     asi_recorder_close(&archive->recorder);
     asi_replayer_close(&archive->replayer);
     asi_replays_close(archive);
+    asi_replications_close(archive);
     asi_recordings_close(archive);
     asi_deletions_close(archive);
     asi_requests_close(archive);
     asi_control_close_all(archive);
+    asi_tokens_close(archive);
     asi_auth_close(&archive->auth);
     archive->error_log.error_counter = NULL; /* lies in the client's memory */
     asi_counters_close(&archive->counters);

@@ -35,6 +35,8 @@ typedef struct test_rig
     as_driver *driver;
     as_client *client;
     as_archive *archive;
+    as_archive *other;            /* turned too, opened and closed by the test; NULL: none */
+    int32_t control_stream;       /* of the archive that raw_connect goes to; 0: RIG_CONTROL_STREAM */
     as_archive_config *config;
     bool has_threads;             /* the archive runs its own */
     int64_t clock_ahead_ns;       /* of the archive's clock before the system's */
@@ -70,6 +72,10 @@ static inline void rig_turn(test_rig *rig)
     if (NULL != rig->archive && !rig->has_threads)
     {
         work_count += as_archive_do_work(rig->archive);
+    }
+    if (NULL != rig->other)
+    {
+        work_count += as_archive_do_work(rig->other);
     }
     if (NULL != rig->client)
     {
@@ -340,10 +346,11 @@ static inline raw_session *raw_open(test_rig *rig)
     session->rig = rig;
     int32_t session_id;
     char channel[128];
-    CHECK_I64(as_client_next_session_id(rig->client, RIG_CONTROL_STREAM, &session_id), AS_OK);
+    const int32_t control_stream = 0 == rig->control_stream ? RIG_CONTROL_STREAM : rig->control_stream;
+    CHECK_I64(as_client_next_session_id(rig->client, control_stream, &session_id), AS_OK);
     snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|session-id=%d", session_id);
     CHECK_I64(as_client_add_subscription(rig->client, channel, 20, &session->responses), AS_OK);
-    CHECK_I64(as_client_add_exclusive_publication(rig->client, channel, RIG_CONTROL_STREAM, &session->requests), AS_OK);
+    CHECK_I64(as_client_add_exclusive_publication(rig->client, channel, control_stream, &session->requests), AS_OK);
     CHECK_I64(as_fragment_assembler_open(raw_on_message, session, &session->assembler), AS_OK);
     return session;
 }

@@ -221,21 +221,6 @@ static void s12_s16_what_is_no_request_of_a_session_is_ignored(void)
     raw_close(session);
 }
 
-static void requests_of_other_versions_get_the_protocols_error(void)
-{
-    static const int32_t IDS[] = { ASI_CODEC_REPLAY_TOKEN, ASI_CODEC_REPLICATE, ASI_CODEC_TAGGED_REPLICATE,
-        ASI_CODEC_REPLICATE_2, ASI_CODEC_STOP_REPLICATION };
-    raw_session *session = raw_connect_alone(&rig);
-    for (size_t i = 0; i < sizeof(IDS) / sizeof(IDS[0]); i++)
-    {
-        char text[128];
-        asi_codec_request request = request_of(IDS[i], 0);
-        snprintf(text, sizeof(text), "%s is not supported by this version of the archive", asi_codec_request_name(IDS[i]));
-        check_error(raw_ask(session, &request), ASI_CODEC_E_GENERIC, text);
-    }
-    raw_close(session);
-}
-
 static void requests_before_the_session_is_there_are_dropped(void)
 {
     raw_session *session = raw_open_alone(&rig);
@@ -510,7 +495,6 @@ int main(void)
     RUN(s11_a_client_that_stops_reading_is_given_up);
     RUN(s11b_queued_responses_come_in_order_once_the_client_reads_again);
     RUN(s12_s16_what_is_no_request_of_a_session_is_ignored);
-    RUN(requests_of_other_versions_get_the_protocols_error);
     RUN(requests_before_the_session_is_there_are_dropped);
     RUN(a_connect_that_can_not_be_answered_makes_no_session);
     RUN(an_idle_session_is_pinged);

@@ -1,0 +1,128 @@
+/* The copy itself, plain or merged with the live stream, once the replay's image is recorded. See replication.h.
+ * Spec: 08 §10.3, REPLICATE to ATTEMPT_LIVE_JOIN. */
+#include "server/replication.h"
+
+#define QUERY_ATTEMPTS 3
+#define QUERY_INTERVAL_NS 10000000LL
+#define LIVE_WINDOW_MAX (32 * 1024 * 1024)
+
+bool asi_replication_is_complete(asi_replication *replication, int64_t position)
+{
+    const int64_t source_stop = replication->record.stop_position;
+    const int64_t stop = replication->params.stop_position;
+    if (AS_NULL_VALUE != source_stop && position >= source_stop)
+    {
+        replication->replay_session_id = AS_NULL_VALUE; /* it has ended by itself */
+        asi_replication_signal(replication, position, AS_SIGNAL_SYNC);
+        return true;
+    }
+    return AS_NULL_VALUE != stop && position >= stop;
+}
+
+int asi_replication_step_replicate(asi_replication *replication)
+{
+    const asi_active_recording *active = asi_recordings_find(replication->archive, replication->recording_id);
+    const bool is_running = !replication->has_ended && NULL != active;
+    const int64_t position =
+        is_running ? asi_load_acquire_i64(&active->session.recorded->position) : replication->end_position;
+    if (asi_replication_is_complete(replication, position) || !is_running)
+    {
+        asi_replication_finish(replication);
+        return 1;
+    }
+    return asi_replication_is_source_well(replication) ? 0 : 1;
+}
+
+/* -- the live merge ------------------------------------------------------------------------------------------------------------ */
+
+static bool is_image_lost(asi_replication *replication)
+{
+    if (!replication->has_ended && !as_image_is_closed(replication->image))
+    {
+        return false;
+    }
+    asi_replication_fail(replication, ASI_CODEC_E_GENERIC, "replication image closed unexpectedly before it merged with the live "
+        "stream: the source's replay, or the recording here, has ended");
+    return true;
+}
+
+int asi_replication_step_catchup(asi_replication *replication)
+{
+    if (is_image_lost(replication) || !asi_replication_is_source_well(replication))
+    {
+        return 1;
+    }
+    const int64_t now = asi_clock_ns(&replication->archive->clock);
+    if (as_image_position(replication->image) < replication->source_position || now < replication->query_ns)
+    {
+        return 0;
+    }
+    asi_replication_enter(replication, ASI_REPLICATION_LIVE_JOIN);
+    replication->query_ns = now + QUERY_INTERVAL_NS;
+    replication->deadline_ns += (QUERY_ATTEMPTS - 1) * replication->archive->config.message_timeout_ns;
+    return 1;
+}
+
+/* Adds the live destination once the replay is near, or takes the replay's away once the live stream has arrived. */
+static as_result join_live(asi_replication *replication, const asi_recording_subscription *recorded)
+{
+    const int32_t term_window = replication->record.term_buffer_length / 4;
+    const int64_t window = term_window < LIVE_WINDOW_MAX ? term_window : LIVE_WINDOW_MAX;
+    const int64_t gap = replication->source_position - as_image_position(replication->image);
+    if (!replication->is_live_added)
+    {
+        if (gap <= window)
+        {
+            replication->is_live_added = true;
+            return as_subscription_async_add_destination(
+                recorded->subscription, replication->params.live_destination, &replication->destination_request);
+        }
+    }
+    else if (gap <= 0 && as_image_active_transport_count(replication->image) >= 2)
+    {
+        replication->is_merged = true;
+        return as_subscription_async_remove_destination(
+            recorded->subscription, replication->replay_destination, &replication->destination_request);
+    }
+    asi_replication_enter(replication, ASI_REPLICATION_CATCHUP);
+    return AS_OK;
+}
+
+int asi_replication_step_live_join(asi_replication *replication)
+{
+    const asi_recording_subscription *recorded = asi_replication_recorded(replication);
+    if (is_image_lost(replication) || asi_replication_is_recording_lost(replication, recorded))
+    {
+        return 1;
+    }
+    as_result result = asi_replication_poll_destination(replication);
+    if (AS_AGAIN == result)
+    {
+        return asi_replication_has_time(replication) ? 0 : 1;
+    }
+    if (AS_OK == result && replication->is_merged)
+    {
+        asi_replication_signal(replication, as_image_position(replication->image), AS_SIGNAL_MERGE);
+        asi_replication_finish(replication);
+        return 1;
+    }
+    if (AS_OK == result)
+    {
+        const as_result asked = asi_replication_query_position(replication);
+        if (AS_OK != asked)
+        {
+            return AS_AGAIN == asked ? 0 : 1;
+        }
+        if (AS_NULL_VALUE == replication->source_position)
+        {
+            asi_replication_fail(replication, ASI_CODEC_E_GENERIC, "cannot live merge without active source recording");
+            return 1;
+        }
+        result = join_live(replication, recorded);
+    }
+    if (AS_OK != result)
+    {
+        asi_replication_fail_as_told(replication);
+    }
+    return 1;
+}

@@ -1,0 +1,127 @@
+/* A replication's session with the source archive: requests, answers, errors, and the time they may take. See replication.h. */
+#include <stdio.h>
+
+#include "server/replication.h"
+
+#define LOOK_INTERVAL_NS 100000000LL
+
+static const char *const STATE_NAMES[] = { "CONNECT", "REPLICATE_DESCRIPTOR", "SRC_RECORDING_POSITION", "EXTEND", "DESTINATION",
+    "REPLAY_TOKEN", "GET_ARCHIVE_PROXY", "REPLAY", "AWAIT_IMAGE", "REPLICATE", "CATCHUP", "ATTEMPT_LIVE_JOIN", "CLOSING" };
+
+static int64_t now_ns(const asi_replication *replication)
+{
+    return asi_clock_ns(&replication->archive->clock);
+}
+
+void asi_replication_fail_as_told(asi_replication *replication)
+{
+    char text[ASI_ASYNC_TEXT_CAPACITY];
+    snprintf(text, sizeof(text), "%s", as_error_text());
+    asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
+}
+
+/* False once the state's time is over, which ends the replication. */
+bool asi_replication_has_time(asi_replication *replication)
+{
+    if (now_ns(replication) < replication->deadline_ns)
+    {
+        return true;
+    }
+    char text[192];
+    char timeout[32];
+    asi_format_duration(timeout, sizeof(timeout), replication->archive->config.message_timeout_ns);
+    snprintf(text, sizeof(text), "replication of srcRecordingId=%lld made no progress within %s: state=%s",
+        (long long)replication->params.source_recording_id, timeout, STATE_NAMES[replication->state]);
+    asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
+    return false;
+}
+
+asi_codec_request *asi_replication_prepare(asi_replication *replication, int32_t template_id)
+{
+    asi_codec_request_init(&replication->request, template_id);
+    replication->request.recording_id = replication->params.source_recording_id;
+    return &replication->request;
+}
+
+/* AS_OK: the source answered OK (or with a descriptor); AS_AGAIN; other failures have ended the replication. Sends
+ * replication->request on `publication` first, if it is not under way. */
+as_result asi_replication_ask_on(asi_replication *replication, as_publication *publication, asi_async_listing *listing)
+{
+    asi_async *source = &replication->source;
+    as_result result = AS_OK;
+    if (!replication->is_awaiting)
+    {
+        result = asi_async_begin_on(source, publication, &replication->request, listing);
+        replication->is_awaiting = AS_OK == result;
+    }
+    if (AS_OK == result)
+    {
+        result = asi_async_poll_answer(source);
+    }
+    if (AS_AGAIN == result)
+    {
+        result = asi_async_check_connected(source);
+        if (AS_OK == result)
+        {
+            return asi_replication_has_time(replication) ? AS_AGAIN : AS_E_TIMEOUT;
+        }
+    }
+    if (AS_OK != result)
+    {
+        asi_replication_fail_as_told(replication);
+        return result;
+    }
+    replication->is_awaiting = false;
+    if (ASI_CODEC_CONTROL_RESPONSE == source->answer.template_id && ASI_CODEC_ERROR == source->answer.code)
+    {
+        asi_replication_fail(replication, (int32_t)source->answer.relevant_id, source->answer.text);
+        return AS_E_PEER;
+    }
+    return AS_OK;
+}
+
+as_result asi_replication_ask(asi_replication *replication, asi_async_listing *listing)
+{
+    return asi_replication_ask_on(replication, replication->source.requests, listing);
+}
+
+/* Errors that the source tells on its own, such as a replay that failed. False: the replication has ended. */
+bool asi_replication_is_source_well(asi_replication *replication)
+{
+    const int64_t now = now_ns(replication);
+    if (now < replication->look_ns)
+    {
+        return true;
+    }
+    replication->look_ns = now + LOOK_INTERVAL_NS;
+    asi_async *source = &replication->source;
+    int32_t handled = 0;
+    as_result result = asi_async_poll(source, &handled);
+    if (AS_OK == result && source->forgotten.count > 0)
+    {
+        asi_replication_fail(replication, source->forgotten.code, source->forgotten.text);
+        return false;
+    }
+    result = AS_OK == result ? asi_async_check_connected(source) : result;
+    if (AS_OK != result)
+    {
+        asi_replication_fail_as_told(replication);
+        return false;
+    }
+    return true;
+}
+
+/* AS_OK: source_position is fresh. Others as ask. */
+as_result asi_replication_query_position(asi_replication *replication)
+{
+    if (!replication->is_awaiting)
+    {
+        asi_replication_prepare(replication, ASI_CODEC_RECORDING_POSITION);
+    }
+    const as_result result = asi_replication_ask(replication, NULL);
+    if (AS_OK == result)
+    {
+        replication->source_position = replication->source.answer.relevant_id;
+    }
+    return result;
+}
