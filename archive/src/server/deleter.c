@@ -95,8 +95,25 @@ static as_result list_files(asi_delete_work *work)
 
 /* -- preparing ----------------------------------------------------------------------------------------------------------------- */
 
-/* Everything behind the offset becomes zeros. That the file gets its full length back is the least of it: without, the next
- * extension does so. */
+/* Everything behind the offset becomes zeros: in one step where the file system can, else by cutting the file and making it
+ * longer again. When that second step fails the truncation has happened all the same: readers go by the stop position, and the
+ * next extension gives the file its length back. 0 or -errno: nothing has changed. */
+static int clear_tail(const asi_delete_work *work, int fd)
+{
+    const asi_file_ops *files = work->files;
+    int error = NULL == files->punch ? -EOPNOTSUPP :
+        files->punch(files->context, fd, work->cut_offset, work->segment_length - work->cut_offset);
+    if (-EOPNOTSUPP == error || -ENOSYS == error)
+    {
+        error = files->ftruncate(files->context, fd, work->cut_offset);
+        if (0 == error)
+        {
+            (void)files->ftruncate(files->context, fd, work->segment_length);
+        }
+    }
+    return error;
+}
+
 static as_result cut_file(asi_delete_work *work)
 {
     const asi_file_ops *files = work->files;
@@ -112,11 +129,9 @@ static as_result cut_file(asi_delete_work *work)
     {
         return asi_fail_errno(AS_E_STORAGE, -fd, "cannot open segment %s to truncate it", path);
     }
-    const int error = files->ftruncate(files->context, fd, work->cut_offset);
+    const int error = clear_tail(work, fd);
     if (0 == error)
     {
-        /* From here on the truncation has happened, whatever else fails. */
-        (void)files->ftruncate(files->context, fd, work->segment_length);
         (void)asi_file_sync(files, fd, work->file_sync_level);
     }
     files->close(files->context, fd);

@@ -167,16 +167,23 @@ static as_result name_file(const migration *work, int64_t base, bool *is_linked)
     return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot move segment %s to %s", src, dst);
 }
 
-static as_result name_files(const migration *work, bool *is_linked)
+static as_result name_files(const migration *work, bool must_sync, bool *is_linked)
 {
     as_result result = AS_OK;
-    for (int64_t base = work->first_base; AS_OK == result && base < work->end_base; base += work->src.segment_file_length)
+    int64_t base = work->first_base;
+    while (AS_OK == result && base < work->end_base)
     {
         result = name_file(work, base, is_linked);
-        if (AS_OK != result)
-        {
-            unname_files(work, *is_linked, base);
-        }
+        base += AS_OK == result ? work->src.segment_file_length : 0;
+    }
+    if (AS_OK == result && must_sync)
+    {
+        const int error = work->files->sync_directory(work->files->context, work->archive_dir);
+        result = 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", work->archive_dir);
+    }
+    if (AS_OK != result)
+    {
+        unname_files(work, *is_linked, base);
     }
     return result;
 }
@@ -220,12 +227,7 @@ static void migrate(asi_control_session *session, const asi_codec_request *reque
     {
         return;
     }
-    as_result result = name_files(work, &is_linked);
-    if (AS_OK == result && deletion->work.sync_directory)
-    {
-        const int error = work->files->sync_directory(work->files->context, work->archive_dir);
-        result = 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", work->archive_dir);
-    }
+    as_result result = name_files(work, deletion->work.sync_directory, &is_linked);
     result = AS_OK == result ? move_positions(archive, work, is_linked) : result;
     if (AS_OK != result)
     {
