@@ -1,9 +1,12 @@
 /* as_segment_reader: rows of a range of a recording, straight from its segment files; see aeron_spark/as_archive.h.
  *
  * It keeps nothing of the folder it was opened from. After each batch the catalog's entry is looked at again: if the recording
- * was purged or truncated meanwhile, the batch may hold bytes that are no longer the recording's, and is an error. */
+ * was purged or truncated meanwhile, the batch may hold bytes that are no longer the recording's, and is an error. So is a batch
+ * that failed: when the archive took away what was to be read, that is told instead of what is wrong with the bytes. The archive
+ * moves a recording's start and stop before it touches a file, so a look at the catalog after the bytes were read is enough. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,18 +218,36 @@ static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_c
     return next_window(reader, *stop, term_base + term_length);
 }
 
-/* The recording must still be there, as far as was read. */
-static as_result check_still_there(as_segment_reader *reader)
+/* The recording must still be there: behind its start, and up to `position`. */
+static as_result check_still_there(as_segment_reader *reader, int64_t begin, int64_t position)
 {
-    const as_result result = asi_catalog_reread(reader->window.source.files, reader->archive_dir, &reader->record);
-    const int64_t stop = reader->record.stop_position;
-    if (AS_OK == result && AS_NULL_VALUE != stop && reader->position > stop && reader->limit > stop)
+    asi_catalog_record *record = &reader->record;
+    const as_result result = asi_catalog_reread(reader->window.source.files, reader->archive_dir, record);
+    const int64_t stop = record->stop_position;
+    if (AS_OK == result && AS_NULL_VALUE != stop && position > stop)
     {
         return asi_fail(AS_E_DATA, 0,
             "recording %" PRId64 " of %s was truncated to position %" PRId64 " while it was read up to position %"
-            PRId64 "; read it again", reader->record.recording_id, reader->archive_dir, stop, reader->position);
+            PRId64 "; read it again", record->recording_id, reader->archive_dir, stop, position);
+    }
+    if (AS_OK == result && begin < record->start_position)
+    {
+        return asi_fail(AS_E_DATA, 0,
+            "recording %" PRId64 " of %s starts at position %" PRId64 " since segments were purged or detached while it was read "
+            "from position %" PRId64 "; read it from there", record->recording_id, reader->archive_dir, record->start_position,
+            begin);
     }
     return result;
+}
+
+/* Why the rest can't be read: what went away meanwhile, or else the failure itself. */
+static as_result explain(as_segment_reader *reader, as_result failure)
+{
+    char text[1024];
+    const int32_t code = as_error_code();
+    snprintf(text, sizeof(text), "%s", as_error_text());
+    const as_result changed = AS_E_DATA == failure ? check_still_there(reader, reader->position, reader->limit) : AS_OK;
+    return AS_E_DATA == changed ? changed : asi_fail(failure, code, "%s", text);
 }
 
 as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns)
@@ -253,8 +274,9 @@ as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns)
         const as_result result = take_rows(reader, columns, &stop);
         if (AS_OK != result)
         {
-            return result;
+            return explain(reader, result);
         }
     }
-    return check_still_there(reader);
+    /* What was purged since it was read was read whole: only the end matters. */
+    return check_still_there(reader, INT64_MAX, reader->position);
 }

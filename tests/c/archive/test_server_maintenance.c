@@ -423,6 +423,58 @@ static void a_large_purge_disturbs_nobody(void)
     }
 }
 
+/* -- readers of the folder ----------------------------------------------------------------------------------------------------- */
+
+/* A reader that has taken a few messages; after the request it must give the right ones, or the reason. */
+static void disturb_reader(raw_session *session, asi_codec_request *request, const char *reason)
+{
+    static uint8_t bytes[16 * MESSAGE];
+    static int32_t offsets[17];
+    as_columns columns = { .row_capacity = 16, .byte_capacity = sizeof(bytes), .value_offset = offsets, .value = bytes };
+    as_folder *folder = NULL;
+    as_segment_reader *reader = NULL;
+    const int64_t id = request->recording_id;
+    const int64_t stop = raw_position(session, ASI_CODEC_STOP_POSITION, id);
+    CHECK_I64(as_folder_open(rig.archive_dir, NULL, &folder), AS_OK);
+    CHECK_I64(as_segment_reader_open(folder, id, 0, stop, stop, &reader), AS_OK);
+    as_result result = as_segment_reader_next(reader, &columns);
+    CHECK_I64(run_to_end(session, request), ASI_CODEC_OK);
+    int64_t index = 0;
+    while (AS_OK == result && columns.row_count > 0)
+    {
+        for (int64_t i = 0; i < columns.row_count; i++)
+        {
+            uint8_t message[MESSAGE];
+            fill_message(message, MESSAGE, index++);
+            CHECK_I64(offsets[i + 1] - offsets[i], MESSAGE);
+            CHECK(0 == memcmp(bytes + offsets[i], message, MESSAGE));
+        }
+        result = as_segment_reader_next(reader, &columns);
+    }
+    CHECK_I64(result, AS_E_DATA);
+    if (NULL == strstr(as_error_text(), reason))
+    {
+        CHECK_TEXT(as_error_text(), reason);
+    }
+    as_segment_reader_close(reader);
+    as_folder_close(folder);
+}
+
+static void readers_are_told_what_went_away(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    asi_codec_request request = at(ASI_CODEC_TRUNCATE_RECORDING, make_recording(session, 7071), 50 * FRAME);
+    disturb_reader(session, &request, "was truncated to position 51200 while it was read");
+    request = at(ASI_CODEC_PURGE_SEGMENTS, make_recording(session, 7072), 3 * RIG_SEGMENT_LENGTH);
+    disturb_reader(session, &request, "starts at position 393216 since segments were purged or detached while it was read");
+    request = request_of(ASI_CODEC_PURGE_RECORDING, make_recording(session, 7073));
+    disturb_reader(session, &request, "is gone: it was purged");
+    raw_close(session);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(a_truncate_that_fails_changes_nothing);
@@ -434,5 +486,6 @@ int main(void)
     RUN(a_deletion_ends_without_its_session);
     RUN(closing_finishes_what_is_outstanding);
     RUN(a_large_purge_disturbs_nobody);
+    RUN(readers_are_told_what_went_away);
     return 0;
 }

@@ -274,6 +274,18 @@ static void zero_segment(world *at)
     CHECK_I64(truncate(path, SEGMENT_LENGTH), 0);
 }
 
+/* As the archive does it: the catalog first. */
+static void truncate_with_file(world *at)
+{
+    char path[AS_PATH_MAX + 64];
+    const int64_t stop = at->made.messages[100].begin_position;
+    CHECK_I64(asi_catalog_set_stop_position(at->catalog, 0, stop), AS_OK);
+    snprintf(path, sizeof(path), "%s/0-0.rec", at->archive_dir);
+    CHECK_I64(truncate(path, stop), 0);
+    CHECK_I64(truncate(path, SEGMENT_LENGTH), 0);
+    delete_segment(at);
+}
+
 static void disturbed(void)
 {
     static const struct
@@ -282,7 +294,8 @@ static void disturbed(void)
         const char *text;
     } rows[] = { { purge, "was purged" }, { truncate_recording, "was truncated to position" },
         { delete_segment, "0-131072.rec): the segment file is missing" }, { cut_segment, "it is truncated" },
-        { zero_segment, "gap: no frame was recorded here" } };
+        { zero_segment, "gap: no frame was recorded here" },
+        { truncate_with_file, "was truncated to position" } };
     asi_rand rand = test_rand();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {
