@@ -7,8 +7,9 @@
 #include "server_rig.h"
 #include "store/segment_layout.h"
 
-#define MESSAGE 992                          /* a frame of 1,024 bytes: 128 to a segment, no padding */
-#define FRAME INT64_C(1024)
+#define CHANNEL "aeron:ipc?term-length=64k|mtu=16k"
+#define MESSAGE 8160                         /* a frame of 8,192 bytes: 16 to a segment, no padding */
+#define FRAME INT64_C(8192)
 #define PER_SEGMENT (RIG_SEGMENT_LENGTH / FRAME)
 
 static test_rig rig;
@@ -72,10 +73,29 @@ static int64_t read_messages(int64_t recording_id, as_recording *recording)
     return count;
 }
 
+/* A recording by a request that starts or extends; ended by its publication's end. */
+static int64_t record(raw_session *session, asi_codec_request *request, const char *channel, int32_t stream_id, int64_t count)
+{
+    as_publication *publication = NULL;
+    raw_ask_ok(session, request);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, stream_id, &publication), AS_OK);
+    const int64_t end = publish(&rig, publication, MESSAGE, count);
+    as_publication_close(publication);
+    const asi_codec_event *stop = raw_await_signal(session, AS_SIGNAL_STOP, request->correlation_id);
+    CHECK_I64(stop->position, end);
+    return stop->recording_id;
+}
+
+static int64_t make_recording_of(raw_session *session, int32_t stream_id, int64_t count)
+{
+    asi_codec_request request = start_of(CHANNEL, stream_id, true);
+    return record(session, &request, CHANNEL, stream_id, count);
+}
+
 /* Three segments and ten messages. */
 static int64_t make_recording(raw_session *session, int32_t stream_id)
 {
-    return raw_record(session, stream_id, MESSAGE, 3 * PER_SEGMENT + 10).id;
+    return make_recording_of(session, stream_id, 3 * PER_SEGMENT + 10);
 }
 
 /* From now on the disk refuses call `n` that changes something. */
@@ -193,23 +213,23 @@ static void a_disk_that_dies_leaves_whole_recordings(void)
     CHECK(!failed);
 }
 
+/* Of a publication that goes on where a recording stops. */
+static void channel_behind(int64_t recording_id, char *channel, size_t capacity)
+{
+    asi_catalog_record found;
+    CHECK(asi_catalog_find(rig.archive->catalog, recording_id, &found));
+    snprintf(channel, capacity, CHANNEL "|init-term-id=%d|term-id=%d|term-offset=%d", found.initial_term_id,
+        found.initial_term_id + (int32_t)(found.stop_position / RIG_TERM_LENGTH), (int32_t)(found.stop_position % RIG_TERM_LENGTH));
+}
+
 /* Two recordings that meet at a segment boundary. */
 static void make_pair(raw_session *session, int32_t stream_id, int64_t *head, int64_t *tail)
 {
     char channel[256];
-    *head = raw_record(session, stream_id, MESSAGE, 2 * PER_SEGMENT).id;
-    asi_catalog_record record;
-    CHECK(asi_catalog_find(rig.archive->catalog, *head, &record));
-    snprintf(channel, sizeof(channel), RIG_CHANNEL "|init-term-id=%d|term-id=%d|term-offset=0", record.initial_term_id,
-        record.initial_term_id + 4);
+    *head = make_recording_of(session, stream_id, 2 * PER_SEGMENT);
+    channel_behind(*head, channel, sizeof(channel));
     asi_codec_request request = start_of(channel, stream_id, true);
-    raw_ask_ok(session, &request);
-    as_publication *publication = NULL;
-    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, stream_id, &publication), AS_OK);
-    *tail = raw_await_signal(session, AS_SIGNAL_START, request.correlation_id)->recording_id;
-    publish(&rig, publication, MESSAGE, PER_SEGMENT + 3);
-    as_publication_close(publication);
-    raw_await_signal(session, AS_SIGNAL_STOP, request.correlation_id);
+    *tail = record(session, &request, channel, stream_id, PER_SEGMENT + 3);
 }
 
 static void migrate_at_every_fault(bool is_head, bool can_link)
@@ -282,22 +302,12 @@ static void files_that_stay_are_told_one_by_one(void)
 
 /* -- what is under way --------------------------------------------------------------------------------------------------------- */
 
-static int64_t go_on(raw_session *session, int64_t recording_id, int32_t stream_id, int64_t count)
+static void go_on(raw_session *session, int64_t recording_id, int32_t stream_id, int64_t count)
 {
-    asi_catalog_record record;
     char channel[256];
-    CHECK(asi_catalog_find(rig.archive->catalog, recording_id, &record));
-    const int64_t stop = record.stop_position;
-    snprintf(channel, sizeof(channel), RIG_CHANNEL "|init-term-id=%d|term-id=%d|term-offset=%d", record.initial_term_id,
-        record.initial_term_id + (int32_t)(stop / RIG_TERM_LENGTH), (int32_t)(stop % RIG_TERM_LENGTH));
+    channel_behind(recording_id, channel, sizeof(channel));
     asi_codec_request request = extend_of(recording_id, channel, stream_id, true);
-    raw_ask_ok(session, &request);
-    as_publication *publication = NULL;
-    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, stream_id, &publication), AS_OK);
-    raw_await_signal(session, AS_SIGNAL_EXTEND, request.correlation_id);
-    publish(&rig, publication, MESSAGE, count);
-    as_publication_close(publication);
-    return raw_await_signal(session, AS_SIGNAL_STOP, request.correlation_id)->position;
+    CHECK_I64(record(session, &request, channel, stream_id, count), recording_id);
 }
 
 /* A replay that is not read from keeps a truncation waiting: the deletion's state is the test's to look at until it is aborted. */
@@ -402,7 +412,10 @@ static void a_large_purge_disturbs_nobody(void)
         rig_open_archive(&rig);
         raw_session *session = raw_connect(&rig);
         const int64_t big = make_recording(session, 7060);
-        raw_recording live = raw_start(session, 7061, true);
+        as_publication *live = NULL;
+        asi_codec_request start = start_of(CHANNEL, 7061, true);
+        raw_ask_ok(session, &start);
+        CHECK_I64(as_client_add_exclusive_publication(rig.client, CHANNEL, 7061, &live), AS_OK);
         for (int64_t n = 100; n < 100 + FILES; n++)
         {
             char path[AS_PATH_MAX];
@@ -412,11 +425,12 @@ static void a_large_purge_disturbs_nobody(void)
         }
         asi_codec_request request = request_of(ASI_CODEC_PURGE_RECORDING, big);
         CHECK_I64(raw_ask_ok(session, &request), FILES + 4);
-        const int64_t end = publish(&rig, live.publication, MESSAGE, 2 * PER_SEGMENT + 1);
+        publish(&rig, live, MESSAGE, 2 * PER_SEGMENT + 1);
         raw_await_signal(session, AS_SIGNAL_DELETE, request.correlation_id);
-        raw_finish(session, &live, end);
+        as_publication_close(live);
+        const int64_t live_id = raw_await_signal(session, AS_SIGNAL_STOP, start.correlation_id)->recording_id;
         as_recording recording;
-        CHECK_I64(read_messages(live.id, &recording), 2 * PER_SEGMENT + 1);
+        CHECK_I64(read_messages(live_id, &recording), 2 * PER_SEGMENT + 1);
         CHECK_I64(read_messages(big, &recording), -1);
         raw_close(session);
         rig_close(&rig);
@@ -465,8 +479,8 @@ static void readers_are_told_what_went_away(void)
     rig_open(&rig);
     rig_open_archive(&rig);
     raw_session *session = raw_connect(&rig);
-    asi_codec_request request = at(ASI_CODEC_TRUNCATE_RECORDING, make_recording(session, 7071), 50 * FRAME);
-    disturb_reader(session, &request, "was truncated to position 51200 while it was read");
+    asi_codec_request request = at(ASI_CODEC_TRUNCATE_RECORDING, make_recording(session, 7071), 7 * FRAME);
+    disturb_reader(session, &request, "was truncated to position 57344 while it was read");
     request = at(ASI_CODEC_PURGE_SEGMENTS, make_recording(session, 7072), 3 * RIG_SEGMENT_LENGTH);
     disturb_reader(session, &request, "starts at position 393216 since segments were purged or detached while it was read");
     request = request_of(ASI_CODEC_PURGE_RECORDING, make_recording(session, 7073));

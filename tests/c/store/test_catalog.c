@@ -223,6 +223,16 @@ static as_result do_extend(asi_catalog *catalog) { return asi_catalog_extend(cat
 static as_result do_invalidate(asi_catalog *catalog) { return asi_catalog_invalidate(catalog, 1, ASI_RECORDING_DELETED); }
 static as_result do_start(asi_catalog *catalog) { return asi_catalog_set_start_position(catalog, 1, 131072); }
 
+/* Grows over a sector, so recording 1 moves. */
+static as_result do_replace(asi_catalog *catalog)
+{
+    static char channel[700];
+    memset(channel, 'x', sizeof(channel) - 1);
+    asi_recording_params params = sample_params(channel);
+    params.stop_position = 8192;
+    return asi_catalog_replace(catalog, 0, &params);
+}
+
 /* Recording 0 is stopped, 1 active; then the mutation with a fault at each call. Whatever was reached, the catalog opens, both
  * recordings are in a state that they had before or have after, and a new recording gets a fresh id. */
 static void fault_at_each_write(mutation mutate, bool stays_broken)
@@ -275,7 +285,7 @@ static void fault_at_each_write(mutation mutate, bool stays_broken)
 
 static void faults(void)
 {
-    static const mutation mutations[] = { do_add, do_stop, do_extend, do_invalidate, do_start };
+    static const mutation mutations[] = { do_add, do_stop, do_extend, do_invalidate, do_start, do_replace };
     for (size_t i = 0; i < sizeof(mutations) / sizeof(mutations[0]); i++)
     {
         fault_at_each_write(mutations[i], true);
