@@ -34,7 +34,8 @@ class Control:
     """A request publication and a response subscription; no session yet.
 
     `channel` and `stream_id` are those of requests, `response_channel` is what the archive is told to answer on (and what is
-    subscribed to, unless `subscribe_to` says otherwise); each has a response stream of its own.
+    subscribed to, unless `subscribe_to` says otherwise); each has a response stream of its own. `{subscription}` in `channel`
+    stands for the subscription's registration id, which is how response channels are asked for.
     """
 
     def __init__(
@@ -54,7 +55,8 @@ class Control:
         self.response_channel = response_channel
         self.response_stream_id = response_stream_id or next(_response_streams)
         self.subscription = client.add_subscription(subscribe_to or response_channel, self.response_stream_id)
-        self.publication = client.add_exclusive_publication(channel, stream_id)
+        asked_on = channel.replace("{subscription}", str(self.subscription.registration_id))
+        self.publication = client.add_exclusive_publication(asked_on, stream_id)
         self.inbox: list[Message] = []
         self.session_id = codec.NULL
         if connected:
