@@ -12,6 +12,7 @@ from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.tools import CatalogEntry, RecordingState
 
 _NAME = re.compile(r"(\d{1,19})-(.*?)\.(rec|rec\.del|del)", re.ASCII)
+_TIME_INDEX = re.compile(r"(\d{1,19})\.time-index", re.ASCII)
 _POSITION = re.compile(r"\d{1,19}", re.ASCII)
 
 
@@ -19,13 +20,14 @@ _POSITION = re.compile(r"\d{1,19}", re.ASCII)
 class SegmentFile:
     """A file named <recording>-<position>.rec; `position` is None where the name has none.
 
-    `is_leftover`: renamed for deletion (.del) by an older archive.
+    `is_leftover`: renamed for deletion (.del) by an older archive. `is_time_index`: the recording's <recording>.time-index.
     """
 
     path: Path
     recording_id: int
     position: int | None
     is_leftover: bool
+    is_time_index: bool
     size: int
     modified_s: float
 
@@ -40,24 +42,26 @@ class Orphan:
 
 
 def segment_files(folder: str | os.PathLike[str]) -> list[SegmentFile]:
-    """Every segment file of a folder, by recording and position."""
+    """Every segment file of a folder, and the time indexes, by recording and position."""
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            name = _NAME.fullmatch(entry.name)
+            index = _TIME_INDEX.fullmatch(entry.name)
+            name = index or _NAME.fullmatch(entry.name)
             if name is None or not entry.is_file(follow_symlinks=False):
                 continue
             try:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:  # a live archive purges
                 continue
-            position = int(name[2]) if _POSITION.fullmatch(name[2]) else None
+            position = int(name[2]) if index is None and _POSITION.fullmatch(name[2]) else None
             found.append(
                 SegmentFile(
                     path=Path(entry.path),
                     recording_id=int(name[1]),
                     position=position if position is None or position < 2**63 else None,
-                    is_leftover=name[3] != "rec",
+                    is_leftover=index is None and name[3] != "rec",
+                    is_time_index=index is not None,
                     size=status.st_size,
                     modified_s=status.st_mtime,
                 )
@@ -81,7 +85,10 @@ def orphans(entries: Iterable[CatalogEntry], files: Iterable[SegmentFile]) -> li
     found = []
     for file in files:
         entry = known.get(file.recording_id)
-        if file.is_leftover:
+        if file.is_time_index:
+            if entry is None or entry.state == RecordingState.DELETED:
+                found.append(Orphan(file=file, reason="time index of a recording that is gone"))
+        elif file.is_leftover:
             found.append(Orphan(file=file, reason="left over from a deletion by an older archive"))
         elif entry is None:
             found.append(Orphan(file=file, reason="the catalog has no such recording", is_deletable=False))

@@ -273,13 +273,18 @@ def test_states(golden: Golden, run: Run) -> None:
 def test_compact_drops_what_is_not_valid(golden: Golden, run: Run) -> None:
     folder = golden("archive")
     assert run("mark-invalid", folder, 1)[0] == 0
+    for recording_id in (1, 2):
+        (folder / f"{recording_id}.time-index").touch()
     before = {path.name for path in folder.iterdir()}
     code, out = run("compact", folder)
     assert (code, "would delete 2 records" in out, "would delete" in out) == (0, True, True)
     assert {path.name for path in folder.iterdir()} == before
     code, out = run("compact", folder, "--yes")
     assert (code, "Compaction result: deleted 2 records and reclaimed 512 bytes" in out) == (0, True)
-    assert before - {path.name for path in folder.iterdir()} == {f"1-{n * 131072}.rec" for n in range(4)}
+    assert before - {path.name for path in folder.iterdir()} == {
+        "1.time-index",
+        *(f"1-{n * 131072}.rec" for n in range(4)),
+    }
     with Catalog(folder) as catalog:
         assert [entry.recording.recording_id for entry in catalog.entries()] == [0, 2, 3, 4, 5, 6, 7, 8, 10, 11]
         assert catalog.info().next_recording_id == 12
@@ -296,19 +301,21 @@ def test_orphans(golden: Golden, run: Run) -> None:
         "9-0.rec": "the recording is deleted",
         "0-0.rec.del": "left over from a deletion",
         "77-0.rec": "the catalog has no such recording",
+        "9.time-index": "time index of a recording that is gone",
     }
     for name in made:
         (folder / name).write_bytes(b"")
-    (folder / "5-note.txt").write_bytes(b"")
+    for name in ("5-note.txt", "5.time-index"):
+        (folder / name).write_bytes(b"")
     with Catalog(folder) as catalog:
         found = {orphan.file.path.name: orphan for orphan in orphans(catalog.entries(), segment_files(folder))}
     assert found.keys() == made.keys()
     assert all(made[name] in orphan.reason for name, orphan in found.items())
     code, out = run("delete-orphans", folder)
-    assert (code, "would delete 5 files" in out) == (0, True)
+    assert (code, "would delete 6 files" in out) == (0, True)
     assert all((folder / name).exists() for name in made)
     code, out = run("delete-orphans", folder, "--yes")
-    assert (code, "deleted 5 files" in out) == (0, True)
+    assert (code, "deleted 6 files" in out) == (0, True)
     assert [name for name in made if (folder / name).exists()] == ["77-0.rec"]
     assert run("verify", folder, "-a")[0] == 0
 

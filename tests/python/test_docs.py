@@ -92,6 +92,17 @@ def test_operate_page(tmp_path: Path, aeron_dir: Path) -> None:
     assert '"recording_id": 0' in out
 
 
+def test_archive_tools_page(tmp_path: Path, aeron_dir: Path) -> None:
+    script = "set -euo pipefail\n" + program("archive-tools.md", "sh").replace(EXAMPLE_DIR, str(aeron_dir))
+    out = run(["bash", "-c", script], tmp_path, timeout=90)
+    assert re.search(r"recording 1: [\d,]+ bytes, from 0 to \d+", out)
+    assert "read again: equal" in out
+    assert "would delete" in out
+    assert "ERR" not in out
+    assert "deleted 1 records" in out
+    assert (tmp_path / "part.bin").read_bytes().endswith(b"10000")
+
+
 def test_submit_command_names_what_is_there() -> None:
     (line,) = program("spark.md", "sh").strip().splitlines()
     assert shutil.which(line.split()[0], path=Path(sys.executable).parent)
