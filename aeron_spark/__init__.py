@@ -11,6 +11,7 @@ from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.replay import Replay, ReplayLength
 from aeron_spark.archive.segments import Extent, Folder, FolderInfo
 from aeron_spark.archive.server import ArchiveServer, ArchivingMediaDriver
+from aeron_spark.archive.times import TimeIndexInfo, TimePosition
 from aeron_spark.channel import ChannelUri
 from aeron_spark.client import Client
 from aeron_spark.counters import Counter, Counters
@@ -61,6 +62,8 @@ __all__ = [
     "SourceLocation",
     "StorageError",
     "Subscription",
+    "TimeIndexInfo",
+    "TimePosition",
     "UsageError",
     "WaitTimeoutError",
     "__version__",

@@ -1,6 +1,6 @@
 """Reading an archive's folder directly: descriptors, how far each recording goes, and its messages as record batches.
 
-Works on live, stopped and crashed archives of ours and of stock Aeron, and never writes to them. Ranges are half-open in
+Works on live, stopped and crashed archives of ours and of stock Aeron, and does not write to them. Ranges are half-open in
 bytes of the stream: a message belongs to [start, end) if its first frame begins there.
 Thread rule: a folder and its readers serialise their calls; different folders are independent.
 """
@@ -18,11 +18,21 @@ from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.check import c_string, check, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.recordings import Recording, recording_from
+from aeron_spark.archive.times import TimeIndexInfo, TimePosition, Times
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, RECORDING_ID, ColumnBuffers
 from aeron_spark.errors import DataLossError, StorageError
 from aeron_spark.types import NULL_VALUE, Position, RecordChecksum
 
-__all__ = ["Extent", "Folder", "FolderInfo", "Recording", "SegmentReader", "archive_is_live"]
+__all__ = [
+    "Extent",
+    "Folder",
+    "FolderInfo",
+    "Recording",
+    "SegmentReader",
+    "TimeIndexInfo",
+    "TimePosition",
+    "archive_is_live",
+]
 
 READ_COLUMNS = (RECORDING_ID.name, *DEFAULT_COLUMNS)
 
@@ -57,7 +67,7 @@ class FolderInfo:
     aeron_dir: Path | None
 
 
-class Folder(Handle):
+class Folder(Times):
     """Read-only view of an archive's folder, as it was at opening or at the last `refresh()`.
 
     `aeron_dir` overrides the Aeron directory that the mark file names, for a live archive whose driver is seen under

@@ -13,8 +13,6 @@
 #include "server/archive.h"
 #include "store/segment_layout.h"
 
-#define NS_PER_MS 1000000
-
 asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t recording_id)
 {
     asi_active_recording *recording = archive->recordings;
@@ -430,8 +428,7 @@ static asi_active_recording *make_recording(as_archive *archive, asi_recording_s
         .archive_dir = config->archive_dir,
         .recording_id = record->recording_id,
         .join_position = constants->join_position,
-        .not_before_ns = record->stop_timestamp_ms > 0 && record->stop_timestamp_ms < INT64_MAX / NS_PER_MS ?
-            record->stop_timestamp_ms * NS_PER_MS : 0,
+        .not_before_ns = asi_time_of_ms(record->stop_timestamp_ms),
         .interval_ns = config->time_index_interval_ns,
         .interval_bytes = config->time_index_bytes,
         .is_off = !config->time_index,

@@ -11,8 +11,6 @@
 #include "store/folder_time.h"
 #include "store/segment_layout.h"
 
-#define MS 1000000LL
-
 /* -- runs ------------------------------------------------------------------------------------------------------------------- */
 
 static as_result open_file(const as_folder *folder, asi_time_source *source)
@@ -29,7 +27,7 @@ static as_result use_segments(const as_folder *folder, asi_time_source *source)
 {
     asi_time_runs found = { 0 };
     const as_result result = asi_time_of_segments(folder, &source->record, source->extent.start_position,
-        source->extent.limit_position, source->record.start_timestamp_ms * MS, INT64_MAX, &found);
+        source->extent.limit_position, asi_time_of_ms(source->record.start_timestamp_ms), INT64_MAX, &found);
     if (AS_OK != result)
     {
         free(found.runs);
@@ -247,7 +245,7 @@ as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int6
     {
         return result;
     }
-    const int64_t start_ns = source.record.start_timestamp_ms * MS;
+    const int64_t start_ns = asi_time_of_ms(source.record.start_timestamp_ms);
     time_cursor cursor = { .runs = &source.runs, .slot = -1 };
     for (int64_t i = 0; i < count; i++)
     {

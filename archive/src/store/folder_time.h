@@ -20,16 +20,8 @@ typedef struct asi_time_source
 as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time_source *source) AS_MUST_USE;
 void asi_time_source_close(asi_time_source *source);
 
-/* Runs of the segments in [begin, end), as the file system's modification times tell them, all within [not_before, not_after].
- * Appended to *runs, which grows. */
-typedef struct asi_time_runs
-{
-    asi_time_run *runs; /* owned */
-    int64_t count;
-    int64_t capacity;
-} asi_time_runs;
-
-as_result asi_time_runs_add(asi_time_runs *runs, const asi_time_run *run) AS_MUST_USE;
+/* Appends the runs of the segments in [begin, end), as the file system's modification times tell them, all within [not_before,
+ * not_after]. */
 as_result asi_time_of_segments(const as_folder *folder, const asi_catalog_record *record, int64_t begin, int64_t end,
     int64_t not_before, int64_t not_after, asi_time_runs *runs) AS_MUST_USE;
 

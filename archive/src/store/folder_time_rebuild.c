@@ -3,34 +3,13 @@
  *
  * Everything in a segment was written no later than the file was modified, and no earlier than the segment before it. The
  * system's stamps may be a timer tick behind, so a little is added: later stamps only make answers earlier. */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "store/folder_time.h"
 #include "store/segment_layout.h"
 
 #define STAMP_LAG_NS 20000000 /* two ticks of the slowest kernels */
-#define NEW_SUFFIX "-new"
-#define WRITE_SLOTS 128
-
-as_result asi_time_runs_add(asi_time_runs *runs, const asi_time_run *run)
-{
-    if (runs->count == runs->capacity)
-    {
-        const int64_t capacity = 0 == runs->capacity ? 64 : runs->capacity * 2;
-        asi_time_run *grown = realloc(runs->runs, (size_t)capacity * sizeof(*grown));
-        if (NULL == grown)
-        {
-            return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for %" PRId64 " runs of a time index", capacity);
-        }
-        runs->runs = grown;
-        runs->capacity = capacity;
-    }
-    runs->runs[runs->count++] = *run;
-    return AS_OK;
-}
 
 /* Modification time of the segment; AS_NULL_VALUE if it is not there. */
 static int64_t modified_ns(const as_folder *folder, int64_t recording_id, int64_t base)
@@ -84,7 +63,7 @@ static as_result collect(const as_folder *folder, asi_time_source *source, asi_t
 {
     const as_recording_extent *extent = &source->extent;
     int64_t position = extent->start_position;
-    int64_t last_ns = source->record.start_timestamp_ms * 1000000LL;
+    int64_t last_ns = asi_time_of_ms(source->record.start_timestamp_ms);
     as_result result = AS_OK;
     const int64_t slots = source->is_believed ? source->runs.slot_count : 0;
     for (int64_t slot = source->runs.header.first_slot; AS_OK == result && slot < slots; slot++)
@@ -110,53 +89,6 @@ static as_result collect(const as_folder *folder, asi_time_source *source, asi_t
         asi_time_of_segments(folder, &source->record, position, extent->limit_position, last_ns, INT64_MAX, runs);
 }
 
-static int write_runs(const asi_file_ops *files, int fd, const asi_time_source *source, const asi_time_runs *runs)
-{
-    uint8_t bytes[WRITE_SLOTS * ASI_TIME_INDEX_ENTRY_LENGTH];
-    const asi_time_header header = { .recording_id = source->record.recording_id, .era = asi_time_era_of(&source->record) };
-    int error = files->ftruncate(files->context, fd, 0);
-    asi_time_header_encode(&header, bytes);
-    error = 0 == error ? asi_file_write_all(files, fd, bytes, ASI_TIME_INDEX_HEADER_LENGTH, 0) : error;
-    for (int64_t slot = 0; 0 == error && slot < runs->count; slot += WRITE_SLOTS)
-    {
-        const int64_t count = runs->count - slot < WRITE_SLOTS ? runs->count - slot : WRITE_SLOTS;
-        for (int64_t i = 0; i < count; i++)
-        {
-            asi_time_run_encode(
-                &runs->runs[slot + i], header.recording_id, slot + i, bytes + i * ASI_TIME_INDEX_ENTRY_LENGTH);
-        }
-        error = asi_file_write_all(files, fd, bytes, count * ASI_TIME_INDEX_ENTRY_LENGTH, asi_time_slot_offset(slot));
-    }
-    return 0 == error ? files->fdatasync(files->context, fd) : error;
-}
-
-/* Beside the old one, which is replaced when the new one is whole. */
-static as_result replace(const as_folder *folder, const asi_time_source *source, const asi_time_runs *runs)
-{
-    const asi_file_ops *files = folder->files;
-    char path[AS_PATH_MAX];
-    char new_path[AS_PATH_MAX + sizeof(NEW_SUFFIX)];
-    const as_result result = asi_time_index_path(path, sizeof(path), folder->path, source->record.recording_id);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    snprintf(new_path, sizeof(new_path), "%s" NEW_SUFFIX, path);
-    const int fd = files->open(files->context, new_path, ASI_FILE_CREATE);
-    int error = fd < 0 ? fd : write_runs(files, fd, source, runs);
-    if (fd >= 0)
-    {
-        files->close(files->context, fd);
-    }
-    error = 0 == error ? files->rename(files->context, new_path, path) : error;
-    if (0 != error)
-    {
-        files->unlink(files->context, new_path);
-        return asi_fail_errno(AS_E_STORAGE, -error, "cannot write the time index %s", path);
-    }
-    return AS_OK;
-}
-
 as_result as_folder_rebuild_time_index(as_folder *folder, int64_t recording_id)
 {
     asi_time_source source;
@@ -172,7 +104,8 @@ as_result as_folder_rebuild_time_index(as_folder *folder, int64_t recording_id)
             "recording first", recording_id, folder->path);
     }
     result = AS_OK == result ? collect(folder, &source, &runs) : result;
-    result = AS_OK == result ? replace(folder, &source, &runs) : result;
+    const asi_time_header header = { .recording_id = recording_id, .era = asi_time_era_of(&source.record) };
+    result = AS_OK == result ? asi_time_runs_write(folder->files, folder->path, &header, &runs) : result;
     free(runs.runs);
     asi_time_source_close(&source);
     return result;

@@ -14,6 +14,7 @@
 #define IS_REBUILT 1u
 #define LENGTH_MASK 0xFFFFFFE0u
 #define HEADER_ATTEMPTS 5
+#define MAX_SLOTS (INT64_MAX / (2 * ASI_TIME_INDEX_ENTRY_LENGTH))
 #define MAX_GAP_SLOTS (1 << 16)
 
 as_result asi_time_index_path(char *to, size_t capacity, const char *dir, int64_t recording_id)
@@ -57,7 +58,8 @@ void asi_time_header_encode(const asi_time_header *header, uint8_t *to)
 
 bool asi_time_header_decode_untrusted(const uint8_t *from, asi_time_header *header)
 {
-    if (MAGIC != asi_get_i64(from) || ASI_TIME_INDEX_VERSION != asi_get_i32(from + 8) ||
+    const int64_t first_slot = asi_get_i64(from + 48);
+    if (MAGIC != asi_get_i64(from) || first_slot < 0 || first_slot > MAX_SLOTS || ASI_TIME_INDEX_VERSION != asi_get_i32(from + 8) ||
         ASI_TIME_INDEX_ENTRY_LENGTH != asi_get_i32(from + 12) || (int32_t)asi_crc32c(from, 60) != asi_get_i32(from + 60))
     {
         return false;
@@ -65,8 +67,8 @@ bool asi_time_header_decode_untrusted(const uint8_t *from, asi_time_header *head
     *header = (asi_time_header){ .recording_id = asi_get_i64(from + 16),
         .era = { .control_session_id = asi_get_i64(from + 24), .correlation_id = asi_get_i64(from + 32),
             .session_id = asi_get_i32(from + 40) },
-        .first_slot = asi_get_i64(from + 48) };
-    return header->first_slot >= 0;
+        .first_slot = first_slot };
+    return true;
 }
 
 /* An entry that is whole but lies in another file or slot is not one. */
@@ -134,7 +136,8 @@ as_result asi_time_file_open_untrusted(
     file->files = files;
     file->fd = -1;
     file->runs = NULL;
-    file->window_slot = file->window_count = 0;
+    file->window_slot = file->window_count = file->slot_count = 0;
+    file->header = (asi_time_header){ 0 };
     as_result result = asi_time_index_path(path, sizeof(path), dir, recording_id);
     if (AS_OK != result)
     {
@@ -152,9 +155,15 @@ as_result asi_time_file_open_untrusted(
         result = fail_read((int)-size, path);
     }
     file->slot_count = size < ASI_TIME_INDEX_HEADER_LENGTH ? 0 : (size - ASI_TIME_INDEX_HEADER_LENGTH) / ASI_TIME_INDEX_ENTRY_LENGTH;
+    if (AS_OK == result && file->header.first_slot > file->slot_count)
+    {
+        result = AS_AGAIN;
+    }
     if (AS_OK != result)
     {
         asi_time_file_close(file);
+        file->header = (asi_time_header){ 0 };
+        file->slot_count = 0;
     }
     return result;
 }

@@ -31,68 +31,6 @@ struct asi_time_writer
     uint8_t pending[PENDING_MAX * ASI_TIME_INDEX_ENTRY_LENGTH];
 };
 
-/* -- cutting -------------------------------------------------------------------------------------------------------------- */
-
-static bool ends_behind(void *context, const asi_time_run *run) { return asi_time_run_end(run) > *(const int64_t *)context; }
-
-/* Cuts the index at `position`: keeps the runs before it and the part before it of a run that passes it. Slots left go to *slots,
- * the time of the last one to *last_ns. 0 or -errno. */
-static int cut(asi_time_file *file, int64_t position, int64_t *slots, int64_t *last_ns, bool *has_changed)
-{
-    int64_t before;
-    asi_time_run run;
-    int64_t keep = asi_time_file_search(file, ends_behind, &position, &before);
-    *last_ns = 0;
-    *has_changed = false;
-    int error = 0;
-    if (before >= 0 && asi_time_file_run(file, before, &run))
-    {
-        *last_ns = run.last_ns;
-    }
-    if (asi_time_file_run(file, keep, &run) && run.position < position)
-    {
-        uint8_t entry[ASI_TIME_INDEX_ENTRY_LENGTH];
-        run.length = position - run.position;
-        asi_time_run_encode(&run, file->header.recording_id, keep, entry);
-        error = asi_file_write_all(file->files, file->fd, entry, sizeof(entry), asi_time_slot_offset(keep));
-        *last_ns = run.last_ns;
-        *has_changed = true;
-        keep++;
-    }
-    *slots = keep;
-    if (0 == error && keep < file->slot_count)
-    {
-        error = file->files->ftruncate(file->files->context, file->fd, asi_time_slot_offset(keep));
-        *has_changed = true;
-    }
-    return error;
-}
-
-as_result asi_time_index_remove(const asi_file_ops *files, const char *dir, int64_t recording_id)
-{
-    char path[AS_PATH_MAX];
-    as_result result = asi_time_index_path(path, sizeof(path), dir, recording_id);
-    const int error = AS_OK == result ? files->unlink(files->context, path) : 0;
-    return 0 == error || -ENOENT == error ? result : asi_fail_errno(AS_E_STORAGE, -error, "cannot delete the time index %s", path);
-}
-
-as_result asi_time_index_truncate(const asi_file_ops *files, const char *dir, int64_t recording_id, int64_t position)
-{
-    asi_time_file file;
-    const as_result result = asi_time_file_open_untrusted(&file, files, dir, recording_id, ASI_FILE_WRITE);
-    if (AS_OK != result)
-    {
-        return AS_AGAIN == result ? AS_OK : result;
-    }
-    int64_t slots;
-    int64_t last_ns;
-    bool has_changed;
-    const int error = cut(&file, position, &slots, &last_ns, &has_changed);
-    asi_time_file_close(&file);
-    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot cut the time index of recording %" PRId64 " in %s",
-        recording_id, dir);
-}
-
 /* -- opening -------------------------------------------------------------------------------------------------------------- */
 
 static int write_header(const asi_time_writer *writer, int fd)
@@ -113,7 +51,7 @@ static int take_up(asi_time_writer *writer, asi_time_file *file)
     }
     bool has_changed;
     writer->header.first_slot = file->header.first_slot;
-    int error = cut(file, params->join_position, &writer->next_slot, &writer->last_ns, &has_changed);
+    int error = asi_time_file_cut(file, params->join_position, &writer->next_slot, &writer->last_ns, &has_changed);
     if (0 == error && !asi_time_era_equals(&file->header.era, &params->era))
     {
         error = write_header(writer, file->fd);
@@ -214,6 +152,8 @@ static bool is_segment_before(const asi_time_writer *writer, int64_t start)
     }
     return fd >= 0;
 }
+
+static bool ends_behind(void *context, const asi_time_run *run) { return asi_time_run_end(run) > *(const int64_t *)context; }
 
 /* Slots of what was purged: their blocks go back to the file system once they are a quarter of the file. */
 static void give_back(asi_time_writer *writer)

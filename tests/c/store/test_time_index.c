@@ -419,6 +419,61 @@ static void exact_by_the_reserved_value(void)
     world_close(&world);
 }
 
+/* As migrating does: `from` goes before or behind `to`; one clock for all, and nothing of an index that is not believed. */
+static void move_joins_two(void)
+{
+    static const struct
+    {
+        int64_t from_start;
+        int64_t from_correlation_id; /* in the index; 5 in the catalog */
+        int32_t run_count;
+        asi_time_run runs[4];
+    } cases[] = {
+        { 0, 5, 4, { { 0, 64, 1000, 2000, false }, { 64, 32, 3000, 3000, true }, { 131072, 32, 3000, 3000, false },
+            { 131136, 64, 4000, 5000, false } } },
+        { 262144, 5, 4, { { 131072, 32, 100, 200, false }, { 131136, 64, 4000, 5000, false }, { 262144, 64, 5000, 5000, false },
+            { 262208, 32, 5000, 5000, true } } },
+        { 0, 6, 2, { { 131072, 32, 100, 200, false }, { 131136, 64, 4000, 5000, false } } },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    {
+        const asi_file_ops *files = asi_file_ops_posix();
+        char dir[SCRATCH_CAPACITY];
+        scratch_create(dir);
+        const asi_catalog_record from = { .recording_id = 1, .correlation_id = 5, .start_position = cases[i].from_start,
+            .stop_position = cases[i].from_start + 131072 };
+        const asi_catalog_record to = { .recording_id = 2, .correlation_id = 8, .start_position = 131072, .stop_position = 262144 };
+        const int64_t at = cases[i].from_start;
+        asi_time_run of_from[] = { { at, 64, 1000, 2000, false }, { at + 64, 32, 3000, 3000, true },
+            { at + 131072, 32, 9000, 9000, false } /* behind its end: truncated */ };
+        asi_time_run of_to[] = { { 131072, 32, 100, 200, false }, { 131136, 64, 4000, 5000, false } };
+        const asi_time_header from_header = { .recording_id = 1, .era = { .correlation_id = cases[i].from_correlation_id } };
+        const asi_time_header to_header = { .recording_id = 2, .era = { .correlation_id = 8 } };
+        CHECK_I64(asi_time_runs_write(files, dir, &from_header, &(asi_time_runs){ .runs = of_from, .count = 3 }), AS_OK);
+        CHECK_I64(asi_time_runs_write(files, dir, &to_header, &(asi_time_runs){ .runs = of_to, .count = 2 }), AS_OK);
+        CHECK_I64(asi_time_index_move(files, dir, &from, &to), AS_OK);
+        asi_time_file file;
+        CHECK_I64(asi_time_file_open_untrusted(&file, files, dir, 1, ASI_FILE_READ), AS_AGAIN);
+        CHECK_I64(asi_time_file_open_untrusted(&file, files, dir, 2, ASI_FILE_READ), AS_OK);
+        CHECK_I64(file.header.era.correlation_id, 8);
+        CHECK_I64(file.slot_count, cases[i].run_count);
+        for (int32_t slot = 0; slot < cases[i].run_count; slot++)
+        {
+            const asi_time_run *expected = &cases[i].runs[slot];
+            asi_time_run run;
+            CHECK(asi_time_file_run(&file, slot, &run));
+            CHECK_I64(run.position, expected->position);
+            CHECK_I64(run.length, expected->length);
+            CHECK_I64(run.first_ns, expected->first_ns);
+            CHECK_I64(run.last_ns, expected->last_ns);
+            CHECK(run.is_rebuilt == expected->is_rebuilt);
+        }
+        asi_time_file_close(&file);
+        CHECK_I64(asi_time_index_move(files, dir, &from, &to), AS_OK); /* nothing left to move */
+        scratch_delete(dir);
+    }
+}
+
 static void names_of_indexes(void)
 {
     int64_t id = -1;
@@ -434,6 +489,7 @@ static void names_of_indexes(void)
 int main(void)
 {
     RUN(names_of_indexes);
+    RUN(move_joins_two);
     RUN(never_late_early_by_an_interval);
     RUN(torn_and_lost_entries_only_make_it_earlier);
     RUN(a_killed_recorder_loses_two_intervals);

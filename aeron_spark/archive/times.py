@@ -1,0 +1,154 @@
+"""When a recording's messages were written: lookups both ways in an archive folder's time indexes.
+
+A message's time is the archive's clock at the write that made the message whole, never less than that of the write before it;
+in nanoseconds since 1970-01-01 UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.check import check, nanoseconds
+from aeron_spark._native.handle import Handle
+from aeron_spark.errors import UsageError
+from aeron_spark.types import NULL_VALUE, Position
+
+UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimePosition:
+    """Where to read from for messages at or after a time: a message boundary.
+
+    `is_rebuilt`: known from the modification times of segments only, so early by up to a segment.
+    """
+
+    position: Position
+    is_rebuilt: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeIndexInfo:
+    """What a recording's time index holds; times in ns since 1970-01-01 UTC, None without entries.
+
+    `is_believed` is False where there is none, or an archive that does not know it extended the recording since.
+    `broken_count` entries were torn or lost in a crash.
+    """
+
+    file_length: int
+    run_count: int
+    rebuilt_count: int
+    broken_count: int
+    indexed_bytes: int
+    recording_bytes: int
+    first_ns: int | None
+    last_ns: int | None
+    exists: bool
+    is_believed: bool
+
+
+def time_ns(when: datetime | int) -> int:
+    """Nanoseconds since 1970-01-01 UTC; a datetime without zone is local time."""
+    if isinstance(when, datetime):
+        delta = when.astimezone(UTC) - _EPOCH
+        when = (delta.days * 86_400 + delta.seconds) * 10**9 + delta.microseconds * 1000
+    if not -(2**62) < when < 2**62:
+        raise UsageError(f"time {when} ns lies more than 146 years from 1970")
+    return when
+
+
+class Times(Handle):
+    """The part of a folder that tells times."""
+
+    def position_at(self, recording_id: int, when: datetime | int) -> TimePosition:
+        """Message boundary at or before the first message at or after `when`, never behind it.
+
+        Early by at most one interval of the archive's time index (10 ms or 64 KiB unless set otherwise). The limit of the
+        recording where it has no such message yet.
+        """
+        raw = ffi.new("as_time_position *")
+        with self._use() as folder:
+            check(lib.as_folder_position_at_time(folder, recording_id, time_ns(when), raw))
+        return TimePosition(position=Position(raw.position), is_rebuilt=raw.is_rebuilt)
+
+    def position_at_reserved(
+        self, recording_id: int, when: datetime | int, *, unit: str = "ns", skew: float = 1.0
+    ) -> Position:
+        """First message whose reserved value, a time in `unit` ("ns", "us", "ms") since 1970, is at or after `when`.
+
+        Exact if publishers stamp messages in ascending order, with clocks at most `skew` seconds ahead of the archive's:
+        what was recorded in so much time before `when` is read besides.
+        """
+        if unit not in UNITS_NS:
+            raise UsageError(f"unit {unit!r} is none of {', '.join(UNITS_NS)}")
+        out = ffi.new("int64_t *")
+        with self._use() as folder:
+            check(
+                lib.as_folder_position_at_reserved_time(
+                    folder, recording_id, time_ns(when), UNITS_NS[unit], min(nanoseconds(skew), 2**62), out
+                )
+            )
+        return Position(out[0])
+
+    def times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
+        """When the bytes at `positions` were written: no later than that, and at most an interval earlier.
+
+        As timestamps in ns, UTC. Ascending positions give times that do not decrease, and are fast. The last byte of a
+        message, `next_position - 1`, tells its time.
+        """
+        asked = pa.array(positions, pa.int64())
+        if asked.null_count:
+            raise UsageError("positions must not be null")
+        count = len(asked)
+        # Buffers of Arrow's own, aligned and as long as the C side writes.
+        times, sources = pa.allocate_buffer(max(count, 1) * 8), ffi.new("uint8_t[]", max(count, 1))
+        with self._use() as folder:
+            check(
+                lib.as_folder_times_at(
+                    folder,
+                    recording_id,
+                    ffi.cast("int64_t *", asked.buffers()[1].address + asked.offset * 8) if count else ffi.NULL,
+                    count,
+                    ffi.cast("int64_t *", times.address),
+                    sources,
+                )
+            )
+        return pa.Array.from_buffers(pa.timestamp("ns", "UTC"), count, [None, times])
+
+    def time_at(self, recording_id: int, position: int) -> int:
+        """When the byte at `position` was written, in ns since 1970-01-01 UTC: as `times_at`."""
+        return int(self.times_at(recording_id, [position]).cast(pa.int64())[0].as_py())
+
+    def time_index(self, recording_id: int) -> TimeIndexInfo:
+        """What the recording's time index holds."""
+        raw: Any = ffi.new("as_time_index_info *")
+        with self._use() as folder:
+            check(lib.as_folder_time_index_info(folder, recording_id, raw))
+        return TimeIndexInfo(
+            file_length=raw.file_length,
+            run_count=raw.run_count,
+            rebuilt_count=raw.rebuilt_count,
+            broken_count=raw.broken_count,
+            indexed_bytes=raw.indexed_bytes,
+            recording_bytes=raw.recording_bytes,
+            first_ns=None if raw.first_ns == NULL_VALUE else raw.first_ns,
+            last_ns=None if raw.last_ns == NULL_VALUE else raw.last_ns,
+            exists=raw.exists,
+            is_believed=raw.is_believed,
+        )
+
+    def rebuild_time_index(self, recording_id: int) -> None:
+        """Write the recording's time index anew, the one call of a folder that writes.
+
+        What the index says stays; gaps are filled from the modification times of segments, and marked. UsageError while it
+        is being recorded.
+        """
+        with self._use() as folder:
+            check(lib.as_folder_rebuild_time_index(folder, recording_id))

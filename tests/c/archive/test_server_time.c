@@ -1,0 +1,210 @@
+/* Goal: an archive that records keeps a time index from which each time is found never late and early by at most one interval, over
+ * a clock that is set back and forth, a truncate and an extension; what deletes or moves a recording does so with its index.
+ * Method: the publisher notes down the archive's clock, which the test holds, when each of its messages was recorded; a thousand
+ * random times are looked up in the folder beside the live archive. */
+#include "server_rig.h"
+
+#define MESSAGES_MAX 4000
+#define LOOKUPS 1000
+#define INTERVAL_NS 10000000
+#define INTERVAL_BYTES 65536
+#define LONGEST 4000
+
+static test_rig rig;
+static int64_t clock_ns; /* of the recorder's writes, held by the test; the conductor's goes on, as it lives by it */
+
+static int64_t held_epoch_ns(void *context)
+{
+    (void)context;
+    return clock_ns;
+}
+
+static void open_archive(void)
+{
+    const asi_clock clock = { .nano_time = rig_nano_time, .epoch_ms = rig_epoch_ms, .epoch_ns = held_epoch_ns, .context = &rig };
+    CHECK_I64(asi_archive_open_with(rig.config, &rig.files, &clock, &rig.archive), AS_OK);
+    CHECK_I64(as_archive_start(rig.archive), AS_OK);
+}
+
+typedef struct noted
+{
+    int64_t begin;
+    int64_t end;
+    int64_t time_ns;
+} noted;
+
+typedef struct publisher
+{
+    noted messages[MESSAGES_MAX];
+    int64_t count;
+    int64_t last_ns; /* times do not go back */
+} publisher;
+
+static publisher log_;
+
+static int64_t recorded_position(int64_t recording_id)
+{
+    const asi_active_recording *recording = asi_recordings_find(rig.archive, recording_id);
+    return NULL == recording ? AS_NULL_VALUE : recording->session.recorded->position;
+}
+
+/* Where a message that ends at `end` begins: before its fragments. */
+static int64_t begin_of(int64_t end, int64_t length)
+{
+    const int64_t max_payload = 1408 - AS_FRAME_HEADER_LENGTH;
+    const int64_t rest = length % max_payload;
+    return end - length / max_payload * 1408 - (rest > 0 || 0 == length ? asi_align_i64(rest + AS_FRAME_HEADER_LENGTH, 32) : 0);
+}
+
+/* Publishes, and lets the clock go on between the writes of the recorder only. */
+static void publish_noted(const raw_recording *recording, asi_rand *rand, int64_t count)
+{
+    while (count > 0)
+    {
+        const int64_t kind = test_rand_below(rand, 200);
+        clock_ns += 0 == kind ? -300000000 : 1 == kind ? 700000000 : kind < 40 ? test_rand_below(rand, 25000000) :
+            test_rand_below(rand, 2000000);
+        log_.last_ns = clock_ns > log_.last_ns ? clock_ns : log_.last_ns;
+        int64_t position = as_publication_position(recording->publication);
+        for (int64_t burst = 1 + test_rand_below(rand, 4); burst > 0 && count > 0; burst--, count--)
+        {
+            const int64_t length = test_rand_below(rand, 0 == test_rand_below(rand, 5) ? LONGEST : 300);
+            position = publish_one(&rig, recording->publication, length, count);
+            CHECK(log_.count < MESSAGES_MAX);
+            log_.messages[log_.count++] = (noted){ .begin = begin_of(position, length), .end = position, .time_ns = log_.last_ns };
+        }
+        UNTIL(&rig, recorded_position(recording->id) == position);
+        rig_turn_times(&rig, (int)test_rand_below(rand, 3));
+    }
+}
+
+/* The first message at or after the time, or the log's count. */
+static int64_t first_at(int64_t time_ns)
+{
+    int64_t i = 0;
+    while (i < log_.count && log_.messages[i].time_ns < time_ns)
+    {
+        i++;
+    }
+    return i;
+}
+
+static void check_lookups(int64_t recording_id, asi_rand *rand, int64_t behind_bytes)
+{
+    as_folder *folder = NULL;
+    CHECK_I64(as_folder_open(rig.archive_dir, NULL, &folder), AS_OK);
+    const int64_t begin_ns = log_.messages[0].time_ns;
+    const int64_t end_ns = log_.messages[log_.count - 1].time_ns;
+    for (int i = 0; i < LOOKUPS; i++)
+    {
+        const int64_t time_ns = begin_ns - 1000 + test_rand_below(rand, end_ns - begin_ns + 2000);
+        const int64_t first = first_at(time_ns);
+        const int64_t right = first < log_.count ? log_.messages[first].begin : log_.messages[log_.count - 1].end;
+        as_time_position found;
+        CHECK_I64(as_folder_position_at_time(folder, recording_id, time_ns, &found), AS_OK);
+        CHECK(!found.is_rebuilt);
+        CHECK(found.position <= right);
+        CHECK(right - found.position <= INTERVAL_BYTES + LONGEST + 2048 + behind_bytes);
+        for (int64_t early = first - 1; early >= 0 && log_.messages[early].begin >= found.position; early--)
+        {
+            CHECK(behind_bytes > 0 || time_ns - log_.messages[early].time_ns < INTERVAL_NS);
+        }
+    }
+    as_folder_close(folder);
+}
+
+static bool has_index(int64_t recording_id)
+{
+    char path[AS_PATH_MAX];
+    CHECK_I64(asi_time_index_path(path, sizeof(path), rig.archive_dir, recording_id), AS_OK);
+    return 0 == access(path, F_OK);
+}
+
+/* What an extension records is no earlier than the stop. */
+static void note_stop(int64_t recording_id)
+{
+    asi_catalog_record record;
+    CHECK(asi_catalog_find(rig.archive->catalog, recording_id, &record));
+    const int64_t stop_ns = record.stop_timestamp_ms * 1000000;
+    log_.last_ns = stop_ns > log_.last_ns ? stop_ns : log_.last_ns;
+}
+
+static void extend(raw_session *session, raw_recording *recording, int64_t position)
+{
+    asi_catalog_record record;
+    CHECK(asi_catalog_find(rig.archive->catalog, recording->id, &record));
+    char channel[256];
+    snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|mtu=1408|init-term-id=%d|term-id=%d|term-offset=%d",
+        record.initial_term_id, asi_wrap_add(record.initial_term_id, (int32_t)(position / RIG_TERM_LENGTH)),
+        (int)(position % RIG_TERM_LENGTH));
+    asi_codec_request request = extend_of(recording->id, RIG_CHANNEL, recording->stream_id, true);
+    raw_ask_ok(session, &request);
+    recording->correlation_id = request.correlation_id;
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, recording->stream_id, &recording->publication), AS_OK);
+    raw_await_signal(session, AS_SIGNAL_EXTEND, request.correlation_id);
+}
+
+static void found_never_late_and_early_by_an_interval(void)
+{
+    asi_rand rand = test_rand();
+    raw_session *session = raw_connect(&rig);
+    log_ = (publisher){ 0 };
+    raw_recording recording = raw_start(session, 3001, true);
+    publish_noted(&recording, &rand, 800);
+    check_lookups(recording.id, &rand, 2 * LONGEST * 4); /* beside the recorder: what it holds back */
+    raw_finish(session, &recording, log_.messages[log_.count - 1].end);
+    note_stop(recording.id);
+    check_lookups(recording.id, &rand, 0);
+    extend(session, &recording, log_.messages[log_.count - 1].end);
+    publish_noted(&recording, &rand, 400);
+    raw_finish(session, &recording, log_.messages[log_.count - 1].end);
+    check_lookups(recording.id, &rand, 0);
+    raw_close(session);
+}
+
+/* Without anything new to record the index is completed by time alone. */
+static void an_idle_recorder_writes_what_it_holds(void)
+{
+    asi_rand rand = test_rand();
+    raw_session *session = raw_connect(&rig);
+    log_ = (publisher){ 0 };
+    raw_recording recording = raw_start(session, 3002, true);
+    publish_noted(&recording, &rand, 50);
+    clock_ns += INTERVAL_NS;
+    as_folder *folder = NULL;
+    CHECK_I64(as_folder_open(rig.archive_dir, NULL, &folder), AS_OK);
+    as_time_index_info info = { 0 };
+    UNTIL(&rig, AS_OK == as_folder_time_index_info(folder, recording.id, &info) && info.recording_bytes == info.indexed_bytes);
+    CHECK(info.exists && info.is_believed && info.last_ns == log_.last_ns);
+    as_folder_close(folder);
+    check_lookups(recording.id, &rand, 0);
+    raw_finish(session, &recording, log_.messages[log_.count - 1].end);
+    raw_close(session);
+}
+
+static void off_by_a_setting(void)
+{
+    rig_close_archive(&rig);
+    rig_set(&rig, "aeron.spark.archive.time.index", "false");
+    open_archive();
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_record(session, 3003, 100, 10);
+    CHECK(!has_index(recording.id));
+    raw_close(session);
+    rig_close_archive(&rig);
+    rig_set(&rig, "aeron.spark.archive.time.index", "true");
+    open_archive();
+}
+
+int main(void)
+{
+    const asi_clock system = asi_clock_system();
+    clock_ns = asi_clock_epoch_ns(&system);
+    rig_open(&rig);
+    open_archive();
+    RUN(found_never_late_and_early_by_an_interval);
+    RUN(an_idle_recorder_writes_what_it_holds);
+    RUN(off_by_a_setting);
+    rig_close(&rig);
+    return 0;
+}
