@@ -14,6 +14,7 @@
 
 #include "server/archive.h"
 #include "store/segment_layout.h"
+#include "store/time_index.h"
 
 #define CLOSE_LIMIT_NS INT64_C(5000000000)
 
@@ -108,6 +109,21 @@ static void tell_error(as_archive *archive, const asi_deletion *deletion, int32_
     asi_control_respond(archive, deletion->control_session_id, deletion->correlation_id, ASI_CODEC_ERROR, code, text);
 }
 
+/* Of what is gone no times are kept. A failure is harmless: what the index says of bytes that are not there is ignored, and cut off
+ * before others can take their place. */
+static void edit_time_index(as_archive *archive, const asi_deletion *deletion)
+{
+    const asi_delete_work *work = &deletion->work;
+    const as_result result = ASI_DELETE_ALL == work->scope ?
+        asi_time_index_remove(work->files, work->archive_dir, work->recording_id) :
+        AS_NULL_VALUE == deletion->new_stop_position ? AS_OK :
+        asi_time_index_truncate(work->files, work->archive_dir, work->recording_id, deletion->new_stop_position);
+    if (AS_OK != result)
+    {
+        asi_archive_log(archive, as_error_code(), NULL);
+    }
+}
+
 static void finish(as_archive *archive, asi_deletion *deletion)
 {
     const asi_name_list *failed = &deletion->work.failed;
@@ -142,6 +158,7 @@ static void on_prepared(as_archive *archive, asi_deletion *deletion)
         remove_deletion(archive, deletion);
         return;
     }
+    edit_time_index(archive, deletion);
     work->must_prepare = false;
     deletion->is_answered = true;
     asi_control_respond(archive, deletion->control_session_id, deletion->correlation_id, ASI_CODEC_OK,

@@ -10,6 +10,7 @@
 
 #include "server/archive.h"
 #include "store/segment_layout.h"
+#include "store/time_index.h"
 
 typedef struct migration
 {
@@ -234,6 +235,12 @@ static void migrate(asi_control_session *session, const asi_codec_request *reque
         asi_deletions_discard(deletion);
         asi_control_storage_error(session, request->correlation_id);
         return;
+    }
+    /* Beside a destination that is being recorded it stays where it is, and what was moved is a gap of the destination's index. */
+    if (AS_NULL_VALUE != work->dst.stop_position &&
+        AS_OK != asi_time_index_move(work->files, work->archive_dir, &work->src, &work->dst))
+    {
+        asi_archive_log(session->archive, as_error_code(), NULL);
     }
     /* The source's names, and the empty segment behind its end. */
     deletion->work.scope = ASI_DELETE_RANGE;

@@ -129,19 +129,53 @@ static void note_stop(int64_t recording_id)
     log_.last_ns = stop_ns > log_.last_ns ? stop_ns : log_.last_ns;
 }
 
-static void extend(raw_session *session, raw_recording *recording, int64_t position)
+/* A publication that goes on with the recording's terms at the position. */
+static as_publication *add_publication(int64_t recording_id, int32_t stream_id, int64_t position)
 {
     asi_catalog_record record;
-    CHECK(asi_catalog_find(rig.archive->catalog, recording->id, &record));
+    CHECK(asi_catalog_find(rig.archive->catalog, recording_id, &record));
     char channel[256];
+    as_publication *publication = NULL;
     snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|mtu=1408|init-term-id=%d|term-id=%d|term-offset=%d",
         record.initial_term_id, asi_wrap_add(record.initial_term_id, (int32_t)(position / RIG_TERM_LENGTH)),
         (int)(position % RIG_TERM_LENGTH));
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, stream_id, &publication), AS_OK);
+    return publication;
+}
+
+static void extend(raw_session *session, raw_recording *recording, int64_t position)
+{
     asi_codec_request request = extend_of(recording->id, RIG_CHANNEL, recording->stream_id, true);
     raw_ask_ok(session, &request);
     recording->correlation_id = request.correlation_id;
-    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, recording->stream_id, &recording->publication), AS_OK);
+    recording->publication = add_publication(recording->id, recording->stream_id, position);
     raw_await_signal(session, AS_SIGNAL_EXTEND, request.correlation_id);
+}
+
+static void truncate_noted(raw_session *session, int64_t recording_id, int64_t count)
+{
+    asi_codec_request request = request_of(ASI_CODEC_TRUNCATE_RECORDING, recording_id);
+    log_.count = count;
+    request.position = log_.messages[count - 1].end;
+    raw_ask_ok(session, &request);
+    raw_await_signal(session, AS_SIGNAL_DELETE, request.correlation_id);
+}
+
+/* Messages that fill up to the position, noted as the others. */
+static int64_t publish_up_to(const raw_recording *recording, int64_t position, int64_t end)
+{
+    while (position < end)
+    {
+        const int64_t left = end - position;
+        const int64_t length = left > 2 * 1024 ? 1024 - AS_FRAME_HEADER_LENGTH : left > 1024 ? left - 1024 - 32 : left - 32;
+        clock_ns += 1000000;
+        log_.last_ns = clock_ns > log_.last_ns ? clock_ns : log_.last_ns;
+        position = publish_one(&rig, recording->publication, length, 0);
+        CHECK(log_.count < MESSAGES_MAX);
+        log_.messages[log_.count++] = (noted){ .begin = begin_of(position, length), .end = position, .time_ns = log_.last_ns };
+        UNTIL(&rig, recorded_position(recording->id) == position);
+    }
+    return position;
 }
 
 static void found_never_late_and_early_by_an_interval(void)
@@ -155,10 +189,75 @@ static void found_never_late_and_early_by_an_interval(void)
     raw_finish(session, &recording, log_.messages[log_.count - 1].end);
     note_stop(recording.id);
     check_lookups(recording.id, &rand, 0);
+    truncate_noted(session, recording.id, log_.count / 2 + test_rand_below(&rand, 100));
+    check_lookups(recording.id, &rand, 0);
     extend(session, &recording, log_.messages[log_.count - 1].end);
     publish_noted(&recording, &rand, 400);
     raw_finish(session, &recording, log_.messages[log_.count - 1].end);
     check_lookups(recording.id, &rand, 0);
+    raw_close(session);
+}
+
+/* Segments that are detached are not there for a lookup, and are again once they are attached. */
+static void detached_and_attached(void)
+{
+    asi_rand rand = test_rand();
+    raw_session *session = raw_connect(&rig);
+    log_ = (publisher){ 0 };
+    raw_recording recording = raw_start(session, 3004, true);
+    publish_noted(&recording, &rand, 700);
+    raw_finish(session, &recording, log_.messages[log_.count - 1].end);
+    asi_codec_request request = request_of(ASI_CODEC_DETACH_SEGMENTS, recording.id);
+    request.position = RIG_SEGMENT_LENGTH;
+    raw_ask_ok(session, &request);
+    as_folder *folder = NULL;
+    as_time_position found;
+    CHECK_I64(as_folder_open(rig.archive_dir, NULL, &folder), AS_OK);
+    CHECK_I64(as_folder_position_at_time(folder, recording.id, log_.messages[0].time_ns, &found), AS_OK);
+    CHECK_I64(found.position, RIG_SEGMENT_LENGTH);
+    as_folder_close(folder);
+    request = request_of(ASI_CODEC_ATTACH_SEGMENTS, recording.id);
+    raw_ask_ok(session, &request);
+    check_lookups(recording.id, &rand, 0);
+    request = request_of(ASI_CODEC_PURGE_SEGMENTS, recording.id);
+    request.position = RIG_SEGMENT_LENGTH;
+    raw_ask_ok(session, &request);
+    CHECK_I64(as_folder_open(rig.archive_dir, NULL, &folder), AS_OK);
+    CHECK_I64(as_folder_position_at_time(folder, recording.id, log_.messages[0].time_ns, &found), AS_OK);
+    CHECK_I64(found.position, RIG_SEGMENT_LENGTH);
+    as_folder_close(folder);
+    request = request_of(ASI_CODEC_PURGE_RECORDING, recording.id);
+    raw_ask_ok(session, &request);
+    CHECK(!has_index(recording.id));
+    raw_close(session);
+}
+
+/* A recording whose segments become another one's takes its times along. */
+static void migrated(void)
+{
+    asi_rand rand = test_rand();
+    raw_session *session = raw_connect(&rig);
+    log_ = (publisher){ 0 };
+    raw_recording first = raw_start(session, 3005, true);
+    publish_noted(&first, &rand, 100);
+    int64_t position = log_.messages[log_.count - 1].end;
+    position = publish_up_to(&first, position, RIG_SEGMENT_LENGTH);
+    raw_finish(session, &first, position);
+    note_stop(first.id);
+    /* A second recording that begins where the first one ended, with the terms of it. */
+    raw_recording second = { .stream_id = 3005 };
+    asi_codec_request request = start_of(RIG_CHANNEL, 3005, true);
+    raw_ask_ok(session, &request);
+    second.correlation_id = request.correlation_id;
+    second.publication = add_publication(first.id, 3005, position);
+    second.id = raw_await_signal(session, AS_SIGNAL_START, request.correlation_id)->recording_id;
+    publish_noted(&second, &rand, 200);
+    raw_finish(session, &second, log_.messages[log_.count - 1].end);
+    request = request_of(ASI_CODEC_MIGRATE_SEGMENTS, second.id);
+    request.dst_recording_id = first.id;
+    raw_ask_ok(session, &request);
+    CHECK(!has_index(second.id));
+    check_lookups(first.id, &rand, 0);
     raw_close(session);
 }
 
@@ -204,6 +303,8 @@ int main(void)
     open_archive();
     RUN(found_never_late_and_early_by_an_interval);
     RUN(an_idle_recorder_writes_what_it_holds);
+    RUN(detached_and_attached);
+    RUN(migrated);
     RUN(off_by_a_setting);
     rig_close(&rig);
     return 0;
