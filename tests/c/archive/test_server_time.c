@@ -120,13 +120,18 @@ static bool has_index(int64_t recording_id)
     return 0 == access(path, F_OK);
 }
 
-/* What an extension records is no earlier than the stop. */
-static void note_stop(int64_t recording_id)
+/* What an extension records is no earlier than the stop, nor than what the index knows of before it. */
+static void note_extension(int64_t recording_id)
 {
     asi_catalog_record record;
     CHECK(asi_catalog_find(rig.archive->catalog, recording_id, &record));
+    as_folder *folder = NULL;
+    as_time_index_info info;
+    CHECK_I64(as_folder_open(rig.archive_dir, NULL, &folder), AS_OK);
+    CHECK_I64(as_folder_time_index_info(folder, recording_id, &info), AS_OK);
+    as_folder_close(folder);
     const int64_t stop_ns = record.stop_timestamp_ms * 1000000;
-    log_.last_ns = stop_ns > log_.last_ns ? stop_ns : log_.last_ns;
+    log_.last_ns = stop_ns > info.last_ns ? stop_ns : info.last_ns;
 }
 
 /* A publication that goes on with the recording's terms at the position. */
@@ -145,6 +150,7 @@ static as_publication *add_publication(int64_t recording_id, int32_t stream_id, 
 
 static void extend(raw_session *session, raw_recording *recording, int64_t position)
 {
+    note_extension(recording->id);
     asi_codec_request request = extend_of(recording->id, RIG_CHANNEL, recording->stream_id, true);
     raw_ask_ok(session, &request);
     recording->correlation_id = request.correlation_id;
@@ -187,7 +193,6 @@ static void found_never_late_and_early_by_an_interval(void)
     publish_noted(&recording, &rand, 800);
     check_lookups(recording.id, &rand, 2 * LONGEST * 4); /* beside the recorder: what it holds back */
     raw_finish(session, &recording, log_.messages[log_.count - 1].end);
-    note_stop(recording.id);
     check_lookups(recording.id, &rand, 0);
     truncate_noted(session, recording.id, log_.count / 2 + test_rand_below(&rand, 100));
     check_lookups(recording.id, &rand, 0);
@@ -243,7 +248,6 @@ static void migrated(void)
     int64_t position = log_.messages[log_.count - 1].end;
     position = publish_up_to(&first, position, RIG_SEGMENT_LENGTH);
     raw_finish(session, &first, position);
-    note_stop(first.id);
     /* A second recording that begins where the first one ended, with the terms of it. */
     raw_recording second = { .stream_id = 3005 };
     asi_codec_request request = start_of(RIG_CHANNEL, 3005, true);
