@@ -48,8 +48,9 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 interop: build native-tests ## against stock Aeron, both directions
 	$(PYTEST) tests/interop
 
-interop-long: build ## ten million messages that check themselves, each way between stock and ours, under loss
+interop-long: build ## ten million messages that check themselves, each way between stock and ours, under loss; a day of the archive
 	$(BIN)/python -m tests.system.ten_million
+	$(BIN)/python -m tests.interop.archive_day
 
 conformance: build ## UDP and archive scenarios over raw messages against PEER=ours|stock-java|stock-c, and for ours all ways to read
 	PEER=$(PEER) SOAK_S=$(or $(SOAK_S),60) $(PYTEST) tests/conformance/udp

@@ -108,6 +108,23 @@ public final class ArchivePeer implements AutoCloseable
         return new Replay(replaySessionId, new SubscriptionPeer(subscription));
     }
 
+    /** Merges a recording from its start into the live stream of a publication with a control address. */
+    public MergePeer merge(
+        final String liveControl, final int streamId, final int sessionId, final long recordingId, final long count)
+    {
+        final Subscription subscription =
+            client.aeron().addSubscription("aeron:udp?control-mode=manual|session-id=" + sessionId, streamId);
+        return new MergePeer(
+            subscription,
+            archive,
+            "aeron:udp?session-id=" + sessionId,
+            "aeron:udp?endpoint=127.0.0.1:0",
+            "aeron:udp?endpoint=127.0.0.1:0|control=" + liveControl,
+            recordingId,
+            archive.getStartPosition(recordingId),
+            count);
+    }
+
     public List<String> listRecordings(final long fromRecordingId, final int count)
     {
         final List<String> lines = new ArrayList<>();
