@@ -11,6 +11,7 @@ import pytest
 from tests.conformance.archive import codec, folder
 from tests.conformance.archive.archive import (
     EVENTS_STREAM,
+    RECORDING_SESSIONS,
     SEGMENT,
     TERM,
     Archive,
@@ -487,3 +488,47 @@ def test_s18_channels_that_do_not_parse(
     assert refused.relevantId == GENERIC
     assert text in refused.errorMessage
     session.barrier()
+
+
+@pytest.mark.parametrize("channel", ["nonsense", ""])
+def test_s23_stop_channels_that_do_not_parse(session: Session, stream: int, channel: str) -> None:
+    """Stopping by a channel that is no Aeron URI is E0 with the reason."""
+    refused = session.refused("StopRecordingRequest", channel=channel, streamId=stream)
+    assert refused.relevantId == GENERIC
+    assert "aeron" in refused.errorMessage.lower()
+    session.barrier()
+
+
+@pytest.mark.parametrize("location", [LOCAL, REMOTE], ids=["local", "remote"])
+def test_s18_a_channel_that_the_driver_refuses(session: Session, stream: int, location: int) -> None:
+    """What the driver refuses to subscribe to is E0 with its text, and is not listed."""
+    channel = "aeron:udp?endpoint=127.0.0.1:99999"
+    refused = session.refused("StartRecordingRequest2", channel=channel, streamId=stream, sourceLocation=location)
+    assert refused.relevantId == GENERIC
+    assert refused.errorMessage
+    assert listed(session, stream) == []
+
+
+def test_s22_auto_stop_ends_all_of_its_subscription(
+    archive: Archive, session: Session, stream: int, opened: ExitStack
+) -> None:
+    """With auto-stop the end of one of two recordings ends the other as well."""
+    first = begin(session, stream, auto_stop=True)
+    second = opened.enter_context(Stream(archive.client, IPC, stream))
+    other = session.signal(START).recordingId
+    second.publish(3)
+    await_value(lambda: getattr(archive.recording_counter(other), "value", None), second.position, "the second one")
+    first.close()
+    assert {session.signal(STOP).recordingId for _ in range(2)} == {first.recording_id, other}
+    await_value(lambda: listed(session, stream), [], "the subscription to be gone")
+    assert session.descriptor(other).stopPosition == second.position
+
+
+def test_s18_many_in_a_row(archive: Archive, session: Session, stream: int) -> None:
+    """A stream that is recorded, stopped and recorded again has a new recording each time, with what was published then."""
+    before = archive.counter(RECORDING_SESSIONS)
+    runs = [record(session, stream, count=5) for _ in range(5)]
+    assert len({run.recording_id for run in runs}) == len(runs)
+    for run in runs:
+        assert_messages(folder.frames(archive.archive_dir, run.recording_id), run, 5)
+    await_value(lambda: archive.counter(RECORDING_SESSIONS), before, "recording sessions")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -35,6 +36,7 @@ from tests.conformance.archive.streams import (
     record,
 )
 from tests.kit.ports import free_port
+from tests.kit.processes import Process
 from tests.kit.wait import wait_until
 
 Streams = Callable[[], int]
@@ -277,6 +279,47 @@ def test_s52_a_slow_subscriber_holds_nobody_up(archive: Archive, session: Sessio
         assert_messages(slow.read_to_end(), run, 200)
 
 
+QUICK_LIVENESS = {
+    "aeron.client.liveness.timeout": "1s",
+    "aeron.publication.unblock.timeout": "2s",
+    "aeron.untethered.window.limit.timeout": "1s",
+    "aeron.untethered.resting.timeout": "1s",
+}
+
+# Reads one frame of a replay and then nothing more, until it is killed.
+DEAD_READER = """
+import signal, sys
+from aeron_spark.client import Client
+client = Client(sys.argv[1])
+subscription = client.add_subscription(sys.argv[2], int(sys.argv[3]))
+print("ready", flush=True)
+image = subscription.wait_image(30)
+while not image.poll(lambda *_: None, 1):
+    pass
+print("reading", flush=True)
+signal.pause()
+"""
+
+
+def test_s52_the_subscriber_is_killed(archives: Archives, streams: Streams) -> None:
+    """When a subscriber is killed in mid-replay, the replay ends without a word, and recording goes on meanwhile."""
+    archive = archives(QUICK_LIVENESS)
+    with Session(archive) as session:
+        run, stream_id = record(session, streams(), count=200), streams()
+        reader = Process(
+            "dead reader", [sys.executable, "-c", DEAD_READER, str(archive.aeron_dir), IPC, str(stream_id)]
+        )
+        reader.wait_ready(lambda: "ready" in reader.stdout())
+        assert session.answer(ask(session, run.recording_id, replayStreamId=stream_id)).code == OK
+        reader.wait_ready(lambda: "reading" in reader.stdout())
+        assert archive.counter(REPLAY_SESSIONS) == 1
+        reader.kill()
+        assert record(session, streams(), count=50).recording_id > run.recording_id
+        await_value(lambda: archive.counter(REPLAY_SESSIONS), 0, "replay sessions", timeout=20)
+        session.barrier()
+        assert session.seen("ControlResponse") == []
+
+
 LIMITED = {"aeron.archive.max.concurrent.replays": "2"}
 
 
@@ -465,12 +508,22 @@ def test_s57_replay_and_stop_of_nothing(archive: Archive, session: Session, stre
     run.close()
 
 
-@pytest.mark.parametrize("start", [0, 96])
-def test_s57_a_length_of_nothing(session: Session, stream: int, start: int) -> None:
-    """A replay of length 0 ends at once."""
+def assert_ends_at_once(archive: Archive, session: Session, stream: int, start: int) -> None:
+    """A replay of length 0 from the start of a recording that begins at `start` ends, although its subscriber stays."""
     run = record(session, stream, count=5, channel=f"{IPC}|mtu=1408|init-term-id=1|term-id=1|term-offset={start}")
-    with Replay(session, run.recording_id, position=start, length=0) as replay:
-        wait_until(lambda: not replay.subscription.is_connected, 5, "the replay to end")
+    with Replay(session, run.recording_id, position=start, length=0):
+        await_value(lambda: archive.counter(REPLAY_SESSIONS), 0, "replay sessions", timeout=4)
+
+
+def test_s57_a_length_of_nothing_at_0(archive: Archive, session: Session, stream: int) -> None:
+    """A replay of length 0 from position 0 ends at once."""
+    assert_ends_at_once(archive, session, stream, 0)
+
+
+@ours("Spec: 08 §8 step 2 - upstream idles until the subscriber leaves")
+def test_s57_a_length_of_nothing(archive: Archive, session: Session, stream: int) -> None:
+    """A replay of length 0 from elsewhere ends at once as well."""
+    assert_ends_at_once(archive, session, stream, 96)
 
 
 def test_s57_following_from_an_empty_start(session: Session, stream: int) -> None:
