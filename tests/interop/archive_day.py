@@ -1,6 +1,6 @@
 """A day in the life of our archive with a stock AeronArchive client: every operation, and every byte compared.
 
-    python -m tests.interop.archive_day [--messages 200000]
+    python -m tests.interop.archive_day [--messages 65536]
 
 `Day` is a sequence of hours on two archives: the subject, whose clients are stock Java, and a stock one beside it. Messages are
 of the payload rule, 1,024 bytes with their header, so that segments hold whole messages; what a replay gives is digested by the
@@ -307,7 +307,7 @@ class Day:
 def main() -> int:
     """Run a long day on our archive; a line of JSON at the end."""
     parser = argparse.ArgumentParser(description="A day in the life of our archive with a stock client.")
-    parser.add_argument("--messages", type=int, default=200_064, help="of each recording, a multiple of 128")
+    parser.add_argument("--messages", type=int, default=65_536, help="of each recording, a multiple of 128")
     arguments = parser.parse_args()
     began = time.monotonic()
     try:

@@ -1,6 +1,6 @@
 """Goal: a stock AeronArchive client runs a whole day's life on the archive under test, and every byte is as published.
 
-Method: tests/interop/archive_day.py, with recordings of 1 MiB; `make interop-long` has the same with 200 MiB.
+Method: tests/interop/archive_day.py, with recordings of 1 MiB; `make interop-long` has the same with 64 MiB.
 """
 
 from __future__ import annotations
