@@ -5,14 +5,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/archive.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"
 
-#define SCAN_LENGTH (64 * 1024)
+#define SCAN_LENGTH 4096
 
 static bool find_or_refuse(asi_control_session *session, const asi_codec_request *request, asi_catalog_record *record)
 {
@@ -148,8 +147,9 @@ typedef struct candidate
 } candidate;
 
 /* The first frame of the first term: AS_AGAIN without one. A recording that began within a term has zeros before it. */
-static as_result find_first_frame(const candidate *file, uint8_t *buffer, asi_frame_header *frame, int32_t *offset)
+static as_result find_first_frame(const candidate *file, asi_frame_header *frame, int32_t *offset)
 {
+    uint8_t buffer[SCAN_LENGTH];
     const int32_t term_length = file->record->term_buffer_length;
     for (int32_t at = 0; at < term_length; at += SCAN_LENGTH)
     {
@@ -181,14 +181,8 @@ static as_result check_segment(const candidate *file, int32_t *offset)
         return size < 0 ? asi_fail_errno(AS_E_STORAGE, (int)-size, "cannot find the length of segment %s", file->path) :
             asi_fail(AS_E_DATA, 0, "fileLength=%" PRId64 " not equal to segmentLength=%d", size, record->segment_file_length);
     }
-    uint8_t *buffer = malloc(SCAN_LENGTH);
-    if (NULL == buffer)
-    {
-        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for segment %s", file->path);
-    }
     asi_frame_header frame = { 0 };
-    const as_result found = find_first_frame(file, buffer, &frame, offset);
-    free(buffer);
+    const as_result found = find_first_frame(file, &frame, offset);
     const int32_t term_id =
         asi_segment_term_id(file->base, record->term_buffer_length, record->initial_term_id);
     if (AS_AGAIN == found)

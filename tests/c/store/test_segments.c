@@ -400,6 +400,27 @@ static void server_refresh(void)
     scratch_delete(scratch);
 }
 
+/* By hand, for a recording that begins within its fourth term and whose term ids wrap. */
+static void positions(void)
+{
+    enum { T = 65536, S = 131072 };
+    const int64_t start = 3 * T + 96;
+    CHECK_I64(as_segment_base_position(start, start, T, S), 3 * T);
+    CHECK_I64(as_segment_base_position(start, 3 * T + S - 32, T, S), 3 * T);
+    CHECK_I64(as_segment_base_position(start, 3 * T + S, T, S), 3 * T + S);
+    CHECK_I64(as_segment_count(start, start, T, S), 1);
+    CHECK_I64(as_segment_count(start, 3 * T + S - 32, T, S), 1);
+    CHECK_I64(as_segment_count(start, 3 * T + 2 * S, T, S), 3);
+    CHECK_I64(as_segment_first_detachable(start, T, S), 3 * T + S);
+    CHECK_I64(as_segment_last_detachable(start, 3 * T + 2 * S + 32, T, S), 3 * T + 2 * S);
+    for (int64_t position = start; position < start + 5 * T; position += 4064)
+    {
+        const int32_t id = as_position_term_id(position, T, INT32_MAX - 1);
+        CHECK_I64(id, position / T < 2 ? INT32_MAX - 1 + position / T : INT32_MIN + position / T - 2);
+        CHECK_I64(as_position_of(id, as_position_term_offset(position, T), T, INT32_MAX - 1), position);
+    }
+}
+
 static void names(void)
 {
     static const struct
@@ -430,6 +451,7 @@ static void names(void)
 int main(void)
 {
     RUN(names);
+    RUN(positions);
     RUN(write_and_read);
     RUN(large_messages);
     RUN(files_as_stock);
