@@ -137,7 +137,7 @@ static void recover(void)
     asi_catalog *catalog = NULL;
     if (AS_OK == asi_catalog_open(&params, &catalog))
     {
-        (void)!asi_recover_catalog(catalog, asi_file_ops_posix(), files.path, AS_CHECKSUM_NONE, 1, NULL);
+        (void)!asi_recover_catalog(catalog, asi_file_ops_posix(), files.path, &(asi_recover_options){ .now_ms = 1 }, NULL);
         asi_catalog_close(catalog);
     }
 }

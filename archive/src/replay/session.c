@@ -75,7 +75,7 @@ static bool segment_exists(const asi_replay_session *session)
     char path[AS_PATH_MAX];
     return AS_OK == asi_segment_path(
         path, sizeof(path), session->archive_dir, session->source.recording_id, segment_base(session)) &&
-        asi_file_exists(path);
+        asi_file_is_there(session->source.files, path);
 }
 
 /* Loaded bytes from the next frame to send on; the window may begin before it. */

@@ -103,6 +103,20 @@ void asi_archive_log(as_archive *archive, int32_t code, const char *text);
 as_result asi_archive_open_with(const as_archive_config *config, const asi_file_ops *files, const asi_clock *clock,
     as_archive **archive) AS_MUST_USE;
 
+/* Everything that an archive takes from outside, for the simulation. */
+typedef struct asi_archive_dependencies
+{
+    const asi_file_ops *files;        /* borrowed until close; NULL: the system's */
+    const asi_clock *clock;           /* copied; NULL: the system's */
+    const asi_rand *rand;             /* copied; NULL: seeded by the system */
+    /* Opens the archive's Aeron client; NULL: as_client_open. */
+    as_result (*open_client)(void *context, const as_client_options *options, as_client **client);
+    void *open_client_context;
+} asi_archive_dependencies;
+
+as_result asi_archive_open_on(const as_archive_config *config, const asi_archive_dependencies *dependencies,
+    as_archive **archive) AS_MUST_USE;
+
 /* -- control.c: sessions and their responses. Spec: 07 §6, §8, §10 ----------------------------------------------------------- */
 
 typedef enum asi_control_state

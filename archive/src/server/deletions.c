@@ -330,24 +330,59 @@ static bool remove_if_above(void *context, const char *name)
     return 0 == left->error;
 }
 
+/* Zeros behind the end in the last segment, so that recovery after a crash ends where the recording did and not behind rests of
+ * before. There need not be a file. */
+static int clear_tail(const as_archive *archive, const asi_catalog_record *record, int64_t base, char *path, size_t capacity)
+{
+    const asi_file_ops *files = archive->files;
+    if (AS_OK != asi_segment_path(path, capacity, archive->config.archive_dir, record->recording_id, base))
+    {
+        return -ENAMETOOLONG;
+    }
+    const int fd = files->open(files->context, path, ASI_FILE_WRITE);
+    if (fd < 0)
+    {
+        return -ENOENT == fd ? 0 : fd;
+    }
+    int error = 0;
+    if (files->size(files->context, fd) > record->stop_position - base)
+    {
+        error = files->ftruncate(files->context, fd, record->stop_position - base);
+        error = 0 == error ? files->ftruncate(files->context, fd, record->segment_file_length) : error;
+        error = 0 == error ? asi_file_sync(files, fd, (int32_t)archive->config.file_sync_level) : error;
+    }
+    files->close(files->context, fd);
+    return error;
+}
+
 /* Segments behind the end of a stopped recording would stop its extension when that reaches them; and recovery after another
- * crash takes the highest segment for the last, so bytes that were truncated would be the recording's again. The tail of the
- * last segment is cleared by whoever opens it for writing. */
+ * crash takes the highest segment for the last, so bytes that were truncated would be the recording's again. Called before the
+ * catalog says that the recording is active. */
 as_result asi_deletions_clear_above(as_archive *archive, const asi_catalog_record *record)
 {
+    const asi_file_ops *files = archive->files;
     leftovers left = {
         .archive = archive,
         .recording_id = record->recording_id,
         .last_base = asi_segment_base(
             record->start_position, record->stop_position, record->term_buffer_length, record->segment_file_length),
     };
-    const int error =
-        archive->files->readdir(archive->files->context, archive->config.archive_dir, remove_if_above, &left);
-    if (0 != error || 0 != left.error)
+    int error = files->readdir(files->context, archive->config.archive_dir, remove_if_above, &left);
+    const char *what = archive->config.archive_dir;
+    if (0 != left.error)
     {
-        return asi_fail_errno(AS_E_STORAGE, 0 != error ? -error : -left.error, "cannot extend recording %" PRId64
-            ": segments behind its stop position are in the way and can't be deleted: %s", record->recording_id,
-            0 != error ? archive->config.archive_dir : left.path);
+        error = left.error;
+        what = left.path;
     }
-    return AS_OK;
+    if (0 == error && archive->config.file_sync_level > 0)
+    {
+        error = files->sync_directory(files->context, archive->config.archive_dir);
+    }
+    if (0 == error)
+    {
+        error = clear_tail(archive, record, left.last_base, left.path, sizeof(left.path));
+        what = left.path;
+    }
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot extend recording %" PRId64
+        ": what is left behind its stop position can't be deleted: %s", record->recording_id, what);
 }

@@ -14,6 +14,7 @@
 #include "server/archive.h"
 #include "server/tokens.h"
 #include "shm/cnc.h"
+#include "store/checksum.h"
 #include "store/recover.h"
 #include "wire/command.h"
 
@@ -246,7 +247,7 @@ static as_result claim_folder(as_archive *archive)
     return result;
 }
 
-static as_result connect_to_driver(as_archive *archive)
+static as_result connect_to_driver(as_archive *archive, const asi_archive_dependencies *dependencies)
 {
     as_client_options options;
     char name[64];
@@ -258,7 +259,8 @@ static as_result connect_to_driver(as_archive *archive)
     options.use_invoker = true;
     options.on_error = on_client_error;
     options.context = archive;
-    as_result result = as_client_open(&options, &archive->client);
+    as_result result = NULL == dependencies->open_client ? as_client_open(&options, &archive->client) :
+        dependencies->open_client(dependencies->open_client_context, &options, &archive->client);
     result = AS_OK == result ? as_inspector_open(archive->config.aeron_dir, &archive->inspector) : result;
     if (AS_OK != result)
     {
@@ -301,20 +303,64 @@ static as_result open_counters(as_archive *archive)
     return result;
 }
 
+/* Another number after each boot of the machine; 0 if it can't be told. */
+static uint32_t boot_number(void)
+{
+    char text[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    const size_t length = NULL == file ? 0 : fread(text, 1, sizeof(text) - 1, file);
+    if (NULL != file)
+    {
+        fclose(file);
+    }
+    return 0 == length ? 0 : asi_crc32c((const uint8_t *)text, (int64_t)length);
+}
+
+/* Whether the last frame of a recording that a crash ended can be taken as it is found. Our writer makes a block visible when all of it
+ * is written, so it is whole unless the machine lost power with sync level 0; then what the page test does not prove is cut off.
+ * Of another's recordings (whose start is in the mark file) the test decides, and the operator. */
+static void judge_last_writer(const as_archive *archive, uint32_t boot, asi_recover_options *options)
+{
+    const asi_catalog_writer writer = asi_catalog_get_writer(archive->catalog);
+    const int64_t last_start_ms = asi_mark_last_start_ms(archive->mark);
+    const bool is_ours = writer.is_known &&
+        (AS_NULL_VALUE == last_start_ms || writer.start == ((uint32_t)(uint64_t)last_start_ms & 0xFFFFFF));
+    options->is_last_frame_whole = is_ours && (writer.file_sync_level > 0 || writer.boot == boot);
+    options->cuts_unproven = is_ours;
+}
+
 static as_result open_catalog(as_archive *archive)
 {
     const as_archive_config *config = &archive->config;
     const as_record_checksum checksum = (as_record_checksum)config->record_checksum;
+    const bool is_after_crash = asi_mark_is_after_crash(archive->mark);
     const asi_catalog_params params = {
         .files = archive->files,
         .archive_dir = config->archive_dir,
         .capacity = config->catalog_capacity,
         .sync_level = (int32_t)config->catalog_file_sync_level,
         .checksum = checksum,
+        .is_after_crash = is_after_crash,
     };
-    const as_result result = asi_catalog_open(&params, &archive->catalog);
-    return AS_OK != result ? result : asi_recover_catalog(archive->catalog, archive->files, config->archive_dir, checksum,
-        asi_clock_ms(&archive->clock), NULL);
+    asi_recover_options options = {
+        .checksum = checksum,
+        .file_sync_level = (int32_t)config->file_sync_level,
+        .now_ms = asi_clock_ms(&archive->clock),
+    };
+    as_result result = asi_catalog_open(&params, &archive->catalog);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const asi_catalog_writer writer = { .is_known = true, .file_sync_level = (int32_t)config->file_sync_level,
+        .start = (uint32_t)(uint64_t)asi_mark_start_ms(archive->mark) & 0xFFFFFF, .boot = boot_number() };
+    judge_last_writer(archive, writer.boot, &options);
+    result = asi_recover_catalog(archive->catalog, archive->files, config->archive_dir, &options, NULL);
+    if (AS_OK == result && is_after_crash)
+    {
+        result = asi_recover_leftovers(archive->catalog, archive->files, config->archive_dir);
+    }
+    return AS_OK == result ? asi_catalog_set_writer(archive->catalog, &writer) : result;
 }
 
 /* Spec: 07 §5 - the control channel with the sparse setting, unless it names its own. */
@@ -370,12 +416,19 @@ static as_result open_streams(as_archive *archive)
     return result;
 }
 
-static void init_archive(as_archive *archive, const asi_file_ops *files, const asi_clock *clock)
+static void init_archive(as_archive *archive, const asi_archive_dependencies *dependencies)
 {
-    archive->clock = NULL == clock ? asi_clock_system() : *clock;
-    archive->files = NULL == files ? asi_file_ops_posix() : files;
+    archive->clock = NULL == dependencies->clock ? asi_clock_system() : *dependencies->clock;
+    archive->files = NULL == dependencies->files ? asi_file_ops_posix() : dependencies->files;
     archive->next_replay_number = 1;
-    asi_rand_seed_system(&archive->rand);
+    if (NULL == dependencies->rand)
+    {
+        asi_rand_seed_system(&archive->rand);
+    }
+    else
+    {
+        archive->rand = *dependencies->rand;
+    }
     archive->next_control_session_id = (int64_t)(asi_rand_u64(&archive->rand) & INT32_MAX);
     asi_hand_over_init(&archive->closed_recordings);
     asi_hand_over_init(&archive->closed_replays);
@@ -387,12 +440,12 @@ static void init_archive(as_archive *archive, const asi_file_ops *files, const a
         &archive->deleter, &archive->returned_deletions, ASI_ARCHIVE_INVOKER != archive->config.threading);
 }
 
-static as_result open_parts(as_archive *archive)
+static as_result open_parts(as_archive *archive, const asi_archive_dependencies *dependencies)
 {
     as_result result = asi_archive_config_check(&archive->config);
     result = AS_OK == result ? asi_auth_open(&archive->auth, &archive->config) : result;
     result = AS_OK == result ? claim_folder(archive) : result;
-    result = AS_OK == result ? connect_to_driver(archive) : result;
+    result = AS_OK == result ? connect_to_driver(archive, dependencies) : result;
     result = AS_OK == result ? open_counters(archive) : result;
     result = AS_OK == result ? open_catalog(archive) : result;
     if (AS_OK == result)
@@ -404,8 +457,8 @@ static as_result open_parts(as_archive *archive)
     return result;
 }
 
-as_result asi_archive_open_with(
-    const as_archive_config *config, const asi_file_ops *files, const asi_clock *clock, as_archive **archive)
+as_result asi_archive_open_on(
+    const as_archive_config *config, const asi_archive_dependencies *dependencies, as_archive **archive)
 {
     as_archive *opened = calloc(1, sizeof(*opened));
     if (NULL == opened)
@@ -413,8 +466,8 @@ as_result asi_archive_open_with(
         return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for an archive");
     }
     opened->config = *config;
-    init_archive(opened, files, clock);
-    const as_result result = open_parts(opened);
+    init_archive(opened, dependencies);
+    const as_result result = open_parts(opened, dependencies);
     if (AS_OK == result)
     {
         *archive = opened;
@@ -426,6 +479,13 @@ as_result asi_archive_open_with(
     snprintf(reason, sizeof(reason), "%s", as_error_text());
     as_archive_close(opened);
     return asi_fail(result, code, "%s", reason);
+}
+
+as_result asi_archive_open_with(
+    const as_archive_config *config, const asi_file_ops *files, const asi_clock *clock, as_archive **archive)
+{
+    const asi_archive_dependencies dependencies = { .files = files, .clock = clock };
+    return asi_archive_open_on(config, &dependencies, archive);
 }
 
 as_result as_archive_open(const as_archive_config *config, as_archive **archive)
@@ -463,6 +523,11 @@ void as_archive_close(as_archive *archive)
     asi_cycle_counters_close(&archive->replayer_cycle);
     as_client_close(archive->client);
     as_inspector_close(archive->inspector);
+    if (NULL != archive->catalog && !archive->is_aborting)
+    {
+        static const asi_catalog_writer nobody = { .is_known = false };
+        (void)!asi_catalog_set_writer(archive->catalog, &nobody); /* on a broken disk the next start takes it for a crash */
+    }
     asi_catalog_close(archive->catalog);
     if (NULL != archive->mark)
     {

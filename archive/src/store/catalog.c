@@ -24,6 +24,7 @@ struct asi_catalog
     int64_t bytes_capacity;
     int64_t end;               /* where the next record goes */
     int64_t file_length;
+    bool must_rewrite;         /* the file may lack what the mirror holds */
     asi_catalog_index index;   /* owned; VALID recordings */
 };
 
@@ -92,7 +93,17 @@ static as_result put_i64(asi_catalog *catalog, int64_t offset, int64_t value)
 
 static as_result sync_file(asi_catalog *catalog)
 {
+    if (catalog->must_rewrite)
+    {
+        const int rewritten = asi_file_write_all(catalog->files, catalog->fd, catalog->bytes, catalog->end, 0);
+        if (0 != rewritten)
+        {
+            return fail_write(catalog, rewritten);
+        }
+        catalog->must_rewrite = false;
+    }
     const int error = asi_file_sync(catalog->files, catalog->fd, catalog->sync_level);
+    catalog->must_rewrite = 0 != error;
     return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", catalog->path);
 }
 
@@ -176,9 +187,9 @@ static as_result create_file(asi_catalog *catalog, int64_t capacity)
     int error = files->ftruncate(files->context, fd, 0);
     error = 0 == error ? asi_file_write_all(files, fd, header, sizeof(header), 0) : error;
     error = 0 == error ? files->ftruncate(files->context, fd, capacity) : error;
-    error = 0 == error ? asi_file_sync(files, fd, catalog->sync_level) : error;
+    error = 0 == error ? files->fsync(files->context, fd) : error; /* at every level: without a header there is no start */
     error = 0 == error ? files->rename(files->context, temporary, catalog->path) : error;
-    if (0 == error && catalog->sync_level > 0)
+    if (0 == error)
     {
         error = files->sync_directory(files->context, catalog->archive_dir);
     }
@@ -248,7 +259,7 @@ static as_result load(asi_catalog *catalog, asi_catalog_scan *scan)
 }
 
 /* Sets the length, too, once the content is known to be a catalog. */
-static as_result open_checked(asi_catalog *catalog, int64_t capacity)
+static as_result open_checked(asi_catalog *catalog, int64_t capacity, bool is_after_crash)
 {
     const asi_file_ops *files = catalog->files;
     asi_catalog_scan scan;
@@ -260,7 +271,13 @@ static as_result open_checked(asi_catalog *catalog, int64_t capacity)
     if (AS_OK == result)
     {
         catalog->alignment = scan.alignment;
-        result = load(catalog, &scan);
+        if (is_after_crash)
+        {
+            result = asi_catalog_repair(files, catalog->fd, catalog->path, catalog->bytes, catalog->bytes_capacity, scan.alignment,
+                catalog->checksum);
+            scan.next_recording_id = asi_get_i64(catalog->bytes + CATALOG_NEXT_RECORDING_ID);
+        }
+        result = AS_OK == result ? load(catalog, &scan) : result;
     }
     if (AS_OK != result)
     {
@@ -310,7 +327,7 @@ as_result asi_catalog_open(const asi_catalog_params *params, asi_catalog **catal
     {
         result = asi_fail(AS_E_USAGE, ENAMETOOLONG, "archive folder name is too long: %s", params->archive_dir);
     }
-    result = AS_OK == result ? open_checked(catalog, params->capacity) : result;
+    result = AS_OK == result ? open_checked(catalog, params->capacity, params->is_after_crash) : result;
     if (AS_OK != result)
     {
         free_catalog(catalog);
@@ -389,6 +406,7 @@ as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *para
     memset(frame, 0, (size_t)(frame_length + ASI_CATALOG_RECORD_HEADER_LENGTH));
     encode(catalog, frame, frame_length, id, params);
     result = put(catalog, offset + RECORD_BODY, frame + RECORD_BODY, body_length);
+    result = AS_OK == result ? sync_file(catalog) : result;
     result = AS_OK == result ? put(catalog, offset, frame, ASI_CATALOG_RECORD_HEADER_LENGTH) : result;
     asi_catalog_record record;
     if (AS_OK == result && !asi_catalog_parse_untrusted(frame, frame_length, &record))
@@ -487,8 +505,23 @@ as_result asi_catalog_stop(asi_catalog *catalog, int64_t recording_id, int64_t s
 {
     asi_catalog_entry *entry;
     as_result result = require_entry(catalog, recording_id, &entry);
-    result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_STOP_TIMESTAMP, stop_timestamp_ms) : result;
-    return AS_OK == result ? asi_catalog_set_stop_position(catalog, recording_id, stop_position) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    result = put_i64(catalog, entry->offset + RECORD_STOP_TIMESTAMP, stop_timestamp_ms);
+    result = AS_OK == result ? asi_catalog_set_stop_position(catalog, recording_id, stop_position) : result;
+    if (AS_OK != result)
+    {
+        /* It has stopped whatever the disk says. */
+        uint8_t *frame = catalog->bytes + entry->offset;
+        asi_put_i64(frame + RECORD_STOP_TIMESTAMP, stop_timestamp_ms);
+        asi_put_i64(frame + RECORD_STOP_POSITION, stop_position);
+        asi_put_i32(frame + RECORD_CHECKSUM, checksum_of(catalog, frame));
+        asi_store_release_i64(&entry->positions.stop_position, stop_position);
+        catalog->must_rewrite = true;
+    }
+    return result;
 }
 
 as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t control_session_id, int64_t correlation_id,
@@ -587,4 +620,71 @@ const asi_recording_positions *asi_catalog_positions(const asi_catalog *catalog,
 {
     const asi_catalog_entry *entry = asi_catalog_index_find(&catalog->index, recording_id);
     return NULL != entry ? &entry->positions : NULL;
+}
+
+/* -- for recovery --------------------------------------------------------------------------------------------------------- */
+
+as_result asi_catalog_skip_ids(asi_catalog *catalog, int64_t next_recording_id)
+{
+    if (next_recording_id <= asi_catalog_next_recording_id(catalog))
+    {
+        return AS_OK;
+    }
+    const as_result result = put_i64(catalog, CATALOG_NEXT_RECORDING_ID, next_recording_id);
+    return AS_OK == result ? sync_file(catalog) : result;
+}
+
+int64_t *asi_catalog_deleted(const asi_catalog *catalog, int64_t *count)
+{
+    asi_catalog_scan scan;
+    asi_catalog_record record;
+    int64_t capacity = 64;
+    int64_t *ids = malloc((size_t)capacity * sizeof(*ids));
+    *count = NULL == ids ? -1 : 0;
+    as_result result = asi_catalog_scan_start_untrusted(&scan, catalog->bytes, catalog->end, catalog->path);
+    while (*count >= 0 && AS_OK == result && AS_OK == (result = asi_catalog_scan_next_untrusted(&scan, &record)))
+    {
+        if (*count == capacity)
+        {
+            capacity *= 2;
+            int64_t *grown = realloc(ids, (size_t)capacity * sizeof(*ids));
+            if (NULL == grown)
+            {
+                free(ids);
+                *count = -1;
+                return NULL;
+            }
+            ids = grown;
+        }
+        if (ASI_RECORDING_DELETED == record.state)
+        {
+            ids[(*count)++] = record.recording_id;
+        }
+    }
+    return ids;
+}
+
+asi_catalog_writer asi_catalog_get_writer(const asi_catalog *catalog)
+{
+    const uint8_t *header = catalog->bytes;
+    const uint8_t kind = header[CATALOG_WRITER];
+    return (asi_catalog_writer){ .is_known = 0xA0 == (kind & 0xF0), .file_sync_level = kind & 0x0F,
+        .start = header[CATALOG_WRITER_START] | (uint32_t)header[CATALOG_WRITER_START + 1] << 8 |
+            (uint32_t)header[CATALOG_WRITER_START + 2] << 16,
+        .boot = (uint32_t)asi_get_i32(header + CATALOG_WRITER_BOOT) };
+}
+
+as_result asi_catalog_set_writer(asi_catalog *catalog, const asi_catalog_writer *writer)
+{
+    uint8_t bytes[8] = { 0 };
+    if (writer->is_known)
+    {
+        bytes[0] = (uint8_t)(0xA0 | writer->file_sync_level);
+        bytes[1] = (uint8_t)writer->start;
+        bytes[2] = (uint8_t)(writer->start >> 8);
+        bytes[3] = (uint8_t)(writer->start >> 16);
+        asi_put_i32(bytes + 4, (int32_t)writer->boot);
+    }
+    const as_result result = put(catalog, CATALOG_WRITER, bytes, sizeof(bytes));
+    return AS_OK == result ? sync_file(catalog) : result;
 }

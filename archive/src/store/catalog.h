@@ -25,6 +25,10 @@
  *            may reach the disk in part, and a record in pieces makes the whole catalog unreadable. Who has the old file open
  *            must open it again.
  *   state    one 4-byte write.
+ *   stopped, but the disk refuses: the mirror knows the stop, the file does not; the next mutation writes the file anew, and a crash
+ *            before it lets recovery find the end again.
+ * With a sync level above 0 the body of an added record is durable before its header is written. After a failed sync nothing that
+ * was written before counts as durable: the next mutation writes everything again (the kernel forgets what it failed to write).
  * Every mutation then refreshes the checksum (over `length` bytes, also where stock forgets to) and syncs as configured. A
  * failed mutation may have reached the file but not the mirror; the writer retries or reports, both hold valid catalogs.
  *
@@ -124,6 +128,7 @@ typedef struct asi_catalog_params
     int64_t capacity;            /* bytes the file has at least; ASI_CATALOG_DEFAULT_CAPACITY */
     int32_t sync_level;          /* aeron.archive.catalog.file.sync.level */
     as_record_checksum checksum; /* aeron.archive.record.checksum */
+    bool is_after_crash;         /* what the last archive may have left half done is put right, not refused */
 } asi_catalog_params;
 
 /* Creates the file if there is none. AS_E_DATA: another major version, records that can't be, ids not increasing,
@@ -161,6 +166,25 @@ as_result asi_catalog_set_stop_position(asi_catalog *catalog, int64_t recording_
 as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const asi_recording_params *params) AS_MUST_USE;
 /* VALID to DELETED or INVALID: the recording leaves the index, its bytes stay. */
 as_result asi_catalog_invalidate(asi_catalog *catalog, int64_t recording_id, int32_t state) AS_MUST_USE;
+
+/* Ids below are not given out any more: there are files of them. */
+as_result asi_catalog_skip_ids(asi_catalog *catalog, int64_t next_recording_id) AS_MUST_USE;
+/* Ids of DELETED records in ascending order, for the caller to free; NULL with a count of -1: no memory. */
+int64_t *asi_catalog_deleted(const asi_catalog *catalog, int64_t *count);
+
+/* Who writes the folder now, for the next start after a crash: kept in bytes 20 to 27 of the file's header, which others leave
+ * alone; zeros once the archive has ended in order. `u8 0xA0 | file sync level, 3 bytes of the mark file's start time, u32 of the
+ * machine's boot`. */
+typedef struct asi_catalog_writer
+{
+    bool is_known;          /* an archive of ours did not end in order */
+    int32_t file_sync_level;
+    uint32_t start;         /* the low 24 bits of the mark file's start timestamp */
+    uint32_t boot;          /* of the boot that it ran in */
+} asi_catalog_writer;
+
+asi_catalog_writer asi_catalog_get_writer(const asi_catalog *catalog);
+as_result asi_catalog_set_writer(asi_catalog *catalog, const asi_catalog_writer *writer) AS_MUST_USE;
 
 /* VALID recordings by id, and by place in ascending order of ids. */
 bool asi_catalog_find(const asi_catalog *catalog, int64_t recording_id, asi_catalog_record *record);

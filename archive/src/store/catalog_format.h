@@ -5,13 +5,17 @@
 #include <stdlib.h>
 
 #include "store/catalog.h"
+#include "store/checksum.h"
 
 enum /* in the file header */
 {
     CATALOG_VERSION = 0,
     CATALOG_LENGTH = 4,
     CATALOG_NEXT_RECORDING_ID = 8,
-    CATALOG_RECORD_ALIGNMENT = 16
+    CATALOG_RECORD_ALIGNMENT = 16,
+    CATALOG_WRITER = 20, /* u8; Spec: 06 §3.1 - unused by others */
+    CATALOG_WRITER_START = 21, /* 3 bytes */
+    CATALOG_WRITER_BOOT = 24 /* u32 */
 };
 
 enum /* in a record */
@@ -43,5 +47,8 @@ bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi
 /* The file's bytes up to its end or the first mebibyte of zeros; *bytes is the caller's to free. */
 as_result asi_catalog_read(
     const asi_file_ops *files, int fd, const char *path, uint8_t **bytes, int64_t *length) AS_MUST_USE;
+/* After a crash: see catalog_repair.c. Changes file and bytes alike. AS_E_STORAGE: the disk refused. */
+as_result asi_catalog_repair(const asi_file_ops *files, int fd, const char *path, uint8_t *bytes, int64_t length, int32_t alignment,
+    asi_frame_checksum checksum) AS_MUST_USE;
 
 #endif

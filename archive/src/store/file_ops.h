@@ -57,5 +57,7 @@ int asi_file_sync(const asi_file_ops *files, int fd, int32_t sync_level);
 int asi_file_write_all(const asi_file_ops *files, int fd, const void *from, int64_t length, int64_t offset);
 /* Reads until `length` or the end of the file: bytes read or -errno. */
 int64_t asi_file_read_full(const asi_file_ops *files, int fd, void *to, int64_t length, int64_t offset);
+/* Whether a regular file has that name and can be read. */
+bool asi_file_is_there(const asi_file_ops *files, const char *path);
 
 #endif

@@ -223,3 +223,13 @@ int64_t asi_file_read_full(const asi_file_ops *files, int fd, void *to, int64_t 
     }
     return done;
 }
+
+bool asi_file_is_there(const asi_file_ops *files, const char *path)
+{
+    const int fd = files->open(files->context, path, ASI_FILE_READ);
+    if (fd >= 0)
+    {
+        files->close(files->context, fd);
+    }
+    return fd >= 0;
+}

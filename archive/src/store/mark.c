@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,8 @@ struct asi_mark
     asi_map map;    /* owned */
     uint8_t *block; /* borrowed from map */
     int32_t error_buffer_length;
+    bool is_after_crash;
+    int64_t last_start_ms;
     char path[AS_PATH_MAX];
 };
 
@@ -148,6 +151,14 @@ static as_result save_errors(const char *mark_dir, const uint8_t *section, int64
 
 /* -- claiming ------------------------------------------------------------------------------------------------------------- */
 
+/* On a full disk a store into a hole of a mapping would kill the process, so that the archive could not even tell. An errno; a file
+ * system that can't reserve is taken as it is. */
+static int reserve_blocks(int fd, int64_t length)
+{
+    const int error = posix_fallocate(fd, 0, length);
+    return EOPNOTSUPP == error || EINVAL == error ? 0 : error;
+}
+
 /* Maps the file, new or old, with at least `length` bytes. */
 static as_result map_file(asi_mark *mark, int64_t length)
 {
@@ -158,11 +169,26 @@ static as_result map_file(asi_mark *mark, int64_t length)
     {
         result = asi_fail_errno(AS_E_STORAGE, errno, "cannot create mark file %s", mark->path);
     }
+    const int error = AS_OK == result ? reserve_blocks(fd, length) : 0;
+    if (0 != error)
+    {
+        result = asi_fail_errno(AS_E_STORAGE, error, "cannot create mark file %s: %" PRId64 " bytes of space are needed; free some, "
+            "or set aeron.archive.mark.file.dir to another file system", mark->path, length);
+    }
     if (fd >= 0)
     {
         close(fd);
     }
     return AS_OK == result ? asi_map_open(&mark->map, mark->path, length, true) : result;
+}
+
+/* An archive that was killed while it started left INT64_MAX, which is nobody's sign of life. It is dead when it began long ago
+ * and its process is gone; one of our own process is another archive of a simulation. */
+static bool has_starter_died(const uint8_t *block, int64_t now_ms)
+{
+    const int64_t pid = asi_get_i64(block + BLOCK_PID);
+    const bool is_gone = pid <= 0 || pid == getpid() || (pid <= INT32_MAX && 0 != kill((pid_t)pid, 0) && ESRCH == errno);
+    return is_gone && now_ms - asi_get_i64(block + BLOCK_START_TIMESTAMP) >= ASI_MARK_LIVENESS_TIMEOUT_MS;
 }
 
 /* Spec: 06 §10, start protocol 1. A new file holds 0 there, so that two starters also meet in the compare-and-set. */
@@ -177,13 +203,16 @@ static as_result claim(asi_mark *mark, int64_t now_ms)
     int64_t *activity = block_i64(block, BLOCK_ACTIVITY_TIMESTAMP);
     const int64_t seen = asi_load_acquire_i64(activity);
     const int64_t pid = asi_get_i64(block + BLOCK_PID);
-    if (INT64_MAX == seen || (seen > 0 && now_ms - seen < ASI_MARK_LIVENESS_TIMEOUT_MS))
+    if (INT64_MAX == seen ? !has_starter_died(block, now_ms) : seen > 0 && now_ms - seen < ASI_MARK_LIVENESS_TIMEOUT_MS)
     {
         return asi_fail(AS_E_USAGE, 0,
             "active mark file detected: %s; it belongs to process %" PRId64 ": use another folder, stop "
             "that archive, or wait %d s if it was killed%s", mark->path, pid, ASI_MARK_LIVENESS_TIMEOUT_MS / 1000,
-            INT64_MAX == seen ? " (it was starting; if it died then, delete the mark file)" : "");
+            INT64_MAX == seen ? " (it is starting)" : "");
     }
+    mark->is_after_crash = AS_NULL_VALUE != seen;
+    mark->last_start_ms =
+        0 != asi_get_i32(block + BLOCK_VERSION) ? asi_get_i64(block + BLOCK_START_TIMESTAMP) : AS_NULL_VALUE;
     if (!asi_cas_i64(activity, seen, INT64_MAX))
     {
         return asi_fail(AS_E_USAGE, 0,
@@ -323,7 +352,11 @@ as_result asi_mark_open(const asi_mark_params *params, const asi_clock *clock, a
         if (AS_OK == result)
         {
             /* The file is ours from here on: a failure ends it in an orderly way. */
-            result = keep_old_errors(mark, mark_dir, now_ms);
+            if (AS_OK != keep_old_errors(mark, mark_dir, now_ms))
+            {
+                /* As when the disk is full, which is no reason not to start. */
+                fprintf(stderr, "WARNING: the errors of the previous run are lost: %s\n", as_error_text());
+            }
             write_header(mark, params);
             mark->block = mark->map.base + MARK_MESSAGE_HEADER_LENGTH;
             result = AS_OK == result ? write_link(params->archive_dir, mark_dir, is_apart) : result;
@@ -351,6 +384,10 @@ void asi_mark_heartbeat(asi_mark *mark, int64_t now_ms)
 {
     asi_store_release_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP), now_ms);
 }
+
+bool asi_mark_is_after_crash(const asi_mark *mark) { return mark->is_after_crash; }
+int64_t asi_mark_last_start_ms(const asi_mark *mark) { return mark->last_start_ms; }
+int64_t asi_mark_start_ms(const asi_mark *mark) { return asi_get_i64(mark->block + BLOCK_START_TIMESTAMP); }
 
 uint8_t *asi_mark_error_buffer(asi_mark *mark, int64_t *length)
 {

@@ -51,6 +51,10 @@ as_result asi_mark_open(const asi_mark_params *params, const asi_clock *clock, a
 void asi_mark_ready(asi_mark *mark, int64_t archive_id, int64_t now_ms);
 /* At least each ASI_MARK_UPDATE_INTERVAL_MS. */
 void asi_mark_heartbeat(asi_mark *mark, int64_t now_ms);
+/* What was found when it was claimed: an archive that ended in order, and the start time of one that became ready (-1: none). */
+bool asi_mark_is_after_crash(const asi_mark *mark);
+int64_t asi_mark_last_start_ms(const asi_mark *mark);
+int64_t asi_mark_start_ms(const asi_mark *mark); /* of this archive */
 /* Section for an asi_error_log; borrowed until close. */
 uint8_t *asi_mark_error_buffer(asi_mark *mark, int64_t *length);
 /* Activity -1: orderly end. Harmless on NULL. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/checksum.h"
@@ -210,8 +211,94 @@ as_result asi_recover_end(const asi_file_ops *files, const char *archive_dir, co
     return result;
 }
 
+/* The last segment as a running archive would have it: cut behind the end, at full length, durable. */
+static as_result settle_segment(const asi_file_ops *files, const asi_recover_options *options, const asi_catalog_record *record,
+    int64_t base, const asi_recovered_end *end, bool is_cut)
+{
+    const int fd = files->open(files->context, end->path, ASI_FILE_WRITE);
+    if (fd < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -fd, "cannot open segment %s", end->path);
+    }
+    const int64_t size = files->size(files->context, fd);
+    int error = size < 0 ? (int)size : 0;
+    if (0 == error && is_cut)
+    {
+        error = files->ftruncate(files->context, fd, end->stop_position - base);
+    }
+    if (0 == error && (is_cut || size < record->segment_file_length))
+    {
+        error = files->ftruncate(files->context, fd, record->segment_file_length);
+    }
+    error = 0 == error ? asi_file_sync(files, fd, options->file_sync_level) : error;
+    files->close(files->context, fd);
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot settle segment %s", end->path);
+}
+
+/* Spec: 06 §7.2 - behind a full segment there is an empty one. On a full disk it is left to the next extension. */
+static as_result add_empty_segment(const asi_file_ops *files, const char *archive_dir, const asi_recover_options *options,
+    const asi_catalog_record *record, int64_t base)
+{
+    char path[AS_PATH_MAX];
+    const as_result result = asi_segment_path(path, sizeof(path), archive_dir, record->recording_id, base);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const int fd = files->open(files->context, path, ASI_FILE_CREATE);
+    if (-ENOSPC == fd || -EDQUOT == fd)
+    {
+        return AS_OK;
+    }
+    int error = fd < 0 ? fd : files->ftruncate(files->context, fd, record->segment_file_length);
+    if (fd >= 0)
+    {
+        error = 0 == error ? asi_file_sync(files, fd, options->file_sync_level) : error;
+        files->close(files->context, fd);
+    }
+    if (0 == error && options->file_sync_level > 0)
+    {
+        error = files->sync_directory(files->context, archive_dir);
+    }
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot create segment %s", path);
+}
+
+static as_result recover_one(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir,
+    const asi_recover_options *options, const asi_catalog_record *record)
+{
+    asi_recovered_end end;
+    as_result result = asi_recover_end(files, archive_dir, record, options->checksum, &end);
+    const bool is_doubtful = AS_OK == result && !end.is_proven && !options->is_last_frame_whole;
+    if (is_doubtful && !options->cuts_unproven)
+    {
+        result = asi_fail(AS_E_DATA, 0, "Found potentially incomplete last fragment straddling page boundary in file: %s\n"
+            "Run `ArchiveTool verify` for corrective action!", end.path);
+    }
+    if (is_doubtful)
+    {
+        end.stop_position = end.last_fragment_position;
+    }
+    if (AS_OK == result && '\0' != end.path[0])
+    {
+        const int64_t base = asi_segment_base(
+            record->start_position, end.last_fragment_position, record->term_buffer_length, record->segment_file_length);
+        result = settle_segment(files, options, record, base, &end, is_doubtful);
+        if (AS_OK == result && end.stop_position == base + record->segment_file_length)
+        {
+            result = add_empty_segment(files, archive_dir, options, record, end.stop_position);
+        }
+    }
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    /* A disk that takes no more leaves it for the next start; until then the mirror knows. */
+    const as_result stopped = asi_catalog_stop(catalog, record->recording_id, end.stop_position, options->now_ms);
+    return AS_E_STORAGE == stopped ? AS_OK : stopped;
+}
+
 as_result asi_recover_catalog(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir,
-    as_record_checksum checksum, int64_t now_ms, int32_t *recovered)
+    const asi_recover_options *options, int32_t *recovered)
 {
     int32_t active_count = 0;
     for (int64_t i = 0; i < asi_catalog_count(catalog); i++)
@@ -222,14 +309,7 @@ as_result asi_recover_catalog(asi_catalog *catalog, const asi_file_ops *files, c
         {
             continue;
         }
-        asi_recovered_end end;
-        as_result result = asi_recover_end(files, archive_dir, &record, checksum, &end);
-        if (AS_OK == result && !end.is_proven)
-        {
-            result = asi_fail(AS_E_DATA, 0, "Found potentially incomplete last fragment straddling page boundary in file: %s\n"
-                "Run `ArchiveTool verify` for corrective action!", end.path);
-        }
-        result = AS_OK == result ? asi_catalog_stop(catalog, record.recording_id, end.stop_position, now_ms) : result;
+        const as_result result = recover_one(catalog, files, archive_dir, options, &record);
         if (AS_OK != result)
         {
             return result;
@@ -241,4 +321,60 @@ as_result asi_recover_catalog(asi_catalog *catalog, const asi_file_ops *files, c
         *recovered = active_count;
     }
     return AS_OK;
+}
+
+/* -- leftovers ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct leftover_search
+{
+    const asi_file_ops *files;
+    const char *archive_dir;
+    const int64_t *deleted;
+    int64_t deleted_count;
+    int64_t highest_id;
+} leftover_search;
+
+static int compare_ids(const void *a, const void *b)
+{
+    const int64_t left = *(const int64_t *)a;
+    const int64_t right = *(const int64_t *)b;
+    return left < right ? -1 : left > right ? 1 : 0;
+}
+
+static bool look_at(void *context, const char *name)
+{
+    leftover_search *search = context;
+    int64_t id;
+    int64_t base;
+    const asi_segment_name kind = asi_segment_name_parse(name, &id, &base);
+    if (ASI_SEGMENT_NAME_LIVE != kind && ASI_SEGMENT_NAME_DELETED != kind)
+    {
+        return true;
+    }
+    search->highest_id = id > search->highest_id ? id : search->highest_id;
+    if (NULL != bsearch(&id, search->deleted, (size_t)search->deleted_count, sizeof(id), compare_ids))
+    {
+        char path[AS_PATH_MAX];
+        if (snprintf(path, sizeof(path), "%s/%s", search->archive_dir, name) < (int)sizeof(path))
+        {
+            (void)search->files->unlink(search->files->context, path); /* it only takes space; the next crash tries again */
+        }
+    }
+    return true;
+}
+
+as_result asi_recover_leftovers(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir)
+{
+    int64_t count;
+    int64_t *deleted = asi_catalog_deleted(catalog, &count);
+    if (NULL == deleted)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for the recordings of %s", archive_dir);
+    }
+    leftover_search search = { .files = files, .archive_dir = archive_dir, .deleted = deleted, .deleted_count = count,
+        .highest_id = -1 };
+    const int error = files->readdir(files->context, archive_dir, look_at, &search);
+    free(deleted);
+    return 0 == error ? asi_catalog_skip_ids(catalog, search.highest_id + 1) :
+        asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", archive_dir);
 }

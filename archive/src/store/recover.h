@@ -23,9 +23,21 @@ typedef struct asi_recovered_end
  * AS_E_STORAGE: the folder can't be read. */
 as_result asi_recover_end(const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record,
     as_record_checksum checksum, asi_recovered_end *end) AS_MUST_USE;
-/* The server's refresh: stores stop position and time of every active recording. An unproven last frame is AS_E_DATA and names
- * the tool that repairs it. `recovered` (may be NULL) counts the recordings that were active. */
+typedef struct asi_recover_options
+{
+    as_record_checksum checksum;
+    int32_t file_sync_level;      /* above 0: what is found is made durable before the catalog says so */
+    bool is_last_frame_whole;     /* the last archive wrote so that a frame that begins is whole: no test, nothing to refuse */
+    bool cuts_unproven;           /* a last frame that is not proven is cut off; else it is AS_E_DATA */
+    int64_t now_ms;
+} asi_recover_options;
+
+/* The server's refresh: stores stop position and time of every active recording, and brings its last segment to full length, with
+ * an empty one behind it when it is full (06 §7.2). An unproven last frame is AS_E_DATA and names the tool that repairs it, unless
+ * the options say otherwise. `recovered` (may be NULL) counts the recordings that were active. */
 as_result asi_recover_catalog(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir,
-    as_record_checksum checksum, int64_t now_ms, int32_t *recovered) AS_MUST_USE;
+    const asi_recover_options *options, int32_t *recovered) AS_MUST_USE;
+/* After a crash: deletes what is left of purged recordings, and skips ids of which there are segments. */
+as_result asi_recover_leftovers(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir) AS_MUST_USE;
 
 #endif

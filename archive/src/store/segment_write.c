@@ -12,6 +12,7 @@
 
 /* Frames are copied here to get their checksum; longer than any frame, as an MTU is at most 65504. */
 #define CHECKSUM_BUFFER_LENGTH (256 * 1024)
+#define SECTOR_LENGTH 512 /* what a disk writes whole or not at all */
 #define PAGE_LENGTH 4096 /* what the kernel copies at a time, and recovery's page (Spec: 06 §6) */
 
 struct asi_segment_writer
@@ -64,6 +65,7 @@ static as_result size_file(asi_segment_writer *writer, int64_t clear_from)
     {
         error = files->ftruncate(files->context, writer->fd, writer->segment_length);
     }
+    error = 0 == error ? asi_file_sync(files, writer->fd, writer->file_sync_level) : error;
     if (0 == error && writer->sync_directory)
     {
         error = files->sync_directory(files->context, writer->archive_dir);
@@ -159,20 +161,22 @@ static as_result fail_block(const asi_segment_writer *writer, int64_t offset, co
         asi_segment_writer_position(writer) + offset, what);
 }
 
-/* A process that is killed within a write leaves the pages that were copied by then. So that no torn frame is ever found, a
- * write that crosses a page leaves out the first frame's length, which alone makes its bytes visible, and adds it when the rest
- * is there: 4 bytes inside one page are written or not. Recovery then ends before or behind the whole block. (That bytes reach
- * the disk of a machine that loses power in this order is not claimed; that is what file sync levels and recovery's page test
- * are for.) */
+/* A process that is killed within a write leaves the pages that were copied by then, a machine that loses power any sectors of what
+ * was not synced. So that no torn frame is ever found, a write that crosses a page (with a sync level: a sector) leaves out the
+ * first frame's length, which alone makes its bytes visible, and adds it when the rest is there (with a sync level: durable):
+ * 4 bytes inside one sector are written or not. Recovery then ends before or behind the whole block. Without a sync level
+ * nothing is claimed about lost power; that is what recovery's page test is for. */
 static int write_frames(asi_segment_writer *writer, const uint8_t *frames, int64_t length, int64_t offset)
 {
     const asi_file_ops *files = writer->files;
-    if (offset / PAGE_LENGTH == (offset + length - 1) / PAGE_LENGTH)
+    const int64_t whole = writer->file_sync_level > 0 ? SECTOR_LENGTH : PAGE_LENGTH;
+    if (offset / whole == (offset + length - 1) / whole)
     {
         return asi_file_write_all(files, writer->fd, frames, length, offset);
     }
     const int64_t first = (int64_t)sizeof(int32_t);
-    const int error = asi_file_write_all(files, writer->fd, frames + first, length - first, offset + first);
+    int error = asi_file_write_all(files, writer->fd, frames + first, length - first, offset + first);
+    error = 0 == error ? asi_file_sync(files, writer->fd, writer->file_sync_level) : error;
     return 0 != error ? error : asi_file_write_all(files, writer->fd, frames, first, offset);
 }
 

@@ -140,7 +140,7 @@ static void server_catalogs(void)
         if (AS_OK == asi_catalog_open(&params, &catalog))
         {
             asi_catalog_record record;
-            (void)!asi_recover_catalog(catalog, asi_file_ops_posix(), path, AS_CHECKSUM_NONE, 1, NULL);
+            (void)!asi_recover_catalog(catalog, asi_file_ops_posix(), path, &(asi_recover_options){ .now_ms = 1 }, NULL);
             for (int64_t i = 0; i < asi_catalog_count(catalog); i++)
             {
                 asi_catalog_at(catalog, i, &record);

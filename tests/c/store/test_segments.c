@@ -388,13 +388,13 @@ static void server_refresh(void)
     int32_t recovered = -1;
     asi_catalog_record record;
     CHECK_I64(asi_catalog_open(&params, &catalog), AS_OK);
-    CHECK_I64(asi_recover_catalog(catalog, asi_file_ops_posix(), path, AS_CHECKSUM_NONE, 7777, &recovered), AS_OK);
+    CHECK_I64(asi_recover_catalog(catalog, asi_file_ops_posix(), path, &(asi_recover_options){ .now_ms = 7777 }, &recovered), AS_OK);
     CHECK_I64(recovered, 1);
     CHECK(asi_catalog_find(catalog, 0, &record));
     CHECK_I64(record.stop_position, 317056);
     CHECK_I64(record.stop_timestamp_ms, 7777);
     CHECK(0 != record.checksum);
-    CHECK_I64(asi_recover_catalog(catalog, asi_file_ops_posix(), path, AS_CHECKSUM_NONE, 8888, &recovered), AS_OK);
+    CHECK_I64(asi_recover_catalog(catalog, asi_file_ops_posix(), path, &(asi_recover_options){ .now_ms = 8888 }, &recovered), AS_OK);
     CHECK_I64(recovered, 0);
     asi_catalog_close(catalog);
     scratch_delete(scratch);

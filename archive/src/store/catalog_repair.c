@@ -1,0 +1,99 @@
+/* Putting right what a crash made of a catalog; see catalog.h.
+ *
+ * With a sync level above 0 the order of writes and syncs leaves nothing to repair but checksums: a record's header is written
+ * when its body is durable. Without one a machine that lost power may have kept a header and lost the body, or the next id; a
+ * process that was killed leaves at most a field that is newer than its checksum. A record whose body can't be is taken back when
+ * it is the last, and else hidden (INVALID), because ids and later records must stay where they are. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "store/catalog_format.h"
+
+typedef struct repair
+{
+    const asi_file_ops *files;
+    int fd;
+    const char *path;
+    uint8_t *bytes;
+    int64_t length;
+} repair;
+
+static as_result put(const repair *at, int64_t offset, const void *from, int64_t length)
+{
+    const int error = asi_file_write_all(at->files, at->fd, from, length, offset);
+    if (0 != error)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot repair %s", at->path);
+    }
+    memcpy(at->bytes + offset, from, (size_t)length);
+    return AS_OK;
+}
+
+static bool is_last(const repair *at, int64_t next)
+{
+    return next + (int64_t)sizeof(int32_t) > at->length || asi_get_i32(at->bytes + next) <= 0;
+}
+
+/* The record at `offset` will not be seen any more. */
+static as_result hide(const repair *at, int64_t offset, int64_t frame_length, int64_t last_id)
+{
+    uint8_t header[ASI_CATALOG_RECORD_HEADER_LENGTH] = { 0 };
+    if (frame_length > at->length - offset || is_last(at, offset + frame_length))
+    {
+        return put(at, offset, header, sizeof(header));
+    }
+    /* Tools go through all records: this one gets an id that is no other's successor, and texts that end. */
+    static const uint8_t no_texts[12] = { 0 };
+    const int64_t id = last_id < 0 ? 0 : last_id;
+    const int32_t state = ASI_RECORDING_INVALID;
+    as_result result = put(at, offset + RECORD_STATE, &state, sizeof(state));
+    result = AS_OK == result ? put(at, offset + RECORD_RECORDING_ID, &id, sizeof(id)) : result;
+    return AS_OK == result ? put(at, offset + RECORD_TEXTS, no_texts, sizeof(no_texts)) : result;
+}
+
+static as_result refresh_checksum(const repair *at, int64_t offset, asi_frame_checksum checksum)
+{
+    const uint8_t *frame = at->bytes + offset;
+    if (NULL == checksum)
+    {
+        return AS_OK;
+    }
+    const uint32_t value = checksum(frame + RECORD_BODY, asi_get_i32(frame + RECORD_LENGTH));
+    return value == (uint32_t)asi_get_i32(frame + RECORD_CHECKSUM) ? AS_OK :
+        put(at, offset + RECORD_CHECKSUM, &value, sizeof(value));
+}
+
+as_result asi_catalog_repair(const asi_file_ops *files, int fd, const char *path, uint8_t *bytes, int64_t length, int32_t alignment,
+    asi_frame_checksum checksum)
+{
+    const repair at = { .files = files, .fd = fd, .path = path, .bytes = bytes, .length = length };
+    int64_t last_id = -1;
+    int64_t offset = ASI_CATALOG_HEADER_LENGTH;
+    while (!is_last(&at, offset))
+    {
+        const int64_t frame_length =
+            asi_align_i64((int64_t)asi_get_i32(bytes + offset) + ASI_CATALOG_RECORD_HEADER_LENGTH, alignment);
+        asi_catalog_record record;
+        const bool is_parsed = frame_length <= length - offset && frame_length >= RECORD_TEXTS + 12 &&
+            asi_catalog_parse_untrusted(bytes + offset, frame_length, &record);
+        const bool is_valid = is_parsed && ASI_RECORDING_VALID == record.state;
+        as_result result = AS_OK;
+        if (!is_parsed || (is_valid && (record.recording_id <= last_id || AS_OK != asi_recording_check_untrusted(&record))))
+        {
+            result = hide(&at, offset, frame_length, last_id);
+        }
+        else
+        {
+            last_id = record.recording_id > last_id ? record.recording_id : last_id;
+            result = is_valid ? refresh_checksum(&at, offset, checksum) : AS_OK;
+        }
+        if (AS_OK != result)
+        {
+            return result;
+        }
+        offset += frame_length;
+    }
+    const int64_t next_id = last_id + 1;
+    return asi_get_i64(bytes + CATALOG_NEXT_RECORDING_ID) >= next_id ? AS_OK :
+        put(&at, CATALOG_NEXT_RECORDING_ID, &next_id, sizeof(next_id));
+}
