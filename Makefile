@@ -12,7 +12,7 @@ PEER ?= ours
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint format wheel interop interop-long conformance bench sanitize sim soak mutants fuzz clean
+.PHONY: help build run test lint format wheel interop interop-long conformance bench sanitize sim sim-archive soak soak-archive mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -74,6 +74,12 @@ SEEDS ?= 1-$(or $(COUNT),150)
 sim: simulator ## drivers and clients over simulated time and network: SEED=n one run, SEEDS=a-b or COUNT=n more (short: 150)
 	$(SIM) $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2)
 
+sim-archive: simulator ## driver and archive over a simulated disk that tears, loses and fills: SEED=n, SEEDS=a-b or COUNT=n
+	$(NATIVE)/tests/sim_archive/sim_archive $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2)
+
+soak-archive: simulator ## the same from a random seed until stopped, or SECONDS=n
+	$(NATIVE)/tests/sim_archive/sim_archive --soak $(or $(SECONDS),0) --jobs 2
+
 soak: simulator ## the simulation from a random seed until stopped, or SECONDS=n
 	$(SIM) --soak $(or $(SECONDS),0) --jobs 2
 
@@ -91,7 +97,7 @@ clean: ## remove what was built (not .venv)
 .PHONY: simulator
 simulator: build/.environment
 	@cmake -S . -B $(NATIVE) -G Ninja -DAERON_SPARK_TESTS=ON >/dev/null
-	@cmake --build $(NATIVE) --target sim >/dev/null
+	@cmake --build $(NATIVE) --target sim sim_archive >/dev/null
 
 .PHONY: native-tests
 native-tests: build

@@ -1,0 +1,100 @@
+/* The judge: knows what was published, what the client was told, and what the settings promise, and looks at the disk with
+ * readers of its own. Checks, by the name a failure gives:
+ *   starts      the archive starts again on whatever a fault left
+ *   lost        what was acknowledged (a recorded position seen, a signal, an answer) and promised to survive is there
+ *   invented    every frame before the stop position is one that was published there, byte for byte
+ *   position    stop and start positions lie where the acknowledged and the published allow
+ *   unknown     no recording that nobody asked for; no id twice
+ *   catalog     the file follows the rules that other software relies on (spec 06 §14): header, alignment, increasing ids, a
+ *               next id above all, checksums, zeros behind the last record
+ *   segments    files of full length (the last of a stopped one may be short), the one behind a full one, none of a purged recording
+ *   promise     at a sync level above 0 the recorded position is durable at the moment it is told
+ * What is promised: what a kill leaves, always; what a power cut leaves, for the catalog at its sync level above 0, for frames at
+ * theirs. Below that only `starts`, `catalog` and `unknown` hold, and the run goes on with what there is. */
+#ifndef AS_SIM_ARCHIVE_AUDITOR_H
+#define AS_SIM_ARCHIVE_AUDITOR_H
+
+#include "aeron_spark/as_archive.h"
+#include "sim_disk.h"
+#include "store/catalog.h"
+
+#define AUDIT_MAX_RECORDINGS 256
+
+typedef enum audit_life
+{
+    AUDIT_ASKED,    /* requested, not told to exist: it may */
+    AUDIT_ACTIVE,
+    AUDIT_STOPPED,
+    AUDIT_PURGING,  /* requested: it may be there whole, or gone */
+    AUDIT_PURGED,
+    AUDIT_TAINTED,  /* exists, its frames are not promised any more */
+    AUDIT_FORGOTTEN /* nothing is promised */
+} audit_life;
+
+/* A frame that was published: where, and what. */
+typedef struct audit_frame
+{
+    int64_t begin;
+    int64_t end;         /* aligned */
+    int32_t length;      /* of the payload */
+    int32_t offset;      /* of the payload in its message */
+    uint64_t message;    /* seed of the message's bytes; 0: zeros */
+} audit_frame;
+
+typedef struct audited
+{
+    int64_t id;             /* -1 until it is known */
+    int32_t stream_id;
+    int32_t term_length;
+    int32_t segment_length;
+    int32_t initial_term_id;
+    int64_t start;
+    int64_t asked_start;    /* of a request under way, else == start */
+    audit_life life;
+    audit_frame *frames;
+    int64_t frame_count;
+    int64_t frame_capacity;
+    int64_t published;      /* end of the last frame handed to the log */
+    int64_t recorded;       /* highest position that was told as recorded */
+    int64_t stop;           /* told; -1 while active or in doubt */
+    int64_t asked_stop;     /* of a truncate under way; -1: none */
+    int64_t cut;            /* where it was last truncated: no empty segment needs to be there; -1: nowhere */
+    bool is_tainted;        /* of ASKED: its frames are not promised */
+    bool is_stop_doubtful;  /* the disk refused calls on the catalog meanwhile */
+} audited;
+
+typedef struct auditor
+{
+    sim_disk *disk;
+    int32_t file_sync_level;
+    int32_t catalog_sync_level;
+    as_record_checksum checksum;
+    audited recordings[AUDIT_MAX_RECORDINGS];
+    int32_t count;
+    int64_t highest_id;
+    int64_t checked_frames;
+    int64_t checked_bytes;
+} auditor;
+
+audited *auditor_add(auditor *audit, const audited *recording);
+audited *auditor_find(auditor *audit, int64_t id);
+/* A message of `length` bytes ends at `end`; frames hold at most `max_payload` of it. */
+void auditor_on_published(audited *recording, int64_t end, int32_t length, int32_t max_payload, uint64_t message);
+/* The recorded position as any process may see it. */
+void auditor_on_recorded(auditor *audit, int64_t id, int64_t position);
+void auditor_on_stopped(auditor *audit, int64_t id, int64_t position, bool is_doubtful);
+/* Frames behind the position are not part of the recording any more. */
+void auditor_cut(audited *recording, int64_t position);
+/* Before the archive starts again. */
+void auditor_on_power_cut(auditor *audit);
+/* The archive has started: all checks. */
+void auditor_on_started(auditor *audit, asi_catalog *catalog);
+/* Everything about one recording that is stopped at `stop`. */
+void auditor_check_frames(auditor *audit, audited *recording, int64_t stop);
+/* The bytes of the catalog. */
+void auditor_check_catalog(auditor *audit);
+/* Bytes [offset, offset + length) of a message. */
+void audit_fill(uint64_t message, uint8_t *to, int64_t length, int64_t offset);
+void auditor_close(auditor *audit);
+
+#endif

@@ -1,0 +1,141 @@
+/* A disk in memory behind file_ops: one folder of files whose bytes, lengths and names reach the disk apart from each other, and
+ * calls that fail when the seed says so. Used by the simulation of the archive (world.c).
+ *
+ * Two states are kept of everything: `now`, what calls see (the page cache), and `disk`, what a power cut leaves. A sync carries
+ * a file's bytes and length over, a sync of the folder its names; besides, the kernel writes back pages as it likes
+ * (sim_disk_write_back). Faults, and why the archive must survive each:
+ *   killed       the process ends inside any call that changes something (kill -9, out of memory): `now` stays, and of a write the
+ *                pages that were copied by then.
+ *   power cut    of what was not synced any part is there: by choice of the seed all, none, each page or each sector of 512
+ *                bytes by its own coin. No order holds between writes, nor between bytes, lengths and names: file systems
+ *                journal differently, and disks reorder. A sector is never torn: devices promise that, and the catalog's fields
+ *                of 8 bytes rest on it.
+ *   no space     the pages run out in the middle of a write or at the creation of a file; freed again by purges or by the run.
+ *   I/O error    any call answers EIO and changes nothing.
+ *   short        a read or write takes a part, as the system calls may.
+ *   failed sync  EIO, after which pages count as clean though some never reached the disk (as Linux does it): only writing them
+ *                again saves them.
+ * A read never gives bytes that nobody wrote: rot of data at rest is what checksums are for, and is tested apart.
+ *
+ * Owns the files. Deterministic: all chance comes from `rand`. One thread. */
+#ifndef AS_SIM_DISK_H
+#define AS_SIM_DISK_H
+
+#include <setjmp.h>
+
+#include "base/rand.h"
+#include "store/file_ops.h"
+
+#define SIM_DISK_PAGE 4096
+#define SIM_DISK_SECTOR 512
+#define SIM_DISK_SECTORS (SIM_DISK_PAGE / SIM_DISK_SECTOR)
+#define SIM_DISK_NAME 64
+#define SIM_DISK_MAX_ENTRIES 2048
+#define SIM_DISK_MAX_FILES 4096
+#define SIM_DISK_MAX_OPEN 256
+#define SIM_DISK_MAX_PENDING 4096
+
+typedef enum sim_disk_fault
+{
+    SIM_DISK_KILLED,
+    SIM_DISK_TORN_WRITE,   /* of a kill: a write that was done in part */
+    SIM_DISK_POWER_CUT,
+    SIM_DISK_LOST_SECTOR,  /* of a power cut, as the next two */
+    SIM_DISK_LOST_LENGTH,
+    SIM_DISK_LOST_NAME,
+    SIM_DISK_NO_SPACE,
+    SIM_DISK_IO_ERROR,
+    SIM_DISK_SHORT,
+    SIM_DISK_FAILED_SYNC,
+    SIM_DISK_FAULT_COUNT
+} sim_disk_fault;
+
+/* Chances in 10,000 per call. */
+typedef struct sim_disk_chances
+{
+    int32_t io_error;      /* of calls that change something */
+    int32_t read_error;
+    int32_t failed_sync;
+    int32_t is_short;
+} sim_disk_chances;
+
+typedef struct sim_page
+{
+    uint8_t now[SIM_DISK_PAGE];
+    uint8_t disk[SIM_DISK_PAGE];
+    uint8_t dirty; /* a bit for each sector that differs in `now`, as far as the kernel knows */
+    bool is_used;  /* takes space */
+} sim_page;
+
+typedef struct sim_file
+{
+    sim_page **pages;
+    int64_t page_capacity;
+    int64_t size;
+    int64_t disk_size;
+} sim_file;
+
+typedef struct sim_entry
+{
+    char name[SIM_DISK_NAME];
+    sim_file *file;
+} sim_entry;
+
+typedef struct sim_folder
+{
+    sim_entry entries[SIM_DISK_MAX_ENTRIES];
+    int32_t count;
+} sim_folder;
+
+/* A change of names that is not on the disk yet. */
+typedef struct sim_naming
+{
+    char from[SIM_DISK_NAME]; /* "": created */
+    char to[SIM_DISK_NAME];   /* "": unlinked */
+    sim_file *file;
+} sim_naming;
+
+typedef struct sim_disk
+{
+    char folder[AS_PATH_MAX];
+    asi_rand rand;
+    sim_disk_chances chances;
+    bool can_punch;         /* as some file systems */
+    int64_t capacity_pages;
+    int64_t used_pages;
+    /* Counts down over calls that change something; at 0 the process is killed inside the call. -1: never. */
+    int64_t calls_to_kill;
+    jmp_buf *on_kill;       /* where the world goes on; set while the archive runs */
+    int64_t injected[SIM_DISK_FAULT_COUNT];
+    int64_t written_bytes;
+    int64_t synced_bytes;
+    int64_t errors;         /* calls that were failed, of any kind */
+    int64_t catalog_errors; /* those on the catalog */
+    /* Its own. */
+    sim_folder now;
+    sim_folder disk;
+    sim_naming pending[SIM_DISK_MAX_PENDING];
+    int32_t pending_count;
+    sim_file *files[SIM_DISK_MAX_FILES];
+    int32_t file_count;
+    sim_file *open[SIM_DISK_MAX_OPEN];
+    bool is_catalog[SIM_DISK_MAX_OPEN];
+} sim_disk;
+
+void sim_disk_init(sim_disk *disk, const char *folder, uint64_t seed, int64_t capacity_bytes);
+void sim_disk_close(sim_disk *disk);
+asi_file_ops sim_disk_ops(sim_disk *disk);
+/* The process has ended: its descriptors are gone. */
+void sim_disk_killed(sim_disk *disk);
+/* After sim_disk_killed: only what reached the disk is left. */
+void sim_disk_cut_power(sim_disk *disk);
+/* Some pages, and the first of the pending names, reach the disk by themselves. */
+void sim_disk_write_back(sim_disk *disk);
+const char *sim_disk_fault_name(sim_disk_fault fault);
+
+/* For the auditor, outside of all counting and faults. -1: no such file. */
+int64_t sim_disk_size_of(const sim_disk *disk, const char *name);
+/* Zeros where nothing was written or the file ends. */
+void sim_disk_read(const sim_disk *disk, const char *name, void *to, int64_t length, int64_t offset);
+
+#endif

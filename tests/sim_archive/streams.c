@@ -1,0 +1,436 @@
+/* Publishers, and what the client asks for; see world.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_trace.h"
+#include "world.h"
+
+#define FIRST_STREAM 1000
+#define TERM_LENGTH (64 * 1024)
+#define MAX_MESSAGE 8000
+#define FINISH_ROUNDS 3000
+#define REPLAY_STREAM 5000
+
+static const int32_t MTUS[] = { 1408, 1408, 4096, 8192, 1024 };
+
+/* -- publishing ------------------------------------------------------------------------------------------------------------- */
+
+static void publish_one(sim_world *world, world_stream *stream)
+{
+    static uint8_t bytes[MAX_MESSAGE];
+    as_publication_constants constants;
+    as_publication_get_constants(stream->publication, &constants);
+    int32_t length = (int32_t)world_below(world, world_percent(world, 80) ? stream->max_length : MAX_MESSAGE);
+    length = length > (int32_t)constants.max_message_length ? (int32_t)constants.max_message_length : length;
+    const uint64_t message = stream->is_zero ? 0 : asi_rand_u64(&world->rand) | 1;
+    audit_fill(message, bytes, length, 0);
+    const int64_t position = as_publication_offer(stream->publication, bytes, length);
+    if (position > 0)
+    {
+        auditor_on_published(stream->recording, position, length, (int32_t)constants.max_payload_length, message);
+    }
+}
+
+void world_publish(sim_world *world)
+{
+    for (int32_t i = 0; world->is_publishing && i < world->stream_count; i++)
+    {
+        world_stream *stream = &world->streams[i];
+        if (NULL == stream->publication || !as_publication_is_connected(stream->publication))
+        {
+            continue;
+        }
+        for (int64_t count = world_below(world, 5); count > 0; count--)
+        {
+            publish_one(world, stream);
+        }
+    }
+}
+
+static void close_stream(world_stream *stream)
+{
+    as_publication_close(stream->publication);
+    stream->publication = NULL;
+}
+
+void world_close_streams(sim_world *world)
+{
+    for (int32_t i = 0; i < world->stream_count; i++)
+    {
+        close_stream(&world->streams[i]);
+    }
+    world->stream_count = 0;
+}
+
+static world_stream *new_stream(sim_world *world)
+{
+    if (WORLD_MAX_STREAMS == world->stream_count)
+    {
+        return NULL;
+    }
+    world_stream *stream = &world->streams[world->stream_count];
+    memset(stream, 0, sizeof(*stream));
+    return stream;
+}
+
+/* -- requests --------------------------------------------------------------------------------------------------------------- */
+
+static asi_codec_request request_of(int32_t template_id, int64_t recording_id)
+{
+    asi_codec_request request;
+    asi_codec_request_init(&request, template_id);
+    request.recording_id = recording_id;
+    return request;
+}
+
+/* Asks for the recording of a stream whose publication is made at the same time. */
+static void ask_for_recording(sim_world *world, world_stream *stream, int32_t template_id, const char *publication_channel)
+{
+    asi_codec_request request = request_of(template_id, stream->recording->id);
+    request.correlation_id = as_client_next_correlation_id(world->client);
+    request.channel = asi_codec_text(stream->channel);
+    request.stream_id = stream->stream_id;
+    request.source_location = AS_SOURCE_LOCAL;
+    request.auto_stop = 1;
+    stream->correlation_id = request.correlation_id;
+    if (AS_OK != as_client_add_exclusive_publication(
+        world->client, publication_channel, stream->stream_id, &stream->publication))
+    {
+        sim_fail("setup", "publication %s: %s", publication_channel, as_error_text());
+    }
+    world->stream_count++;
+    const asi_codec_event *event = world_ask(world, &request);
+    if (NULL != event && ASI_CODEC_OK != event->code)
+    {
+        sim_trace("stream %d is not recorded: %.160s", stream->stream_id, world_answer_text(world, event));
+        close_stream(stream);
+    }
+}
+
+static void start(sim_world *world)
+{
+    world_stream *stream = new_stream(world);
+    if (NULL == stream || AUDIT_MAX_RECORDINGS == world->audit.count)
+    {
+        return;
+    }
+    const int32_t mtu = MTUS[world_below(world, 5)];
+    const int32_t initial_term_id = (int32_t)asi_rand_u64(&world->rand);
+    const int64_t begin = world_percent(world, 50) ? 0 : world_below(world, 4 * TERM_LENGTH / 32) * 32;
+    char channel[256];
+    stream->stream_id = FIRST_STREAM + world->audit.count;
+    stream->is_zero = world_percent(world, 15);
+    stream->max_length = world_percent(world, 50) ? 300 : mtu - 32;
+    snprintf(stream->channel, sizeof(stream->channel), "aeron:ipc?alias=%.*s", (int)world_below(world, 100),
+        "a-long-alias-that-makes-records-of-many-lengths-in-the-catalog-so-that-they-end-anywhere-in-a-sector");
+    snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|mtu=%d|init-term-id=%d|term-id=%d|term-offset=%lld", mtu,
+        initial_term_id, (int32_t)((uint32_t)initial_term_id + (uint32_t)(begin / TERM_LENGTH)), (long long)(begin % TERM_LENGTH));
+    const audited asked = { .id = -1, .stream_id = stream->stream_id, .term_length = TERM_LENGTH,
+        .segment_length = (int32_t)world->config->segment_file_length, .initial_term_id = initial_term_id, .start = begin,
+        .asked_start = begin, .published = begin, .recorded = begin, .stop = -1, .asked_stop = -1, .cut = -1 };
+    stream->recording = auditor_add(&world->audit, &asked);
+    sim_trace("start stream %d at %lld, mtu %d", stream->stream_id, (long long)begin, mtu);
+    ask_for_recording(world, stream, ASI_CODEC_START_RECORDING_2, channel);
+}
+
+static audited *pick(sim_world *world, audit_life life)
+{
+    const int32_t first = (int32_t)world_below(world, world->audit.count > 0 ? world->audit.count : 1);
+    for (int32_t i = 0; i < world->audit.count; i++)
+    {
+        audited *recording = &world->audit.recordings[(first + i) % world->audit.count];
+        if (life == recording->life)
+        {
+            return recording;
+        }
+    }
+    return NULL;
+}
+
+static world_stream *stream_of(sim_world *world, const audited *recording)
+{
+    for (int32_t i = 0; i < world->stream_count; i++)
+    {
+        if (world->streams[i].recording == recording && NULL != world->streams[i].publication)
+        {
+            return &world->streams[i];
+        }
+    }
+    return NULL;
+}
+
+static void extend(sim_world *world)
+{
+    audited *recording = pick(world, AUDIT_STOPPED);
+    world_stream *stream = new_stream(world);
+    asi_catalog_record record;
+    if (NULL == recording || NULL == stream || recording->is_stop_doubtful || NULL != stream_of(world, recording) ||
+        !asi_catalog_find(world->archive->catalog, recording->id, &record))
+    {
+        return;
+    }
+    char channel[256];
+    stream->recording = recording;
+    stream->stream_id = recording->stream_id;
+    stream->max_length = 300;
+    stream->is_zero = world_percent(world, 15);
+    snprintf(stream->channel, sizeof(stream->channel), "aeron:ipc?alias=again");
+    const int64_t stop = recording->stop;
+    auditor_cut(recording, stop); /* what was published behind it was not recorded */
+    snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|mtu=%d|init-term-id=%d|term-id=%d|term-offset=%lld",
+        record.mtu_length, recording->initial_term_id,
+        (int32_t)((uint32_t)recording->initial_term_id + (uint32_t)(stop / TERM_LENGTH)), (long long)(stop % TERM_LENGTH));
+    sim_trace("extend recording %" PRId64 " at %" PRId64, recording->id, stop);
+    ask_for_recording(world, stream, ASI_CODEC_EXTEND_RECORDING_2, channel);
+}
+
+/* The publisher ends, or the archive is told. */
+static void stop(sim_world *world)
+{
+    audited *recording = pick(world, AUDIT_ACTIVE);
+    world_stream *stream = NULL == recording ? NULL : stream_of(world, recording);
+    if (NULL == stream)
+    {
+        return;
+    }
+    sim_trace("stop recording %" PRId64, recording->id);
+    if (world_percent(world, 50))
+    {
+        close_stream(stream);
+        return;
+    }
+    asi_codec_request request = request_of(ASI_CODEC_STOP_RECORDING_BY_IDENTITY, recording->id);
+    if (NULL != world_ask(world, &request))
+    {
+        close_stream(stream);
+    }
+}
+
+/* A frame's boundary between start and stop, or now and then a place that is none. */
+static int64_t pick_position(sim_world *world, const audited *recording)
+{
+    if (0 == recording->frame_count || world_percent(world, 10))
+    {
+        return world_percent(world, 50) ? recording->start : recording->start + 32 * (1 + world_below(world, 100));
+    }
+    const int64_t position = recording->frames[world_below(world, recording->frame_count)].begin;
+    return position < recording->start ? recording->start : position;
+}
+
+static void truncate_one(sim_world *world)
+{
+    audited *recording = pick(world, AUDIT_STOPPED);
+    if (NULL == recording || recording->is_stop_doubtful || NULL != stream_of(world, recording))
+    {
+        return;
+    }
+    asi_codec_request request = request_of(ASI_CODEC_TRUNCATE_RECORDING, recording->id);
+    request.position = pick_position(world, recording);
+    sim_trace("truncate recording %" PRId64 " at %" PRId64, recording->id, request.position);
+    recording->asked_stop = request.position;
+    const int64_t errors = world->disk.errors;
+    const asi_codec_event *event = world_ask(world, &request);
+    if (NULL == event)
+    {
+        return;
+    }
+    if (ASI_CODEC_OK == event->code)
+    {
+        auditor_cut(recording, request.position);
+        recording->asked_stop = -1;
+        recording->cut = request.position;
+    }
+    else if (errors == world->disk.errors)
+    {
+        recording->asked_stop = -1; /* refused, and nothing failed: nothing may have changed */
+    }
+    else
+    {
+        recording->is_stop_doubtful = true;
+    }
+}
+
+static void purge(sim_world *world)
+{
+    audited *recording = pick(world, AUDIT_STOPPED);
+    if (NULL == recording || NULL != stream_of(world, recording))
+    {
+        return;
+    }
+    asi_codec_request request = request_of(ASI_CODEC_PURGE_RECORDING, recording->id);
+    sim_trace("purge recording %" PRId64, recording->id);
+    recording->life = AUDIT_PURGING;
+    const int64_t errors = world->disk.errors;
+    const asi_codec_event *event = world_ask(world, &request);
+    if (NULL == event)
+    {
+        return;
+    }
+    if (ASI_CODEC_OK == event->code)
+    {
+        recording->life = AUDIT_PURGED;
+    }
+    else if (errors == world->disk.errors)
+    {
+        recording->life = AUDIT_STOPPED;
+    }
+}
+
+static void purge_segments(sim_world *world, int32_t template_id)
+{
+    audited *recording = pick(world, world_percent(world, 50) ? AUDIT_STOPPED : AUDIT_ACTIVE);
+    if (NULL == recording)
+    {
+        return;
+    }
+    const int64_t first = recording->start - recording->start % recording->term_length;
+    asi_codec_request request = request_of(template_id, recording->id);
+    request.position = first + recording->segment_length * (1 + world_below(world, 3));
+    sim_trace("%s of recording %" PRId64 " up to %" PRId64, asi_codec_request_name(template_id), recording->id, request.position);
+    recording->asked_start = request.position;
+    const int64_t errors = world->disk.errors;
+    const asi_codec_event *event = world_ask(world, &request);
+    if (NULL == event)
+    {
+        return;
+    }
+    if (ASI_CODEC_OK == event->code)
+    {
+        recording->start = request.position;
+    }
+    if (ASI_CODEC_OK == event->code || errors == world->disk.errors)
+    {
+        recording->asked_start = recording->start;
+    }
+}
+
+void world_act(sim_world *world)
+{
+    const int64_t kind = world_below(world, 100);
+    if (kind < 30)
+    {
+        start(world);
+    }
+    else if (kind < 50)
+    {
+        extend(world);
+    }
+    else if (kind < 75)
+    {
+        stop(world);
+    }
+    else if (kind < 85)
+    {
+        truncate_one(world);
+    }
+    else if (kind < 92)
+    {
+        purge(world);
+    }
+    else
+    {
+        purge_segments(world, world_percent(world, 50) ? ASI_CODEC_PURGE_SEGMENTS : ASI_CODEC_DETACH_SEGMENTS);
+    }
+}
+
+/* -- the end ---------------------------------------------------------------------------------------------------------------- */
+
+void world_stop_all(sim_world *world)
+{
+    world->is_publishing = false;
+    for (int32_t i = 0; i < 20; i++)
+    {
+        world_round(world);
+    }
+    world_close_streams(world);
+    for (int32_t i = 0; NULL != pick(world, AUDIT_ACTIVE); i++)
+    {
+        if (i > FINISH_ROUNDS)
+        {
+            sim_fail("position", "recording %" PRId64 " does not end with its publication", pick(world, AUDIT_ACTIVE)->id);
+        }
+        world_round(world);
+    }
+}
+
+typedef struct replay_check
+{
+    const audited *recording;
+    int64_t next_frame;
+    int64_t bytes;
+} replay_check;
+
+static void on_replayed(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    static uint8_t expected[MAX_MESSAGE];
+    replay_check *check = context;
+    const audited *recording = check->recording;
+    const audit_frame *frame = check->next_frame < recording->frame_count ? &recording->frames[check->next_frame] : NULL;
+    if (NULL == frame || frame->end != header->position || frame->length != length)
+    {
+        sim_fail("replay", "recording %" PRId64 ": a fragment of %" PRId64 " bytes ends at %" PRId64, recording->id, length,
+            header->position);
+    }
+    audit_fill(frame->message, expected, length, frame->offset);
+    if (0 != memcmp(expected, data, (size_t)length))
+    {
+        sim_fail("replay", "recording %" PRId64 " at %" PRId64 ": other bytes than were published", recording->id, frame->begin);
+    }
+    check->next_frame++;
+    check->bytes += length;
+}
+
+static void replay_one(sim_world *world, audited *recording, int32_t stream_id)
+{
+    auditor_cut(recording, recording->stop);
+    if (recording->stop <= recording->start)
+    {
+        return;
+    }
+    as_subscription *subscription = NULL;
+    replay_check check = { .recording = recording };
+    while (check.next_frame < recording->frame_count && recording->frames[check.next_frame].end <= recording->start)
+    {
+        check.next_frame++;
+    }
+    if (AS_OK != as_client_add_subscription(world->client, "aeron:ipc", stream_id, &subscription))
+    {
+        sim_fail("setup", "replay: %s", as_error_text());
+    }
+    asi_codec_request request = request_of(ASI_CODEC_REPLAY, recording->id);
+    request.position = recording->start;
+    request.length = INT64_MAX;
+    request.channel = asi_codec_text("aeron:ipc?term-length=64k");
+    request.stream_id = stream_id;
+    const asi_codec_event *event = world_ask(world, &request);
+    if (NULL == event || ASI_CODEC_OK != event->code)
+    {
+        sim_fail("replay", "recording %" PRId64 ": %s", recording->id, NULL == event ? "the archive died" :
+            world_answer_text(world, event));
+    }
+    for (int32_t i = 0; check.next_frame < recording->frame_count; i++)
+    {
+        if (i > FINISH_ROUNDS)
+        {
+            sim_fail("replay", "recording %" PRId64 " from %" PRId64 " to %" PRId64 " stalls at frame %" PRId64 " of %" PRId64,
+                recording->id, recording->start, recording->stop, check.next_frame, recording->frame_count);
+        }
+        world_round(world);
+        as_subscription_poll(subscription, on_replayed, &check, 50);
+    }
+    world->replayed_bytes += check.bytes;
+    as_subscription_close(subscription);
+}
+
+void world_replay_all(sim_world *world)
+{
+    for (int32_t i = 0; i < world->audit.count; i++)
+    {
+        audited *recording = &world->audit.recordings[i];
+        if (AUDIT_STOPPED == recording->life)
+        {
+            replay_one(world, recording, REPLAY_STREAM + i);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+/* One run: a real driver, a real archive and a client that asks it for things, in this thread, over simulated time and a simulated
+ * disk. The archive is killed inside any call on its files, loses power, meets a full disk and calls that fail; after each the
+ * auditor compares what it finds with what the client was told.
+ *
+ *      seed > settings > world_run: ask, publish, break, restart, judge ... > calm: restart, replay everything, close, judge
+ *
+ * world.c has machine, time and archive; control.c the control session; streams.c publishers and what the client asks for;
+ * auditor.c the judge; main.c the command. Everything process-wide, because each seed runs in a process of its own. */
+#ifndef AS_SIM_ARCHIVE_WORLD_H
+#define AS_SIM_ARCHIVE_WORLD_H
+
+#include "auditor.h"
+#include "driver/driver.h"
+#include "server/archive.h"
+#include "sim_disk.h"
+#include "sim_net.h"
+
+#define WORLD_MAX_STREAMS 96
+#define WORLD_MAX_EVENTS 64
+#define WORLD_EVENT_CAPACITY 2048
+
+typedef struct sim_world sim_world;
+
+typedef struct world_stream
+{
+    int32_t stream_id;
+    char channel[256];
+    as_publication *publication; /* NULL: closed */
+    audited *recording;
+    int64_t correlation_id;      /* of the start or extend request */
+    int32_t max_length;
+    bool is_zero;                /* payloads of zeros: nothing but its header tells a frame */
+} world_stream;
+
+/* The control session, and what it heard. */
+typedef struct world_session
+{
+    as_publication *requests;
+    as_subscription *responses;
+    as_fragment_assembler *assembler;
+    int64_t id;
+    asi_codec_event events[WORLD_MAX_EVENTS]; /* answers not taken yet; texts are not kept */
+    char texts[WORLD_MAX_EVENTS][256];
+    int32_t event_count;
+    bool is_open;
+} world_session;
+
+struct sim_world
+{
+    uint64_t seed;
+    int64_t now_ns;
+    asi_rand rand;
+    char dir[AS_PATH_MAX];
+    char driver_dir[AS_PATH_MAX];
+    char archive_dir[AS_PATH_MAX];
+    int32_t driver_number;
+    asi_clock clock;
+    sim_net net;
+    sim_disk disk;
+    asi_file_ops files;
+    as_driver *driver;
+    as_client *client;
+    as_archive_config *config;
+    as_archive *archive;       /* NULL while it is dead */
+    int64_t died_ns;
+    world_session session;
+    world_stream streams[WORLD_MAX_STREAMS];
+    int32_t stream_count;
+    bool is_publishing;
+    int64_t errors_before_start;
+    auditor audit;
+    int64_t rounds;
+    int64_t starts;
+    int64_t replayed_bytes;
+    as_archive *zombies[64];   /* killed archives: their memory is still there */
+    int32_t zombie_count;
+};
+
+/* -- world.c -- */
+void world_run(sim_world *world, uint64_t seed, const char *dir);
+void world_round(sim_world *world);
+int64_t world_below(sim_world *world, int64_t bound);
+bool world_percent(sim_world *world, int64_t chance);
+
+/* -- control.c -- */
+/* False when the archive died or does not answer: there is no session then. */
+bool world_connect(sim_world *world);
+void world_disconnect(sim_world *world);
+/* Polls the responses: signals go to the auditor, answers wait to be taken. */
+void world_listen(sim_world *world);
+/* The answer to a request; NULL when the archive died meanwhile or took too long. Valid until the next call. */
+const asi_codec_event *world_ask(sim_world *world, asi_codec_request *request);
+const char *world_answer_text(const sim_world *world, const asi_codec_event *event);
+
+/* -- streams.c -- */
+void world_publish(sim_world *world);
+/* One thing of those that a client may ask for. */
+void world_act(sim_world *world);
+void world_close_streams(sim_world *world);
+/* Ends every recording in order, and replays every byte. */
+void world_stop_all(sim_world *world);
+void world_replay_all(sim_world *world);
+
+#endif
