@@ -6,6 +6,7 @@ writes to it again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,8 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi
+from aeron_spark._native.check import nanoseconds
 from aeron_spark.errors import UsageError
 
+# One call into C waits no longer, so that Ctrl-C and close() are never late.
+_SLICE_S = 0.1
 # Every column C can build. `position` is where the first frame of a message begins, `next_position` the aligned end of its
 # last frame (both bytes in the stream, term padding not included); the other fields are those of the first frame.
 FIELDS: dict[str, pa.Field] = {
@@ -114,3 +118,41 @@ class ColumnBuffers:
         if size < buffer.size // 2:
             buffer.resize(size, shrink_to_fit=True)
         return buffer
+
+
+class BatchFiller:
+    """Record batches from a C function that fills columns, each with memory of its own; the columns are kept between calls."""
+
+    def __init__(self) -> None:
+        self._buffers: ColumnBuffers | None = None
+        self._key: tuple[Any, ...] = ()
+
+    def poll(
+        self,
+        call: Callable[[Any, int], object],
+        timeout: float,
+        *,
+        columns: Sequence[str],
+        row_capacity: int,
+        byte_capacity: int,
+    ) -> pa.RecordBatch:
+        """What `call` fills within `timeout` seconds; a batch without rows if it fills nothing.
+
+        `call` gets an `as_columns *` and how many ns to wait at most, and raises what goes wrong.
+        """
+        key = (tuple(columns), row_capacity, byte_capacity)
+        if self._buffers is None or key != self._key:
+            self._buffers = ColumnBuffers(columns, row_capacity=row_capacity, byte_capacity=byte_capacity)
+            self._key = key
+        deadline = time.monotonic() + timeout
+        while True:
+            wait = nanoseconds(max(0.0, min(_SLICE_S, deadline - time.monotonic())))
+            batch = self._buffers.fill(lambda raw: call(raw, wait))  # noqa: B023
+            if batch is not None:
+                return batch
+            if time.monotonic() >= deadline:
+                return _empty(self._buffers.schema)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -10,22 +10,20 @@ import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
-from aeron_spark._native.check import c_string, check, error, nanoseconds, string
+from aeron_spark._native.check import c_string, check, error, string
 from aeron_spark._native.handle import Handle
-from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, ColumnBuffers
+from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, BatchFiller
 from aeron_spark.channel import ChannelUri
 from aeron_spark.types import Action, CounterId, Header, ImageInfo, Position, SessionId, StreamId
 
 # Gets each whole message and its header; may return an Action.
 MessageHandler = Callable[[bytes, Header], Action | None]
 
-# One call into C waits no longer, so that Ctrl-C and close() are never late.
-_SLICE_S = 0.1
 # What as_image_end_of_stream_position gives while the end is unknown.
 _UNKNOWN_END = 2**63 - 1
 
 
-class _Source(Handle):
+class Source(Handle):
     """What a subscription and an image have in common: polls that end in messages or in columns."""
 
     def __init__(
@@ -37,8 +35,7 @@ class _Source(Handle):
         self._assembler: Any = None
         self._callbacks: Callbacks | None = None
         self._handler: MessageHandler | None = None
-        self._columns: ColumnBuffers | None = None
-        self._columns_key: tuple[Any, ...] = ()
+        self._batches = BatchFiller()
 
     def poll(self, handler: MessageHandler, limit: int = 256) -> int:
         """Hand up to `limit` fragments, joined to whole messages, to `handler`; returns how many fragments came.
@@ -76,20 +73,14 @@ class _Source(Handle):
         `row_capacity` rows and `byte_capacity` bytes of messages; UsageError if the next message alone is longer.
         The batch owns its memory. One polling thread; `poll` and `poll_batch` may take turns only between messages.
         """
-        key = (tuple(columns), row_capacity, byte_capacity)
-        if self._columns is None or key != self._columns_key:
-            self._columns = ColumnBuffers(columns, row_capacity=row_capacity, byte_capacity=byte_capacity)
-            self._columns_key = key
-        buffers = self._columns
-        deadline = time.monotonic() + timeout
-        while True:
-            wait = nanoseconds(max(0.0, min(_SLICE_S, deadline - time.monotonic())))
+
+        def call(raw: Any, wait_ns: int) -> None:
             with self._use() as source:
-                batch = buffers.fill(lambda raw: check(self._poll_columns(source, raw, wait)))  # noqa: B023
-            if batch is not None:
-                return batch
-            if time.monotonic() >= deadline:
-                return _empty(buffers.schema)
+                check(self._poll_columns(source, raw, wait_ns))
+
+        return self._batches.poll(
+            call, timeout, columns=columns, row_capacity=row_capacity, byte_capacity=byte_capacity
+        )
 
     def _on_message(self, data: Any, length: int, raw: Any) -> Action | None:
         header = Header(
@@ -105,7 +96,7 @@ class _Source(Handle):
         return handler(bytes(ffi.buffer(data, length)), header) if handler is not None else Action.ABORT
 
 
-class Subscription(_Source):
+class Subscription(Source):
     """Every publisher of a channel and stream; made by `Client.add_subscription`. One polling thread."""
 
     def __init__(self, client: Handle, pointer: Any) -> None:
@@ -175,7 +166,7 @@ class Subscription(_Source):
         return f"<Subscription {self.channel!r} stream {self.stream_id}>"
 
 
-class Image(_Source):
+class Image(Source):
     """One publisher's stream at a subscription. One polling thread, the subscription's."""
 
     def __init__(self, subscription: Subscription, pointer: Any) -> None:
@@ -236,7 +227,3 @@ def image_info(pointer: Any) -> ImageInfo:
         mtu_length=raw.mtu_length,
         subscriber_position_id=CounterId(raw.subscriber_position_id),
     )
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -118,16 +118,22 @@ class _Lib:
     AS_VERIFY_REPAIRABLE: int
     AS_VERIFY_REPAIRED: int
     AS_VERIFY_SKIPPED: int
+    asp_on_archive_error: Any
     asp_on_available_image: Any
+    asp_on_challenge: Any
     asp_on_error: Any
     asp_on_error_entry: Any
+    asp_on_live_joined: Any
+    asp_on_live_left: Any
     asp_on_loss_row: Any
     asp_on_message: Any
     asp_on_progress: Any
     asp_on_publication_error: Any
     asp_on_recording: Any
+    asp_on_recording_event: Any
     asp_on_recording_subscription: Any
     asp_on_signal: Any
+    asp_on_stream_error: Any
     asp_on_termination: Any
     asp_on_text: Any
     asp_on_unavailable_image: Any

@@ -30,6 +30,13 @@ extern "Python" {
     bool asp_on_recording_subscription(void *context, int64_t subscription_id, int32_t stream_id,
         const char *stripped_channel);
     void asp_on_signal(void *context, const as_signal *signal);
+    void asp_on_archive_error(void *context, as_result result, int32_t code, int64_t correlation_id, const char *text);
+    int64_t asp_on_challenge(void *context, const uint8_t *challenge, int64_t challenge_length, uint8_t *credentials,
+        int64_t capacity);
+    void asp_on_recording_event(void *context, const as_recording_event *event);
+    void asp_on_live_joined(void *context);
+    void asp_on_live_left(void *context);
+    void asp_on_stream_error(void *context, as_result result, int32_t code, const char *text);
     void asp_on_termination(void *context);
     bool asp_on_progress(void *context, int64_t bytes_done);
     void asp_on_text(void *context, const char *text);

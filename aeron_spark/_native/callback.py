@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.check import error, string
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -52,6 +53,14 @@ class Callbacks:
         function = self._functions.get(name)
         if function is not None:
             function(*arguments)
+
+    def check(self, result: int) -> bool:
+        """As `check.check`; what a callback raised comes first."""
+        failure = error(result) if result < 0 else None
+        self.reraise()
+        if failure is not None:
+            raise failure
+        return bool(result == lib.AS_OK)
 
     def reraise(self) -> None:
         """Raise what a callback raised, once."""
@@ -126,6 +135,46 @@ def asp_on_recording_subscription(context: Any, subscription_id: int, stream_id:
 def asp_on_signal(context: Any, signal: Any) -> None:
     """Hand a recording signal to a control session."""
     ffi.from_handle(context).call("on_signal", signal)
+
+
+@_extern()
+def asp_on_archive_error(context: Any, result: int, code: int, correlation_id: int, text: Any) -> None:
+    """Tell an archive client an error that none of its calls waits for."""
+    ffi.from_handle(context).call("on_archive_error", result, code, correlation_id, string(text))
+
+
+@_extern(error=-1)
+def asp_on_challenge(context: Any, challenge: Any, length: int, credentials: Any, capacity: int) -> int:
+    """Answer an archive's challenge; -1 without an answer."""
+    answer = ffi.from_handle(context).call("on_challenge", bytes(ffi.buffer(challenge, length)), on_error=None)
+    if answer is None or len(answer) > capacity:
+        return -1
+    ffi.memmove(credentials, answer, len(answer))
+    return len(answer)
+
+
+@_extern()
+def asp_on_recording_event(context: Any, event: Any) -> None:
+    """Hand one event of a recording events stream over."""
+    ffi.from_handle(context).call("on_recording_event", event)
+
+
+@_extern()
+def asp_on_live_joined(context: Any) -> None:
+    """Tell that a persistent subscription is live."""
+    ffi.from_handle(context).call("on_live_joined")
+
+
+@_extern()
+def asp_on_live_left(context: Any) -> None:
+    """Tell that a persistent subscription has lost its live stream."""
+    ffi.from_handle(context).call("on_live_left")
+
+
+@_extern()
+def asp_on_stream_error(context: Any, result: int, code: int, text: Any) -> None:
+    """Tell what went wrong with a persistent subscription."""
+    ffi.from_handle(context).call("on_stream_error", result, code, string(text))
 
 
 @_extern()

@@ -1,1 +1,33 @@
-"""The Archive from Python: control sessions, servers, and reading an archive's folder directly."""
+"""The Archive from Python: control sessions, servers, streams over both, and reading an archive's folder directly."""
+
+from aeron_spark.archive.client import Archive, ArchiveState
+from aeron_spark.archive.merge import MergeState, ReplayMerge
+from aeron_spark.archive.persistent import (
+    PersistentFailure,
+    PersistentState,
+    PersistentSubscription,
+    StartPosition,
+)
+from aeron_spark.archive.recording_events import (
+    RecordingEvent,
+    RecordingEventKind,
+    RecordingEvents,
+    RecordingPosition,
+    find_recording_position,
+)
+
+__all__ = [
+    "Archive",
+    "ArchiveState",
+    "MergeState",
+    "PersistentFailure",
+    "PersistentState",
+    "PersistentSubscription",
+    "RecordingEvent",
+    "RecordingEventKind",
+    "RecordingEvents",
+    "RecordingPosition",
+    "ReplayMerge",
+    "StartPosition",
+    "find_recording_position",
+]

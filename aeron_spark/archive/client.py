@@ -6,16 +6,22 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
-from aeron_spark._native.check import c_string, check, error, nanoseconds, string
+from aeron_spark._native.check import c_string, check, error, string
 from aeron_spark._native.handle import Handle
+from aeron_spark.archive.calls import Calls
+from aeron_spark.archive.control import ControlOptions
+from aeron_spark.archive.credentials import Credentials, Supplier
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.replay import Replay, ReplayLength, replay_params
 from aeron_spark.channel import ChannelUri
 from aeron_spark.client import Client
+from aeron_spark.errors import AeronError
+from aeron_spark.publication import ExclusivePublication, Publication
 from aeron_spark.subscription import Subscription
 from aeron_spark.types import (
     NULL_VALUE,
@@ -28,9 +34,19 @@ from aeron_spark.types import (
 )
 
 OnSignal = Callable[[Signal], object]
+# The error, and the correlation id of the request it belongs to.
+OnArchiveError = Callable[[AeronError, int], object]
 DEFAULT_CHANNEL = "aeron:ipc"
 # How many descriptors one request of a listing asks for.
 _PAGE = 1000
+
+
+class ArchiveState(IntEnum):
+    """State of a control session."""
+
+    CONNECTED = 0
+    DISCONNECTED = 1
+    CLOSED = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +62,13 @@ class Archive(Handle):
     """Control session with the archive that listens on a control channel; blocking calls.
 
     Over `client`, which may be shared and stays open; without one, over a client of its own in `aeron_dir`. `timeout`
-    (seconds) bounds the connecting and each answer. `on_signal` gets recording signals, during calls and `poll`.
+    (seconds, 10) bounds the connecting and each answer. Channels default to IPC, streams to 10 and 20; a response channel on
+    UDP may have port 0, or `control-mode=response`. What is not given comes from the stock client's variables where they are
+    set (`AERON_ARCHIVE_CONTROL_CHANNEL`, `AERON_ARCHIVE_MESSAGE_TIMEOUT`, ...).
+
+    `credentials`: bytes, the path of a file that holds them, or a function that gets None, or the archive's challenge, and
+    gives bytes. `on_signal` gets recording signals, `on_error` errors that no call waits for with the correlation id of their
+    request, both during calls and `poll`; without `on_error` the latter raises them. `calls` are requests that do not wait.
 
     Every request raises PeerError with the archive's text when its answer is an error, WaitTimeoutError without an answer,
     ClosedError when the session is gone.
@@ -58,41 +80,60 @@ class Archive(Handle):
         client: Client | None = None,
         *,
         aeron_dir: str | os.PathLike[str] | None = None,
-        control_channel: str | ChannelUri = DEFAULT_CHANNEL,
-        control_stream_id: int = 10,
-        response_channel: str | ChannelUri = DEFAULT_CHANNEL,
-        response_stream_id: int = 20,
-        timeout: float = 10.0,
-        client_info: str = "",
+        control_channel: str | ChannelUri | None = None,
+        control_stream_id: int | None = None,
+        response_channel: str | ChannelUri | None = None,
+        response_stream_id: int | None = None,
+        timeout: float | None = None,
+        client_info: str | None = None,
+        credentials: Credentials | None = None,
         on_signal: OnSignal | None = None,
+        on_error: OnArchiveError | None = None,
     ) -> None:
-        self.client = client if client is not None else Client(aeron_dir, name="archive-client", timeout=timeout)
-        self._owns_client = client is None
-        self._callbacks = Callbacks(on_signal=on_signal and (lambda raw: on_signal(_signal(raw))))
+        control = ControlOptions(
+            control_channel=control_channel,
+            control_stream_id=control_stream_id,
+            response_channel=response_channel,
+            response_stream_id=response_stream_id,
+            timeout=timeout,
+            client_info=client_info,
+            supplier=Supplier(credentials),
+        )
+        self._callbacks = Callbacks(
+            on_signal=on_signal and (lambda raw: on_signal(_signal(raw))),
+            on_archive_error=on_error
+            and (lambda result, code, request, text: on_error(error(result, text=text, code=code), request)),
+            on_challenge=control.supplier.on_challenge,
+        )
         options = ffi.new("as_archive_client_options *")
-        lib.as_archive_client_options_init(options)
-        texts = [c_string(str(text)) for text in (control_channel, response_channel, client_info)]
-        options.control_channel, options.response_channel = texts[0], texts[1]
-        options.control_stream_id, options.response_stream_id = control_stream_id, response_stream_id
-        options.message_timeout_ns = nanoseconds(timeout)
-        options.client_info = texts[2] if client_info else ffi.NULL
+        kept = control.fill(options, self._callbacks)
+        self._owns_client = client is None
+        self.client = client or Client(aeron_dir, name="archive-client", timeout=timeout)
         if on_signal is not None:
             options.on_signal = lib.asp_on_signal
             options.on_signal_context = self._callbacks.context
+        if on_error is not None:
+            options.on_error = lib.asp_on_archive_error
+            options.on_error_context = self._callbacks.context
+        self.timeout: float = options.message_timeout_ns / 1e9
+        self.calls = Calls(self)
         out = ffi.new("as_archive_client **")
         try:
             with self.client._use() as pointer:
                 options.client = pointer
-                check(lib.as_archive_client_open(options, out))
+                self._callbacks.check(lib.as_archive_client_open(options, out))
                 super().__init__(out[0], lib.as_archive_client_close, self.client)
         except BaseException:
             if self._owns_client:
                 self.client.close()
             raise
+        finally:
+            kept.clear()
 
     def close(self) -> None:
         """End the session, and the client if it is the session's own."""
         super().close()
+        self.calls._sweep()
         if self._owns_client:
             self.client.close()
 
@@ -109,11 +150,41 @@ class Archive(Handle):
             archive_id = int(lib.as_archive_client_archive_id(archive))
         return None if archive_id == NULL_VALUE else archive_id
 
+    @property
+    def state(self) -> ArchiveState:
+        """Whether the session is there; a call that finds the archive gone makes it CLOSED."""
+        with self._use() as archive:
+            return ArchiveState(lib.as_archive_client_get_state(archive))
+
     def poll(self) -> int:
         """Take pending signals; returns how many messages were handled. Raises when the session is gone."""
         out = ffi.new("int32_t *")
         self._request(lib.as_archive_client_poll, out)
         return int(out[0])
+
+    def poll_for_error(self) -> str | None:
+        """Take what is pending; the text of an error that no call waits for, "not connected", or None."""
+        out = ffi.new("char **")
+        self._request(lib.as_archive_client_poll_for_error, out)
+        return string(out[0]) if out[0] else None
+
+    def poll_for_signals(self) -> int:
+        """As `poll`; 1 if `on_signal` was called, else 0."""
+        out = ffi.new("int32_t *")
+        self._request(lib.as_archive_client_poll_for_signals, out)
+        return int(out[0])
+
+    def add_recorded_publication(self, channel: str | ChannelUri, stream_id: int) -> Publication:
+        """Publication of this client whose session alone is recorded, from its first message; UsageError if there is one."""
+        out = ffi.new("as_publication **")
+        self._request(lib.as_archive_client_add_recorded_publication, c_string(str(channel)), stream_id, out)
+        return Publication(self.client, out[0])
+
+    def add_recorded_exclusive_publication(self, channel: str | ChannelUri, stream_id: int) -> ExclusivePublication:
+        """As `add_recorded_publication`, exclusive."""
+        out = ffi.new("as_publication **")
+        self._request(lib.as_archive_client_add_recorded_exclusive_publication, c_string(str(channel)), stream_id, out)
+        return ExclusivePublication(self.client, out[0])
 
     def keepalive(self) -> None:
         """Keep the session alive while no other request is made."""
@@ -374,11 +445,7 @@ class Archive(Handle):
 
     def _request(self, function: Any, *arguments: Any) -> None:
         with self._use() as archive:
-            result = function(archive, *arguments)
-            failure = error(result) if result < 0 else None
-            self._callbacks.reraise()
-            if failure is not None:
-                raise failure
+            self._callbacks.check(function(archive, *arguments))
 
     def _ask(self, function: Any, *arguments: int) -> int:
         out = ffi.new("int64_t *")

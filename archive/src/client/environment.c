@@ -1,5 +1,4 @@
 /* An archive client's options from the environment, by the stock C client's names. Spec: 07 §5. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,9 +26,8 @@ static as_result read_i32(const char *name, int32_t *value)
     {
         return AS_OK;
     }
-    char *end;
-    const long long number = strtoll(text, &end, 10);
-    if (end == text || '\0' != *end || number < INT32_MIN || number > INT32_MAX)
+    int64_t number;
+    if (AS_OK != asi_parse_i64(text, &number) || number < INT32_MIN || number > INT32_MAX)
     {
         return fail_value(name, text, "give a stream id, a number of 32 bits");
     }
@@ -76,12 +74,7 @@ static as_result read_bool(const char *name, bool *value)
     {
         return AS_OK;
     }
-    if (0 != strcmp(text, "true") && 0 != strcmp(text, "false"))
-    {
-        return fail_value(name, text, "give true or false");
-    }
-    *value = 't' == text[0];
-    return AS_OK;
+    return AS_OK == asi_parse_bool(text, value) ? AS_OK : fail_value(name, text, "give true or false");
 }
 
 as_result as_archive_client_options_load_environment(as_archive_client_options *options)

@@ -1,0 +1,273 @@
+"""Requests to an archive that do not wait for their answers."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.callback import Callbacks
+from aeron_spark._native.check import c_string, check, error
+from aeron_spark.archive.recordings import Recording, recording_from
+from aeron_spark.archive.replay import ReplayLength
+from aeron_spark.channel import ChannelUri
+from aeron_spark.types import NULL_VALUE, Position, RecordingId, SourceLocation
+
+if TYPE_CHECKING:
+    from aeron_spark.archive.client import Archive
+
+T = TypeVar("T")
+_IDLE_S = 0.0005
+
+
+class Call(Generic[T]):
+    """A request under way, and its answer when that has come. Made by the methods of `Archive.calls`.
+
+    Answers come in any order, and while other calls of the same archive wait or poll; one that came before the archive client
+    was closed can still be read. Thread rule: as its archive.
+    """
+
+    def __init__(
+        self, archive: Archive, pointer: Any, convert: Callable[[int], T], callbacks: Callbacks | None = None
+    ) -> None:
+        self._archive = archive
+        self._pointer = pointer
+        self._convert = convert
+        self._callbacks = callbacks
+        self._value = ffi.new("int64_t *")
+        self.correlation_id: int = lib.as_archive_call_correlation_id(pointer)
+        """Id of the request; signals and errors of what it started carry it."""
+
+    def done(self) -> bool:
+        """Take what the archive sent and tell whether `result` would give or raise something at once."""
+        with self._archive._lock:
+            return self._poll() != lib.AS_AGAIN
+
+    def result(self, timeout: float | None = None) -> T:
+        """Value of the answer; waits for it up to `timeout` seconds, by default as long as the archive client's own.
+
+        PeerError with the archive's text when the answer is an error; WaitTimeoutError, ClosedError. Again gives the same.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._archive._lock:
+                result = self._poll()
+                if result != lib.AS_AGAIN:
+                    check(result)
+                    return self._convert(int(self._value[0]))
+            if deadline is not None and time.monotonic() >= deadline:
+                raise error(lib.AS_E_TIMEOUT, text=f"no answer of the archive within {timeout} s", code=0)
+            time.sleep(_IDLE_S)
+
+    def close(self) -> None:
+        """Forget the request; again is harmless. Without it that happens some time after the last use."""
+        with self._archive._lock:
+            pointer, self._pointer = self._pointer, None
+            if pointer is not None:
+                lib.as_archive_call_close(pointer)
+
+    def __del__(self) -> None:
+        pointer = getattr(self, "_pointer", None)
+        if pointer is not None:
+            # Garbage may be found in the middle of a callback out of this very call, so it is closed later.
+            self._archive.calls._garbage.append((pointer, self._callbacks))
+
+    def _poll(self) -> int:
+        if self._pointer is None:
+            raise error(lib.AS_E_CLOSED, text="the call is closed", code=0)
+        if self._archive._pid != os.getpid():
+            raise error(lib.AS_E_USAGE, text="a call to an archive belongs to the process that made it", code=0)
+        result = int(lib.as_archive_call_poll(self._pointer, self._value))
+        if self._callbacks is not None:
+            self._callbacks.reraise()
+        self._archive._callbacks.reraise()
+        return result
+
+
+class Calls:
+    """Requests of an archive client that return at once; `Archive.calls`. Each gives a `Call`."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._garbage: deque[tuple[Any, Callbacks | None]] = deque()
+
+    def _sweep(self) -> None:
+        """Close calls that nobody has any more; not inside of callbacks."""
+        while self._garbage:
+            pointer, _ = self._garbage.popleft()
+            lib.as_archive_call_close(pointer)
+
+    def start_recording(
+        self,
+        channel: str | ChannelUri,
+        stream_id: int,
+        *,
+        source: SourceLocation = SourceLocation.LOCAL,
+        auto_stop: bool = False,
+    ) -> Call[int]:
+        """As `Archive.start_recording`."""
+        return self._send(
+            lib.AS_OP_START_RECORDING,
+            int,
+            channel=str(channel),
+            stream_id=stream_id,
+            source_location=int(source),
+            auto_stop=auto_stop,
+        )
+
+    def extend_recording(
+        self,
+        recording_id: int,
+        channel: str | ChannelUri,
+        stream_id: int,
+        *,
+        source: SourceLocation = SourceLocation.LOCAL,
+        auto_stop: bool = False,
+    ) -> Call[int]:
+        """As `Archive.extend_recording`."""
+        return self._send(
+            lib.AS_OP_EXTEND_RECORDING,
+            int,
+            recording_id=recording_id,
+            channel=str(channel),
+            stream_id=stream_id,
+            source_location=int(source),
+            auto_stop=auto_stop,
+        )
+
+    def stop_recording(self, channel: str | ChannelUri, stream_id: int) -> Call[None]:
+        """As `Archive.stop_recording`."""
+        return self._send(lib.AS_OP_STOP_RECORDING, _nothing, channel=str(channel), stream_id=stream_id)
+
+    def stop_recording_subscription(self, subscription_id: int) -> Call[None]:
+        """As `Archive.stop_recording_subscription`."""
+        return self._send(lib.AS_OP_STOP_RECORDING_SUBSCRIPTION, _nothing, subscription_id=subscription_id)
+
+    def stop_recording_by_identity(self, recording_id: int) -> Call[bool]:
+        """As `Archive.stop_recording_by_identity`."""
+        return self._send(lib.AS_OP_STOP_RECORDING_BY_IDENTITY, bool, recording_id=recording_id)
+
+    def start_replay(
+        self,
+        recording_id: int,
+        channel: str | ChannelUri,
+        stream_id: int,
+        *,
+        position: int | None = None,
+        length: int | ReplayLength = ReplayLength.FOLLOW,
+        limit_counter_id: int | None = None,
+    ) -> Call[int]:
+        """As `Archive.start_replay`."""
+        return self._send(
+            lib.AS_OP_REPLAY if limit_counter_id is None else lib.AS_OP_BOUNDED_REPLAY,
+            int,
+            recording_id=recording_id,
+            channel=str(channel),
+            stream_id=stream_id,
+            position=NULL_VALUE if position is None else position,
+            length=int(length),
+            limit_counter_id=NULL_VALUE if limit_counter_id is None else limit_counter_id,
+        )
+
+    def stop_replay(self, replay_session_id: int) -> Call[None]:
+        """As `Archive.stop_replay`."""
+        return self._send(lib.AS_OP_STOP_REPLAY, _nothing, replay_session_id=replay_session_id)
+
+    def stop_all_replays(self, recording_id: int) -> Call[None]:
+        """As `Archive.stop_all_replays`."""
+        return self._send(lib.AS_OP_STOP_ALL_REPLAYS, _nothing, recording_id=recording_id)
+
+    def recordings(self, from_recording_id: int = 0, count: int = 1000) -> Call[list[Recording]]:
+        """At most `count` recordings by id."""
+        return self._list(lib.AS_OP_LIST_RECORDINGS, recording_id=from_recording_id, count=count)
+
+    def recording(self, recording_id: int) -> Call[list[Recording]]:
+        """A recording by its id; an empty list for an unknown one."""
+        return self._list(lib.AS_OP_LIST_RECORDING, recording_id=recording_id)
+
+    def find_last_matching_recording(
+        self, channel_fragment: str, stream_id: int, session_id: int, *, min_recording_id: int = 0
+    ) -> Call[RecordingId | None]:
+        """As `Archive.find_last_matching_recording`."""
+        return self._send(
+            lib.AS_OP_FIND_LAST_MATCHING_RECORDING,
+            lambda value: None if value == NULL_VALUE else RecordingId(value),
+            recording_id=min_recording_id,
+            channel=channel_fragment,
+            stream_id=stream_id,
+            session_id=session_id,
+        )
+
+    def start_position(self, recording_id: int) -> Call[Position]:
+        """As `Archive.start_position`."""
+        return self._send(lib.AS_OP_START_POSITION, Position, recording_id=recording_id)
+
+    def recording_position(self, recording_id: int) -> Call[Position | None]:
+        """As `Archive.recording_position`."""
+        return self._send(lib.AS_OP_RECORDING_POSITION, _or_none, recording_id=recording_id)
+
+    def stop_position(self, recording_id: int) -> Call[Position | None]:
+        """As `Archive.stop_position`."""
+        return self._send(lib.AS_OP_STOP_POSITION, _or_none, recording_id=recording_id)
+
+    def max_recorded_position(self, recording_id: int) -> Call[Position]:
+        """As `Archive.max_recorded_position`."""
+        return self._send(lib.AS_OP_MAX_RECORDED_POSITION, Position, recording_id=recording_id)
+
+    def truncate_recording(self, recording_id: int, position: int) -> Call[int]:
+        """Cut a stopped recording at a position; the answer is how many segment files go."""
+        return self._send(lib.AS_OP_TRUNCATE_RECORDING, int, recording_id=recording_id, position=position)
+
+    def purge_recording(self, recording_id: int) -> Call[int]:
+        """Delete a stopped recording; the answer is how many segment files go."""
+        return self._send(lib.AS_OP_PURGE_RECORDING, int, recording_id=recording_id)
+
+    def purge_segments(self, recording_id: int, new_start_position: int) -> Call[int]:
+        """Delete the segments below a segment's begin; the answer is how many files go."""
+        return self._send(lib.AS_OP_PURGE_SEGMENTS, int, recording_id=recording_id, position=new_start_position)
+
+    def _list(self, operation: int, **fields: Any) -> Call[list[Recording]]:
+        found: list[Recording] = []
+        callbacks = Callbacks(on_recording=lambda raw: found.append(recording_from(raw)))
+        return self._send(
+            operation,
+            lambda _count: found,
+            callbacks,
+            on_recording=lib.asp_on_recording,
+            context=callbacks.context,
+            **fields,
+        )
+
+    def _send(
+        self, operation: int, convert: Callable[[int], T], callbacks: Callbacks | None = None, **fields: Any
+    ) -> Call[T]:
+        request = ffi.new("as_archive_request *")
+        lib.as_archive_request_init(request, operation)
+        channel = c_string(fields.pop("channel", ""))
+        request.channel = channel
+        for name, value in fields.items():
+            setattr(request, name, value)
+        out = ffi.new("as_archive_call **")
+        deadline = time.monotonic() + self._archive.timeout
+        while True:
+            with self._archive._use() as archive:
+                self._sweep()
+                if check(lib.as_archive_client_send(archive, request, out)):
+                    return Call(self._archive, out[0], convert, callbacks)
+            if time.monotonic() >= deadline:
+                text = (
+                    f"the archive took no request within {self._archive.timeout} s: it does not read its control stream"
+                )
+                raise error(lib.AS_E_TIMEOUT, text=text, code=0)
+            time.sleep(_IDLE_S)
+
+
+def _nothing(_value: int) -> None:
+    return None
+
+
+def _or_none(value: int) -> Position | None:
+    return None if value == NULL_VALUE else Position(value)

@@ -1,0 +1,213 @@
+"""A stream without a gap: replayed from a recording, then live, replayed again whenever live is lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+
+import pyarrow as pa
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.callback import Callbacks
+from aeron_spark._native.check import c_string, check, error
+from aeron_spark.archive.control import ControlOptions
+from aeron_spark.archive.credentials import Credentials, Supplier
+from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS
+from aeron_spark.channel import ChannelUri
+from aeron_spark.client import Client
+from aeron_spark.errors import AeronError
+from aeron_spark.subscription import MessageHandler, Source
+from aeron_spark.types import Position
+
+
+class StartPosition(IntEnum):
+    """Where a `PersistentSubscription` begins, where that is no position."""
+
+    FROM_START = -1
+    """At the recording's start."""
+    FROM_LIVE = -2
+    """With what is published from now on."""
+
+
+class PersistentState(IntEnum):
+    """Where a `PersistentSubscription` stands; the value of its counter of type 114."""
+
+    AWAIT_ARCHIVE_CONNECTION = 0
+    SEND_LIST_RECORDING_REQUEST = 1
+    AWAIT_LIST_RECORDING_RESPONSE = 2
+    SEND_REPLAY_REQUEST = 3
+    AWAIT_REPLAY_RESPONSE = 4
+    ADD_REPLAY_SUBSCRIPTION = 5
+    AWAIT_REPLAY_SUBSCRIPTION = 6
+    AWAIT_REPLAY_CHANNEL_ENDPOINT = 7
+    ADD_REQUEST_PUBLICATION = 8
+    AWAIT_REQUEST_PUBLICATION = 9
+    SEND_REPLAY_TOKEN_REQUEST = 10
+    AWAIT_REPLAY_TOKEN = 11
+    REPLAY = 12
+    ATTEMPT_SWITCH = 13
+    ADD_LIVE_SUBSCRIPTION = 14
+    AWAIT_LIVE = 15
+    LIVE = 16
+    FAILED = 17
+
+
+class PersistentFailure(IntEnum):
+    """Why a `PersistentSubscription` failed for good."""
+
+    GENERIC = 1
+    RECORDING_NOT_FOUND = 2
+    INVALID_START_POSITION = 3
+    STREAM_ID_MISMATCH = 4
+
+
+OnEvent = Callable[[], object]
+OnPersistentError = Callable[[AeronError], object]
+
+
+class PersistentSubscription(Source):
+    """Every message of a recorded stream once and in order, from a position on: replayed, then live.
+
+    It needs a driver, over `client` or a client of its own in `aeron_dir`; it waits for the archive, connects to it again
+    when it was gone, and goes on live meanwhile. When the live stream is lost (its image timed out, or the reader was too slow
+    for an untethered or lossy stream) the gap is replayed. `replay_channel`: a fixed endpoint, port 0 for a free one, IPC, or
+    `control-mode=response`. All progress is made by `poll` and `poll_batch`.
+
+    Messages are whole, their session id is the recording's. `on_error` gets what fails and is tried again, and what ends it.
+    Handlers run inside of polls and must not call it. `timeout` (seconds) is the deadline of everything asked and awaited.
+
+    UsageError: options that can't be. A poll raises what it failed with for good: PeerError (unknown recording, the archive's
+    texts), DataLossError (the recording does not hold the position), ClosedError (the driver is gone); `failure` says which
+    kind.
+    Thread rule: calls are serialised; one polling thread.
+    """
+
+    def __init__(
+        self,
+        client: Client | None = None,
+        *,
+        recording_id: int,
+        live_channel: str | ChannelUri,
+        live_stream_id: int,
+        replay_channel: str | ChannelUri,
+        replay_stream_id: int,
+        start_position: int | StartPosition = StartPosition.FROM_LIVE,
+        aeron_dir: str | os.PathLike[str] | None = None,
+        control_channel: str | ChannelUri | None = None,
+        control_stream_id: int | None = None,
+        response_channel: str | ChannelUri | None = None,
+        response_stream_id: int | None = None,
+        timeout: float | None = None,
+        client_info: str | None = None,
+        credentials: Credentials | None = None,
+        on_live_joined: OnEvent | None = None,
+        on_live_left: OnEvent | None = None,
+        on_error: OnPersistentError | None = None,
+    ) -> None:
+        control = ControlOptions(
+            control_channel=control_channel,
+            control_stream_id=control_stream_id,
+            response_channel=response_channel,
+            response_stream_id=response_stream_id,
+            timeout=timeout,
+            client_info=client_info,
+            supplier=Supplier(credentials),
+        )
+        self._listener = Callbacks(
+            on_live_joined=on_live_joined,
+            on_live_left=on_live_left,
+            on_stream_error=on_error and (lambda result, code, text: on_error(error(result, text=text, code=code))),
+            on_challenge=control.supplier.on_challenge,
+        )
+        options = ffi.new("as_persistent_options *")
+        lib.as_persistent_options_init(options)
+        kept = control.fill(ffi.addressof(options, "archive"), self._listener)
+        texts = [c_string(str(text)) for text in (live_channel, replay_channel)]
+        options.live_channel, options.replay_channel = texts
+        options.live_stream_id, options.replay_stream_id = live_stream_id, replay_stream_id
+        options.recording_id, options.start_position = recording_id, int(start_position)
+        options.listener.on_live_joined = lib.asp_on_live_joined
+        options.listener.on_live_left = lib.asp_on_live_left
+        options.listener.on_error = lib.asp_on_stream_error
+        options.listener.context = self._listener.context
+        self._owns_client = client is None
+        self.client = client or Client(aeron_dir, name="persistent-subscription", timeout=timeout)
+        out = ffi.new("as_persistent_subscription **")
+        try:
+            with self.client._use() as pointer:
+                options.archive.client = pointer
+                check(lib.as_persistent_subscription_open(options, out))
+                super().__init__(
+                    out[0],
+                    lib.as_persistent_subscription_close,
+                    self.client,
+                    poll=lib.as_persistent_subscription_poll,
+                    poll_columns=lib.as_persistent_subscription_poll_columns,
+                )
+        except BaseException:
+            if self._owns_client:
+                self.client.close()
+            raise
+        finally:
+            kept.clear()
+
+    def close(self) -> None:
+        """End the session with the archive, and the client if it is its own."""
+        super().close()
+        if self._owns_client:
+            self.client.close()
+
+    @property
+    def state(self) -> PersistentState:
+        """Where it stands now."""
+        with self._use() as subscription:
+            return PersistentState(lib.as_persistent_subscription_get_state(subscription))
+
+    @property
+    def is_live(self) -> bool:
+        """True while messages come from the live stream."""
+        return self.state == PersistentState.LIVE
+
+    @property
+    def is_replaying(self) -> bool:
+        """True while messages come from the recording."""
+        return self.state in {PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH}
+
+    @property
+    def failure(self) -> PersistentFailure | None:
+        """Why it failed for good, None while it has not."""
+        with self._use() as subscription:
+            reason = lib.as_persistent_subscription_failure(subscription)
+        return PersistentFailure(reason) if reason else None
+
+    @property
+    def position(self) -> Position | StartPosition:
+        """Where the next message begins: to go on there in another process."""
+        with self._use() as subscription:
+            position = lib.as_persistent_subscription_position(subscription)
+        return Position(position) if position >= 0 else StartPosition(position)
+
+    def poll(self, handler: MessageHandler, limit: int = 256) -> int:
+        """A step, then as `Subscription.poll`."""
+        try:
+            return super().poll(handler, limit)
+        finally:
+            self._listener.reraise()
+
+    def poll_batch(
+        self,
+        timeout: float = 0.0,
+        *,
+        columns: Sequence[str] = DEFAULT_COLUMNS,
+        row_capacity: int = DEFAULT_ROWS,
+        byte_capacity: int = DEFAULT_BYTES,
+    ) -> pa.RecordBatch:
+        """Steps, then whole messages as one record batch, GIL released: as `Subscription.poll_batch`."""
+        try:
+            return super().poll_batch(timeout, columns=columns, row_capacity=row_capacity, byte_capacity=byte_capacity)
+        finally:
+            self._listener.reraise()
+
+    def __repr__(self) -> str:
+        return f"<PersistentSubscription{' closed' if self._pointer is None else ''}>"
