@@ -1,9 +1,6 @@
 /* PersistentSubscription: from a request to a replay, by the three kinds of replay channels. See persistent.h; spec 08 §16.2, 07 §11. */
 #include "client/persistent.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "wire/command.h"
 
 bool asi_persistent_is_temporary(as_result result)
@@ -255,43 +252,17 @@ int64_t asi_persistent_await_endpoint(as_persistent_subscription *self)
 
 /* -- response channels -------------------------------------------------------------------------------------------------------------------- */
 
-/* Spec: 07 §11 - the control channel as a publication of its own (no session id, no position), tied to the replay subscription. */
-static as_result request_channel(const as_persistent_subscription *self, asi_uri_builder *builder)
+int64_t asi_persistent_add_requests(as_persistent_subscription *self)
 {
-    static const char *const LEFT_OUT[] = { "session-id", "init-term-id", "term-id", "term-offset", "term-length", "ssc",
-        "response-correlation-id" };
-    const char *channel = self->options.archive.control_channel;
-    asi_uri uri;
-    const as_result result = asi_uri_parse_untrusted(&uri, channel, (int64_t)strlen(channel));
-    if (AS_OK != result)
+    if (!asi_persistent_is_linked(self))
     {
-        return result;
+        start_over(self);
+        return 0;
     }
     as_subscription_constants constants;
     as_subscription_get_constants(self->replay, &constants);
-    asi_uri_build_start(builder, uri.media, uri.is_spy);
-    for (int32_t i = 0; i < uri.param_count; i++)
-    {
-        bool is_left_out = false;
-        for (size_t j = 0; j < sizeof(LEFT_OUT) / sizeof(LEFT_OUT[0]); j++)
-        {
-            is_left_out = is_left_out || 0 == strcmp(uri.params[i].key, LEFT_OUT[j]);
-        }
-        if (!is_left_out)
-        {
-            asi_uri_build_put(builder, uri.params[i].key, NULL == uri.params[i].value ? "" : uri.params[i].value);
-        }
-    }
-    asi_uri_build_put_i64(builder, "term-length", self->options.archive.control_term_length);
-    asi_uri_build_put(builder, "ssc", "false");
-    asi_uri_build_put_i64(builder, "response-correlation-id", constants.registration_id);
-    return asi_uri_build_end(builder);
-}
-
-int64_t asi_persistent_add_requests(as_persistent_subscription *self)
-{
     asi_uri_builder channel;
-    as_result result = request_channel(self, &channel);
+    as_result result = asi_connect_replay_requests(&self->async, constants.registration_id, &channel);
     if (AS_OK == result)
     {
         result = as_client_async_add_exclusive_publication(

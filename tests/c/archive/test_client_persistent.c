@@ -203,6 +203,14 @@ static void every_message_comes_once_over_udp(void)
     }
 }
 
+static void every_message_comes_once_over_a_response_channel(void)
+{
+    client_rig_open();
+    record_stream(IPC);
+    replays_and_joins("aeron:ipc", "aeron:ipc?control-mode=response", false);
+    close_all();
+}
+
 static void from_live_joins_at_once(void)
 {
     client_rig_open();
@@ -423,6 +431,7 @@ int main(void)
     RUN(every_message_comes_once_over_ipc);
     RUN(every_message_comes_once_as_columns);
     RUN(every_message_comes_once_over_udp);
+    RUN(every_message_comes_once_over_a_response_channel);
     RUN(from_live_joins_at_once);
     RUN(a_position_between_messages_goes_on_there);
     RUN(live_lost_to_flow_control_is_replayed);
