@@ -6,6 +6,7 @@ Where ours is stricter or kinder on purpose (`archive/src/tools/verify.c`) it is
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import struct
@@ -196,3 +197,51 @@ def test_a_folder_of_ours(aeron_dir: Path, archive_dir: Path, capsys: pytest.Cap
     theirs = stock.archive_tool(archive_dir, "verify", "-a", "-checksum", "CRC-32C")
     assert (code, theirs.code) == (0, 0), out + theirs.out
     assert verdicts(out) == verdicts(theirs.out) == {"0": "OK"}
+
+
+def test_padding_above_a_mebibyte(aeron_dir: Path, archive_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """QUIRK: the stock tool gives the whole run up at a frame above 1 MiB; ours reads on."""
+    settings = {"aeron.archive.segment.file.length": "16m", "aeron.ipc.term.buffer.length": "16m"}
+    with (
+        ArchivingMediaDriver(archive_dir, aeron_dir, settings=settings),
+        Archive(aeron_dir=aeron_dir) as archive,
+    ):
+        archive.start_recording("aeron:ipc", 7)
+        with archive.client.add_exclusive_publication("aeron:ipc", 7) as publication:
+            recording_id = archive.wait_recording("aeron:ipc", 7, publication.session_id)
+            while publication.position <= 16 << 20:
+                publication.offer_batch([bytes(1_850_000)], timeout=10)
+            archive.wait_position(recording_id, publication.position, timeout=30)
+    code, out = ours(capsys, "verify", archive_dir, "-a")
+    assert (code, verdicts(out)) == (0, {"0": "OK"}), out
+    frames = [
+        json.loads(line)
+        for line in ours(capsys, "dump", archive_dir, "--frames", 0, "--no-payload", "--json")[1].splitlines()
+    ]
+    assert max(frame["frame_length"] for frame in frames if frame["type"] == 0) > 1 << 20
+    assert "newLimit > capacity" in stock.archive_tool(archive_dir, "verify", "-a").out
+
+
+def test_by_hand_and_retention_with_a_stock_archive(
+    aeron_dir: Path, archive_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ("--dir", aeron_dir)
+    with (
+        stock.archive(aeron_dir, archive_dir, with_driver=True, settings={"aeron.archive.segment.file.length": "128k"}),
+        Archive(aeron_dir=aeron_dir) as archive,
+    ):
+        assert ours(capsys, "start", "--channel", "aeron:ipc", "--stream", 7, *at)[0] == 0
+        with archive.client.add_exclusive_publication("aeron:ipc", 7) as publication:
+            recording_id = archive.wait_recording("aeron:ipc", 7, publication.session_id)
+            publication.offer_batch([bytes(992)] * 500)
+            archive.wait_position(recording_id, publication.position)
+            assert ours(capsys, "verify", archive_dir, "-a")[0] == 0
+            assert ours(capsys, "stop", "--channel", "aeron:ipc", "--stream", 7, *at)[0] == 0
+        with archive.replay(recording_id, position=131072) as replay, replay.wait_image():
+            # It stands in the second segment, as nobody takes its messages.
+            code, out = ours(capsys, "retain", archive_dir, "--older-than", "0s", "--yes", *at)
+            assert (code, "held back" in out) == (1, True), out
+            assert archive.start_position(recording_id) == 131072
+        assert ours(capsys, "retain", archive_dir, "--max-bytes", "1t", "--yes", *at) == (0, "")
+        assert ours(capsys, "purge-segments", recording_id, 262144, "--yes", *at)[0] == 0
+        assert archive.start_position(recording_id) == 262144

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import random
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +22,7 @@ from aeron_spark.archive.retain import Action, Kept, Policy, Segment, plan
 from aeron_spark.cli.__main__ import main
 from aeron_spark.cli.archive_retain import duration, size
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
+from tests.kit.processes import Process
 from tests.kit.wait import wait_until
 
 S = 65_536
@@ -238,6 +241,23 @@ def test_without_a_running_archive(servers: ArchivingMediaDriver, archive: Archi
     assert "no live archive owns" in out
     code, out = run(folder)
     assert (code, "needs a bound" in out) == (2, True)
+
+
+def test_a_running_policy(servers: ArchivingMediaDriver, archive: Archive) -> None:
+    folder = servers.archive_dir
+    command = [sys.executable, "-m", "aeron_spark.cli", "archive", "retain", str(folder)]
+    policy = Process("retention", [*command, "--keep-recordings", "1", "--every", "0.05s", "--yes"])
+    kept_id = -1
+    for _ in range(3):
+        kept_id = stopped_recording(archive, 7, 0)
+    wait_until(
+        lambda: [recording.recording_id for recording in archive.recordings()] == [kept_id],
+        20,
+        "all but the newest recording to go",
+        state=policy.report,
+    )
+    assert policy.stop(signal.SIGINT) == 0, policy.report()
+    assert "recordings of its channel and stream" in policy.stdout()
 
 
 def test_actions_are_told_with_their_reason() -> None:
