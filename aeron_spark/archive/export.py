@@ -20,23 +20,25 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from aeron_spark._native._lib import ffi, lib
-from aeron_spark._native.check import check
 from aeron_spark.archive.segments import READ_COLUMNS, Folder, SegmentReader
 from aeron_spark.archive.text_values import ENCODERS, json_lines
 from aeron_spark.batch import FIELDS, RECORDING_ID
 from aeron_spark.errors import DataLossError, StorageError, UsageError
 
-__all__ = ["FORMATS", "ExportReport", "Range", "export", "position_at_time", "verify_export"]
+__all__ = ["FORMATS", "ExportReport", "Range", "export", "verify_export"]
 
 FORMATS = ("parquet", "csv", "jsonl")
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 DEFAULT_ROW_GROUP_ROWS = 1_000_000
 # A row group is written when it holds so many bytes of values, however few its rows are: that bounds the memory.
 ROW_GROUP_BYTES = 64 << 20
+# When a message was written, by the archive's clock: computed of the time index, for exports alone.
+TIME = pa.field("time", pa.timestamp("ns", "UTC"), nullable=False)
+COLUMNS = (RECORDING_ID.name, *FIELDS, TIME.name)
 # Key of the file's metadata that tells which recordings it holds.
 METADATA_KEY = b"aeron_spark.recordings"
 # Few different values a file: a dictionary pays. In the others it costs time and gives nothing.
@@ -154,26 +156,14 @@ def verify_export(target: Path, report: ExportReport) -> None:
         )
 
 
-def position_at_time(folder: Folder, recording_id: int, time_ns: int) -> tuple[int, bool]:
-    """Message boundary at or before the first message at or after a time (ns since the epoch), by the archive's time index.
-
-    The flag is True where there is no index there and segments' modification times had to do: early by up to a segment.
-    """
-    found = ffi.new("as_time_position *")
-    with folder._use() as pointer:
-        check(lib.as_folder_position_at_time(pointer, recording_id, time_ns, found))
-    return int(found.position), bool(found.is_rebuilt)
-
-
 def _check(  # noqa: PLR0917 - the options of export
     file_format: str, columns: Sequence[str], value: str, compression: str, row_group_rows: int, target: Path | None
 ) -> None:
     if file_format not in FORMATS:
         raise UsageError(f"format {file_format!r} is none of {', '.join(FORMATS)}")
-    known = [RECORDING_ID.name, *FIELDS]
-    unknown = [name for name in columns if name not in known]
+    unknown = [name for name in columns if name not in COLUMNS]
     if unknown or not columns or len(set(columns)) != len(columns):
-        raise UsageError(f"columns {', '.join(columns)} must be different ones of {', '.join(known)}")
+        raise UsageError(f"columns {', '.join(columns)} must be different ones of {', '.join(COLUMNS)}")
     if value not in ENCODERS:
         raise UsageError(f"value {value!r} is none of {', '.join(ENCODERS)}")
     if compression not in COMPRESSIONS:
@@ -194,25 +184,31 @@ def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> 
         }
         for part in ranges
     ]
-    fields = [FIELDS.get(name, RECORDING_ID) for name in columns]
+    fields = [{**FIELDS, TIME.name: TIME}.get(name, RECORDING_ID) for name in columns]
     return pa.schema(fields, metadata={METADATA_KEY: json.dumps(recordings).encode()})
 
 
 def _batches(folder: Folder, part: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Batches of the columns and of `next_position`, which tells how far the work is; DataLossError at last."""
-    wanted = list(columns) if "next_position" in columns else [*columns, "next_position"]
+    wanted = [name for name in columns if name not in {"next_position", TIME.name}] + ["next_position"]
     given = part.start
     with SegmentReader(folder, part.recording_id, part.start, part.end, limit=part.limit, columns=wanted) as reader:
         try:
             while (batch := reader.next_batch()) is not None:
                 given = batch.column("next_position")[-1].as_py()
-                yield batch
+                yield _with_time(folder, part.recording_id, batch) if TIME.name in columns else batch
         except DataLossError:
             # What was read of the batch in which the damage lies.
             whole = min(reader.position, part.end)
             if whole > given:
-                yield from folder.read(part.recording_id, given, whole, limit=whole, columns=wanted)
+                for batch in folder.read(part.recording_id, given, whole, limit=whole, columns=wanted):
+                    yield _with_time(folder, part.recording_id, batch) if TIME.name in columns else batch
             raise
+
+
+def _with_time(folder: Folder, recording_id: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    last_bytes = pc.subtract(batch.column("next_position"), 1)
+    return batch.append_column(TIME, folder.times_at(recording_id, last_bytes))
 
 
 def _value_data(batch: pa.RecordBatch) -> memoryview | None:

@@ -99,6 +99,8 @@ def _joined(*pieces: pa.Array | str) -> pa.Array:
 
 def _json_text(column: pa.Array) -> pa.Array:
     """A column as JSON values."""
+    if pa.types.is_timestamp(column.type):
+        return _joined('"', column.cast(pa.large_string()), '"')
     if not pa.types.is_large_string(column.type):
         return column.cast(pa.large_string())
     if pc.any(pc.match_substring_regex(column, r'[\\"\x00-\x1f]')).as_py():

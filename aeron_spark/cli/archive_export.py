@@ -9,18 +9,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from aeron_spark.archive import times
 from aeron_spark.archive.export import (
+    COLUMNS,
     COMPRESSIONS,
     DEFAULT_ROW_GROUP_ROWS,
     FORMATS,
     Range,
     export,
-    position_at_time,
     verify_export,
 )
 from aeron_spark.archive.segments import READ_COLUMNS, Folder
 from aeron_spark.archive.text_values import ENCODERS
-from aeron_spark.batch import FIELDS, RECORDING_ID
 from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
 from aeron_spark.cli.progress import Work
 from aeron_spark.errors import UsageError
@@ -47,7 +47,7 @@ def add_to(parts: Any) -> None:
         "--columns",
         metavar="NAMES",
         default=",".join(READ_COLUMNS),
-        help=f"of {', '.join((RECORDING_ID.name, *FIELDS))} (default: {','.join(READ_COLUMNS)})",
+        help=f"of {', '.join(COLUMNS)} (default: {','.join(READ_COLUMNS)})",
     )
     part.add_argument(
         "--value",
@@ -88,10 +88,9 @@ def time_ns(text: str) -> int:
     if text.isdecimal():
         return int(text)
     try:
-        at = datetime.fromisoformat(text).astimezone()
+        return times.time_ns(datetime.fromisoformat(text))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: write 2026-11-20T09:00:00, or ns since 1970") from None
-    return round(at.timestamp() * 1_000_000) * 1000
 
 
 def run(options: argparse.Namespace) -> int:
@@ -169,10 +168,10 @@ def _range(folder: Folder, recording_id: int, options: argparse.Namespace) -> Ra
 
 
 def _at_time(folder: Folder, recording_id: int, when: int) -> int:
-    position, is_rebuilt = position_at_time(folder, recording_id, when)
-    if is_rebuilt:
+    found = folder.position_at(recording_id, when)
+    if found.is_rebuilt:
         print(
             f"recording {recording_id}: no time index there, times are those of whole segments: early by up to a segment",
             file=sys.stderr,
         )
-    return position
+    return found.position

@@ -15,6 +15,7 @@ import shutil
 import tarfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from aeron_spark import Archive, ArchivingMediaDriver, DataLossError, Folder
 from aeron_spark.archive.export import METADATA_KEY, Range, export, verify_export
 from aeron_spark.archive.text_values import base64_text, hex_text
 from aeron_spark.cli.__main__ import main
+from tests.kit.wait import wait_until
 from tests.python.test_archive import record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
@@ -213,12 +215,20 @@ def test_times(servers: ArchivingMediaDriver, run: Run, tmp_path: Path) -> None:
             between = publication.position
             # The index counts in intervals of 10 ms: the second half must not share one with the first.
             pause = time.time_ns() + 50_000_000
-            while time.time_ns() < pause:
-                archive.keepalive()
+            wait_until(lambda: time.time_ns() > pause, 10, "50 ms to pass")
             middle = time.time_ns()
             publication.offer_batch([b"late"] * 10)
             archive.wait_position(recording_id, publication.position)
         archive.stop_recording("aeron:ipc", 9)
+    for name in ("times.jsonl", "times.csv"):
+        code, _, err = run(servers.archive_dir, recording_id, "--out", tmp_path / name, "--columns", "time,position")
+        assert code == 0, err
+    with (tmp_path / "times.csv").open(newline="") as file:
+        told = [row["time"] for row in csv.DictReader(file)]
+    assert told == [json.loads(line)["time"] for line in (tmp_path / "times.jsonl").read_text().splitlines()]
+    seconds = [datetime.fromisoformat(one[:26]).replace(tzinfo=UTC).timestamp() for one in told]
+    assert all(one * 1e9 < middle for one in seconds[:10])
+    assert all(one * 1e9 > middle - 20_000_000 for one in seconds[10:])
     for arguments, values in (
         (("--from-time", middle), [b"late"] * 10),
         (("--to-time", middle), [b"early"] * 10),
