@@ -35,7 +35,7 @@ lint: build ## style and types
 	$(BIN)/mypy
 
 format: build ## put Python into its one form, and write the stub of the C functions again
-	$(BIN)/python aeron_spark/_native/build_stub.py driver_native/include archive/include > build/_lib.pyi
+	$(BIN)/python aeron_spark/_native/build_stub.py driver_native/include archive/include aeron_spark/_native/kernels > build/_lib.pyi
 	mv build/_lib.pyi aeron_spark/_native/_lib.pyi
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format .

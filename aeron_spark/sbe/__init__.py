@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aeron_spark.sbe.arrow import Decoder
 from aeron_spark.sbe.framing import FRAMINGS, MESSAGES, Framing, frames, named
 from aeron_spark.sbe.model import Message, Schema
 from aeron_spark.sbe.problem import Problem, SchemaError
@@ -19,6 +20,7 @@ __all__ = [
     "FRAMINGS",
     "DecodeError",
     "Decoded",
+    "Decoder",
     "Message",
     "Problem",
     "Schema",

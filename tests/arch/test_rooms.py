@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = "aeron_spark/"
-INCLUDE_ROOTS = (Path("driver_native/src"), Path("archive/src"))
+INCLUDE_ROOTS = (Path("driver_native/src"), Path("archive/src"), Path("aeron_spark/_native/kernels"))
 # The executable that serves a driver and an archive from one process is the place where the two meet.
 EXTRA_PUBLIC = {Path("archive/src/server/main.c"): {"as_driver.h"}}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -23,7 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_stub_is_that_of_the_headers() -> None:
     native = ROOT / "aeron_spark" / "_native"
     written = subprocess.run(
-        [sys.executable, native / "build_stub.py", ROOT / "driver_native" / "include", ROOT / "archive" / "include"],
+        [
+            sys.executable,
+            native / "build_stub.py",
+            ROOT / "driver_native" / "include",
+            ROOT / "archive" / "include",
+            native / "kernels",
+        ],
         check=True,
         capture_output=True,
         text=True,

@@ -1,0 +1,79 @@
+/* What the walk leaves for the columns. See as_sbe.h. */
+#ifndef ASI_SBE_BATCH_H
+#define ASI_SBE_BATCH_H
+
+#include <string.h>
+
+#include "aeron_spark/as_sbe.h"
+
+/* Instances of a level; lists are by instances of the parent. */
+typedef struct asi_sbe_instances
+{
+    int64_t count;
+    int64_t capacity;
+    int64_t *starts;     /* of the block */
+    int64_t *versions;
+    int32_t *lengths;    /* of the block; -1: not there */
+    int32_t shortest;    /* smallest length, and version, of all instances */
+    int64_t oldest;
+    int64_t list_count;
+    int64_t list_capacity;
+    int32_t *list_offsets;
+    uint8_t *list_validity;
+} asi_sbe_instances;
+
+/* Data of the instances of its level. */
+typedef struct asi_sbe_content
+{
+    int64_t count;
+    int64_t capacity;
+    int64_t *starts;
+    int32_t *lengths;    /* -1: not there */
+    int64_t bytes;
+} asi_sbe_content;
+
+struct as_sbe_batch
+{
+    const as_sbe_plan *plan;
+    const uint8_t *bytes;
+    int64_t count;
+    uint8_t *errors;
+    int64_t *ends;
+    asi_sbe_instances *levels;
+    asi_sbe_content *data;
+};
+
+static inline uint64_t asi_sbe_load(const uint8_t *at, int32_t size, bool is_big_endian)
+{
+    switch (size)
+    {
+        case 1:
+            return *at;
+        case 2:
+        {
+            uint16_t value;
+            memcpy(&value, at, sizeof(value));
+            return is_big_endian ? __builtin_bswap16(value) : value;
+        }
+        case 4:
+        {
+            uint32_t value;
+            memcpy(&value, at, sizeof(value));
+            return is_big_endian ? __builtin_bswap32(value) : value;
+        }
+        default:
+        {
+            uint64_t value;
+            memcpy(&value, at, sizeof(value));
+            return is_big_endian ? __builtin_bswap64(value) : value;
+        }
+    }
+}
+
+static inline int64_t asi_sbe_extend(uint64_t value, int32_t size)
+{
+    const int shift = 64 - 8 * size;
+    return (int64_t)(value << shift) >> shift;
+}
+
+#endif

@@ -1,0 +1,615 @@
+/* The walk: bounds of everything, settled once. See as_sbe.h. */
+#include <stdlib.h>
+
+#include "sbe_batch.h"
+
+#define MAX_SKIP_DEPTH 64 /* of unknown groups in unknown groups */
+
+typedef struct walk
+{
+    as_sbe_batch *batch;
+    int64_t at;
+    int64_t end;
+    int64_t version;
+    as_sbe_error error;
+    bool has_memory;
+} walk;
+
+static bool grow(void **array, int64_t size, int64_t capacity)
+{
+    void *grown = realloc(*array, (size_t)(size * capacity));
+    if (NULL == grown)
+    {
+        return false;
+    }
+    *array = grown;
+    return true;
+}
+
+static bool reserve_instances(asi_sbe_instances *level, int64_t more)
+{
+    if (level->count + more <= level->capacity)
+    {
+        return true;
+    }
+    const int64_t capacity = 2 * level->capacity + more + 64;
+    if (!grow((void **)&level->starts, sizeof(*level->starts), capacity) ||
+        !grow((void **)&level->versions, sizeof(*level->versions), capacity) ||
+        !grow((void **)&level->lengths, sizeof(*level->lengths), capacity))
+    {
+        return false;
+    }
+    level->capacity = capacity;
+    return true;
+}
+
+static bool reserve_list(asi_sbe_instances *level)
+{
+    if (level->list_count + 2 <= level->list_capacity)
+    {
+        return true;
+    }
+    const int64_t capacity = 2 * level->list_capacity + 64;
+    if (!grow((void **)&level->list_offsets, sizeof(*level->list_offsets), capacity) ||
+        !grow((void **)&level->list_validity, 1, (capacity + 7) / 8))
+    {
+        return false;
+    }
+    memset(level->list_validity + level->list_capacity / 8, 0, (size_t)(capacity / 8 - level->list_capacity / 8));
+    level->list_capacity = capacity;
+    level->list_offsets[0] = 0;
+    return true;
+}
+
+static bool reserve_data(asi_sbe_content *data)
+{
+    if (data->count < data->capacity)
+    {
+        return true;
+    }
+    const int64_t capacity = 2 * data->capacity + 64;
+    if (!grow((void **)&data->starts, sizeof(*data->starts), capacity) ||
+        !grow((void **)&data->lengths, sizeof(*data->lengths), capacity))
+    {
+        return false;
+    }
+    data->capacity = capacity;
+    return true;
+}
+
+static int64_t role_of(const as_sbe_plan *plan, const as_sbe_role *role, const uint8_t *base)
+{
+    if (0 == role->size)
+    {
+        return role->constant;
+    }
+    const uint64_t value = asi_sbe_load(base + role->offset, role->size, plan->is_big_endian);
+    return role->is_signed ? asi_sbe_extend(value, role->size) : (int64_t)value;
+}
+
+static bool fail(walk *w, as_sbe_error error)
+{
+    w->error = error;
+    return false;
+}
+
+static bool out_of_memory(walk *w)
+{
+    w->has_memory = false;
+    return false;
+}
+
+static bool add_instance(walk *w, asi_sbe_instances *level, int64_t start, int32_t length)
+{
+    if (!reserve_instances(level, 1))
+    {
+        return out_of_memory(w);
+    }
+    level->starts[level->count] = start;
+    level->versions[level->count] = w->version;
+    level->lengths[level->count] = length;
+    level->count++;
+    level->shortest = length < level->shortest ? length : level->shortest;
+    level->oldest = w->version < level->oldest ? w->version : level->oldest;
+    return true;
+}
+
+static bool end_list(walk *w, asi_sbe_instances *level, bool is_there)
+{
+    if (!reserve_list(level) || level->count > INT32_MAX)
+    {
+        return out_of_memory(w);
+    }
+    const int64_t i = level->list_count++;
+    level->list_offsets[i + 1] = (int32_t)level->count;
+    if (is_there)
+    {
+        level->list_validity[i / 8] |= (uint8_t)(1u << (i % 8));
+    }
+    else
+    {
+        level->list_validity[i / 8] &= (uint8_t)~(1u << (i % 8));
+    }
+    return true;
+}
+
+static bool add_data(walk *w, asi_sbe_content *data, int64_t start, int32_t length)
+{
+    if (!reserve_data(data))
+    {
+        return out_of_memory(w);
+    }
+    data->starts[data->count] = start;
+    data->lengths[data->count] = length;
+    data->count++;
+    data->bytes += length > 0 ? length : 0;
+    return true;
+}
+
+static bool walk_data(walk *w, int32_t index)
+{
+    const as_sbe_plan *plan = w->batch->plan;
+    const as_sbe_data *data = &plan->data[index];
+    if (data->since > w->version)
+    {
+        return add_data(w, &w->batch->data[index], 0, -1);
+    }
+    if (data->head > w->end - w->at)
+    {
+        return fail(w, AS_SBE_SHORT_DATA_LENGTH);
+    }
+    const int64_t length = role_of(plan, &data->length, w->batch->bytes + w->at);
+    w->at += data->offset;
+    if (length < 0 || length > w->end - w->at || length > INT32_MAX)
+    {
+        return fail(w, AS_SBE_SHORT_DATA);
+    }
+    const int64_t start = w->at;
+    w->at += length;
+    return add_data(w, &w->batch->data[index], start, (int32_t)length);
+}
+
+/* How many groups and data follow a block: -1, as many as the schema has. */
+typedef struct following
+{
+    int64_t groups;
+    int64_t data;
+} following;
+
+/* Only of newer versions is there more than the schema knows. */
+static following told(const walk *w, const as_sbe_role *groups, const as_sbe_role *data, const uint8_t *header)
+{
+    const as_sbe_plan *plan = w->batch->plan;
+    return w->version <= plan->own_version ? (following){ -1, -1 } :
+        (following){ role_of(plan, groups, header), role_of(plan, data, header) };
+}
+
+static bool walk_group(walk *w, int32_t index);
+static bool skip_group(walk *w, const as_sbe_level *like, int32_t depth);
+
+/* Unknown data is written like the data of its level that is known. */
+static bool skip_data(walk *w, const as_sbe_level *level)
+{
+    const as_sbe_plan *plan = w->batch->plan;
+    if (0 == level->data_count)
+    {
+        return fail(w, AS_SBE_NEWER_VERSION);
+    }
+    const as_sbe_data *like = &plan->data[level->first_data];
+    if (like->head > w->end - w->at)
+    {
+        return fail(w, AS_SBE_SHORT_DATA_LENGTH);
+    }
+    const int64_t length = role_of(plan, &like->length, w->batch->bytes + w->at);
+    w->at += like->offset;
+    if (length < 0 || length > w->end - w->at)
+    {
+        return fail(w, AS_SBE_SHORT_DATA);
+    }
+    w->at += length;
+    return true;
+}
+
+static bool skip_rest(walk *w, const as_sbe_level *level, following more, int32_t depth)
+{
+    for (int64_t i = 0; i < more.groups; i++)
+    {
+        if (!skip_group(w, level, depth))
+        {
+            return false;
+        }
+    }
+    for (int64_t i = 0; i < more.data; i++)
+    {
+        if (!skip_data(w, level))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An unknown group is headed like the groups of its level that are known, and says itself what it holds. */
+static bool skip_group(walk *w, const as_sbe_level *level, int32_t depth)
+{
+    const as_sbe_plan *plan = w->batch->plan;
+    const as_sbe_level *like = level->first_child < 0 ? NULL : &plan->levels[level->first_child];
+    if (NULL == like || (0 == like->groups_told.size && -1 == like->groups_told.constant) || depth >= MAX_SKIP_DEPTH)
+    {
+        return fail(w, AS_SBE_NEWER_VERSION);
+    }
+    if (like->header_size > w->end - w->at)
+    {
+        return fail(w, AS_SBE_SHORT_GROUP_HEADER);
+    }
+    const uint8_t *header = w->batch->bytes + w->at;
+    const int64_t length = role_of(plan, &like->block_length, header);
+    const int64_t count = role_of(plan, &like->count, header);
+    const following inner = told(w, &like->groups_told, &like->data_told, header);
+    w->at += like->header_size;
+    if (0 == length && inner.groups <= 0 && inner.data <= 0)
+    {
+        return count <= plan->max_entries || fail(w, AS_SBE_LIMIT);
+    }
+    for (int64_t i = 0; i < count; i++)
+    {
+        if (length < 0 || length > w->end - w->at)
+        {
+            return fail(w, AS_SBE_SHORT_GROUP_ENTRY);
+        }
+        w->at += length;
+        if (!skip_rest(w, level, inner, depth + 1))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Behind a block: its groups, then its data. */
+static bool walk_rest(walk *w, const as_sbe_level *level, following there)
+{
+    int64_t groups = 0;
+    for (int32_t child = level->first_child; child >= 0; child = w->batch->plan->levels[child].next_sibling, groups++)
+    {
+        if (!walk_group(w, child))
+        {
+            return false;
+        }
+    }
+    if (there.groups > groups && !skip_rest(w, level, (following){ there.groups - groups, 0 }, 0))
+    {
+        return false;
+    }
+    for (int32_t i = 0; i < level->data_count; i++)
+    {
+        if (!walk_data(w, level->first_data + i))
+        {
+            return false;
+        }
+    }
+    return there.data <= level->data_count || skip_rest(w, level, (following){ 0, there.data - level->data_count }, 0);
+}
+
+/* Entries that hold nothing but their block need no walk of their own. */
+static bool add_bare_entries(walk *w, asi_sbe_instances *instances, int64_t length, int64_t count)
+{
+    if (!reserve_instances(instances, count))
+    {
+        return out_of_memory(w);
+    }
+    int64_t start = w->at;
+    for (int64_t i = instances->count; i < instances->count + count; i++, start += length)
+    {
+        instances->starts[i] = start;
+        instances->versions[i] = w->version;
+        instances->lengths[i] = (int32_t)length;
+    }
+    instances->count += count;
+    instances->shortest = count > 0 && length < instances->shortest ? (int32_t)length : instances->shortest;
+    instances->oldest = count > 0 && w->version < instances->oldest ? w->version : instances->oldest;
+    w->at = start;
+    return true;
+}
+
+static bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *instances, int64_t length, int64_t count,
+    following there)
+{
+    const bool is_bare = level->first_child < 0 && 0 == level->data_count && there.groups <= 0 && there.data <= 0;
+    if (is_bare && 0 == length && count > w->batch->plan->max_entries)
+    {
+        return fail(w, AS_SBE_LIMIT);
+    }
+    if (count > 0 && length < level->need && length <= w->end - w->at)
+    {
+        return fail(w, AS_SBE_GROUP_BLOCK_TOO_SMALL);
+    }
+    if (is_bare)
+    {
+        const int64_t whole = 0 == length ? count : (w->end - w->at) / length;
+        if (count > whole)
+        {
+            w->at += whole * length;
+            return fail(w, AS_SBE_SHORT_GROUP_ENTRY);
+        }
+        return add_bare_entries(w, instances, length, count);
+    }
+    for (int64_t i = 0; i < count; i++)
+    {
+        if (length > w->end - w->at)
+        {
+            return fail(w, AS_SBE_SHORT_GROUP_ENTRY);
+        }
+        if (!add_instance(w, instances, w->at, (int32_t)length))
+        {
+            return false;
+        }
+        w->at += length;
+        if (!walk_rest(w, level, there))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool walk_group(walk *w, int32_t index)
+{
+    const as_sbe_plan *plan = w->batch->plan;
+    const as_sbe_level *level = &plan->levels[index];
+    asi_sbe_instances *instances = &w->batch->levels[index];
+    if (level->since > w->version)
+    {
+        return end_list(w, instances, false);
+    }
+    if (level->header_size > w->end - w->at)
+    {
+        return fail(w, AS_SBE_SHORT_GROUP_HEADER);
+    }
+    const uint8_t *header = w->batch->bytes + w->at;
+    const int64_t length = role_of(plan, &level->block_length, header);
+    const int64_t count = role_of(plan, &level->count, header);
+    const following there = told(w, &level->groups_told, &level->data_told, header);
+    w->at += level->header_size;
+    if (length < 0 || count < 0 || length > INT32_MAX)
+    {
+        return fail(w, AS_SBE_SHORT_GROUP_ENTRY);
+    }
+    return walk_entries(w, level, instances, length, count, there) && end_list(w, instances, true);
+}
+
+static bool walk_header(walk *w, int64_t *block_length, following *there)
+{
+    const as_sbe_plan *plan = w->batch->plan;
+    const uint8_t *header = w->batch->bytes + w->at;
+    if (w->end - w->at < plan->header_size)
+    {
+        return fail(w, AS_SBE_SHORT_HEADER);
+    }
+    w->version = role_of(plan, &plan->version, header);
+    if (role_of(plan, &plan->schema_id, header) != plan->own_schema_id)
+    {
+        return fail(w, AS_SBE_UNKNOWN_SCHEMA);
+    }
+    if (role_of(plan, &plan->template_id, header) != plan->own_template_id)
+    {
+        return fail(w, AS_SBE_UNKNOWN_TEMPLATE);
+    }
+    if (plan->wants_own_version && w->version != plan->own_version)
+    {
+        return fail(w, AS_SBE_HEADER_INCOMPLETE);
+    }
+    *block_length = role_of(plan, &plan->block_length, header);
+    *there = told(w, &plan->groups_told, &plan->data_told, header);
+    w->at += plan->header_size;
+    return true;
+}
+
+static bool walk_message(walk *w)
+{
+    const as_sbe_plan *plan = w->batch->plan;
+    int64_t length;
+    following there;
+    if (!walk_header(w, &length, &there))
+    {
+        return false;
+    }
+    if (length < 0 || length > w->end - w->at || length > INT32_MAX)
+    {
+        return fail(w, AS_SBE_SHORT_BLOCK);
+    }
+    if (length < plan->levels[0].need)
+    {
+        return fail(w, AS_SBE_BLOCK_TOO_SMALL);
+    }
+    if (!add_instance(w, &w->batch->levels[0], w->at, (int32_t)length))
+    {
+        return false;
+    }
+    w->at += length;
+    return walk_rest(w, &plan->levels[0], there);
+}
+
+/* Counts before a message, so that what it added before it failed goes away again. */
+typedef struct mark
+{
+    int64_t count;
+    int64_t list_count;
+} mark;
+
+static void take_marks(const as_sbe_batch *batch, mark *marks)
+{
+    const as_sbe_plan *plan = batch->plan;
+    for (int32_t i = 0; i < plan->level_count; i++)
+    {
+        marks[i] = (mark){ batch->levels[i].count, batch->levels[i].list_count };
+    }
+    for (int32_t i = 0; i < plan->data_count; i++)
+    {
+        marks[plan->level_count + i] = (mark){ batch->data[i].count, 0 };
+    }
+}
+
+/* The message is an instance that is not there, with groups and data that are not there. */
+static bool give_up_message(walk *w, const mark *marks)
+{
+    as_sbe_batch *batch = w->batch;
+    const as_sbe_plan *plan = batch->plan;
+    for (int32_t i = 0; i < plan->level_count; i++)
+    {
+        batch->levels[i].count = marks[i].count;
+        batch->levels[i].list_count = marks[i].list_count;
+    }
+    for (int32_t i = 0; i < plan->data_count; i++)
+    {
+        asi_sbe_content *data = &batch->data[i];
+        while (data->count > marks[plan->level_count + i].count)
+        {
+            data->count--;
+            data->bytes -= data->lengths[data->count] > 0 ? data->lengths[data->count] : 0;
+        }
+    }
+    w->version = 0;
+    if (!add_instance(w, &batch->levels[0], 0, -1))
+    {
+        return false;
+    }
+    for (int32_t child = plan->levels[0].first_child; child >= 0; child = plan->levels[child].next_sibling)
+    {
+        if (!end_list(w, &batch->levels[child], false))
+        {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < plan->levels[0].data_count; i++)
+    {
+        if (!add_data(w, &batch->data[plan->levels[0].first_data + i], 0, -1))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *ends, mark *marks)
+{
+    const as_sbe_plan *plan = batch->plan;
+    const bool is_flat = 1 == plan->level_count && 0 == plan->data_count;
+    walk w = { .batch = batch, .has_memory = true };
+    if (!reserve_instances(&batch->levels[0], batch->count))
+    {
+        return false;
+    }
+    for (int64_t i = 0; i < batch->count; i++)
+    {
+        w.at = starts[i];
+        w.end = ends[i];
+        w.error = AS_SBE_OK;
+        w.version = 0;
+        if (!is_flat)
+        {
+            take_marks(batch, marks);
+        }
+        else
+        {
+            marks[0] = (mark){ batch->levels[0].count, 0 };
+        }
+        if (!walk_message(&w))
+        {
+            const bool is_newer = w.version > plan->own_version && w.error >= AS_SBE_SHORT_BLOCK;
+            if (!w.has_memory || !give_up_message(&w, marks))
+            {
+                return false;
+            }
+            w.error = is_newer ? AS_SBE_NEWER_VERSION : w.error;
+        }
+        batch->errors[i] = (uint8_t)w.error;
+        batch->ends[i] = w.at - starts[i];
+    }
+    return true;
+}
+
+as_result as_sbe_batch_open(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count,
+    as_sbe_batch **opened)
+{
+    as_sbe_batch *batch = calloc(1, sizeof(*batch));
+    mark *marks = calloc((size_t)(plan->level_count + plan->data_count), sizeof(*marks));
+    if (NULL == batch || NULL == marks)
+    {
+        free(batch);
+        free(marks);
+        return AS_E_INTERNAL;
+    }
+    batch->plan = plan;
+    batch->bytes = bytes;
+    batch->count = count;
+    batch->errors = malloc((size_t)count + 1);
+    batch->ends = malloc(((size_t)count + 1) * sizeof(*batch->ends));
+    batch->levels = calloc((size_t)plan->level_count, sizeof(*batch->levels));
+    batch->data = calloc((size_t)plan->data_count + 1, sizeof(*batch->data));
+    bool is_done = NULL != batch->errors && NULL != batch->ends && NULL != batch->levels && NULL != batch->data;
+    for (int32_t i = 0; is_done && i < plan->level_count; i++)
+    {
+        batch->levels[i].shortest = INT32_MAX;
+        batch->levels[i].oldest = INT64_MAX;
+        is_done = reserve_list(&batch->levels[i]);
+    }
+    is_done = is_done && walk_all(batch, starts, ends, marks);
+    free(marks);
+    if (!is_done)
+    {
+        as_sbe_batch_close(batch);
+        return AS_E_INTERNAL;
+    }
+    *opened = batch;
+    return AS_OK;
+}
+
+void as_sbe_batch_close(as_sbe_batch *batch)
+{
+    if (NULL == batch)
+    {
+        return;
+    }
+    for (int32_t i = 0; NULL != batch->levels && i < batch->plan->level_count; i++)
+    {
+        free(batch->levels[i].starts);
+        free(batch->levels[i].versions);
+        free(batch->levels[i].lengths);
+        free(batch->levels[i].list_offsets);
+        free(batch->levels[i].list_validity);
+    }
+    for (int32_t i = 0; NULL != batch->data && i < batch->plan->data_count; i++)
+    {
+        free(batch->data[i].starts);
+        free(batch->data[i].lengths);
+    }
+    free(batch->levels);
+    free(batch->data);
+    free(batch->errors);
+    free(batch->ends);
+    free(batch);
+}
+
+as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends,
+    int64_t count, int64_t *template_ids)
+{
+    for (int64_t i = 0; i < count; i++)
+    {
+        template_ids[i] =
+            ends[i] - starts[i] < plan->header_size ? -1 : role_of(plan, &plan->template_id, bytes + starts[i]);
+    }
+    return AS_OK;
+}
+
+const uint8_t *as_sbe_batch_errors(const as_sbe_batch *batch) { return batch->errors; }
+
+const int64_t *as_sbe_batch_ends(const as_sbe_batch *batch) { return batch->ends; }
+
+int64_t as_sbe_batch_instances(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].count; }
+
+const int32_t *as_sbe_batch_list_offsets(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].list_offsets; }
+
+const uint8_t *as_sbe_batch_list_validity(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].list_validity; }
+
+int64_t as_sbe_batch_data_bytes(const as_sbe_batch *batch, int32_t data) { return batch->data[data].bytes; }

@@ -1,0 +1,131 @@
+"""What the columns must hold, from the canonical values of a message. Spec: 10 §14."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from aeron_spark.sbe.model import Block, Composite, Enum, Field, Scalar, Set, Type
+
+MAX_LONG = 2**63 - 1
+TIMES = {"utctimestamp", "utctimeonly"}
+DATES = {"utcdateonly", "localmktdate"}
+
+
+def row_of(block: Block, values: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A row, or an entry of a group."""
+    if values is None:
+        return None
+    row = {one.name: _field(one, values[one.name]) for one in block.fields}
+    for group in block.groups:
+        entries = values[group.name]
+        row[group.name] = None if entries is None else [row_of(group, entry) for entry in entries]
+    for data in block.data:
+        found = values[data.name]
+        row[data.name] = bytes.fromhex(found["hex"]) if isinstance(found, dict) else found
+    return row
+
+
+def _field(field: Field, value: Any) -> Any:
+    semantic = field.semantic_type.lower()
+    if value is None or field.presence == "constant":
+        return value
+    if isinstance(field.type, Composite) and semantic == "utctimestamp" and _constant_unit(field.type):
+        time = next(one for name, one in value.items() if name.lower() == "time")
+        return None if time is None or time > MAX_LONG else time
+    if isinstance(field.type, Scalar) and field.type.length == 1:
+        if semantic in TIMES and field.type.primitive.size == 8:
+            return None if value > MAX_LONG else value
+        if semantic in TIMES | DATES:
+            return value
+    return _value(field.type, value, is_optional=field.presence == "optional")
+
+
+def _constant_unit(of: Composite) -> bool:
+    return any(one.name.lower() == "unit" and one.is_constant for one in of.members)
+
+
+def _value(of: Type, value: Any, *, is_optional: bool) -> Any:
+    if value is None:
+        return None
+    match of:
+        case Scalar():
+            return _scalar(of, value, is_optional=is_optional)
+        case Enum():
+            return str(value["unknown"]) if isinstance(value, dict) else value
+        case Set():
+            return value["names"]
+        case Composite():
+            return _composite(of, value)
+
+
+def _scalar(of: Scalar, value: Any, *, is_optional: bool) -> Any:
+    if of.is_text:
+        return value
+    if isinstance(value, list):
+        if of.primitive.size == 1 and not of.charset and not is_optional:
+            return bytes(one % 256 for one in value)
+        return [_number(of, one) for one in value]
+    return _number(of, value)
+
+
+def _number(of: Scalar, value: Any) -> Any:
+    if value is None:
+        return None
+    if of.primitive.is_float:
+        return float(np.float32(value)) if of.primitive.size == 4 else float(value)
+    return Decimal(value) if of.primitive.name == "uint64" else value
+
+
+def _composite(of: Composite, value: dict[str, Any]) -> Any:
+    names = {one.name.lower(): one for one in of.members}
+    exponent = names.get("exponent")
+    others = [one for one in of.members if one is not exponent]
+    if exponent is not None and exponent.is_constant and len(others) == 1 and isinstance(others[0].type, Scalar):
+        mantissa = value[others[0].name]
+        return None if mantissa is None else Decimal(mantissa).scaleb(value[exponent.name])
+    return {
+        one.name: value[one.name]
+        if one.is_constant
+        else _value(
+            one.type,
+            value[one.name],
+            is_optional=isinstance(one.type, Scalar) and one.type.presence == "optional",
+        )
+        for one in of.members
+    }
+
+
+def plain(of: pa.DataType) -> pa.DataType:
+    """The type with times and dates as the numbers that they are: Python's have other ranges."""
+    if pa.types.is_timestamp(of) or pa.types.is_time64(of):
+        return pa.int64()
+    if pa.types.is_date32(of):
+        return pa.int32()
+    if pa.types.is_list(of):
+        return pa.list_(plain(of.value_type))
+    if pa.types.is_struct(of):
+        return pa.struct([pa.field(one.name, plain(one.type)) for one in of])
+    return of
+
+
+def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows, comparable: NaN equals itself, and a decimal its value."""
+    columns = [column.cast(plain(column.type)) for column in batch.columns]
+    return [comparable(row) for row in pa.RecordBatch.from_arrays(columns, batch.schema.names).to_pylist()]
+
+
+def comparable(value: Any) -> Any:
+    """Floats by their bits, decimals without trailing zeros."""
+    if isinstance(value, float):
+        return ("float", np.float64(value).tobytes() if value == value else "nan")  # noqa: PLR0124 - not of NaN
+    if isinstance(value, Decimal):
+        return ("decimal", value.as_integer_ratio())
+    if isinstance(value, dict):
+        return {name: comparable(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [comparable(one) for one in value]
+    return value

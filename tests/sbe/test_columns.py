@@ -1,0 +1,182 @@
+"""Columns: the values of the plain walk, whatever the messages. Spec: 10 §10, §13, §14, §18, §19.49-58."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections import defaultdict
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from aeron_spark.errors import UsageError
+from aeron_spark.sbe import DecodeError, Decoder, Schema, Walker, load, parse
+from tests.sbe.expected import comparable, row_of, rows_of
+from tests.sbe.test_schema import schema
+from tests.sbe.vectors import READ_BY, messages, schema_of
+
+
+def walked(read: Schema, payload: bytes, message: str) -> dict[str, Any] | str:
+    """The row that the plain walk gives, or the kind of its error."""
+    ids = read.header.schema_id, read.header.template_id
+    if len(payload) >= read.header.composite.size:
+        schema_id, template_id = (
+            int.from_bytes(payload[role.offset : role.end], "big" if read.is_big_endian else "little")
+            for role in ids
+            if role is not None
+        )
+        if schema_id == read.id and read.messages.get(template_id) is not read.message(message):
+            return "UNKNOWN_TEMPLATE"
+    try:
+        found = Walker(read).decode(payload)
+    except DecodeError as failure:
+        return failure.kind
+    row = row_of(found.message, found.values)
+    assert row is not None
+    return row
+
+
+def assert_same(read: Schema, payloads: list[bytes], message: str) -> int:
+    """Columns and walk agree on every payload; returns how many were refused."""
+    batch = Decoder(read).decode(payloads, message)
+    batch.validate(full=True)
+    refused = 0
+    for payload, row in zip(payloads, rows_of(batch), strict=True):
+        error = row.pop("sbe_error")
+        expected = walked(read, payload, message)
+        if isinstance(expected, str):
+            refused += 1
+            assert error == expected, payload.hex()
+            assert all(value is None for value in row.values()), payload.hex()
+        else:
+            assert error is None, payload.hex()
+            assert row == comparable(expected), payload.hex()
+    return refused
+
+
+def by_message(lines: Iterable[dict[str, Any]]) -> dict[str, list[bytes]]:
+    found: dict[str, list[bytes]] = defaultdict(list)
+    for line in lines:
+        found[line["message"]].append(bytes.fromhex(line["hex"]))
+    return found
+
+
+@pytest.mark.parametrize("name", READ_BY)
+def test_the_reference_tools_messages(name: str) -> None:
+    read = load(schema_of(name))
+    for message, payloads in by_message(messages(name)).items():
+        assert assert_same(read, payloads, message) == 0
+        assert assert_same(read, payloads * 70, message) == 0
+
+
+@pytest.mark.parametrize("name", READ_BY)
+def test_prefixes_among_whole_messages(name: str, rng: random.Random) -> None:
+    read = load(schema_of(name))
+    for message, payloads in by_message(messages(name)).items():
+        mixed = [one[: rng.randrange(len(one) + 1)] for one in payloads for _ in range(4)] + payloads
+        rng.shuffle(mixed)
+        assert_same(read, mixed, message)
+
+
+def test_mutations(rng: random.Random) -> None:
+    refused = 0
+    for name in READ_BY:
+        read = load(schema_of(name))
+        for message, payloads in by_message(messages(name)).items():
+            mutated = []
+            for _ in range(60):
+                payload = bytearray(rng.choice(payloads))
+                for _ in range(rng.randint(1, 3)):
+                    payload[rng.randrange(len(payload))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+                mutated.append(bytes(payload))
+            refused += assert_same(read, mutated, message)
+    assert refused > 0
+
+
+def test_malformed_messages() -> None:
+    read = load(schema_of("car/car_v0"))
+    lines = messages("car/malformed")
+    batch = Decoder(read).decode([bytes.fromhex(line["hex"]) for line in lines], "Car")
+    for line, error in zip(lines, batch.column("sbe_error").to_pylist(), strict=True):
+        assert (error or "OK").startswith(line["expect"]), line["name"]
+
+
+def test_versions_and_block_lengths_may_alternate() -> None:
+    read = load(schema_of("car/car_v0_read_by_v1"))
+    payloads = [
+        payload
+        for pair in zip(
+            by_message(messages("car/car_v1"))["Car"],
+            by_message(messages("car/car_v0_read_by_v1"))["Car"],
+            strict=False,
+        )
+        for payload in pair
+    ]
+    assert assert_same(read, payloads * 20, "Car") == 0
+
+
+ORDER = parse(
+    schema(
+        '<composite name="Price"><type name="mantissa" primitiveType="int64"/>'
+        '<type name="exponent" primitiveType="int8" presence="constant">-2</type></composite>'
+        '<enum name="Side" encodingType="uint8"><validValue name="Buy">1</validValue></enum>'
+        '<type name="Day" primitiveType="uint16" semanticType="LocalMktDate"/>',
+        '<message name="Order" id="1"><field name="id" id="1" type="uint64"/><field name="px" id="2" type="Price"/>'
+        '<field name="side" id="3" type="Side"/><field name="at" id="4" type="uint64" semanticType="UTCTimestamp" '
+        'timeUnit="microsecond"/><field name="day" id="5" type="Day"/></message><message name="Empty" id="2"/>',
+    )
+)
+
+
+def order(number: int, price: int, side: int, at: int = 0, day: int = 0) -> bytes:
+    return struct.pack("<HHHHQqBQH", 27, 1, 1, 1, number, price, side, at, day)
+
+
+def test_types() -> None:
+    batch = Decoder(ORDER).decode([order(2**64 - 1, -1, 1, 1_700_000_000_000_000, 19_000), order(1, 150, 7)], "Order")
+    assert batch.schema.field("px").type == pa.decimal128(19, 2)
+    assert batch.schema.field("at").type == pa.timestamp("us", "UTC")
+    assert batch.schema.field("day").type == pa.date32()
+    assert batch.column("id").to_pylist() == [Decimal(2**64 - 1), Decimal(1)]
+    assert batch.column("px").to_pylist() == [Decimal("-0.01"), Decimal("1.50")]
+    assert batch.column("side").to_pylist() == ["Buy", "7"]
+    assert batch.column("at").cast(pa.int64()).to_pylist() == [1_700_000_000_000_000, 0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 1000])
+def test_batches_of_any_size(count: int) -> None:
+    batch = Decoder(ORDER).decode([order(number, number, 1) for number in range(count)], "Order")
+    assert batch.num_rows == count
+    assert batch.column("px").to_pylist() == [Decimal(number) / 100 for number in range(count)]
+    assert Decoder(ORDER).decode([struct.pack("<HHHH", 0, 2, 1, 1)] * count, "Empty").num_rows == count
+
+
+def test_slices_and_other_types_of_payload() -> None:
+    payloads = [order(number, number, 1) for number in range(20)]
+    decoder = Decoder(ORDER)
+    whole = decoder.decode(payloads, "Order")
+    assert decoder.decode(pa.array(payloads, pa.binary()).slice(5, 9), "Order").equals(whole.slice(5, 9))
+    assert decoder.decode(pa.chunked_array([payloads[:3], payloads[3:]], pa.binary()), "Order").equals(whole)
+    with pytest.raises(UsageError, match="not binary"):
+        decoder.decode(pa.array([1]), "Order")
+
+
+def test_what_becomes_of_errors() -> None:
+    payloads = [order(1, 1, 1), order(2, 2, 1)[:-1], order(3, 3, 1), b""]
+    assert Decoder(ORDER).decode(payloads, "Order").column("sbe_error").to_pylist() == [
+        None,
+        "SHORT_BLOCK",
+        None,
+        "SHORT_HEADER",
+    ]
+    dropped = Decoder(ORDER, on_error="drop").decode(payloads, "Order")
+    assert dropped.column("id").to_pylist() == [1, 3]
+    with pytest.raises(DecodeError, match="message 1 of Order"):
+        Decoder(ORDER, on_error="fail").decode(payloads, "Order")
+    with pytest.raises(UsageError, match="it has Order, Empty"):
+        Decoder(ORDER).decode(payloads, "Trade")
+    with pytest.raises(UsageError, match="null, drop or fail"):
+        Decoder(ORDER, on_error="ignore")  # type: ignore[arg-type]
