@@ -3,6 +3,7 @@
  * invoked, over a driver of ours; a reader that knows which message must come next; deadlines pass by pushing the subscription's
  * clock. */
 #include "archive/client_rig.h"
+#include "base/rand.h"
 #include "client/persistent.h"
 
 #define IPC "aeron:ipc?term-length=64k"
@@ -16,6 +17,9 @@ static as_result last_error;
 static char last_error_text[1024];
 static int64_t last_position;
 static bool poll_columns;
+static asi_rand *chance; /* of a run by seed; NULL: nothing is left to it */
+
+static uint64_t below(uint64_t bound) { return asi_rand_u64(chance) % bound; }
 
 static void on_joined(void *context)
 {
@@ -43,6 +47,10 @@ static void on_error(void *context, as_result result, int32_t code, const char *
 static as_action on_message(void *context, const uint8_t *data, int64_t length, const as_header *header)
 {
     (void)context;
+    if (NULL != chance && 0 == below(10))
+    {
+        return AS_ACTION_ABORT; /* it comes again */
+    }
     expect_message(data, length);
     CHECK(header->position > last_position);
     last_position = header->position;
@@ -354,6 +362,95 @@ static void a_missing_publisher_is_told_once_and_the_replay_goes_on(void)
     close_all();
 }
 
+/* -- by seed ------------------------------------------------------------------------------------------------------------------------- */
+
+static void reopen(const as_persistent_options *options)
+{
+    as_persistent_options next = *options;
+    if (NULL != subscription)
+    {
+        next.start_position = as_persistent_subscription_position(subscription);
+        as_persistent_subscription_close(subscription);
+    }
+    const int64_t position = last_position;
+    open_subscription(&next);
+    last_position = position;
+}
+
+static void something_happens(const as_persistent_options *options)
+{
+    switch (below(40))
+    {
+        case 0: /* another process goes on where this one was */
+            reopen(options);
+            break;
+        case 1: /* too slow: live is lost */
+            publish_messages(20 + (int64_t)below(40));
+            break;
+        case 2:
+            CHECK_I64(as_archive_client_stop_all_replays(R.archive, R.recording_id), AS_OK);
+            break;
+        case 3:
+            R.client_ahead_ns += RIG_SECOND * (int64_t)below(4);
+            break;
+        case 4:
+            poll_columns = !poll_columns;
+            break;
+        default:
+            if (R.published - R.read < 10)
+            {
+                R.reader = step;
+                publish_messages(1 + (int64_t)below(4));
+                R.reader = NULL;
+            }
+            for (uint64_t polls = below(20); polls > 0; polls--)
+            {
+                step();
+                rig_turn(&R.rig);
+            }
+            break;
+    }
+}
+
+static void live_by_seed(uint64_t seed)
+{
+    static const char *const REPLAYS[] = { "aeron:ipc", "aeron:ipc?control-mode=response", "aeron:udp?endpoint=127.0.0.1:0",
+        NULL };
+    char replay[64];
+    asi_rand rand;
+    asi_rand_seed(&rand, seed);
+    printf("seed %" PRIu64 "\n", seed);
+    fflush(stdout);
+    client_rig_open();
+    record_stream(IPC);
+    publish_messages((int64_t)(asi_rand_u64(&rand) % 30));
+    as_persistent_options options = persistent_options();
+    options.live_channel = "aeron:ipc?tether=false";
+    const uint64_t kind = asi_rand_u64(&rand) % 4;
+    snprintf(replay, sizeof(replay), "aeron:udp?endpoint=127.0.0.1:%d", rig_free_port());
+    options.replay_channel = NULL == REPLAYS[kind] ? replay : REPLAYS[kind];
+    last_position = 0;
+    chance = &rand;
+    reopen(&options);
+    for (int i = 0; i < 300; i++)
+    {
+        something_happens(&options);
+    }
+    chance = NULL;
+    STEP_UNTIL(R.read == R.published && as_persistent_subscription_is_live(subscription));
+    CHECK_I64(last_position, as_publication_position(R.publication));
+    close_all();
+}
+
+static void every_message_comes_once_whatever_happens(void)
+{
+    for (uint64_t seed = 1; seed <= 4; seed++)
+    {
+        live_by_seed(seed);
+    }
+    live_by_seed((uint64_t)rig_system_ns());
+}
+
 /* -- failures ----------------------------------------------------------------------------------------------------------------------- */
 
 static void fails(as_persistent_options options, as_persistent_failure reason, as_result result, const char *text)
@@ -441,5 +538,6 @@ int main(void)
     RUN(a_missing_publisher_is_told_once_and_the_replay_goes_on);
     RUN(what_cannot_work_fails_for_good);
     RUN(options_are_checked);
+    RUN(every_message_comes_once_whatever_happens);
     return 0;
 }
