@@ -1,6 +1,7 @@
 """The Archive from Python: control sessions, servers, streams over both, and reading an archive's folder directly."""
 
 from aeron_spark.archive.client import Archive, ArchiveState
+from aeron_spark.archive.credentials import UserPassword
 from aeron_spark.archive.merge import MergeState, ReplayMerge
 from aeron_spark.archive.persistent import (
     PersistentFailure,
@@ -29,5 +30,6 @@ __all__ = [
     "RecordingPosition",
     "ReplayMerge",
     "StartPosition",
+    "UserPassword",
     "find_recording_position",
 ]

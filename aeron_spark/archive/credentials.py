@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,43 @@ from aeron_spark.errors import UsageError
 # Bytes, the path of a file that holds them, or a function: it gets None when connecting and the archive's challenge when there
 # is one, and gives the bytes to answer with.
 Credentials = bytes | os.PathLike[str] | Callable[[bytes | None], bytes]
+
+# A server that asks for more wants to keep its clients busy.
+_ITERATIONS_MAX = 10_000_000
+
+
+class UserPassword:
+    """Credentials of a user of an archive of ours with a credentials file; the password never crosses the wire.
+
+    Connects with the name, and answers the archive's challenge by the key that the password gives (the client's proof of SCRAM,
+    RFC 5802). In no representation or text.
+    """
+
+    __slots__ = ("_password", "user")
+
+    def __init__(self, user: str, password: str) -> None:
+        self.user = user
+        self._password = password
+
+    def __call__(self, challenge: bytes | None) -> bytes:
+        """Name when connecting; proof for a challenge `scram-sha-256 <iterations> <salt> <nonce>`."""
+        if challenge is None:
+            return self.user.encode()
+        try:
+            kind, iterations, salt, _nonce = challenge.decode("ascii").split()
+            known = kind == "scram-sha-256" and 0 < int(iterations) <= _ITERATIONS_MAX
+            salted = bytes.fromhex(salt)
+        except ValueError:
+            known = False
+        if not known:
+            raise UsageError("the archive's challenge is not one that a user's password answers")
+        derived = hashlib.pbkdf2_hmac("sha256", self._password.encode(), salted, int(iterations))
+        key = hmac.digest(derived, b"Client Key", "sha256")
+        signature = hmac.digest(hashlib.sha256(key).digest(), challenge, "sha256")
+        return bytes(a ^ b for a, b in zip(key, signature, strict=True)).hex().encode()
+
+    def __repr__(self) -> str:
+        return f"<UserPassword of {self.user!r}>"
 
 
 class Supplier:

@@ -1,0 +1,104 @@
+"""How an archive client of ours comes to its session: kinds of response channels, and credentials that stay secret."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aeron_spark import Archive, ArchivingMediaDriver, PeerError, UsageError
+from aeron_spark.archive import UserPassword
+from aeron_spark.archive.credentials import Supplier
+from tests.kit.ports import free_port
+from tests.python.conftest import SETTINGS
+
+PASSWORD = "correct horse"  # noqa: S105 - of the test's own user
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "aeron:udp?endpoint=127.0.0.1:0",
+        "aeron:udp?endpoint=127.0.0.1:{port}",
+        "aeron:udp?control-mode=response|control=127.0.0.1:{port}",
+    ],
+)
+def test_sessions_over_udp(aeron_dir: Path, archive_dir: Path, response: str) -> None:
+    control = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+    settings = {
+        **SETTINGS,
+        "aeron.archive.control.channel.enabled": "true",
+        "aeron.archive.control.channel": control,
+        "aeron.archive.replication.channel": "aeron:udp?endpoint=127.0.0.1:0",
+    }
+    with (
+        ArchivingMediaDriver(archive_dir, aeron_dir, settings=settings),
+        Archive(
+            aeron_dir=aeron_dir, control_channel=control, response_channel=response.format(port=free_port())
+        ) as archive,
+        Archive(archive.client, response_channel="aeron:ipc?control-mode=response") as local,
+    ):
+        assert archive.recordings() == local.recordings() == []
+        assert archive.archive_id == local.archive_id
+        assert archive.control_session_id != local.control_session_id
+        archive.keepalive()
+
+
+def users(path: Path) -> Path:
+    """A credentials file with one user, whom nobody but us may read about."""
+    salt = b"salt of the test"
+    key = hmac.digest(hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), salt, 4096), b"Client Key", "sha256")
+    path.touch(mode=0o600)
+    path.write_text(f"reader scram-sha-256$4096${salt.hex()}${hashlib.sha256(key).hexdigest()} query\n")
+    return path
+
+
+def test_credentials(aeron_dir: Path, archive_dir: Path, tmp_path: Path) -> None:
+    settings = {**SETTINGS, "aeron.spark.archive.credentials.file": str(users(tmp_path / "users"))}
+    secret = tmp_path / "secret"
+    secret.write_text(f"reader:{PASSWORD}\n")
+    with ArchivingMediaDriver(archive_dir, aeron_dir, settings=settings):
+        for right in (f"reader:{PASSWORD}".encode(), secret, UserPassword("reader", PASSWORD)):
+            with Archive(aeron_dir=aeron_dir, credentials=right) as archive:
+                assert archive.recordings() == []
+                assert PASSWORD not in repr(archive) + repr(vars(archive))
+                with pytest.raises(PeerError) as refused:
+                    archive.start_recording("aeron:ipc", 1001)
+                assert refused.value.code == 13
+        for wrong in (b"reader:wrong horse", UserPassword("reader", "wrong horse"), None):
+            with pytest.raises(PeerError) as rejected:
+                Archive(aeron_dir=aeron_dir, credentials=wrong)
+            assert rejected.value.code == 10
+            assert "horse" not in str(rejected.value)
+        with pytest.raises(PeerError, match="no on_challenge"):
+            Archive(aeron_dir=aeron_dir, credentials=b"reader")
+
+
+def test_what_a_supplier_raises_or_gives_wrong(aeron_dir: Path, archive_dir: Path, tmp_path: Path) -> None:
+    settings = {**SETTINGS, "aeron.spark.archive.credentials.file": str(users(tmp_path / "users"))}
+
+    def breaks(challenge: bytes | None) -> bytes:
+        if challenge is not None:
+            raise KeyError("mine")
+        return b"reader"
+
+    with ArchivingMediaDriver(archive_dir, aeron_dir, settings=settings):
+        with pytest.raises(KeyError, match="mine"):
+            Archive(aeron_dir=aeron_dir, credentials=breaks)
+        with pytest.raises(FileNotFoundError):
+            Archive(aeron_dir=aeron_dir, credentials=tmp_path / "nowhere")
+
+
+def test_suppliers() -> None:
+    wrong: Callable[[bytes | None], bytes] = lambda _challenge: "text"  # type: ignore[assignment, return-value]  # noqa: E731
+    with pytest.raises(UsageError, match="must be bytes"):
+        Supplier(wrong).encoded()
+    assert Supplier(None).encoded() == b""
+    assert repr(UserPassword("reader", PASSWORD)) == "<UserPassword of 'reader'>"
+    for challenge in (b"", b"who?", b"scram-sha-256 0 00 00", b"scram-sha-256 99999999999 00 00", b"\xff"):
+        with pytest.raises(UsageError, match="challenge") as failure:
+            UserPassword("reader", PASSWORD)(challenge)
+        assert PASSWORD not in str(failure.value)
