@@ -35,6 +35,8 @@ __all__ = [
     "VerifyOutcome",
     "VerifyReport",
     "migrate",
+    "state_name",
+    "total_bytes",
     "version_text",
 ]
 

@@ -46,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has left (`| head`); nothing more can be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as failure:  # a folder or file that can't be read, written or deleted: its text names it
+        print(f"aeron-spark {options.verb}: {failure}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         while True:
             try:
                 _round(policy, options)
-            except AeronError as failure:
+            except (AeronError, OSError) as failure:
                 print(
                     f"{local_time(round(time.time() * 1000))} not done, next try in {options.every:g} s: {failure}",
                     file=sys.stderr,

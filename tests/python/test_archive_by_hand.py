@@ -114,6 +114,12 @@ def test_a_part_to_standard_output(archive: Archive, run: Run) -> None:
     assert (code, "--stream together" in out) == (2, True)
 
 
+def test_a_file_that_can_not_be_written(archive: Archive, run: Run, tmp_path: Path) -> None:
+    recording_id, _ = record(archive, [b"first"])
+    code, out = run("replay", recording_id, "--out", tmp_path / "no" / "file")
+    assert (code, "No such file or directory" in out) == (1, True)
+
+
 def test_replay_to_a_channel_and_stop(archive: Archive, run: Run) -> None:
     recording_id, _ = record(archive, MESSAGES)
     with archive.client.add_subscription("aeron:ipc?alias=again", 77) as subscription:
