@@ -83,9 +83,10 @@ def messages_of(archive_dir: Path, run: Recorded) -> int:
     return out.count("Frame at position")
 
 
-def test_the_stock_tool_verifies_and_describes_what_was_recorded(
+def test_s81_the_stock_tool_verifies_and_describes_what_was_recorded(
     subject: Subject, peer: Any, aeron_dir: Path, archive_dir: Path, stream: int, opened: Opened
 ) -> None:
+    """Folders of ours are verified and described by the stock tool, every field."""
     with subject.driver(aeron_dir):
         with archive_on("ours", subject, peer, aeron_dir, archive_dir) as (_, archive):
             many = record(archive, opened, stream, 500)
@@ -137,9 +138,10 @@ def test_checksums_are_those_of_the_stock_archive(
 
 
 @pytest.mark.parametrize("order", [OURS_TO_STOCK, STOCK_TO_OURS])
-def test_a_folder_goes_on_under_the_other_archive(
+def test_s81_a_folder_goes_on_under_the_other_archive(
     subject: Subject, peer: Any, aeron_dir: Path, archive_dir: Path, stream: int, opened: Opened, order: str
 ) -> None:
+    """A folder of one archive is listed, replayed, extended and gone on with by the other, and handed back."""
     first, second = order.split("-then-")
     with subject.driver(aeron_dir):
         with archive_on(first, subject, peer, aeron_dir, archive_dir) as (_, archive):

@@ -109,8 +109,15 @@ class Archive:
         self.control_port = free_port() if control else 0
         self.settings = {**ARCHIVE_SETTINGS, **self._control(), **(settings or {})}
         self._driver_settings = {**DRIVER_SETTINGS, **(settings or {})}
-        self.driver = self._start_driver() if apart else None
-        self.process = self._start()
+        self.driver: Process | None = None
+        try:
+            self.driver = self._start_driver() if apart else None
+            self.process = self._start()
+        except BaseException:
+            if self.driver is not None:
+                self.driver.stop()
+            self._stack.close()
+            raise
         self.client = Client(self.aeron_dir, timeout=30, on_error=lambda _: None)
         self.cnc = Cnc(self.aeron_dir)
 

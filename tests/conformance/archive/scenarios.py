@@ -69,15 +69,25 @@ def _reason(node: ast.FunctionDef) -> str | None:
     return None
 
 
+def c_tests() -> dict[int, list[str]]:
+    """Names of the C tests by scenario."""
+    found: dict[int, list[str]] = {}
+    for path in sorted((TESTS / "c" / "archive").glob("*.c")):
+        for name in re.findall(r"^static void (s\d{2,3}_\w+)\(void\)", path.read_text(), re.MULTILINE):
+            found.setdefault(int(name[1:].split("_")[0]), []).append(f"{path.stem}: {name}")
+    return found
+
+
 def table() -> str:
     """The table as Markdown."""
-    all_tests = tests()
-    lines = [TITLE, "| | shown | test | stock-java |", "|---|---|---|---|"]
+    all_tests, in_c = tests(), c_tests()
+    lines = [TITLE, "| | shown | test | C | stock-java |", "|---|---|---|---|---|"]
     for number in range(1, LAST + 1):
         mine = [test for test in all_tests if test.scenario == number]
         shown = "<br>".join(test.sentence for test in mine)
         where = "<br>".join(f"{test.file}: {test.name}" for test in mine)
-        lines.append(f"| {number} | {shown or 'not tested yet'} | {where} | {_stock(mine)} |")
+        cells = (str(number), shown or "not tested yet", where, "<br>".join(in_c.get(number, [])), _stock(mine))
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -85,9 +95,7 @@ def _stock(mine: list[Test]) -> str:
     alone = [f"ours alone: {test.name}: {test.ours_because}" for test in mine if test.ours_because is not None]
     if alone or not mine:
         return "<br>".join(alone)
-    return (
-        "passes" if all(test.is_here for test in mine) else "our client, with the stock archive where the test says so"
-    )
+    return "passes" if all(test.is_here for test in mine) else "with stock peers in the test itself"
 
 
 if __name__ == "__main__":
