@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 import aeron_spark
+from aeron_spark.archive_health import ArchiveFacts, CredentialsFacts, archive_facts, credentials_facts
 from aeron_spark.config import default_aeron_dir, executable
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, UsageError
@@ -46,6 +47,9 @@ DEFAULTS: Mapping[str, str] = {
     "aeron.socket.so_rcvbuf": "128k",
     "aeron.socket.so_sndbuf": "0",
     "aeron.archive.control.channel": "",
+    "aeron.archive.dir": "",
+    "aeron.archive.low.storage.space.threshold": "128m",
+    "aeron.spark.archive.credentials.file": "",
 }
 SPINNING = frozenset({"spin", "noop", "busy_spin", "aeron_idle_strategy_busy_spinning", "aeron_idle_strategy_noop"})
 LEAST_JAVA = 17
@@ -121,6 +125,10 @@ class Facts:
     open_files: int
     archive_port_in_use: str
     """The archive's control endpoint if something else has it; empty where it is free or not configured."""
+    archive: ArchiveFacts | None = None
+    """None: none is configured, and none lies in the working directory."""
+    credentials: CredentialsFacts | None = None
+    """None: no file is configured."""
 
     def setting(self, name: str) -> str:
         """A setting as text."""
@@ -444,6 +452,80 @@ def check_archive(facts: Facts) -> list[Finding]:
     return [_ok("archive", f"{facts.setting('aeron.archive.control.channel')} is free")]
 
 
+def check_archive_folder(facts: Facts) -> list[Finding]:
+    """The archive's folder: writable, room left, its last archive ended in order, not open to everybody."""
+    archive, about = facts.archive, "archive folder"
+    if archive is None:
+        return []
+    found = []
+    if archive.trouble:
+        found.append(
+            Finding(
+                level="error",
+                about=about,
+                text=archive.trouble,
+                remedy=f"aeron-spark archive verify {archive.folder}, or another aeron.archive.dir",
+            )
+        )
+    if not archive.is_writable:
+        found.append(
+            Finding(
+                level="error",
+                about=about,
+                text=f"{archive.folder} can't be written by {facts.user}",
+                remedy=f"chown {facts.user} {archive.folder}, or another aeron.archive.dir",
+            )
+        )
+    threshold = facts.length("aeron.archive.low.storage.space.threshold")
+    if archive.free_bytes <= threshold:
+        found.append(
+            Finding(
+                level="error",
+                about=about,
+                text=f"{human(archive.free_bytes)} are free, and no recording starts with "
+                f"aeron.archive.low.storage.space.threshold={human(threshold)} or less",
+                remedy=f"aeron-spark archive retain {archive.folder} --help: free some, or lower the threshold",
+            )
+        )
+    mark = archive.mark
+    if mark is not None and not mark.is_live and mark.activity_timestamp_ms is not None:
+        found.append(
+            Finding(
+                level="warn",
+                about=about,
+                text=f"the archive of {archive.folder} (pid {mark.pid}) was killed or hangs; what it recorded then has no end",
+                remedy=f"start it again, which finds the ends: aeron-spark archive run --archive-dir {archive.folder}",
+            )
+        )
+    if archive.is_open_to_all:
+        found.append(
+            Finding(
+                level="warn",
+                about=about,
+                text=f"{archive.folder} is open to every user of the machine",
+                remedy=f"chmod o-rwx {archive.folder}",
+            )
+        )
+    return found or [_ok(about, f"{archive.folder}, {human(archive.free_bytes)} free")]
+
+
+def check_credentials(facts: Facts) -> list[Finding]:
+    """The archive's credentials file: there, and nobody else's to read."""
+    credentials = facts.credentials
+    if credentials is None:
+        return []
+    if credentials.trouble:
+        return [
+            Finding(
+                level="error",
+                about="credentials",
+                text=f"{credentials.path}: {credentials.trouble}; no archive starts with it",
+                remedy=credentials.remedy,
+            )
+        ]
+    return [_ok("credentials", f"{credentials.path} can be read by the archive's user alone")]
+
+
 CHECKS: tuple[Callable[[Facts], list[Finding]], ...] = (
     check_versions,
     check_directory,
@@ -453,6 +535,8 @@ CHECKS: tuple[Callable[[Facts], list[Finding]], ...] = (
     check_threads,
     check_limits,
     check_archive,
+    check_archive_folder,
+    check_credentials,
     check_java,
     check_python,
 )
@@ -514,6 +598,8 @@ def gather(
         memlock_bytes=_limit(resource.RLIMIT_MEMLOCK),
         open_files=_limit(resource.RLIMIT_NOFILE) or 1 << 30,
         archive_port_in_use=_port_in_use(settings.get("aeron.archive.control.channel", "")),
+        archive=archive_facts(settings),
+        credentials=credentials_facts(settings),
     )
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from aeron_spark import MediaDriver, doctor
+from aeron_spark.archive.server import ArchiveServer
+from aeron_spark.archive_health import ArchiveFacts
 from aeron_spark.cli.__main__ import main
 from aeron_spark.doctor import DriverFacts, Facts, Finding, PythonFacts
 from aeron_spark.errors import UsageError
@@ -240,3 +242,66 @@ def test_foreign_files_are_an_error(tmp_path: Path) -> None:
     (found,) = doctor.check_driver(facts)
     assert found.level == "error"
     assert str(tmp_path) in found.remedy
+
+
+ARCHIVE = ArchiveFacts(
+    folder=Path("recordings"),
+    exists=True,
+    is_writable=True,
+    is_open_to_all=False,
+    free_bytes=GIB,
+    mark=None,
+    trouble="",
+)
+
+
+def test_the_archives_folder() -> None:
+    assert findings(archive=ARCHIVE) == []
+    for changes, level, text, remedy in (
+        ({"is_writable": False}, "error", "can't be written by somebody", "chown somebody recordings"),
+        ({"free_bytes": 128 << 20}, "error", "128 MiB are free, and no recording starts", "archive retain"),
+        ({"trouble": "no catalog"}, "error", "no catalog", "aeron-spark archive verify recordings"),
+        ({"is_open_to_all": True}, "warn", "open to every user", "chmod o-rwx recordings"),
+    ):
+        (finding,) = findings(archive=dataclasses.replace(ARCHIVE, **changes))
+        assert finding.level == level
+        assert text in finding.text
+        assert remedy in finding.remedy
+
+
+def test_the_archive_of_this_machine(driver: MediaDriver, tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    define = [f"aeron.archive.dir={folder}"]
+
+    def about_folder() -> list[Finding]:
+        facts = doctor.gather(driver.aeron_dir, defines=define, environment={})
+        return [finding for finding in doctor.check(facts) if finding.about == "archive folder"]
+
+    assert [finding.level for finding in about_folder()] == ["ok"]
+    with ArchiveServer(folder, driver.aeron_dir, settings={"aeron.archive.control.channel.enabled": "false"}):
+        assert [finding.level for finding in about_folder()] == ["ok"]
+    assert [finding.level for finding in about_folder()] == ["ok"]
+    mark = folder / "archive-mark.dat"
+    with mark.open("r+b") as file:
+        file.seek(16)
+        file.write((1_700_000_000_000).to_bytes(8, "little"))
+    (killed,) = about_folder()
+    assert killed.level == "warn"
+    assert "was killed or hangs" in killed.text
+
+
+def test_the_credentials_file(driver: MediaDriver, tmp_path: Path) -> None:
+    path = tmp_path / "users"
+
+    def found() -> Finding:
+        define = [f"aeron.spark.archive.credentials.file={path}"]
+        facts = doctor.gather(driver.aeron_dir, defines=define, environment={})
+        (finding,) = [finding for finding in doctor.check(facts) if finding.about == "credentials"]
+        return finding
+
+    assert "No such file" in found().text
+    path.write_text("alice ...")
+    path.chmod(0o640)
+    assert found().remedy == f"chmod 600 {path}"
+    path.chmod(0o600)
+    assert found().level == "ok"

@@ -1,0 +1,86 @@
+"""What `aeron-spark doctor` looks at of an archive: its folder, its mark file, its credentials file. Nothing is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aeron_spark.archive.tools import Catalog, MarkFile
+from aeron_spark.errors import AeronError
+
+DEFAULT_DIR = "aeron-archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveFacts:
+    """An archive's folder as it is, or as it would be made."""
+
+    folder: Path
+    exists: bool
+    is_writable: bool
+    """Or its nearest parent, where it does not exist."""
+    is_open_to_all: bool
+    """Others than user and group may read or write it."""
+    free_bytes: int
+    mark: MarkFile | None
+    trouble: str
+    """Why catalog or mark file can't be read; empty where they can, or are not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialsFacts:
+    """The file that `aeron.spark.archive.credentials.file` names."""
+
+    path: Path
+    trouble: str
+    """Why an archive would refuse it; empty where it would not."""
+    remedy: str
+
+
+def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
+    """The archive of the settings; None where none is set and there is none in the working directory."""
+    named = settings.get("aeron.archive.dir", "")
+    folder = Path(named or DEFAULT_DIR)
+    if not named and not folder.is_dir():
+        return None
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    mark, trouble = None, ""
+    if (folder / "archive.catalog").exists():
+        try:
+            with Catalog(str(folder)) as catalog:
+                mark = catalog.mark()
+        except AeronError as error:
+            trouble = str(error)
+    return ArchiveFacts(
+        folder=folder,
+        exists=folder.is_dir(),
+        is_writable=nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK),
+        is_open_to_all=folder.is_dir() and bool(folder.stat().st_mode & 0o007),
+        free_bytes=shutil.disk_usage(nearest).free,
+        mark=mark,
+        trouble=trouble,
+    )
+
+
+def credentials_facts(settings: Mapping[str, str]) -> CredentialsFacts | None:
+    """None where no file is set."""
+    named = settings.get("aeron.spark.archive.credentials.file", "")
+    if not named:
+        return None
+    path = Path(named)
+    trouble, remedy = "", ""
+    try:
+        found = path.stat()
+    except OSError as error:
+        trouble, remedy = error.strerror or str(error), f"aeron-spark archive user NAME --allow all > {path}"
+    else:
+        if not path.is_file():
+            trouble, remedy = "is no regular file", "name a file in aeron.spark.archive.credentials.file"
+        elif found.st_uid not in {0, os.geteuid()}:
+            trouble, remedy = f"belongs to uid {found.st_uid}", f"chown {os.geteuid()} {path}"
+        elif found.st_mode & 0o077:
+            trouble, remedy = f"is open to others (mode {found.st_mode & 0o7777:04o})", f"chmod 600 {path}"
+    return CredentialsFacts(path=path, trouble=trouble, remedy=remedy)
