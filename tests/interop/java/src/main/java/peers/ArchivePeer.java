@@ -8,6 +8,8 @@ import io.aeron.archive.client.RecordingEventsListener;
 import io.aeron.archive.client.RecordingDescriptorConsumer;
 import io.aeron.archive.client.ReplayParams;
 import io.aeron.archive.codecs.SourceLocation;
+import io.aeron.security.CredentialsSupplier;
+import io.aeron.security.NullCredentialsSupplier;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -26,12 +28,18 @@ public final class ArchivePeer implements AutoCloseable
 
     ArchivePeer(final String aeronDir, final int controlStreamId)
     {
+        this(aeronDir, controlStreamId, new NullCredentialsSupplier());
+    }
+
+    ArchivePeer(final String aeronDir, final int controlStreamId, final CredentialsSupplier credentials)
+    {
         client = new ClientPeer(aeronDir, false);
         try
         {
             archive = AeronArchive.connect(new AeronArchive.Context()
                 .aeron(client.aeron())
                 .ownsAeronClient(false)
+                .credentialsSupplier(credentials)
                 .controlRequestChannel("aeron:ipc?term-length=64k")
                 .controlRequestStreamId(controlStreamId)
                 .controlResponseChannel("aeron:ipc?term-length=64k")

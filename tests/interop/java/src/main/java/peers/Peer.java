@@ -8,6 +8,7 @@ import io.aeron.archive.client.AeronArchive;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.MediaDriverVersion;
 import io.aeron.driver.ThreadingMode;
+import io.aeron.security.CredentialsSupplier;
 import org.agrona.concurrent.UnsafeBuffer;
 
 import java.io.File;
@@ -60,6 +61,29 @@ public final class Peer
     public ArchivePeer archiveClient(final String aeronDir)
     {
         return new ArchivePeer(aeronDir, AeronArchive.Configuration.CONTROL_STREAM_ID_DEFAULT);
+    }
+
+    /** A client that logs in as a user of our archive's credentials file: by password, or by the answer to a challenge. */
+    public ArchivePeer archiveClientAs(
+        final String aeronDir, final String user, final String password, final boolean isChallenged)
+    {
+        final byte[] credentials = (user + ":" + password).getBytes(StandardCharsets.US_ASCII);
+        final CredentialsSupplier byPassword = new CredentialsSupplier()
+        {
+            public byte[] encodedCredentials()
+            {
+                return credentials;
+            }
+
+            public byte[] onChallenge(final byte[] encodedChallenge)
+            {
+                throw new IllegalStateException("challenged in spite of a password");
+            }
+        };
+        return new ArchivePeer(
+            aeronDir,
+            AeronArchive.Configuration.CONTROL_STREAM_ID_DEFAULT,
+            isChallenged ? new ScramCredentialsSupplier(user, password) : byPassword);
     }
 
     /** A client of the archive that listens on another control stream than the usual one. */
