@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aeron_spark.archive.credentials import user_line
+from aeron_spark.archive.users import user_line
 from tests.interop.archiving import IPC, Opened, assert_replays, record
 from tests.kit import dirs, native, stock
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from aeron_spark import MediaDriver
-from aeron_spark.archive.users import answer, user_line
 from aeron_spark.archive.server import ArchiveServer
+from aeron_spark.archive.users import answer, user_line
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import UsageError
 

@@ -338,6 +338,54 @@ static void s07_denied_requests(void)
     rig_close(&rig);
 }
 
+static void sessions_beyond_the_limit_are_dropped(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.spark.archive.max.control.sessions", "1");
+    rig_open_archive(&rig);
+    raw_session *first = raw_connect(&rig);
+    raw_session *second = raw_open(&rig);
+    raw_send_connect(second, ASI_CODEC_PROTOCOL_VERSION);
+    UNTIL(&rig, has_logged("max control sessions reached 1: connect request dropped"));
+    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), 1);
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    CHECK_I64(raw_ask_ok(first, &request), 42);
+    raw_close(first);
+    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
+    raw_send_connect(second, ASI_CODEC_PROTOCOL_VERSION);
+    CHECK_I64(raw_await(second, ASI_CODEC_CONTROL_RESPONSE, second->last_correlation_id)->code, ASI_CODEC_OK);
+    raw_close(second);
+    rig_close(&rig);
+}
+
+/* The queue of answers ends at 1 MiB, long before the deadline does. */
+static void a_client_that_asks_and_does_not_read_costs_little_memory(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    request.control_session_id = session->id;
+    uint8_t bytes[64];
+    int64_t length;
+    int64_t sent = 0;
+    CHECK_I64(asi_codec_request_encode(&request, bytes, sizeof(bytes), &length), AS_OK);
+    UNTIL(&rig, 1 == rig.archive->session_count);
+    while (rig.archive->session_count > 0)
+    {
+        CHECK(sent < 100000);
+        sent += as_publication_offer(session->requests, bytes, length) > 0 ? 1 : 0;
+        if (0 == sent % 10)
+        {
+            rig_turn(&rig);
+        }
+    }
+    CHECK(sent > 20000);
+    CHECK(has_logged("too many responses are not read"));
+    raw_close(session);
+    rig_close(&rig);
+}
+
 static void a_dead_driver_ends_the_archive(void)
 {
     rig_open(&rig);
@@ -501,6 +549,8 @@ int main(void)
     RUN(random_requests_do_no_harm);
     rig_close(&rig);
     RUN(s07_denied_requests);
+    RUN(sessions_beyond_the_limit_are_dropped);
+    RUN(a_client_that_asks_and_does_not_read_costs_little_memory);
     RUN(a_dead_driver_ends_the_archive);
     RUN(settings_that_can_not_be_are_named);
     RUN(archives_that_can_not_open_say_why);
