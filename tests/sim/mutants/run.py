@@ -1,4 +1,6 @@
-"""Proves the simulation: each patch beside this file breaks the driver or the client, and some seed must catch it.
+"""Proves the simulations: each patch beside this file breaks the driver or the client, each in tests/sim_archive the archive.
+
+Some seed of the simulation must catch it.
 
 The sources are copied to build/mutants, patched one after the other, built (the simulator alone, what a patch touches) and
 run until a seed fails. A patch that does not apply or build any more, or that no seed catches, is a failure. Prints a table.
@@ -21,8 +23,19 @@ from pathlib import Path
 
 MUTANTS = Path(__file__).resolve().parent
 ROOT = MUTANTS.parents[2]
+ARCHIVE_MUTANTS = ROOT / "tests" / "sim_archive" / "mutants"
 SCRATCH = ROOT / "build" / "mutants"
-COPIED = ("driver_native", "archive", "tests/sim", "tests/c", "tests/bench", "tests/fuzz", "tests/kit")
+COPIED = (
+    "driver_native",
+    "archive",
+    "examples",
+    "tests/sim",
+    "tests/sim_archive",
+    "tests/c",
+    "tests/bench",
+    "tests/fuzz",
+    "tests/kit",
+)
 FILES = ("CMakeLists.txt", "VERSION")
 
 
@@ -59,10 +72,15 @@ def copy_file(path: Path) -> None:
         shutil.copyfile(ROOT / path, target)
 
 
-def build(jobs: int) -> str | None:
-    """Build the simulator; the compiler's words if it can't."""
+def simulator_of(patch: Path) -> str:
+    """Name of the simulation that must catch a patch."""
+    return "sim_archive" if patch.parent == ARCHIVE_MUTANTS else "sim"
+
+
+def build(simulator: str, jobs: int) -> str | None:
+    """Build a simulator; the compiler's words if it can't."""
     configure = ["cmake", "-S", str(SCRATCH / "source"), "-B", str(SCRATCH / "build"), "-DAERON_SPARK_TESTS=ON"]
-    make = ["cmake", "--build", str(SCRATCH / "build"), "--target", "sim", "-j", str(jobs)]
+    make = ["cmake", "--build", str(SCRATCH / "build"), "--target", simulator, "-j", str(jobs)]
     for command in (configure, make):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -92,10 +110,11 @@ def judge(patch: Path, *, seeds: int, jobs: int) -> Verdict:
     if not apply(patch, reverse=False):
         return verdict("-", "the patch no longer applies")
     try:
-        if (words := build(jobs)) is not None:
+        if (words := build(simulator_of(patch), jobs)) is not None:
             print(words)
             return verdict("-", "the patched sources do not build")
-        simulator = SCRATCH / "build" / "tests" / "sim" / "sim"
+        name = simulator_of(patch)
+        simulator = SCRATCH / "build" / "tests" / name / name
         command = [str(simulator), "--seeds", f"1-{seeds}", "--jobs", str(jobs)]
         told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         seed = re.search(r"FAILED seed (\d+)", told)
@@ -107,9 +126,14 @@ def judge(patch: Path, *, seeds: int, jobs: int) -> Verdict:
         apply(patch, reverse=True)
 
 
+def all_patches() -> list[Path]:
+    """All patches by name, those of the archive among the others."""
+    return sorted([*MUTANTS.glob("*.patch"), *ARCHIVE_MUTANTS.glob("*.patch")], key=lambda patch: patch.stem)
+
+
 def choose(names: list[str], some: int) -> list[Path]:
     """The patches to run, by name or a few by commit."""
-    patches = sorted(MUTANTS.glob("*.patch"))
+    patches = all_patches()
     if names:
         patches = [patch for patch in patches if patch.stem in names]
     if some <= 0 or some >= len(patches):
@@ -133,7 +157,7 @@ def main() -> int:
     patches = choose(arguments.names, arguments.some)
     print(f"{'mutant':28} {'seed':>5}  {'check':12} seconds")
     missed = 0 if patches else 1
-    stale = [patch.stem for patch in sorted(MUTANTS.glob("*.patch")) if not fits(patch)]
+    stale = [patch.stem for patch in all_patches() if not fits(patch)]
     if stale:
         print(f"no longer apply: {', '.join(stale)}")
         missed += 1

@@ -1,0 +1,109 @@
+"""A file system that fills while the archive records: what was told stays; it lives on, and starts on the full disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aeron_spark import Archive, ArchiveServer, Client, Folder, MediaDriver, PeerError
+from tests.kit import mark, require
+from tests.kit.cnc import Cnc
+from tests.kit.wait import wait_until
+from tests.system.crashes import CHANNEL, SETTINGS, STREAM, Publisher, assert_recorded, channel_to_extend
+
+CAPACITY = "4m"
+BALLAST = 512 * 1024
+STORAGE_SPACE = 11
+FULL_SETTINGS = {**SETTINGS, "aeron.archive.low.storage.space.threshold": 0, "aeron.archive.catalog.capacity": 65536}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A tmpfs of a few megabytes with a file in it that can be deleted to make room."""
+    mount, umount = shutil.which("mount"), shutil.which("umount")
+    if mount is None or umount is None or os.geteuid() != 0:
+        require.missing("a small file system: root and mount")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", f"size={CAPACITY}", "tmpfs", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        require.missing(f"a small file system: {made.stderr.strip()}")
+    try:
+        (folder / "ballast").write_bytes(b"x" * BALLAST)
+        yield folder
+    finally:
+        subprocess.run([umount, "-l", str(folder)], check=True)
+
+
+def failure_of(archive: Archive) -> PeerError | None:
+    """What the archive reports without being asked."""
+    try:
+        archive.poll()
+    except PeerError as failure:
+        return failure
+    return None
+
+
+def test_a_disk_that_fills_costs_nothing_that_was_told(aeron_dir: Path, small_disk: Path) -> None:
+    archive_dir = small_disk / "archive"
+    with MediaDriver(aeron_dir, settings=SETTINGS) as _, Client(aeron_dir) as client:
+        server = ArchiveServer(archive_dir, aeron_dir, settings=FULL_SETTINGS, embedded=False)
+        archive = Archive(client)
+        archive.start_recording(CHANNEL, STREAM)
+        publication = client.add_exclusive_publication(CHANNEL, STREAM)
+        publication.wait_connected(10)
+        recording_id = archive.wait_recording("aeron:ipc", STREAM, publication.session_id)
+        publisher = Publisher(publication)
+        publisher.start()
+
+        failure = wait_until(lambda: failure_of(archive), 60, "the disk to be full")
+        assert failure.code == STORAGE_SPACE
+        assert f"recording {recording_id} at position" in str(failure)
+        told = archive.stop_position(recording_id)
+        assert told is not None
+        assert told > 0
+        publisher.end()
+        # It lives on: queries are answered, and what it says is what is on the disk.
+        assert archive.max_recorded_position(recording_id) == told
+        count = assert_recorded(archive_dir, recording_id)
+        assert count > 0
+
+        os.kill(server.pid, signal.SIGKILL)
+        wait_until(lambda: server.failure is not None, 10, "the archive to be dead")
+        server.close()
+        archive.close()
+        wait_until(
+            lambda: Cnc(aeron_dir).value_of("Client liveness timeouts") == 1, 15, "the dead archive to be reaped"
+        )
+        mark.age(archive_dir)
+
+        # Again on the full disk.
+        with ArchiveServer(archive_dir, aeron_dir, settings=FULL_SETTINGS, embedded=False), Archive(client) as archive:
+            assert archive.stop_position(recording_id) == told
+            assert assert_recorded(archive_dir, recording_id) == count
+
+        (small_disk / "ballast").unlink()
+        with ArchiveServer(archive_dir, aeron_dir, settings=FULL_SETTINGS, embedded=False), Archive(client) as archive:
+            recording = archive.recording(recording_id)
+            assert recording is not None
+            archive.extend_recording(recording_id, CHANNEL, STREAM)
+            with client.add_exclusive_publication(channel_to_extend(recording, told), STREAM) as publication:
+                publication.wait_connected(10)
+                publisher = Publisher(publication, count)
+                publisher.start()
+                archive.wait_position(recording_id, told + 100_000, timeout=20)
+                publisher.end()
+    with Folder(archive_dir) as folder:
+        assert folder.extent(recording_id).limit_position >= told + 100_000
+    assert assert_recorded(archive_dir, recording_id) > count
