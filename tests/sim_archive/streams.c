@@ -9,6 +9,7 @@
 #define FIRST_STREAM 1000
 #define TERM_LENGTH (64 * 1024)
 #define MAX_MESSAGE 8000
+#define MESSAGE_CAPACITY 8192
 #define FINISH_ROUNDS 3000
 #define REPLAY_STREAM 5000
 
@@ -18,7 +19,7 @@ static const int32_t MTUS[] = { 1408, 1408, 4096, 8192, 1024 };
 
 static void publish_one(sim_world *world, world_stream *stream)
 {
-    static uint8_t bytes[MAX_MESSAGE];
+    static uint8_t bytes[MESSAGE_CAPACITY];
     as_publication_constants constants;
     as_publication_get_constants(stream->publication, &constants);
     int32_t length = (int32_t)world_below(world, world_percent(world, 80) ? stream->max_length : MAX_MESSAGE);
@@ -363,7 +364,7 @@ typedef struct replay_check
 
 static void on_replayed(void *context, const uint8_t *data, int64_t length, const as_header *header)
 {
-    static uint8_t expected[MAX_MESSAGE];
+    static uint8_t expected[MESSAGE_CAPACITY];
     replay_check *check = context;
     const audited *recording = check->recording;
     const audit_frame *frame = check->next_frame < recording->frame_count ? &recording->frames[check->next_frame] : NULL;
