@@ -84,6 +84,11 @@ class Control:
             },
         )
 
+    @staticmethod
+    def new_correlation_id() -> int:
+        """A correlation id for a request that is sent otherwise."""
+        return next(_correlations)
+
     def request(self, name: str, **fields: Any) -> int:
         """Send a request, by default of this session; returns its correlation id."""
         names = [field for field, _ in codec.TEMPLATES[name].fields]

@@ -1,0 +1,58 @@
+"""Replications: asking for one, what the archive tells about it, and two archives' bytes side by side.
+
+replication = replicate(session, source, recording_id)   # the replication's id: what is told comes on it
+events = await_end(session, replication, stops=True)     # all of it, in order
+same_bytes(source, recording_id, archive, events[0].recordingId, 0, position)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conformance.archive import folder
+from tests.conformance.archive.archive import CONTROL_STREAM, Archive
+from tests.conformance.archive.codec import ERROR, REPLICATE_END, STOP, Message
+from tests.conformance.archive.control import Session
+
+
+def replicate(session: Session, source: Archive, recording_id: int, **fields: Any) -> int:
+    """Ask for a recording of another archive, over its network control channel; the replication's id."""
+    request = {
+        "srcRecordingId": recording_id,
+        "srcControlStreamId": CONTROL_STREAM,
+        "srcControlChannel": source.control_channel,
+        **fields,
+    }
+    return session.ok("ReplicateRequest2", **request)
+
+
+def await_end(session: Session, replication: int, *, stops: bool = False) -> list[Message]:
+    """All that is told on a replication up to its end; `stops`: and to the STOP of its recording.
+
+    A destination that an earlier `expect` took out of the inbox is not in it.
+    """
+    events: list[Message] = []
+    wanted = {REPLICATE_END, STOP} if stops else {REPLICATE_END}
+    while wanted:
+        event = session.next_of(replication, timeout=30)
+        events.append(event)
+        assert not stops or event.name != "ControlResponse" or event.code != ERROR or STOP not in wanted, event
+        if event.name == "RecordingSignalEvent":
+            wanted.discard(event.signal)
+    return events
+
+
+def same_bytes(source: Archive, original: int, archive: Archive, copy: int, start: int, stop: int) -> None:
+    """Every byte of a recording's segment files from `start` to `stop` is in the copy's as well."""
+    assert _bytes(archive, copy, start, stop) == _bytes(source, original, start, stop)
+
+
+def _bytes(archive: Archive, recording_id: int, start: int, stop: int) -> bytes:
+    record = archive.catalog().of(recording_id)
+    base = folder.segment_base(record, start)
+    content = b""
+    while base < stop:
+        content += folder.segment_path(archive.archive_dir, recording_id, base).read_bytes()
+        base += record.segment_length
+    first = folder.segment_base(record, start)
+    return content[start - first : stop - first]
