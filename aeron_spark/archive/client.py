@@ -356,13 +356,17 @@ class Archive(Handle):
         position: int | None = None,
         length: int | ReplayLength = ReplayLength.FOLLOW,
         limit_counter_id: int | None = None,
+        subscription: Subscription | None = None,
     ) -> int:
         """Publish a recording on a channel and stream again; returns the replay's session id.
 
         `position`: where to begin, by default at the recording's start. `length`: bytes, or how to end.
-        `limit_counter_id`: a counter whose value bounds how far the replay goes.
+        `limit_counter_id`: a counter whose value bounds how far the replay goes. `subscription`: whom the replay answers to,
+        for a channel with control-mode=response.
         """
         params = replay_params(position, length, limit_counter_id)
+        if subscription is not None:
+            params.subscription_registration_id = subscription.registration_id
         out = ffi.new("int64_t *")
         self._request(lib.as_archive_client_start_replay, recording_id, c_string(str(channel)), stream_id, params, out)
         return int(out[0])
@@ -395,6 +399,71 @@ class Archive(Handle):
     def stop_all_replays(self, recording_id: int) -> None:
         """End every replay of a recording."""
         self._request(lib.as_archive_client_stop_all_replays, recording_id)
+
+    def replay_token(self, recording_id: int) -> int:
+        """Token for a replay request on another publication; it lasts for the archive's connect timeout.
+
+        `start_replay` and `replay` on a channel with control-mode=response ask for one by themselves.
+        """
+        return self._ask(lib.as_archive_client_replay_token, recording_id)
+
+    def replicate(
+        self,
+        source_recording_id: int,
+        source_channel: str | ChannelUri,
+        source_stream_id: int = 10,
+        *,
+        recording_id: int | None = None,
+        stop_position: int | None = None,
+        live_destination: str | ChannelUri | None = None,
+        replication_channel: str | ChannelUri | None = None,
+        response_channel: str | ChannelUri | None = None,
+        credentials: bytes = b"",
+        session_id: int | None = None,
+        file_io_max_length: int | None = None,
+        channel_tag: int | None = None,
+        subscription_tag: int | None = None,
+    ) -> int:
+        """Let this archive copy a recording of the archive that listens on `source_channel`; returns the replication's id.
+
+        Returns once it has begun. How it goes on is told by signals whose `correlation_id` is the replication's id: EXTEND,
+        SYNC when all of a stopped source is there, MERGE when the live stream was joined, REPLICATE_END in any case; a failure
+        is raised by `poll`. `recording_id`: a stopped recording to go on with, by default a new one. `stop_position`: how far to
+        copy, by default to the source's end, which is followed while it is active. `live_destination`: go on from the live
+        stream there once caught up; not with `session_id`, that of the replay. `replication_channel`: where the source replays
+        to, by default the archive's setting. `response_channel` and `credentials` are for the source.
+        """
+        params = ffi.new("as_replication_params *")
+        lib.as_replication_params_init(params)
+        kept = [
+            _text(live_destination),
+            _text(replication_channel),
+            _text(response_channel),
+            ffi.from_buffer(credentials),
+        ]
+        params.live_destination, params.replication_channel, params.src_response_channel = kept[:3]
+        if credentials:
+            params.credentials, params.credentials_length = ffi.cast("const uint8_t *", kept[3]), len(credentials)
+        params.dst_recording_id = _or_null(recording_id)
+        params.stop_position = _or_null(stop_position)
+        params.channel_tag_id = _or_null(channel_tag)
+        params.subscription_tag_id = _or_null(subscription_tag)
+        params.file_io_max_length = _or_null(file_io_max_length)
+        params.session_id = _or_null(session_id)
+        out = ffi.new("int64_t *")
+        source = c_string(str(source_channel))
+        self._request(lib.as_archive_client_replicate, source_recording_id, source, source_stream_id, params, out)
+        return int(out[0])
+
+    def stop_replication(self, replication_id: int) -> None:
+        """End a replication; the copy keeps what it has. PeerError for one that has ended."""
+        self._request(lib.as_archive_client_stop_replication, replication_id)
+
+    def try_stop_replication(self, replication_id: int) -> bool:
+        """End a replication; False for one that has ended."""
+        out = ffi.new("bool *")
+        self._request(lib.as_archive_client_try_stop_replication, replication_id, out)
+        return bool(out[0])
 
     def truncate_recording(self, recording_id: int, position: int) -> int:
         """Make a stopped recording end at `position`; returns how many segment files go.
@@ -469,6 +538,14 @@ def _signal(raw: Any) -> Signal:
         position=Position(raw.position),
         signal=RecordingSignal(raw.signal) if known else raw.signal,
     )
+
+
+def _or_null(value: int | None) -> int:
+    return NULL_VALUE if value is None else value
+
+
+def _text(channel: str | ChannelUri | None) -> Any:
+    return ffi.NULL if channel is None else c_string(str(channel))
 
 
 def _or_none(position: int) -> Position | None:

@@ -181,16 +181,47 @@ typedef struct as_replay_params
     int64_t length;                   /* AS_NULL_VALUE: follow to the end, live included; -2: up to the current end */
     int32_t bounding_limit_counter_id;/* AS_NULL_VALUE: not bounded */
     int32_t file_io_max_length;       /* AS_NULL_VALUE: the archive's */
+    int64_t subscription_registration_id; /* where the channel's control-mode is response: whom the replay answers to */
 } as_replay_params;
 
 void as_replay_params_init(as_replay_params *params);
 as_result as_archive_client_start_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
     int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id);
-/* Starts a replay and subscribes to exactly its session; the image may still be on its way. */
+/* Starts a replay and subscribes to exactly its session; the image may still be on its way. With control-mode=response in the
+ * channel the replay answers to the subscription, which needs no session id: its image is there when this returns. */
 as_result as_archive_client_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
     int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id, as_subscription **subscription);
 as_result as_archive_client_stop_replay(as_archive_client *client, int64_t replay_session_id);
 as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t recording_id);
+
+/* Replay tokens and response channels: spec 07 section 11. The calls above show a token by themselves; it is for whoever speaks
+ * the protocol otherwise, lasts for the archive's connect timeout, and ends with this session. */
+as_result as_archive_client_replay_token(as_archive_client *client, int64_t recording_id, int64_t *token);
+
+typedef struct as_replication_params
+{
+    int64_t dst_recording_id;        /* AS_NULL_VALUE: a new one; else an inactive recording, which is extended */
+    int64_t stop_position;           /* AS_NULL_VALUE: to the source's end, which is followed while it is active */
+    int64_t channel_tag_id;          /* of the archive's subscription; AS_NULL_VALUE: none, as the next */
+    int64_t subscription_tag_id;
+    const char *live_destination;    /* joins the live stream there once the copy has caught up; NULL: none */
+    const char *replication_channel; /* where the source replays to; NULL: the archive's aeron.archive.replication.channel */
+    const char *src_response_channel;/* of the session with the source; NULL: the archive's own */
+    const uint8_t *credentials;      /* for the source's authenticator; NULL: none */
+    int64_t credentials_length;
+    int32_t file_io_max_length;      /* of the source's replay; AS_NULL_VALUE: the source's */
+    int32_t session_id;              /* of the replay, not with a live destination; AS_NULL_VALUE: the source recording's */
+} as_replication_params;
+
+void as_replication_params_init(as_replication_params *params);
+/* Lets the archive copy a recording of another archive (spec 08 section 10). Returns once it has begun: how it goes on is told by
+ * signals with correlation_id == replication_id (REPLICATE, EXTEND, SYNC, MERGE, REPLICATE_END, STOP) and, as a forgotten error of
+ * as_archive_client_poll, why it failed. `params` NULL: the defaults. */
+as_result as_archive_client_replicate(as_archive_client *client, int64_t src_recording_id, const char *src_control_channel,
+    int32_t src_control_stream_id, const as_replication_params *params, int64_t *replication_id);
+/* AS_E_PEER with error 12 for a replication that has ended. */
+as_result as_archive_client_stop_replication(as_archive_client *client, int64_t replication_id);
+as_result as_archive_client_try_stop_replication(as_archive_client *client, int64_t replication_id, bool *was_active);
 
 /* Maintenance (spec 08 section 9). `count` (NULL: not wanted) gets the number of segment files; those that go, go after the call has
  * returned, and a DELETE signal with the recording's id tells when they are gone. One such operation per recording at a time. */

@@ -438,19 +438,13 @@ void as_replay_params_init(as_replay_params *params)
         .length = AS_NULL_VALUE,
         .bounding_limit_counter_id = AS_NULL_VALUE,
         .file_io_max_length = AS_NULL_VALUE,
+        .subscription_registration_id = AS_NULL_VALUE,
     };
 }
 
-as_result as_archive_client_start_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
-    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id)
+static asi_codec_request replay_request(
+    int64_t recording_id, const char *replay_channel, int32_t replay_stream_id, const as_replay_params *params)
 {
-    /* Spec: 07 §7 - a stock archive does not answer when the replay channel is no URI. */
-    asi_uri uri;
-    const as_result result = asi_uri_parse_untrusted(&uri, replay_channel, (int64_t)strlen(replay_channel));
-    if (AS_OK != result)
-    {
-        return asi_fail_in(result, "replay channel %s", replay_channel);
-    }
     as_replay_params defaults;
     as_replay_params_init(&defaults);
     const as_replay_params *chosen = NULL == params ? &defaults : params;
@@ -464,7 +458,82 @@ as_result as_archive_client_start_replay(as_archive_client *client, int64_t reco
     request.file_io_max_length = chosen->file_io_max_length;
     request.channel = asi_codec_text(replay_channel);
     request.stream_id = replay_stream_id;
-    return call(client, &request, replay_session_id);
+    return request;
+}
+
+/* Spec: 07 §7 - a stock archive does not answer when the replay channel is no URI. */
+static as_result check_replay_channel(const char *replay_channel, bool *is_response)
+{
+    asi_uri uri;
+    const as_result result = asi_uri_parse_untrusted(&uri, replay_channel, (int64_t)strlen(replay_channel));
+    if (AS_OK != result)
+    {
+        return asi_fail_in(result, "replay channel %s", replay_channel);
+    }
+    const char *mode = asi_uri_get(&uri, "control-mode");
+    *is_response = NULL != mode && 0 == strcmp(mode, "response");
+    return AS_OK;
+}
+
+as_result as_archive_client_start_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
+    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id)
+{
+    bool is_response = false;
+    const as_result result = check_replay_channel(replay_channel, &is_response);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_codec_request request = replay_request(recording_id, replay_channel, replay_stream_id, params);
+    if (!is_response)
+    {
+        return call(client, &request, replay_session_id);
+    }
+    if (NULL == params || AS_NULL_VALUE == params->subscription_registration_id)
+    {
+        return asi_fail(AS_E_USAGE, 0, "replay channel %s answers to a subscription: set subscription_registration_id, or call "
+            "as_archive_client_replay, which subscribes", replay_channel);
+    }
+    as_publication *requests = NULL;
+    const as_result started = asi_archive_client_replay_by_token(
+        client, &request, params->subscription_registration_id, replay_session_id, &requests);
+    as_publication_close(requests);
+    return started;
+}
+
+/* The subscription is there first, as the replay answers to it. */
+static as_result replay_to_response(as_archive_client *client, asi_codec_request *request, const char *replay_channel,
+    int64_t *replay_session_id, as_subscription **subscription)
+{
+    asi_async *async = &client->async;
+    as_subscription *added = NULL;
+    as_result result = as_client_add_subscription(async->aeron, replay_channel, request->stream_id, &added);
+    if (AS_OK != result)
+    {
+        return asi_fail_in(result, "subscribing to replay channel %s", replay_channel);
+    }
+    as_subscription_constants constants;
+    as_subscription_get_constants(added, &constants);
+    as_publication *requests = NULL;
+    result = asi_archive_client_replay_by_token(
+        client, request, constants.registration_id, replay_session_id, &requests);
+    const int64_t deadline_ns = asi_clock_ns(&async->clock) + async->message_timeout_ns;
+    while (AS_OK == result && !as_subscription_is_connected(added))
+    {
+        if (asi_clock_ns(&async->clock) >= deadline_ns)
+        {
+            result = asi_fail(AS_E_TIMEOUT, 0, "no image of the replay came on channel %s", replay_channel);
+        }
+        asi_async_idle(async, 0);
+    }
+    as_publication_close(requests);
+    if (AS_OK != result)
+    {
+        as_subscription_close(added);
+        return result;
+    }
+    *subscription = added;
+    return AS_OK;
 }
 
 as_result as_archive_client_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
@@ -473,7 +542,14 @@ as_result as_archive_client_replay(as_archive_client *client, int64_t recording_
     int64_t session = AS_NULL_VALUE;
     as_subscription *added = NULL;
     asi_uri_builder channel;
-    as_result result =
+    bool is_response = false;
+    as_result result = check_replay_channel(replay_channel, &is_response);
+    if (AS_OK == result && is_response)
+    {
+        asi_codec_request request = replay_request(recording_id, replay_channel, replay_stream_id, params);
+        return replay_to_response(client, &request, replay_channel, replay_session_id, subscription);
+    }
+    result = AS_OK != result ? result :
         as_archive_client_start_replay(client, recording_id, replay_channel, replay_stream_id, params, &session);
     if (AS_OK != result)
     {
