@@ -92,6 +92,7 @@ class Archive:
 
     `settings` go to both. `archive_dir`: an existing folder, else a fresh one that goes with the archive. `apart`: driver and
     archive are two processes, `driver` and `process`; else both are `process`. `control_port` is that of the control channel.
+    `peer`: another than the one under test, where two are mixed.
     """
 
     def __init__(
@@ -101,11 +102,13 @@ class Archive:
         archive_dir: Path | None = None,
         apart: bool = False,
         control: bool = True,
+        peer: str = PEER,
     ) -> None:
         self._stack = ExitStack()
         self.aeron_dir = self._stack.enter_context(dirs.fresh("aeron"))
         self.archive_dir = archive_dir or self._stack.enter_context(dirs.fresh("archive"))
         self.apart = apart
+        self.is_ours = peer == "ours"
         self.control_port = free_port() if control else 0
         self.settings = {**ARCHIVE_SETTINGS, **self._control(), **(settings or {})}
         self._driver_settings = {**DRIVER_SETTINGS, **(settings or {})}
@@ -130,13 +133,13 @@ class Archive:
         }
 
     def _start_driver(self) -> Process:
-        if IS_OURS:
+        if self.is_ours:
             return native.driver(self.aeron_dir, self._driver_settings)
         return stock.driver(self.aeron_dir, threading="SHARED", settings=self._stock(self._driver_settings))
 
     def _start(self) -> Process:
         both = self.settings if self.apart else {**self._driver_settings, **self.settings}
-        if not IS_OURS:
+        if not self.is_ours:
             return stock.archive(
                 self.aeron_dir, self.archive_dir, with_driver=not self.apart, settings=self._stock(both)
             )

@@ -150,8 +150,8 @@ def test_s87_a_session_id_of_its_own(session: Session, of_source: Session, strea
 
 
 def live(of_source: Session, stream: int) -> Any:
-    """A recorded stream with manual destinations, of which one can be the merging archive."""
-    channel = f"aeron:udp?control-mode=dynamic|control=127.0.0.1:{free_port()}|term-length={TERM}|mtu={MTU}|fc=max"
+    """A recorded stream that waits for every receiver, so that bursts lose nothing beyond repair."""
+    channel = f"aeron:udp?control-mode=dynamic|control=127.0.0.1:{free_port()}|term-length={TERM}|mtu={MTU}|fc=min"
     return begin(of_source, stream, channel=channel), channel
 
 
