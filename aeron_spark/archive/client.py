@@ -428,10 +428,12 @@ class Archive(Handle):
 
         Returns once it has begun. How it goes on is told by signals whose `correlation_id` is the replication's id: EXTEND,
         SYNC when all of a stopped source is there, MERGE when the live stream was joined, REPLICATE_END in any case; a failure
-        is raised by `poll`. `recording_id`: a stopped recording to go on with, by default a new one. `stop_position`: how far to
-        copy, by default to the source's end, which is followed while it is active. `live_destination`: go on from the live
-        stream there once caught up; not with `session_id`, that of the replay. `replication_channel`: where the source replays
-        to, by default the archive's setting. `response_channel` and `credentials` are for the source.
+        is raised by `poll`.
+
+        `recording_id`: a stopped recording to go on with, by default a new one. `stop_position`: how far to copy, by default to
+        the source's end, which is followed while it is active. `live_destination`: go on from the live stream there once caught
+        up; not with `session_id`, that of the replay. `replication_channel`: where the source replays to, by default the
+        archive's setting. `response_channel` and `credentials` are for the source.
         """
         params = ffi.new("as_replication_params *")
         lib.as_replication_params_init(params)

@@ -7,7 +7,7 @@ client, and every byte of a replay is compared with the payload rule.
 # ruff: noqa: PLR0917 - fixtures are arguments
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -442,31 +442,6 @@ def test_a_channel_that_does_not_parse_is_refused(archive: Any, channel: str, te
     with stock.raises("ArchiveException", text) as error:
         archive.startRecording(channel, 991)
     assert error.java.errorCode() == GENERIC
-
-
-def test_requests_that_are_not_offered_yet_get_an_error_response(
-    archive: Any, small: Recorded, subject: Subject
-) -> None:
-    """A client must be told at once and not wait out its timeout."""
-    if subject.is_stock:
-        return
-    client = archive.raw()
-    recording_id = small.recording_id
-    requests: tuple[Callable[[], object], ...] = (
-        lambda: client.truncateRecording(recording_id, 0),
-        lambda: client.purgeRecording(recording_id),
-        lambda: client.detachSegments(recording_id, 131072),
-        lambda: client.deleteDetachedSegments(recording_id),
-        lambda: client.purgeSegments(recording_id, 131072),
-        lambda: client.attachSegments(recording_id),
-        lambda: client.migrateSegments(recording_id, recording_id + 1),
-        lambda: client.replicate(recording_id, -1, 10, "aeron:udp?endpoint=localhost:8010", None),
-        lambda: client.stopReplication(1),
-    )
-    for request in requests:
-        with stock.raises("ArchiveException", ""):
-            request()
-    assert client.getStopPosition(recording_id) == small.position, "the session lives on"
 
 
 def test_the_recorded_position_is_never_ahead_of_the_file(

@@ -1,7 +1,7 @@
 """Goal: a recording goes from a stock archive to ours and from ours to a stock one, whole, in pieces, live, and over deaths.
 
-Method: two archives with a driver each over UDP, one stock and one ours, both ways; control sessions are bare messages, and what
-is compared is every byte of the segment files. Both alike: `tests/conformance/archive/test_replication.py`.
+Method: two archives with a driver each over UDP, one stock and one ours, both ways; control sessions are bare messages, and
+what is compared is every byte of the segment files. Both alike: `tests/conformance/archive/test_replication.py`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
-from aeron_spark import Archive as ArchiveClient
 from tests.conformance.archive.archive import ERRORS, MTU, TERM, Archive, await_value
-from tests.conformance.archive.codec import EXTEND, MERGE, OK, REPLICATE_END, STOP, SYNC
+from tests.conformance.archive.codec import EXTEND, MERGE, REPLICATE_END, STOP, SYNC
 from tests.conformance.archive.control import Control, Session
 from tests.conformance.archive.replication import await_end, replicate, same_bytes
 from tests.conformance.archive.streams import begin, record
@@ -72,7 +70,7 @@ def test_a_stopped_recording_in_two_pieces(ends: Ends) -> None:
     told = [(it.signal, it.position) for it in events if it.name == "RecordingSignalEvent"]
     assert told[:2] == [(EXTEND, reached), (SYNC, stop)]
     assert sorted(signal for signal, _ in told[2:]) == sorted([REPLICATE_END, STOP])
-    same_bytes(ends.source, run.recording_id, ends.destination, copy, 0, stop)
+    same_bytes(ends.source, run.recording_id, ends.destination, copy, stop)
 
 
 def test_an_active_recording(ends: Ends) -> None:
@@ -85,7 +83,7 @@ def test_an_active_recording(ends: Ends) -> None:
     run.stop()
     run.close()
     await_end(ends.of_destination, replication, stops=True)
-    same_bytes(ends.source, run.recording_id, ends.destination, copy, 0, position)
+    same_bytes(ends.source, run.recording_id, ends.destination, copy, position)
 
 
 def test_merging_with_the_live_stream(ends: Ends) -> None:
@@ -100,9 +98,7 @@ def test_merging_with_the_live_stream(ends: Ends) -> None:
     def merged() -> bool:
         if run.messages < 4000:
             run.publish(1, FRAME_1024)
-        return bool(
-            ends.of_destination.seen("RecordingSignalEvent", lambda it: it.signal in (MERGE, REPLICATE_END))
-        )
+        return bool(ends.of_destination.seen("RecordingSignalEvent", lambda it: it.signal in (MERGE, REPLICATE_END)))
 
     wait_until(merged, 30, "MERGE", state=lambda: ends.of_destination.inbox)
     ends.of_destination.signal(MERGE, copy)
@@ -111,35 +107,45 @@ def test_merging_with_the_live_stream(ends: Ends) -> None:
     run.stop()
     run.close()
     assert ends.of_destination.signal(STOP, copy).position == position
-    same_bytes(ends.source, run.recording_id, ends.destination, copy, 0, position)
+    same_bytes(ends.source, run.recording_id, ends.destination, copy, position)
+
+
+def await_some_way(session: Session, copy: int, stop: int) -> None:
+    """Wait until the copy has come a random part of the way, so that a kill finds it anywhere."""
+    position = random.randrange(stop)
+    wait_until(
+        lambda: session.ok("MaxRecordedPositionRequest", recordingId=copy) >= position,
+        20,
+        f"the copy to reach {position}",
+    )
+
+
+def revive(archive: Archive) -> None:
+    wait_until(lambda: not archive.counters(ERRORS), 20, "the driver to forget the dead archive")
+    archive.start()
 
 
 def test_both_ends_die(ends: Ends) -> None:
     """The source, then the destination is killed while it copies; with both back the rest comes, every byte."""
     run = record(ends.of_source, 4, count=600, sizes=FRAME_1024)
     stop = ends.of_source.ok("StopPositionRequest", recordingId=run.recording_id)
-    copy = -1
+    copies = []
     for victim, old in ((ends.source, ends.of_source), (ends.destination, ends.of_destination)):
         with Session(ends.destination) as session:
-            replication = replicate(session, ends.source, run.recording_id, dstRecordingId=copy)
-            copy = session.signal(EXTEND).recordingId
-            wait_until(
-                lambda position=random.randrange(stop), session=session, copy=copy: session.ok(
-                    "MaxRecordedPositionRequest", recordingId=copy
-                )
-                >= position,
-                20,
-                "the copy to have come some way",
-            )
+            replication = replicate(session, ends.source, run.recording_id)
+            copies.append(session.signal(EXTEND).recordingId)
+            await_some_way(session, copies[-1], stop)
             victim.kill()
             Control.close(old)
             if victim is ends.source:
                 await_end(session, replication)
-        wait_until(lambda victim=victim: not victim.counters(ERRORS), 20, "the driver to forget the dead archive")
-        victim.start()
+        revive(victim)
     with Session(ends.source) as of_source, Session(ends.destination) as session:
         assert of_source.ok("StopPositionRequest", recordingId=run.recording_id) == stop
-        assert session.ok("StopPositionRequest", recordingId=copy) <= stop
-        await_end(session, replicate(session, ends.source, run.recording_id, dstRecordingId=copy))
-        await_value(lambda: session.ok("StopPositionRequest", recordingId=copy), stop, "the copy's stop position")
-    same_bytes(ends.source, run.recording_id, ends.destination, copy, 0, stop)
+        for copy in copies:
+            assert session.ok("StopPositionRequest", recordingId=copy) <= stop
+            await_end(session, replicate(session, ends.source, run.recording_id, dstRecordingId=copy))
+            await_value(
+                lambda copy=copy: session.ok("StopPositionRequest", recordingId=copy), stop, "its stop position"
+            )
+            same_bytes(ends.source, run.recording_id, ends.destination, copy, stop)

@@ -2,7 +2,7 @@
 
 replication = replicate(session, source, recording_id)   # the replication's id: what is told comes on it
 events = await_end(session, replication, stops=True)     # all of it, in order
-same_bytes(source, recording_id, archive, events[0].recordingId, 0, position)
+same_bytes(source, recording_id, archive, events[0].recordingId, position)
 """
 
 from __future__ import annotations
@@ -42,17 +42,16 @@ def await_end(session: Session, replication: int, *, stops: bool = False) -> lis
     return events
 
 
-def same_bytes(source: Archive, original: int, archive: Archive, copy: int, start: int, stop: int) -> None:
-    """Every byte of a recording's segment files from `start` to `stop` is in the copy's as well."""
-    assert _bytes(archive, copy, start, stop) == _bytes(source, original, start, stop)
+def same_bytes(source: Archive, original: int, archive: Archive, copy: int, stop: int) -> None:
+    """Every byte of a recording's segment files, from its start to `stop`, is in the copy's as well."""
+    assert _bytes(archive, copy, stop) == _bytes(source, original, stop)
 
 
-def _bytes(archive: Archive, recording_id: int, start: int, stop: int) -> bytes:
+def _bytes(archive: Archive, recording_id: int, stop: int) -> bytes:
     record = archive.catalog().of(recording_id)
-    base = folder.segment_base(record, start)
+    first = base = folder.segment_base(record, record.start_position)
     content = b""
     while base < stop:
         content += folder.segment_path(archive.archive_dir, recording_id, base).read_bytes()
         base += record.segment_length
-    first = folder.segment_base(record, start)
-    return content[start - first : stop - first]
+    return content[record.start_position - first : stop - first]

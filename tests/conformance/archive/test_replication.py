@@ -1,6 +1,6 @@
 """Replication between two archives with a driver each, and response channels: Spec: 08 §10, §11; 07 §11.
 
-Scenarios 14, 58, 59 and 84 to 93. Both archives are the peer under test; `tests/interop/test_archive_replication.py` mixes them.
+Scenarios 14, 58, 59 and 84 to 93. Both archives are the peer under test; tests/interop/test_archive_replication.py mixes them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def test_s84_a_stopped_recording_is_copied(session: Session, of_source: Session,
         assert getattr(mine, field) == getattr(theirs, field), field
     for field in ("sessionId", "streamId", "strippedChannel", "originalChannel", "sourceIdentity", "segmentFileLength"):
         assert getattr(mine, field) == getattr(theirs, field), field
-    same_bytes(of_source.archive, run.recording_id, session.archive, copy, 0, stop_of(run))
+    same_bytes(of_source.archive, run.recording_id, session.archive, copy, stop_of(run))
 
 
 def test_s85_a_copy_in_sync_is_left_alone(session: Session, of_source: Session, stream: int) -> None:
@@ -119,7 +119,7 @@ def test_s86_an_active_source_is_followed(session: Session, of_source: Session, 
     events = await_end(session, replication, stops=True)
     assert not [it for it in events if it.name == "RecordingSignalEvent" and it.signal == SYNC]
     assert session.ok("StopPositionRequest", recordingId=copy) == position
-    same_bytes(of_source.archive, run.recording_id, session.archive, copy, 0, position)
+    same_bytes(of_source.archive, run.recording_id, session.archive, copy, position)
 
 
 def test_s87_up_to_a_stop_position(session: Session, of_source: Session, stream: int) -> None:
@@ -136,7 +136,7 @@ def test_s87_up_to_a_stop_position(session: Session, of_source: Session, stream:
         2112,
         stop_of(run),
     ]
-    same_bytes(of_source.archive, run.recording_id, session.archive, copy, 0, stop_of(run))
+    same_bytes(of_source.archive, run.recording_id, session.archive, copy, stop_of(run))
 
 
 def test_s87_a_session_id_of_its_own(session: Session, of_source: Session, stream: int) -> None:
@@ -186,7 +186,7 @@ def test_s88_a_copy_merges_with_the_live_stream(session: Session, of_source: Ses
     assert session.ok("StopRecordingByIdentityRequest", recordingId=copy) == 1
     run.close()
     assert session.signal(STOP, copy).position == position
-    same_bytes(of_source.archive, run.recording_id, session.archive, copy, 0, position)
+    same_bytes(of_source.archive, run.recording_id, session.archive, copy, position)
 
 
 def test_s88_a_stopped_source_can_not_be_merged(session: Session, of_source: Session, stream: int) -> None:
@@ -335,7 +335,7 @@ def test_s93_the_source_dies(hasty: Archive, sessions: Callable[..., Session], o
     assert stop >= position
     await_end(session, replicate(session, dying, run.recording_id, dstRecordingId=copy))
     await_value(lambda: session.ok("StopPositionRequest", recordingId=copy), stop, "the copy's stop position")
-    same_bytes(dying, run.recording_id, session.archive, copy, 0, stop)
+    same_bytes(dying, run.recording_id, session.archive, copy, stop)
 
 
 def test_s93_the_destination_dies(of_source: Session, opened: ExitStack, stream: int) -> None:
@@ -354,7 +354,7 @@ def test_s93_the_destination_dies(of_source: Session, opened: ExitStack, stream:
     await_value(
         lambda: of_revived.ok("StopPositionRequest", recordingId=copy), stop_of(run), "the copy's stop position"
     )
-    same_bytes(of_source.archive, run.recording_id, dying, copy, 0, stop_of(run))
+    same_bytes(of_source.archive, run.recording_id, dying, copy, stop_of(run))
 
 
 # -- response channels -------------------------------------------------------------------------------------------------------
@@ -373,7 +373,9 @@ def test_s14_control_over_response_channels(
 ) -> None:
     """A session without a session id on its channels: connecting, recording, listing, replaying and closing."""
     channel, response_channel = response_channels(kind, archive)
-    session = sessions(channel=channel, response_channel=response_channel)
+    joint = "|" if "?" in channel else "?"
+    asked_on = f"{channel}{joint}response-correlation-id={{subscription}}"
+    session = sessions(channel=asked_on, response_channel=response_channel)
     run = record(session, stream, count=10)
     assert session.descriptor(run.recording_id).stopPosition == stop_of(run)
     with Replay(session, run.recording_id) as replay:
