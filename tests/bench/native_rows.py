@@ -1,13 +1,11 @@
-"""Rows of transport and archive: ours in C beside stock Aeron in Java, one driver process each, the same settings."""
+"""Rows of the transport: ours in C beside stock Aeron in Java, one driver process each, the same settings."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -27,7 +25,6 @@ SETTINGS = {
 }
 STREAM_ID = 1001
 IPC_MESSAGES = {32: 20_000_000, 288: 6_000_000}
-RECORD_MESSAGES = 1_000_000
 
 
 def _last_json(command: Sequence[object]) -> dict[str, float]:
@@ -106,30 +103,8 @@ def python_ipc(size: int) -> float:
             return (received - measured_from) / seconds
 
 
-def record_rate(start: Callable[[ExitStack, Path, Path], None]) -> float:
-    """MB/s into a recording, by one stock client program on either side's driver and archive."""
-    with ExitStack() as stack:
-        aeron_dir = stack.enter_context(dirs.fresh("aeron"))
-        archive_dir = stack.enter_context(dirs.fresh("archive"))
-        start(stack, aeron_dir, archive_dir)
-        figures = _last_json(
-            stock.peers(["record", "--dir", aeron_dir, "--size", 1024, "--count", RECORD_MESSAGES, "--warmup", 100_000])
-        )
-        return figures["bytes_per_second"] / 1e6
-
-
-def our_archive(stack: ExitStack, aeron_dir: Path, archive_dir: Path) -> None:
-    stack.enter_context(native.driver(aeron_dir, SETTINGS))
-    stack.enter_context(native.archive(aeron_dir, archive_dir, SETTINGS))
-
-
-def stock_archive(stack: ExitStack, aeron_dir: Path, archive_dir: Path) -> None:
-    stack.enter_context(stock.driver(aeron_dir, settings=SETTINGS, options=()))
-    stack.enter_context(stock.archive(aeron_dir, archive_dir, settings=SETTINGS, options=()))
-
-
 def run() -> list[Row]:
-    """All rows of transport and archive."""
+    """All rows of the transport beside stock Java."""
     config: Mapping[str, object] = SETTINGS
     rows = [
         measure(
@@ -154,18 +129,6 @@ def run() -> list[Row]:
             target=0.5,
             ours_config={**config, "batch_rows": 65_536},
             peer_config=config,
-        )
-    )
-    rows.append(
-        measure(
-            "record_1k",
-            "MB/s",
-            lambda: record_rate(our_archive),
-            lambda: record_rate(stock_archive),
-            peer_name=f"stock Java archive and driver {stock.version()}",
-            target=1.0,
-            ours_config={**config, "messages": RECORD_MESSAGES, "client": "stock Java"},
-            peer_config={**config, "messages": RECORD_MESSAGES, "client": "stock Java"},
         )
     )
     return rows
