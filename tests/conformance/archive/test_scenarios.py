@@ -5,6 +5,11 @@ from __future__ import annotations
 from tests.conformance.archive import scenarios
 
 
+def test_every_scenario_has_a_test() -> None:
+    covered = {test.scenario for test in scenarios.tests()}
+    assert sorted(set(range(1, scenarios.LAST + 1)) - covered) == []
+
+
 def test_every_test_says_what_it_shows() -> None:
     assert [test.name for test in scenarios.tests() if not test.sentence] == []
 
