@@ -223,7 +223,7 @@ as_result asi_persistent_open_with(
     opened->clock = *clock;
     opened->timeout_ns = options->archive.message_timeout_ns;
     opened->position = options->start_position;
-    opened->message_position = AS_NULL_VALUE;
+    opened->message_position = options->start_position >= 0 ? options->start_position : AS_NULL_VALUE;
     opened->last_live_position = AS_NULL_VALUE;
     opened->driver_request = AS_NULL_VALUE;
     opened->live_request = AS_NULL_VALUE;

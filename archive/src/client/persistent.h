@@ -70,7 +70,7 @@ struct as_persistent_subscription
     /* The stream. */
     as_persistent_state state;
     int64_t position;                /* next to consume; FROM_START or FROM_LIVE before it is known */
-    int64_t message_position;        /* end of the last message that was taken; AS_NULL_VALUE: none was */
+    int64_t message_position;        /* end of the last message that was taken, at first the start; AS_NULL_VALUE: not known */
     int64_t last_live_position;      /* where live was lost; AS_NULL_VALUE: never was live */
     as_controlled_assembler *assembler; /* owned */
     /* The replay. */

@@ -213,6 +213,7 @@ static void on_descriptor(as_persistent_subscription *self)
     if (AS_PERSISTENT_FROM_START == self->position)
     {
         self->position = self->recording.start_position;
+        self->message_position = self->position;
     }
     if (AS_PERSISTENT_FROM_LIVE == self->position || self->position == self->recording.stop_position)
     {

@@ -86,6 +86,10 @@ static as_result find_live_image(as_persistent_subscription *self)
 static void become_live(as_persistent_subscription *self)
 {
     self->position = as_image_position(self->live_image);
+    if (AS_NULL_VALUE == self->message_position)
+    {
+        self->message_position = self->position;
+    }
     asi_persistent_drop_replay(self);
     asi_persistent_enter(self, AS_PERSISTENT_LIVE);
     as_counter_add(self->joined_counter, 1);
