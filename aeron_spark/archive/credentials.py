@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+from aeron_spark.archive.users import answer
 from aeron_spark.errors import UsageError
 
 # Bytes, the path of a file that holds them, or a function: it gets None when connecting and the archive's challenge when there
 # is one, and gives the bytes to answer with.
 Credentials = bytes | os.PathLike[str] | Callable[[bytes | None], bytes]
-
-# A server that asks for more wants to keep its clients busy.
-_ITERATIONS_MAX = 10_000_000
 
 
 class UserPassword:
@@ -33,20 +29,7 @@ class UserPassword:
 
     def __call__(self, challenge: bytes | None) -> bytes:
         """Name when connecting; proof for a challenge `scram-sha-256 <iterations> <salt> <nonce>`."""
-        if challenge is None:
-            return self.user.encode()
-        try:
-            kind, iterations, salt, _nonce = challenge.decode("ascii").split()
-            known = kind == "scram-sha-256" and 0 < int(iterations) <= _ITERATIONS_MAX
-            salted = bytes.fromhex(salt)
-        except ValueError:
-            known = False
-        if not known:
-            raise UsageError("the archive's challenge is not one that a user's password answers")
-        derived = hashlib.pbkdf2_hmac("sha256", self._password.encode(), salted, int(iterations))
-        key = hmac.digest(derived, b"Client Key", "sha256")
-        signature = hmac.digest(hashlib.sha256(key).digest(), challenge, "sha256")
-        return bytes(a ^ b for a, b in zip(key, signature, strict=True)).hex().encode()
+        return self.user.encode() if challenge is None else answer(challenge, self._password)
 
     def __repr__(self) -> str:
         return f"<UserPassword of {self.user!r}>"
@@ -84,7 +67,7 @@ class Supplier:
         return _checked(source(challenge))
 
 
-def _checked(answer: object) -> bytes:
-    if not isinstance(answer, bytes):
-        raise UsageError(f"credentials must be bytes, their function gave {type(answer).__name__}")
-    return answer
+def _checked(given: object) -> bytes:
+    if not isinstance(given, bytes):
+        raise UsageError(f"credentials must be bytes, their function gave {type(given).__name__}")
+    return given

@@ -33,6 +33,7 @@ from tests.conformance.archive.codec import (
     OK,
     STORAGE_SPACE,
     UNAUTHORISED_ACTION,
+    UNKNOWN_RECORDING,
     Message,
 )
 from tests.conformance.archive.control import Control, Session
@@ -326,6 +327,25 @@ def test_s17_a_replay_of_an_older_schema_version(session: Session, stream: int) 
     wait_until(lambda: subscription.is_connected, 10, "the replay to come")
     session.ok("StopReplayRequest", replaySessionId=answer.relevantId)
     subscription.close()
+
+
+def test_s17_a_replication_of_an_older_schema_version(session: Session) -> None:
+    """A ReplicateRequest2 of version 6 (block of 60 bytes, three texts) is decoded with the defaults."""
+    message = codec.encode(
+        "ReplicateRequest2",
+        schema_version=6,
+        block_length=60,
+        controlSessionId=session.session_id,
+        correlationId=2,
+        srcRecordingId=0,
+        dstRecordingId=987_654,
+        srcControlStreamId=10,
+        srcControlChannel=LOCAL_CONTROL,
+        encodedCredentials=None,
+        srcResponseChannel=None,
+    )
+    session.send(message)
+    assert error_of(session.answer(2)) == (UNKNOWN_RECORDING, "unknown destination recording id 987654")
 
 
 # -- ends --------------------------------------------------------------------------------------------------------------------
