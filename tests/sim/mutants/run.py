@@ -27,6 +27,7 @@ ARCHIVE_MUTANTS = ROOT / "tests" / "sim_archive" / "mutants"
 SCRATCH = ROOT / "build" / "mutants"
 COPIED = (
     "driver_native",
+    "aeron_spark/_native/kernels",
     "archive",
     "examples",
     "tests/sim",
