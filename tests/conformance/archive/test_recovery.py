@@ -43,10 +43,18 @@ def zero(archive: Archive, run: Recorded, first: int, last: int) -> None:
         file.write(bytes(last - first))
 
 
+def note_writer(archive: Archive, note: bytes) -> None:
+    """Overwrite what our archive says of itself in the catalog's header, which others leave alone."""
+    with (archive.archive_dir / "archive.catalog").open("r+b") as file:
+        file.seek(28 - len(note))
+        file.write(note)
+
+
 def test_s76_a_torn_last_frame(crashed: Callable[..., tuple[Archive, Recorded]]) -> None:
     """A last frame whose second page is missing stops the start with its file; verify with consent cuts it off."""
     archive, run = crashed(lambda run: run.publish(3, SIZES))
     zero(archive, run, PAGE, END)
+    note_writer(archive, bytes(8))  # ours knows its own crashes; this is what another's folder looks like
     with pytest.raises(
         AssertionError, match="Found potentially incomplete last fragment straddling page boundary"
     ) as met:
@@ -54,6 +62,19 @@ def test_s76_a_torn_last_frame(crashed: Callable[..., tuple[Archive, Recorded]])
     assert str(folder.segment_path(archive.archive_dir, run.recording_id, 0)) in str(met.value)
     result = tool(archive.archive_dir, "verify", answers="y\n")
     assert "straddles a page boundary" in result.out, result.out
+    archive.start()
+    with Session(archive) as session:
+        assert session.descriptor(run.recording_id).stopPosition == STRADDLING
+        with Replay(session, run.recording_id) as replay:
+            assert_messages(replay.read_to_end(), run, 2, sizes=SIZES)
+
+
+@ours("upstream refuses to start and leaves it to `verify`")
+def test_s76_a_frame_that_lost_power_tore(crashed: Callable[..., tuple[Archive, Recorded]]) -> None:
+    """After another boot of the machine, a last frame whose second page is missing is cut off, and the archive starts."""
+    archive, run = crashed(lambda run: run.publish(3, SIZES))
+    zero(archive, run, PAGE, END)
+    note_writer(archive, b"boot")
     archive.start()
     with Session(archive) as session:
         assert session.descriptor(run.recording_id).stopPosition == STRADDLING

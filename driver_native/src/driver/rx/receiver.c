@@ -10,6 +10,7 @@
 #include "driver/rx/image_status.h"
 #include "wire/frame_check.h"
 
+#define MAIL_PER_CYCLE 8
 #define READS_PER_POLL 8                   /* of one socket, while it fills all buffers */
 #define SETUP_TIMEOUT_NS 1000000000LL      /* Spec: 04 §8.3 */
 #define CONTROL_SILENCE_NS 5000000000LL    /* Spec: 04 §16.1 */
@@ -469,7 +470,8 @@ int asi_receiver_do_work(asi_receiver *receiver)
     int work = 0;
     receiver->now_ns = asi_clock_ns(&receiver->params.clock);
     track_cycle_time(receiver);
-    if (asi_mailbox_take(receiver->params.mail, &mail))
+    /* An endpoint's subscription comes behind it: what arrives at the socket must not be read between the two. */
+    for (int32_t i = 0; i < MAIL_PER_CYCLE && asi_mailbox_take(receiver->params.mail, &mail); i++)
     {
         asi_receiver_on_mail(receiver, &mail);
         work++;
