@@ -421,6 +421,9 @@ def cost_per_gb() -> Iterator[Row]:
 
 def run_udp() -> list[Row]:
     """All rows of UDP, and round trips over IPC beside theirs."""
+    for tool in ("ip", "iptables"):
+        if shutil.which(tool) is None:
+            raise SystemExit(f"the rows under loss need {tool}: install Debian's iproute2 and iptables")
     parts = (udp_streams, round_trips, thousand_streams, losses, cost_per_gb)
     return [row for part in parts for row in part()]
 
