@@ -251,6 +251,49 @@ static void a_position_between_messages_goes_on_there(void)
     close_all();
 }
 
+static void step_by_a_fragment(void)
+{
+    CHECK(as_persistent_subscription_poll(subscription, on_message, NULL, 1) >= 0);
+}
+
+/* A reader that leaves in the middle of its first message goes on at that message's begin, however it had begun. */
+static void a_first_message_that_was_read_in_part_comes_again_in_whole(void)
+{
+    enum { THREE_FRAGMENTS = 4 };
+    static const int64_t STARTS[] = { AS_PERSISTENT_FROM_START, AS_PERSISTENT_FROM_LIVE, 0 };
+    for (size_t i = 0; i < sizeof(STARTS) / sizeof(STARTS[0]); i++)
+    {
+        client_rig_open();
+        record_stream(IPC);
+        int64_t begin = 0;
+        if (STARTS[i] >= 0)
+        {
+            begin = publish_messages(3);
+        }
+        R.read = R.published = THREE_FRAGMENTS;
+        as_persistent_options options = persistent_options();
+        options.start_position = STARTS[i] >= 0 ? begin : STARTS[i];
+        if (AS_PERSISTENT_FROM_LIVE != STARTS[i])
+        {
+            publish_messages(5);
+        }
+        open_subscription(&options);
+        if (AS_PERSISTENT_FROM_LIVE == STARTS[i])
+        {
+            STEP_UNTIL(as_persistent_subscription_is_live(subscription));
+            publish_messages(5);
+        }
+        UNTIL(&R.rig, (step_by_a_fragment(), subscription->position > begin));
+        CHECK_I64(R.read, THREE_FRAGMENTS);
+        CHECK_I64(as_persistent_subscription_position(subscription), begin);
+        options.start_position = as_persistent_subscription_position(subscription);
+        as_persistent_subscription_close(subscription);
+        open_subscription(&options);
+        STEP_UNTIL(R.read == R.published && as_persistent_subscription_is_live(subscription));
+        close_all();
+    }
+}
+
 /* -- losses ------------------------------------------------------------------------------------------------------------------------- */
 
 /* An untethered reader that falls behind by more than the window loses its image. */
@@ -531,6 +574,7 @@ int main(void)
     RUN(every_message_comes_once_over_a_response_channel);
     RUN(from_live_joins_at_once);
     RUN(a_position_between_messages_goes_on_there);
+    RUN(a_first_message_that_was_read_in_part_comes_again_in_whole);
     RUN(live_lost_to_flow_control_is_replayed);
     RUN(an_archive_that_restarts_while_live_is_not_missed);
     RUN(an_archive_that_restarts_while_replaying_goes_on_there);
