@@ -372,6 +372,34 @@ static void what_comes_again(void)
     }
 }
 
+/* A publisher that waits for nobody is half a term further before it has a status message: it takes none from where the image joined,
+ * so the image ends, long before the liveness timeout, and another joins where the publisher is. */
+static void what_was_left_behind_before_it_began(void)
+{
+    static const struct { int64_t position; int heard; bool ends; } ROWS[] = {
+        { TERM / 2 + 32, 0, true }, { 3 * TERM, 0, true }, { TERM / 2, 0, false }, { 3 * TERM, 1, false },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        stage s;
+        rig_image image;
+        open_image(&s, "", &image);
+        const int64_t first_id = image.available.image_correlation_id;
+        send_data(&s, ROWS[i].heard);
+        send_setup(&s, ROWS[i].position);
+        pass(&s, 3300 * RIG_MS, 0);
+        if (ROWS[i].ends)
+        {
+            rig_expect_unavailable(&s.rig, first_id, 10);
+            send_setup(&s, ROWS[i].position + 4096);
+            rig_expect_image(&s.rig, 10, &image);
+            CHECK_I64(*image.position, ROWS[i].position + 4096);
+        }
+        rig_expect_none(&s.rig);
+        close_stage(&s);
+    }
+}
+
 /* Spec: 03 §11, images: behind the fastest by three quarters of a window for 5 s, LINGER 5 s, RESTING 10 s. */
 static void untethered_readers(void)
 {
@@ -507,6 +535,7 @@ int main(void)
     RUN(when_subscriptions_may_join);
     RUN(whom_subscriptions_match);
     RUN(what_comes_again);
+    RUN(what_was_left_behind_before_it_began);
     RUN(untethered_readers);
     RUN(a_rejected_image);
     RUN(a_client_goes);

@@ -202,7 +202,8 @@ static void on_active(asi_conductor *conductor, asi_network_image *image)
         change_state(conductor, image, ASI_IMAGE_DRAINING);
     }
     else if (!asi_subscribers_has_working(&image->subscribers) ||
-        silent_ns > conductor->settings->image_liveness_timeout_ns || is_at_end_of_stream(image))
+        silent_ns > conductor->settings->image_liveness_timeout_ns || is_at_end_of_stream(image) ||
+        asi_load_acquire_bool(&image->image.is_left_behind))
     {
         start_eos_status(image);
         change_state(conductor, image, ASI_IMAGE_DRAINING);

@@ -120,10 +120,25 @@ static asi_image_connection *track(
     return connection;
 }
 
-void asi_image_track_connection(
-    asi_image *image, asi_receive_destination *destination, const asi_address *source, int64_t now_ns)
+void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
+    const asi_address *source, int64_t now_ns)
 {
     (void)track(image, destination, source, now_ns);
+    const asi_log *log = &image->log;
+    const int32_t term_count = asi_wrap_sub(frame->active_term_id, log->initial_term_id);
+    /* Another sender may be about to fill the image from where it joined. */
+    const bool is_its_only_sender =
+        1 == image->connection_count && asi_address_equal(source, &image->connections[0].control_address);
+    if (image->is_heard || !is_its_only_sender || frame->initial_term_id != log->initial_term_id ||
+        frame->term_length != log->term_length || term_count < 0)
+    {
+        return;
+    }
+    const int64_t position = asi_log_position_of_count(term_count, frame->term_offset, log->position_bits);
+    if (position > image->join_position + log->term_length / 2)
+    {
+        asi_store_release_bool(&image->is_left_behind, true);
+    }
 }
 
 void asi_image_add_connection(asi_image *image, asi_receive_destination *destination, int64_t now_ns)
@@ -248,6 +263,7 @@ static int32_t insert_heartbeat(asi_image *image, asi_receive_destination *desti
     }
     asi_image_connection *connection = track(image, destination, source, now_ns);
     asi_store_release_i64(&image->last_packet_ns, now_ns);
+    image->is_heard = true;
     if (0 != (frame->flags & ASI_FLAG_EOS) && NULL != connection)
     {
         on_end_of_stream(image, connection, position, 0 != (frame->flags & ASI_FLAG_REVOKED));
@@ -309,6 +325,7 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
     }
     (void)track(image, destination, source, now_ns);
     asi_store_release_i64(&image->last_packet_ns, now_ns);
+    image->is_heard = true;
     raise_hwm(image, position + length);
     return length;
 }

@@ -145,6 +145,7 @@ typedef struct asi_image
     int64_t rtt_ns;             /* last measured; stays initial_rtt_ns without measuring */
     bool is_end_of_stream;      /* every connection said so; position in the log's metadata */
     bool is_revoked;
+    bool is_left_behind;        /* see asi_image_on_setup */
     bool is_released;           /* release, last of all: the receiver has dropped every reference */
 
     /* The receiver's own. */
@@ -158,6 +159,7 @@ typedef struct asi_image
     int64_t over_run_threshold;
     int64_t zeroed_position;    /* up to here the log holds what was received, and zeros where nothing was */
     int32_t max_window;
+    bool is_heard;              /* data or a heartbeat was accepted */
     int32_t list_index;         /* of the receiver's list of images */
     bool is_rejected;
     int32_t connection_count;
@@ -198,9 +200,12 @@ void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params
 #define ASI_IMAGE_INVALID (-1)
 int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *destination, const void *datagram, int32_t length,
     const asi_address *source, int64_t now_ns);
-/* A frame came in on `destination`: connection made or refreshed. */
-void asi_image_track_connection(
-    asi_image *image, asi_receive_destination *destination, const asi_address *source, int64_t now_ns);
+/* A SETUP came in on `destination`: its connection is made or refreshed. If nothing but SETUPs ever came, and the sender has gone on
+ * by more than half a term since the image joined, it takes no status message of the image, and the image nothing that it sends: a
+ * publisher that waits for nobody, as spies simulate its connection, left it behind before its first status message. The conductor
+ * then ends it, and a later SETUP makes another; stock drivers keep it for the liveness timeout. */
+void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
+    const asi_address *source, int64_t now_ns);
 void asi_image_add_connection(asi_image *image, asi_receive_destination *destination, int64_t now_ns);
 void asi_image_remove_connection(asi_image *image, const asi_receive_destination *destination, int64_t now_ns);
 /* Where a connection's frames go; NULL if not known. */

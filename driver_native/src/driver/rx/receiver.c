@@ -237,7 +237,7 @@ static void on_setup(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi
         asi_dispatch_find(&receiver->dispatch, endpoint, frame->stream_id, frame->session_id);
     if (NULL != session && NULL != session->image)
     {
-        asi_image_track_connection(session->image, destination, &datagram->source, receiver->now_ns);
+        asi_image_on_setup(session->image, destination, frame, &datagram->source, receiver->now_ns);
         return;
     }
     const bool is_wanted = stream->is_all_sessions || (NULL != session && session->is_subscribed);
