@@ -1,4 +1,4 @@
-"""Option text to one frozen dataclass each for reading and writing, checked before anything is opened.
+"""Option text to a frozen dataclass, checked before anything is opened; `write_options` has that of the sink.
 
 Option names reach us lower-cased by Spark; errors show them as documented. An option nobody knows is an error that names
 the nearest right one, because a silently ignored limit or start position is worse than a failed query.
@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import UsageError
 
-__all__ = ["ReadOptions", "WriteOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
+__all__ = ["ReadOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
 
 # A task holds a few batches at a time; Spark wants at most 2 GiB in a column.
 MAX_BATCH_ROWS = 1 << 20
@@ -251,38 +250,6 @@ class ReadOptions:
             max_bytes_per_partition=_optional_bytes(given, "maxBytesPerPartition"),
             rows_per_batch=_optional_int(given, "rowsPerBatch", 1, MAX_BATCH_ROWS) or 16_384,
             bytes_per_batch=_optional_bytes(given, "bytesPerBatch", MAX_BATCH_BYTES) or 8 << 20,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    """Where rows go: each row is one message of an exclusive publication per task.
-
-    ``publish_timeout`` is in seconds: how long a task waits for a subscriber or through back-pressure without progress.
-    """
-
-    channel: str
-    stream_id: int
-    aeron_dir: str | None
-    publish_timeout: float
-    launch_driver: bool
-    record_to: str | None
-
-    NAMES = ("channel", "streamId", "aeronDir", "publishTimeout", "launchDriver", "recordTo")
-
-    @classmethod
-    def parse(cls, options: Mapping[str, str]) -> WriteOptions:
-        """Checks everything that can be checked without a driver; raises UsageError."""
-        given = _Given(options, cls.NAMES)
-        return cls(
-            channel=str(ChannelUri.parse(given.text("channel") or "aeron:ipc")),
-            stream_id=_parse_int(
-                "streamId", given.required("streamId", "give the stream to publish to"), -(1 << 31), (1 << 31) - 1
-            ),
-            aeron_dir=_optional_folder(given, "aeronDir"),
-            publish_timeout=parse_duration_seconds("publishTimeout", given.text("publishTimeout") or "30s"),
-            launch_driver=_parse_bool("launchDriver", given.text("launchDriver") or "true"),
-            record_to=_optional_folder(given, "recordTo"),
         )
 
 

@@ -1,166 +1,175 @@
-"""What a task of the sink does: rows of Arrow batches to messages of one exclusive publication.
+"""What a task of the sink does: rows of Arrow batches to messages of exclusive publications.
 
-Used by the batch and the stream writer. The client of a directory is kept for the life of the Python worker, because
-connecting costs more than a small partition; the publication is opened and closed by each task, so that its end position
-is what the task published.
+Used by the batch and the stream writer. Each destination (channel and stream) of the rows has an outlet of the worker's pool.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
+from uuid import UUID
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from aeron_spark.archive.client import Archive
-from aeron_spark.channel import ChannelUri
-from aeron_spark.client import Client
-from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
-from aeron_spark.publication import ExclusivePublication
-from aeron_spark.spark.launch import ensure_archive, ensure_driver, live_archive
-from aeron_spark.spark.options import WriteOptions
+from aeron_spark.counters import Counters
+from aeron_spark.errors import AeronError, WaitTimeoutError
+from aeron_spark.spark.encode import BATCH_WRITE, Encoder, Messages, RowKey
+from aeron_spark.spark.pool import Outlet, give_back, take
+from aeron_spark.spark.selection import identity_of
+from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.streams import BacklogRow, backlog
 
-__all__ = ["Published", "publish_batches"]
+__all__ = ["Published", "PublishedRange", "publish_batches"]
 
-_clients: dict[str, Client] = {}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRange:
+    """What one task published to one destination: [begin, end) of one recording, message boundaries.
+
+    ``identity`` tells the recording from another archive's of the same id (see ``recording_identity``).
+    """
+
+    recording_id: int
+    identity: int
+    begin: int
+    end: int
+    rows: int
 
 
 @dataclass(frozen=True)
 class Published(WriterCommitMessage):
-    """What one task published: [start_position, end_position) of one session, message boundaries.
+    """A task's result. ``ranges`` and ``archive_id`` are there with the option recordTo."""
 
-    ``recording_id`` is the recording that holds it, None without the option recordTo.
-    """
-
-    session_id: int
-    stream_id: int
-    start_position: int
-    end_position: int
+    query: UUID
+    batch: int
     rows: int
-    recording_id: int | None
+    archive_id: int | None
+    ranges: tuple[PublishedRange, ...]
 
 
-def publish_batches(batches: Iterator[pa.RecordBatch], options: WriteOptions, application: str) -> Published:
+def publish_batches(
+    batches: Iterator[pa.RecordBatch], options: WriteOptions, application: str, write_id: UUID
+) -> Published:
     """Publishes every row in order; an error names the first row that was not published.
 
-    Waits up to ``publish_timeout`` without progress for a subscriber or through back-pressure, then raises. With the option
-    recordTo, returns when the archive has recorded everything.
+    Waits up to ``publish_timeout`` without progress for subscribers or through back-pressure, then raises. With the option
+    recordTo, returns when the archive has recorded everything. ``write_id`` stands for the query in a batch write.
     """
-    with ExitStack() as stack:
-        publication, archive = _open(options, application, stack)
-        start_position = publication.position
-        rows = _publish_rows(batches, publication, options)
-        end_position = publication.position
-        recording_id = None
-        if archive is not None and end_position > start_position:
-            recording_id = archive.wait_recording(
-                "", options.stream_id, publication.session_id, timeout=options.publish_timeout
-            )
-            archive.wait_position(recording_id, end_position, timeout=options.publish_timeout)
-        return Published(
-            session_id=publication.session_id,
-            stream_id=options.stream_id,
-            start_position=start_position,
-            end_position=end_position,
-            rows=rows,
-            recording_id=recording_id,
-        )
-
-
-def _open(options: WriteOptions, application: str, stack: ExitStack) -> tuple[ExclusivePublication, Archive | None]:
-    """Publication and, with recordTo, archive. A second try: what looks alive may have ended within the last 10 s."""
+    task = _Task(options, application, _row_key(write_id))
     try:
-        return _open_once(options, application, stack)
-    except (ClosedError, WaitTimeoutError):
-        stack.close()
-        return _open_once(options, application, stack)
+        for batch in batches:
+            for messages in task.encoder.encode(batch):
+                task.publish(messages)
+        published = task.finish()
+    except BaseException:
+        task.close()
+        raise
+    task.give_back()
+    return published
 
 
-def _open_once(
-    options: WriteOptions, application: str, stack: ExitStack
-) -> tuple[ExclusivePublication, Archive | None]:
-    aeron_dir = _driver(options, application)
-    client = _client(aeron_dir)
-    if options.record_to is None:
-        return stack.enter_context(client.add_exclusive_publication(options.channel, options.stream_id)), None
-    info = ensure_archive(options.record_to, aeron_dir)
-    archive = stack.enter_context(Archive(client, control_stream_id=info.local_control_stream_id))
-    if archive.archive_id is not None and archive.archive_id != info.archive_id:
-        raise PeerError(
-            f"archive {archive.archive_id} answers on the driver in {aeron_dir}, but archive {info.archive_id} owns "
-            f"{options.record_to}: two archives share a driver and a control stream, give one another driver (aeronDir) or "
-            f"another aeron.archive.local.control.stream.id"
-        )
-    publication = stack.enter_context(client.add_exclusive_publication(options.channel, options.stream_id))
-    # Nobody else's messages, and no other folder's: the recording is of this session, and ends with it.
-    channel = ChannelUri.parse(options.channel).with_params(session_id=publication.session_id)
-    archive.start_recording(channel, options.stream_id, auto_stop=True)
-    return publication, archive
-
-
-def _driver(options: WriteOptions, application: str) -> str:
-    """Directory of the driver to publish on: an archive that is alive decides it, as it records from its own driver."""
-    alive = live_archive(options.record_to) if options.record_to is not None else None
-    if alive is None:
-        return ensure_driver(options.aeron_dir, application=application, may_launch=options.launch_driver)
-    if options.aeron_dir is not None and os.path.realpath(options.aeron_dir) != os.path.realpath(str(alive.aeron_dir)):
-        raise UsageError(
-            f"the archive on {options.record_to} works with the driver of {alive.aeron_dir}, not of {options.aeron_dir}: "
-            f"leave aeronDir out, or name that directory"
-        )
-    return str(alive.aeron_dir)
-
-
-def _client(aeron_dir: str) -> Client:
-    client = _clients.get(aeron_dir)
-    if client is not None and client.is_closed:
-        client.close()
-        client = None
-    if client is None:
-        client = _clients[aeron_dir] = Client(aeron_dir, name="aeron-spark-sink")
-    return client
-
-
-def _publish_rows(batches: Iterator[pa.RecordBatch], publication: ExclusivePublication, options: WriteOptions) -> int:
+def _row_key(write_id: UUID) -> RowKey:
     context = TaskContext.get()
-    partition = context.partitionId() if context is not None else 0
-    rows = 0
-    for batch in batches:
-        value, reserved = _message_columns(batch, partition, rows)
+    if context is None:
+        return RowKey(query=write_id, batch=BATCH_WRITE, partition=0)
+    query, batch = (context.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
+    if not query or not batch:
+        return RowKey(query=write_id, batch=BATCH_WRITE, partition=context.partitionId())
+    return RowKey(query=UUID(query), batch=int(batch), partition=context.partitionId())
+
+
+class _Task:
+    """The outlets that a task has taken, and where it began in each."""
+
+    def __init__(self, options: WriteOptions, application: str, key: RowKey) -> None:
+        self._options = options
+        self._application = application
+        self._key = key
+        self._outlets: dict[tuple[str, int], tuple[Outlet, int]] = {}
+        self._rows: dict[tuple[str, int], int] = {}
+        self.encoder = Encoder(options, key, self._max_length)
+
+    def publish(self, messages: Messages) -> None:
+        destination = (messages.channel, messages.stream_id)
+        publication = self._outlet(*destination).publication
         try:
-            publication.offer_batch(value, reserved_values=reserved, timeout=options.publish_timeout)
+            publication.offer_batch(
+                messages.values, reserved_values=messages.reserved, timeout=self._options.publish_timeout
+            )
         except AeronError as error:
-            remedy = f"; {_who_is_slow(options)}" if isinstance(error, WaitTimeoutError) else ""
+            remedy = f"; {self._who_is_slow(*destination)}" if isinstance(error, WaitTimeoutError) else ""
             raise type(error)(
-                f"row {rows + (error.accepted or 0)} of partition {partition} was not published to {options.channel} "
-                f"stream {options.stream_id}: {error}{remedy}",
+                f"row {messages.rows[error.accepted or 0]} of partition {self._key.partition} was not published to "
+                f"{messages.channel} stream {messages.stream_id}: {error}{remedy}",
                 code=error.code,
             ) from error
-        rows += batch.num_rows
-    return rows
+        self._rows[destination] = self._rows.get(destination, 0) + messages.row_count
 
-
-def _who_is_slow(options: WriteOptions) -> str:
-    where = f" (the archive on {options.record_to} is one)" if options.record_to is not None else ""
-    directory = f" --dir {options.aeron_dir}" if options.aeron_dir is not None else ""
-    return (
-        f"start a subscriber of that channel and stream, or see by 'aeron-spark stat{directory}' which one is behind{where}, "
-        f"or raise publishTimeout"
-    )
-
-
-def _message_columns(batch: pa.RecordBatch, partition: int, row_base: int) -> tuple[pa.Array, pa.Array | None]:
-    value = batch.column("value")
-    reserved = batch.column("reserved_value") if "reserved_value" in batch.schema.names else None
-    for name, column in (("value", value), ("reserved_value", reserved)):
-        if column is not None and column.null_count > 0:
-            row = row_base + pc.index(pc.is_null(column), True).as_py()
-            raise UsageError(
-                f"row {row} of partition {partition} has a null {name}, a message needs one: filter or fill it"
+    def finish(self) -> Published:
+        """Waits until everything is recorded, where it is to be."""
+        ranges = []
+        archive_id = None
+        for destination, (outlet, begin) in self._outlets.items():
+            end = outlet.publication.position
+            if outlet.archive is None or outlet.recording is None:
+                continue
+            archive_id = outlet.archive_id
+            recording = outlet.recording
+            outlet.archive.wait_position(recording.recording_id, end, timeout=self._options.publish_timeout)
+            ranges.append(
+                PublishedRange(
+                    recording_id=recording.recording_id,
+                    identity=identity_of(recording),
+                    begin=begin,
+                    end=end,
+                    rows=self._rows.get(destination, 0),
+                )
             )
-    return value, reserved
+        return Published(self._key.query, self._key.batch, self.encoder.rows, archive_id, tuple(ranges))
+
+    def give_back(self) -> None:
+        for outlet, _ in self._outlets.values():
+            give_back(outlet, self._options.linger)
+
+    def close(self) -> None:
+        for outlet, _ in self._outlets.values():
+            outlet.close()
+
+    def _outlet(self, channel: str, stream_id: int) -> Outlet:
+        if (channel, stream_id) not in self._outlets:
+            outlet = take(self._options, channel, stream_id, self._application)
+            self._outlets[channel, stream_id] = (outlet, outlet.publication.position)
+        return self._outlets[channel, stream_id][0]
+
+    def _max_length(self, channel: str, stream_id: int) -> int:
+        return self._outlet(channel, stream_id).publication.constants.max_message_length
+
+    def _who_is_slow(self, channel: str, stream_id: int) -> str:
+        options = self._options
+        outlet = self._outlet(channel, stream_id)
+        where = f" (the archive on {options.record_to} is one)" if options.record_to is not None else ""
+        directory = f" --dir {options.aeron_dir}" if options.aeron_dir is not None else ""
+        return (
+            f"{_parties(outlet.aeron_dir, outlet.publication.session_id, stream_id)}start a subscriber of that channel and "
+            f"stream, or see by 'aeron-spark stat{directory}' which one is behind{where}, or raise publishTimeout"
+        )
+
+
+def _parties(aeron_dir: str, session_id: int, stream_id: int) -> str:
+    """Positions of those who publish, send, receive and read the session, as their counters tell."""
+    try:
+        with Counters(aeron_dir) as counters:
+            found = [
+                row for row in backlog(counters.rows()) if (row.session_id, row.stream_id) == (session_id, stream_id)
+            ]
+    except AeronError:
+        return ""
+    return "".join(f"{_party(row)}; " for row in found)
+
+
+def _party(row: BacklogRow) -> str:
+    behind = "" if row.behind is None else f", {row.behind} bytes behind"
+    window = "" if row.window is None else f", {row.window} bytes of window left"
+    return f"{row.role} {row.registration_id} at {row.position}{behind}{window}"

@@ -13,7 +13,7 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, Short
 
 from aeron_spark.errors import UsageError
 
-__all__ = ["DEFAULT_COLUMNS", "arrow_schema", "column_names", "default_schema", "message_columns_of_write"]
+__all__ = ["DEFAULT_COLUMNS", "arrow_schema", "column_names", "default_schema"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +70,3 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return pa.schema(
         [pa.field(field.name, _COLUMNS[field.name].arrow_type, nullable=field.nullable) for field in schema.fields]
     )
-
-
-def message_columns_of_write(schema: StructType) -> None:
-    """Checks the columns of a DataFrame to be published, before its query starts."""
-    allowed = {"value": ("binary", "string"), "reserved_value": ("bigint",)}
-    given = {field.name: field.dataType.simpleString() for field in schema.fields}
-    if "value" not in given:
-        raise UsageError(
-            f"rows to publish need a column 'value' (binary or string), there are: {', '.join(given) or 'none'}"
-        )
-    for name, type_text in given.items():
-        if name not in allowed:
-            raise UsageError(
-                f"column {name!r} has no place in a message, select 'value' and optionally 'reserved_value' first"
-            )
-        if type_text not in allowed[name]:
-            raise UsageError(f"column {name} is {type_text}, it must be {' or '.join(allowed[name])}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from aeron_spark.spark import schema as columns
-from aeron_spark.spark.options import ReadOptions, WriteOptions
+from aeron_spark.spark.options import ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         DataSourceStreamReader,
     )
     from pyspark.sql.types import StructType
+
+    from aeron_spark.spark.write_options import WriteOptions
 
 __all__ = ["AeronDataSource"]
 
@@ -63,12 +65,19 @@ class AeronDataSource(DataSource):
 
         if overwrite:
             raise UsageError("messages cannot be overwritten, write with mode('append')")
-        columns.message_columns_of_write(schema)
-        return AeronBatchWriter(WriteOptions.parse(self.options))
+        return AeronBatchWriter(self._write_options(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         """Publishes the rows of each micro-batch."""
         from aeron_spark.spark.stream_writer import AeronStreamWriter
 
-        columns.message_columns_of_write(schema)
-        return AeronStreamWriter(WriteOptions.parse(self.options))
+        return AeronStreamWriter(self._write_options(schema))
+
+    def _write_options(self, schema: StructType) -> WriteOptions:
+        """Options and columns of a write, checked before its query starts."""
+        from aeron_spark.spark.encode import check_columns
+        from aeron_spark.spark.write_options import WriteOptions
+
+        options = WriteOptions.parse(self.options, schema.names)
+        check_columns(schema, options.payload)
+        return options

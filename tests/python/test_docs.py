@@ -14,7 +14,8 @@ import pytest
 
 from aeron_spark import errors
 from aeron_spark.spark import schema
-from aeron_spark.spark.options import ReadOptions, WriteOptions
+from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.write_options import WriteOptions
 from tests.kit.processes import Process
 
 ROOT = Path(__file__).resolve().parents[2]

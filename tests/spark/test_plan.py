@@ -10,8 +10,9 @@ import pytest
 
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.offsets import Offset, recording_identity
-from aeron_spark.spark.options import ReadOptions, WriteOptions, parse_bytes, parse_duration_seconds
+from aeron_spark.spark.options import ReadOptions, parse_bytes, parse_duration_seconds
 from aeron_spark.spark.plan import Budget, Range, Slice, pack, share_out, target_partition_bytes
+from aeron_spark.spark.write_options import WriteOptions
 
 FRAME = 64
 

@@ -1,0 +1,252 @@
+"""Rows to messages: which columns a DataFrame may have, and what of an Arrow batch goes into which message.
+
+**The key.** A task that is repeated publishes its rows again. A subscriber can drop doubles by the key (query, batch,
+partition, row): it is the same at each attempt as long as the query gives the same rows in the same order. The batch is -1 in
+a batch write, whose query is a random id. ``key=header`` puts 40 bytes, little-endian, in front of each message:
+
+    0  4 bytes  "ASK1"
+    4  int32    partition
+    8  int64    batch
+    16 int64    row in the partition, from 0
+    24 16 bytes query, a UUID in the order of its text
+
+``key=reserved`` packs what fits into the frame's reserved value, never negative: bits 40 to 62 the batch modulo 2^23 (0 in a
+batch write), 28 to 39 the partition, 0 to 27 the row. The stream has to stand for the query then; larger numbers are refused.
+With ``payload=arrow`` the row is the first one of the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from aeron_spark.errors import UsageError
+from aeron_spark.spark.write_options import ARROW, HEADER_KEY, NO_KEY, WriteOptions, awaiting_channel
+
+__all__ = ["BATCH_WRITE", "KEY_LENGTH", "Encoder", "Messages", "RowKey", "check_columns"]
+
+#: The batch of a batch write.
+BATCH_WRITE = -1
+KEY_LENGTH = 40
+_KEY = np.dtype(
+    [("magic", "S4"), ("partition", "<i4"), ("batch", "<i8"), ("row", "<i8"), ("query", "V16")], align=False
+)
+_ROW_BITS, _PARTITION_BITS, _BATCH_BITS = 28, 12, 23
+_COLUMNS = {
+    "value": ("binary", "string"),
+    "stream_id": ("int",),
+    "channel": ("string",),
+    "reserved_value": ("bigint",),
+}
+
+#: Longest message of a destination: needed where a batch is to be cut into messages.
+MaxLength = Callable[[str, int], int]
+
+
+def check_columns(schema: StructType, payload: str) -> None:
+    """Checks the columns of a DataFrame to be published, before its query starts."""
+    given = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if payload == ARROW:
+        if not given:
+            raise UsageError("rows to publish have no columns")
+        return
+    if "value" not in given:
+        raise UsageError(
+            f"rows to publish need a column 'value' (binary or string), there are: {', '.join(given) or 'none'}; "
+            f"payload=arrow publishes whole rows"
+        )
+    for name, type_text in given.items():
+        if name not in _COLUMNS:
+            raise UsageError(
+                f"column {name!r} has no place in a message, select 'value' and optionally "
+                f"{', '.join(repr(other) for other in _COLUMNS if other != 'value')} first"
+            )
+        if type_text not in _COLUMNS[name]:
+            raise UsageError(f"column {name} is {type_text}, it must be {' or '.join(_COLUMNS[name])}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowKey:
+    """What names the rows of one task's partition."""
+
+    query: UUID
+    batch: int
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Messages:
+    """Messages for one destination, in order; ``rows[i]`` is the row in the partition that message i begins with."""
+
+    channel: str
+    stream_id: int
+    values: pa.Array
+    reserved: pa.Array | None
+    rows: np.ndarray
+    row_count: int
+
+
+class Encoder:
+    """Turns the batches of one task into messages; counts the rows."""
+
+    def __init__(self, options: WriteOptions, key: RowKey, max_length: MaxLength) -> None:
+        self._options = options
+        self._key = key
+        self._max_length = max_length
+        self._channels: dict[str, str] = {}
+        self.rows = 0
+
+    def encode(self, batch: pa.RecordBatch) -> Iterator[Messages]:
+        """Messages of the next batch, destination by destination; UsageError names a row that cannot be one."""
+        first, self.rows = self.rows, self.rows + batch.num_rows
+        if batch.num_rows == 0:
+            return
+        if self._options.payload == ARROW:
+            yield from self._whole(batch, first)
+            return
+        for name in ("value", "reserved_value"):
+            self._refuse_nulls(batch, name, first)
+        for channel, stream_id, indexes in self._destinations(batch, first):
+            part = batch if len(indexes) == batch.num_rows else batch.take(pa.array(indexes))
+            reserved = part.column("reserved_value") if "reserved_value" in part.schema.names else None
+            rows = indexes + first
+            values, reserved = self._keyed(part.column("value"), reserved, rows)
+            yield Messages(
+                channel=channel,
+                stream_id=stream_id,
+                values=values,
+                reserved=reserved,
+                rows=rows,
+                row_count=len(rows),
+            )
+
+    def _refuse_nulls(self, batch: pa.RecordBatch, name: str, first: int, remedy: str = "filter or fill it") -> None:
+        if name in batch.schema.names and batch.column(name).null_count:
+            row = first + pc.index(pc.is_null(batch.column(name)), True).as_py()
+            raise UsageError(
+                f"row {row} of partition {self._key.partition} has a null {name}, a message needs one: {remedy}"
+            )
+
+    # -- where a row goes --------------------------------------------------------------------------------------------
+
+    def _destinations(self, batch: pa.RecordBatch, first: int) -> Iterator[tuple[str, int, np.ndarray]]:
+        """Channel, stream id and the indexes of their rows, in the order of their first rows."""
+        every = np.arange(batch.num_rows)
+        by_channel = [(self._options.channel, every)]
+        if "channel" in batch.schema.names:
+            column = batch.column("channel")
+            by_channel = [
+                (self._options.channel if text is None else self._channel(text, first + int(rows[0])), rows)
+                for text, rows in _groups(column, every)
+            ]
+        for channel, rows in by_channel:
+            if "stream_id" not in batch.schema.names:
+                yield channel, self._stream_id(), rows
+                continue
+            if self._options.stream_id is None:
+                self._refuse_nulls(batch, "stream_id", first, "fill it, or give the option streamId for such rows")
+            for stream_id, members in _groups(batch.column("stream_id").take(pa.array(rows)), rows):
+                yield channel, self._stream_id() if stream_id is None else stream_id, members
+
+    def _stream_id(self) -> int:
+        if self._options.stream_id is None:
+            raise UsageError("option streamId is missing: give the stream to publish to")
+        return self._options.stream_id
+
+    def _channel(self, text: str, row: int) -> str:
+        if text not in self._channels:
+            try:
+                self._channels[text] = awaiting_channel(text, self._options.await_subscribers)
+            except UsageError as error:
+                raise UsageError(f"row {row} of partition {self._key.partition}: {error}") from None
+        return self._channels[text]
+
+    # -- the key -----------------------------------------------------------------------------------------------------
+
+    def _keyed(self, values: pa.Array, reserved: pa.Array | None, rows: np.ndarray) -> tuple[pa.Array, pa.Array | None]:
+        if self._options.key == NO_KEY:
+            return values, reserved
+        if self._options.key == HEADER_KEY:
+            large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
+            kind = pa.large_binary() if large else pa.binary()
+            joined = pc.binary_join_element_wise(
+                self._headers(rows).cast(kind), values.cast(kind), pa.scalar(b"", kind), null_handling="emit_null"
+            )
+            return joined, reserved
+        partition, batch = self._key.partition, max(0, self._key.batch)
+        if partition >> _PARTITION_BITS or int(rows[-1]) >> _ROW_BITS:
+            raise UsageError(
+                f"key=reserved: row {rows[-1]} of partition {partition} does not fit into the reserved value, which takes "
+                f"{1 << _PARTITION_BITS} partitions of {1 << _ROW_BITS} rows: take key=header, or repartition"
+            )
+        base = (batch & ((1 << _BATCH_BITS) - 1)) << (_PARTITION_BITS + _ROW_BITS) | partition << _ROW_BITS
+        return values, pa.array(rows + base, pa.int64())
+
+    def _headers(self, rows: np.ndarray) -> pa.Array:
+        headers = np.zeros(len(rows), _KEY)
+        headers["magic"] = b"ASK1"
+        headers["partition"] = self._key.partition
+        headers["batch"] = self._key.batch
+        headers["row"] = rows
+        headers["query"] = np.void(self._key.query.bytes)
+        return pa.Array.from_buffers(pa.binary(KEY_LENGTH), len(rows), [None, pa.py_buffer(headers.tobytes())])
+
+    # -- payload=arrow -----------------------------------------------------------------------------------------------
+
+    def _whole(self, batch: pa.RecordBatch, first: int) -> Iterator[Messages]:
+        """Each message an IPC stream of its own: schema, one batch, end; cut until it fits."""
+        stream_id = self._stream_id()
+        room = self._max_length(self._options.channel, stream_id)
+        if self._options.key == HEADER_KEY:
+            room -= KEY_LENGTH
+        pieces, starts = self._cut(batch, first, room)
+        rows = np.array(starts, np.int64)
+        values, reserved = self._keyed(pa.array(pieces, pa.large_binary()), None, rows)
+        yield Messages(
+            channel=self._options.channel,
+            stream_id=stream_id,
+            values=values,
+            reserved=reserved,
+            rows=rows,
+            row_count=batch.num_rows,
+        )
+
+    def _cut(self, batch: pa.RecordBatch, first: int, room: int) -> tuple[list[bytes], list[int]]:
+        pieces: list[bytes] = []
+        starts: list[int] = []
+        waiting = [(0, batch.num_rows)]
+        while waiting:
+            start, count = waiting.pop()
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch.slice(start, count))
+            message = sink.getvalue()
+            if message.size <= room:
+                pieces.append(message.to_pybytes())
+                starts.append(first + start)
+            elif count > 1:
+                waiting += [(start + count // 2, count - count // 2), (start, count // 2)]
+            else:
+                raise UsageError(
+                    f"row {first + start} of partition {self._key.partition} takes {message.size} bytes as an Arrow stream, "
+                    f"the publication takes {room} at most: raise term-length in the channel"
+                )
+        return pieces, starts
+
+
+def _groups(column: pa.Array, rows: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+    """Distinct values and the rows that hold them, in order; a column of one value is the usual case."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    if len(encoded.dictionary) == 1:
+        yield encoded.dictionary[0].as_py(), rows
+        return
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    for code, value in enumerate(encoded.dictionary.to_pylist()):
+        yield value, rows[codes == code]

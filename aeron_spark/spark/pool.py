@@ -1,0 +1,229 @@
+"""Publications of a Python worker: kept from task to task, closed when idle.
+
+Opening one costs a few round trips, and with a recording some more, which a small partition should not pay each time. An
+outlet belongs to one task at a time; when that succeeds it is given back and waits ``linger`` seconds for the next one. What a
+failed task used is closed, so that nothing of it is built upon. A thread closes what has waited in vain; the client of a
+directory is kept for the life of the worker.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+
+from aeron_spark.archive.client import Archive
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.channel import ChannelUri
+from aeron_spark.client import Client
+from aeron_spark.counters import Counters
+from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
+from aeron_spark.publication import ExclusivePublication
+from aeron_spark.spark.launch import ensure_archive, ensure_driver, live_archive
+from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.streams import StreamCounter, streams
+
+__all__ = ["Outlet", "client_of", "driver_of", "give_back", "open_archive", "take"]
+
+_POLL_SECONDS = 0.002
+#: Over UDP: the flow control says "connected" only when the group is whole.
+_AS_MANY_AS_ASKED_FOR = 1 << 30
+
+_clients: dict[str, Client] = {}
+_idle: dict[tuple[object, ...], list[Outlet]] = {}
+_lock = threading.Lock()
+
+
+@dataclass
+class Outlet:
+    """An open publication and, with recordTo, the session with its archive and the recording that holds it."""
+
+    key: tuple[object, ...]
+    aeron_dir: str
+    publication: ExclusivePublication
+    archive: Archive | None
+    archive_id: int | None
+    recording: Recording | None
+    idle_until: float = 0.0
+
+    def is_usable(self) -> bool:
+        """Whether another task may publish here: nothing of it has ended since."""
+        try:
+            if self.publication.position < 0:
+                return False
+            if self.archive is None or self.recording is None:
+                return True
+            return (
+                self.publication.is_connected
+                and self.archive.recording_position(self.recording.recording_id) is not None
+            )
+        except AeronError:
+            return False
+
+    def close(self) -> None:
+        """End the publication, and with it the recording."""
+        try:
+            self.publication.close()
+        finally:
+            if self.archive is not None:
+                self.archive.close()
+
+
+def take(options: WriteOptions, channel: str, stream_id: int, application: str) -> Outlet:
+    """An outlet to a destination, to be given back or closed; with at least ``await_subscribers`` of them there."""
+    key = (channel, stream_id, options.aeron_dir, options.record_to)
+    while True:
+        with _lock:
+            waiting = _idle.get(key)
+            outlet = waiting.pop() if waiting else None
+        if outlet is None:
+            outlet = _open(options, channel, stream_id, application, key)
+        elif not outlet.is_usable():
+            outlet.close()
+            continue
+        try:
+            _await_subscribers(outlet, options)
+        except BaseException:
+            outlet.close()
+            raise
+        return outlet
+
+
+def give_back(outlet: Outlet, linger: float) -> None:
+    """Keep an outlet for the next task, for ``linger`` seconds at most."""
+    if linger <= 0:
+        outlet.close()
+        return
+    outlet.idle_until = time.monotonic() + linger
+    with _lock:
+        _idle.setdefault(outlet.key, []).append(outlet)
+    closer = threading.Timer(linger, _close_idle)
+    closer.daemon = True
+    closer.start()
+
+
+def _close_idle() -> None:
+    now = time.monotonic()
+    late: list[Outlet] = []
+    with _lock:
+        for outlets in _idle.values():
+            late += [outlet for outlet in outlets if outlet.idle_until <= now]
+            outlets[:] = [outlet for outlet in outlets if outlet.idle_until > now]
+    for outlet in late:
+        outlet.close()
+
+
+def _open(options: WriteOptions, channel: str, stream_id: int, application: str, key: tuple[object, ...]) -> Outlet:
+    """A second try: what looks alive may have ended within the last 10 s."""
+    try:
+        return _open_once(options, channel, stream_id, application, key)
+    except (ClosedError, WaitTimeoutError):
+        return _open_once(options, channel, stream_id, application, key)
+
+
+def _open_once(
+    options: WriteOptions, channel: str, stream_id: int, application: str, key: tuple[object, ...]
+) -> Outlet:
+    if options.record_to is None:
+        aeron_dir = driver_of(options, application)
+        return Outlet(
+            key, aeron_dir, client_of(aeron_dir).add_exclusive_publication(channel, stream_id), None, None, None
+        )
+    archive, archive_id = open_archive(options.record_to, options, application)
+    try:
+        publication = archive.client.add_exclusive_publication(channel, stream_id)
+        try:
+            recording = _record(archive, publication, options.publish_timeout)
+        except BaseException:
+            publication.close()
+            raise
+    except BaseException:
+        archive.close()
+        raise
+    return Outlet(key, str(archive.client.aeron_dir), publication, archive, archive_id, recording)
+
+
+def _record(archive: Archive, publication: ExclusivePublication, timeout: float) -> Recording:
+    """Begins a recording of this publication alone, that ends with it, and waits until it is there."""
+    session_id, stream_id = publication.session_id, publication.stream_id
+    # An older recording may have the same session id: session ids are random, and a driver's next life knows no used ones.
+    before = archive.find_last_matching_recording("", stream_id, session_id)
+    first = 0 if before is None else before + 1
+    channel = ChannelUri.parse(publication.channel).with_params(session_id=session_id)
+    archive.start_recording(channel, stream_id, auto_stop=True)
+    deadline = time.monotonic() + timeout
+    while (found := archive.find_last_matching_recording("", stream_id, session_id, min_recording_id=first)) is None:
+        if time.monotonic() >= deadline:
+            raise WaitTimeoutError(f"the archive began no recording of {publication!r} within {timeout} s")
+        time.sleep(_POLL_SECONDS)
+    recording = archive.recording(found)
+    if recording is None:
+        raise PeerError(f"recording {found} of {publication!r} is gone as soon as it began")
+    return recording
+
+
+def _await_subscribers(outlet: Outlet, options: WriteOptions) -> None:
+    """The first one is waited for by publishing itself; over UDP the channel's flow control knows how many there are to be."""
+    if options.await_subscribers == 1:
+        return
+    publication = outlet.publication
+    deadline = time.monotonic() + options.publish_timeout
+    with Counters(outlet.aeron_dir) as counters:
+        while (there := _subscribers(publication, counters)) < options.await_subscribers:
+            if time.monotonic() >= deadline:
+                raise WaitTimeoutError(
+                    f"{publication!r} has {there} of {options.await_subscribers} subscribers after "
+                    f"{options.publish_timeout} s: start them, or change awaitSubscribers or publishTimeout"
+                )
+            time.sleep(_POLL_SECONDS)
+
+
+def _subscribers(publication: ExclusivePublication, counters: Counters) -> int:
+    if ChannelUri.parse(publication.channel).media != "ipc":
+        return _AS_MANY_AS_ASKED_FOR if publication.is_connected else 0
+    own = publication.constants.registration_id
+    return sum(
+        row.type_id == StreamCounter.SUBSCRIBER_POSITION and row.reference_id == own for row in streams(counters.rows())
+    )
+
+
+def open_archive(record_to: str, options: WriteOptions, application: str) -> tuple[Archive, int]:
+    """A session with the archive of recordTo, which is started if none is alive, and the archive's id."""
+    aeron_dir = driver_of(options, application)
+    info = ensure_archive(record_to, aeron_dir)
+    archive = Archive(client_of(aeron_dir), control_stream_id=info.local_control_stream_id)
+    if archive.archive_id is not None and archive.archive_id != info.archive_id:
+        found = archive.archive_id
+        archive.close()
+        raise PeerError(
+            f"archive {found} answers on the driver in {aeron_dir}, but archive {info.archive_id} owns "
+            f"{record_to}: two archives share a driver and a control stream, give one another driver (aeronDir) or "
+            f"another aeron.archive.local.control.stream.id"
+        )
+    return archive, info.archive_id
+
+
+def driver_of(options: WriteOptions, application: str) -> str:
+    """Directory of the driver to publish on: an archive that is alive decides it, as it records from its own driver."""
+    alive = live_archive(options.record_to) if options.record_to is not None else None
+    if alive is None:
+        return ensure_driver(options.aeron_dir, application=application, may_launch=options.launch_driver)
+    if options.aeron_dir is not None and os.path.realpath(options.aeron_dir) != os.path.realpath(str(alive.aeron_dir)):
+        raise UsageError(
+            f"the archive on {options.record_to} works with the driver of {alive.aeron_dir}, not of {options.aeron_dir}: "
+            f"leave aeronDir out, or name that directory"
+        )
+    return str(alive.aeron_dir)
+
+
+def client_of(aeron_dir: str) -> Client:
+    """The worker's client of a directory."""
+    with _lock:
+        client = _clients.get(aeron_dir)
+        if client is not None and client.is_closed:
+            client.close()
+            client = None
+        if client is None:
+            client = _clients[aeron_dir] = Client(aeron_dir, name="aeron-spark-sink")
+        return client

@@ -1,0 +1,130 @@
+"""Options of writing: where rows go, as what, and what is waited for. Checked on the driver, before a query starts."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from aeron_spark.channel import ChannelUri
+from aeron_spark.errors import UsageError
+from aeron_spark.spark.options import (
+    _Given,
+    _optional_folder,
+    _optional_int,
+    _parse_bool,
+    _parse_int,
+    parse_duration_seconds,
+)
+
+__all__ = ["WriteOptions", "parse_linger"]
+
+VALUE, ARROW = "value", "arrow"
+NO_KEY, RESERVED_KEY, HEADER_KEY = "none", "reserved", "header"
+MAX_SUBSCRIBERS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Where rows go: each is one message of an exclusive publication.
+
+    ``publish_timeout`` is in seconds: how long a task waits for subscribers or through back-pressure without progress.
+    ``linger`` is in seconds too: how long a worker keeps a publication open for its next task. ``stream_id`` is None only
+    where the rows have a column ``stream_id``.
+    """
+
+    channel: str
+    stream_id: int | None
+    aeron_dir: str | None
+    publish_timeout: float
+    launch_driver: bool
+    record_to: str | None
+    payload: str
+    key: str
+    await_subscribers: int
+    linger: float
+
+    NAMES = (
+        "channel",
+        "streamId",
+        "aeronDir",
+        "launchDriver",
+        "publishTimeout",
+        "recordTo",
+        "payload",
+        "key",
+        "awaitSubscribers",
+        "linger",
+    )
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], columns: Collection[str] = ("value",)) -> WriteOptions:
+        """Checks everything that can be checked without a driver; raises UsageError. ``columns`` are those of the rows."""
+        given = _Given(options, cls.NAMES)
+        payload = _choice(given, "payload", (VALUE, ARROW))
+        key = _choice(given, "key", (NO_KEY, RESERVED_KEY, HEADER_KEY))
+        if key == RESERVED_KEY and payload == VALUE and "reserved_value" in columns:
+            raise UsageError(
+                "key=reserved writes the reserved value: drop the column reserved_value, or take key=header"
+            )
+        stream_id = _optional_int(given, "streamId", -(1 << 31), (1 << 31) - 1)
+        if stream_id is None and not (payload == VALUE and "stream_id" in columns):
+            raise UsageError("option streamId is missing: give the stream to publish to, or a column stream_id")
+        awaited = _parse_int("awaitSubscribers", given.text("awaitSubscribers") or "1", 1, MAX_SUBSCRIBERS)
+        return cls(
+            channel=awaiting_channel(given.text("channel") or "aeron:ipc", awaited),
+            stream_id=stream_id,
+            aeron_dir=_optional_folder(given, "aeronDir"),
+            publish_timeout=parse_duration_seconds("publishTimeout", given.text("publishTimeout") or "30s"),
+            launch_driver=_parse_bool("launchDriver", given.text("launchDriver") or "true"),
+            record_to=_optional_folder(given, "recordTo"),
+            payload=payload,
+            key=key,
+            await_subscribers=awaited,
+            linger=parse_linger(given.text("linger") or "10s"),
+        )
+
+
+def parse_linger(text: str) -> float:
+    """Seconds; 0 is allowed here."""
+    return 0.0 if text.strip().rstrip("smun") == "0" else parse_duration_seconds("linger", text)
+
+
+def awaiting_channel(text: str, awaited: int) -> str:
+    """The channel, such that a publication on it is connected only when ``awaited`` receivers are.
+
+    Over IPC subscribers can be counted one by one. Over UDP the driver tells no more than "connected"; its flow control
+    "min" can be told a size of the group.
+    """
+    channel = ChannelUri.parse(text)
+    if channel.is_spy:
+        raise UsageError(f"channel {text!r} is a spy's: nobody can publish on it")
+    if channel.media == "ipc" or awaited == 1:
+        return str(channel)
+    if not _has_group(channel):
+        raise UsageError(
+            f"awaitSubscribers={awaited}: channel {text!r} has one receiver, it is neither multicast nor MDC"
+        )
+    if "fc" in channel.params:
+        raise UsageError(
+            f"awaitSubscribers={awaited}: channel {text!r} has its own flow control, give the group's size there"
+        )
+    return str(channel.with_params(fc=f"min,g:/{awaited}"))
+
+
+def _has_group(channel: ChannelUri) -> bool:
+    if "control" in channel.params or "control-mode" in channel.params:
+        return True
+    host = channel.params.get("endpoint", "").rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_multicast
+    except ValueError:
+        return False
+
+
+def _choice(given: _Given, name: str, choices: tuple[str, ...]) -> str:
+    """The first one is the default."""
+    value = (given.text(name) or choices[0]).strip().lower()
+    if value not in choices:
+        raise UsageError(f"option {name}={value!r} is unknown, choose one of {', '.join(choices)}")
+    return value
