@@ -90,7 +90,6 @@ class Messages:
     values: pa.Array
     reserved: pa.Array | None
     rows: np.ndarray
-    row_count: int
 
 
 class Encoder:
@@ -124,7 +123,6 @@ class Encoder:
                 values=values,
                 reserved=reserved,
                 rows=rows,
-                row_count=len(rows),
             )
 
     def _refuse_nulls(self, batch: pa.RecordBatch, name: str, first: int, remedy: str = "filter or fill it") -> None:
@@ -215,7 +213,6 @@ class Encoder:
             values=values,
             reserved=reserved,
             rows=rows,
-            row_count=batch.num_rows,
         )
 
     def _cut(self, batch: pa.RecordBatch, first: int, room: int) -> tuple[list[bytes], list[int]]:

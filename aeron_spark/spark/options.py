@@ -23,6 +23,7 @@ MAX_BATCH_BYTES = 1 << 30
 
 EARLIEST = "earliest"
 LATEST = "latest"
+READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
 
 # Spark adds these of its own accord, or users set them for Spark.
 _SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "__paths__"})
@@ -169,6 +170,7 @@ class ReadOptions:
     """
 
     path: str
+    isolation: str
     aeron_dir: str | None
     recording_ids: tuple[int, ...] | None
     channel: str | None
@@ -185,6 +187,7 @@ class ReadOptions:
 
     NAMES = (
         "path",
+        "isolation",
         "aeronDir",
         "recordingIds",
         "channel",
@@ -227,12 +230,18 @@ class ReadOptions:
         checksum = (given.text("recordChecksum") or "auto").strip().lower()
         if checksum not in _CHECKSUMS:
             raise UsageError(f"option recordChecksum={checksum!r} is unknown, choose one of {', '.join(_CHECKSUMS)}")
+        isolation = (given.text("isolation") or READ_UNCOMMITTED).strip().lower()
+        if isolation not in (READ_UNCOMMITTED, READ_COMMITTED):
+            raise UsageError(
+                f"option isolation={isolation!r} is unknown, choose {READ_UNCOMMITTED} or {READ_COMMITTED}"
+            )
         max_messages = given.text("maxMessagesPerTrigger")
         ending_positions = _parse_positions("endingPositions", ending or LATEST, LATEST)
         if ending_positions.word == EARLIEST:
             raise UsageError("endingPositions=earliest would read nothing, choose latest or positions")
         return cls(
             path=local_folder("path", path),
+            isolation=isolation,
             aeron_dir=_optional_folder(given, "aeronDir"),
             recording_ids=None if recording_ids is None else _parse_ids("recordingIds", recording_ids),
             channel=channel,

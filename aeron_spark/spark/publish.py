@@ -16,26 +16,13 @@ from pyspark.sql.datasource import WriterCommitMessage
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, WaitTimeoutError
 from aeron_spark.spark.encode import BATCH_WRITE, Encoder, Messages, RowKey
+from aeron_spark.spark.ledger import PublishedRange
 from aeron_spark.spark.pool import Outlet, give_back, take
 from aeron_spark.spark.selection import identity_of
 from aeron_spark.spark.write_options import WriteOptions
 from aeron_spark.streams import BacklogRow, backlog
 
-__all__ = ["Published", "PublishedRange", "publish_batches"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRange:
-    """What one task published to one destination: [begin, end) of one recording, message boundaries.
-
-    ``identity`` tells the recording from another archive's of the same id (see ``recording_identity``).
-    """
-
-    recording_id: int
-    identity: int
-    begin: int
-    end: int
-    rows: int
+__all__ = ["Published", "publish_batches"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +75,7 @@ class _Task:
         self._application = application
         self._key = key
         self._outlets: dict[tuple[str, int], tuple[Outlet, int]] = {}
-        self._rows: dict[tuple[str, int], int] = {}
+        self._messages: dict[tuple[str, int], int] = {}
         self.encoder = Encoder(options, key, self._max_length)
 
     def publish(self, messages: Messages) -> None:
@@ -105,7 +92,7 @@ class _Task:
                 f"{messages.channel} stream {messages.stream_id}: {error}{remedy}",
                 code=error.code,
             ) from error
-        self._rows[destination] = self._rows.get(destination, 0) + messages.row_count
+        self._messages[destination] = self._messages.get(destination, 0) + len(messages.rows)
 
     def finish(self) -> Published:
         """Waits until everything is recorded, where it is to be."""
@@ -124,7 +111,9 @@ class _Task:
                     identity=identity_of(recording),
                     begin=begin,
                     end=end,
-                    rows=self._rows.get(destination, 0),
+                    messages=self._messages.get(destination, 0),
+                    stream_id=recording.stream_id,
+                    session_id=recording.session_id,
                 )
             )
         return Published(self._key.query, self._key.batch, self.encoder.rows, archive_id, tuple(ranges))

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from aeron_spark.archive.segments import Extent, Folder, Recording
 from aeron_spark.errors import UsageError
+from aeron_spark.spark.ledger import is_ledger
 from aeron_spark.spark.offsets import recording_identity
 from aeron_spark.spark.options import EARLIEST, LATEST, ReadOptions
 from aeron_spark.types import RecordChecksum
@@ -56,6 +57,8 @@ def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool)
 
 
 def _matches(recording: Recording, options: ReadOptions) -> bool:
+    if options.stream_id is None and is_ledger(recording):
+        return False
     if options.stream_id is not None and recording.stream_id != options.stream_id:
         return False
     names = (recording.original_channel, recording.stripped_channel)

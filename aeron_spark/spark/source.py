@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from aeron_spark.spark import schema as columns
-from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.options import READ_COMMITTED, ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -49,14 +49,26 @@ class AeronDataSource(DataSource):
         from aeron_spark.spark.reader import AeronBatchReader
 
         columns.column_names(schema)
-        return AeronBatchReader(ReadOptions.parse(self.options, streaming=False), schema)
+        options = ReadOptions.parse(self.options, streaming=False)
+        if options.isolation == READ_COMMITTED:
+            from aeron_spark.spark.isolation import CommittedBatchReader, check_isolation
+
+            check_isolation(options)
+            return CommittedBatchReader(options, schema)
+        return AeronBatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Micro-batches of an archive folder."""
         from aeron_spark.spark.stream_reader import AeronStreamReader
 
         columns.column_names(schema)
-        return AeronStreamReader(ReadOptions.parse(self.options, streaming=True), schema)
+        options = ReadOptions.parse(self.options, streaming=True)
+        if options.isolation == READ_COMMITTED:
+            from aeron_spark.spark.isolation import CommittedStreamReader, check_isolation
+
+            check_isolation(options)
+            return CommittedStreamReader(options, schema)
+        return AeronStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Publishes a DataFrame's rows."""

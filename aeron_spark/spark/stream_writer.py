@@ -1,4 +1,4 @@
-"""Streaming sink: as the batch sink, for each micro-batch. At-least-once."""
+"""Streaming sink: as the batch sink, for each micro-batch."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from aeron_spark.spark.commit import commit_batch
 from aeron_spark.spark.launch import application_identity
 from aeron_spark.spark.publish import publish_batches
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.write_options import EXACTLY_ONCE, WriteOptions
 
 __all__ = ["AeronStreamWriter"]
 
 
 class AeronStreamWriter(DataSourceStreamArrowWriter):
-    """Planned anew for each micro-batch, pickled into its tasks."""
+    """Planned anew for each micro-batch, pickled into its tasks; their messages bring query and batch to the commit."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
@@ -28,7 +29,9 @@ class AeronStreamWriter(DataSourceStreamArrowWriter):
         return publish_batches(iterator, self._options, self._application, self._write_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to do: messages are out when a task ends."""
+        """With exactly-once, the batch's entry unless it has one; otherwise messages are out when a task ends."""
+        if self._options.guarantee == EXACTLY_ONCE:
+            commit_batch(messages, self._options, self._application)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Published messages cannot be taken back; Spark runs the batch again and subscribers see doubles."""
+        """What is published cannot be taken back, and an entry must not be: Spark calls this when ``commit`` raised, too."""

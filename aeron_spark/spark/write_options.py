@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from uuid import UUID, uuid5
 
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import UsageError
@@ -19,6 +20,9 @@ from aeron_spark.spark.options import (
 
 __all__ = ["WriteOptions", "parse_linger"]
 
+AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
+#: Makes ids of batch writes out of the texts that users give.
+_WRITE_IDS = UUID("6f1c5b1e-31e8-4f0c-9d4b-7b6c1f3a2e90")
 VALUE, ARROW = "value", "arrow"
 NO_KEY, RESERVED_KEY, HEADER_KEY = "none", "reserved", "header"
 MAX_SUBSCRIBERS = 1 << 16
@@ -30,7 +34,8 @@ class WriteOptions:
 
     ``publish_timeout`` is in seconds: how long a task waits for subscribers or through back-pressure without progress.
     ``linger`` is in seconds too: how long a worker keeps a publication open for its next task. ``stream_id`` is None only
-    where the rows have a column ``stream_id``.
+    where the rows have a column ``stream_id``. ``sync_level`` is as in the archive's settings: 0 leaves it to the system when
+    what was recorded reaches the disk. ``write_id`` names a batch write that may be started again.
     """
 
     channel: str
@@ -43,6 +48,9 @@ class WriteOptions:
     key: str
     await_subscribers: int
     linger: float
+    guarantee: str
+    sync_level: int
+    write_id: UUID | None
 
     NAMES = (
         "channel",
@@ -55,6 +63,9 @@ class WriteOptions:
         "key",
         "awaitSubscribers",
         "linger",
+        "guarantee",
+        "syncLevel",
+        "writeId",
     )
 
     @classmethod
@@ -67,6 +78,15 @@ class WriteOptions:
             raise UsageError(
                 "key=reserved writes the reserved value: drop the column reserved_value, or take key=header"
             )
+        guarantee = _choice(given, "guarantee", (AT_LEAST_ONCE, EXACTLY_ONCE))
+        if guarantee == EXACTLY_ONCE and given.text("recordTo") is None:
+            raise UsageError(
+                "guarantee=exactly-once needs recordTo, the folder of the archive that keeps rows and ledger"
+            )
+        for name in ("syncLevel", "writeId"):
+            if guarantee != EXACTLY_ONCE and given.text(name) is not None:
+                raise UsageError(f"option {name} is for guarantee=exactly-once")
+        write_id = given.text("writeId")
         stream_id = _optional_int(given, "streamId", -(1 << 31), (1 << 31) - 1)
         if stream_id is None and not (payload == VALUE and "stream_id" in columns):
             raise UsageError("option streamId is missing: give the stream to publish to, or a column stream_id")
@@ -82,6 +102,9 @@ class WriteOptions:
             key=key,
             await_subscribers=awaited,
             linger=parse_linger(given.text("linger") or "10s"),
+            guarantee=guarantee,
+            sync_level=_parse_int("syncLevel", given.text("syncLevel") or "0", 0, 2),
+            write_id=None if write_id is None else uuid5(_WRITE_IDS, write_id),
         )
 
 

@@ -87,6 +87,12 @@ def test_spark_page(tmp_path: Path, aeron_dir: Path) -> None:
     assert printed == re.findall(r"^print\(.*\)  # (\d+)$", program("spark.md", "python"), re.MULTILINE)
 
 
+def test_spark_sink_page(tmp_path: Path, aeron_dir: Path) -> None:
+    out = run_python("spark-sink.md", tmp_path, aeron_dir, timeout=200)
+    printed = [line for line in out.splitlines() if line.isdecimal()]
+    assert printed == re.findall(r"^print\(.*\)  # (\d+)$", program("spark-sink.md", "python"), re.MULTILINE)
+
+
 def test_operate_page(tmp_path: Path, aeron_dir: Path) -> None:
     script = "set -euo pipefail\n" + program("operate.md", "sh").replace(EXAMPLE_DIR, str(aeron_dir))
     out = run(["bash", "-c", script], tmp_path, timeout=60)
@@ -142,6 +148,9 @@ def test_defaults_are_those_of_the_code() -> None:
     write = WriteOptions.parse({"streamId": "1"})
     assert told["channel"] == write.channel
     assert told["publishTimeout"] == f"{write.publish_timeout:.0f}s"
+    assert told["guarantee"] == write.guarantee
+    assert told["syncLevel"] == str(write.sync_level)
+    assert told["linger"] == f"{write.linger:.0f}s"
     assert told["launchDriver"] == str(write.launch_driver).lower()
 
 

@@ -16,6 +16,7 @@ PRINTED = {
     "03_spark_batch.py": r"45000 of 50000 messages are trades(.|\n)*A\| 50000\|  103\.0(.|\n)*25000 messages from position",
     "04_spark_stream.py": r"stopped after \d+ messages(.|\n)*(?P<all>\d+) messages published\n(.|\n)*"
     r"(?P=all) messages read, (?P=all) different",
+    "07_spark_exactly_once.py": r"25000 messages published, 20000 committed, 20000 different, sum 399980000",
     "05_spark_write_back.py": r"1250 of 20000 messages became alarms(.|\n)*too hot: 99\|  250",
 }
 

@@ -1,0 +1,308 @@
+"""Reading with ``isolation=read_committed``: the ranges that the ledger names and nothing else, each once.
+
+A stream's offset is a position in the ledger, not in the recordings: entries are in one order that never changes, while ranges
+of a recording can be committed in another order than they were published in. A micro-batch is one or more whole entries, so it
+never shows a part of what was committed together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
+from uuid import UUID
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.segments import Folder
+from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.spark.ledger import Entry, PlacedEntry, PublishedRange, first_of_each, is_ledger, read_entries
+from aeron_spark.spark.offsets import Offset
+from aeron_spark.spark.options import LATEST, ReadOptions
+from aeron_spark.spark.plan import MAX_PARTITION_BYTES, MIN_SPLIT_BYTES, Range, pack
+from aeron_spark.spark.reader import RangesPartition, read_partition
+from aeron_spark.spark.selection import identity_of, open_folder, select_recordings, task_slots
+
+__all__ = ["CommittedBatchReader", "CommittedStreamReader", "check_isolation"]
+
+DEFAULT_MAX_BYTES_PER_TRIGGER = 256 << 20
+#: An idle stream is asked 60 to 90 times a second; a look costs little more than reading the catalog.
+REFRESH_INTERVAL_SECONDS = 0.02
+
+
+def check_isolation(options: ReadOptions) -> None:
+    """UsageError for options that cut into entries."""
+    if options.starting_positions.by_recording or options.ending_positions.by_recording:
+        raise UsageError(
+            "isolation=read_committed reads whole entries of the ledger: startingPositions may be earliest or latest, "
+            "endingPositions has no meaning"
+        )
+
+
+def _chosen(folder: Folder, options: ReadOptions) -> dict[int, Recording]:
+    found = select_recordings(folder, options, allow_none=True)
+    return {recording.recording_id: recording for recording in found if not is_ledger(recording)}
+
+
+def _ranges(folder: Folder, entries: Iterable[Entry], options: ReadOptions, *, purged_is_loss: bool) -> Iterator[Range]:
+    """The committed ranges of the chosen recordings; DataLossError where the archive does not hold one any more.
+
+    The folder's catalog must have been read after the entries, else it may lack a recording that they name.
+    """
+    chosen = _chosen(folder, options)
+    known = {recording.recording_id for recording in folder.recordings()}
+    for entry in entries:
+        for part in entry.ranges:
+            if part.recording_id not in known and purged_is_loss and options.stream_id in (None, part.stream_id):
+                raise DataLossError(
+                    f"recording {part.recording_id} of {folder.path}, in which [{part.begin}, {part.end}) was committed, is "
+                    f"gone: it was purged before it was read"
+                )
+            recording = chosen.get(part.recording_id)
+            if recording is None:
+                continue
+            if identity_of(recording) != part.identity:
+                raise DataLossError(
+                    f"recording {part.recording_id} of {folder.path} is not the one that the ledger names: the folder holds "
+                    f"the ledger of another archive"
+                )
+            extent = folder.extent(part.recording_id)
+            if part.end > extent.limit_position:
+                raise DataLossError(
+                    f"recording {part.recording_id} of {folder.path}: [{part.begin}, {part.end}) was committed, but the "
+                    f"recording now ends at {extent.limit_position}: it was truncated, or the archive lost its tail in a "
+                    f"crash; write with syncLevel=1 where machines lose power"
+                )
+            if part.begin < extent.start_position and purged_is_loss:
+                raise DataLossError(
+                    f"recording {part.recording_id} of {folder.path}: [{part.begin}, {part.end}) was committed, but the "
+                    f"recording now starts at {extent.start_position}: bytes were purged before they were read"
+                )
+            begin = max(part.begin, extent.start_position)
+            if begin < part.end:
+                yield Range(part.recording_id, begin, part.end, part.end)
+
+
+def _partitions(folder: Folder, ranges: list[Range], options: ReadOptions) -> list[InputPartition]:
+    """Cuts large ranges at message boundaries and puts small ones together, so that all task slots have work."""
+    most = options.max_bytes_per_partition or MAX_PARTITION_BYTES
+    total = sum(part.end - part.start for part in ranges)
+    even = -(-total // (options.min_partitions or task_slots()))
+    target = min(most, even if options.min_partitions else max(even, MIN_SPLIT_BYTES))
+    pieces: list[Range] = []
+    for part in ranges:
+        is_large = part.end - part.start > target
+        starts = folder.split(part.recording_id, part.start, part.end, target) if is_large else [part.start]
+        bounds = [*starts, part.end]
+        pieces += (Range(part.recording_id, low, high, part.limit) for low, high in itertools.pairwise(bounds))
+    return [RangesPartition(members) for members in pack(pieces, target)]
+
+
+class CommittedBatchReader(DataSourceReader):
+    """Everything committed that the archive still holds, as it is when the query is planned."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Fixes the ranges now."""
+        with open_folder(self._options) as folder:
+            entries = [placed.entry for placed in first_of_each(read_entries(folder, {}), set())]
+            folder.refresh()
+            # What was purged, whole recordings or the heads of some, is no more part of a table.
+            found = list(_ranges(folder, entries, self._options, purged_is_loss=False))
+            return _partitions(folder, found, self._options) or [RangesPartition(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Runs in a task."""
+        return read_partition(cast("RangesPartition", partition), self._options, self._schema)
+
+
+class _Ledger:
+    """The ledger as far as it was read: entries that count, and how far each of its recordings goes."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._seen: set[tuple[UUID, int]] = set()
+        self._look_again_at = 0.0
+        self.folder = open_folder(options)
+        self.entries: list[PlacedEntry] = []
+        self.positions: dict[int, int] = {}
+        self.starts: dict[int, int] = {}
+        self.identities: dict[int, int] = {}
+
+    def refresh(self, *, fresh: bool) -> None:
+        """Reads what was appended since."""
+        now = time.monotonic()
+        if now < self._look_again_at and not fresh:
+            return
+        self.folder.refresh()
+        for recording in filter(is_ledger, self.folder.recordings()):
+            start = self.folder.extent(recording.recording_id).start_position
+            self.identities.setdefault(recording.recording_id, identity_of(recording))
+            self.starts.setdefault(recording.recording_id, start)
+            self.positions.setdefault(recording.recording_id, start)
+        for placed in read_entries(self.folder, self.positions):
+            self.entries += first_of_each([placed], self._seen)
+            self.positions[placed.recording_id] = placed.next_position
+        # Once more: entries read now may name recordings that began after the first look at the catalog.
+        self.folder.refresh()
+        self._look_again_at = now + REFRESH_INTERVAL_SECONDS
+
+    def offset(self, positions: Mapping[int, int], starts: Mapping[int, int]) -> Offset:
+        return Offset(
+            positions=positions,
+            starts={key: starts.get(key, self.starts[key]) for key in positions},
+            identities={key: self.identities[key] for key in positions},
+        )
+
+    def check(self, offset: Offset) -> None:
+        """That a checkpoint's offset is one of this ledger."""
+        for recording_id, identity in offset.identities.items():
+            if self.identities.get(recording_id) != identity:
+                raise UsageError(
+                    f"recording {recording_id} of the checkpoint is not the ledger of {self._options.path}: a checkpoint "
+                    f"belongs to one archive and one isolation, give the right ones, or a new checkpoint folder"
+                )
+            if offset.positions[recording_id] > self.positions[recording_id]:
+                raise DataLossError(
+                    f"ledger recording {recording_id} of {self._options.path}: position {offset.positions[recording_id]} was "
+                    f"read before, but the ledger now ends at {self.positions[recording_id]}"
+                )
+
+    def between(self, start: Offset, end: Offset) -> list[PlacedEntry]:
+        """Entries of (start, end]."""
+        return [
+            placed
+            for placed in self.entries
+            if placed.recording_id in end.positions
+            and start.begin_of(placed.recording_id, end) <= placed.position < end.positions[placed.recording_id]
+        ]
+
+
+class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Micro-batches of whole entries. See ``stream_reader`` for Spark's habits."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._opened: _Ledger | None = None
+        self._initial: dict[str, object] | None = None
+        self._pinned: dict[int, int] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Tasks get options and schema; the open folder stays on the driver."""
+        return {"_options": self._options, "_schema": self._schema}
+
+    def _ledger(self, *, fresh: bool) -> _Ledger:
+        if self._opened is None:
+            self._opened = _Ledger(self._options)
+        self._opened.refresh(fresh=fresh)
+        return self._opened
+
+    def initialOffset(self) -> dict[str, object]:
+        """Resolved once: Spark asks twice, and "latest" must not move in between."""
+        if self._initial is None:
+            ledger = self._ledger(fresh=True)
+            is_latest = self._options.starting_positions.word == LATEST
+            starts = dict(ledger.positions if is_latest else ledger.starts)
+            self._initial = ledger.offset(starts, starts).to_json_dict()
+        return self._initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The main limit."""
+        if self._options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(self._options.max_bytes_per_trigger)
+        if self._options.max_messages_per_trigger is not None:
+            return ReadMaxRows(self._options.max_messages_per_trigger)
+        return ReadMaxBytes(DEFAULT_MAX_BYTES_PER_TRIGGER)
+
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
+        """After as many entries as the limits allow, at least one."""
+        ledger = self._ledger(fresh=False)
+        begin = Offset.from_json_dict(start)
+        ledger.check(begin)
+        targets = ledger.positions if self._pinned is None else self._pinned
+        # A part of the ledger that appeared since is read from its start.
+        everything = ledger.offset({**{key: ledger.starts[key] for key in targets}, **begin.positions}, begin.starts)
+        reached = dict(everything.positions)
+        budget = _Budget(self._options, limit)
+        chosen = _chosen(ledger.folder, self._options)
+        for placed in ledger.between(everything, ledger.offset(dict(targets), begin.starts)):
+            if not budget.takes([part for part in placed.entry.ranges if part.recording_id in chosen]):
+                break
+            reached[placed.recording_id] = placed.next_position
+        return ledger.offset(reached, begin.starts).to_json_dict()
+
+    def reportLatestOffset(self) -> dict[str, object] | None:
+        """How far the ledger goes."""
+        ledger = self._ledger(fresh=False)
+        return ledger.offset(ledger.positions, {}).to_json_dict()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Pins the end once."""
+        self._pinned = dict(self._ledger(fresh=True).positions)
+
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
+        """A function of the two offsets, the ledger and the options: a replayed batch reads the same rows."""
+        first, last = Offset.from_json_dict(start), Offset.from_json_dict(end)
+        first.check_advances_to(last)
+        ledger = self._ledger(fresh=True)
+        ledger.check(last)
+        entries = [placed.entry for placed in ledger.between(first, last)]
+        found = list(_ranges(ledger.folder, entries, self._options, purged_is_loss=True))
+        return _partitions(ledger.folder, found, self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Runs in a task."""
+        return read_partition(cast("RangesPartition", partition), self._options, self._schema)
+
+    def commit(self, end: dict[str, object]) -> None:
+        """Nothing to give back."""
+
+    def stop(self) -> None:
+        """Closes the folder; Spark seldom calls this, the process ending does as well."""
+        if self._opened is not None:
+            self._opened.folder.close()
+            self._opened = None
+
+
+class _Budget:
+    """Bytes and messages that a micro-batch may still take; the first entry is always taken."""
+
+    def __init__(self, options: ReadOptions, limit: ReadLimit) -> None:
+        self._bytes = options.max_bytes_per_trigger
+        self._rows = options.max_messages_per_trigger
+        if isinstance(limit, ReadAllAvailable):
+            self._bytes = self._rows = None
+        elif isinstance(limit, ReadMaxBytes):
+            self._bytes = limit.max_bytes
+        elif isinstance(limit, ReadMaxRows):
+            self._rows = limit.max_rows
+        else:
+            raise UsageError(f"read limit {type(limit).__name__} cannot be honoured, use bytes or rows")
+        self._is_first = True
+
+    def takes(self, ranges: Sequence[PublishedRange]) -> bool:
+        """Whether an entry with these ranges still fits."""
+        size = sum(part.end - part.begin for part in ranges)
+        rows = sum(part.messages for part in ranges)
+        fits = (self._bytes is None or size <= self._bytes) and (self._rows is None or rows <= self._rows)
+        if not (fits or self._is_first):
+            return False
+        self._bytes = None if self._bytes is None else max(0, self._bytes - size)
+        self._rows = None if self._rows is None else max(0, self._rows - rows)
+        self._is_first = self._is_first and not ranges
+        return True

@@ -1,0 +1,226 @@
+"""The ledger of the exactly-once sink: which published ranges count. One entry per batch of a query, the first one wins.
+
+Tasks publish to recordings and can be killed, repeated and run twice at a time; what they leave behind cannot be taken back.
+So it does not count by being there. When all tasks of a batch are done, the driver's ``commit`` appends one entry with the
+ranges of the winning attempts to the ledger, a recording of the same archive. Readers with ``isolation=read_committed``
+deliver the ranges of entries and nothing else.
+
+**Format.** The ledger is every recording of stream ``LEDGER_STREAM_ID`` whose channel has the alias ``aeron-spark-ledger``, in
+the order of their ids; it is extended from commit to commit. A message is an entry, in one frame, little-endian:
+
+    0   4 bytes  "ASLE"
+    4   uint16   version, 1
+    6   uint16   0
+    8   16 bytes query, a UUID in the order of its text; of a batch write, its random id
+    24  int64    batch; -1 of a batch write
+    32  int64    when it was written, ms since the epoch
+    40  uint32   count of ranges
+    44  uint32   CRC-32 of the whole entry with 0 in this field
+    48  48 bytes for each range: int64 recording id, uint64 identity of the recording (``recording_identity``),
+                 int64 begin, int64 end (message boundaries), int64 messages, int32 stream id, int32 session id
+
+The frame's reserved value is ``entry_key(query, batch)``, so that an entry is found without parsing the others.
+
+**What an entry says.** Each range lies in its recording whole, below the recorded position and, with ``syncLevel``, on the
+disk. The committer makes sure of that before it appends (``commit.py``), and the archive never gives up what it has recorded.
+
+**First wins.** A batch that is run again has the same (query, batch). An entry for a key that an earlier entry has is ignored
+by readers. A committer does not even write one: it reads the ledger up to its end after it has become the only writer, since
+an archive extends a recording from one publication at a time.
+
+**Crashes.** An entry is one frame, and recovery ends a crashed recording at its last whole frame: an entry is there or not.
+One that is there counts, also if its committer died before it knew or if ``commit`` raised afterwards; the batch is then run
+again, finds its entry, and the ranges that it has published anew are mentioned nowhere. Nothing ever removes an entry.
+
+**Retention.** An entry is needed as long as its batch may be run again, which holds for the newest of each query, and as long
+as somebody is to read its ranges. Older segments of the ledger can be purged as those of any recording; ``read_committed``
+does not deliver their ranges any more. Messages that were purged while their entry is there are missing bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, replace
+from uuid import UUID
+
+import numpy as np
+
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.segments import Folder
+from aeron_spark.errors import DataLossError, UsageError
+
+__all__ = [
+    "LEDGER_CHANNEL",
+    "LEDGER_STREAM_ID",
+    "Entry",
+    "PlacedEntry",
+    "PublishedRange",
+    "decode_entry",
+    "encode_entry",
+    "entry_key",
+    "first_of_each",
+    "has_entry",
+    "is_ledger",
+    "joined",
+    "read_entries",
+]
+
+LEDGER_STREAM_ID = int.from_bytes(b"ASLE", "big")
+_ALIAS = "alias=aeron-spark-ledger"
+#: The largest MTU there is, so that an entry is one frame.
+LEDGER_CHANNEL = f"aeron:ipc?{_ALIAS}|term-length=1m|mtu=65504"
+MAX_ENTRY_BYTES = 65504 - 32
+
+_MAGIC, _VERSION = b"ASLE", 1
+_HEAD = struct.Struct("<4sHH16sqqII")
+_RANGE = struct.Struct("<qQqqqii")
+_CRC_OFFSET = 44
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRange:
+    """What was published to one recording: [begin, end), message boundaries.
+
+    ``identity`` tells the recording from another archive's of the same id (see ``recording_identity``).
+    """
+
+    recording_id: int
+    identity: int
+    begin: int
+    end: int
+    messages: int
+    stream_id: int
+    session_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one batch published; ``batch`` is -1 for a batch write."""
+
+    query: UUID
+    batch: int
+    written_ms: int
+    ranges: tuple[PublishedRange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedEntry:
+    """An entry and where in the ledger it is."""
+
+    entry: Entry
+    recording_id: int
+    position: int
+    next_position: int
+
+
+def is_ledger(recording: Recording) -> bool:
+    """Whether a recording is the ledger, or a part of it."""
+    return recording.stream_id == LEDGER_STREAM_ID and _ALIAS in recording.original_channel
+
+
+def entry_key(query: UUID, batch: int) -> int:
+    """63 bits of what an entry is found by."""
+    return int.from_bytes(hashlib.sha256(query.bytes + struct.pack("<q", batch)).digest()[:8], "big") >> 1
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """Bytes of an entry; UsageError if it is too large for a frame."""
+    head = (_MAGIC, _VERSION, 0, entry.query.bytes, entry.batch, entry.written_ms, len(entry.ranges))
+    ranges = b"".join(_RANGE.pack(*astuple(part)) for part in entry.ranges)
+    if _HEAD.size + len(ranges) > MAX_ENTRY_BYTES:
+        most = (MAX_ENTRY_BYTES - _HEAD.size) // _RANGE.size
+        raise UsageError(
+            f"the batch was published in {len(entry.ranges)} ranges, an entry of the ledger holds {most}: "
+            f"write to fewer streams at a time, or with fewer workers"
+        )
+    crc = zlib.crc32(_HEAD.pack(*head, 0) + ranges)
+    return _HEAD.pack(*head, crc) + ranges
+
+
+def decode_entry(message: bytes, where: str) -> Entry:
+    """An entry from its bytes; DataLossError for bytes that are none."""
+    if len(message) < _HEAD.size:
+        raise DataLossError(f"{where}: {len(message)} bytes are no entry of a ledger")
+    magic, version, _, query, batch, written_ms, count, crc = _HEAD.unpack_from(message)
+    if magic != _MAGIC:
+        raise DataLossError(
+            f"{where}: no entry of a ledger begins with {magic!r}; something else published on its stream"
+        )
+    zeroed = message[:_CRC_OFFSET] + bytes(4) + message[_HEAD.size :]
+    if zlib.crc32(zeroed) != crc:
+        raise DataLossError(f"{where}: the entry's checksum is wrong, the ledger is damaged: restore its segment files")
+    if version != _VERSION:
+        raise UsageError(f"{where}: the entry has version {version}, this release reads {_VERSION}: use a newer one")
+    if len(message) != _HEAD.size + count * _RANGE.size:
+        raise DataLossError(f"{where}: the entry has {len(message)} bytes, which is wrong for {count} ranges")
+    names = PublishedRange.__slots__
+    ranges = tuple(
+        PublishedRange(**dict(zip(names, values, strict=True))) for values in _RANGE.iter_unpack(message[_HEAD.size :])
+    )
+    return Entry(query=UUID(bytes=query), batch=batch, written_ms=written_ms, ranges=ranges)
+
+
+def joined(ranges: Iterable[PublishedRange]) -> tuple[PublishedRange, ...]:
+    """The same ranges, those that follow each other in a recording as one, empty ones left out."""
+    found: list[PublishedRange] = []
+    for part in sorted(ranges, key=lambda part: (part.recording_id, part.begin)):
+        last = found[-1] if found else None
+        if part.begin == part.end:
+            continue
+        if last is not None and last.recording_id == part.recording_id and last.end >= part.begin:
+            if last.end > part.begin:
+                raise UsageError(f"recording {part.recording_id}: two tasks published [{part.begin}, {last.end})")
+            found[-1] = replace(last, end=part.end, messages=last.messages + part.messages)
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[PlacedEntry]:
+    """The ledger's entries in their order, of each of its recordings those from the position in ``after`` on."""
+    for recording in folder.recordings():
+        if not is_ledger(recording):
+            continue
+        recording_id = recording.recording_id
+        extent = folder.extent(recording_id)
+        start = max(extent.start_position, after.get(recording_id, 0))
+        columns = ("position", "next_position", "value")
+        for batch in folder.read(
+            recording_id, start, extent.limit_position, limit=extent.limit_position, columns=columns
+        ):
+            for position, next_position, value in zip(
+                *(batch.column(name).to_pylist() for name in columns), strict=True
+            ):
+                where = f"ledger recording {recording_id} of {folder.path}, position {position}"
+                yield PlacedEntry(
+                    entry=decode_entry(value, where),
+                    recording_id=recording_id,
+                    position=position,
+                    next_position=next_position,
+                )
+
+
+def has_entry(folder: Folder, query: UUID, batch: int) -> bool:
+    """Whether the ledger has an entry of that key, as far as it goes now."""
+    key = entry_key(query, batch)
+    for recording in folder.recordings():
+        if not is_ledger(recording):
+            continue
+        for part in folder.read(recording.recording_id, columns=("reserved_value", "value")):
+            for row in np.flatnonzero(part.column("reserved_value").to_numpy() == key):
+                entry = decode_entry(part.column("value")[int(row)].as_py(), f"ledger of {folder.path}")
+                if (entry.query, entry.batch) == (query, batch):
+                    return True
+    return False
+
+
+def first_of_each(entries: Iterable[PlacedEntry], seen: set[tuple[UUID, int]]) -> Iterator[PlacedEntry]:
+    """Those that count: the first of each (query, batch). ``seen`` remembers them."""
+    for placed in entries:
+        key = (placed.entry.query, placed.entry.batch)
+        if key not in seen:
+            seen.add(key)
+            yield placed

@@ -1,0 +1,321 @@
+"""The ledger without Spark: its bytes, what a commit does step by step, and what read_committed makes of it.
+
+Tasks and commits are calls here; test_exactly_once.py kills real ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from aeron_spark.archive.segments import Folder
+from aeron_spark.errors import AeronError, DataLossError, UsageError, WaitTimeoutError
+from aeron_spark.spark import commit, ledger, pool
+from aeron_spark.spark.isolation import CommittedBatchReader, CommittedStreamReader, check_isolation
+from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.publish import Published, publish_batches
+from aeron_spark.spark.selection import select_recordings
+from aeron_spark.spark.write_options import WriteOptions
+from tests.spark import recorded
+
+STREAM_ID = 1001
+VALUE = StructType([StructField("value", BinaryType(), nullable=False)])
+# As the first release wrote it.
+GOLDEN = bytes.fromhex(
+    "41534c450100000000112233445566778899aabbccddeeff07000000000000000068e5cf8b01000002000000c2755302"
+    "03000000000000000df0adba000000004000000000000000800000000000000002000000000000000100000002000000"
+    "0400000000000000010000000000000000000000000000006000000000000000010000000000000003000000fcffffff"
+)
+ENTRY = ledger.Entry(
+    query=UUID("00112233-4455-6677-8899-aabbccddeeff"),
+    batch=7,
+    written_ms=1_700_000_000_000,
+    ranges=(
+        ledger.PublishedRange(
+            recording_id=3, identity=0xBAADF00D, begin=64, end=128, messages=2, stream_id=1, session_id=2
+        ),
+        ledger.PublishedRange(recording_id=4, identity=1, begin=0, end=96, messages=1, stream_id=3, session_id=-4),
+    ),
+)
+
+
+def test_entry_bytes_are_read_for_ever() -> None:
+    assert ledger.encode_entry(ENTRY) == GOLDEN
+    assert ledger.decode_entry(GOLDEN, "here") == ENTRY
+
+
+def test_no_changed_byte_of_an_entry_is_believed() -> None:
+    for index in range(len(GOLDEN)):
+        damaged = bytearray(GOLDEN)
+        damaged[index] ^= 1
+        with pytest.raises(DataLossError, match=r"^here: "):
+            ledger.decode_entry(bytes(damaged), "here")
+    for length in (0, 47, 48, len(GOLDEN) - 1):
+        with pytest.raises(DataLossError, match=r"^here: "):
+            ledger.decode_entry(GOLDEN[:length], "here")
+
+
+def test_ranges_that_follow_each_other_are_one() -> None:
+    def part(begin: int, end: int, recording_id: int = 0) -> ledger.PublishedRange:
+        return ledger.PublishedRange(
+            recording_id=recording_id, identity=9, begin=begin, end=end, messages=1, stream_id=1, session_id=1
+        )
+
+    found = ledger.joined([part(64, 128), part(0, 32, 1), part(0, 64), part(128, 128), part(160, 192)])
+    assert [(one.recording_id, one.begin, one.end, one.messages) for one in found] == [
+        (0, 0, 128, 2),
+        (0, 160, 192, 1),
+        (1, 0, 32, 1),
+    ]
+    with pytest.raises(UsageError, match="two tasks"):
+        ledger.joined([part(0, 64), part(32, 96)])
+    with pytest.raises(UsageError, match=r"1400 ranges, .* holds 1363"):
+        ledger.encode_entry(
+            ledger.Entry(query=uuid4(), batch=0, written_ms=0, ranges=tuple(part(0, 32, at) for at in range(1400)))
+        )
+
+
+class Sink:
+    """A sink of one query: tasks, commits and reading."""
+
+    def __init__(self, archive: recorded.Archive) -> None:
+        self.archive = archive
+        self.folder = str(archive.archive_dir)
+        self.options = self.with_options()
+        self.query = uuid4()
+
+    def with_options(self, **more: str) -> WriteOptions:
+        given = {"channel": recorded.CHANNEL, "streamId": str(STREAM_ID), "recordTo": self.folder}
+        return WriteOptions.parse({**given, "guarantee": "exactly-once", "publishTimeout": "20s", **more})
+
+    def task(self, *rows: bytes, batch: int, **more: str) -> Published:
+        """What a task of a stream's batch tells."""
+        columns = pa.record_batch({"value": pa.array(rows, pa.binary())})
+        done = publish_batches(iter([columns]), self.with_options(**more), "test", self.query)
+        return Published(self.query, batch, done.rows, done.archive_id, done.ranges)
+
+    def commit(self, *messages: Published, **more: str) -> bool:
+        return commit.commit_batch(messages, self.with_options(**more), "test")
+
+    def read(self, **more: str) -> list[bytes]:
+        """What is read committed, sorted."""
+        reader = CommittedBatchReader(self.read_options(**more), VALUE)
+        return sorted(value for part in reader.partitions() for batch in reader.read(part) for value in _values(batch))
+
+    def read_options(self, *, streaming: bool = False, **more: str) -> ReadOptions:
+        given = {"path": self.folder, "isolation": "read_committed"}
+        return ReadOptions.parse({**given, **more}, streaming=streaming)
+
+
+def _values(batch: pa.RecordBatch) -> list[bytes]:
+    values: list[bytes] = batch.column("value").to_pylist()
+    return values
+
+
+def close_pool() -> None:
+    for outlets in pool._idle.values():
+        while outlets:
+            outlets.pop().close()
+    for client in pool._clients.values():
+        client.close()
+
+
+@pytest.fixture
+def sink(aeron_dir: Path, archive_dir: Path) -> Iterator[Sink]:
+    with recorded.archive(aeron_dir, archive_dir) as archive:
+        yield Sink(archive)
+        close_pool()
+
+
+def test_only_committed_ranges_are_read_once(sink: Sink) -> None:
+    assert sink.read() == [], "no ledger yet"
+    lost = sink.task(b"killed attempt", batch=0)
+    first = sink.task(b"a", b"b", batch=0)
+    assert sink.read() == []
+    assert sink.commit(first, sink.task(batch=0))
+    assert sink.read() == [b"a", b"b"]
+    again = sink.task(b"a", b"b", batch=0)
+    assert not sink.commit(again), "the first entry wins"
+    assert not sink.commit(lost)
+    assert sink.commit(sink.task(b"c", batch=1, syncLevel="2"), syncLevel="2")
+    assert not sink.commit(), "a batch without rows"
+    assert not sink.commit(sink.task(batch=2))
+    assert sink.read() == [b"a", b"b", b"c"]
+    other = Sink(sink.archive)
+    assert other.commit(other.task(b"of another query", batch=0, streamId="5"))
+    assert sink.read(streamId="5") == [b"of another query"]
+    assert sink.read(streamId=str(STREAM_ID)) == [b"a", b"b", b"c"]
+    ledgers = [one for one in sink.archive.control.recordings() if ledger.is_ledger(one)]
+    assert len(ledgers) == 1, "one ledger, extended by each commit"
+
+
+def test_an_uncommitted_read_does_not_show_the_ledger(sink: Sink) -> None:
+    sink.commit(sink.task(b"a", batch=0))
+    with Folder(sink.folder) as folder:
+        for more, count in (({}, 1), ({"streamId": str(ledger.LEDGER_STREAM_ID)}, 1), ({"recordingIds": "0,1"}, 2)):
+            options = ReadOptions.parse({"path": sink.folder, **more}, streaming=False)
+            assert len(select_recordings(folder, options, allow_none=True)) == count
+
+
+def test_a_second_entry_of_a_key_does_not_count(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As two committers would leave it that both saw none; readers do not rest on the committer's look."""
+    monkeypatch.setattr(commit, "_has_entry", lambda *_: False)
+    assert sink.commit(sink.task(b"first", batch=0))
+    assert sink.commit(sink.task(b"second", batch=0))
+    assert sink.read() == [b"first"]
+    assert stream_rows(sink) == [[b"first"]]
+
+
+def stream_rows(sink: Sink, **more: str) -> list[list[bytes]]:
+    """Micro-batches of a fresh reader, one entry each, replayed by another reader from the journaled offsets."""
+    found: list[list[bytes]] = []
+    with streaming(sink, startingPositions="earliest", **more) as planner:
+        start = planner.initialOffset()
+        while (end := planner.latestOffset(start, ReadMaxRows(1))) != start:
+            with streaming(sink, **more) as replayed:
+                rows = [sorted(_rows(reader, start, end)) for reader in (planner, replayed)]
+            assert rows[0] == rows[1], "a batch gives the same rows when it is run again"
+            found.append(rows[0])
+            start = end
+    return found
+
+
+def _rows(reader: CommittedStreamReader, start: dict[str, object], end: dict[str, object]) -> list[bytes]:
+    return [value for part in reader.partitions(start, end) for batch in reader.read(part) for value in _values(batch)]
+
+
+@contextmanager
+def streaming(sink: Sink, **more: str) -> Iterator[CommittedStreamReader]:
+    reader = CommittedStreamReader(sink.read_options(streaming=True, **more), VALUE)
+    try:
+        yield reader
+    finally:
+        reader.stop()
+
+
+def test_a_stream_reads_entry_by_entry(sink: Sink) -> None:
+    with streaming(sink) as reader, streaming(sink) as pinned:
+        nothing = reader.initialOffset()
+        assert reader.latestOffset(nothing, ReadAllAvailable()) == nothing
+        for number in range(3):
+            sink.commit(sink.task(b"%d" % number, b"+", batch=number))
+        assert stream_rows(sink) == [[b"+", b"0"], [b"+", b"1"], [b"+", b"2"]]
+        pinned.prepareForTriggerAvailableNow()
+        sink.commit(sink.task(b"later", batch=3))
+        for one in (reader, pinned):
+            one._ledger(fresh=True)
+        end = pinned.latestOffset(nothing, ReadAllAvailable())
+        later = reader.latestOffset(nothing, ReadAllAvailable())
+        assert later == reader.reportLatestOffset()
+        assert _rows(reader, end, later) == [b"later"]
+        with streaming(sink) as latest:
+            assert latest.initialOffset()["positions"] == later["positions"]
+    with pytest.raises(UsageError, match="whole entries"):
+        check_isolation(sink.read_options(startingPositions='{"0": 64}'))
+
+
+@pytest.mark.parametrize("step", ["check_recorded", "_extend", "publish_entry", "after"])
+def test_a_commit_that_raises_is_done_again_or_was_done(sink: Sink, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Spark aborts then, and runs the batch again; the abort undoes nothing."""
+    assert sink.commit(sink.task(b"before", batch=0))
+
+    def fails(*_: object) -> None:
+        raise WaitTimeoutError("injected")
+
+    with monkeypatch.context() as patch:
+        if step == "after":
+            publish_entry = commit.publish_entry
+
+            def publish_then_fail(*arguments: object) -> None:
+                publish_entry(*arguments)  # type: ignore[arg-type]
+                fails()
+
+            patch.setattr(commit, "publish_entry", publish_then_fail)
+        else:
+            patch.setattr(commit, step, fails)
+        with pytest.raises(WaitTimeoutError, match="injected"):
+            sink.commit(sink.task(b"a", batch=1))
+    appended = sink.commit(sink.task(b"a", batch=1))
+    assert appended == (step != "after")
+    assert sink.read() == [b"a", b"before"]
+
+
+def test_a_range_that_is_not_there_is_not_committed(sink: Sink) -> None:
+    done = sink.task(b"a", b"b", batch=0)
+    (part,) = done.ranges
+    close_pool()
+    beyond = Published(sink.query, 0, 2, done.archive_id, (ledger.replace(part, end=part.end + 64),))
+    with pytest.raises(WaitTimeoutError, match=f"not at {part.end + 64}"):
+        sink.commit(beyond, publishTimeout="100ms")
+    foreign = Published(sink.query, 0, 2, done.archive_id, (ledger.replace(part, identity=1),))
+    with pytest.raises(DataLossError, match="has to run again"):
+        sink.commit(foreign)
+    with pytest.raises(UsageError, match="another archive"):
+        sink.commit(Published(sink.query, 0, 2, 12345, done.ranges))
+    assert sink.read() == []
+    assert sink.commit(done)
+    assert sink.read() == [b"a", b"b"]
+    control = sink.archive.control
+    control.truncate_recording(part.recording_id, part.begin)
+    with pytest.raises(DataLossError, match=r"was committed, but the recording now ends at 0"):
+        sink.read()
+
+
+def test_committed_recordings_that_were_purged(sink: Sink) -> None:
+    """A table is what the archive still holds; a stream that has not read them has lost something."""
+    done = sink.task(b"a", batch=0)
+    sink.commit(done)
+    close_pool()
+    sink.commit(sink.task(b"b", batch=1))
+    sink.archive.control.purge_recording(done.ranges[0].recording_id)
+    assert sink.read() == [b"b"]
+    with pytest.raises(DataLossError, match="purged before it was read"):
+        stream_rows(sink)
+
+
+def test_foreign_messages_on_the_ledger(sink: Sink) -> None:
+    sink.commit(sink.task(b"a", batch=0))
+    (found,) = (one for one in sink.archive.control.recordings() if ledger.is_ledger(one))
+    publication = commit._extend(sink.archive.control, found, float("inf"))
+    with publication:
+        sink.archive.control.wait_position(found.recording_id, publication.offer_batch([b"x" * 60]))
+    with pytest.raises(DataLossError, match="something else published on its stream"):
+        sink.read()
+
+
+def test_write_ids_and_levels_are_of_exactly_once() -> None:
+    for options, names in (
+        ({"writeId": "x"}, "writeId is for guarantee=exactly-once"),
+        ({"guarantee": "exactly-once"}, "needs recordTo"),
+        ({"guarantee": "exactly-once", "recordTo": "/x", "syncLevel": "3"}, "out of range"),
+    ):
+        with pytest.raises(AeronError, match=names):
+            WriteOptions.parse({"streamId": "1", **options})
+    given = {"streamId": "1", "guarantee": "exactly-once", "recordTo": os.sep, "writeId": "day 5"}
+    assert WriteOptions.parse(given).write_id == WriteOptions.parse(given).write_id
+    with pytest.raises(UsageError, match="read_committed"):
+        ReadOptions.parse({"path": "x", "isolation": "serial"}, streaming=False)
+
+
+def test_every_input_row_is_read_once_over_many_batches(sink: Sink) -> None:
+    """A hundred batches, every third of them run twice, every fifth with a lost attempt before."""
+    expected: Counter[bytes] = Counter()
+    for number in range(60):
+        rows = [b"%d.%d" % (number, row % 3) for row in range(7)]
+        if number % 5 == 0:
+            sink.task(*rows[:4], batch=number)
+        assert sink.commit(sink.task(*rows[:3], batch=number), sink.task(*rows[3:], batch=number))
+        if number % 3 == 0:
+            assert not sink.commit(sink.task(*rows, batch=number))
+        expected.update(rows)
+    assert Counter(sink.read()) == expected
+    assert Counter(value for rows in stream_rows(sink) for value in rows) == expected
