@@ -239,8 +239,10 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         everything = ledger.offset({**{key: ledger.starts[key] for key in targets}, **begin.positions}, begin.starts)
         reached = dict(everything.positions)
         budget = _Budget(self._options, limit)
-        chosen = _chosen(ledger.folder, self._options)
-        for placed in ledger.between(everything, ledger.offset(dict(targets), begin.starts)):
+        entries = ledger.between(everything, ledger.offset(dict(targets), begin.starts))
+        # Spark asks an idle stream all the time, and there may be many recordings.
+        chosen = _chosen(ledger.folder, self._options) if entries else {}
+        for placed in entries:
             if not budget.takes([part for part in placed.entry.ranges if part.recording_id in chosen]):
                 break
             reached[placed.recording_id] = placed.next_position

@@ -27,6 +27,9 @@ from aeron_spark.streams import StreamCounter, streams
 __all__ = ["Outlet", "client_of", "driver_of", "give_back", "open_archive", "take"]
 
 _POLL_SECONDS = 0.002
+_CLOSER = "aeron-spark-sink-closer"
+#: Outlets with a shorter linger may be given back while the closer sleeps.
+MAX_SLEEP_SECONDS = 1.0
 #: Over UDP: the flow control says "connected" only when the group is whole.
 _AS_MANY_AS_ASKED_FOR = 1 << 30
 
@@ -98,20 +101,28 @@ def give_back(outlet: Outlet, linger: float) -> None:
     outlet.idle_until = time.monotonic() + linger
     with _lock:
         _idle.setdefault(outlet.key, []).append(outlet)
-    closer = threading.Timer(linger, _close_idle)
-    closer.daemon = True
-    closer.start()
+        if not any(thread.name == _CLOSER for thread in threading.enumerate()):
+            threading.Thread(target=_close_idle, name=_CLOSER, daemon=True).start()
 
 
 def _close_idle() -> None:
-    now = time.monotonic()
-    late: list[Outlet] = []
-    with _lock:
-        for outlets in _idle.values():
-            late += [outlet for outlet in outlets if outlet.idle_until <= now]
-            outlets[:] = [outlet for outlet in outlets if outlet.idle_until > now]
-    for outlet in late:
-        outlet.close()
+    """Closes what has waited in vain, until nothing waits any more."""
+    while True:
+        now = time.monotonic()
+        late: list[Outlet] = []
+        with _lock:
+            for outlets in _idle.values():
+                late += [outlet for outlet in outlets if outlet.idle_until <= now]
+                outlets[:] = [outlet for outlet in outlets if outlet.idle_until > now]
+            waiting = [outlet.idle_until for outlets in _idle.values() for outlet in outlets]
+            if not waiting:
+                # Under the lock, so that who gives back next sees that it needs another thread.
+                threading.current_thread().name = f"{_CLOSER} that ends"
+        for outlet in late:
+            outlet.close()
+        if not waiting:
+            return
+        time.sleep(min(MAX_SLEEP_SECONDS, max(0.0, min(waiting) - now)))
 
 
 def _open(options: WriteOptions, channel: str, stream_id: int, application: str, key: tuple[object, ...]) -> Outlet:
