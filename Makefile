@@ -12,7 +12,7 @@ PEER ?= ours
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint format wheel interop interop-long conformance bench sanitize sim sim-archive soak soak-archive mutants fuzz clean
+.PHONY: help build run test lint format wheel interop interop-long conformance bench sanitize sim sim-archive soak soak-archive soak-spark mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -82,6 +82,9 @@ soak-archive: simulator ## the same from a random seed until stopped, or SECONDS
 
 soak: simulator ## the simulation from a random seed until stopped, or SECONDS=n
 	$(SIM) --soak $(or $(SECONDS),0) --jobs 2
+
+soak-spark: build ## the exactly-once sink with each victim killed at each step, or KILLS=n at random ones (SEED=n)
+	$(BIN)/python -m tests.spark.exactly_once $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
 
 mutants: ## the simulation must catch every patch of tests/sim/mutants: a table of which seed did, and how
 	$(PYTHON) tests/sim/mutants/run.py
