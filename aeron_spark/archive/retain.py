@@ -7,8 +7,9 @@ When a segment was written last is told, in this order, by the archive's time in
 the last segment of a stopped recording; by the file's modification time. Sizes are what files take on the disk: segments are
 sparse.
 
-`plan` is pure. `apply` asks the archive (`purge_segments`, `purge_recording`), which has the last word: a replay that reads a
-segment holds it back, and with it what was written after it in that recording.
+`plan` is pure, and the archive's own policy (`aeron.spark.archive.retain.*`) plans by the same function. `apply` asks
+the archive (`purge_segments`, `purge_recording`), which has the last word: a replay that reads a segment holds it
+back, and with it what was written after it in that recording.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.check import check
@@ -97,94 +99,49 @@ class Done:
 
 
 def plan(policy: Policy, kept: Iterable[Kept], *, now_ms: int) -> list[Action]:
-    """What is to go, recording by recording."""
+    """What is to go, recording by recording; by the rules of the archive's own policy."""
     recordings = list(kept)
-    goes: dict[int, tuple[int, str]] = {}  # how many segments of each recording, and why
-    for recording, reason in _too_many(policy, recordings):
-        goes[recording.recording.recording_id] = (len(recording.segments), reason)
-    if policy.older_than_s is not None:
-        oldest_ms = now_ms - round(policy.older_than_s * 1000)
-        for one in recordings:
-            count = _leading(one, oldest_ms)
-            if count > goes.get(one.recording.recording_id, (0, ""))[0] or _is_old_and_empty(one, oldest_ms):
-                goes[one.recording.recording_id] = (count, f"written more than {policy.older_than_s:g} s ago")
-    if policy.max_bytes is not None:
-        _shrink(recordings, goes, policy.max_bytes)
-    actions = (_action(one, *goes.get(one.recording.recording_id, (0, ""))) for one in recordings)
-    return [action for action in actions if action is not None]
+    rows, segments = ffi.new("as_retention_recording[]", len(recordings)), []
+    streams: dict[tuple[str, int], int] = {}
+    for row, one in zip(rows, recordings, strict=True):
+        recording = one.recording
+        of_one = ffi.new(
+            "as_retention_segment[]", [(segment.base, segment.bytes, segment.written_ms) for segment in one.segments]
+        )
+        segments.append(of_one)  # keeps it alive
+        row.recording_id = recording.recording_id
+        row.stream = streams.setdefault((recording.stripped_channel, recording.stream_id), len(streams))
+        row.is_active = one.is_active
+        row.stop_timestamp_ms = _or_null(recording.stop_timestamp_ms)
+        row.last_base = segment_base(recording, max(one.limit, recording.start_position))
+        row.segments, row.segment_count = of_one, len(one.segments)
+    bounds = ffi.new("as_retention_policy *")
+    bounds.older_than_ms = _or_null(None if policy.older_than_s is None else round(policy.older_than_s * 1000))
+    bounds.max_bytes, bounds.keep_recordings = _or_null(policy.max_bytes), _or_null(policy.keep_recordings)
+    check(lib.as_retention_plan(bounds, now_ms, rows, len(recordings)))
+    return [
+        _action(policy, one, row)
+        for one, row in zip(recordings, rows, strict=True)
+        if row.is_purged or row.new_start != lib.AS_NULL_VALUE
+    ]
 
 
-def _free(one: Kept) -> int:
-    """How many segments may go: all of a stopped recording, all but the last of an active one."""
-    return len(one.segments) if not one.is_active else sum(segment.base < _last_base(one) for segment in one.segments)
+def _or_null(value: int | None) -> int:
+    return lib.AS_NULL_VALUE if value is None else value
 
 
-def _last_base(one: Kept) -> int:
-    return segment_base(one.recording, max(one.limit, one.recording.start_position))
-
-
-def _too_many(policy: Policy, recordings: Sequence[Kept]) -> Iterator[tuple[Kept, str]]:
-    if policy.keep_recordings is None:
-        return
-    streams: dict[tuple[str, int], list[Kept]] = {}
-    for one in recordings:
-        streams.setdefault((one.recording.stripped_channel, one.recording.stream_id), []).append(one)
-    for of_stream in streams.values():
-        newest_first = sorted(of_stream, key=lambda one: (one.is_active, one.recording.recording_id), reverse=True)
-        for one in newest_first[policy.keep_recordings :]:
-            if not one.is_active:
-                yield one, f"more than {policy.keep_recordings} recordings of its channel and stream"
-
-
-def _leading(one: Kept, oldest_ms: int) -> int:
-    """Segments from the start on that were written before a time."""
-    count = 0
-    for segment in one.segments[: _free(one)]:
-        if segment.written_ms >= oldest_ms:
-            break
-        count += 1
-    return count
-
-
-def _is_old_and_empty(one: Kept, oldest_ms: int) -> bool:
-    stopped_ms = one.recording.stop_timestamp_ms
-    return not one.segments and not one.is_active and stopped_ms is not None and stopped_ms < oldest_ms
-
-
-def _shrink(recordings: Sequence[Kept], goes: dict[int, tuple[int, str]], max_bytes: int) -> None:
-    """Let the oldest go until `max_bytes` are left."""
-    used = sum(segment.bytes for one in recordings for segment in one.segments)
-    used -= sum(
-        segment.bytes
-        for one in recordings
-        for segment in one.segments[: goes.get(one.recording.recording_id, (0, ""))[0]]
-    )
-    candidates: list[tuple[int, int, int, int]] = []
-    for one in recordings:
-        recording_id = one.recording.recording_id
-        written_ms = 0
-        for index, segment in enumerate(one.segments[: _free(one)]):
-            # No segment goes before those ahead of it in its recording, whatever their files say.
-            written_ms = max(written_ms, segment.written_ms)
-            if index >= goes.get(recording_id, (0, ""))[0]:
-                candidates.append((written_ms, recording_id, index, segment.bytes))
-    for _, one_id, index, size in sorted(candidates):
-        if used <= max_bytes:
-            return
-        goes[one_id] = (index + 1, f"more than {max_bytes:,} bytes are used")
-        used -= size
-
-
-def _action(one: Kept, count: int, reason: str) -> Action | None:
-    if count == 0 and not (reason and not one.is_active):
-        return None
-    is_whole = not one.is_active and count == len(one.segments)
+def _action(policy: Policy, one: Kept, row: Any) -> Action:
+    reasons = {
+        lib.AS_RETENTION_TOO_OLD: f"written more than {policy.older_than_s or 0:g} s ago",
+        lib.AS_RETENTION_TOO_BIG: f"more than {policy.max_bytes or 0:,} bytes are used",
+        lib.AS_RETENTION_TOO_MANY: f"more than {policy.keep_recordings} recordings of its channel and stream",
+    }
     return Action(
         recording_id=one.recording.recording_id,
-        new_start=None if is_whole else one.segments[count].base,
-        segments=count,
-        bytes=sum(segment.bytes for segment in one.segments[:count]),
-        reason=reason,
+        new_start=None if row.is_purged else int(row.new_start),
+        segments=int(row.goes),
+        bytes=sum(segment.bytes for segment in one.segments[: row.goes]),
+        reason=reasons[row.reason],
     )
 
 

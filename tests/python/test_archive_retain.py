@@ -16,7 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from aeron_spark import Archive, ArchivingMediaDriver, ExclusivePublication, UsageError
+from aeron_spark import (
+    Archive,
+    ArchiveServer,
+    ArchivingMediaDriver,
+    ExclusivePublication,
+    MediaDriver,
+    UsageError,
+)
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.retain import Action, Kept, Policy, Segment, plan
 from aeron_spark.cli.__main__ import main
@@ -24,6 +31,7 @@ from aeron_spark.cli.archive_retain import duration, size
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until
+from tests.python.conftest import SETTINGS
 
 S = 65_536
 NOW_MS = 1_000_000_000
@@ -258,6 +266,39 @@ def test_a_running_policy(servers: ArchivingMediaDriver, archive: Archive) -> No
     )
     assert policy.stop(signal.SIGINT) == 0, policy.report()
     assert "recordings of its channel and stream" in policy.stdout()
+
+
+def test_the_archives_own_policy_does_what_the_command_would(
+    servers: ArchivingMediaDriver, archive: Archive, run: Run, rng: random.Random
+) -> None:
+    for number in range(5):
+        stopped_recording(archive, 7 + number % 2, rng.randrange(4))
+    folder = servers.archive_dir
+    used = sum(path.stat().st_blocks * 512 for path in folder.glob("*.rec"))
+    bounds = {"max-bytes": rng.randrange(used), "keep-recordings": rng.randrange(1, 4)}
+    _, out = run(folder, *(word for name, value in bounds.items() for word in (f"--{name}", value)), "--json")
+    for action in map(json.loads, out.splitlines()):
+        assert not action["done"]
+    expected = {recording.recording_id: recording.start_position for recording in archive.recordings()}
+    for action in map(json.loads, out.splitlines()):
+        if action["new_start_position"] is None:
+            del expected[action["recording_id"]]
+        else:
+            expected[action["recording_id"]] = action["new_start_position"]
+    archive.close()
+    servers.close()
+    settings = {f"aeron.spark.archive.retain.{name.replace('-', '.')}": value for name, value in bounds.items()}
+    with (
+        MediaDriver(servers.aeron_dir, settings=SETTINGS) as driver,
+        ArchiveServer(folder, driver.aeron_dir, settings={**SETTINGS, **settings}),
+        Archive(aeron_dir=driver.aeron_dir) as again,
+    ):
+        wait_until(
+            lambda: {recording.recording_id: recording.start_position for recording in again.recordings()} == expected,
+            20,
+            "the archive's policy to do what was planned",
+            state=lambda: (bounds, expected, [(one.recording_id, one.start_position) for one in again.recordings()]),
+        )
 
 
 def test_actions_are_told_with_their_reason() -> None:

@@ -133,6 +133,7 @@ static void configure(sim_world *world)
     set(world, "aeron.archive.segment.file.length", world_percent(world, 60) ? "64k" : "128k");
     set(world, "aeron.archive.low.storage.space.threshold", "0");
     set(world, "aeron.archive.max.concurrent.recordings", "50");
+    set(world, "aeron.spark.archive.catalog.compaction.threshold", "1");
     set(world, "aeron.archive.id", "42");
     set(world, "aeron.archive.record.checksum", checksums[checksum]);
     set_number(world, "aeron.archive.file.sync.level", audit->file_sync_level);

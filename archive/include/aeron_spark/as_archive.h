@@ -671,6 +671,52 @@ as_result as_folder_time_index_info(as_folder *folder, int64_t recording_id, as_
  * modification times of segments. AS_E_USAGE: the recording is active. */
 as_result as_folder_rebuild_time_index(as_folder *folder, int64_t recording_id);
 
+/* -- retention: what may go, by rules that the archive's own policy (aeron.spark.archive.retain.*) and the command share. Whole
+ * segments, from a recording's start on, never the one that is written; a stopped recording all of whose segments may go is
+ * purged. -- */
+
+typedef struct as_retention_policy
+{
+    int64_t older_than_ms;   /* segments written longer ago go; AS_NULL_VALUE: no bound, as below */
+    int64_t max_bytes;       /* the oldest go until no more is used */
+    int64_t keep_recordings; /* of each channel and stream so many stay, the newest; active ones always do */
+} as_retention_policy;
+
+typedef struct as_retention_segment
+{
+    int64_t base;
+    int64_t bytes;      /* that it takes on the disk */
+    int64_t written_ms; /* when it was last written */
+} as_retention_segment;
+
+typedef enum as_retention_reason_e
+{
+    AS_RETENTION_KEPT = 0,
+    AS_RETENTION_TOO_OLD = 1,
+    AS_RETENTION_TOO_BIG = 2,
+    AS_RETENTION_TOO_MANY = 3
+} as_retention_reason;
+
+typedef struct as_retention_recording
+{
+    int64_t recording_id;
+    int64_t stream;            /* equal numbers: the same channel and stream */
+    bool is_active;
+    int64_t stop_timestamp_ms; /* AS_NULL_VALUE: unknown */
+    int64_t last_base;         /* of the segment that it ends in now */
+    const as_retention_segment *segments; /* borrowed; by ascending base */
+    int64_t segment_count;
+    /* Set by as_retention_plan. */
+    as_retention_reason reason;
+    int64_t goes;              /* how many of the segments */
+    bool is_purged;            /* the recording goes with them */
+    int64_t new_start;         /* else where it starts; AS_NULL_VALUE: as it did */
+} as_retention_recording;
+
+/* Writes the answer into `recordings`. AS_E_INTERNAL: no memory. */
+as_result as_retention_plan(
+    const as_retention_policy *policy, int64_t now_ms, as_retention_recording *recordings, int64_t count);
+
 /* Rows of the messages that begin in [start, end). `limit` >= end is how far bytes may be read to complete the last one.
  * AS_E_USAGE: positions outside of [start_position, limit_position]; AS_E_DATA: a segment is missing, names file and position. */
 as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t limit,

@@ -27,6 +27,7 @@
 #include "shm/error_log.h"
 #include "store/catalog.h"
 #include "store/mark.h"
+#include "store/retention_scan.h"
 
 typedef struct asi_control_session asi_control_session;
 typedef struct asi_recording_subscription asi_recording_subscription;
@@ -36,6 +37,36 @@ typedef struct asi_replay asi_replay;
 typedef struct asi_replay_token asi_replay_token;
 typedef struct asi_replication asi_replication;
 typedef struct asi_request asi_request;
+
+typedef struct asi_compaction
+{
+    bool is_possible;                    /* no record is needed for files that could not be deleted */
+    int64_t reclaimable_bytes;           /* of records of purged recordings whose files are gone */
+    int64_t retry_ms;                    /* after a failure: when to try again */
+} asi_compaction;
+
+typedef struct asi_retention
+{
+    as_retention_policy policy;
+    bool has_policy;
+    bool is_scanning;                    /* on a thread, which owns what follows until has_scanned */
+    bool has_thread;
+    pthread_t thread;
+    bool has_scanned;                    /* released by the thread; a stale read costs one more cycle */
+    asi_retention_scan scan;
+    as_result result;
+    int32_t failure_code;
+    char failure[1024];
+    int64_t next_ms;                     /* of the next round */
+    int64_t at;                          /* recording of the scan that is applied next; its count: the round is done */
+} asi_retention;
+
+typedef struct asi_low_storage
+{
+    int64_t next_ms;                     /* of the next look */
+    bool warns;                          /* below the warning's bound, and told */
+    bool refuses;                        /* below the threshold, and told */
+} asi_low_storage;
 
 struct as_archive
 {
@@ -84,6 +115,9 @@ struct as_archive
     asi_replay_token *tokens;
     asi_replication *replications;
 
+    asi_compaction compaction;
+    asi_low_storage low_storage;
+    asi_retention retention;
     asi_deletion *deletions;             /* outstanding ones; at most one per recording */
     asi_deleter deleter;
     asi_hand_over returned_deletions;
@@ -320,6 +354,7 @@ struct asi_deletion
     int64_t control_session_id;
     int64_t correlation_id;
     int64_t end_position;        /* no byte from here on goes; INT64_MAX: all may */
+    int64_t catalog_bytes;       /* of a purge: of the recording's record; else 0 */
     int64_t answer;              /* relevant id of the OK; AS_NULL_VALUE: the number of files */
     bool is_answered;
     /* A truncation: */
@@ -332,6 +367,8 @@ struct asi_deletion
 /* NULL: no memory, the requester is told. To be filled in and begun. */
 asi_deletion *asi_deletions_make(asi_control_session *session, const asi_codec_request *request,
     const asi_catalog_record *record);
+/* One that the archive itself wants: nobody is answered. NULL: no memory. */
+asi_deletion *asi_deletions_make_own(const as_archive *archive, const asi_catalog_record *record);
 /* Instead of beginning it. */
 void asi_deletions_discard(asi_deletion *deletion);
 /* The archive's from here on: answers OK and, when all files are gone, signals DELETE. */
@@ -346,6 +383,22 @@ int asi_deletions_step(as_archive *archive);
 /* Recordings and replays must have been closed. Finishes what is outstanding, within some seconds. */
 void asi_deletions_close(as_archive *archive);
 
+/* -- retention.c: old segments and recordings go by a policy of the archive's own --------------------------------------------------- */
+
+void asi_retention_init(as_archive *archive);
+int asi_retention_step(as_archive *archive);
+void asi_retention_close(as_archive *archive);
+
+/* -- low_storage.c: a disk that fills is told before it is full -------------------------------------------------------------------- */
+
+void asi_low_storage_step(as_archive *archive, int64_t now_ms);
+
+/* -- compaction.c: the catalog without purged recordings --------------------------------------------------------------------------- */
+
+/* The files of a purged recording are gone, or could not be deleted. */
+void asi_compaction_on_purged(as_archive *archive, const asi_deletion *deletion);
+int asi_compaction_step(as_archive *archive);
+
 /* -- truncate.c, segments.c, migrate.c, update_channel.c: maintenance requests. Spec: 08 §9, §11 ----------------------------------- */
 
 void asi_truncate_recording(asi_control_session *session, const asi_codec_request *request);
@@ -353,6 +406,14 @@ void asi_purge_recording(asi_control_session *session, const asi_codec_request *
 void asi_segments_detach(asi_control_session *session, const asi_codec_request *request);
 void asi_segments_delete_detached(asi_control_session *session, const asi_codec_request *request);
 void asi_segments_purge(asi_control_session *session, const asi_codec_request *request);
+/* The segment that a recording ends in, or is being written. */
+int64_t asi_segments_last_base(const as_archive *archive, const asi_catalog_record *record);
+/* Makes the recording start with the segment `new_start`, which was checked, and deletes what lies before. The deletion is begun, or
+ * discarded with AS_E_STORAGE. */
+as_result asi_segments_purge_to(as_archive *archive, asi_deletion *deletion, const asi_catalog_record *record,
+    int64_t new_start) AS_MUST_USE;
+/* Deletes a stopped recording that nothing replays; as asi_segments_purge_to. */
+as_result asi_purge_whole(as_archive *archive, asi_deletion *deletion, const asi_catalog_record *record) AS_MUST_USE;
 void asi_segments_attach(asi_control_session *session, const asi_codec_request *request);
 void asi_migrate_segments(asi_control_session *session, const asi_codec_request *request);
 void asi_update_channel(asi_control_session *session, const asi_codec_request *request);

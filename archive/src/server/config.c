@@ -21,6 +21,7 @@ typedef enum setting_kind
     KIND_INTEGER,
     KIND_SIZE,
     KIND_DURATION,
+    KIND_AGE,        /* a duration that may be in minutes, hours, days and weeks */
     KIND_THREADING,
     KIND_CHECKSUM,
     KIND_IDLE,
@@ -65,6 +66,12 @@ static const setting_row SETTINGS[] = {
     NUMBER(KIND_INTEGER, "aeron.archive.catalog.file.sync.level", "-1", catalog_file_sync_level, -1, 2),
     { "aeron.archive.file.io.max.length", "1m", KIND_SIZE, AT(file_io_max_length), AS_TERM_MIN_LENGTH, GIB, true },
     NUMBER(KIND_SIZE, "aeron.archive.catalog.capacity", "1m", catalog_capacity, 32, INT32_MAX),
+    NUMBER(KIND_SIZE, "aeron.spark.archive.catalog.compaction.threshold", "256k", catalog_compaction_threshold, 0, INT32_MAX),
+    NUMBER(KIND_SIZE, "aeron.spark.archive.low.storage.warning", "256m", low_storage_warning, 0, INT64_MAX),
+    NUMBER(KIND_AGE, "aeron.spark.archive.retain.older.than", "0", retain_older_than_ns, 0, INT64_MAX / 2),
+    NUMBER(KIND_SIZE, "aeron.spark.archive.retain.max.bytes", "0", retain_max_bytes, 0, INT64_MAX),
+    NUMBER(KIND_INTEGER, "aeron.spark.archive.retain.keep.recordings", "0", retain_keep_recordings, 0, INT32_MAX),
+    NUMBER(KIND_AGE, "aeron.spark.archive.retain.interval", "1m", retain_interval_ns, 1000000, INT64_MAX / 2),
     NUMBER(KIND_SIZE, "aeron.archive.error.buffer.length", "1m", error_buffer_length, 1024 * 1024, INT32_MAX - 65536),
     NUMBER(KIND_INTEGER, "aeron.archive.max.concurrent.recordings", "20", max_concurrent_recordings, 0, INT32_MAX),
     NUMBER(KIND_INTEGER, "aeron.archive.max.concurrent.replays", "20", max_concurrent_replays, 0, INT32_MAX),
@@ -143,10 +150,31 @@ static as_result parse_integer(const char *text, int64_t *value)
     return AS_OK;
 }
 
+/* "90m", "12h", "7d", "4w", or what a stock duration may be. */
+static as_result parse_age_ns(const char *text, int64_t *value)
+{
+    static const struct { char unit; int64_t seconds; } UNITS[] = { { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 'w', 604800 } };
+    char *end;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    for (size_t i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
+    {
+        if (0 == errno && end != text && UNITS[i].unit == end[0] && '\0' == end[1])
+        {
+            const int64_t unit_ns = UNITS[i].seconds * 1000000000;
+            *value = number > INT64_MAX / unit_ns ? INT64_MAX : number < 0 ? -1 : number * unit_ns;
+            return AS_OK;
+        }
+    }
+    return AS_OK == asi_parse_duration_ns(text, value) ? AS_OK :
+        asi_fail(AS_E_USAGE, 0, "'%.60s' is no time: write 30s, 90m, 12h, 7d or 4w", text);
+}
+
 static as_result set_number(const setting_row *setting, void *member, const char *text)
 {
     int64_t value = 0;
     const as_result parsed = KIND_SIZE == setting->kind ? asi_parse_size(text, &value) :
+        KIND_AGE == setting->kind ? parse_age_ns(text, &value) :
         KIND_DURATION == setting->kind ? asi_parse_duration_ns(text, &value) : parse_integer(text, &value);
     if (AS_OK != parsed)
     {
@@ -258,6 +286,7 @@ static as_result set_value(as_archive_config *config, const setting_row *setting
         case KIND_INTEGER:
         case KIND_SIZE:
         case KIND_DURATION:
+        case KIND_AGE:
             return set_number(setting, member, text);
         case KIND_THREADING:
             return set_threading(member, text);

@@ -56,11 +56,17 @@ struct as_archive_config
     int64_t threading;             /* asi_archive_threading */
     int64_t driver_timeout_ms;
     int64_t segment_file_length;
+    int64_t retain_older_than_ns;  /* 0: no bound, as the next two */
+    int64_t retain_max_bytes;
+    int64_t retain_keep_recordings;
+    int64_t retain_interval_ns;
     int64_t low_storage_threshold;
+    int64_t low_storage_warning;   /* usable bytes at which it is told; 0: only at the threshold */
     int64_t file_sync_level;
     int64_t catalog_file_sync_level; /* AS_NULL_VALUE: as file_sync_level */
     int64_t file_io_max_length;
     int64_t catalog_capacity;
+    int64_t catalog_compaction_threshold; /* bytes that can go; 0: never */
     int64_t error_buffer_length;
     int64_t max_concurrent_recordings;
     int64_t max_concurrent_replays;

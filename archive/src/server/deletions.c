@@ -58,11 +58,22 @@ bool asi_deletions_refuse_second(asi_control_session *session, const asi_codec_r
 asi_deletion *asi_deletions_make(
     asi_control_session *session, const asi_codec_request *request, const asi_catalog_record *record)
 {
-    const as_archive *archive = session->archive;
-    asi_deletion *deletion = calloc(1, sizeof(*deletion));
+    asi_deletion *deletion = asi_deletions_make_own(session->archive, record);
     if (NULL == deletion)
     {
         asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "no memory to delete segments");
+        return NULL;
+    }
+    deletion->control_session_id = session->id;
+    deletion->correlation_id = request->correlation_id;
+    return deletion;
+}
+
+asi_deletion *asi_deletions_make_own(const as_archive *archive, const asi_catalog_record *record)
+{
+    asi_deletion *deletion = calloc(1, sizeof(*deletion));
+    if (NULL == deletion)
+    {
         return NULL;
     }
     asi_delete_work_init(&deletion->work);
@@ -72,8 +83,8 @@ asi_deletion *asi_deletions_make(
     deletion->work.segment_length = record->segment_file_length;
     deletion->work.file_sync_level = (int32_t)archive->config.file_sync_level;
     deletion->work.sync_directory = archive->config.file_sync_level > 0 && archive->config.catalog_file_sync_level > 0;
-    deletion->control_session_id = session->id;
-    deletion->correlation_id = request->correlation_id;
+    deletion->control_session_id = AS_NULL_VALUE;
+    deletion->correlation_id = AS_NULL_VALUE;
     deletion->start_position = record->start_position;
     deletion->old_stop_position = record->stop_position;
     deletion->new_stop_position = AS_NULL_VALUE;
@@ -135,6 +146,7 @@ static void finish(as_archive *archive, asi_deletion *deletion)
     }
     asi_control_signal(archive, deletion->control_session_id, deletion->correlation_id, deletion->work.recording_id,
         AS_NULL_VALUE, AS_NULL_VALUE, AS_SIGNAL_DELETE);
+    asi_compaction_on_purged(archive, deletion);
     remove_deletion(archive, deletion);
 }
 

@@ -29,8 +29,7 @@ static int64_t base_of(const asi_catalog_record *record, int64_t position)
         record->start_position, position, record->term_buffer_length, record->segment_file_length);
 }
 
-/* The segment that a recording ends in, or is being written. */
-static int64_t last_base(const as_archive *archive, const asi_catalog_record *record)
+int64_t asi_segments_last_base(const as_archive *archive, const asi_catalog_record *record)
 {
     const asi_active_recording *active = asi_recordings_find(archive, record->recording_id);
     return base_of(record, NULL == active ? record->stop_position : asi_load_acquire_i64(&active->session.recorded->position));
@@ -43,7 +42,7 @@ static bool check_new_start(asi_control_session *session, const asi_codec_reques
     const int64_t correlation_id = request->correlation_id;
     const long long position = request->position;
     const int64_t lower = base_of(record, record->start_position) + record->segment_file_length;
-    const int64_t upper = last_base(archive, record);
+    const int64_t upper = asi_segments_last_base(archive, record);
     int64_t replayed_base;
     if (position < 0 || base_of(record, position) != position)
     {
@@ -108,6 +107,25 @@ void asi_segments_delete_detached(asi_control_session *session, const asi_codec_
     }
 }
 
+as_result asi_segments_purge_to(
+    as_archive *archive, asi_deletion *deletion, const asi_catalog_record *record, int64_t new_start)
+{
+    deletion->work.scope = ASI_DELETE_RANGE;
+    deletion->work.first_base = base_of(record, record->start_position);
+    deletion->work.end_base = new_start;
+    deletion->end_position = new_start;
+    const as_result result = asi_catalog_set_start_position(archive->catalog, record->recording_id, new_start);
+    if (AS_OK == result)
+    {
+        asi_deletions_begin(archive, deletion);
+    }
+    else
+    {
+        asi_deletions_discard(deletion);
+    }
+    return result;
+}
+
 void asi_segments_purge(asi_control_session *session, const asi_codec_request *request)
 {
     asi_catalog_record record;
@@ -121,17 +139,10 @@ void asi_segments_purge(asi_control_session *session, const asi_codec_request *r
     {
         return;
     }
-    deletion->work.scope = ASI_DELETE_RANGE;
-    deletion->work.first_base = base_of(&record, record.start_position);
-    deletion->work.end_base = request->position;
-    deletion->end_position = request->position;
-    if (AS_OK != asi_catalog_set_start_position(session->archive->catalog, record.recording_id, request->position))
+    if (AS_OK != asi_segments_purge_to(session->archive, deletion, &record, request->position))
     {
-        asi_deletions_discard(deletion);
         asi_control_storage_error(session, request->correlation_id);
-        return;
     }
-    asi_deletions_begin(session->archive, deletion);
 }
 
 /* -- attach -------------------------------------------------------------------------------------------------------------------- */

@@ -87,6 +87,7 @@ static int tick(as_archive *archive)
         archive->heartbeat_ms = now_ms;
         asi_mark_heartbeat(archive->mark, now_ms);
     }
+    asi_low_storage_step(archive, now_ms);
     return as_client_invoke(archive->client);
 }
 
@@ -108,6 +109,8 @@ static int conductor_cycle(void *context)
     work_count += asi_recordings_step(archive);
     work_count += asi_replays_step(archive);
     work_count += asi_deletions_step(archive);
+    work_count += asi_retention_step(archive);
+    work_count += asi_compaction_step(archive);
     work_count += asi_replications_step(archive);
     work_count += asi_control_step(archive);
     return work_count;
@@ -334,6 +337,7 @@ static as_result open_catalog(as_archive *archive)
     const as_archive_config *config = &archive->config;
     const as_record_checksum checksum = (as_record_checksum)config->record_checksum;
     const bool is_after_crash = asi_mark_is_after_crash(archive->mark);
+    archive->compaction.is_possible = true;
     const asi_catalog_params params = {
         .files = archive->files,
         .archive_dir = config->archive_dir,
@@ -356,9 +360,10 @@ static as_result open_catalog(as_archive *archive)
         .start = (uint32_t)(uint64_t)asi_mark_start_ms(archive->mark) & 0xFFFFFF, .boot = boot_number() };
     judge_last_writer(archive, writer.boot, &options);
     result = asi_recover_catalog(archive->catalog, archive->files, config->archive_dir, &options, NULL);
-    if (AS_OK == result && is_after_crash)
+    if (AS_OK == result && (is_after_crash || asi_catalog_deleted_bytes(archive->catalog) > 0))
     {
-        result = asi_recover_leftovers(archive->catalog, archive->files, config->archive_dir);
+        result = asi_recover_leftovers(archive->catalog, archive->files, config->archive_dir, &archive->compaction.is_possible);
+        archive->compaction.reclaimable_bytes = asi_catalog_deleted_bytes(archive->catalog);
     }
     return AS_OK == result ? asi_catalog_set_writer(archive->catalog, &writer) : result;
 }
@@ -450,6 +455,7 @@ static as_result open_parts(as_archive *archive, const asi_archive_dependencies 
     result = AS_OK == result ? open_catalog(archive) : result;
     if (AS_OK == result)
     {
+        asi_retention_init(archive);
         archive->heartbeat_ms = asi_clock_ms(&archive->clock);
         asi_mark_ready(archive->mark, archive->archive_id, archive->heartbeat_ms);
         result = open_streams(archive);
@@ -510,6 +516,7 @@ void as_archive_close(as_archive *archive)
     asi_replayer_close(&archive->replayer);
     asi_replays_close(archive);
     asi_replications_close(archive);
+    asi_retention_close(archive);
     asi_recordings_close(archive);
     asi_deletions_close(archive);
     asi_requests_close(archive);

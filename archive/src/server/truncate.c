@@ -105,6 +105,22 @@ void asi_truncate_recording(asi_control_session *session, const asi_codec_reques
     }
 }
 
+as_result asi_purge_whole(as_archive *archive, asi_deletion *deletion, const asi_catalog_record *record)
+{
+    deletion->work.scope = ASI_DELETE_ALL;
+    deletion->catalog_bytes = record->frame_length;
+    const as_result result = asi_catalog_invalidate(archive->catalog, record->recording_id, ASI_RECORDING_DELETED);
+    if (AS_OK == result)
+    {
+        asi_deletions_begin(archive, deletion);
+    }
+    else
+    {
+        asi_deletions_discard(deletion);
+    }
+    return result;
+}
+
 void asi_purge_recording(asi_control_session *session, const asi_codec_request *request)
 {
     as_archive *archive = session->archive;
@@ -128,17 +144,9 @@ void asi_purge_recording(asi_control_session *session, const asi_codec_request *
     else if (!asi_deletions_refuse_second(session, request, id))
     {
         asi_deletion *deletion = asi_deletions_make(session, request, &record);
-        if (NULL == deletion)
+        if (NULL != deletion && AS_OK != asi_purge_whole(archive, deletion, &record))
         {
-            return;
-        }
-        deletion->work.scope = ASI_DELETE_ALL;
-        if (AS_OK != asi_catalog_invalidate(archive->catalog, id, ASI_RECORDING_DELETED))
-        {
-            asi_deletions_discard(deletion);
             asi_control_storage_error(session, correlation_id);
-            return;
         }
-        asi_deletions_begin(archive, deletion);
     }
 }

@@ -7,30 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/catalog_format.h"
-#include "store/catalog_index.h"
+#include "store/catalog_inside.h"
 #include "store/checksum.h"
-
-struct asi_catalog
-{
-    const asi_file_ops *files; /* borrowed */
-    int fd;
-    int32_t sync_level;
-    int32_t alignment;
-    asi_frame_checksum checksum;
-    char *archive_dir;         /* owned */
-    char path[AS_PATH_MAX];
-    uint8_t *bytes;            /* owned mirror of the file from 0 to `end`, and zeros up to bytes_capacity */
-    int64_t bytes_capacity;
-    int64_t end;               /* where the next record goes */
-    int64_t file_length;
-    bool must_rewrite;         /* the file may lack what the mirror holds */
-    asi_catalog_index index;   /* owned; VALID recordings */
-};
 
 /* -- memory --------------------------------------------------------------------------------------------------------------- */
 
-static as_result fail_memory(const asi_catalog *catalog)
+as_result asi_catalog_fail_memory(const asi_catalog *catalog)
 {
     return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for %s", catalog->path);
 }
@@ -45,7 +27,7 @@ static as_result reserve_bytes(asi_catalog *catalog, int64_t needed)
     uint8_t *grown = realloc(catalog->bytes, (size_t)capacity);
     if (NULL == grown)
     {
-        return fail_memory(catalog);
+        return asi_catalog_fail_memory(catalog);
     }
     memset(grown + catalog->bytes_capacity, 0, (size_t)(capacity - catalog->bytes_capacity));
     catalog->bytes = grown;
@@ -53,7 +35,7 @@ static as_result reserve_bytes(asi_catalog *catalog, int64_t needed)
     return AS_OK;
 }
 
-static as_result require_entry(const asi_catalog *catalog, int64_t recording_id, asi_catalog_entry **entry)
+as_result asi_catalog_require(const asi_catalog *catalog, int64_t recording_id, asi_catalog_entry **entry)
 {
     *entry = asi_catalog_index_find(&catalog->index, recording_id);
     return NULL != *entry ? AS_OK : asi_fail(AS_E_USAGE, 0, "unknown recording id: %" PRId64, recording_id);
@@ -66,8 +48,7 @@ static as_result fail_write(const asi_catalog *catalog, int error)
     return asi_fail_errno(AS_E_STORAGE, -error, "cannot write %s", catalog->path);
 }
 
-/* Writes to the file, then to the mirror. */
-static as_result put(asi_catalog *catalog, int64_t offset, const void *from, int64_t length)
+as_result asi_catalog_put(asi_catalog *catalog, int64_t offset, const void *from, int64_t length)
 {
     const int error = asi_file_write_all(catalog->files, catalog->fd, from, length, offset);
     if (0 != error)
@@ -83,16 +64,24 @@ static as_result put(asi_catalog *catalog, int64_t offset, const void *from, int
 
 static as_result put_i32(asi_catalog *catalog, int64_t offset, int32_t value)
 {
-    return put(catalog, offset, &value, sizeof(value));
+    return asi_catalog_put(catalog, offset, &value, sizeof(value));
 }
 
 static as_result put_i64(asi_catalog *catalog, int64_t offset, int64_t value)
 {
-    return put(catalog, offset, &value, sizeof(value));
+    return asi_catalog_put(catalog, offset, &value, sizeof(value));
 }
 
-static as_result sync_file(asi_catalog *catalog)
+as_result asi_catalog_sync(asi_catalog *catalog)
 {
+    if (catalog->must_sync_directory && catalog->sync_level > 0)
+    {
+        const as_result result = asi_catalog_sync_directory(catalog);
+        if (AS_OK != result)
+        {
+            return result;
+        }
+    }
     if (catalog->must_rewrite)
     {
         const int rewritten = asi_file_write_all(catalog->files, catalog->fd, catalog->bytes, catalog->end, 0);
@@ -121,11 +110,10 @@ static as_result finish(asi_catalog *catalog, int64_t record_offset)
     {
         result = put_i32(catalog, record_offset + RECORD_CHECKSUM, checksum_of(catalog, catalog->bytes + record_offset));
     }
-    return AS_OK == result ? sync_file(catalog) : result;
+    return AS_OK == result ? asi_catalog_sync(catalog) : result;
 }
 
-/* The length of a file that holds [0, needed); grows by half, as stock does. Spec: 06 §5. */
-static as_result grown_length(const asi_catalog *catalog, int64_t needed, int64_t frame_length, int64_t *length)
+as_result asi_catalog_grown_length(const asi_catalog *catalog, int64_t needed, int64_t frame_length, int64_t *length)
 {
     *length = catalog->file_length;
     if (needed > *length && *length >= ASI_CATALOG_MAX_CAPACITY)
@@ -149,7 +137,7 @@ static as_result ensure_capacity(asi_catalog *catalog, int64_t needed, int64_t f
 {
     const asi_file_ops *files = catalog->files;
     int64_t length;
-    const as_result result = grown_length(catalog, needed, frame_length, &length);
+    const as_result result = asi_catalog_grown_length(catalog, needed, frame_length, &length);
     if (AS_OK != result)
     {
         return result;
@@ -229,6 +217,7 @@ static as_result load(asi_catalog *catalog, asi_catalog_scan *scan)
     as_result result;
     while (AS_OK == (result = asi_catalog_scan_next_untrusted(scan, &record)))
     {
+        catalog->deleted_bytes += ASI_RECORDING_DELETED == record.state ? record.frame_length : 0;
         if (ASI_RECORDING_VALID == record.state)
         {
             result = asi_recording_check_untrusted(&record);
@@ -283,6 +272,7 @@ static as_result open_checked(asi_catalog *catalog, int64_t capacity, bool is_af
     {
         return result;
     }
+    catalog->least_length = capacity;
     catalog->file_length = files->size(files->context, catalog->fd);
     if (catalog->file_length >= 0 && catalog->file_length < capacity)
     {
@@ -346,12 +336,18 @@ void asi_catalog_close(asi_catalog *catalog)
     }
 }
 
-/* -- adding and replacing ------------------------------------------------------------------------------------------------- */
+/* -- adding --------------------------------------------------------------------------------------------------------------- */
 
-static int64_t frame_length_of(const asi_catalog *catalog, const asi_recording_params *params)
+int64_t asi_catalog_frame_length(const asi_catalog *catalog, const asi_recording_params *params)
 {
     return asi_align_i64((int64_t)RECORD_TEXTS + 12 + params->stripped_channel.length + params->original_channel.length +
         params->source_identity.length, catalog->alignment);
+}
+
+int64_t asi_catalog_frame_length_at(const asi_catalog *catalog, int64_t offset)
+{
+    return asi_align_i64(
+        (int64_t)asi_get_i32(catalog->bytes + offset) + ASI_CATALOG_RECORD_HEADER_LENGTH, catalog->alignment);
 }
 
 static uint8_t *put_text(uint8_t *at, asi_text text)
@@ -361,8 +357,7 @@ static uint8_t *put_text(uint8_t *at, asi_text text)
     return at + 4 + text.length;
 }
 
-/* Fills a zeroed frame: body, then the record header. `frame_length` decides the stored length. */
-static void encode(const asi_catalog *catalog, uint8_t *frame, int64_t frame_length, int64_t recording_id,
+void asi_catalog_encode(const asi_catalog *catalog, uint8_t *frame, int64_t frame_length, int64_t recording_id,
     const asi_recording_params *params)
 {
     asi_put_i64(frame + RECORD_RECORDING_ID, recording_id);
@@ -386,7 +381,7 @@ static void encode(const asi_catalog *catalog, uint8_t *frame, int64_t frame_len
 
 as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *params, int64_t *recording_id)
 {
-    const int64_t frame_length = frame_length_of(catalog, params);
+    const int64_t frame_length = asi_catalog_frame_length(catalog, params);
     const int64_t offset = catalog->end;
     const int64_t id = asi_catalog_next_recording_id(catalog);
     as_result result = ensure_capacity(catalog, offset + frame_length, frame_length);
@@ -404,10 +399,10 @@ as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *para
         body_length = catalog->file_length - offset - RECORD_BODY;
     }
     memset(frame, 0, (size_t)(frame_length + ASI_CATALOG_RECORD_HEADER_LENGTH));
-    encode(catalog, frame, frame_length, id, params);
-    result = put(catalog, offset + RECORD_BODY, frame + RECORD_BODY, body_length);
-    result = AS_OK == result ? sync_file(catalog) : result;
-    result = AS_OK == result ? put(catalog, offset, frame, ASI_CATALOG_RECORD_HEADER_LENGTH) : result;
+    asi_catalog_encode(catalog, frame, frame_length, id, params);
+    result = asi_catalog_put(catalog, offset + RECORD_BODY, frame + RECORD_BODY, body_length);
+    result = AS_OK == result ? asi_catalog_sync(catalog) : result;
+    result = AS_OK == result ? asi_catalog_put(catalog, offset, frame, ASI_CATALOG_RECORD_HEADER_LENGTH) : result;
     asi_catalog_record record;
     if (AS_OK == result && !asi_catalog_parse_untrusted(frame, frame_length, &record))
     {
@@ -424,79 +419,7 @@ as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *para
     }
     catalog->end = offset + frame_length;
     *recording_id = id;
-    return sync_file(catalog);
-}
-
-/* The catalog becomes `image`, of which [0, end) is used, in one instant: under its name there is always a whole one. */
-static as_result swap_file(asi_catalog *catalog, const uint8_t *image, int64_t end, int64_t file_length)
-{
-    const asi_file_ops *files = catalog->files;
-    char temporary[AS_PATH_MAX + 8];
-    snprintf(temporary, sizeof(temporary), "%s.new", catalog->path);
-    const int fd = files->open(files->context, temporary, ASI_FILE_CREATE);
-    if (fd < 0)
-    {
-        return asi_fail_errno(AS_E_STORAGE, -fd, "cannot create %s", temporary);
-    }
-    int error = files->ftruncate(files->context, fd, 0);
-    error = 0 == error ? asi_file_write_all(files, fd, image, end, 0) : error;
-    error = 0 == error ? files->ftruncate(files->context, fd, file_length) : error;
-    error = 0 == error ? files->fsync(files->context, fd) : error;
-    error = 0 == error ? files->rename(files->context, temporary, catalog->path) : error;
-    if (0 != error)
-    {
-        files->close(files->context, fd);
-        files->unlink(files->context, temporary);
-        return asi_fail_errno(AS_E_STORAGE, -error, "cannot write %s", temporary);
-    }
-    files->close(files->context, catalog->fd);
-    catalog->fd = fd;
-    catalog->file_length = file_length;
-    return AS_OK;
-}
-
-as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const asi_recording_params *params)
-{
-    asi_catalog_entry *entry;
-    as_result result = require_entry(catalog, recording_id, &entry);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    const int64_t offset = entry->offset;
-    const int64_t old_length =
-        asi_align_i64((int64_t)asi_get_i32(catalog->bytes + offset) + ASI_CATALOG_RECORD_HEADER_LENGTH, catalog->alignment);
-    const int64_t new_length = frame_length_of(catalog, params);
-    /* Spec: 06 §4 - a shorter body keeps the frame's length; ours clears all of the rest and takes the checksum over it. */
-    const int64_t frame_length = new_length > old_length ? new_length : old_length;
-    const int64_t end = catalog->end + frame_length - old_length;
-    int64_t file_length = 0;
-    result = grown_length(catalog, end, new_length, &file_length);
-    uint8_t *image = AS_OK == result ? calloc(1, (size_t)end + ASI_CATALOG_RECORD_HEADER_LENGTH) : NULL;
-    if (NULL == image)
-    {
-        return AS_OK == result ? fail_memory(catalog) : result;
-    }
-    memcpy(image, catalog->bytes, (size_t)offset);
-    memcpy(image + offset + RECORD_BODY, catalog->bytes + offset + RECORD_BODY, 16);
-    encode(catalog, image + offset, frame_length, recording_id, params);
-    memcpy(image + offset + frame_length, catalog->bytes + offset + old_length, (size_t)(catalog->end - offset - old_length));
-    result = swap_file(catalog, image, end, file_length);
-    if (AS_OK != result)
-    {
-        free(image);
-        return result;
-    }
-    free(catalog->bytes);
-    catalog->bytes = image;
-    catalog->bytes_capacity = end + ASI_CATALOG_RECORD_HEADER_LENGTH;
-    catalog->end = end;
-    asi_catalog_index_shift(&catalog->index, offset, frame_length - old_length);
-    asi_store_release_i64(&entry->positions.start_position, params->start_position);
-    asi_store_release_i64(&entry->positions.stop_position, params->stop_position);
-    const asi_file_ops *files = catalog->files;
-    const int error = catalog->sync_level > 0 ? files->sync_directory(files->context, catalog->archive_dir) : 0;
-    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", catalog->archive_dir);
+    return asi_catalog_sync(catalog);
 }
 
 /* -- fields --------------------------------------------------------------------------------------------------------------- */
@@ -504,7 +427,7 @@ as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const 
 as_result asi_catalog_stop(asi_catalog *catalog, int64_t recording_id, int64_t stop_position, int64_t stop_timestamp_ms)
 {
     asi_catalog_entry *entry;
-    as_result result = require_entry(catalog, recording_id, &entry);
+    as_result result = asi_catalog_require(catalog, recording_id, &entry);
     if (AS_OK != result)
     {
         return result;
@@ -528,7 +451,7 @@ as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t
     int32_t session_id)
 {
     asi_catalog_entry *entry;
-    as_result result = require_entry(catalog, recording_id, &entry);
+    as_result result = asi_catalog_require(catalog, recording_id, &entry);
     result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_CONTROL_SESSION_ID, control_session_id) : result;
     result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_CORRELATION_ID, correlation_id) : result;
     result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_STOP_TIMESTAMP, AS_NULL_VALUE) : result;
@@ -539,7 +462,7 @@ as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t
 as_result asi_catalog_set_start_position(asi_catalog *catalog, int64_t recording_id, int64_t position)
 {
     asi_catalog_entry *entry;
-    as_result result = require_entry(catalog, recording_id, &entry);
+    as_result result = asi_catalog_require(catalog, recording_id, &entry);
     result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_START_POSITION, position) : result;
     if (AS_OK != result)
     {
@@ -552,7 +475,7 @@ as_result asi_catalog_set_start_position(asi_catalog *catalog, int64_t recording
 as_result asi_catalog_set_stop_position(asi_catalog *catalog, int64_t recording_id, int64_t position)
 {
     asi_catalog_entry *entry;
-    as_result result = require_entry(catalog, recording_id, &entry);
+    as_result result = asi_catalog_require(catalog, recording_id, &entry);
     result = AS_OK == result ? put_i64(catalog, entry->offset + RECORD_STOP_POSITION, position) : result;
     if (AS_OK != result)
     {
@@ -565,14 +488,15 @@ as_result asi_catalog_set_stop_position(asi_catalog *catalog, int64_t recording_
 as_result asi_catalog_invalidate(asi_catalog *catalog, int64_t recording_id, int32_t state)
 {
     asi_catalog_entry *entry;
-    as_result result = require_entry(catalog, recording_id, &entry);
+    as_result result = asi_catalog_require(catalog, recording_id, &entry);
     result = AS_OK == result ? put_i32(catalog, entry->offset + RECORD_STATE, state) : result;
     if (AS_OK != result)
     {
         return result;
     }
+    catalog->deleted_bytes += ASI_RECORDING_DELETED == state ? asi_catalog_frame_length_at(catalog, entry->offset) : 0;
     asi_catalog_index_remove(&catalog->index, recording_id);
-    return sync_file(catalog);
+    return asi_catalog_sync(catalog);
 }
 
 /* -- reading -------------------------------------------------------------------------------------------------------------- */
@@ -580,9 +504,7 @@ as_result asi_catalog_invalidate(asi_catalog *catalog, int64_t recording_id, int
 static void read_entry(const asi_catalog *catalog, const asi_catalog_entry *entry, asi_catalog_record *record)
 {
     const uint8_t *frame = catalog->bytes + entry->offset;
-    const int64_t frame_length =
-        asi_align_i64((int64_t)asi_get_i32(frame + RECORD_LENGTH) + ASI_CATALOG_RECORD_HEADER_LENGTH, catalog->alignment);
-    const bool is_parsed = asi_catalog_parse_untrusted(frame, frame_length, record);
+    const bool is_parsed = asi_catalog_parse_untrusted(frame, asi_catalog_frame_length_at(catalog, entry->offset), record);
     AS_ASSERT(is_parsed); /* was parsed when loaded or encoded by us */
     record->offset = entry->offset;
 }
@@ -615,6 +537,8 @@ int64_t asi_catalog_next_recording_id(const asi_catalog *catalog)
 }
 
 int64_t asi_catalog_capacity(const asi_catalog *catalog) { return catalog->file_length; }
+int64_t asi_catalog_used_bytes(const asi_catalog *catalog) { return catalog->end; }
+int64_t asi_catalog_deleted_bytes(const asi_catalog *catalog) { return catalog->deleted_bytes; }
 
 const asi_recording_positions *asi_catalog_positions(const asi_catalog *catalog, int64_t recording_id)
 {
@@ -631,7 +555,7 @@ as_result asi_catalog_skip_ids(asi_catalog *catalog, int64_t next_recording_id)
         return AS_OK;
     }
     const as_result result = put_i64(catalog, CATALOG_NEXT_RECORDING_ID, next_recording_id);
-    return AS_OK == result ? sync_file(catalog) : result;
+    return AS_OK == result ? asi_catalog_sync(catalog) : result;
 }
 
 int64_t *asi_catalog_deleted(const asi_catalog *catalog, int64_t *count)
@@ -685,6 +609,6 @@ as_result asi_catalog_set_writer(asi_catalog *catalog, const asi_catalog_writer 
         bytes[3] = (uint8_t)(writer->start >> 16);
         asi_put_i32(bytes + 4, (int32_t)writer->boot);
     }
-    const as_result result = put(catalog, CATALOG_WRITER, bytes, sizeof(bytes));
-    return AS_OK == result ? sync_file(catalog) : result;
+    const as_result result = asi_catalog_put(catalog, CATALOG_WRITER, bytes, sizeof(bytes));
+    return AS_OK == result ? asi_catalog_sync(catalog) : result;
 }

@@ -21,7 +21,8 @@
  *   stop     stopTimestamp, then stopPosition: a reader that sees a position sees its time. Crash between: still active,
  *            recovery finds the end again.
  *   extend   ids and stopTimestamp, stopPosition last: while it still holds the old stop the recording counts as stopped.
- *   replace  a new file, synced and renamed over the old: a write over several records, or over a record that crosses a sector,
+ *   replace, compact
+ *            a new file, synced and renamed over the old: a write over several records, or over a record that crosses a sector,
  *            may reach the disk in part, and a record in pieces makes the whole catalog unreadable. Who has the old file open
  *            must open it again.
  *   state    one 4-byte write.
@@ -161,6 +162,12 @@ as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t
     int32_t session_id) AS_MUST_USE;
 as_result asi_catalog_set_start_position(asi_catalog *catalog, int64_t recording_id, int64_t position) AS_MUST_USE;
 as_result asi_catalog_set_stop_position(asi_catalog *catalog, int64_t recording_id, int64_t position) AS_MUST_USE;
+/* Takes DELETED records out, but those that `must_stay` names, whose ids something still needs: ids, order and nextRecordingId stay as
+ * they are, the file shrinks down to the capacity that it was opened with. By a new file, as replace, and durable at every sync
+ * level, behind the deletions of files that went before. A failure before the new file has its name changes nothing. */
+typedef bool (*asi_catalog_must_stay)(void *context, int64_t recording_id);
+as_result asi_catalog_compact(
+    asi_catalog *catalog, asi_catalog_must_stay must_stay, void *context, int64_t *reclaimed_bytes) AS_MUST_USE;
 /* Whole body but control session and correlation id; makes the state VALID. Later records move when it grows. The texts must not be
  * the catalog's own. */
 as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const asi_recording_params *params) AS_MUST_USE;
@@ -194,6 +201,8 @@ void asi_catalog_at(const asi_catalog *catalog, int64_t index, asi_catalog_recor
 int64_t asi_catalog_index_from(const asi_catalog *catalog, int64_t recording_id);
 int64_t asi_catalog_next_recording_id(const asi_catalog *catalog);
 int64_t asi_catalog_capacity(const asi_catalog *catalog);
+int64_t asi_catalog_used_bytes(const asi_catalog *catalog);
+int64_t asi_catalog_deleted_bytes(const asi_catalog *catalog); /* of them, of DELETED records */
 
 /* Positions for other threads. Written by the catalog's owner with release after the file was written; read with acquire.
  * A stale stop of -1 costs one more look. The address lives until the catalog is closed, also after a purge. */

@@ -332,6 +332,7 @@ typedef struct leftover_search
     const int64_t *deleted;
     int64_t deleted_count;
     int64_t highest_id;
+    bool is_clean;
 } leftover_search;
 
 static int compare_ids(const void *a, const void *b)
@@ -355,15 +356,14 @@ static bool look_at(void *context, const char *name)
     if (NULL != bsearch(&id, search->deleted, (size_t)search->deleted_count, sizeof(id), compare_ids))
     {
         char path[AS_PATH_MAX];
-        if (snprintf(path, sizeof(path), "%s/%s", search->archive_dir, name) < (int)sizeof(path))
-        {
-            (void)search->files->unlink(search->files->context, path); /* it only takes space; the next crash tries again */
-        }
+        const bool is_short = snprintf(path, sizeof(path), "%s/%s", search->archive_dir, name) < (int)sizeof(path);
+        /* What can't be deleted only takes space; the next start tries again. */
+        search->is_clean = is_short && 0 == search->files->unlink(search->files->context, path) && search->is_clean;
     }
     return true;
 }
 
-as_result asi_recover_leftovers(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir)
+as_result asi_recover_leftovers(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir, bool *is_clean)
 {
     int64_t count;
     int64_t *deleted = asi_catalog_deleted(catalog, &count);
@@ -372,9 +372,10 @@ as_result asi_recover_leftovers(asi_catalog *catalog, const asi_file_ops *files,
         return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for the recordings of %s", archive_dir);
     }
     leftover_search search = { .files = files, .archive_dir = archive_dir, .deleted = deleted, .deleted_count = count,
-        .highest_id = -1 };
+        .highest_id = -1, .is_clean = true };
     const int error = files->readdir(files->context, archive_dir, look_at, &search);
     free(deleted);
+    *is_clean = 0 == error && search.is_clean;
     return 0 == error ? asi_catalog_skip_ids(catalog, search.highest_id + 1) :
         asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", archive_dir);
 }

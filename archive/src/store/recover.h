@@ -37,7 +37,9 @@ typedef struct asi_recover_options
  * the options say otherwise. `recovered` (may be NULL) counts the recordings that were active. */
 as_result asi_recover_catalog(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir,
     const asi_recover_options *options, int32_t *recovered) AS_MUST_USE;
-/* After a crash: deletes what is left of purged recordings, and skips ids of which there are segments. */
-as_result asi_recover_leftovers(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir) AS_MUST_USE;
+/* Deletes what an earlier archive left of purged recordings, and skips ids of which there are segments. `is_clean`: no purged
+ * recording has files any more. */
+as_result asi_recover_leftovers(
+    asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir, bool *is_clean) AS_MUST_USE;
 
 #endif

@@ -209,6 +209,84 @@ static void replace_grows_and_shrinks(void)
     scratch_delete(scratch);
 }
 
+/* -- compaction --------------------------------------------------------------------------------------------------------------- */
+
+static bool stays(void *context, int64_t recording_id) { return NULL != context && *(const int64_t *)context == recording_id; }
+
+/* What goes is gone, what stays has its bytes, and ids go on where they were. */
+static void compaction_keeps_what_is_valid(void)
+{
+    enum { COUNT = 200 };
+    char scratch[SCRATCH_CAPACITY];
+    scratch_create(scratch);
+    asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, 4096, 1, AS_CHECKSUM_CRC32);
+    CHECK(NULL != catalog);
+    const asi_catalog_writer writer = { .is_known = true, .file_sync_level = 1, .start = 77, .boot = 99 };
+    CHECK_I64(asi_catalog_set_writer(catalog, &writer), AS_OK);
+    const asi_recording_params params = sample_params("aeron:ipc?alias=compacted");
+    int64_t id;
+    for (int64_t i = 0; i < COUNT; i++)
+    {
+        CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+        CHECK_I64(asi_catalog_set_start_position(catalog, id, 64 * (i + 1)), AS_OK);
+    }
+    const asi_recording_positions *positions = asi_catalog_positions(catalog, 150);
+    const int64_t full = asi_catalog_capacity(catalog);
+    const int64_t used = asi_catalog_used_bytes(catalog);
+    const int64_t held = 7;
+    for (int64_t i = 0; i < COUNT; i++)
+    {
+        if (0 != i % 10 && 3 != i)
+        {
+            CHECK_I64(asi_catalog_invalidate(catalog, i, 5 == i ? ASI_RECORDING_INVALID : ASI_RECORDING_DELETED), AS_OK);
+        }
+    }
+    /* 20 tens and number 3 are VALID, number 5 INVALID, number 7 needed: 177 go. */
+    const int64_t each = (used - ASI_CATALOG_HEADER_LENGTH) / COUNT;
+    CHECK_I64(asi_catalog_deleted_bytes(catalog), 178 * each);
+    int64_t reclaimed = 0;
+    CHECK_I64(asi_catalog_compact(catalog, stays, (void *)&held, &reclaimed), AS_OK);
+    CHECK_I64(reclaimed, 177 * each);
+    CHECK_I64(asi_catalog_deleted_bytes(catalog), each);
+    CHECK_I64(asi_catalog_used_bytes(catalog), ASI_CATALOG_HEADER_LENGTH + 23 * each);
+    CHECK(asi_catalog_capacity(catalog) < full);
+    for (int round = 0; round < 2; round++)
+    {
+        CHECK_I64(asi_catalog_count(catalog), 21);
+        CHECK_I64(asi_catalog_next_recording_id(catalog), COUNT);
+        CHECK_I64(asi_catalog_get_writer(catalog).boot, 99);
+        asi_catalog_record record;
+        for (int64_t i = 0; i < COUNT; i++)
+        {
+            CHECK(asi_catalog_find(catalog, i, &record) == (0 == i % 10 || 3 == i));
+            if (0 == i % 10)
+            {
+                CHECK_I64(record.start_position, 64 * (i + 1));
+                CHECK_I64(record.original_channel.length, params.original_channel.length);
+            }
+        }
+        if (0 == round)
+        {
+            /* Threads that read positions go on with what they have; mutations reach the moved record. */
+            CHECK_I64(asi_catalog_stop(catalog, 150, 1 << 20, 5), AS_OK);
+            CHECK_I64(asi_recording_stop(positions), 1 << 20);
+            asi_catalog_close(catalog);
+            check_checksums(scratch);
+            catalog = catalog_open(asi_file_ops_posix(), scratch, 4096, 1, AS_CHECKSUM_CRC32);
+            CHECK(NULL != catalog);
+        }
+    }
+    int64_t count;
+    int64_t *deleted = asi_catalog_deleted(catalog, &count);
+    CHECK_I64(count, 1);
+    CHECK_I64(deleted[0], held);
+    free(deleted);
+    CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+    CHECK_I64(id, COUNT);
+    asi_catalog_close(catalog);
+    scratch_delete(scratch);
+}
+
 typedef as_result (*mutation)(asi_catalog *catalog);
 
 static as_result do_add(asi_catalog *catalog)
@@ -231,6 +309,20 @@ static as_result do_replace(asi_catalog *catalog)
     asi_recording_params params = sample_params(channel);
     params.stop_position = 8192;
     return asi_catalog_replace(catalog, 0, &params);
+}
+
+/* Recording 1 goes. */
+static as_result do_compact(asi_catalog *catalog)
+{
+    int64_t reclaimed;
+    as_result result = asi_catalog_deleted_bytes(catalog) > 0 ? AS_OK : do_invalidate(catalog);
+    result = AS_OK == result ? asi_catalog_compact(catalog, stays, NULL, &reclaimed) : result;
+    if (AS_OK == result)
+    {
+        CHECK(reclaimed > 0);
+        CHECK_I64(asi_catalog_deleted_bytes(catalog), 0);
+    }
+    return result;
 }
 
 /* Recording 0 is stopped, 1 active; then the mutation with a fault at each call. Whatever was reached, the catalog opens, both
@@ -285,7 +377,7 @@ static void fault_at_each_write(mutation mutate, bool stays_broken)
 
 static void faults(void)
 {
-    static const mutation mutations[] = { do_add, do_stop, do_extend, do_invalidate, do_start, do_replace };
+    static const mutation mutations[] = { do_add, do_stop, do_extend, do_invalidate, do_start, do_replace, do_compact };
     for (size_t i = 0; i < sizeof(mutations) / sizeof(mutations[0]); i++)
     {
         fault_at_each_write(mutations[i], true);
@@ -381,6 +473,7 @@ int main(void)
     RUN(same_bytes_as_stock);
     RUN(positions_and_index);
     RUN(replace_grows_and_shrinks);
+    RUN(compaction_keeps_what_is_valid);
     RUN(faults);
     RUN(fault_at_creation);
     RUN(refused);

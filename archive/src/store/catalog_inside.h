@@ -1,0 +1,46 @@
+/* The inside of asi_catalog, shared by catalog.c (open, add, fields) and catalog_swap.c (a new file in the old one's place). */
+#ifndef ASI_STORE_CATALOG_INSIDE_H
+#define ASI_STORE_CATALOG_INSIDE_H
+
+#include "store/catalog_format.h"
+#include "store/catalog_index.h"
+
+struct asi_catalog
+{
+    const asi_file_ops *files; /* borrowed */
+    int fd;
+    int32_t sync_level;
+    int32_t alignment;
+    asi_frame_checksum checksum;
+    char *archive_dir;         /* owned */
+    char path[AS_PATH_MAX];
+    uint8_t *bytes;            /* owned mirror of the file from 0 to `end`, and zeros up to bytes_capacity */
+    int64_t bytes_capacity;
+    int64_t end;               /* where the next record goes */
+    int64_t file_length;
+    int64_t least_length;      /* of the file; params.capacity */
+    int64_t deleted_bytes;     /* of records in state DELETED */
+    bool must_sync_directory;  /* the file was renamed, and its name may not be durable */
+    bool must_rewrite;         /* the file may lack what the mirror holds */
+    asi_catalog_index index;   /* owned; VALID recordings */
+};
+
+/* Always AS_E_INTERNAL. */
+as_result asi_catalog_fail_memory(const asi_catalog *catalog) AS_MUST_USE;
+/* AS_E_USAGE: no VALID recording has that id. */
+as_result asi_catalog_require(const asi_catalog *catalog, int64_t recording_id, asi_catalog_entry **entry) AS_MUST_USE;
+/* Writes to the file, then to the mirror. */
+as_result asi_catalog_put(asi_catalog *catalog, int64_t offset, const void *from, int64_t length) AS_MUST_USE;
+as_result asi_catalog_sync(asi_catalog *catalog) AS_MUST_USE;
+as_result asi_catalog_sync_directory(asi_catalog *catalog) AS_MUST_USE;
+/* The length of a file that holds [0, needed); grows by half, as stock does. Spec: 06 §5. */
+as_result asi_catalog_grown_length(
+    const asi_catalog *catalog, int64_t needed, int64_t frame_length, int64_t *length) AS_MUST_USE;
+int64_t asi_catalog_frame_length(const asi_catalog *catalog, const asi_recording_params *params);
+/* Of the record at an offset of the mirror. */
+int64_t asi_catalog_frame_length_at(const asi_catalog *catalog, int64_t offset);
+/* Fills a zeroed frame: body, then the record header. `frame_length` decides the stored length. */
+void asi_catalog_encode(const asi_catalog *catalog, uint8_t *frame, int64_t frame_length, int64_t recording_id,
+    const asi_recording_params *params);
+
+#endif
