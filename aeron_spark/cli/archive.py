@@ -11,7 +11,15 @@ from typing import Any, NoReturn
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Extent, Folder
 from aeron_spark.archive.tools import Catalog, CatalogEntry, MarkFile, RecordingState, state_name, version_text
-from aeron_spark.cli import archive_control, archive_export, archive_retain, archive_time, archive_tools, archive_user
+from aeron_spark.cli import (
+    archive_control,
+    archive_copy,
+    archive_export,
+    archive_retain,
+    archive_time,
+    archive_tools,
+    archive_user,
+)
 from aeron_spark.cli.common import add_dir, add_json, add_verb, local_time, print_json, print_table
 from aeron_spark.cli.driver import add_settings, become
 from aeron_spark.errors import AeronError, DataLossError, PeerError
@@ -71,6 +79,7 @@ def add_to(verbs: Any) -> None:
     archive_tools.add_to(parts)
     archive_export.add_to(parts)
     archive_control.add_to(parts)
+    archive_copy.add_to(parts)
     archive_retain.add_to(parts)
     archive_user.add_to(parts)
     archive_time.add_to(parts)

@@ -12,10 +12,11 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from aeron_spark.archive.client import DEFAULT_CHANNEL, Archive
+from aeron_spark.archive.client import Archive
 from aeron_spark.archive.replay import ReplayLength
 from aeron_spark.archive.text_values import hex_text, json_lines
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
+from aeron_spark.cli.archive_session import add_running, connect, say
+from aeron_spark.cli.common import print_json
 from aeron_spark.cli.progress import Progress, Work
 from aeron_spark.errors import PeerError, UsageError
 from aeron_spark.types import RecordingSignal, Signal, SourceLocation
@@ -25,7 +26,7 @@ _POLL_S = 0.05
 
 def add_to(parts: Any) -> None:
     """Add the verbs of a running archive."""
-    record = _add(
+    record = add_running(
         parts,
         "record",
         run_record,
@@ -42,7 +43,7 @@ def add_to(parts: Any) -> None:
     record.add_argument("--bytes", metavar="N", type=int, help="end after so many bytes")
     record.add_argument("--auto-stop", action="store_true", help="end when the first publisher is gone")
 
-    replay = _add(
+    replay = add_running(
         parts,
         "replay",
         run_replay,
@@ -70,7 +71,7 @@ def add_to(parts: Any) -> None:
         help="a line for each message (default), their bytes alone, hexadecimal lines, or JSON lines",
     )
 
-    start = _add(
+    start = add_running(
         parts,
         "start",
         run_start,
@@ -82,7 +83,7 @@ def add_to(parts: Any) -> None:
     start.add_argument("--extend", metavar="RECORDING", type=int, help="go on with a stopped recording")
     start.add_argument("--auto-stop", action="store_true", help="end when the first publisher is gone")
 
-    stop = _add(
+    stop = add_running(
         parts,
         "stop",
         run_stop,
@@ -94,7 +95,7 @@ def add_to(parts: Any) -> None:
     _add_stream(stop, required=False)
     stop.add_argument("--recording", metavar="RECORDING", type=int, help="recording id")
 
-    stop_replay = _add(
+    stop_replay = add_running(
         parts,
         "stop-replay",
         run_stop_replay,
@@ -105,7 +106,7 @@ def add_to(parts: Any) -> None:
     stop_replay.add_argument("--session", metavar="ID", type=int, help="replay session id, as `replay` printed it")
 
     for name, about, position, deletes in _CHANGES:
-        change = _add(
+        change = add_running(
             parts,
             name,
             run_change,
@@ -129,43 +130,6 @@ _CHANGES = (
     ("delete-detached", "delete the segment files before the recording's start", False, True),
     ("attach", "make a recording start with the segment files that lie before it", False, False),
 )
-
-
-def _add(
-    parts: Any, name: str, run: Callable[[argparse.Namespace], int], *, about: str, examples: str
-) -> argparse.ArgumentParser:
-    part = add_verb(parts, name, run, about=about, examples=examples)
-    add_dir(part)
-    add_json(part)
-    add_control(part)
-    return part
-
-
-def add_control(part: argparse.ArgumentParser) -> None:
-    """Options that say where the archive takes control sessions."""
-    part.add_argument(
-        "--control", metavar="URI", default=DEFAULT_CHANNEL, help="the archive's control channel (aeron:ipc)"
-    )
-    part.add_argument("--control-stream", metavar="ID", type=int, default=10, help="its stream (default 10)")
-    part.add_argument("--response", metavar="URI", default=DEFAULT_CHANNEL, help="channel of its answers (aeron:ipc)")
-    part.add_argument("--response-stream", metavar="ID", type=int, default=20, help="its stream (default 20)")
-    part.add_argument(
-        "--timeout", metavar="SECONDS", type=float, default=10.0, help="wait so long for answers (default 10)"
-    )
-
-
-def connect(options: argparse.Namespace, *, on_signal: Callable[[Signal], object] | None = None) -> Archive:
-    """A control session by the options of `add_control`."""
-    return Archive(
-        aeron_dir=options.dir,
-        control_channel=options.control,
-        control_stream_id=options.control_stream,
-        response_channel=options.response,
-        response_stream_id=options.response_stream,
-        timeout=options.timeout,
-        client_info=f"aeron-spark archive {options.part}",
-        on_signal=on_signal,
-    )
 
 
 def _add_stream(part: argparse.ArgumentParser, *, required: bool) -> None:
@@ -290,7 +254,7 @@ def run_start(options: argparse.Namespace) -> int:
     """Start a recording subscription; it outlives this session."""
     with connect(options) as archive:
         subscription_id = _start(archive, options)
-    _say(options, {"subscription_id": subscription_id}, f"recording subscription {subscription_id}")
+    say(options, {"subscription_id": subscription_id}, f"recording subscription {subscription_id}")
     return 0
 
 
@@ -344,15 +308,8 @@ def run_change(options: argparse.Namespace) -> int:
         }
         segments = calls[options.change]()
     files = "" if segments is None else f": {segments} segment files"
-    _say(options, {"recording_id": recording_id, "segments": segments}, f"{options.change} of {about}{files}")
+    say(options, {"recording_id": recording_id, "segments": segments}, f"{options.change} of {about}{files}")
     return 0
-
-
-def _say(options: argparse.Namespace, fields: dict[str, object], text: str) -> None:
-    if options.json:
-        print_json(fields)
-    else:
-        print(text)
 
 
 # -- replaying -------------------------------------------------------------------------------------------------------------
@@ -370,7 +327,7 @@ def run_replay(options: argparse.Namespace) -> int:
             session = archive.start_replay(
                 options.recording_id, options.channel, options.stream, position=options.start, length=length
             )
-            _say(options, {"replay_session_id": session}, f"replay session {session}")
+            say(options, {"replay_session_id": session}, f"replay session {session}")
             return 0
         if length == 0:
             return 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from aeron_spark.archive.retain import Action, Done, Policy, apply, archive_settings, inventory, plan
 from aeron_spark.archive.segments import Folder
-from aeron_spark.cli.archive_control import add_control, connect
+from aeron_spark.cli.archive_session import add_control, connect
 from aeron_spark.cli.common import add_dir, add_json, add_verb, local_time, print_json
 from aeron_spark.errors import AeronError, UsageError
 

@@ -46,7 +46,7 @@ class Progress:
 
 
 class Work:
-    """Bytes of work of a known size: done, rate and time left, a line a second on a terminal or with `always`.
+    """Bytes of work: done, rate and time left, a line a second on a terminal or with `always`; `total` 0: nobody knows.
 
     `rows` counts what the work is about (messages, recordings), named by `unit`; a rate is told of it where there are any.
     """
@@ -86,10 +86,13 @@ class Work:
         """What is done, of how much, how fast, and the time left."""
         seconds = max(now - self._started, 1e-3)
         rate = self.bytes / seconds
-        done = f"{self._what}: {self.bytes / 1e6:,.0f} of {self._total / 1e6:,.0f} MB"
+        total = f" of {self._total / 1e6:,.0f}" if self._total else ""
+        done = f"{self._what}: {self.bytes / 1e6:,.0f}{total} MB"
         rows = f", {self.rows:,} {self._unit}" if self._unit else ""
         row_rate = f", {self.rows / seconds:,.0f} {self._unit} a second" if self._unit and self.rows else ""
-        left = "" if rate <= 0 else f", {_duration(max(0.0, (self._total - self.bytes) / rate))} left"
+        left = (
+            "" if rate <= 0 or not self._total else f", {_duration(max(0.0, (self._total - self.bytes) / rate))} left"
+        )
         return f"{done}{rows}, {rate / 1e6:,.1f} MB a second{row_rate}{left}"
 
     def _print(self, now: float) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aeron_spark import Archive, ArchiveServer, Client, Folder, MediaDriver, PeerError
-from tests.kit import mark, require
+from tests.conformance.archive.folder import mark_errors
+from tests.kit import mark
+from tests.kit import small_disk as small_disk_at
 from tests.kit.cnc import Cnc
 from tests.kit.wait import wait_until
 from tests.system.crashes import CHANNEL, SETTINGS, STREAM, Publisher, assert_recorded, channel_to_extend
 
 CAPACITY = "4m"
-BALLAST = 512 * 1024
 STORAGE_SPACE = 11
 FULL_SETTINGS = {**SETTINGS, "aeron.archive.low.storage.space.threshold": 0, "aeron.archive.catalog.capacity": 65536}
 
@@ -26,24 +26,8 @@ FULL_SETTINGS = {**SETTINGS, "aeron.archive.low.storage.space.threshold": 0, "ae
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A tmpfs of a few megabytes with a file in it that can be deleted to make room."""
-    mount, umount = shutil.which("mount"), shutil.which("umount")
-    if mount is None or umount is None or os.geteuid() != 0:
-        require.missing("a small file system: root and mount")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    made = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", f"size={CAPACITY}", "tmpfs", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if made.returncode != 0:
-        require.missing(f"a small file system: {made.stderr.strip()}")
-    try:
-        (folder / "ballast").write_bytes(b"x" * BALLAST)
+    with small_disk_at.mounted(tmp_path / "disk", CAPACITY) as folder:
         yield folder
-    finally:
-        subprocess.run([umount, "-l", str(folder)], check=True)
 
 
 def failure_of(archive: Archive) -> PeerError | None:
@@ -107,3 +91,46 @@ def test_a_disk_that_fills_costs_nothing_that_was_told(aeron_dir: Path, small_di
     with Folder(archive_dir) as folder:
         assert folder.extent(recording_id).limit_position >= told + 100_000
     assert assert_recorded(archive_dir, recording_id) > count
+
+
+def test_a_disk_that_fills_is_told_before_it_is_full(aeron_dir: Path, small_disk: Path) -> None:
+    """Warned, refused, then as if nothing had been once there is space again; what runs goes on."""
+    archive_dir = small_disk / "archive"
+    settings = {
+        **FULL_SETTINGS,
+        "aeron.spark.archive.low.storage.warning": 2 << 20,
+        "aeron.archive.low.storage.space.threshold": 1 << 20,
+    }
+
+    def told(text: str) -> bool:
+        return any(text in error for error in mark_errors(archive_dir))
+
+    with (
+        MediaDriver(aeron_dir, settings=SETTINGS),
+        Client(aeron_dir) as client,
+        ArchiveServer(archive_dir, aeron_dir, settings=settings),
+        Archive(client) as archive,
+    ):
+        archive.start_recording(CHANNEL, STREAM)
+        publication = client.add_exclusive_publication(CHANNEL, STREAM)
+        publication.wait_connected(10)
+        recording_id = archive.wait_recording("aeron:ipc", STREAM, publication.session_id)
+        assert not told("low storage")
+        filler = small_disk / "filler"
+        filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - (3 << 19)))
+        wait_until(lambda: told("recordings will be refused"), 10, "the warning")
+        assert told(f"of {archive_dir}, aeron.spark.archive.low.storage.warning=2097152")
+        archive.start_recording(CHANNEL, STREAM + 1)
+        with filler.open("ab") as file:
+            file.write(bytes(1 << 20))
+        wait_until(lambda: told("recordings are refused"), 10, "the second warning")
+        with pytest.raises(PeerError, match=f"low storage threshold={1 << 20} <= usableSpace=") as refused:
+            archive.start_recording(CHANNEL, STREAM + 2)
+        assert refused.value.code == STORAGE_SPACE
+        publisher = Publisher(publication)
+        publisher.start()
+        archive.wait_position(recording_id, 50_000, timeout=20)
+        publisher.end()
+        filler.unlink()
+        archive.start_recording(CHANNEL, STREAM + 2)
+    assert assert_recorded(archive_dir, recording_id) > 0
