@@ -154,8 +154,73 @@ static void server_catalogs(void)
     scratch_delete(scratch);
 }
 
+/* After a crash a catalog is put right, or refused: what lies before the damage stays, and what was put right needs no more of it. */
+static void repaired_catalogs(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    asi_rand rand = test_rand();
+    int64_t repaired = 0;
+    scratch_create(scratch);
+    golden_folder(scratch, "archive", path);
+    int64_t length;
+    uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
+    uint8_t *bad = malloc((size_t)length);
+    for (int64_t round = 0; round < ROUNDS; round++)
+    {
+        memcpy(bad, good, (size_t)length);
+        damage(&rand, bad, length, 3000);
+        int64_t first_bad = 0;
+        while (first_bad < length && good[first_bad] == bad[first_bad])
+        {
+            first_bad++;
+        }
+        file_store(path, ASI_CATALOG_FILE, bad, length);
+        asi_catalog_params params = { .files = asi_file_ops_posix(), .archive_dir = path, .capacity = length,
+            .checksum = AS_CHECKSUM_NONE, .is_after_crash = true };
+        asi_catalog *catalog = NULL;
+        if (AS_OK != asi_catalog_open(&params, &catalog))
+        {
+            CHECK('\0' != as_error_text()[0]);
+            continue;
+        }
+        repaired++;
+        const int64_t count = asi_catalog_count(catalog);
+        const int64_t next_id = asi_catalog_next_recording_id(catalog);
+        asi_catalog_scan scan;
+        asi_catalog_record before;
+        asi_catalog_record after;
+        CHECK_I64(asi_catalog_scan_start_untrusted(&scan, good, length, "golden"), AS_OK);
+        while (AS_OK == asi_catalog_scan_next_untrusted(&scan, &before) && scan.offset <= first_bad)
+        {
+            if (ASI_RECORDING_VALID == before.state)
+            {
+                CHECK(asi_catalog_find(catalog, before.recording_id, &after));
+                CHECK_I64(after.stop_position, before.stop_position);
+                CHECK_I64(after.offset, before.offset);
+            }
+        }
+        for (int64_t i = 0; i < count; i++)
+        {
+            asi_catalog_at(catalog, i, &after);
+            CHECK(after.recording_id < next_id);
+        }
+        asi_catalog_close(catalog);
+        params.is_after_crash = false;
+        CHECK_I64(asi_catalog_open(&params, &catalog), AS_OK);
+        CHECK_I64(asi_catalog_count(catalog), count);
+        CHECK_I64(asi_catalog_next_recording_id(catalog), next_id);
+        asi_catalog_close(catalog);
+    }
+    CHECK(repaired > ROUNDS / 4);
+    free(good);
+    free(bad);
+    scratch_delete(scratch);
+}
+
 int main(void)
 {
+    RUN(repaired_catalogs);
     RUN(catalogs);
     RUN(catalogs_of_active_recordings);
     RUN(mark_files);
