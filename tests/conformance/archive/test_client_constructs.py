@@ -207,7 +207,7 @@ def test_s94_replay_merge(archive: Archive, client: ArchiveClient, stream: int, 
     until(step, lambda: merge.is_merged, "the merge")
     assert merge.is_live_added
     archive.await_counter(REPLAY_SESSIONS, 0)
-    run.publish(10)
+    run.publish(22)  # more than half a term
     until(step, lambda: run.read == run.published, "live messages")
 
 

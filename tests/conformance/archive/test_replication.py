@@ -189,6 +189,35 @@ def test_s88_a_copy_merges_with_the_live_stream(session: Session, of_source: Ses
     same_bytes(of_source.archive, run.recording_id, session.archive, copy, position)
 
 
+@pytest.mark.parametrize("fc", ["min", "max"])
+def test_s88_a_burst_after_the_merge(session: Session, of_source: Session, stream: int, fc: str) -> None:
+    """A quiet live stream has taken the copy for its receiver before MERGE: more than half a term at once does not lose it."""
+    control = f"127.0.0.1:{free_port()}"
+    channel = f"aeron:udp?control-mode=dynamic|control={control}|term-length={TERM}|mtu={MTU}|fc={fc}"
+    run = begin(of_source, stream, channel=channel)
+    run.write(20, FRAME_1024)
+    live = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|control={control}"
+    replicate(session, of_source.archive, run.recording_id, liveDestination=live)
+    copy = session.signal(EXTEND).recordingId
+
+    def reached() -> int:
+        return session.ok("MaxRecordedPositionRequest", recordingId=copy)
+
+    def merged() -> bool:
+        if run.messages < 3000 and reached() == run.position:
+            run.publish(1, FRAME_1024)
+        return bool(session.seen("RecordingSignalEvent", lambda it: it.signal in (MERGE, REPLICATE_END)))
+
+    wait_until(merged, 30, "MERGE", state=lambda: session.inbox)
+    session.signal(MERGE, copy)
+    position = run.write(50, FRAME_1024)
+    await_value(reached, position, "the copy's position", timeout=20)
+    run.stop()
+    assert session.ok("StopRecordingByIdentityRequest", recordingId=copy) == 1
+    run.close()
+    same_bytes(of_source.archive, run.recording_id, session.archive, copy, position)
+
+
 def test_s88_a_stopped_source_can_not_be_merged(session: Session, of_source: Session, stream: int) -> None:
     """E0: there is no live stream to merge with."""
     run = record(of_source, stream, count=5)

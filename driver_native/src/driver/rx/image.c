@@ -94,36 +94,49 @@ static asi_image_connection *add_connection(
     return connection;
 }
 
-static asi_image_connection *track(
+/* The connection that a datagram came by; NULL: not of this endpoint. */
+static asi_image_connection *refresh(
     asi_image *image, asi_receive_destination *destination, const asi_address *source, int64_t now_ns)
 {
     asi_image_connection *connection = find_connection(image, destination);
-    const bool is_new = NULL == connection || INT64_MIN == connection->last_frame_ns;
     if (NULL == connection)
     {
         connection = add_connection(image, destination, source);
-        if (NULL == connection)
-        {
-            return NULL;
-        }
     }
     else if (asi_address_is_none(&connection->control_address)) /* Spec: 04 §8.8 - once set it stays */
     {
         connection->control_address = *source;
     }
-    connection->last_activity_ns = now_ns;
-    connection->last_frame_ns = now_ns;
-    if (is_new)
+    if (NULL != connection)
     {
-        asi_image_update_active_transports(image, now_ns);
+        connection->last_activity_ns = now_ns;
     }
     return connection;
 }
 
+/* As refresh, of data and heartbeats: they make a transport an active one. */
+static asi_image_connection *track(
+    asi_image *image, asi_receive_destination *destination, const asi_address *source, int64_t now_ns)
+{
+    asi_image_connection *connection = refresh(image, destination, source, now_ns);
+    if (NULL != connection)
+    {
+        const bool is_new = INT64_MIN == connection->last_frame_ns;
+        connection->last_frame_ns = now_ns;
+        if (is_new)
+        {
+            asi_image_update_active_transports(image, now_ns);
+        }
+    }
+    return connection;
+}
+
+/* A SETUP makes no transport active: its sender has not taken a status message of this image yet, and where it waits for nobody it
+ * could still leave it behind. A merge that let go of its replay for it would end there. Spec: 04 §12.3-12.4. */
 void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
     const asi_address *source, int64_t now_ns)
 {
-    (void)track(image, destination, source, now_ns);
+    (void)refresh(image, destination, source, now_ns);
     const asi_log *log = &image->log;
     const int32_t term_count = asi_wrap_sub(frame->active_term_id, log->initial_term_id);
     /* Another sender may be about to fill the image from where it joined. */
