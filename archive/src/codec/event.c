@@ -37,7 +37,9 @@ static const asi_codec_layout LAYOUTS[] = {
         { I64(0, recording_id), I64(0, start_position), I64(0, stop_position) } },
 };
 
-#define LAYOUT_COUNT ((int32_t)(sizeof(LAYOUTS) / sizeof(LAYOUTS[0])))
+static const asi_codec_table TABLE = {
+    .layouts = LAYOUTS, .count = (int32_t)(sizeof(LAYOUTS) / sizeof(LAYOUTS[0])), .what = "event"
+};
 
 void asi_codec_event_init(asi_codec_event *event, int32_t template_id)
 {
@@ -67,15 +69,11 @@ void asi_codec_event_init(asi_codec_event *event, int32_t template_id)
 as_result asi_codec_event_decode_untrusted(const uint8_t *bytes, int64_t length, asi_codec_event *event)
 {
     asi_codec_header header;
-    as_result result = asi_codec_header_decode_untrusted(bytes, length, &header);
+    const asi_codec_layout *layout;
+    as_result result = asi_codec_layout_find_untrusted(&TABLE, bytes, length, &header, &layout);
     if (AS_OK != result)
     {
         return result;
-    }
-    const asi_codec_layout *layout = asi_codec_layout_find(LAYOUTS, LAYOUT_COUNT, header.template_id);
-    if (NULL == layout)
-    {
-        return AS_AGAIN;
     }
     asi_codec_event decoded;
     asi_codec_event_init(&decoded, header.template_id);
@@ -90,10 +88,5 @@ as_result asi_codec_event_decode_untrusted(const uint8_t *bytes, int64_t length,
 
 as_result asi_codec_event_encode(const asi_codec_event *event, uint8_t *to, int64_t capacity, int64_t *length)
 {
-    const asi_codec_layout *layout = asi_codec_layout_find(LAYOUTS, LAYOUT_COUNT, event->template_id);
-    if (NULL == layout)
-    {
-        return asi_fail(AS_E_USAGE, 0, "template id %d is no event of the archive protocol", event->template_id);
-    }
-    return asi_codec_encode(layout, event, to, capacity, length);
+    return asi_codec_encode(&TABLE, event->template_id, event, to, capacity, length);
 }

@@ -25,16 +25,28 @@ as_result asi_codec_header_decode_untrusted(const uint8_t *bytes, int64_t length
     return AS_OK;
 }
 
-const asi_codec_layout *asi_codec_layout_find(const asi_codec_layout *layouts, int32_t count, int32_t template_id)
+const asi_codec_layout *asi_codec_layout_find(const asi_codec_table *table, int32_t template_id)
 {
-    for (int32_t i = 0; i < count; i++)
+    for (int32_t i = 0; i < table->count; i++)
     {
-        if (layouts[i].template_id == template_id)
+        if (table->layouts[i].template_id == template_id)
         {
-            return &layouts[i];
+            return &table->layouts[i];
         }
     }
     return NULL;
+}
+
+as_result asi_codec_layout_find_untrusted(const asi_codec_table *table, const uint8_t *bytes, int64_t length,
+    asi_codec_header *header, const asi_codec_layout **layout)
+{
+    const as_result result = asi_codec_header_decode_untrusted(bytes, length, header);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    *layout = asi_codec_layout_find(table, header->template_id);
+    return NULL == *layout ? AS_AGAIN : AS_OK;
 }
 
 as_result asi_codec_decode_untrusted(const asi_codec_layout *layout, const asi_codec_header *header, const uint8_t *bytes,
@@ -81,9 +93,14 @@ static asi_codec_var var_of(const void *message, const asi_codec_field *field)
     return value;
 }
 
-as_result asi_codec_encode(
-    const asi_codec_layout *layout, const void *message, uint8_t *to, int64_t capacity, int64_t *length)
+as_result asi_codec_encode(const asi_codec_table *table, int32_t template_id, const void *message, uint8_t *to, int64_t capacity,
+    int64_t *length)
 {
+    const asi_codec_layout *layout = asi_codec_layout_find(table, template_id);
+    if (NULL == layout)
+    {
+        return asi_fail(AS_E_USAGE, 0, "template id %d is no %s of the archive protocol", template_id, table->what);
+    }
     int64_t needed = ASI_CODEC_HEADER_LENGTH + layout->block_length;
     for (const asi_codec_field *var = layout->vars; 0 != var->size; var++)
     {

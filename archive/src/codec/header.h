@@ -88,6 +88,14 @@ typedef struct asi_codec_layout
     asi_codec_field vars[ASI_CODEC_VARS_MAX + 1]; /* size: any but 0; `at` is of an asi_codec_var */
 } asi_codec_layout;
 
+/* All messages of one direction: their plain struct is the same. */
+typedef struct asi_codec_table
+{
+    const asi_codec_layout *layouts;
+    int32_t count;
+    const char *what; /* a message of it is, for texts */
+} asi_codec_table;
+
 /* The sender's header; nothing behind it is looked at. */
 typedef struct asi_codec_header
 {
@@ -99,13 +107,16 @@ typedef struct asi_codec_header
 /* AS_E_DATA: shorter than a header, or `expected schemaId=101, actual=<n>`. */
 as_result asi_codec_header_decode_untrusted(const uint8_t *bytes, int64_t length, asi_codec_header *header) AS_MUST_USE;
 /* NULL when no row has that template id. */
-const asi_codec_layout *asi_codec_layout_find(const asi_codec_layout *layouts, int32_t count, int32_t template_id);
+const asi_codec_layout *asi_codec_layout_find(const asi_codec_table *table, int32_t template_id);
+/* The sender's header and the row of its template. AS_AGAIN: no row has it; AS_E_DATA as asi_codec_header_decode_untrusted. */
+as_result asi_codec_layout_find_untrusted(const asi_codec_table *table, const uint8_t *bytes, int64_t length,
+    asi_codec_header *header, const asi_codec_layout **layout) AS_MUST_USE;
 /* Fills the members of `message` that the sender's version has; the others keep what they are. AS_E_DATA: a field or var
  * data does not fit, naming the message; `message` is then partly filled. */
 as_result asi_codec_decode_untrusted(const asi_codec_layout *layout, const asi_codec_header *header, const uint8_t *bytes,
     int64_t length, void *message) AS_MUST_USE;
-/* Writes header (schema version 13), block and var data. AS_E_USAGE: longer than capacity. */
-as_result asi_codec_encode(
-    const asi_codec_layout *layout, const void *message, uint8_t *to, int64_t capacity, int64_t *length) AS_MUST_USE;
+/* Writes header (schema version 13), block and var data. AS_E_USAGE: no row has that template id, or longer than capacity. */
+as_result asi_codec_encode(const asi_codec_table *table, int32_t template_id, const void *message, uint8_t *to, int64_t capacity,
+    int64_t *length) AS_MUST_USE;
 
 #endif

@@ -117,7 +117,9 @@ static const asi_codec_layout LAYOUTS[] = {
         { I64(0, control_session_id), I64(0, correlation_id), I64(0, replication_id) } },
 };
 
-#define LAYOUT_COUNT ((int32_t)(sizeof(LAYOUTS) / sizeof(LAYOUTS[0])))
+static const asi_codec_table TABLE = {
+    .layouts = LAYOUTS, .count = (int32_t)(sizeof(LAYOUTS) / sizeof(LAYOUTS[0])), .what = "request"
+};
 
 void asi_codec_request_init(asi_codec_request *request, int32_t template_id)
 {
@@ -150,22 +152,18 @@ void asi_codec_request_init(asi_codec_request *request, int32_t template_id)
 
 const char *asi_codec_request_name(int32_t template_id)
 {
-    const asi_codec_layout *layout = asi_codec_layout_find(LAYOUTS, LAYOUT_COUNT, template_id);
+    const asi_codec_layout *layout = asi_codec_layout_find(&TABLE, template_id);
     return NULL == layout ? NULL : layout->name;
 }
 
 as_result asi_codec_request_decode_untrusted(const uint8_t *bytes, int64_t length, asi_codec_request *request)
 {
     asi_codec_header header;
-    as_result result = asi_codec_header_decode_untrusted(bytes, length, &header);
+    const asi_codec_layout *layout;
+    as_result result = asi_codec_layout_find_untrusted(&TABLE, bytes, length, &header, &layout);
     if (AS_OK != result)
     {
         return result;
-    }
-    const asi_codec_layout *layout = asi_codec_layout_find(LAYOUTS, LAYOUT_COUNT, header.template_id);
-    if (NULL == layout)
-    {
-        return AS_AGAIN;
     }
     asi_codec_request decoded;
     asi_codec_request_init(&decoded, header.template_id);
@@ -180,10 +178,5 @@ as_result asi_codec_request_decode_untrusted(const uint8_t *bytes, int64_t lengt
 
 as_result asi_codec_request_encode(const asi_codec_request *request, uint8_t *to, int64_t capacity, int64_t *length)
 {
-    const asi_codec_layout *layout = asi_codec_layout_find(LAYOUTS, LAYOUT_COUNT, request->template_id);
-    if (NULL == layout)
-    {
-        return asi_fail(AS_E_USAGE, 0, "template id %d is no request of the archive protocol", request->template_id);
-    }
-    return asi_codec_encode(layout, request, to, capacity, length);
+    return asi_codec_encode(&TABLE, request->template_id, request, to, capacity, length);
 }
