@@ -1,0 +1,359 @@
+/* From an image to a recording, and its end. See recordings.h. Spec: 08 §4.1-4.4. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/recordings.h"
+#include "store/segment_layout.h"
+
+static void show_recording_count(as_archive *archive, int64_t delta)
+{
+    archive->recording_count += delta;
+    as_counter_set(archive->counters.recording_sessions, archive->recording_count);
+}
+
+/* -- from image to recording ---------------------------------------------------------------------------------------------------- */
+
+/* An image that can't be recorded: told to the requester and logged; auto-stop gives the subscription up. */
+static void refuse_image(as_archive *archive, asi_recording_subscription *subscription, int32_t code, const char *text)
+{
+    asi_archive_log(archive, code, text);
+    asi_control_respond(
+        archive, subscription->control_session_id, subscription->correlation_id, ASI_CODEC_ERROR, code, text);
+    if (subscription->auto_stop)
+    {
+        asi_recordings_unlist(subscription);
+    }
+}
+
+/* Spec: 08 §4.2 - what an image must have to go on with a recording. */
+static bool check_extension(as_archive *archive, asi_recording_subscription *subscription, const as_image_constants *image)
+{
+    const long long id = subscription->extend_recording_id;
+    char text[ASI_ARCHIVE_CHANNEL_CAPACITY + 160];
+    asi_catalog_record record;
+    if (!asi_catalog_find(archive->catalog, subscription->extend_recording_id, &record))
+    {
+        snprintf(text, sizeof(text), "unknown recording id: %lld", id);
+        refuse_image(archive, subscription, ASI_CODEC_E_UNKNOWN_RECORDING, text);
+        return false;
+    }
+    if (NULL != asi_recordings_find(archive, subscription->extend_recording_id))
+    {
+        snprintf(text, sizeof(text), "cannot extend active recording %lld streamId=%d channel=%s", id, image->stream_id,
+            subscription->channel);
+        refuse_image(archive, subscription, ASI_CODEC_E_ACTIVE_RECORDING, text);
+        return false;
+    }
+    if (asi_recordings_is_being_deleted(archive, &record))
+    {
+        snprintf(text, sizeof(text), "cannot extend recording %lld due to an outstanding delete operation: streamId=%d channel=%s",
+            id, image->stream_id, subscription->channel);
+        refuse_image(archive, subscription, ASI_CODEC_E_GENERIC, text);
+        return false;
+    }
+    const struct
+    {
+        const char *image_name;
+        const char *record_name;
+        int64_t of_image;
+        int64_t of_record;
+    } rows[] = {
+        { "joinPosition", "stopPosition", image->join_position, record.stop_position },
+        { "initialTermId", "initialTermId", image->initial_term_id, record.initial_term_id },
+        { "termBufferLength", "termBufferLength", image->term_length, record.term_buffer_length },
+        { "mtuLength", "mtuLength", image->mtu_length, record.mtu_length },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        if (rows[i].of_image != rows[i].of_record)
+        {
+            snprintf(text, sizeof(text), "cannot extend recording %lld image.%s=%lld != rec.%s=%lld", id, rows[i].image_name,
+                (long long)rows[i].of_image, rows[i].record_name, (long long)rows[i].of_record);
+            refuse_image(archive, subscription, ASI_CODEC_E_INVALID_EXTENSION, text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static as_result add_to_catalog(as_archive *archive, const asi_recording_subscription *subscription,
+    const as_image_constants *image, int64_t *recording_id)
+{
+    const asi_recording_params params = {
+        .start_timestamp_ms = asi_clock_ms(&archive->clock),
+        .stop_timestamp_ms = AS_NULL_VALUE,
+        .start_position = image->join_position,
+        .stop_position = AS_NULL_VALUE,
+        .initial_term_id = image->initial_term_id,
+        .segment_file_length = asi_segment_length_of((int32_t)archive->config.segment_file_length, image->term_length),
+        .term_buffer_length = image->term_length,
+        .mtu_length = image->mtu_length,
+        .session_id = image->session_id,
+        .stream_id = image->stream_id,
+        .stripped_channel = asi_text_of(subscription->stripped.text),
+        .original_channel = asi_text_of(subscription->channel),
+        .source_identity = asi_text_of(image->source_identity),
+    };
+    return asi_catalog_add(archive->catalog, &params, recording_id);
+}
+
+/* Frees all but the image. */
+static void discard(asi_active_recording *recording)
+{
+    as_counter_close(recording->session.counter);
+    asi_recorded_release(recording->session.recorded);
+    free(recording->session.channel);
+    free(recording);
+}
+
+/* Everything a recording session needs but its place in the catalog. NULL: failed, with a text. */
+static asi_active_recording *make_recording(as_archive *archive, asi_recording_subscription *subscription, as_image *image,
+    const as_image_constants *constants, const asi_catalog_record *record)
+{
+    asi_active_recording *recording = calloc(1, sizeof(*recording));
+    if (NULL == recording)
+    {
+        (void)asi_fail(AS_E_INTERNAL, 0, "no memory for a recording");
+        return NULL;
+    }
+    asi_record_session *session = &recording->session;
+    const asi_recording_counter counter = {
+        .recording_id = record->recording_id,
+        .archive_id = archive->archive_id,
+        .session_id = constants->session_id,
+        .stream_id = constants->stream_id,
+        .source_identity = constants->source_identity,
+        .stripped_channel = subscription->stripped.text,
+    };
+    session->channel = strdup(subscription->channel);
+    session->recorded = asi_recorded_open(constants->join_position);
+    const bool has_memory = NULL != session->channel && NULL != session->recorded;
+    if (!has_memory || AS_OK != asi_counters_add_recording(archive->client, &counter, &session->counter))
+    {
+        if (!has_memory)
+        {
+            (void)asi_fail(AS_E_INTERNAL, 0, "no memory for a recording");
+        }
+        discard(recording);
+        return NULL;
+    }
+    as_counter_set(session->counter, constants->join_position);
+    const as_archive_config *config = &archive->config;
+    session->writer_params = (asi_segment_writer_params){
+        .files = archive->files,
+        .archive_dir = config->archive_dir,
+        .recording_id = record->recording_id,
+        .start_position = record->start_position,
+        .join_position = constants->join_position,
+        .term_length = record->term_buffer_length,
+        .segment_length = record->segment_file_length,
+        .file_sync_level = (int32_t)config->file_sync_level,
+        .sync_directory = config->file_sync_level > 0 && config->catalog_file_sync_level > 0,
+        .checksum = (as_record_checksum)config->record_checksum,
+    };
+    session->time_params = (asi_time_writer_params){
+        .files = archive->files,
+        .archive_dir = config->archive_dir,
+        .recording_id = record->recording_id,
+        .join_position = constants->join_position,
+        .not_before_ns = asi_time_of_ms(record->stop_timestamp_ms),
+        .interval_ns = config->time_index_interval_ns,
+        .interval_bytes = config->time_index_bytes,
+        .is_off = !config->time_index,
+        .known_era = asi_time_era_of(record),
+        .era = asi_time_era_of(record),
+        .term_length = record->term_buffer_length,
+        .segment_length = record->segment_file_length,
+        .positions = asi_catalog_positions(archive->catalog, record->recording_id),
+    };
+    session->image = image;
+    session->block_limit = constants->term_length < config->file_io_max_length ? constants->term_length :
+        (int32_t)config->file_io_max_length;
+    session->reported_position = constants->join_position;
+    recording->subscription = subscription;
+    return recording;
+}
+
+static void run(as_archive *archive, asi_active_recording *recording, as_recording_signal signal)
+{
+    asi_recording_subscription *subscription = recording->subscription;
+    recording->next = archive->recordings;
+    archive->recordings = recording;
+    subscription->recording_count++;
+    show_recording_count(archive, 1);
+    asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id,
+        recording->session.writer_params.recording_id, subscription->id, recording->session.writer_params.join_position, signal);
+    asi_hand_over_put(&archive->recorder.incoming, &recording->session.item);
+}
+
+/* Takes the image's reference on success. AS_E_*: not recorded, with a text. */
+static as_result start_image(as_archive *archive, asi_recording_subscription *subscription, as_image *image,
+    const as_image_constants *constants)
+{
+    int64_t recording_id;
+    as_result result = add_to_catalog(archive, subscription, constants, &recording_id);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_catalog_record record;
+    asi_catalog_find(archive->catalog, recording_id, &record);
+    asi_active_recording *recording = make_recording(archive, subscription, image, constants, &record);
+    if (NULL == recording)
+    {
+        char reason[512];
+        snprintf(reason, sizeof(reason), "%s", as_error_text());
+        result = asi_catalog_stop(
+            archive->catalog, recording_id, constants->join_position, asi_clock_ms(&archive->clock));
+        return AS_OK == result ? asi_fail(AS_E_INTERNAL, 0, "%s", reason) : result;
+    }
+    run(archive, recording, AS_SIGNAL_START);
+    return AS_OK;
+}
+
+static as_result extend_image(as_archive *archive, asi_recording_subscription *subscription, as_image *image,
+    const as_image_constants *constants)
+{
+    asi_catalog_record record;
+    const int64_t recording_id = subscription->extend_recording_id;
+    asi_catalog_find(archive->catalog, recording_id, &record);
+    const as_result cleared = asi_deletions_clear_above(archive, &record);
+    if (AS_OK != cleared)
+    {
+        return cleared;
+    }
+    asi_active_recording *recording = make_recording(archive, subscription, image, constants, &record);
+    if (NULL == recording)
+    {
+        return asi_fail_in(AS_E_INTERNAL, "extend recording %lld", (long long)recording_id);
+    }
+    const as_result result = asi_catalog_extend(archive->catalog, recording_id, subscription->control_session_id,
+        subscription->correlation_id, constants->session_id);
+    if (AS_OK != result)
+    {
+        discard(recording);
+        return result;
+    }
+    asi_catalog_find(archive->catalog, recording_id, &record);
+    recording->session.time_params.era = asi_time_era_of(&record);
+    run(archive, recording, AS_SIGNAL_EXTEND);
+    return AS_OK;
+}
+
+static void take_image(as_archive *archive, asi_recording_subscription *subscription, as_image *image)
+{
+    as_image_constants constants;
+    as_image_get_constants(image, &constants);
+    const bool is_extension = AS_NULL_VALUE != subscription->extend_recording_id;
+    if (!subscription->is_listed || (is_extension && !check_extension(archive, subscription, &constants)))
+    {
+        as_image_release(image);
+        return;
+    }
+    const as_result result = is_extension ? extend_image(archive, subscription, image, &constants) :
+        start_image(archive, subscription, image, &constants);
+    if (AS_OK != result)
+    {
+        char text[1024];
+        const int32_t code = ENOSPC == as_error_code() ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC;
+        snprintf(text, sizeof(text), "%s", as_error_text());
+        refuse_image(archive, subscription, code, text);
+        as_image_release(image);
+    }
+}
+
+static int take_new_images(as_archive *archive)
+{
+    int work_count = 0;
+    for (asi_recording_subscription *at = archive->subscriptions; NULL != at;)
+    {
+        while (at->new_image_count > 0)
+        {
+            /* Taking one waits for the driver, during which the handler may note more. */
+            as_image *image = at->new_images[0];
+            memmove(at->new_images, at->new_images + 1, (size_t)--at->new_image_count * sizeof(*at->new_images));
+            take_image(archive, at, image);
+            work_count++;
+        }
+        asi_recording_subscription *next = at->next;
+        asi_recordings_free_if_unused(archive, at);
+        at = next;
+    }
+    return work_count;
+}
+/* -- the end of a recording -------------------------------------------------------------------------------------------------------- */
+
+static void remove_recording(as_archive *archive, asi_active_recording *recording)
+{
+    for (asi_active_recording **at = &archive->recordings; NULL != *at; at = &(*at)->next)
+    {
+        if (*at == recording)
+        {
+            *at = recording->next;
+            break;
+        }
+    }
+    show_recording_count(archive, -1);
+}
+
+/* Spec: 08 §4.4 - the order of the steps. */
+static void end_recording(as_archive *archive, asi_active_recording *recording)
+{
+    asi_recording_subscription *subscription = recording->subscription;
+    const asi_record_session *session = &recording->session;
+    const int64_t recording_id = session->writer_params.recording_id;
+    const int64_t stop_position = session->recorded->position;
+    if (!archive->is_aborting &&
+        AS_OK != asi_catalog_stop(archive->catalog, recording_id, stop_position, asi_clock_ms(&archive->clock)))
+    {
+        asi_archive_log(archive, as_error_code(), NULL);
+    }
+    if (AS_OK != session->failure)
+    {
+        asi_archive_log(archive, session->failure_code, session->failure_text);
+        asi_control_respond(archive, subscription->control_session_id, subscription->correlation_id, ASI_CODEC_ERROR,
+            session->failure_code, session->failure_text);
+    }
+    if (0 != session->time_failure)
+    {
+        char text[160];
+        snprintf(text, sizeof(text), "time index of recording %lld has gaps, times there are found earlier than they were: %s",
+            (long long)recording_id, strerror(session->time_failure));
+        asi_archive_log(archive, ASI_CODEC_E_GENERIC, text);
+    }
+    asi_replications_on_recording_end(archive, subscription->id, stop_position);
+    asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id, recording_id, subscription->id,
+        stop_position, AS_SIGNAL_STOP);
+    remove_recording(archive, recording);
+    subscription->recording_count--;
+    if (subscription->auto_stop || (subscription->ends_with_last && 0 == subscription->recording_count))
+    {
+        asi_recordings_unlist(subscription);
+        asi_recordings_abort(archive, subscription);
+    }
+    as_image_release(session->image);
+    discard(recording);
+    asi_recordings_free_if_unused(archive, subscription);
+}
+
+int asi_recordings_take_closed(as_archive *archive)
+{
+    int work_count = 0;
+    for (;;)
+    {
+        asi_active_recording *recording = (asi_active_recording *)(void *)asi_hand_over_take(&archive->closed_recordings);
+        if (NULL == recording)
+        {
+            return work_count;
+        }
+        end_recording(archive, recording);
+        work_count++;
+    }
+}
+
+int asi_recordings_step(as_archive *archive)
+{
+    return asi_recordings_take_closed(archive) + take_new_images(archive);
+}
