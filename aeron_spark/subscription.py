@@ -197,6 +197,12 @@ class Image(Source):
             return bool(lib.as_image_is_end_of_stream(image) or lib.as_image_is_closed(image))
 
     @property
+    def is_revoked(self) -> bool:
+        """True when the publisher revoked the stream: what had not been read is gone."""
+        with self._use() as image:
+            return bool(lib.as_image_is_publication_revoked(image))
+
+    @property
     def end_of_stream_position(self) -> Position | None:
         """Where the publisher ended the stream, None while it goes on."""
         with self._use() as image:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, error
+from aeron_spark.archive.control import or_null, position_or_none
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.replay import ReplayLength
 from aeron_spark.channel import ChannelUri
@@ -159,6 +160,7 @@ class Calls:
         position: int | None = None,
         length: int | ReplayLength = ReplayLength.FOLLOW,
         limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
     ) -> Call[int]:
         """As `Archive.start_replay`."""
         return self._send(
@@ -167,9 +169,10 @@ class Calls:
             recording_id=recording_id,
             channel=str(channel),
             stream_id=stream_id,
-            position=NULL_VALUE if position is None else position,
+            position=or_null(position),
             length=int(length),
-            limit_counter_id=NULL_VALUE if limit_counter_id is None else limit_counter_id,
+            limit_counter_id=or_null(limit_counter_id),
+            file_io_max_length=or_null(file_io_max_length),
         )
 
     def stop_replay(self, replay_session_id: int) -> Call[None]:
@@ -207,11 +210,11 @@ class Calls:
 
     def recording_position(self, recording_id: int) -> Call[Position | None]:
         """As `Archive.recording_position`."""
-        return self._send(lib.AS_OP_RECORDING_POSITION, _or_none, recording_id=recording_id)
+        return self._send(lib.AS_OP_RECORDING_POSITION, position_or_none, recording_id=recording_id)
 
     def stop_position(self, recording_id: int) -> Call[Position | None]:
         """As `Archive.stop_position`."""
-        return self._send(lib.AS_OP_STOP_POSITION, _or_none, recording_id=recording_id)
+        return self._send(lib.AS_OP_STOP_POSITION, position_or_none, recording_id=recording_id)
 
     def max_recorded_position(self, recording_id: int) -> Call[Position]:
         """As `Archive.max_recorded_position`."""
@@ -267,7 +270,3 @@ class Calls:
 
 def _nothing(_value: int) -> None:
     return None
-
-
-def _or_none(value: int) -> Position | None:
-    return None if value == NULL_VALUE else Position(value)

@@ -14,7 +14,7 @@ from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, error, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.calls import Calls
-from aeron_spark.archive.control import ControlOptions
+from aeron_spark.archive.control import ClientOf, ControlOptions, or_null, position_or_none
 from aeron_spark.archive.credentials import Credentials, Supplier
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.replay import Replay, ReplayLength, replay_params
@@ -107,8 +107,8 @@ class Archive(Handle):
         )
         options = ffi.new("as_archive_client_options *")
         kept = control.fill(options, self._callbacks)
-        self._owns_client = client is None
-        self.client = client or Client(aeron_dir, name="archive-client", timeout=timeout)
+        self._client_of = ClientOf(client, aeron_dir=aeron_dir, name="archive-client", timeout=timeout)
+        self.client = self._client_of.client
         if on_signal is not None:
             options.on_signal = lib.asp_on_signal
             options.on_signal_context = self._callbacks.context
@@ -119,14 +119,10 @@ class Archive(Handle):
         self.calls = Calls(self)
         out = ffi.new("as_archive_client **")
         try:
-            with self.client._use() as pointer:
+            with self._client_of.opening() as pointer:
                 options.client = pointer
                 self._callbacks.check(lib.as_archive_client_open(options, out))
                 super().__init__(out[0], lib.as_archive_client_close, self.client)
-        except BaseException:
-            if self._owns_client:
-                self.client.close()
-            raise
         finally:
             kept.clear()
 
@@ -134,8 +130,7 @@ class Archive(Handle):
         """End the session, and the client if it is the session's own."""
         super().close()
         self.calls._sweep()
-        if self._owns_client:
-            self.client.close()
+        self._client_of.close()
 
     @property
     def control_session_id(self) -> int:
@@ -322,11 +317,11 @@ class Archive(Handle):
 
     def recording_position(self, recording_id: int) -> Position | None:
         """How far an active recording has come, None if it is not active."""
-        return _or_none(self._ask(lib.as_archive_client_recording_position, recording_id))
+        return position_or_none(self._ask(lib.as_archive_client_recording_position, recording_id))
 
     def stop_position(self, recording_id: int) -> Position | None:
         """Where a stopped recording ends, None while it is active."""
-        return _or_none(self._ask(lib.as_archive_client_stop_position, recording_id))
+        return position_or_none(self._ask(lib.as_archive_client_stop_position, recording_id))
 
     def max_recorded_position(self, recording_id: int) -> Position:
         """Recorded position of an active recording, stop position of a stopped one."""
@@ -356,15 +351,17 @@ class Archive(Handle):
         position: int | None = None,
         length: int | ReplayLength = ReplayLength.FOLLOW,
         limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
         subscription: Subscription | None = None,
     ) -> int:
         """Publish a recording on a channel and stream again; returns the replay's session id.
 
         `position`: where to begin, by default at the recording's start. `length`: bytes, or how to end.
-        `limit_counter_id`: a counter whose value bounds how far the replay goes. `subscription`: whom the replay answers to,
-        for a channel with control-mode=response.
+        `limit_counter_id`: a counter whose value bounds how far the replay goes. `file_io_max_length`: how many bytes
+        the archive reads at a time, by default its setting. `subscription`: whom the replay answers to, for a channel with
+        control-mode=response.
         """
-        params = replay_params(position, length, limit_counter_id)
+        params = replay_params(position, length, limit_counter_id, file_io_max_length)
         if subscription is not None:
             params.subscription_registration_id = subscription.registration_id
         out = ffi.new("int64_t *")
@@ -380,9 +377,10 @@ class Archive(Handle):
         position: int | None = None,
         length: int | ReplayLength = ReplayLength.FOLLOW,
         limit_counter_id: int | None = None,
+        file_io_max_length: int | None = None,
     ) -> Replay:
         """Start a replay and subscribe to exactly its session; see `start_replay`."""
-        params = replay_params(position, length, limit_counter_id)
+        params = replay_params(position, length, limit_counter_id, file_io_max_length)
         session, subscription = ffi.new("int64_t *"), ffi.new("as_subscription **")
         with self._use() as archive:
             check(
@@ -446,12 +444,12 @@ class Archive(Handle):
         params.live_destination, params.replication_channel, params.src_response_channel = kept[:3]
         if credentials:
             params.credentials, params.credentials_length = ffi.cast("const uint8_t *", kept[3]), len(credentials)
-        params.dst_recording_id = _or_null(recording_id)
-        params.stop_position = _or_null(stop_position)
-        params.channel_tag_id = _or_null(channel_tag)
-        params.subscription_tag_id = _or_null(subscription_tag)
-        params.file_io_max_length = _or_null(file_io_max_length)
-        params.session_id = _or_null(session_id)
+        params.dst_recording_id = or_null(recording_id)
+        params.stop_position = or_null(stop_position)
+        params.channel_tag_id = or_null(channel_tag)
+        params.subscription_tag_id = or_null(subscription_tag)
+        params.file_io_max_length = or_null(file_io_max_length)
+        params.session_id = or_null(session_id)
         out = ffi.new("int64_t *")
         source = c_string(str(source_channel))
         self._request(lib.as_archive_client_replicate, source_recording_id, source, source_stream_id, params, out)
@@ -542,16 +540,8 @@ def _signal(raw: Any) -> Signal:
     )
 
 
-def _or_null(value: int | None) -> int:
-    return NULL_VALUE if value is None else value
-
-
 def _text(channel: str | ChannelUri | None) -> Any:
     return ffi.NULL if channel is None else c_string(str(channel))
-
-
-def _or_none(position: int) -> Position | None:
-    return None if position == NULL_VALUE else Position(position)
 
 
 def _late(deadline: float, what: str) -> None:

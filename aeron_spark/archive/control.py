@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +13,35 @@ from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, nanoseconds
 from aeron_spark.archive.credentials import Supplier
 from aeron_spark.channel import ChannelUri
+from aeron_spark.client import Client
+from aeron_spark.types import NULL_VALUE, Position
+
+
+class ClientOf:
+    """The Aeron client of what talks to an archive: the one that was given, or one of its own, which ends with it."""
+
+    __slots__ = ("_is_own", "client")
+
+    def __init__(
+        self, given: Client | None, *, aeron_dir: str | os.PathLike[str] | None, name: str, timeout: float | None
+    ) -> None:
+        self._is_own = given is None
+        self.client = given or Client(aeron_dir, name=name, timeout=timeout)
+
+    @contextmanager
+    def opening(self) -> Iterator[Any]:
+        """The client's pointer for the opening of its user; a failure inside closes the client if it is its own."""
+        try:
+            with self.client._use() as pointer:
+                yield pointer
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """The user has closed."""
+        if self._is_own:
+            self.client.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +82,13 @@ class ControlOptions:
             options.on_challenge = lib.asp_on_challenge
             options.on_challenge_context = callbacks.context
         return kept
+
+
+def or_null(value: int | None) -> int:
+    """What C calls "not given" for None."""
+    return NULL_VALUE if value is None else value
+
+
+def position_or_none(value: int) -> Position | None:
+    """The other way round, of positions."""
+    return None if value == NULL_VALUE else Position(value)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, error
-from aeron_spark.archive.control import ControlOptions
+from aeron_spark.archive.control import ClientOf, ControlOptions
 from aeron_spark.archive.credentials import Credentials, Supplier
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS
 from aeron_spark.channel import ChannelUri
@@ -131,11 +131,11 @@ class PersistentSubscription(Source):
         options.listener.on_live_left = lib.asp_on_live_left
         options.listener.on_error = lib.asp_on_stream_error
         options.listener.context = self._listener.context
-        self._owns_client = client is None
-        self.client = client or Client(aeron_dir, name="persistent-subscription", timeout=timeout)
+        self._client_of = ClientOf(client, aeron_dir=aeron_dir, name="persistent-subscription", timeout=timeout)
+        self.client = self._client_of.client
         out = ffi.new("as_persistent_subscription **")
         try:
-            with self.client._use() as pointer:
+            with self._client_of.opening() as pointer:
                 options.archive.client = pointer
                 check(lib.as_persistent_subscription_open(options, out))
                 super().__init__(
@@ -145,18 +145,13 @@ class PersistentSubscription(Source):
                     poll=lib.as_persistent_subscription_poll,
                     poll_columns=lib.as_persistent_subscription_poll_columns,
                 )
-        except BaseException:
-            if self._owns_client:
-                self.client.close()
-            raise
         finally:
             kept.clear()
 
     def close(self) -> None:
         """End the session with the archive, and the client if it is its own."""
         super().close()
-        if self._owns_client:
-            self.client.close()
+        self._client_of.close()
 
     @property
     def state(self) -> PersistentState:

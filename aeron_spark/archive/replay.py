@@ -10,10 +10,11 @@ from typing import Any, Self
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
+from aeron_spark.archive.control import or_null
 from aeron_spark.batch import DEFAULT_COLUMNS
 from aeron_spark.errors import ClosedError
 from aeron_spark.subscription import Image, Subscription
-from aeron_spark.types import NULL_VALUE, SessionId
+from aeron_spark.types import SessionId
 
 
 class ReplayLength(IntEnum):
@@ -45,7 +46,8 @@ class Replay:
         """Messages as record batches until the replay ends.
 
         `timeout` (seconds) is how long to wait for the stream to appear. A replay that follows an active recording gives
-        batches as they come, and has no end until the recording stops.
+        batches as they come, and has no end until the recording stops. ClosedError when it ends before: stopped by a request,
+        failed (then `Archive.poll` raises the archive's text), or its stream was lost.
         """
         with self.wait_image(timeout) as image:
             while True:
@@ -53,11 +55,24 @@ class Replay:
                 try:
                     batch = image.poll_batch(0.1, columns=columns)
                 except ClosedError:
-                    return
+                    break
                 if batch.num_rows:
                     yield batch
                 elif ended:
-                    return
+                    break
+            self._check_end(image)
+
+    def _check_end(self, image: Image) -> None:
+        end = image.end_of_stream_position
+        if image.is_revoked:
+            reason = "the archive ended it, asked to by a request or because it failed: Archive.poll raises why"
+        elif end is None or image.position < end:
+            reason = "its stream was lost: see whether archive and network are well, and go on from that position"
+        else:
+            return
+        raise ClosedError(
+            f"replay {self.replay_session_id} came to position {image.position} and not to its end: {reason}"
+        )
 
     def close(self) -> None:
         """Unsubscribe, which lets the archive end the replay; again is harmless."""
@@ -72,11 +87,14 @@ class Replay:
         self.close()
 
 
-def replay_params(position: int | None, length: int | ReplayLength, limit_counter_id: int | None) -> Any:
+def replay_params(
+    position: int | None, length: int | ReplayLength, limit_counter_id: int | None, file_io_max_length: int | None
+) -> Any:
     """C `as_replay_params` of the arguments of a replay."""
     params = ffi.new("as_replay_params *")
     lib.as_replay_params_init(params)
-    params.position = NULL_VALUE if position is None else position
+    params.position = or_null(position)
     params.length = int(length)
-    params.bounding_limit_counter_id = NULL_VALUE if limit_counter_id is None else limit_counter_id
+    params.bounding_limit_counter_id = or_null(limit_counter_id)
+    params.file_io_max_length = or_null(file_io_max_length)
     return params

@@ -16,6 +16,7 @@ from aeron_spark import (
     ArchiveServer,
     ArchivingMediaDriver,
     Client,
+    ClosedError,
     DataLossError,
     Folder,
     MediaDriver,
@@ -188,6 +189,25 @@ def test_replay(archive: Archive, rng: random.Random) -> None:
         ]
     with pytest.raises(PeerError):
         archive.replay(recording_id, position=end + 64)
+
+
+def test_a_replay_that_is_stopped_before_its_end_says_so(archive: Archive) -> None:
+    messages = [bytes([index]) * 1000 for index in range(200)]
+    recording_id, end = record(archive, messages)
+    with archive.replay(recording_id, file_io_max_length=4096) as replay:
+        batches = replay.batches()
+        got = next(batches).num_rows
+        assert got < len(messages)
+        archive.stop_replay(replay.replay_session_id)
+        with pytest.raises(
+            ClosedError, match=f"replay {replay.replay_session_id} came to position [0-9]+ and not to its end"
+        ):
+            list(batches)
+    with pytest.raises(PeerError, match="fileIoMaxLength=64 < mtuLength="):
+        archive.replay(recording_id, file_io_max_length=64)
+    with archive.replay(recording_id) as replay:
+        assert [value for batch in replay.batches() for value in batch["value"].to_pylist()] == messages
+    assert archive.stop_position(recording_id) == end
 
 
 def test_replay_follows_a_live_recording(archive: Archive) -> None:
