@@ -339,7 +339,9 @@ def raises(kind: str, text: str) -> Iterator[Raised]:
 
 
 class Gateway:
-    """A JVM with stock Aeron in it and the door to it: `gateway.peer` is the Java class `peers.Peer`.
+    """A JVM with stock Aeron in it, and the door to it.
+
+    `gateway.peer` is the Java class `peers.Peer`, `gateway.jvm` has any class by its name.
 
     One serves a whole session of tests, used from one thread. It ends with its parent, whatever happens.
     """
@@ -361,6 +363,7 @@ class Gateway:
             gateway_parameters=GatewayParameters(port=int(port), auth_token=token, auto_convert=True)
         )
         self.peer: Any = self._java.entry_point
+        self.jvm: Any = self._java.jvm
 
     def close(self) -> None:
         """End the JVM with all that was left open in it."""
