@@ -436,9 +436,12 @@ static as_result fail_by_timeout(const asi_connect *connect)
     {
         as_publication_constants constants;
         as_publication_get_constants(async->requests, &constants);
+        static const char UDP[] = "aeron:udp";
+        const bool is_udp = 0 == strncmp(constants.channel, UDP, sizeof(UDP) - 1);
         return asi_fail(AS_E_TIMEOUT, 0, "no archive reads control requests on channel=%s streamId=%d within %s: is an archive "
-            "running on the driver in %s, with this control stream?", constants.channel, constants.stream_id, timeout,
-            as_client_aeron_dir(async->aeron));
+            "running %s%s, with this control stream?", constants.channel, constants.stream_id, timeout,
+            is_udp ? "there, its aeron.archive.control.channel enabled and within reach" : "on the driver in ",
+            is_udp ? "" : as_client_aeron_dir(async->aeron));
     }
     if (!as_subscription_is_connected(async->responses))
     {
