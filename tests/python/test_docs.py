@@ -66,19 +66,20 @@ def run_python(page: str, folder: Path, aeron_dir: Path, *, timeout: float) -> s
 
 
 def test_python_page(tmp_path: Path, aeron_dir: Path) -> None:
-    assert PAGES["python.md"].count("```python") == 8
+    assert PAGES["python.md"].count("```python") == 9
     out = run_python("python.md", tmp_path, aeron_dir, timeout=60).splitlines()
     assert out == [
         "[b'one', b'two', b'three']",
         "[b'hello', b'world']",
         "50000",
-        *out[3:-3],
+        *out[3:-4],
         "timestamp[ns, tz=UTC]",
         "3 LIVE 192",
         "[True, True, True]",
+        "True",
     ]
     assert out[3].startswith("0 1001 0 ")
-    assert sum(map(int, out[4:-3])) == 50_000
+    assert sum(map(int, out[4:-4])) == 50_000
 
 
 def test_spark_page(tmp_path: Path, aeron_dir: Path) -> None:
