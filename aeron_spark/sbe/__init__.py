@@ -1,7 +1,13 @@
 """Simple Binary Encoding: schemas, and messages by them.
 
-schema = load("prices.xml")
-for message in decode(schema, payload, framing="cme-udp"):
+Whole batches to Arrow columns:
+
+decoder = Decoder("prices.xml", message="Quote", framing="cme-udp")
+batch = decoder.decode(payloads)
+
+One message after the other:
+
+for message in decode(load("prices.xml"), payload, framing="cme-udp"):
     print(message.message.name, message.values)
 """
 
@@ -9,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aeron_spark.sbe.arrow import Decoder
+from aeron_spark.sbe.decoder import Decoder, Rows
 from aeron_spark.sbe.framing import FRAMINGS, MESSAGES, Framing, frames, named
 from aeron_spark.sbe.model import Message, Schema
+from aeron_spark.sbe.options import Options
 from aeron_spark.sbe.problem import Problem, SchemaError
 from aeron_spark.sbe.schema import check, load, parse
 from aeron_spark.sbe.walk import Decoded, DecodeError, Walker
@@ -22,7 +29,9 @@ __all__ = [
     "Decoded",
     "Decoder",
     "Message",
+    "Options",
     "Problem",
+    "Rows",
     "Schema",
     "SchemaError",
     "Walker",

@@ -21,6 +21,7 @@ class Level:
     block: Block
     children: list[Level] = field(default_factory=list)
     first_data: int = 0
+    parent: Level | None = None
 
 
 class Plan:
@@ -38,10 +39,10 @@ class Plan:
         self._fill_data()
         self.native = self._fill_plan()
 
-    def _number(self, block: Block) -> Level:
-        level = Level(len(self.levels), block)
+    def _number(self, block: Block, parent: Level | None = None) -> Level:
+        level = Level(len(self.levels), block, parent=parent)
         self.levels.append(level)
-        level.children = [self._number(group) for group in block.groups]
+        level.children = [self._number(group, level) for group in block.groups]
         level.first_data = len(self._data)
         self._data.extend(block.data)
         return level

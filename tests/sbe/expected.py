@@ -55,7 +55,9 @@ def _value(of: Type, value: Any, *, is_optional: bool) -> Any:
         case Scalar():
             return _scalar(of, value, is_optional=is_optional)
         case Enum():
-            return str(value["unknown"]) if isinstance(value, dict) else value
+            if not isinstance(value, dict):
+                return value
+            return chr(value["unknown"]) if of.primitive.is_char else str(value["unknown"])
         case Set():
             return value["names"]
         case Composite():

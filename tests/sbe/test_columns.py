@@ -41,11 +41,14 @@ def walked(read: Schema, payload: bytes, message: str) -> dict[str, Any] | str:
 
 def assert_same(read: Schema, payloads: list[bytes], message: str) -> int:
     """Columns and walk agree on every payload; returns how many were refused."""
-    batch = Decoder(read).decode(payloads, message)
+    batch = Decoder(read, message).decode(payloads)
     batch.validate(full=True)
     refused = 0
     for payload, row in zip(payloads, rows_of(batch), strict=True):
-        error = row.pop("sbe_error")
+        error, raw = row.pop("sbe_error"), row.pop("sbe_raw")
+        assert raw == (payload if error else None)
+        at = row.pop("sbe_error_at")
+        assert at is None if error is None else 0 <= at <= len(payload)
         expected = walked(read, payload, message)
         if isinstance(expected, str):
             refused += 1
@@ -99,7 +102,7 @@ def test_mutations(rng: random.Random) -> None:
 def test_malformed_messages() -> None:
     read = load(schema_of("car/car_v0"))
     lines = messages("car/malformed")
-    batch = Decoder(read).decode([bytes.fromhex(line["hex"]) for line in lines], "Car")
+    batch = Decoder(read, "Car").decode([bytes.fromhex(line["hex"]) for line in lines])
     for line, error in zip(lines, batch.column("sbe_error").to_pylist(), strict=True):
         assert (error or "OK").startswith(line["expect"]), line["name"]
 
@@ -136,7 +139,7 @@ def order(number: int, price: int, side: int, at: int = 0, day: int = 0) -> byte
 
 
 def test_types() -> None:
-    batch = Decoder(ORDER).decode([order(2**64 - 1, -1, 1, 1_700_000_000_000_000, 19_000), order(1, 150, 7)], "Order")
+    batch = Decoder(ORDER, "Order").decode([order(2**64 - 1, -1, 1, 1_700_000_000_000_000, 19_000), order(1, 150, 7)])
     assert batch.schema.field("px").type == pa.decimal128(19, 2)
     assert batch.schema.field("at").type == pa.timestamp("us", "UTC")
     assert batch.schema.field("day").type == pa.date32()
@@ -148,35 +151,35 @@ def test_types() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 1000])
 def test_batches_of_any_size(count: int) -> None:
-    batch = Decoder(ORDER).decode([order(number, number, 1) for number in range(count)], "Order")
+    batch = Decoder(ORDER, "Order").decode([order(number, number, 1) for number in range(count)])
     assert batch.num_rows == count
     assert batch.column("px").to_pylist() == [Decimal(number) / 100 for number in range(count)]
-    assert Decoder(ORDER).decode([struct.pack("<HHHH", 0, 2, 1, 1)] * count, "Empty").num_rows == count
+    assert Decoder(ORDER, "Empty").decode([struct.pack("<HHHH", 0, 2, 1, 1)] * count).num_rows == count
 
 
 def test_slices_and_other_types_of_payload() -> None:
     payloads = [order(number, number, 1) for number in range(20)]
-    decoder = Decoder(ORDER)
-    whole = decoder.decode(payloads, "Order")
-    assert decoder.decode(pa.array(payloads, pa.binary()).slice(5, 9), "Order").equals(whole.slice(5, 9))
-    assert decoder.decode(pa.chunked_array([payloads[:3], payloads[3:]], pa.binary()), "Order").equals(whole)
+    decoder = Decoder(ORDER, "Order")
+    whole = decoder.decode(payloads)
+    assert decoder.decode(pa.array(payloads, pa.binary()).slice(5, 9)).equals(whole.slice(5, 9))
+    assert decoder.decode(pa.chunked_array([payloads[:3], payloads[3:]], pa.binary())).equals(whole)
     with pytest.raises(UsageError, match="not binary"):
-        decoder.decode(pa.array([1]), "Order")
+        decoder.decode(pa.array([1]))
 
 
 def test_what_becomes_of_errors() -> None:
     payloads = [order(1, 1, 1), order(2, 2, 1)[:-1], order(3, 3, 1), b""]
-    assert Decoder(ORDER).decode(payloads, "Order").column("sbe_error").to_pylist() == [
+    assert Decoder(ORDER, "Order").decode(payloads).column("sbe_error").to_pylist() == [
         None,
         "SHORT_BLOCK",
         None,
         "SHORT_HEADER",
     ]
-    dropped = Decoder(ORDER, on_error="drop").decode(payloads, "Order")
+    dropped = Decoder(ORDER, "Order", on_error="drop").decode(payloads)
     assert dropped.column("id").to_pylist() == [1, 3]
-    with pytest.raises(DecodeError, match="message 1 of Order"):
-        Decoder(ORDER, on_error="fail").decode(payloads, "Order")
+    with pytest.raises(DecodeError, match="message 1, of payload 1"):
+        Decoder(ORDER, "Order", on_error="fail").decode(payloads)
     with pytest.raises(UsageError, match="it has Order, Empty"):
-        Decoder(ORDER).decode(payloads, "Trade")
-    with pytest.raises(UsageError, match="null, drop or fail"):
-        Decoder(ORDER, on_error="ignore")  # type: ignore[arg-type]
+        Decoder(ORDER, "Trade").decode(payloads)
+    with pytest.raises(UsageError, match="null, drop, fail"):
+        Decoder(ORDER, on_error="ignore")

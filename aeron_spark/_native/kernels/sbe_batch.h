@@ -12,8 +12,11 @@ typedef struct asi_sbe_instances
     int64_t count;
     int64_t capacity;
     int64_t *starts;     /* of the block */
+    bool is_mixed;       /* lengths and versions differ and are kept for each instance; else all are as `length` and `version` */
+    int32_t length;      /* of the block; -1: not there */
+    int64_t version;
+    int32_t *lengths;
     int64_t *versions;
-    int32_t *lengths;    /* of the block; -1: not there */
     int32_t shortest;    /* smallest length, and version, of all instances */
     int64_t oldest;
     int64_t list_count;
@@ -36,9 +39,13 @@ struct as_sbe_batch
 {
     const as_sbe_plan *plan;
     const uint8_t *bytes;
+    int64_t limit;       /* the messages end here at the latest */
     int64_t count;
+    int64_t capacity;    /* of errors and ends */
     uint8_t *errors;
     int64_t *ends;
+    int64_t error_count;
+    struct asi_sbe_mark *marks;
     asi_sbe_instances *levels;
     asi_sbe_content *data;
 };

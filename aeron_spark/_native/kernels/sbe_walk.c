@@ -3,6 +3,8 @@
 
 #include "sbe_batch.h"
 
+#define HOT static inline __attribute__((always_inline))
+
 #define MAX_SKIP_DEPTH 64 /* of unknown groups in unknown groups */
 
 typedef struct walk
@@ -13,6 +15,12 @@ typedef struct walk
     int64_t version;
     as_sbe_error error;
     bool has_memory;
+    bool has_known;          /* what the last header of 8 bytes said: most say the same */
+    uint64_t known_header;
+    int64_t known_version;
+    int64_t known_length;
+    int64_t known_groups;
+    int64_t known_data;
 } walk;
 
 static bool grow(void **array, int64_t size, int64_t capacity)
@@ -26,12 +34,8 @@ static bool grow(void **array, int64_t size, int64_t capacity)
     return true;
 }
 
-static bool reserve_instances(asi_sbe_instances *level, int64_t more)
+static __attribute__((noinline)) bool grow_instances(asi_sbe_instances *level, int64_t more)
 {
-    if (level->count + more <= level->capacity)
-    {
-        return true;
-    }
     const int64_t capacity = 2 * level->capacity + more + 64;
     if (!grow((void **)&level->starts, sizeof(*level->starts), capacity) ||
         !grow((void **)&level->versions, sizeof(*level->versions), capacity) ||
@@ -43,12 +47,41 @@ static bool reserve_instances(asi_sbe_instances *level, int64_t more)
     return true;
 }
 
-static bool reserve_list(asi_sbe_instances *level)
+HOT bool reserve_instances(asi_sbe_instances *level, int64_t more)
 {
-    if (level->list_count + 2 <= level->list_capacity)
+    return level->count + more <= level->capacity || grow_instances(level, more);
+}
+
+/* Instances from `count` on are to be of this length and version: as all before, or each is kept from here on. */
+HOT void take_shape(asi_sbe_instances *level, int32_t length, int64_t version)
+{
+    if (level->is_mixed || (length == level->length && version == level->version && level->count > 0))
     {
-        return true;
+        return;
     }
+    level->is_mixed = level->count > 0;
+    for (int64_t i = 0; i < level->count; i++)
+    {
+        level->lengths[i] = level->length;
+        level->versions[i] = level->version;
+    }
+    level->length = length;
+    level->version = version;
+}
+
+HOT void keep_shape(asi_sbe_instances *level, int32_t length, int64_t version, int64_t first, int64_t end)
+{
+    for (int64_t i = first; level->is_mixed && i < end; i++)
+    {
+        level->lengths[i] = length;
+        level->versions[i] = version;
+    }
+    level->shortest = length < level->shortest ? length : level->shortest;
+    level->oldest = version < level->oldest ? version : level->oldest;
+}
+
+static __attribute__((noinline)) bool grow_list(asi_sbe_instances *level)
+{
     const int64_t capacity = 2 * level->list_capacity + 64;
     if (!grow((void **)&level->list_offsets, sizeof(*level->list_offsets), capacity) ||
         !grow((void **)&level->list_validity, 1, (capacity + 7) / 8))
@@ -61,12 +94,13 @@ static bool reserve_list(asi_sbe_instances *level)
     return true;
 }
 
-static bool reserve_data(asi_sbe_content *data)
+HOT bool reserve_list(asi_sbe_instances *level)
 {
-    if (data->count < data->capacity)
-    {
-        return true;
-    }
+    return level->list_count + 2 <= level->list_capacity || grow_list(level);
+}
+
+static __attribute__((noinline)) bool grow_data(asi_sbe_content *data)
+{
     const int64_t capacity = 2 * data->capacity + 64;
     if (!grow((void **)&data->starts, sizeof(*data->starts), capacity) ||
         !grow((void **)&data->lengths, sizeof(*data->lengths), capacity))
@@ -77,7 +111,12 @@ static bool reserve_data(asi_sbe_content *data)
     return true;
 }
 
-static int64_t role_of(const as_sbe_plan *plan, const as_sbe_role *role, const uint8_t *base)
+HOT bool reserve_data(asi_sbe_content *data)
+{
+    return data->count < data->capacity || grow_data(data);
+}
+
+HOT int64_t role_of(const as_sbe_plan *plan, const as_sbe_role *role, const uint8_t *base)
 {
     if (0 == role->size)
     {
@@ -99,22 +138,19 @@ static bool out_of_memory(walk *w)
     return false;
 }
 
-static bool add_instance(walk *w, asi_sbe_instances *level, int64_t start, int32_t length)
+HOT bool add_instance(walk *w, asi_sbe_instances *level, int64_t start, int32_t length)
 {
     if (!reserve_instances(level, 1))
     {
         return out_of_memory(w);
     }
-    level->starts[level->count] = start;
-    level->versions[level->count] = w->version;
-    level->lengths[level->count] = length;
-    level->count++;
-    level->shortest = length < level->shortest ? length : level->shortest;
-    level->oldest = w->version < level->oldest ? w->version : level->oldest;
+    take_shape(level, length, w->version);
+    keep_shape(level, length, w->version, level->count, level->count + 1);
+    level->starts[level->count++] = start;
     return true;
 }
 
-static bool end_list(walk *w, asi_sbe_instances *level, bool is_there)
+HOT bool end_list(walk *w, asi_sbe_instances *level, bool is_there)
 {
     if (!reserve_list(level) || level->count > INT32_MAX)
     {
@@ -133,7 +169,7 @@ static bool end_list(walk *w, asi_sbe_instances *level, bool is_there)
     return true;
 }
 
-static bool add_data(walk *w, asi_sbe_content *data, int64_t start, int32_t length)
+HOT bool add_data(walk *w, asi_sbe_content *data, int64_t start, int32_t length)
 {
     if (!reserve_data(data))
     {
@@ -146,7 +182,7 @@ static bool add_data(walk *w, asi_sbe_content *data, int64_t start, int32_t leng
     return true;
 }
 
-static bool walk_data(walk *w, int32_t index)
+HOT bool walk_data(walk *w, int32_t index)
 {
     const as_sbe_plan *plan = w->batch->plan;
     const as_sbe_data *data = &plan->data[index];
@@ -177,7 +213,7 @@ typedef struct following
 } following;
 
 /* Only of newer versions is there more than the schema knows. */
-static following told(const walk *w, const as_sbe_role *groups, const as_sbe_role *data, const uint8_t *header)
+HOT following told(const walk *w, const as_sbe_role *groups, const as_sbe_role *data, const uint8_t *header)
 {
     const as_sbe_plan *plan = w->batch->plan;
     return w->version <= plan->own_version ? (following){ -1, -1 } :
@@ -267,7 +303,7 @@ static bool skip_group(walk *w, const as_sbe_level *level, int32_t depth)
 }
 
 /* Behind a block: its groups, then its data. */
-static bool walk_rest(walk *w, const as_sbe_level *level, following there)
+static inline bool walk_rest(walk *w, const as_sbe_level *level, following there)
 {
     int64_t groups = 0;
     for (int32_t child = level->first_child; child >= 0; child = w->batch->plan->levels[child].next_sibling, groups++)
@@ -292,27 +328,29 @@ static bool walk_rest(walk *w, const as_sbe_level *level, following there)
 }
 
 /* Entries that hold nothing but their block need no walk of their own. */
-static bool add_bare_entries(walk *w, asi_sbe_instances *instances, int64_t length, int64_t count)
+HOT bool add_bare_entries(walk *w, asi_sbe_instances *instances, int64_t length, int64_t count)
 {
     if (!reserve_instances(instances, count))
     {
         return out_of_memory(w);
     }
-    int64_t start = w->at;
-    for (int64_t i = instances->count; i < instances->count + count; i++, start += length)
+    if (0 == count)
     {
-        instances->starts[i] = start;
-        instances->versions[i] = w->version;
-        instances->lengths[i] = (int32_t)length;
+        return true;
+    }
+    take_shape(instances, (int32_t)length, w->version);
+    keep_shape(instances, (int32_t)length, w->version, instances->count, instances->count + count);
+    int64_t *starts = instances->starts + instances->count;
+    for (int64_t i = 0; i < count; i++)
+    {
+        starts[i] = w->at + i * length;
     }
     instances->count += count;
-    instances->shortest = count > 0 && length < instances->shortest ? (int32_t)length : instances->shortest;
-    instances->oldest = count > 0 && w->version < instances->oldest ? w->version : instances->oldest;
-    w->at = start;
+    w->at += count * length;
     return true;
 }
 
-static bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *instances, int64_t length, int64_t count,
+HOT bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *instances, int64_t length, int64_t count,
     following there)
 {
     const bool is_bare = level->first_child < 0 && 0 == level->data_count && there.groups <= 0 && there.data <= 0;
@@ -378,13 +416,21 @@ static bool walk_group(walk *w, int32_t index)
     return walk_entries(w, level, instances, length, count, there) && end_list(w, instances, true);
 }
 
-static bool walk_header(walk *w, int64_t *block_length, following *there)
+HOT bool walk_header(walk *w, int64_t *block_length, following *there)
 {
     const as_sbe_plan *plan = w->batch->plan;
     const uint8_t *header = w->batch->bytes + w->at;
     if (w->end - w->at < plan->header_size)
     {
         return fail(w, AS_SBE_SHORT_HEADER);
+    }
+    if (w->has_known && asi_sbe_load(header, 8, false) == w->known_header)
+    {
+        w->version = w->known_version;
+        *block_length = w->known_length;
+        *there = (following){ w->known_groups, w->known_data };
+        w->at += 8;
+        return true;
     }
     w->version = role_of(plan, &plan->version, header);
     if (role_of(plan, &plan->schema_id, header) != plan->own_schema_id)
@@ -402,10 +448,19 @@ static bool walk_header(walk *w, int64_t *block_length, following *there)
     *block_length = role_of(plan, &plan->block_length, header);
     *there = told(w, &plan->groups_told, &plan->data_told, header);
     w->at += plan->header_size;
+    w->has_known = 8 == plan->header_size;
+    if (w->has_known)
+    {
+        w->known_header = asi_sbe_load(header, 8, false);
+        w->known_version = w->version;
+        w->known_length = *block_length;
+        w->known_groups = there->groups;
+        w->known_data = there->data;
+    }
     return true;
 }
 
-static bool walk_message(walk *w)
+HOT bool walk_message(walk *w)
 {
     const as_sbe_plan *plan = w->batch->plan;
     int64_t length;
@@ -431,13 +486,13 @@ static bool walk_message(walk *w)
 }
 
 /* Counts before a message, so that what it added before it failed goes away again. */
-typedef struct mark
+typedef struct asi_sbe_mark
 {
     int64_t count;
     int64_t list_count;
 } mark;
 
-static void take_marks(const as_sbe_batch *batch, mark *marks)
+HOT void take_marks(const as_sbe_batch *batch, mark *marks)
 {
     const as_sbe_plan *plan = batch->plan;
     for (int32_t i = 0; i < plan->level_count; i++)
@@ -491,10 +546,9 @@ static bool give_up_message(walk *w, const mark *marks)
     return true;
 }
 
-static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *ends, mark *marks)
+static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *ends)
 {
     const as_sbe_plan *plan = batch->plan;
-    const bool is_flat = 1 == plan->level_count && 0 == plan->data_count;
     walk w = { .batch = batch, .has_memory = true };
     if (!reserve_instances(&batch->levels[0], batch->count))
     {
@@ -506,22 +560,17 @@ static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *
         w.end = ends[i];
         w.error = AS_SBE_OK;
         w.version = 0;
-        if (!is_flat)
-        {
-            take_marks(batch, marks);
-        }
-        else
-        {
-            marks[0] = (mark){ batch->levels[0].count, 0 };
-        }
+        batch->limit = w.end > batch->limit ? w.end : batch->limit;
+        take_marks(batch, batch->marks);
         if (!walk_message(&w))
         {
             const bool is_newer = w.version > plan->own_version && w.error >= AS_SBE_SHORT_BLOCK;
-            if (!w.has_memory || !give_up_message(&w, marks))
+            if (!w.has_memory || !give_up_message(&w, batch->marks))
             {
                 return false;
             }
             w.error = is_newer ? AS_SBE_NEWER_VERSION : w.error;
+            batch->error_count++;
         }
         batch->errors[i] = (uint8_t)w.error;
         batch->ends[i] = w.at - starts[i];
@@ -529,40 +578,67 @@ static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *
     return true;
 }
 
-as_result as_sbe_batch_open(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count,
-    as_sbe_batch **opened)
+as_result as_sbe_batch_open(const as_sbe_plan *plan, as_sbe_batch **opened)
 {
     as_sbe_batch *batch = calloc(1, sizeof(*batch));
-    mark *marks = calloc((size_t)(plan->level_count + plan->data_count), sizeof(*marks));
-    if (NULL == batch || NULL == marks)
+    if (NULL == batch)
     {
-        free(batch);
-        free(marks);
         return AS_E_INTERNAL;
     }
     batch->plan = plan;
-    batch->bytes = bytes;
-    batch->count = count;
-    batch->errors = malloc((size_t)count + 1);
-    batch->ends = malloc(((size_t)count + 1) * sizeof(*batch->ends));
     batch->levels = calloc((size_t)plan->level_count, sizeof(*batch->levels));
     batch->data = calloc((size_t)plan->data_count + 1, sizeof(*batch->data));
-    bool is_done = NULL != batch->errors && NULL != batch->ends && NULL != batch->levels && NULL != batch->data;
-    for (int32_t i = 0; is_done && i < plan->level_count; i++)
-    {
-        batch->levels[i].shortest = INT32_MAX;
-        batch->levels[i].oldest = INT64_MAX;
-        is_done = reserve_list(&batch->levels[i]);
-    }
-    is_done = is_done && walk_all(batch, starts, ends, marks);
-    free(marks);
-    if (!is_done)
+    batch->marks = calloc((size_t)(plan->level_count + plan->data_count), sizeof(*batch->marks));
+    if (NULL == batch->levels || NULL == batch->data || NULL == batch->marks)
     {
         as_sbe_batch_close(batch);
         return AS_E_INTERNAL;
     }
     *opened = batch;
     return AS_OK;
+}
+
+static bool reserve_messages(as_sbe_batch *batch, int64_t count)
+{
+    if (count <= batch->capacity && NULL != batch->errors)
+    {
+        return true;
+    }
+    if (!grow((void **)&batch->errors, 1, count + 1) || !grow((void **)&batch->ends, sizeof(*batch->ends), count + 1))
+    {
+        return false;
+    }
+    batch->capacity = count;
+    return true;
+}
+
+as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count)
+{
+    if (!reserve_messages(batch, count))
+    {
+        return AS_E_INTERNAL;
+    }
+    batch->bytes = bytes;
+    batch->count = count;
+    batch->limit = 0;
+    batch->error_count = 0;
+    bool is_done = true;
+    for (int32_t i = 0; is_done && i < batch->plan->level_count; i++)
+    {
+        asi_sbe_instances *level = &batch->levels[i];
+        level->count = 0;
+        level->list_count = 0;
+        level->is_mixed = false;
+        level->shortest = INT32_MAX;
+        level->oldest = INT64_MAX;
+        is_done = reserve_list(level);
+    }
+    for (int32_t i = 0; i < batch->plan->data_count; i++)
+    {
+        batch->data[i].count = 0;
+        batch->data[i].bytes = 0;
+    }
+    return is_done && walk_all(batch, starts, ends) ? AS_OK : AS_E_INTERNAL;
 }
 
 void as_sbe_batch_close(as_sbe_batch *batch)
@@ -586,6 +662,7 @@ void as_sbe_batch_close(as_sbe_batch *batch)
     }
     free(batch->levels);
     free(batch->data);
+    free(batch->marks);
     free(batch->errors);
     free(batch->ends);
     free(batch);
@@ -603,6 +680,8 @@ as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, con
 }
 
 const uint8_t *as_sbe_batch_errors(const as_sbe_batch *batch) { return batch->errors; }
+
+int64_t as_sbe_batch_error_count(const as_sbe_batch *batch) { return batch->error_count; }
 
 const int64_t *as_sbe_batch_ends(const as_sbe_batch *batch) { return batch->ends; }
 

@@ -1,6 +1,6 @@
 /* SBE messages to columns: a plan of one template runs over many messages. Spec: 10 §5 to §10, §13, §18.
  *
- *      payloads > as_sbe_batch_open (walks each message, every length checked) > starts of blocks, entries and data
+ *      payloads > as_sbe_batch_walk (walks each message, every length checked) > starts of blocks, entries and data
  *               > as_sbe_gather_* (one column after the other, nothing left to check) > Arrow buffers
  *
  * A level is the message's root block or a group; its instances are messages or entries, in order. An instance that is not there
@@ -33,7 +33,9 @@ typedef enum as_sbe_error_e
     AS_SBE_SHORT_DATA_LENGTH,
     AS_SBE_SHORT_DATA,
     AS_SBE_LIMIT,
-    AS_SBE_NEWER_VERSION
+    AS_SBE_NEWER_VERSION,
+    AS_SBE_FRAME_SIZE,
+    AS_SBE_FRAME_TYPE
 } as_sbe_error;
 
 /* An integer of a header: `size` bytes at `offset`, or a constant if size is 0. */
@@ -97,12 +99,15 @@ typedef struct as_sbe_batch as_sbe_batch;
 as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends,
     int64_t count, int64_t *template_ids);
 
-/* Walks `count` messages, each within [starts[i], ends[i]) of `bytes`; all borrowed until close. AS_E_INTERNAL: no memory. Messages
- * that can't be decoded are told by as_sbe_batch_errors. */
-as_result as_sbe_batch_open(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count,
-    as_sbe_batch **batch);
+/* A batch serves many walks, one after the other, and keeps its memory between them. AS_E_INTERNAL: no memory. `plan` is borrowed
+ * until close. */
+as_result as_sbe_batch_open(const as_sbe_plan *plan, as_sbe_batch **batch);
 void as_sbe_batch_close(as_sbe_batch *batch);
-/* Of each message: as_sbe_error, where it showed or how many bytes it took, and the version it was written by. Valid until close. */
+/* Walks `count` messages, each within [starts[i], ends[i]) of `bytes`, which is borrowed until the next walk. AS_E_INTERNAL: no
+ * memory. Messages that can't be decoded are told by as_sbe_batch_errors. */
+as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count);
+int64_t as_sbe_batch_error_count(const as_sbe_batch *batch);
+/* Of each message: as_sbe_error, and where it showed or how many bytes it took. Valid until the next walk. */
 const uint8_t *as_sbe_batch_errors(const as_sbe_batch *batch);
 const int64_t *as_sbe_batch_ends(const as_sbe_batch *batch);
 int64_t as_sbe_batch_instances(const as_sbe_batch *batch, int32_t level);
@@ -145,31 +150,76 @@ typedef enum as_sbe_form_e
     AS_SBE_FORM_WIDEN,      /* an unsigned number to one of twice the width */
     AS_SBE_FORM_DECIMAL,    /* 16 bytes, from an unsigned number */
     AS_SBE_FORM_SIGNED_DECIMAL,
-    AS_SBE_FORM_LONG        /* 8 bytes signed, from any integer; what does not fit is null */
+    AS_SBE_FORM_LONG,       /* 8 bytes signed, from any integer; what does not fit is null */
+    AS_SBE_FORM_ENUM        /* an index of 2 bytes */
 } as_sbe_form;
 
-/* `out`: instances * repeat values of the form; `validity`: a bit each, bytes beyond the last bit are left. Values that are null
- * are 0. `factor` (1: none) multiplies decimals and longs; what overflows is null. *nulls counts. */
-void as_sbe_gather_values(const as_sbe_batch *batch, const as_sbe_column *column, as_sbe_form form, bool is_signed, int64_t factor,
-    void *out, uint8_t *validity, int64_t *nulls);
+/* One column of numbers and what becomes of it. `out`: instances * repeat values of the form; `validity`: a bit each, bytes beyond the
+ * last bit are left, undefined where `nulls` is 0. Values that are null are 0. */
+typedef struct as_sbe_task
+{
+    as_sbe_column column;
+    as_sbe_form form;
+    bool is_signed;
+    int64_t factor;         /* multiplies decimals and longs; what overflows is null. 1: none */
+    int64_t divisor;        /* of longs, rounding down. 1: none */
+    const int16_t *of_byte; /* of an enum of one byte: the index of each, -1 unknown */
+    const int64_t *values;  /* of a wider enum: ascending, with these indices */
+    const int16_t *indices;
+    int64_t value_count;
+    void *out;
+    uint8_t *validity;
+    int64_t nulls;          /* out: how many are null, how many of them because they do not fit, how many an enum does not know */
+    int64_t lost;
+    int64_t unknown;
+} as_sbe_task;
+
+/* The tasks of one level, in blocks of instances that stay in the cache. */
+void as_sbe_gather(const as_sbe_batch *batch, as_sbe_task *tasks, int64_t count);
 /* Only whether the field is there. */
 void as_sbe_gather_presence(const as_sbe_batch *batch, const as_sbe_column *column, uint8_t *validity, int64_t *nulls);
 /* Text of char arrays, up to the first NUL, as UTF-8: `capacity` is at least 3 * instances * repeat. Bytes that the charset does not
- * have become U+FFFD. AS_E_USAGE: more than 2 GiB. */
+ * have become U+FFFD. AS_E_USAGE: more than 2 GiB. Validity is undefined where *nulls is 0, here and below. */
 as_result as_sbe_gather_text(const as_sbe_batch *batch, const as_sbe_column *column, as_sbe_charset charset, int32_t *offsets,
     uint8_t *out, int64_t capacity, uint8_t *validity, int64_t *nulls);
 /* `repeat` bytes an instance as they are. */
 void as_sbe_gather_bytes(
     const as_sbe_batch *batch, const as_sbe_column *column, uint8_t *out, uint8_t *validity, int64_t *nulls);
-/* Index of an enum's value: `values` (ascending) have the indices `indices`. -1: unknown, *unknown counts. */
-void as_sbe_gather_enum(const as_sbe_batch *batch, const as_sbe_column *column, bool is_signed, const int64_t *values,
-    const int16_t *indices, int64_t value_count, int16_t *out, uint8_t *validity, int64_t *nulls, int64_t *unknown);
 /* Indices of a set's choices that are there: choice k is bit bits[k]. `out` has room for instances * bit_count + 1. */
 as_result as_sbe_gather_set(const as_sbe_batch *batch, const as_sbe_column *column, const uint8_t *bits, int64_t bit_count,
     int32_t *offsets, int16_t *out, uint8_t *validity, int64_t *nulls);
-/* Data as UTF-8 text, or its bytes. `capacity` at least 3 times the bytes for text. */
+/* Data as UTF-8 text, or its bytes. `capacity` at least 3 times the bytes for text, and 16 more. */
 as_result as_sbe_gather_data(const as_sbe_batch *batch, int32_t data, as_sbe_charset charset, int32_t *offsets, uint8_t *out,
     int64_t capacity, uint8_t *validity, int64_t *nulls);
+/* Decimals of 16 bytes, of 64 bits at most, with exponents (stride 0: one for all): to decimals of `digits` and `scale`, where what
+ * would lose digits is null; returns how many. `validity` NULL: all are. */
+int64_t as_sbe_rescale(const void *mantissas, const int8_t *exponents, int64_t stride, int64_t count, int32_t digits, int32_t scale,
+    const uint8_t *validity, void *out, uint8_t *out_validity);
+/* To doubles, rounded once. */
+void as_sbe_to_double(const void *mantissas, const int8_t *exponents, int64_t stride, int64_t count, double *out);
+
+/* How messages lie in a payload; what is not there has size 0. Offsets and sizes are bytes. */
+typedef struct as_sbe_framing
+{
+    int32_t payload_skip;   /* before anything else */
+    int32_t packet_header;
+    as_sbe_role count;      /* of messages, in the packet header */
+    as_sbe_role size;       /* of a message, in its frame */
+    bool is_big_endian;     /* both */
+    int64_t size_adds;
+    int32_t skip;           /* from the frame's beginning to the message */
+    int32_t mark_offset;    /* two bytes that must be one of the marks */
+    int32_t mark_count;
+    uint8_t marks[4];
+    bool mark_is_of_packet;
+    bool has_quiet_type;    /* packets of this first byte have no messages */
+    uint8_t quiet_type;
+} as_sbe_framing;
+
+/* Where the messages of payloads lie, payload i in [offsets[i], offsets[i + 1]). Returns how many there are; the first `capacity` are
+ * stored. What is no frame is a message of no bytes with its error, and the last of its payload. */
+int64_t as_sbe_frames(const as_sbe_framing *framing, const uint8_t *bytes, const int64_t *offsets, int64_t payload_count,
+    int64_t capacity, int64_t *starts, int64_t *ends, int64_t *payloads, uint8_t *errors);
 /* CFFI-END */
 #pragma GCC visibility pop
 

@@ -1,0 +1,80 @@
+/* Mantissas with exponents, to decimals of one scale and to doubles. Spec: 10 §14.3. See as_sbe.h. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sbe_place.h"
+
+static bool is_valid_at(const uint8_t *validity, int64_t i) { return NULL == validity || 0 != (validity[i / 8] >> i % 8 & 1); }
+
+static __int128 power_of_ten(int32_t exponent)
+{
+    __int128 power = 1;
+    for (int32_t i = 0; i < exponent; i++)
+    {
+        power *= 10;
+    }
+    return power;
+}
+
+/* Exactly, or not. Mantissas have 64 bits at most, so a shift down of 20 digits leaves nothing but 0. */
+static bool shift_decimal(__int128 mantissa, int32_t shift, __int128 *shifted)
+{
+    if (0 == mantissa)
+    {
+        *shifted = 0;
+        return true;
+    }
+    if (shift >= 0)
+    {
+        return shift <= 38 && !__builtin_mul_overflow(mantissa, power_of_ten(shift), shifted);
+    }
+    const __int128 divisor = power_of_ten(-shift < 20 ? -shift : 20);
+    *shifted = mantissa / divisor;
+    return 0 == mantissa % divisor;
+}
+
+int64_t as_sbe_rescale(const void *mantissas, const int8_t *exponents, int64_t stride, int64_t count, int32_t digits, int32_t scale,
+    const uint8_t *validity, void *out, uint8_t *out_validity)
+{
+    const __int128 limit = power_of_ten(digits);
+    int64_t lost = 0;
+    for (int64_t i = 0; i < count; i++)
+    {
+        __int128 mantissa;
+        __int128 value = 0;
+        const bool is_there = is_valid_at(validity, i);
+        memcpy(&mantissa, (const uint8_t *)mantissas + 16 * i, 16);
+        const bool fits = is_there && shift_decimal(mantissa, scale + exponents[i * stride], &value) && value < limit && value > -limit;
+        value = fits ? value : 0;
+        memcpy((uint8_t *)out + 16 * i, &value, 16);
+        asi_sbe_set_valid(out_validity, i, fits);
+        lost += is_there && !fits ? 1 : 0;
+    }
+    return lost;
+}
+
+static double to_double(__int128 mantissa, int32_t exponent)
+{
+    static const double POWERS[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+        1e18, 1e19, 1e20, 1e21, 1e22 };
+    const __int128 exact = (__int128)1 << 53;
+    if (mantissa <= exact && mantissa >= -exact && exponent >= -22 && exponent <= 22)
+    {
+        /* Both numbers are exact, so that one rounding is left. */
+        return exponent < 0 ? (double)mantissa / POWERS[-exponent] : (double)mantissa * POWERS[exponent];
+    }
+    char text[48];
+    const uint64_t size = mantissa < 0 ? (uint64_t)-mantissa : (uint64_t)mantissa;
+    snprintf(text, sizeof(text), "%s%llue%d", mantissa < 0 ? "-" : "", (unsigned long long)size, exponent);
+    return strtod(text, NULL);
+}
+
+void as_sbe_to_double(const void *mantissas, const int8_t *exponents, int64_t stride, int64_t count, double *out)
+{
+    for (int64_t i = 0; i < count; i++)
+    {
+        __int128 mantissa;
+        memcpy(&mantissa, (const uint8_t *)mantissas + 16 * i, 16);
+        out[i] = to_double(mantissa, exponents[i * stride]);
+    }
+}

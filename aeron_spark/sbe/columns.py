@@ -1,0 +1,563 @@
+"""A message's definition to Arrow columns: their types, and how each is made from a walk. Spec: 10 §14.
+
+What a value becomes unless `Options` say otherwise: integers keep their width, unsigned ones take the next wider type, `uint64`
+a `decimal128(20, 0)`; char arrays are text; enums are dictionaries of names, a value without a name is its number as text; sets
+are lists of names; composites are structs, but decimals of a constant exponent are `decimal128` and times are what
+`semanticType` says; groups are lists of structs. What a message's version does not have is null, a group too.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark.errors import UsageError
+from aeron_spark.sbe import decimals
+from aeron_spark.sbe.model import Composite, Data, Enum, Field, Member, Primitive, Scalar, Set, Type
+from aeron_spark.sbe.options import MAX_DIGITS, Options
+from aeron_spark.sbe.plan import Level, Plan
+from aeron_spark.sbe.run import Place, Run, Task, Tasks, list_of
+
+DECIMAL_DIGITS = {8: 19, 4: 10, 2: 5, 1: 3}
+UINT64_DIGITS = 20
+UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
+TIME_UNITS = {"second": "s", "millisecond": "ms", "microsecond": "us", "nanosecond": "ns"}
+PER_MICROSECOND = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
+CHARSETS = {"ascii": 1, "iso8859-1": 2, "utf-8": 3}
+WIDER = {"uint8": pa.int16(), "uint16": pa.int32(), "uint32": pa.int64()}
+SAME = {
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+}
+BOOLEANS = ({"f", "t"}, {"false", "true"}, {"no", "yes"})
+NAMES = pa.dictionary(pa.int16(), pa.string())
+MAX_NAMES = np.iinfo(np.int16).max
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An Arrow type, and what makes an array of it from a walk."""
+
+    type: pa.DataType
+    make: Callable[[Run], pa.Array]
+
+
+def charset_of(name: str) -> int | None:
+    """The charset's number in C; None: Python decodes it."""
+    return CHARSETS.get(codecs.lookup(name).name)
+
+
+def _member(of: Composite, name: str) -> Member | None:
+    """A member whatever the case of its name."""
+    return next((one for one in of.members if one.name.lower() == name), None)
+
+
+def _guard(of: Composite, offset: int) -> tuple[int, Primitive, float] | None:
+    """The first member that takes bytes: the composite is null when that is. Spec: 10 §3.5."""
+    first = next((one for one in of.members if not one.is_constant), None)
+    if first is None or isinstance(first.type, Set):
+        return None
+    if isinstance(first.type, Composite):
+        return _guard(first.type, offset + first.offset)
+    return offset + first.offset, first.type.primitive, first.type.null
+
+
+def type_of_number(primitive: Primitive) -> pa.DataType:
+    """What holds each of its values."""
+    return SAME.get(primitive.name) or WIDER.get(primitive.name) or pa.decimal128(UINT64_DIGITS, 0)
+
+
+class Compiler:
+    """The columns of one message by one set of options; `tasks` are the numbers among them."""
+
+    def __init__(self, plan: Plan, options: Options) -> None:
+        self.tasks = Tasks()
+        self._options = options
+        self._outer: list[tuple[int, Field]] = []
+        self.columns = self._block(plan.root)
+
+    # -- blocks ------------------------------------------------------------------------------------------------------------
+
+    def _is_wanted(self, one: Any) -> bool:
+        if self._options.drop_deprecated and one.deprecated:
+            return False
+        return not (self._options.constants == "drop" and isinstance(one, Field) and one.presence == "constant")
+
+    def _block(self, level: Level) -> dict[str, Column]:
+        block = level.block
+        made = {one.name: self._field(one, level) for one in block.fields if self._is_wanted(one)}
+        for child in level.children:
+            if self._is_wanted(child.block):
+                made[child.block.name] = self._group(child, level.number)
+        for index, one in enumerate(block.data):
+            if self._is_wanted(one):
+                made[one.name] = self._data(level.first_data + index, one, level.number)
+        return made
+
+    def _group(self, level: Level, parent: int) -> Column:
+        made = self._block(level)
+        entry = struct_of(made, lambda run: (run.counts[level.number], None, 0))
+        number = level.number
+
+        def make(run: Run) -> pa.Array:
+            count, offsets, validity, nulls = run.lists(number, parent)
+            return list_of(entry.make(run), count, offsets, validity, nulls)
+
+        return Column(pa.list_(entry.type), make)
+
+    def _field(self, field: Field, level: Level) -> Column:
+        if field.presence == "constant":
+            return self._constant(field.constant, field.type, Place(level.number, 0, 0, 0))
+        place = Place(level.number, field.offset, field.since, field.offset + field.size)
+        is_optional = field.presence == "optional"
+        if isinstance(field.type, Composite) and is_optional:
+            place = replace(place, guard=_guard(field.type, field.offset))
+        time = self._time(field.semantic_type.lower(), field, place, is_optional=is_optional)
+        if time is not None:
+            return time
+        return self._sibling_decimal(field, level, place) or self._value(field.type, place, is_optional=is_optional)
+
+    def _value(self, of: Type, place: Place, *, is_optional: bool) -> Column:
+        match of:
+            case Scalar():
+                return self._scalar(of, place, is_optional=is_optional)
+            case Enum():
+                return self._enum(of, place)
+            case Set():
+                return self._set(of, place)
+            case Composite():
+                return self._composite(of, place)
+
+    # -- scalars -----------------------------------------------------------------------------------------------------------
+
+    def _task(self, task: Task, of: pa.DataType) -> Column:
+        task.width = of.bit_width // 8
+        slot = self.tasks.add(task)
+        repeat = task.repeat
+        return Column(of, lambda run: run.numbers(slot, of, repeat))
+
+    def _number(self, place: Place, primitive: Primitive, null: float | None, repeat: int = 1) -> Column:
+        form, of = lib.AS_SBE_FORM_SAME, type_of_number(primitive)
+        if primitive.name in WIDER:
+            form = lib.AS_SBE_FORM_WIDEN
+        elif primitive.name not in SAME:
+            form, of = {
+                "decimal": (lib.AS_SBE_FORM_DECIMAL, of),
+                "long": (lib.AS_SBE_FORM_LONG, pa.int64()),
+                "bits": (lib.AS_SBE_FORM_SAME, pa.int64()),
+            }[self._options.uint64]
+        return self._task(Task(place=place, primitive=primitive, form=form, width=0, null=null, repeat=repeat), of)
+
+    def _scalar(self, of: Scalar, place: Place, *, is_optional: bool) -> Column:
+        if of.is_text:
+            return self._chars(of, place, is_optional=is_optional)
+        null = of.null if is_optional else None
+        if of.length == 1:
+            return self._number(place, of.primitive, null)
+        is_bytes = of.primitive.size == 1 and not of.charset and not is_optional
+        if is_bytes and self._options.byte_arrays == "binary":
+            kind = pa.binary() if self._options.spark else pa.binary(of.length)
+            return Column(kind, lambda run: run.bytes_of(place, of.primitive, of.length).cast(kind))
+        items = self._number(place, of.primitive, null, of.length)
+
+        def make(run: Run) -> pa.Array:
+            count = run.counts[place.level]
+            offsets = pa.py_buffer(np.arange(count + 1, dtype=np.int32) * of.length)
+            return list_of(items.make(run), count, offsets, *run.presence(place))
+
+        return Column(pa.list_(items.type), make)
+
+    def _chars(self, of: Scalar, place: Place, *, is_optional: bool) -> Column:
+        column = place.fill(
+            ffi.new("as_sbe_column *"), of.primitive, null=of.null if is_optional else None, repeat=of.length
+        )
+        charset = of.charset or "ascii"
+        if self._options.chars == "binary":
+            return Column(pa.binary(), lambda run: run.text(column, place.level, of.length, lib.AS_SBE_BYTES))
+        text = self._text(charset, lambda run, number: run.text(column, place.level, of.length, number))
+        if self._options.chars == "trim":
+            return Column(text.type, lambda run: pc.utf8_rtrim(text.make(run), characters=" "))
+        return text
+
+    def _data(self, number: int, of: Data, level: int) -> Column:
+        if of.charset:
+            made = self._text(of.charset, lambda run, charset: run.data(number, level, charset))
+        else:
+            made = Column(pa.binary(), lambda run: run.data(number, level, lib.AS_SBE_BYTES))
+        if of.name not in self._options.empty_as_null:
+            return made
+
+        def make(run: Run) -> pa.Array:
+            found = made.make(run)
+            return pc.if_else(pc.equal(pc.binary_length(found), 0), pa.scalar(None, made.type), found)
+
+        return Column(made.type, make)
+
+    def _text(self, charset: str, gather: Callable[[Run, int], pa.Array]) -> Column:
+        number = charset_of(charset)
+        if number is not None and self._options.bad_text == "replace":
+            return Column(pa.string(), lambda run: gather(run, number))
+
+        def make(run: Run) -> pa.Array:
+            raw = gather(run, lib.AS_SBE_BYTES)
+            try:
+                if number is not None and charset_of("utf-8") == number:
+                    return raw.cast(pa.string())
+                decoded = [None if one is None else one.decode(charset) for one in raw.to_pylist()]
+            except (UnicodeDecodeError, pa.ArrowInvalid):
+                decoded = [self._decode(run, one, charset) for one in raw.to_pylist()]
+            return pa.array(decoded, pa.string())
+
+        return Column(pa.string(), make)
+
+    def _decode(self, run: Run, raw: bytes | None, charset: str) -> str | None:
+        if raw is None:
+            return None
+        try:
+            return raw.decode(charset)
+        except UnicodeDecodeError:
+            if self._options.bad_text == "replace":
+                return raw.decode(charset, "replace")
+            run.lost += 1
+            run.complaint = run.complaint or ("BAD_TEXT" if self._options.bad_text == "error" else "")
+            return None
+
+    # -- enums and sets ------------------------------------------------------------------------------------------------------
+
+    def _enum(self, of: Enum, place: Place) -> Column:
+        if self._options.enums == "values":
+            return self._enum_values(of, place)
+        if (
+            self._options.enums == "bool"
+            and {raw for _, raw in of.values} == {0, 1}
+            and len(of.values) == len(BOOLEANS[0])
+        ):
+            names = {name.lower() for name, _ in of.values}
+            falses = {name.lower() for name, raw in of.values if raw == 0}
+            if names in BOOLEANS and falses <= {"f", "false", "no"}:
+                return self._enum_bool(of, place)
+        return self._enum_names(of, place)
+
+    def _enum_values(self, of: Enum, place: Place) -> Column:
+        if not of.primitive.is_char:
+            return self._number(place, of.primitive, of.null)
+        column = place.fill(ffi.new("as_sbe_column *"), of.primitive, null=of.null)
+        return Column(pa.string(), lambda run: run.text(column, place.level, 1, CHARSETS["iso8859-1"]))
+
+    def _index(self, of: Enum, place: Place) -> tuple[Column, tuple[int, int]]:
+        """Indices of names, -1 unknown."""
+        known = {_signed(raw): index for index, (_, raw) in reversed(list(enumerate(of.values)))}
+        if of.primitive.size == 1:
+            table = np.full(256, -1, np.int16)
+            for raw, index in known.items():
+                table[raw % 256] = index
+            enum: tuple[np.ndarray, ...] = (table,)
+        else:
+            enum = (np.array(sorted(known), np.int64), np.array([known[raw] for raw in sorted(known)], np.int16))
+        task = Task(
+            place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_ENUM, width=2, null=of.null, enum=enum
+        )  # fmt: skip
+        slot = self.tasks.add(task)
+        return Column(pa.int16(), lambda run: run.numbers(slot, pa.int16())), slot
+
+    def _enum_bool(self, of: Enum, place: Place) -> Column:
+        indices, _ = self._index(of, place)
+        is_true = [raw == 1 for _, raw in of.values]
+
+        def make(run: Run) -> pa.Array:
+            found = self._known(run, of, indices.make(run))
+            return pc.equal(found, is_true.index(True))
+
+        return Column(pa.bool_(), make)
+
+    def _known(self, run: Run, of: Enum, indices: pa.Array) -> pa.Array:
+        """With nulls for what has no name."""
+        is_known = pc.greater_equal(indices, 0)
+        unknown = len(indices) - indices.null_count - (pc.sum(is_known).as_py() or 0)
+        if unknown:
+            run.lost += unknown
+            if self._options.unknown_enum == "error":
+                run.complaint = run.complaint or f"BAD_ENUM in {of.name}"
+        return pc.if_else(is_known, indices, pa.scalar(None, pa.int16())) if unknown else indices
+
+    def _enum_names(self, of: Enum, place: Place) -> Column:
+        indices, slot = self._index(of, place)
+        names = [name for name, _ in of.values]
+        known = pa.array(names, pa.string())
+        raw_task = Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0)
+
+        def make(run: Run) -> pa.Array:
+            found = indices.make(run)
+            if not run.unknown(slot):
+                return pa.DictionaryArray.from_arrays(found, known, safe=False)
+            if self._options.unknown_enum != "text":
+                return pa.DictionaryArray.from_arrays(self._known(run, of, found), known)
+            return _named(of, found, run.raw(raw_task))
+
+        if self._options.spark:
+            return Column(pa.string(), lambda run: make(run).cast(pa.string()))
+        return Column(NAMES, make)
+
+    def _set(self, of: Set, place: Place) -> Column:
+        names = pa.array([name for name, _ in of.choices], pa.string())
+        if self._options.sets == "bits":
+            return self._number(place, of.primitive, None)
+        if self._options.sets == "struct":
+            return self._set_struct(of, place)
+        bits = np.array([bit for _, bit in of.choices], np.uint8)
+        kind = pa.list_(pa.string() if self._options.spark else NAMES)
+
+        def make(run: Run) -> pa.Array:
+            found = run.set(place, of.primitive, bits, names)
+            return found.cast(kind) if self._options.spark else found
+
+        return Column(kind, make)
+
+    def _set_struct(self, of: Set, place: Place) -> Column:
+        task = Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0)
+        bits = self._task(task, pa.type_for_alias(of.primitive.name))
+
+        def one(bit: int) -> Column:
+            return Column(
+                pa.bool_(),
+                lambda run: pa.array(np.asarray(bits.make(run).fill_null(0)) >> bit & 1).cast(pa.bool_()),
+            )
+
+        made = {name: one(bit) for name, bit in of.choices}
+        return struct_of(made, lambda run: (run.counts[place.level], *run.presence(place)))
+
+    # -- composites ----------------------------------------------------------------------------------------------------------
+
+    def _composite(self, of: Composite, place: Place) -> Column:
+        return self._decimal(of, place) or self._struct(of, place)
+
+    def _struct(self, of: Composite, place: Place) -> Column:
+        made = {
+            one.name: self._of_member(one, place)
+            for one in of.members
+            if not (one.is_constant and self._options.constants == "drop")
+        }
+        return struct_of(made, lambda run: (run.counts[place.level], *run.presence(place)))
+
+    def _of_member(self, member: Member, place: Place) -> Column:
+        of = member.type
+        if isinstance(of, Scalar):
+            if of.presence == "constant":
+                return self._constant(of.constant, of, place)
+            return self._scalar(of, place.at(member.offset), is_optional=of.presence == "optional")
+        return self._value(of, place.at(member.offset), is_optional=False)
+
+    def _constant(self, value: Any, of: Type, place: Place) -> Column:
+        plain = isinstance(of, (Scalar, Enum)) and not isinstance(value, str)
+        kind = type_of_number(of.primitive) if plain and isinstance(of, (Scalar, Enum)) else pa.string()
+        values = pa.array([Decimal(value) if pa.types.is_decimal(kind) else value], kind)
+
+        def make(run: Run) -> pa.Array:
+            count = run.counts[place.level]
+            validity, nulls = run.presence(place)
+            zeros = pa.py_buffer(np.zeros(count, np.int16))
+            indices = pa.Array.from_buffers(pa.int16(), count, [validity, zeros], nulls)
+            return pa.DictionaryArray.from_arrays(indices, values)
+
+        if self._options.spark:
+            return Column(kind, lambda run: make(run).cast(kind))
+        return Column(pa.dictionary(pa.int16(), kind), make)
+
+    # -- decimals, Spec: 10 §14.3 ----------------------------------------------------------------------------------------------
+
+    def _decimal(self, of: Composite, place: Place) -> Column | None:  # noqa: PLR0911 - a table of cases
+        exponent = _member(of, "exponent")
+        numbers = [one for one in of.members if not one.is_constant and one is not exponent]
+        if exponent is None or len(of.members) != len(numbers) + 1 or len(numbers) != 1:
+            return None
+        mantissa = numbers[0].type
+        if (
+            not isinstance(mantissa, Scalar)
+            or not isinstance(exponent.type, Scalar)
+            or self._options.decimals == "parts"
+        ):
+            return None
+        if mantissa.length != 1 or mantissa.primitive.is_float or mantissa.is_text or exponent.type.length != 1:
+            return None
+        at = place.at(numbers[0].offset)
+        null = mantissa.null if mantissa.presence == "optional" else None
+        if not exponent.is_constant:
+            if self._options.decimals == "exact" or exponent.type.primitive.name != "int8":
+                return None
+            return self._folded(at, mantissa, null, self._exponent(place.at(exponent.offset)))
+        shift = exponent.type.constant
+        if not isinstance(shift, int):
+            return None
+        if self._options.decimals != "exact":
+            return self._folded(at, mantissa, null, shift) if abs(shift) <= decimals.MAX_SHIFT else None
+        return self._constant_shift(at, mantissa, null, shift)
+
+    def _constant_shift(self, at: Place, mantissa: Scalar, null: float | None, shift: int) -> Column | None:
+        primitive = mantissa.primitive
+        digits = UINT64_DIGITS if primitive.name == "uint64" else DECIMAL_DIGITS[primitive.size]
+        digits, scale = (max(digits, -shift), -shift) if shift <= 0 else (min(MAX_DIGITS, digits + shift), 0)
+        if scale > MAX_DIGITS:
+            return self._folded(at, mantissa, null, shift, decimals="double") if -shift <= decimals.MAX_SHIFT else None
+        if shift > 18:  # noqa: PLR2004 - 10^18 is the largest power of ten in 64 bits
+            return None
+        task = Task(
+            place=at, primitive=primitive, form=_decimal_form(primitive), width=0, null=null, factor=10 ** max(shift, 0)
+        )  # fmt: skip
+        return self._task(task, pa.decimal128(digits, scale))
+
+    def _exponent(self, place: Place) -> Column:
+        task = Task(place=place, primitive=_INT8, form=lib.AS_SBE_FORM_SAME, width=0)
+        return self._task(task, pa.int8())
+
+    def _folded(
+        self, at: Place, mantissa: Scalar, null: float | None, exponent: Column | int, decimals: str = ""
+    ) -> Column:
+        """A mantissa and its exponent as one number."""
+        task = Task(place=at, primitive=mantissa.primitive, form=_decimal_form(mantissa.primitive), width=0, null=null)
+        return _fold(
+            self._task(task, pa.decimal128(MAX_DIGITS, 0)), exponent, None if decimals else self._options.decimal
+        )
+
+    def _sibling_decimal(self, field: Field, level: Level, place: Place) -> Column | None:
+        """A mantissa whose exponent is a field of its own, in the same block or one around it."""
+        of, name = field.type, field.attributes.get("exponent")
+        if not name or self._options.decimals in ("exact", "parts"):
+            return None
+        if not isinstance(of, Scalar) or of.length != 1 or of.primitive.is_float or of.is_text:
+            return None
+        steps: list[tuple[int, int]] = []
+        while True:
+            found = next((one for one in level.block.fields if one.name == name), None)
+            if found is not None or level.parent is None:
+                break
+            steps.insert(0, (level.number, level.parent.number))
+            level = level.parent
+        if found is None or not isinstance(found.type, Scalar) or found.type.primitive.name != "int8":
+            return None
+        if found.type.length != 1 or found.presence == "constant":
+            return None
+        exponent = self._exponent(Place(level.number, found.offset, found.since, found.offset + found.size))
+        return self._folded(place, of, of.null if field.presence == "optional" else None, _repeated(exponent, steps))
+
+    # -- times, Spec: 10 §14.6 -----------------------------------------------------------------------------------------------
+
+    def _time(  # noqa: PLR0911 - a table of cases
+        self, semantic: str, field: Field, place: Place, *, is_optional: bool
+    ) -> Column | None:
+        of = field.type
+        if self._options.timestamps == "long":
+            return None
+        if isinstance(of, Composite):
+            return self._timestamp(of, place) if semantic == "utctimestamp" else None
+        if not isinstance(of, Scalar) or of.length != 1 or of.primitive.is_float or of.is_text:
+            return None
+        null = of.null if is_optional else None
+        if semantic == "utctimestamp":
+            code = TIME_UNITS.get(field.time_unit.lower() or "nanosecond")
+            return self._moment(place, of.primitive, null, code) if code else None
+        if semantic == "utctimeonly" and of.primitive.size == 8:  # noqa: PLR2004 - nanoseconds since midnight
+            kind = pa.int64() if self._options.spark else pa.time64("ns")
+            return self._task(
+                Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null), kind
+            )
+        if semantic in ("utcdateonly", "localmktdate") and of.primitive.size <= 4:  # noqa: PLR2004 - days in 32 bits
+            days = self._number(place, of.primitive, null)
+            return Column(pa.date32(), lambda run: days.make(run).cast(pa.int32()).cast(pa.date32()))
+        return None
+
+    def _timestamp(self, of: Composite, place: Place) -> Column | None:
+        """A time beside its constant unit."""
+        time, unit = _member(of, "time"), _member(of, "unit")
+        if time is None or unit is None or not isinstance(time.type, Scalar) or not isinstance(unit.type, Scalar):
+            return None
+        code = UNITS.get(unit.type.constant) if isinstance(unit.type.constant, int) else None
+        if code is None or time.type.length != 1 or time.type.primitive.is_float:
+            return None
+        null = time.type.null if time.type.presence == "optional" else None
+        return self._moment(place.at(time.offset), time.type.primitive, null, code)
+
+    def _moment(self, place: Place, primitive: Primitive, null: float | None, code: str) -> Column:
+        factor, divisor = 1, 1
+        if self._options.spark or self._options.timestamps == "us":
+            factor, divisor = PER_MICROSECOND[code]
+            code = "us"
+        task = Task(
+            place=place, primitive=primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null, factor=factor, divisor=divisor
+        )  # fmt: skip
+        return self._task(task, pa.timestamp(code, "UTC"))
+
+
+_INT8 = Primitive("int8", 1, "b", -127, 127, -128)
+
+
+def _decimal_form(primitive: Primitive) -> int:
+    return int(lib.AS_SBE_FORM_DECIMAL if primitive.is_unsigned else lib.AS_SBE_FORM_SIGNED_DECIMAL)
+
+
+def _signed(raw: int) -> int:
+    """As 64 bits with a sign hold it."""
+    return raw - (1 << 64) if raw >= 1 << 63 else raw
+
+
+def _named(of: Enum, indices: pa.Array, raw: pa.Array) -> pa.Array:
+    """With names for values that have none: the number, or the character."""
+    names = [name for name, _ in of.values]
+    numbers = np.array(indices.fill_null(0))
+    where = np.flatnonzero(numbers < 0)
+    values = raw.take(pa.array(where)).to_pylist()
+    found = [chr(one) if of.primitive.is_char else str(one) for one in values]
+    more = {name: len(names) + index for index, name in enumerate(dict.fromkeys(found))}
+    if len(names) + len(more) > MAX_NAMES:
+        raise UsageError(f"enum {of.name}: more than {MAX_NAMES} different values; decode fewer messages at once")
+    numbers[where] = [more[name] for name in found]
+    filled = pa.array(numbers, pa.int16(), mask=np.asarray(indices.is_null()))
+    return pa.DictionaryArray.from_arrays(filled, pa.array(names + list(more), pa.string()))
+
+
+def struct_of(made: dict[str, Column], shape: Callable[[Run], tuple[int, pa.Buffer | None, int]]) -> Column:
+    """A struct of columns; `shape` gives count, validity and nulls."""
+    kind = pa.struct([pa.field(name, column.type) for name, column in made.items()])
+
+    def make(run: Run) -> pa.Array:
+        children = [column.make(run) for column in made.values()]
+        count, validity, nulls = shape(run)
+        return pa.Array.from_buffers(kind, count, [validity], nulls, children=children)
+
+    return Column(kind, make)
+
+
+def _repeated(exponent: Column, steps: Sequence[tuple[int, int]]) -> Column:
+    """Values of a block for the entries of the groups in it: each step is a group and its parent."""
+
+    def make(run: Run) -> pa.Array:
+        found = exponent.make(run)
+        for group, parent in steps:
+            _, offsets, _, _ = run.lists(group, parent)
+            found = found.take(
+                pa.array(np.repeat(np.arange(len(found)), np.diff(np.frombuffer(offsets, np.int32)).astype(np.int64)))
+            )
+        return found
+
+    return Column(exponent.type, make)
+
+
+def _fold(mantissa: Column, exponent: Column | int, decimal: tuple[int, int] | None) -> Column:
+    def make(run: Run) -> pa.Array:
+        shifts = pa.array([exponent], pa.int8()) if isinstance(exponent, int) else exponent.make(run)
+        made, lost = decimals.fold(mantissa.make(run), shifts, decimal, is_one=isinstance(exponent, int))
+        run.lost += lost
+        return made
+
+    return Column(pa.float64() if decimal is None else pa.decimal128(*decimal), make)

@@ -1,0 +1,300 @@
+"""One walk over a batch, and the Arrow buffers that it fills. Spec: 10 §18; the structures are those of `as_sbe.h`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.check import check
+from aeron_spark.sbe.model import Primitive
+from aeron_spark.sbe.plan import Plan, bits_of
+
+ALIGNMENT = 64
+SPARE_BYTES = 16
+"""Room behind text, for copies of fixed length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands, and on what it depends: `as_sbe_column` but for the value's own width and null."""
+
+    level: int
+    offset: int
+    since: int
+    field_end: int
+    guard: tuple[int, Primitive, float] | None = None
+
+    def at(self, offset: int) -> Place:
+        """A member of what is here."""
+        return replace(self, offset=self.offset + offset)
+
+    def fill(self, column: Any, primitive: Primitive, *, null: float | None = None, repeat: int = 1) -> Any:
+        """The C structure."""
+        column.level, column.offset = self.level, self.offset
+        column.width, column.repeat = primitive.size, repeat
+        column.since, column.field_end = self.since, self.field_end
+        if null is not None:
+            column.has_null = True
+            column.null_is_nan = primitive.is_float and math.isnan(null)
+            column.null_bits = bits_of(primitive, null)
+        if self.guard is not None:
+            offset, guard, value = self.guard
+            column.has_guard = True
+            column.guard_offset, column.guard_width = offset, guard.size
+            column.guard_is_nan = guard.is_float and math.isnan(value)
+            column.guard_bits = bits_of(guard, value)
+        return column
+
+
+@dataclass(slots=True, kw_only=True)
+class Task:
+    """A column of numbers. `enum`: for each byte its index, or the values, ascending, and their indices."""
+
+    place: Place
+    primitive: Primitive
+    form: int
+    width: int
+    null: float | None = None
+    repeat: int = 1
+    factor: int = 1
+    divisor: int = 1
+    enum: tuple[np.ndarray, ...] = ()
+
+
+class Tasks:
+    """All columns of numbers of a message, level by level."""
+
+    def __init__(self) -> None:
+        self.of_level: dict[int, list[Task]] = {}
+
+    def add(self, task: Task) -> tuple[int, int]:
+        """Level and index, by which `Run.numbers` finds the result."""
+        of_level = self.of_level.setdefault(task.place.level, [])
+        of_level.append(task)
+        return task.place.level, len(of_level) - 1
+
+    def native(self) -> dict[int, Any]:
+        """C structures, without the buffers."""
+        made = {}
+        for level, tasks in self.of_level.items():
+            array = made[level] = ffi.new("as_sbe_task[]", len(tasks))
+            for to, task in zip(array, tasks, strict=True):
+                task.place.fill(to.column, task.primitive, null=task.null, repeat=task.repeat)
+                to.form, to.is_signed = task.form, not task.primitive.is_unsigned and not task.primitive.is_char
+                to.factor, to.divisor = task.factor, task.divisor
+                if len(task.enum) == 1:
+                    to.of_byte = pointer("int16_t *", task.enum[0])
+                elif task.enum:
+                    to.values, to.indices = pointer("int64_t *", task.enum[0]), pointer("int16_t *", task.enum[1])
+                    to.value_count = len(task.enum[0])
+        return made
+
+
+class Scratch:
+    """What one run at a time needs: kept from run to run, so that memory is touched once."""
+
+    def __init__(self, plan: Plan, tasks: Tasks) -> None:
+        out = ffi.new("as_sbe_batch **")
+        check(lib.as_sbe_batch_open(plan.native, out))
+        self.native = ffi.gc(out[0], lib.as_sbe_batch_close)
+        self.tasks = tasks.native()
+
+
+def pointer(of: str, array: np.ndarray) -> Any:
+    """To an array's memory, which the caller keeps."""
+    return ffi.cast(of, array.ctypes.data)
+
+
+def allocate(size: int) -> pa.Buffer:
+    """From Arrow's pool, which gives back the same pages again and again."""
+    return pa.allocate_buffer(size)
+
+
+def _up(size: int) -> int:
+    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+Messages = tuple[pa.Buffer | None, np.ndarray, np.ndarray]
+"""Bytes, and where in them each message starts and ends."""
+
+
+class Run:
+    """One walk's results. `lost` counts values that are null because no column of their type can hold them."""
+
+    def __init__(self, plan: Plan, tasks: Tasks, scratch: Scratch, messages: Messages) -> None:
+        payload, starts, ends = messages
+        self.plan = plan
+        self.lost = 0
+        self.complaint = ""
+        self.found_errors: np.ndarray | None = None
+        self.found_ends: np.ndarray | None = None
+        self.first_end = 0
+        self._tasks = tasks
+        self._scratch = scratch
+        self._native = scratch.native
+        self._keep = (payload, starts, ends)
+        bytes_at = ffi.cast("uint8_t *", payload.address) if payload is not None and payload.size else ffi.NULL
+        check(
+            lib.as_sbe_batch_walk(
+                self._native, bytes_at, pointer("int64_t *", starts), pointer("int64_t *", ends), len(starts)
+            )
+        )
+        self.error_count = int(lib.as_sbe_batch_error_count(self._native))
+        self.counts = [int(lib.as_sbe_batch_instances(self._native, level.number)) for level in plan.levels]
+        self._results: dict[tuple[int, int], tuple[pa.Buffer, pa.Buffer, int, int]] = {}
+        for level, of_level in tasks.of_level.items():
+            self._gather(level, of_level)
+
+    def _gather(self, level: int, tasks: Sequence[Task]) -> None:
+        count = self.counts[level]
+        sizes = [
+            size
+            for task in tasks
+            for size in (_up(count * task.repeat * task.width), _up((count * task.repeat + 7) // 8))
+        ]
+        block = allocate(sum(sizes))
+        native, at, base = self._scratch.tasks[level], 0, block.address
+        buffers = []
+        for index, size in enumerate(sizes):
+            to = native[index // 2]
+            if index % 2:
+                to.validity = ffi.cast("uint8_t *", base + at)
+            else:
+                to.out = ffi.cast("void *", base + at)
+            buffers.append(block.slice(at, size))
+            at += size
+        lib.as_sbe_gather(self._native, native, len(tasks))
+        for index in range(len(tasks)):
+            to = native[index]
+            self.lost += to.lost
+            self._results[level, index] = (buffers[2 * index], buffers[2 * index + 1], to.nulls, to.unknown)
+
+    def finish(self) -> None:
+        """Takes what is left of the walk, whose memory serves the next one.
+
+        `found_errors` and `found_ends` (where an error showed, or bytes that the message took) are None if there is no error.
+        """
+        count = len(self._keep[1])
+        if self.error_count:
+            self.found_errors = np.frombuffer(ffi.buffer(lib.as_sbe_batch_errors(self._native), count), np.uint8).copy()
+            self.found_ends = np.frombuffer(ffi.buffer(lib.as_sbe_batch_ends(self._native), 8 * count), np.int64).copy()
+        self.first_end = int(lib.as_sbe_batch_ends(self._native)[0]) if count else 0
+
+    # -- columns ---------------------------------------------------------------------------------------------------------
+
+    def numbers(self, slot: tuple[int, int], of: pa.DataType, repeat: int = 1) -> pa.Array:
+        """What a task made, as an array of a type of that width."""
+        out, validity, nulls, _ = self._results[slot]
+        return pa.Array.from_buffers(of, self.counts[slot[0]] * repeat, [validity if nulls else None, out], nulls)
+
+    def unknown(self, slot: tuple[int, int]) -> int:
+        """Values that an enum does not name."""
+        return int(self._results[slot][3])
+
+    def raw(self, task: Task) -> pa.Array:
+        """The numbers on the wire, for what is rarely needed."""
+        name = task.primitive.name.replace("char", "uint8")
+        tasks = Tasks()
+        slot = tasks.add(replace(task, width=task.primitive.size))
+        native, count = tasks.native()[slot[0]], self.counts[slot[0]]
+        out, validity = allocate(count * task.primitive.size), self._bitmap(slot[0])
+        native[0].out = ffi.cast("void *", out.address)
+        native[0].validity = ffi.cast("uint8_t *", validity.address)
+        lib.as_sbe_gather(self._native, native, 1)
+        return pa.Array.from_buffers(
+            pa.type_for_alias(name), count, [validity if native[0].nulls else None, out], native[0].nulls
+        )
+
+    def presence(self, place: Place) -> tuple[pa.Buffer | None, int]:
+        """Whether what is there, is there: validity and nulls."""
+        validity, nulls = self._bitmap(place.level), ffi.new("int64_t *")
+        column = place.fill(ffi.new("as_sbe_column *"), _BYTE)
+        lib.as_sbe_gather_presence(self._native, column, ffi.cast("uint8_t *", validity.address), nulls)
+        return (validity if nulls[0] else None), int(nulls[0])
+
+    def text(self, column: Any, level: int, length: int, charset: int) -> pa.Array:
+        """Char arrays: text if the charset is one, else bytes."""
+        count = self.counts[level]
+        return self._text(
+            count, 3 * count * length, charset,
+            lambda *rest: lib.as_sbe_gather_text(self._native, column, charset, *rest),
+        )  # fmt: skip
+
+    def data(self, number: int, level: int, charset: int) -> pa.Array:
+        """Variable data likewise."""
+        size = int(lib.as_sbe_batch_data_bytes(self._native, number))
+        return self._text(
+            self.counts[level], (1 if charset == lib.AS_SBE_BYTES else 3) * size, charset,
+            lambda *rest: lib.as_sbe_gather_data(self._native, number, charset, *rest),
+        )  # fmt: skip
+
+    def _text(self, count: int, capacity: int, charset: int, gather: Any) -> pa.Array:
+        offsets, validity, nulls = allocate(4 * (count + 1)), allocate((count + 7) // 8), ffi.new("int64_t *")
+        out = allocate(capacity + SPARE_BYTES)
+        check(
+            gather(
+                ffi.cast("int32_t *", offsets.address), ffi.cast("uint8_t *", out.address), out.size,
+                ffi.cast("uint8_t *", validity.address), nulls,
+            )
+        )  # fmt: skip
+        of = pa.binary() if charset == lib.AS_SBE_BYTES else pa.string()
+        return pa.Array.from_buffers(of, count, [validity if nulls[0] else None, offsets, out], nulls[0])
+
+    def bytes_of(self, place: Place, primitive: Primitive, length: int) -> pa.Array:
+        """Arrays of bytes as they are."""
+        count = self.counts[place.level]
+        out, validity, nulls = allocate(count * length), self._bitmap(place.level), ffi.new("int64_t *")
+        column = place.fill(ffi.new("as_sbe_column *"), primitive, repeat=length)
+        lib.as_sbe_gather_bytes(
+            self._native, column, ffi.cast("uint8_t *", out.address), ffi.cast("uint8_t *", validity.address), nulls
+        )
+        return pa.Array.from_buffers(pa.binary(length), count, [validity if nulls[0] else None, out], nulls[0])
+
+    def set(self, place: Place, primitive: Primitive, bits: np.ndarray, names: pa.Array) -> pa.Array:
+        """Lists of the names of the bits that are there."""
+        count = self.counts[place.level]
+        offsets, out = allocate(4 * (count + 1)), allocate(2 * (count * len(bits) + 1))
+        validity, nulls = self._bitmap(place.level), ffi.new("int64_t *")
+        column = place.fill(ffi.new("as_sbe_column *"), primitive)
+        check(
+            lib.as_sbe_gather_set(
+                self._native, column, pointer("uint8_t *", bits), len(bits), ffi.cast("int32_t *", offsets.address),
+                ffi.cast("int16_t *", out.address), ffi.cast("uint8_t *", validity.address), nulls,
+            )
+        )  # fmt: skip
+        total = int(np.frombuffer(offsets, np.int32)[count])
+        items = pa.DictionaryArray.from_arrays(pa.Array.from_buffers(pa.int16(), total, [None, out], 0), names)
+        return list_of(items, count, offsets, validity if nulls[0] else None, int(nulls[0]))
+
+    def lists(self, level: int, parent: int) -> tuple[int, pa.Buffer, pa.Buffer | None, int]:
+        """Instances of a group's parent; offsets, validity and nulls of the group."""
+        count = self.counts[parent]
+        offsets = _copied(lib.as_sbe_batch_list_offsets(self._native, level), 4 * (count + 1))
+        if self.plan.levels[level].block.since == 0 and self.error_count == 0:
+            return count, offsets, None, 0
+        validity = _copied(lib.as_sbe_batch_list_validity(self._native, level), (count + 7) // 8)
+        there = int(np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little", count=count).sum())
+        return count, offsets, validity, count - there
+
+    def _bitmap(self, level: int) -> pa.Buffer:
+        return allocate((self.counts[level] + 7) // 8)
+
+
+def _copied(source: Any, size: int) -> pa.Buffer:
+    made = allocate(size)
+    ffi.memmove(ffi.cast("char *", made.address), source, size)
+    return made
+
+
+def list_of(items: pa.Array, count: int, offsets: pa.Buffer, validity: pa.Buffer | None, nulls: int) -> pa.Array:
+    """A list array."""
+    return pa.Array.from_buffers(pa.list_(items.type), count, [validity, offsets], nulls, children=[items])
+
+
+_BYTE = Primitive("uint8", 1, "B", 0, 254, 255)

@@ -1,0 +1,297 @@
+"""Options of columns, framings, unions and exploded groups: each against values worked out by hand. Spec: 10 §14, §15."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from aeron_spark.errors import UsageError
+from aeron_spark.sbe import DecodeError, Decoder, decode, load, parse
+from tests.sbe.test_schema import schema
+from tests.sbe.test_walk import FRAMED, message
+from tests.sbe.vectors import GOLDEN, messages, schema_of
+
+TYPES = (
+    '<composite name="Price"><type name="mantissa" primitiveType="int64"/>'
+    '<type name="exponent" primitiveType="int8" presence="constant">-2</type></composite>'
+    '<composite name="Loose"><type name="mantissa" primitiveType="int64"/>'
+    '<type name="exponent" primitiveType="int8"/></composite>'
+    '<enum name="Side" encodingType="char"><validValue name="Buy">B</validValue></enum>'
+    '<enum name="Flag" encodingType="uint8"><validValue name="No">0</validValue><validValue name="Yes">1</validValue></enum>'
+    '<set name="Bits" encodingType="uint8"><choice name="a">0</choice><choice name="c">2</choice></set>'
+    '<type name="Name" primitiveType="char" length="4"/><type name="Raw" primitiveType="uint8" length="2"/>'
+    '<type name="One" primitiveType="uint8" presence="constant">1</type>'
+    '<composite name="text"><type name="length" primitiveType="uint8"/>'
+    '<type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/></composite>'
+    '<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint16"/>'
+    '<type name="numInGroup" primitiveType="uint8"/></composite>'
+)
+BODY = (
+    '<message name="M" id="1"><field name="id" id="1" type="uint64"/><field name="px" id="2" type="Price"/>'
+    '<field name="free" id="3" type="Loose"/><field name="side" id="4" type="Side"/><field name="flag" id="5" type="Flag"/>'
+    '<field name="bits" id="6" type="Bits"/><field name="name" id="7" type="Name"/><field name="raw" id="8" type="Raw"/>'
+    '<field name="one" id="9" type="One"/><field name="at" id="10" type="uint64" semanticType="UTCTimestamp"/>'
+    '<group name="legs" id="11"><field name="id" id="12" type="uint8"/>'
+    '<group name="fills" id="13"><field name="n" id="14" type="uint8"/></group></group>'
+    '<data name="note" id="15" type="text"/></message>'
+    '<message name="N" id="2"><field name="n" id="1" type="uint32"/></message>'
+)
+SCHEMA = parse(schema(TYPES, BODY))
+
+
+def m(*, number: int = 7, free: tuple[int, int] = (5, -1), side: bytes = b"B", flag: int = 1, legs: bytes = b"\x01\0\0",
+      note: bytes = b"", at: int = 1500, bits: int = 5) -> bytes:  # fmt: skip
+    block = (
+        struct.pack("<Qqqb", number, -150, *free)
+        + side
+        + bytes([flag, bits])
+        + b"ab  "
+        + b"\1\2"
+        + struct.pack("<Q", at)
+    )
+    return struct.pack("<HHHH", len(block), 1, 1, 1) + block + legs + bytes([len(note)]) + note
+
+
+def n(value: int) -> bytes:
+    return struct.pack("<HHHHI", 4, 2, 1, 1, value)
+
+
+LEGS = b"\x01\0\x02" + b"\x0a\x01\0\x02\1\2" + b"\x0b\x01\0\0"
+"""Leg 10 with fills 1 and 2, leg 11 without."""
+
+
+def column(name: str, payload: bytes, **options: Any) -> Any:
+    decoder = Decoder(SCHEMA, "M", **options)
+    batch = decoder.decode([payload])
+    assert batch.schema.equals(decoder.arrow_schema)
+    batch.validate(full=True)
+    found = batch.column(name)
+    return found.cast(pa.int64())[0].as_py() if pa.types.is_timestamp(found.type) else found[0].as_py()
+
+
+CASES = [
+    ("id", 2**64 - 1, {}, Decimal(2**64 - 1)),
+    ("id", 7, {"uint64": "long"}, 7),
+    ("id", 2**64 - 1, {"uint64": "long"}, None),
+    ("id", 2**64 - 1, {"uint64": "bits"}, -1),
+    ("px", None, {}, Decimal("-1.50")),
+    ("px", None, {"decimals": "double"}, -1.5),
+    ("px", None, {"decimals": "parts"}, {"mantissa": -150, "exponent": -2}),
+    ("px", None, {"decimals": "decimal(10,4)"}, Decimal("-1.5")),
+    ("px", None, {"decimals": "decimal(10,0)"}, None),
+    ("free", (5, -1), {}, {"mantissa": 5, "exponent": -1}),
+    ("free", (5, -1), {"decimals": "double"}, 0.5),
+    ("free", (2**62 + 1, -25), {"decimals": "double"}, float(f"{2**62 + 1}e-25")),
+    ("free", (3, 2), {"decimals": "decimal(5,1)"}, Decimal(300)),
+    ("free", (3, 4), {"decimals": "decimal(5,1)"}, None),
+    ("free", (0, 100), {"decimals": "decimal(5,1)"}, Decimal(0)),
+    ("side", b"B", {}, "Buy"),
+    ("side", b"X", {}, "X"),
+    ("side", b"X", {"unknown_enum": "null"}, None),
+    ("side", b"X", {"enums": "values"}, "X"),
+    ("flag", 1, {"enums": "values"}, 1),
+    ("flag", 1, {"enums": "bool"}, True),
+    ("flag", 0, {"enums": "bool"}, False),
+    ("flag", 9, {"enums": "bool"}, None),
+    ("flag", 255, {"enums": "bool"}, None),
+    ("bits", 5, {}, ["a", "c"]),
+    ("bits", 255, {"sets": "bits"}, 255),
+    ("bits", 4, {"sets": "struct"}, {"a": False, "c": True}),
+    ("raw", None, {}, b"\1\2"),
+    ("raw", None, {"byte_arrays": "array"}, [1, 2]),
+    ("name", None, {}, "ab  "),
+    ("name", None, {"chars": "trim"}, "ab"),
+    ("name", None, {"chars": "binary"}, b"ab  "),
+    ("at", 1500, {}, 1500),
+    ("at", 1500, {"timestamps": "us"}, 1),
+    ("at", 1500, {"timestamps": "long"}, Decimal(1500)),
+    ("at", 2**64 - 5, {}, None),
+    ("note", b"\xff", {}, "\ufffd"),
+    ("note", b"\xff", {"bad_text": "null"}, None),
+    ("note", b"ok", {"bad_text": "error"}, "ok"),
+    ("note", b"", {}, ""),
+    ("note", b"", {"empty_as_null": ["note"]}, None),
+    ("one", None, {"spark": True}, 1),
+]
+ARGUMENTS = {"id": "number", "free": "free", "side": "side", "flag": "flag", "bits": "bits", "at": "at", "note": "note"}
+
+
+@pytest.mark.parametrize(("name", "wire", "options", "expected"), CASES)
+def test_values(name: str, wire: Any, options: dict[str, Any], expected: Any) -> None:
+    payload = m() if wire is None else m(**{ARGUMENTS[name]: wire})
+    assert column(name, payload, **options) == expected
+    with_spark = column(name, payload, **{**options, "spark": True})
+    assert with_spark == (1 if name == "at" and expected == 1500 and "timestamps" not in options else expected)
+
+
+@pytest.mark.parametrize(
+    ("payload", "options"),
+    [
+        (m(number=2**63), {"uint64": "long"}),
+        (m(side=b"X"), {"unknown_enum": "error"}),
+        (m(note=b"\xff"), {"bad_text": "error"}),
+        (m(free=(15, -1)), {"decimals": "decimal(5,0)"}),
+    ],
+)
+def test_values_that_are_errors_when_asked(payload: bytes, options: dict[str, Any]) -> None:
+    with pytest.raises(DecodeError):
+        Decoder(SCHEMA, "M", on_error="fail", **options).decode([payload])
+
+
+def test_lost_values_are_counted() -> None:
+    found = Decoder(SCHEMA, "M", uint64="long").decode_rows([m(number=2**63), m(), m(at=2**64 - 5)])
+    assert found.lost == 2
+    assert found.batch.column("id").to_pylist() == [None, 7, 7]
+
+
+def test_constants_and_deprecated_may_go() -> None:
+    assert "one" in Decoder(SCHEMA, "M").arrow_schema.names
+    assert "one" not in Decoder(SCHEMA, "M", constants="drop").arrow_schema.names
+    old = parse(schema("", '<message name="M" id="1"><field name="n" id="1" type="uint8" deprecated="1"/></message>'))
+    assert "n" not in Decoder(old, "M", drop_deprecated=True).arrow_schema.names
+
+
+def test_sibling_exponents() -> None:
+    lines = [one for one in messages("binance/stream_realistic") if one["message"] == "DepthDiffStreamEvent"]
+    lines += [one for one in messages("binance/stream_realistic") if one["message"] == "BestBidAskStreamEvent"]
+    checked = 0
+    for line in lines:
+        decoder = Decoder(load(schema_of("binance/stream_realistic")), line["message"], decimals="decimal(38,18)")
+        [row] = decoder.decode([bytes.fromhex(line["hex"])]).drop_columns(["eventTime"]).to_pylist()
+        values = line["values"]
+        if "bidPrice" in values:
+            assert row["bidPrice"] == Decimal(values["bidPrice"]).scaleb(values["priceExponent"])
+            checked += 1
+        for entry, told in zip(row.get("bids") or [], values.get("bids") or [], strict=True):
+            assert entry["qty"] == Decimal(told["qty"]).scaleb(values["qtyExponent"])
+            checked += 1
+    assert checked > 3
+
+
+def test_exploded_groups() -> None:
+    payloads = [m(legs=LEGS), m(), m()[:20], m(number=9, legs=LEGS)]
+    decoder = Decoder(SCHEMA, "M", explode="legs")
+    found = decoder.decode_rows(payloads)
+    assert found.batch.schema.equals(decoder.arrow_schema)
+    assert found.payload.tolist() == [0, 0, 2, 3, 3]
+    assert found.batch.column("legs.id").to_pylist() == [10, 11, None, 10, 11]
+    assert found.batch.column("id").to_pylist() == [7, 7, None, 9, 9]
+    assert found.batch.column("sbe_error").to_pylist() == [None, None, "SHORT_BLOCK", None, None]
+    inner = Decoder(SCHEMA, "M", explode="legs.fills", on_error="drop").decode_rows(payloads)
+    assert inner.batch.column("n").to_pylist() == [1, 2, 1, 2]
+    assert inner.payload.tolist() == [0, 0, 3, 3]
+    with pytest.raises(UsageError, match="there are legs"):
+        Decoder(SCHEMA, "M", explode="arms")
+    with pytest.raises(UsageError, match="needs a message"):
+        Decoder(SCHEMA, explode="legs")
+
+
+def test_a_union_of_templates() -> None:
+    payloads = [m(), n(3), struct.pack("<HHHH", 0, 9, 1, 1), b"", n(4)[:-1], m(number=8)]
+    decoder = Decoder(SCHEMA)
+    batch = decoder.decode(payloads)
+    batch.validate(full=True)
+    assert batch.schema.equals(decoder.arrow_schema)
+    assert batch.column("sbe_template_id").to_pylist() == [1, 2, 9, None, 2, 1]
+    assert batch.column("sbe_template").to_pylist() == ["M", "N", None, None, None, "M"]
+    assert batch.column("N").to_pylist() == [None, {"n": 3}, None, None, None, None]
+    assert pc.struct_field(batch.column("M"), "id").to_pylist() == [7, None, None, None, None, 8]
+    assert batch.column("sbe_error").to_pylist() == [
+        None,
+        None,
+        "UNKNOWN_TEMPLATE",
+        "SHORT_HEADER",
+        "SHORT_BLOCK",
+        None,
+    ]
+    assert batch.column("sbe_raw").to_pylist() == [None, None, payloads[2], b"", payloads[4], None]
+    dropped = Decoder(SCHEMA, on_error="drop").decode_rows(payloads)
+    assert (dropped.dropped, dropped.payload.tolist()) == (3, [0, 1, 5])
+    with pytest.raises(DecodeError, match="UNKNOWN_TEMPLATE"):
+        Decoder(SCHEMA, on_error="fail").decode(payloads)
+
+
+def test_other_templates_may_be_skipped() -> None:
+    payloads = [m(), n(3), struct.pack("<HHHH", 0, 9, 1, 1), n(4)]
+    assert Decoder(SCHEMA, "N").decode(payloads).column("sbe_error").to_pylist() == [
+        "UNKNOWN_TEMPLATE", None, "UNKNOWN_TEMPLATE", None,
+    ]  # fmt: skip
+    found = Decoder(SCHEMA, "N", others="skip").decode_rows(payloads)
+    assert found.batch.column("n").to_pylist() == [3, None, 4]
+    assert (found.skipped, found.payload.tolist()) == (1, [1, 2, 3])
+
+
+ONE = parse(schema("", '<message name="M" id="1"><field name="n" id="1" type="uint32"/></message>'))
+
+
+@pytest.mark.parametrize("framing", FRAMED)
+def test_several_messages_in_a_payload(framing: str) -> None:
+    head, frame, tail = FRAMED[framing]
+    payload = head + b"".join(frame.replace(b"%s", message(value)) for value in (1, 2, 3)) + tail
+    payloads = [b"??" + payload, b"??" + payload[:-1], b"", b"??" + payload]
+    found = Decoder(ONE, "M", framing=framing, skip=2).decode_rows(payloads)
+    rows = list(zip(found.payload.tolist(), found.batch.column("n").to_pylist(), strict=True))
+    plain = [
+        (index, one.values["n"] if not isinstance(one, DecodeError) else None)
+        for index, payload in enumerate(payloads)
+        for one in decode(ONE, payload, framing=framing, skip=2)
+    ]
+    assert rows == plain
+    assert [one is None for _, one in rows] == [one is not None for one in found.batch.column("sbe_error").to_pylist()]
+
+
+def test_frames_that_can_not_be() -> None:
+    frame = struct.pack("<H", 14) + message(5)
+    payloads = [bytes(12) + frame + struct.pack("<H", 1) + message(1), bytes(12) + frame, bytes(3)]
+    found = Decoder(ONE, "M", framing="cme-udp").decode_rows(payloads)
+    assert found.batch.column("n").to_pylist() == [5, None, 5, None]
+    assert found.batch.column("sbe_error").to_pylist() == [None, "FRAME_SIZE", None, "FRAME_SIZE"]
+    assert found.batch.column("sbe_raw").to_pylist() == [None, payloads[0][26:], None, payloads[2]]
+    marked = struct.pack("<H", 16) + b"\0\0" + message(1)
+    assert Decoder(ONE, "M", framing="ilink3").decode([marked]).column("sbe_error").to_pylist() == ["FRAME_TYPE"]
+
+
+def test_null_payloads_have_no_row() -> None:
+    found = Decoder(ONE, "M").decode_rows(pa.array([None, message(1), None, message(2)], pa.binary()))
+    assert found.payload.tolist() == [1, 3]
+    assert found.batch.column("n").to_pylist() == [1, 2]
+
+
+def test_a_decoder_travels() -> None:
+    for decoder in (
+        Decoder(SCHEMA, "M", explode="legs", spark=True),
+        Decoder(SCHEMA),
+        Decoder(str(GOLDEN / "cme/refresh.xml")),
+    ):
+        copy = pickle.loads(pickle.dumps(decoder))  # noqa: S301 - our own bytes
+        assert copy.arrow_schema.equals(decoder.arrow_schema)
+        assert copy.decode([m(legs=LEGS)]).num_rows == decoder.decode([m(legs=LEGS)]).num_rows
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"uint64": "int"},
+        {"decimals": "decimal(39,2)"},
+        {"decimals": "float"},
+        {"colour": "red"},
+        {"framing": "x"},
+        {"skip": -1},
+    ],
+)
+def test_options_that_can_not_be(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(options))):
+        Decoder(SCHEMA, "M", **options)
+
+
+def test_columns_of_the_same_name_are_refused() -> None:
+    taken = parse(schema("", '<message name="M" id="1"><field name="sbe_error" id="1" type="uint8"/></message>'))
+    with pytest.raises(UsageError, match="sbe_error"):
+        Decoder(taken, "M")
+    assert Decoder(taken, "M", on_error="drop").arrow_schema.names == ["sbe_error"]
