@@ -12,7 +12,7 @@ PEER ?= ours
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint format wheel interop interop-long conformance bench sanitize sim sim-archive soak soak-archive soak-spark mutants fuzz clean
+.PHONY: help build run test lint format wheel interop interop-long conformance bench sanitize sim sim-archive soak soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -79,6 +79,9 @@ sim-archive: simulator ## driver and archive over a simulated disk that tears, l
 
 soak-archive: simulator ## the same from a random seed until stopped, or SECONDS=n
 	$(NATIVE)/tests/sim_archive/sim_archive --soak $(or $(SECONDS),0) --jobs 2
+
+soak-sbe: build ## mutations of SBE messages against the plain walk: MUTATIONS=n (10 million)
+	$(BIN)/python -m tests.sbe.soak --mutations $(or $(MUTATIONS),10000000)
 
 soak: simulator ## the simulation from a random seed until stopped, or SECONDS=n
 	$(SIM) --soak $(or $(SECONDS),0) --jobs 2

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aeron_spark.sbe.decoder import Decoder, Rows
+from aeron_spark.sbe.encoder import Encoder
 from aeron_spark.sbe.framing import FRAMINGS, MESSAGES, Framing, frames, named
 from aeron_spark.sbe.model import Message, Schema
 from aeron_spark.sbe.options import Options
@@ -28,6 +29,7 @@ __all__ = [
     "DecodeError",
     "Decoded",
     "Decoder",
+    "Encoder",
     "Message",
     "Options",
     "Problem",

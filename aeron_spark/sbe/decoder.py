@@ -106,7 +106,7 @@ class Decoder:
         explode: str | None = None,
         **options: Any,
     ) -> None:
-        self.schema = _schema_of(schema)
+        self.schema = schema_of(schema)
         self.message = message
         self.options = _options(options)
         self._framing, self._skip, self._explode = framing, skip, explode
@@ -329,7 +329,8 @@ def _options(given: dict[str, Any]) -> Options:
     return Options(**{**given, "empty_as_null": tuple(given.get("empty_as_null", ()))})
 
 
-def _schema_of(given: Schema | str | Path) -> Schema:
+def schema_of(given: Schema | str | Path) -> Schema:
+    """A schema that was read already, or is a file, or text."""
     if isinstance(given, Schema):
         return given
     if isinstance(given, str) and given.lstrip("\ufeff \t\r\n").startswith("<"):

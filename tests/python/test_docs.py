@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from aeron_spark import errors
+from aeron_spark.sbe.options import CHOICES as SBE_CHOICES
+from aeron_spark.sbe.options import Options as SbeOptions
 from aeron_spark.spark import schema
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.write_options import WriteOptions
@@ -112,6 +114,26 @@ def test_archive_tools_page(tmp_path: Path, aeron_dir: Path) -> None:
     assert "ERR" not in out
     assert "deleted 1 records" in out
     assert (tmp_path / "part.bin").read_bytes().endswith(b"10000")
+
+
+def test_sbe_page(tmp_path: Path) -> None:
+    script = tmp_path / "sbe.py"
+    script.write_text(program("sbe.md", "python"), "utf-8")
+    run([sys.executable, str(script)], ROOT, timeout=60)
+    commands = "set -euo pipefail\n" + program("sbe.md", "sh").replace(EXAMPLE_DIR, str(tmp_path))
+    out = run(["bash", "-c", commands], ROOT, timeout=60)
+    assert "OK schema_id=100 version=1 messages=2" in out
+    assert '"message": "Quote"' in out
+    assert '"symbol": "ABC"' in out
+
+
+def test_sbe_options_are_those_of_the_code() -> None:
+    told = {name.strip("`"): row[1] for row in rows("sbe.md", "What values become") for name in row[0].split(", ")}
+    for name, choices in SBE_CHOICES.items():
+        if name in told:
+            assert told[name].strip("| ") == ", ".join(f"`{one}`" for one in choices), name
+    in_text = {"on_error", "others"}
+    assert {name.strip(" `|") for name in told} | in_text == set(SbeOptions.__dataclass_fields__)
 
 
 def test_submit_command_names_what_is_there() -> None:

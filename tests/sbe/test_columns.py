@@ -99,6 +99,13 @@ def test_mutations(rng: random.Random) -> None:
     assert refused > 0
 
 
+def test_a_short_soak(rng: random.Random) -> None:
+    # Here, as the soak is made of this file's comparison.
+    from tests.sbe.soak import soak
+
+    assert max(soak(6_000, rng.randrange(2**32))) == 6_000
+
+
 def test_malformed_messages() -> None:
     read = load(schema_of("car/car_v0"))
     lines = messages("car/malformed")

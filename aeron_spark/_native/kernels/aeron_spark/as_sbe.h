@@ -220,6 +220,56 @@ typedef struct as_sbe_framing
  * stored. What is no frame is a message of no bytes with its error, and the last of its payload. */
 int64_t as_sbe_frames(const as_sbe_framing *framing, const uint8_t *bytes, const int64_t *offsets, int64_t payload_count,
     int64_t capacity, int64_t *starts, int64_t *ends, int64_t *payloads, uint8_t *errors);
+/* -- encoding: columns to messages ---------------------------------------------------------------------------------------------- */
+
+/* Bytes as they go onto the wire: `width` an instance. */
+typedef struct as_sbe_wire_field
+{
+    int32_t offset;
+    int32_t width;
+    const uint8_t *values;
+} as_sbe_wire_field;
+
+typedef struct as_sbe_wire_data
+{
+    int32_t head;           /* bytes before the content */
+    as_sbe_role length;
+    const int64_t *offsets; /* of instance i's content: from offsets[i] to offsets[i + 1] */
+    const uint8_t *bytes;
+} as_sbe_wire_data;
+
+/* Level 0 is the root block. `header` holds what is the same for every instance; a group's count, or a frame's size, is put in. */
+typedef struct as_sbe_wire_level
+{
+    int32_t first_child;    /* -1: none */
+    int32_t next_sibling;
+    int32_t header_size;
+    const uint8_t *header;
+    as_sbe_role count;
+    const int64_t *offsets; /* of the entries of its parent's instance i */
+    int32_t block_length;
+    int32_t first_field;
+    int32_t field_count;
+    int32_t first_data;
+    int32_t data_count;
+} as_sbe_wire_level;
+
+typedef struct as_sbe_wire_plan
+{
+    bool is_big_endian;
+    const as_sbe_wire_level *levels;
+    const as_sbe_wire_field *fields;
+    const as_sbe_wire_data *data;
+    int32_t frame_size;     /* bytes before the header, 0: none */
+    const uint8_t *frame;
+    as_sbe_role frame_length;
+    bool frame_is_big_endian;
+    int64_t frame_adds;     /* what the frame is longer than its length says */
+} as_sbe_wire_plan;
+
+/* Writes `count` messages one behind the other and where each begins, and returns how many bytes they take: nothing is written beyond
+ * `capacity`, and nothing at all with 0. Counts and lengths must fit their roles; the caller has checked them. */
+int64_t as_sbe_encode(const as_sbe_wire_plan *plan, int64_t count, uint8_t *out, int64_t capacity, int64_t *offsets);
 /* CFFI-END */
 #pragma GCC visibility pop
 

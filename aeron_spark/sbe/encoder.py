@@ -1,0 +1,237 @@
+"""Record batches to messages. Spec: 10 §16; the structures are those of `as_sbe.h`."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark.errors import UsageError
+from aeron_spark.sbe.columns import TIME_UNITS, Compiler
+from aeron_spark.sbe.decoder import schema_of
+from aeron_spark.sbe.framing import Framing, named
+from aeron_spark.sbe.model import Block, Data, Field, Group, Role, Scalar, Schema
+from aeron_spark.sbe.options import Options
+from aeron_spark.sbe.plan import Level, Plan
+from aeron_spark.sbe.run import pointer
+from aeron_spark.sbe.wire import Wire, contents, moments, type_of_nulls
+
+MAX_BYTES = 2**31 - 1
+
+
+class Encoder:
+    """Record batches to messages of one template, written as the schema's version.
+
+    encoder = Encoder("prices.xml", "Quote", framing="sofh")
+    payloads = encoder.encode(batch)
+
+    Columns are by name and of the types that a `Decoder` gives, by any of its options that lose nothing: enums by name or
+    number, sets as lists or bits, decimals as `decimal128` or structs. A column may be absent where its field is optional or
+    constant. A null is the field's null value, no entries, or data of length 0; in a required field it is an error.
+    `framing`: `none`, or one that has each message's size before it and no packet header. An encoder may be pickled, and used
+    by any number of threads. Other members of headers, counts of groups and
+    data among them, are 0, as the reference's codecs leave them.
+    """
+
+    def __init__(self, schema: Schema | str | Path, message: str, *, framing: str = "none") -> None:
+        self.schema = schema_of(schema)
+        found = self.schema.message(message)
+        if found is None:
+            known = ", ".join(one.name for one in self.schema.messages.values())
+            raise UsageError(f"there is no message '{message}' in the schema; it has {known}")
+        self.message = found
+        self._framing = framing
+        self.frame = named(framing)
+        if self.frame.packet_header or (self.frame.size and (self.frame.size == "walk" or not self.frame.skip)):
+            raise UsageError(
+                f"framing '{framing}' has more than a message's size; none, sofh, sofh-le4, sofh-le6, ilink3 can be written"
+            )
+        self.plan = Plan(self.schema, found)
+        self.wire = Wire(is_big_endian=self.schema.is_big_endian)
+        self.arrow_schema = pa.schema(
+            [(name, one.type) for name, one in Compiler(self.plan, Options(constants="drop")).columns.items()]
+        )
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.schema, self.message.name, self._framing)
+
+    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
+        """A message for each row. UsageError names the column with a value that the message can't hold, or that is missing."""
+        writing = _Writing(self, batch)
+        return writing.run()
+
+
+def _restored(schema: Schema, message: str, framing: str) -> Encoder:
+    return Encoder(schema, message, framing=framing)
+
+
+class _Writing:
+    """One batch: the C structures and what they point to."""
+
+    def __init__(self, encoder: Encoder, batch: pa.RecordBatch) -> None:
+        self._encoder = encoder
+        self._count = batch.num_rows
+        self._order = ">" if encoder.schema.is_big_endian else "<"
+        self._keep: list[Any] = []
+        self._fields: list[tuple[int, np.ndarray]] = []
+        self._data: list[tuple[Data, np.ndarray, pa.Buffer | None]] = []
+        levels = encoder.plan.levels
+        self._levels = ffi.new("as_sbe_wire_level[]", len(levels))
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        unknown = set(columns) - {one.name for one in _members(encoder.message)}
+        if unknown:
+            raise UsageError(f"message {encoder.message.name} has no {', '.join(sorted(unknown))}")
+        self._level(encoder.plan.root, columns, self._count, "")
+
+    # -- levels ------------------------------------------------------------------------------------------------------------
+
+    def _level(self, level: Level, columns: dict[str, pa.Array], count: int, path: str) -> None:
+        to, block = self._levels[level.number], level.block
+        to.first_child = level.children[0].number if level.children else -1
+        to.next_sibling = -1
+        to.block_length = block.block_length
+        to.first_field, to.first_data = len(self._fields), len(self._data)
+        for field in block.fields:
+            if field.presence != "constant":
+                self._field(field, columns.get(field.name), count, path + field.name)
+        to.field_count = len(self._fields) - to.first_field
+        for data in block.data:
+            self._variable(data, columns.get(data.name), path + data.name)
+        to.data_count = len(self._data) - to.first_data
+        header = self._header(block)
+        to.header_size, to.header = len(header), self._kept(ffi.from_buffer("uint8_t[]", header))
+        for one, following in zip(level.children, [one.number for one in level.children[1:]] + [-1], strict=False):
+            self._group(one, columns.get(one.block.name), count, path + one.block.name)
+            self._levels[one.number].next_sibling = following
+
+    def _field(self, field: Field, column: pa.Array | None, count: int, path: str) -> None:
+        is_optional = field.presence == "optional"
+        if column is None:
+            if not is_optional:
+                raise UsageError(f"column {path} is missing, and its field is required")
+            column = pa.nulls(count, type_of_nulls(field.type))
+        if pa.types.is_timestamp(column.type) and isinstance(field.type, Scalar):
+            is_time = field.semantic_type.lower() == "utctimestamp"
+            column = moments(
+                column, TIME_UNITS.get(field.time_unit.lower() or "nanosecond", "") if is_time else "", path
+            )
+        wire = self._encoder.wire.value(field.type, column, path, is_optional=is_optional)
+        self._fields.append((field.offset, np.ascontiguousarray(wire)))
+
+    def _variable(self, data: Data, column: pa.Array | None, path: str) -> None:
+        if column is None:
+            raise UsageError(f"column {path} is missing")
+        offsets, content, lengths = contents(column, data.charset, path)
+        _check_role(data.length, int(lengths.max()) if len(lengths) else 0, f"column {path}: data of", "bytes")
+        self._data.append((data, offsets, content))
+
+    def _group(self, level: Level, column: pa.Array | None, parents: int, path: str) -> None:
+        block, to = level.block, self._levels[level.number]
+        assert isinstance(block, Group)  # noqa: S101 - children are groups
+        if column is None:
+            raise UsageError(f"column {path} is missing")
+        if not pa.types.is_list(column.type) or not pa.types.is_struct(column.type.value_type):
+            raise UsageError(f"column {path}: {column.type} is no list of structs")
+        lengths = np.zeros(parents, np.int64)
+        if parents:
+            found = np.asarray(column.value_lengths().fill_null(0))
+            lengths = found.astype(np.int64)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        entries = column.flatten()
+        _check_role(block.dimension.num_in_group, int(lengths.max()) if parents else 0, f"column {path}:", "entries")
+        to.offsets = self._kept(ffi.cast("int64_t *", self._kept(offsets).ctypes.data))
+        _put_role(to.count, block.dimension.num_in_group)
+        if entries.null_count:
+            raise UsageError(f"column {path}: an entry that is null")
+        names = [one.name for one in entries.type]
+        unknown = set(names) - {one.name for one in _members(block)}
+        if unknown:
+            raise UsageError(f"group {path} has no {', '.join(sorted(unknown))}")
+        self._level(level, dict(zip(names, entries.flatten(), strict=True)), len(entries), path + ".")
+
+    # -- headers -----------------------------------------------------------------------------------------------------------
+
+    def _header(self, block: Block) -> bytes:
+        if isinstance(block, Group):
+            made = bytearray(block.dimension.size)
+            roles = [(block.dimension.block_length, block.block_length)]
+        else:
+            header, schema = self._encoder.schema.header, self._encoder.schema
+            made = bytearray(header.composite.size)
+            roles = [
+                (role, value)
+                for role, value in (
+                    (header.block_length, block.block_length), (header.template_id, block.id),
+                    (header.schema_id, schema.id), (header.version, schema.version),
+                )
+                if role is not None
+            ]  # fmt: skip
+        for role, value in roles:
+            if role.constant is None:
+                _check_role(role, value, f"{block.name}:", "in its header")
+                struct.pack_into(self._order + role.primitive.code, made, role.offset, value)
+        return bytes(made)
+
+    def _kept(self, one: Any) -> Any:
+        self._keep.append(one)
+        return one
+
+    # -- running -----------------------------------------------------------------------------------------------------------
+
+    def run(self) -> pa.BinaryArray:
+        plan = ffi.new("as_sbe_wire_plan *")
+        plan.is_big_endian = self._encoder.schema.is_big_endian
+        plan.levels = self._levels
+        fields = ffi.new("as_sbe_wire_field[]", max(1, len(self._fields)))
+        for to, (offset, values) in zip(fields, self._fields, strict=False):
+            to.offset, to.width, to.values = offset, values.shape[1], pointer("uint8_t *", values)
+        data = ffi.new("as_sbe_wire_data[]", max(1, len(self._data)))
+        for to, (one, offsets, content) in zip(data, self._data, strict=False):
+            to.head = max(one.data_offset, one.length.end)
+            to.offsets = pointer("int64_t *", offsets)
+            to.bytes = ffi.cast("uint8_t *", content.address) if content is not None else ffi.NULL
+            _put_role(to.length, one.length)
+        plan.fields, plan.data = fields, data
+        self._put_frame(plan, self._encoder.frame)
+        starts = np.empty(self._count + 1, np.int64)
+        size = int(lib.as_sbe_encode(plan, self._count, ffi.NULL, 0, pointer("int64_t *", starts)))
+        if size > MAX_BYTES:
+            raise UsageError(f"{size} bytes of messages in a batch, more than {MAX_BYTES}; encode fewer rows at once")
+        out = pa.allocate_buffer(size)
+        lib.as_sbe_encode(plan, self._count, ffi.cast("uint8_t *", out.address), size, pointer("int64_t *", starts))
+        offsets = pa.py_buffer(starts.astype(np.int32))
+        return pa.Array.from_buffers(pa.binary(), self._count, [None, offsets, out], 0)
+
+    def _put_frame(self, plan: Any, framing: Framing) -> None:
+        if not framing.size:
+            return
+        frame = bytearray(framing.skip)
+        if framing.marks:
+            # The last mark is that of little-endian messages where there are two.
+            mark = framing.marks[0] if self._encoder.schema.is_big_endian else framing.marks[-1]
+            frame[framing.mark_at : framing.mark_at + len(mark)] = mark
+        plan.frame_size, plan.frame = framing.skip, self._kept(ffi.from_buffer("uint8_t[]", self._kept(bytes(frame))))
+        plan.frame_length.offset, plan.frame_length.size = framing.size_at, struct.calcsize(framing.size)
+        plan.frame_is_big_endian = framing.size.startswith(">")
+        plan.frame_adds = framing.size_adds
+
+
+def _members(block: Block) -> list[Any]:
+    return [*block.fields, *block.groups, *block.data]
+
+
+def _put_role(to: Any, role: Role) -> None:
+    if role.constant is None:
+        to.offset, to.size = role.offset, role.primitive.size
+
+
+def _check_role(role: Role, value: int, what: str, unit: str) -> None:
+    if role.constant is not None:
+        if role.constant != value:
+            raise UsageError(f"{what} {value} {unit}; the schema says {role.constant}")
+    elif not role.primitive.fits(value):
+        raise UsageError(f"{what} {value} {unit}, more than {role.primitive.name} holds")

@@ -1,0 +1,187 @@
+"""The encoder writes what the reference's codecs wrote, and what decoder and plain walk read. Spec: 10 §16, §19.65."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from aeron_spark.errors import UsageError
+from aeron_spark.sbe import Decoder, Encoder, load, parse
+from tests.sbe import generated
+from tests.sbe.test_columns import assert_same, by_message
+from tests.sbe.test_options import BODY, SCHEMA, TYPES
+from tests.sbe.test_schema import schema
+from tests.sbe.vectors import messages, schema_of
+
+SAME_VERSION = (
+    "car/car_v0",
+    "car/car_v1",
+    "car/car_bigendian",
+    "features/features_le",
+    "features/features_be",
+    "binance/stream_realistic",
+)
+
+
+@pytest.mark.parametrize("name", SAME_VERSION)
+def test_the_reference_tools_bytes(name: str) -> None:
+    read = load(schema_of(name))
+    checked = 0
+    for message, payloads in by_message(messages(name)).items():
+        lengths = [one["consumed"] for one in messages(name) if one["message"] == message]
+        batch = Decoder(read, message, on_error="fail", constants="drop", sets="bits", decimals="parts",
+                        timestamps="long", chars="binary").decode(payloads)  # fmt: skip
+        written = Encoder(read, message).encode(batch).to_pylist()
+        for index, (made, payload, length) in enumerate(zip(written, payloads, lengths, strict=True)):
+            # The features' header begins with a length of the whole, which is its application's.
+            own = 4 if name.startswith("features") else 0
+            assert made[own:].hex() == payload[own:length].hex(), f"{message} {index}"
+            checked += 1
+    assert checked > 0
+
+
+@pytest.mark.parametrize("count", [0, 1, 40])
+def test_schemas_of_chance(count: int, rng: random.Random) -> None:
+    for _ in range(12):
+        made = generated.Schema(rng)
+        read = parse(made.text)
+        encoder = Encoder(read, "M")
+        batch = pa.RecordBatch.from_pylist([made.row() for _ in range(count)], schema=plain(encoder.arrow_schema))
+        payloads = encoder.encode(batch)
+        payloads.validate(full=True)
+        assert assert_same(read, payloads.to_pylist(), "M") == 0
+        decoded = Decoder(read, "M", on_error="fail", constants="drop", spark=True).decode(payloads)
+        assert decoded.to_pylist() == batch.to_pylist(), made.text
+
+
+def plain(of: pa.Schema) -> pa.Schema:
+    """Without dictionaries, which rows of Python values can't be made into."""
+    return pa.schema([(one.name, _plain(one.type)) for one in of])
+
+
+def _plain(of: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(of):
+        return of.value_type
+    if pa.types.is_list(of):
+        return pa.list_(_plain(of.value_type))
+    if pa.types.is_struct(of):
+        return pa.struct([(one.name, _plain(one.type)) for one in of])
+    return of
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": 7, "px": {"mantissa": -150}, "free": {"mantissa": 5, "exponent": -1}, "side": "Buy", "flag": "Yes",
+        "bits": ["a", "c"], "name": "ab", "raw": b"\1\2", "at": 1500, "legs": [], "note": "", **changes,
+    }  # fmt: skip
+
+
+KINDS = pa.schema(
+    [
+        ("id", pa.decimal128(38, 0)), ("px", pa.struct([("mantissa", pa.int64())])),
+        ("free", pa.struct([("mantissa", pa.int64()), ("exponent", pa.int16())])), ("side", pa.string()), ("flag", pa.string()),
+        ("bits", pa.list_(pa.string())), ("name", pa.string()), ("raw", pa.binary()), ("at", pa.timestamp("ns", "UTC")),
+        ("legs", pa.list_(pa.struct([("id", pa.int64()), ("fills", pa.list_(pa.struct([("n", pa.int64())])))]))),
+        ("note", pa.string()),
+    ]
+)  # fmt: skip
+
+
+def encoded(**changes: Any) -> bytes:
+    batch = pa.RecordBatch.from_pylist([row(**changes)], schema=KINDS)
+    [made] = Encoder(SCHEMA, "M").encode(batch).to_pylist()
+    return bytes(made)
+
+
+def test_a_message() -> None:
+    legs = [{"id": 10, "fills": [{"n": 1}, {"n": 2}]}, {"id": 11, "fills": None}]
+    found = Decoder(SCHEMA, "M", on_error="fail").decode([encoded(legs=legs, note="hä")])
+    assert found.column("legs").to_pylist() == [[legs[0], {"id": 11, "fills": []}]]
+    assert found.column("note").to_pylist() == ["hä"]
+    assert found.column("at").cast(pa.int64()).to_pylist() == [1500]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"id": None}, "column id: a null"),
+        ({"id": 2**64}, "column id"),
+        ({"side": "Sell"}, "no 'Sell'; it has Buy"),
+        ({"bits": ["b"]}, "no 'b'; it has a, c"),
+        ({"name": "abcde"}, "5 bytes, the field has 4"),
+        ({"name": "ä"}, "column name"),
+        ({"raw": b"\1"}, "column raw"),
+        ({"note": "x" * 256}, "data of 256 bytes"),
+        ({"legs": [{"id": 256, "fills": []}]}, "column legs.id"),
+        ({"legs": [{"id": 1, "fills": []}] * 256}, "256 entries"),
+        ({"legs": [None]}, "an entry that is null"),
+        ({"free": None}, "column free: a null"),
+        ({"free": {"mantissa": 1, "exponent": 300}}, "column free.exponent"),
+    ],
+)
+def test_what_a_message_can_not_hold(changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        encoded(**changes)
+
+
+def test_times_decimals_and_nulls() -> None:
+    types = TYPES.replace("</enum>", "</enum>", 1)
+    body = BODY.split("<group")[0].replace('name="px"', 'name="px" presence="optional"') + "</message>"
+    read = parse(schema(types, body))
+    columns = {
+        "id": pa.array([1, 2]), "px": pa.array([None, "1.25"]).cast(pa.decimal128(10, 2)),
+        "free": pa.array([{"mantissa": 1, "exponent": 0}] * 2), "side": pa.array([None, "Buy"]),
+        "flag": pa.array([True, False]),
+        "bits": pa.array([1, 255], pa.uint8()), "name": pa.array(["", "abcd"]), "raw": pa.array([b"ab", b"cd"], pa.binary(2)),
+        "at": pa.array([5, 6], pa.timestamp("us", "UTC")),
+    }  # fmt: skip
+    batch = pa.RecordBatch.from_pydict(columns)
+    found = Decoder(read, "M", on_error="fail", sets="bits").decode(Encoder(read, "M").encode(batch))
+    assert [None if one is None else str(one) for one in found.column("px").to_pylist()] == [None, "1.25"]
+    assert found.column("at").cast(pa.int64()).to_pylist() == [5000, 6000]
+    assert found.column("bits").to_pylist() == [1, 255]
+    assert found.column("flag").to_pylist() == ["Yes", "No"]
+    without = Encoder(read, "M").encode(batch.drop_columns(["px"]))
+    assert Decoder(read, "M", on_error="fail").decode(without).column("px").null_count == 2
+    for drop, text in (("id", "column id is missing"), ("none", "no extra")):
+        wrong = batch.drop_columns([drop]) if drop != "none" else batch.append_column("extra", pa.array([1, 2]))
+        with pytest.raises(UsageError, match=text):
+            Encoder(read, "M").encode(wrong)
+    finer = (
+        batch.set_column(2, "px", pa.array(["1.234", "1"]).cast(pa.decimal128(10, 3)))
+        if batch.schema.names[2] == "px"
+        else batch
+    )
+    exact = finer.set_column(
+        batch.schema.get_field_index("px"), "px", pa.array(["1.234", "1"]).cast(pa.decimal128(10, 3))
+    )
+    with pytest.raises(UsageError, match="column px"):
+        Encoder(read, "M").encode(exact)
+
+
+@pytest.mark.parametrize("framing", ["none", "sofh", "sofh-le4", "sofh-le6", "ilink3"])
+def test_framings(framing: str) -> None:
+    one = parse(schema("", '<message name="M" id="1"><field name="n" id="1" type="uint32"/></message>'))
+    encoder = pickle.loads(pickle.dumps(Encoder(one, "M", framing=framing)))  # noqa: S301 - our own bytes
+    payloads = encoder.encode(pa.RecordBatch.from_pydict({"n": pa.array([1, 2, 3])})).to_pylist()
+    together = payloads if framing == "none" else [b"".join(payloads)]
+    assert Decoder(one, "M", framing=framing, on_error="fail").decode(together).column("n").to_pylist() == [1, 2, 3]
+    if framing == "sofh":
+        assert payloads[0][:6] == struct.pack(">IH", 18, 0xEB50)
+    with pytest.raises(UsageError, match="can be written"):
+        Encoder(one, "M", framing="cme-udp")
+
+
+def test_a_value_that_means_null_is_refused() -> None:
+    one = parse(
+        schema("", '<message name="M" id="1"><field name="n" id="1" type="uint8" presence="optional"/></message>')
+    )
+    encoder = Encoder(one, "M")
+    assert encoder.encode(pa.RecordBatch.from_pydict({"n": pa.array([1, None])})).to_pylist()[1][-1] == 255
+    with pytest.raises(UsageError, match="means null"):
+        encoder.encode(pa.RecordBatch.from_pydict({"n": pa.array([255])}))
