@@ -218,13 +218,13 @@ class Decoder:
         if not len(bad) or errors is None or ends is None:
             if self.options.on_error == "null":
                 columns = [*columns, *self._no_errors(count)]
-            return pa.RecordBatch.from_arrays(columns, names), rows, 0
+            return _batch(columns, names, count), rows, 0
         if self.options.on_error == "fail":
             row = int(bad[0])
             text = f"message {row}, of payload {int(rows[row])}"
             raise DecodeError(ERRORS[errors[row]], int(ends[row]), f"{text}, as {self.message or 'any template'}")
         if self.options.on_error == "drop":
-            batch = pa.RecordBatch.from_arrays(columns, names) if columns else _empty(count)
+            batch = _batch(columns, names, count)
             return batch.filter(pa.array(errors == 0)), rows[errors == 0], len(bad)
         kind = pa.DictionaryArray.from_arrays(
             pa.array(errors.astype(np.int16), mask=errors == 0), pa.array(ERRORS, pa.string())
@@ -346,7 +346,10 @@ def _as_struct(template: _Template, columns: list[pa.Array], count: int) -> pa.A
     return pa.Array.from_buffers(_struct_type(template), count, [None], 0, children=columns)
 
 
-def _empty(count: int) -> pa.RecordBatch:
+def _batch(columns: list[pa.Array], names: list[str], count: int) -> pa.RecordBatch:
+    """With its rows where there is no column, too."""
+    if columns:
+        return pa.RecordBatch.from_arrays(columns, names)
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None], 0))
 
 

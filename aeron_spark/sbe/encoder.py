@@ -33,8 +33,8 @@ class Encoder:
     number, sets as lists or bits, decimals as `decimal128` or structs. A column may be absent where its field is optional or
     constant. A null is the field's null value, no entries, or data of length 0; in a required field it is an error.
     `framing`: `none`, or one that has each message's size before it and no packet header. An encoder may be pickled, and used
-    by any number of threads. Other members of headers, counts of groups and
-    data among them, are 0, as the reference's codecs leave them.
+    by any number of threads. Other members of headers, counts of groups and data among them, are 0, as the reference's codecs
+    leave them.
     """
 
     def __init__(self, schema: Schema | str | Path, message: str, *, framing: str = "none") -> None:

@@ -161,7 +161,9 @@ def test_batches_of_any_size(count: int) -> None:
     batch = Decoder(ORDER, "Order").decode([order(number, number, 1) for number in range(count)])
     assert batch.num_rows == count
     assert batch.column("px").to_pylist() == [Decimal(number) / 100 for number in range(count)]
-    assert Decoder(ORDER, "Empty").decode([struct.pack("<HHHH", 0, 2, 1, 1)] * count).num_rows == count
+    for on_error in ("null", "drop", "fail"):
+        empty = Decoder(ORDER, "Empty", on_error=on_error).decode([struct.pack("<HHHH", 0, 2, 1, 1)] * count)
+        assert empty.num_rows == count
 
 
 def test_slices_and_other_types_of_payload() -> None:
