@@ -57,7 +57,7 @@ conformance: build ## UDP and archive scenarios over raw messages against PEER=o
 	$(if $(filter-out stock-c,$(PEER)),PEER=$(PEER) $(PYTEST) tests/conformance/archive)
 	$(if $(filter ours,$(PEER)),$(PYTEST) tests/conformance/test_ways_to_read.py)
 
-bench: build ## figures into build/bench.jsonl, with a table
+bench: build native-tests ## figures into build/bench.jsonl, with a table
 	$(BIN)/python -m tests.bench.run
 
 sanitize: build/.environment ## C tests under each of SANITIZERS

@@ -1,7 +1,10 @@
-"""Rows of the archive: ours with our driver beside the stock Java archive with its driver; the load is our client for both.
+"""Rows of the archive: ours with our driver beside the stock Java archive with its driver.
 
-Recordings lie where the tests' directories do, in memory: what is compared is the archives and not a disk. The file system's
-own limit, the same bytes written in blocks of 1 MiB, is measured beside each pair.
+The load is the same program for both, `bench_archive` over our client, so that only archive and driver differ; so is the client
+that merges, as a merge of the stock client would tell of a JVM's client. Recordings lie where the tests' directories do, in
+memory: what is compared is the archives and not a disk. The file system's own limit, the same bytes written or read in blocks
+of `file.io.max.length` without a sync, is measured beside each pair. A quarter of what is measured is recorded before, so that
+the stock side's code is compiled by then.
 """
 
 from __future__ import annotations
@@ -9,19 +12,18 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
-from aeron_spark import Archive, Client, ExclusivePublication, Folder, Replay, SourceLocation
+from aeron_spark import Archive, Client, SourceLocation
+from aeron_spark.archive import ReplayMerge
 from tests.bench.pairs import Limit, Row, measure
-from tests.bench.transport_rows import cpu_s
-from tests.kit import dirs, native, stock
+from tests.kit import dirs, native, stock, stock_c
 from tests.kit.ports import free_port
 from tests.kit.processes import Process
+from tests.kit.wait import wait_until
 
 SETTINGS = {
     "aeron.threading.mode": "SHARED",
@@ -32,16 +34,21 @@ SETTINGS = {
     "aeron.archive.control.channel.enabled": "false",
     "aeron.archive.max.concurrent.recordings": "64",
     "aeron.archive.max.concurrent.replays": "64",
+    "aeron.spies.simulate.connection": "true",
 }
 PAIRS = 3
 STREAM_ID = 7001
 RECORD_BYTES = 400_000_000
-BATCH_BYTES = 4_000_000
+WARMUP_BYTES = RECORD_BYTES // 4
+MERGE_BYTES = 50_000_000
+MESSAGE_BYTES = 1024
 CATALOG_RECORDINGS = 100_000
 PURGED_SEGMENTS = 10_000
 SEGMENT = 65536
 BLOCK = 1 << 20
-SEARCHES = 20
+PATIENCE = 60.0
+
+Figures = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +76,28 @@ class World:
     process: Process
     client: Client
     archive: Archive
+    aeron_dir: Path
     archive_dir: Path
     start_s: float
+
+    def start_load(self, mode: str, **options: object) -> Process:
+        """The load program, at work."""
+        named = {name.replace("_", "-"): value for name, value in options.items()}
+        command = stock_c.load_command(native.bench_program("bench_archive"), mode, self.aeron_dir, **named)
+        return Process(f"archive load {mode}", command)
+
+    def load(self, mode: str, **options: object) -> Figures:
+        """Run the load program to its end and return its figures."""
+        return ended(self.start_load(mode, **options))
+
+    def record(self, channel: str, size: int, *, streams: int = 1, total: int = RECORD_BYTES) -> Figures:
+        """Record so many bytes of messages, a quarter more before the clock runs."""
+        location = SourceLocation.REMOTE if "udp" in channel else SourceLocation.LOCAL
+        for index in range(streams):
+            self.archive.start_recording(channel, STREAM_ID + index, source=location)
+        messages = total // size // streams
+        counts = {"streams": streams, "messages": messages, "warmup": messages * WARMUP_BYTES // RECORD_BYTES}
+        return self.load("record", channel=channel, stream=STREAM_ID, length=size, pid=self.process.pid, **counts)
 
 
 @contextmanager
@@ -84,67 +111,92 @@ def world(side: Side, prepare: Callable[[Path], None] = lambda _: None) -> Itera
         started = time.monotonic()
         process = stack.enter_context(side.archive(aeron_dir, archive_dir))
         client = stack.enter_context(Client(aeron_dir))
-        archive = stack.enter_context(Archive(client, timeout=60))
+        archive = stack.enter_context(Archive(client, timeout=PATIENCE))
         start_s = time.monotonic() - started
-        yield World(process=process, client=client, archive=archive, archive_dir=archive_dir, start_s=start_s)
+        yield World(
+            process=process,
+            client=client,
+            archive=archive,
+            aeron_dir=aeron_dir,
+            archive_dir=archive_dir,
+            start_s=start_s,
+        )
 
 
-def bodies(size: int) -> pa.Array:
-    """A batch of messages of one size."""
-    return pa.array([bytes(size)] * max(1, BATCH_BYTES // size), type=pa.binary())
+def ended(process: Process) -> Figures:
+    """What a load program printed, once it has ended."""
+    code = process.wait_end(timeout=3 * PATIENCE)
+    assert code == 0, process.report()
+    return stock_c.figures(process)
 
 
-def publish(publications: Sequence[ExclusivePublication], size: int, total: int) -> list[int]:
-    """Bytes of messages, in turn on each publication; where each ends."""
-    batch = bodies(size)
-    ends = [0] * len(publications)
-    for turn in range(max(1, total // (len(batch) * size))):
-        index = turn % len(publications)
-        ends[index] = publications[index].offer_batch(batch, timeout=60)
-    return ends
+# -- recording and replaying ----------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def recording(at: World, channels: Sequence[str]) -> Iterator[tuple[list[ExclusivePublication], list[int]]]:
-    """Publications that are being recorded, and their recordings."""
-    with ExitStack() as stack:
-        publications, ids = [], []
-        for index, channel in enumerate(channels):
-            location = SourceLocation.REMOTE if "udp" in channel else SourceLocation.LOCAL
-            at.archive.start_recording(channel, STREAM_ID + index, source=location)
-            publication = stack.enter_context(at.client.add_exclusive_publication(channel, STREAM_ID + index))
-            publication.wait_connected(20)
-            ids.append(at.archive.wait_recording("aeron", STREAM_ID + index, publication.session_id))
-            publications.append(publication)
-        yield publications, ids
-        for index, channel in enumerate(channels):
-            at.archive.stop_recording(channel, STREAM_ID + index)
+class Recording:
+    """Runs of a side that record: MB/s of payload, and the archive's seconds of core for a GB."""
+
+    def __init__(self, side: Side, size: int, *, streams: int = 1, is_udp: bool = False) -> None:
+        self._side = side
+        self._size = size
+        self._streams = streams
+        self._is_udp = is_udp
+        self._cpu_s: list[float] = []
+
+    def mb(self) -> float:
+        """From the first offer until all is recorded."""
+        channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}" if self._is_udp else "aeron:ipc"
+        with world(self._side) as at:
+            figures = at.record(channel, self._size, streams=self._streams)
+        self._cpu_s.append(figures["core_seconds"] / (RECORD_BYTES / 1e9))
+        return figures["bytes_per_second"] / 1e6
+
+    def cpu_s(self) -> float:
+        """Of the runs, in their order."""
+        return self._cpu_s.pop(0)
 
 
-def record_mb(side: Side, channels: Callable[[], Sequence[str]], size: int, *, by_cpu: bool = False) -> float:
-    """MB/s of payload from the first offer until all is recorded; or seconds of the archive's CPU for a GB."""
-    with world(side) as at, recording(at, channels()) as (publications, ids):
-        for publication, recording_id in zip(publications, ids, strict=True):
-            at.archive.wait_position(recording_id, publish([publication], size, BATCH_BYTES)[0], timeout=60)
-        before, used = time.monotonic(), cpu_s(at.process)
-        for recording_id, end in zip(ids, publish(publications, size, RECORD_BYTES), strict=True):
-            at.archive.wait_position(recording_id, end, timeout=60)
-        seconds, used = time.monotonic() - before, cpu_s(at.process) - used
-    return used / (RECORD_BYTES / 1e9) if by_cpu else RECORD_BYTES / 1e6 / seconds
+def replay_mb(side: Side, streams: int) -> float:
+    """MB/s of payload out of a recording, by as many replays at once."""
+    total = RECORD_BYTES // streams
+    with world(side) as at:
+        at.record("aeron:ipc", MESSAGE_BYTES, total=total)
+        recorded = at.archive.recordings()[0]
+        end = wait_until(lambda: at.archive.stop_position(recorded.recording_id), PATIENCE, "the recording's end")
+        messages = total // MESSAGE_BYTES
+        messages += messages * WARMUP_BYTES // RECORD_BYTES
+        reader = at.start_load(
+            "replay",
+            channel="aeron:ipc",
+            stream=STREAM_ID + 100,
+            streams=streams,
+            length=MESSAGE_BYTES,
+            messages=messages,
+        )
+        reader.wait_ready(lambda: "READY" in reader.stdout())
+        for index in range(streams):
+            at.archive.start_replay(recorded.recording_id, "aeron:ipc", STREAM_ID + 100 + index, length=end)
+        return ended(reader)["bytes_per_second"] / 1e6
 
 
-def file_system_mb() -> float:
-    """MB/s that the file system takes in blocks, into files that are set to their length first."""
-    block, files = bytes(BLOCK), RECORD_BYTES // (128 * BLOCK) + 1
+def file_system_mb(*, reads: bool = False) -> float:
+    """MB/s that the file system takes in blocks, into files that are set to their length first, or gives."""
+    block, files = bytearray(BLOCK), RECORD_BYTES // (128 * BLOCK) + 1
+    seconds = 0.0
     with dirs.fresh("limit") as folder:
-        before = time.monotonic()
         for index in range(files):
+            offsets = range(0, min(128 * BLOCK, RECORD_BYTES - index * 128 * BLOCK), BLOCK)
+            before = time.monotonic()
             fd = os.open(folder / f"{index}", os.O_RDWR | os.O_CREAT)
             os.ftruncate(fd, 128 * BLOCK)
-            for offset in range(0, min(128 * BLOCK, RECORD_BYTES - index * 128 * BLOCK), BLOCK):
+            for offset in offsets:
                 os.pwrite(fd, block, offset)
+            middle = time.monotonic()
+            for offset in offsets if reads else ():
+                os.preadv(fd, [block], offset)
+            seconds += time.monotonic() - middle if reads else middle - before
             os.close(fd)
-        return RECORD_BYTES / 1e6 / (time.monotonic() - before)
+    return RECORD_BYTES / 1e6 / seconds
 
 
 def in_file(size: int) -> float:
@@ -154,24 +206,40 @@ def in_file(size: int) -> float:
     return (whole * 1408 + (-(-(rest + 32) // 32) * 32 if rest else 0)) / size
 
 
-def replay_mb(side: Side, streams: int) -> float:
-    """MB/s of payload out of a recording, by as many replays at once."""
-    total = RECORD_BYTES // streams
-    with world(side) as at:
-        with recording(at, ["aeron:ipc"]) as (publications, ids):
-            end = publish(publications, 1024, total)[0]
-            at.archive.wait_position(ids[0], end, timeout=60)
+def merge_s(side: Side) -> float:
+    """Seconds that a client takes through a recording's past into its live stream, over UDP."""
+    port, count = free_port(), MERGE_BYTES // MESSAGE_BYTES
+    channel = f"aeron:udp?control=127.0.0.1:{port}|control-mode=dynamic|term-length=16m"
+    with world(side) as at, ExitStack() as stack:
+        at.archive.start_recording(channel, STREAM_ID, source=SourceLocation.LOCAL)
+        publication = stack.enter_context(at.client.add_exclusive_publication(channel, STREAM_ID))
+        publication.wait_connected(PATIENCE)
+        recording_id = at.archive.wait_recording("aeron", STREAM_ID, publication.session_id)
+        end = publication.offer_batch([bytes(MESSAGE_BYTES)] * count, timeout=PATIENCE)
+        at.archive.wait_position(recording_id, end, timeout=PATIENCE)
+        session = f"session-id={publication.session_id}"
         before = time.monotonic()
-        with ExitStack() as stack:
-            replays: list[Replay] = [
-                stack.enter_context(at.archive.replay(ids[0], "aeron:ipc", STREAM_ID + 100 + index, length=end))
-                for index in range(streams)
-            ]
-            images = [replay.wait_image(60) for replay in replays]
-            while any(image.position < end for image in images):
-                for replay in replays:
-                    replay.subscription.poll_batch(timeout=0.001, columns=["value"])
-            return streams * total / 1e6 / (time.monotonic() - before)
+        subscription = stack.enter_context(
+            at.client.add_subscription(f"aeron:udp?control-mode=manual|{session}", STREAM_ID)
+        )
+        merge = stack.enter_context(
+            ReplayMerge(
+                at.archive,
+                subscription,
+                replay_channel=f"aeron:udp?{session}",
+                replay_destination="aeron:udp?endpoint=127.0.0.1:0",
+                live_destination=f"aeron:udp?endpoint=127.0.0.1:0|control=127.0.0.1:{port}",
+                recording_id=recording_id,
+            )
+        )
+        read = 0
+        while not merge.is_merged:
+            read += merge.poll_batch(0.001, columns=["position"]).num_rows
+            if read == count:
+                publication.offer_batch([bytes(MESSAGE_BYTES)], timeout=PATIENCE)  # the stream lives on
+                count += 1
+        assert read in (count, count - 1), f"{read} messages came of {count}"
+        return time.monotonic() - before
 
 
 # -- large catalogs -----------------------------------------------------------------------------------------------------
@@ -208,45 +276,47 @@ class LargeCatalog:
     """Runs of a side with a large catalog: each gives the figures of three rows."""
 
     def __init__(self, side: Side) -> None:
-        self.side = side
+        self._side = side
+        self._list_s: list[float] = []
+        self._find_s: list[float] = []
         self.memory_mb: list[int] = []
-        self.list_s: list[float] = []
-        self.find_s: list[float] = []
 
-    def start(self) -> float:
+    def start_s(self) -> float:
         """Seconds until a session is accepted; the others are measured on the way."""
-        with world(self.side, lambda path: catalog(path, CATALOG_RECORDINGS)) as at:
-            before = time.monotonic()
-            assert len(at.archive.recordings()) == CATALOG_RECORDINGS
-            self.list_s.append(time.monotonic() - before)
-            before = time.monotonic()
-            for _ in range(SEARCHES):
-                assert at.archive.find_last_matching_recording("alias=0|", 1, 1) == 0
-            self.find_s.append((time.monotonic() - before) / SEARCHES)
+        with world(self._side, lambda path: catalog(path, CATALOG_RECORDINGS)) as at:
+            figures = at.load("catalog", messages=CATALOG_RECORDINGS)
+            self._list_s.append(figures["list_seconds"])
+            self._find_s.append(figures["find_seconds"])
             self.memory_mb.append(round(resident_mb(at.process)))
             return at.start_s
 
+    def list_s(self) -> float:
+        """Of the runs, in their order."""
+        return self._list_s.pop(0)
 
-def purge_stall_ms(side: Side) -> float:
-    """Longest time that a batch of a live recording takes to be recorded while 10,000 segments are purged, in ms."""
-    batch = bodies(1024).slice(0, 16)
-    with (
-        world(side, lambda path: catalog(path, 1, segments=PURGED_SEGMENTS)) as at,
-        recording(at, ["aeron:ipc"]) as (publications, ids),
-        Folder(at.archive_dir) as folder,
-    ):
-        last_file = at.archive_dir / f"0-{(PURGED_SEGMENTS - 1) * SEGMENT}.rec"
-        longest, until = 0.0, None
-        at.archive.purge_recording(0)
-        while until is None or time.monotonic() < until:
-            before = time.monotonic()
-            end = publications[0].offer_batch(batch, timeout=60)
-            while folder.extent(ids[0]).limit_position < end:  # the counter, which asks nothing of the archive
-                pass
-            longest = max(longest, time.monotonic() - before)
-            if until is None and not last_file.exists():
-                until = time.monotonic() + 0.1
-        return longest * 1000
+    def find_s(self) -> float:
+        """Of the runs, in their order."""
+        return self._find_s.pop(0)
+
+
+class Purge:
+    """Runs of a side that purges 10,000 segments while it records, a batch at a time."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self.before_ms: list[float] = []
+
+    def stall_ms(self) -> float:
+        """Longest time until a batch is recorded; the same before the purge is kept, as what the machine itself does."""
+        with world(self._side, lambda path: catalog(path, 1, segments=PURGED_SEGMENTS)) as at:
+            last_file = at.archive_dir / f"0-{(PURGED_SEGMENTS - 1) * SEGMENT}.rec"
+            at.archive.start_recording("aeron:ipc", STREAM_ID)
+            live = at.start_load("stall", stream=STREAM_ID, length=MESSAGE_BYTES, file=last_file)
+            live.wait_ready(lambda: "READY" in live.stdout())
+            at.archive.purge_recording(0)
+            figures = ended(live)
+        self.before_ms.append(round(figures["longest_before_ns"] / 1e6, 3))
+        return figures["longest_ns"] / 1e6
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------------
@@ -255,7 +325,7 @@ def purge_stall_ms(side: Side) -> float:
 def _row(
     name: str,
     unit: str,
-    figure: Callable[[Side], float],
+    figures: tuple[Callable[[], float], Callable[[], float]],
     *,
     target: float,
     higher_is_better: bool = True,
@@ -265,8 +335,7 @@ def _row(
     return measure(
         name,
         unit,
-        lambda: figure(OURS),
-        lambda: figure(STOCK),
+        *figures,
         peer_name=f"stock Java archive and driver {stock.version()}",
         target=target,
         higher_is_better=higher_is_better,
@@ -280,52 +349,52 @@ def _row(
 
 
 def records() -> Iterator[Row]:
-    """Into recordings."""
-    rows: tuple[tuple[str, int, Callable[[], list[str]]], ...] = (
-        ("record_64", 64, lambda: ["aeron:ipc"]),
-        ("record_1k", 1024, lambda: ["aeron:ipc"]),
-        ("record_16k", 16384, lambda: ["aeron:ipc"]),
-        ("record_udp_1k", 1024, lambda: [f"aeron:udp?endpoint=127.0.0.1:{free_port()}"]),
-        ("record_8_streams", 1024, lambda: ["aeron:ipc"] * 8),
+    """Into recordings, and what that costs."""
+    rows: tuple[tuple[str, int, int, bool], ...] = (
+        ("record_64", 64, 1, False),
+        ("record_1k", 1024, 1, False),
+        ("record_16k", 16384, 1, False),
+        ("record_udp_1k", 1024, 1, True),
+        ("record_8_streams", 1024, 8, False),
     )
-    for name, size, channels in rows:
-        yield _row(
-            name,
-            "MB/s",
-            lambda side, size=size, channels=channels: record_mb(side, channels, size),
-            target=1.5,
-            limit=Limit(of=file_system_mb, scale=in_file(size), share=0.8),
-        )
-    yield _row(
-        "archive_cpu_per_gb",
-        "s",
-        lambda side: record_mb(side, lambda: ["aeron:ipc"], 1024, by_cpu=True),
-        target=1.5,
-        higher_is_better=False,
-    )
+    for name, size, streams, is_udp in rows:
+        ours, peer = (Recording(side, size, streams=streams, is_udp=is_udp) for side in (OURS, STOCK))
+        limit = Limit(of=file_system_mb, scale=in_file(size), share=0.8)
+        yield _row(name, "MB/s", (ours.mb, peer.mb), target=1.5, limit=limit)
+        if name == "record_1k":
+            figures = (ours.cpu_s, peer.cpu_s)
+            yield _row("archive_cpu_per_gb", "s", figures, target=1.5, higher_is_better=False)
+
+
+def replays() -> Iterator[Row]:
+    """Out of recordings; the file system's limit is shown."""
+    limit = Limit(of=lambda: file_system_mb(reads=True), scale=in_file(MESSAGE_BYTES), share=None)
+    for name, streams in (("replay_1k", 1), ("replay_8_streams", 8)):
+        figures = (lambda streams=streams: replay_mb(OURS, streams), lambda streams=streams: replay_mb(STOCK, streams))
+        yield _row(name, "MB/s", figures, target=2.0, limit=limit)
+    yield _row("merge_time", "s", (lambda: merge_s(OURS), lambda: merge_s(STOCK)), target=1.0, higher_is_better=False)
 
 
 def large_catalog() -> Iterator[Row]:
     """Start, listing and searching with 100,000 recordings."""
-    sides = {side: LargeCatalog(side) for side in (OURS, STOCK)}
-    memory: dict[str, object] = {
-        f"{name}_memory_mb": sides[side].memory_mb for name, side in (("our", OURS), ("peer", STOCK))
-    }
-    figures: tuple[tuple[str, Callable[[Side], float]], ...] = (
-        ("start_100k_recordings", lambda side: sides[side].start()),
-        ("list_100k", lambda side: sides[side].list_s.pop(0)),
-        ("find_last_100k", lambda side: sides[side].find_s.pop(0)),
-    )
-    for name, figure in figures:
-        yield _row(name, "s", figure, target=2.0, higher_is_better=False, details=memory)
+    ours, peer = LargeCatalog(OURS), LargeCatalog(STOCK)
+    memory: dict[str, object] = {"memory_mb": {"ours": ours.memory_mb, "peer": peer.memory_mb}}
+    for name, figures in (
+        ("start_100k_recordings", (ours.start_s, peer.start_s)),
+        ("list_100k", (ours.list_s, peer.list_s)),
+        ("find_last_100k", (ours.find_s, peer.find_s)),
+    ):
+        yield _row(name, "s", figures, target=2.0, higher_is_better=False, details=memory)
+
+
+def purges() -> Iterator[Row]:
+    """Beside a purge."""
+    ours, peer = Purge(OURS), Purge(STOCK)
+    details: dict[str, object] = {"without_purge_ms": {"ours": ours.before_ms, "peer": peer.before_ms}}
+    figures = (ours.stall_ms, peer.stall_ms)
+    yield _row("purge_stall", "ms", figures, target=10.0, higher_is_better=False, details=details)
 
 
 def run() -> list[Row]:
     """All rows of the archive."""
-    return [
-        *records(),
-        _row("replay_1k", "MB/s", lambda side: replay_mb(side, 1), target=2.0),
-        _row("replay_8_streams", "MB/s", lambda side: replay_mb(side, 8), target=2.0),
-        *large_catalog(),
-        _row("purge_stall", "ms", purge_stall_ms, target=10.0, higher_is_better=False),
-    ]
+    return [row for part in (records, replays, large_catalog, purges) for row in part()]

@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -39,24 +40,26 @@ class Row:
     machine: str
     commit: str
     details: Mapping[str, object] = field(default_factory=dict)
+    failure: str = ""  # what ended the row instead of figures
 
     def is_below(self) -> bool:
         """Whether the row misses its target: the ratio, or where there is one a share of the machine's limit."""
         limit = self.details.get("limit")
-        near = isinstance(limit, dict) and limit["share"] >= limit["enough"]
-        return self.target is not None and self.ratio < self.target and not near
+        near = isinstance(limit, dict) and limit["enough"] is not None and limit["share"] >= limit["enough"]
+        return bool(self.failure) or (self.target is not None and self.ratio < self.target and not near)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
     """What the machine can do at best: `of` measures it anew for each pair.
 
-    Our figure times `scale`, which counts what the limit counts, meets the row's target from `share` of the limit on.
+    Our figure times `scale`, which counts what the limit counts, meets the row's target from `share` of the limit on; None: the
+    limit is shown only.
     """
 
     of: Callable[[], float]
     scale: float
-    share: float
+    share: float | None
 
 
 def machine() -> str:
@@ -100,43 +103,57 @@ def measure(
     limit: Limit | None = None,
     warm: bool = True,
 ) -> Row:
-    """Runs the pairs, one warm-up each if `warm`, prints progress, appends the row to the results."""
+    """Runs the pairs, one warm-up each if `warm`, prints progress and the row, appends it to the results.
+
+    What fails is told, too, and the rows behind it are measured all the same.
+    """
     started = time.monotonic()
-    if warm:
-        ours(), peer()
-    our_figures, peer_figures, ratios, limits = [], [], [], []
-    for pair in range(pairs):
-        our_figures.append(ours())
-        peer_figures.append(peer())
-        limits += [limit.of()] if limit else []
-        ratio = our_figures[-1] / peer_figures[-1]
-        ratios.append(ratio if higher_is_better else 1 / ratio)
-        print(f"  {name}: pair {pair + 1} of {pairs}, ratio {ratios[-1]:.2f}", file=sys.stderr, flush=True)
+    our_figures: list[float] = []
+    peer_figures: list[float] = []
+    ratios: list[float] = []
+    limits: list[float] = []
+    failure = ""
+    try:
+        if warm:
+            ours(), peer()
+        for pair in range(pairs):
+            our_figures.append(ours())
+            peer_figures.append(peer())
+            limits += [limit.of()] if limit else []
+            ratio = our_figures[-1] / peer_figures[-1]
+            ratios.append(ratio if higher_is_better else 1 / ratio)
+            print(f"  {name}: pair {pair + 1} of {pairs}, ratio {ratios[-1]:.2f}", file=sys.stderr, flush=True)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the other rows matter
+        traceback.print_exc()
+        failure = f"pair {len(ratios) + 1} of {pairs}: {type(error).__name__}: {error}".splitlines()[0]
     shown = dict(details or {})
-    if limit:
+    if limit and not failure:
         best = statistics.median(limits)
         share = statistics.median(our_figures) * limit.scale / best
         shown["limit"] = {"figure": round(best, 1), "share": round(share, 3), "enough": limit.share}
-    quartiles = statistics.quantiles(ratios, n=4)
+    middle = 0.0 if failure else statistics.median(ratios)
+    quartiles = [0.0] * 3 if failure else statistics.quantiles(ratios, n=4)
     row = Row(
         name=name,
         unit=unit,
-        ours=statistics.median(our_figures),
-        peer=statistics.median(peer_figures),
+        ours=0.0 if failure else statistics.median(our_figures),
+        peer=0.0 if failure else statistics.median(peer_figures),
         peer_name=peer_name,
-        ratio=statistics.median(ratios),
+        ratio=middle,
         target=target,
-        runs=pairs,
-        spread=(quartiles[2] - quartiles[0]) / statistics.median(ratios),
+        runs=len(ratios),
+        spread=0.0 if failure else (quartiles[2] - quartiles[0]) / middle,
         ours_config=ours_config,
         peer_config=peer_config,
         machine=machine(),
         commit=commit(),
         details={**shown, "seconds": round(time.monotonic() - started, 1)},
+        failure=failure,
     )
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     with RESULTS.open("a", encoding="utf-8") as results:
         results.write(json.dumps(asdict(row)) + "\n")
+    print("  ".join(_cells(row)), flush=True)
     return row
 
 
@@ -144,33 +161,34 @@ def print_table(rows: list[Row]) -> None:
     """The results as people read them."""
     print(f"\n{machine()}; commit {commit()}; medians of alternating pairs, ratio above 1: ours is better")
     header = ("row", "ours", "peer", "unit", "ratio", "target", "spread", "peer is")
-    lines = [header]
-    for row in rows:
-        target = "shown" if row.target is None else f"{row.target:.2f}"
-        verdict = "  below target" if row.is_below() else ""
-        label = row.name + "".join(
-            f" {key}={value}" for key, value in row.details.items() if key in ("partitions", "delay_ms")
-        )
-        lines.append(
-            (
-                label,
-                _figure(row.ours),
-                _figure(row.peer),
-                row.unit,
-                f"{row.ratio:.2f}",
-                target + verdict,
-                f"{row.spread:.0%}",
-                row.peer_name + _note(row),
-            )
-        )
+    lines = [header, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
+def _cells(row: Row) -> tuple[str, ...]:
+    """A row of the table."""
+    target = "shown" if row.target is None else f"{row.target:.2f}"
+    verdict = "  failed" if row.failure else "  below target" if row.is_below() else ""
+    label = row.name + "".join(
+        f" {key}={value}" for key, value in row.details.items() if key in ("partitions", "delay_ms")
+    )
+    return (
+        label,
+        _figure(row.ours),
+        _figure(row.peer),
+        row.unit,
+        f"{row.ratio:.2f}",
+        target + verdict,
+        f"{row.spread:.0%}",
+        row.failure or row.peer_name + _note(row),
+    )
+
+
 def _note(row: Row) -> str:
     """What stands beside the figures of some rows."""
-    names = ("limit", "idle_stream_ns_per_duty_cycle", "system_calls_per_gb")
+    names = ("limit", "idle_stream_ns_per_duty_cycle", "system_calls_per_gb", "memory_mb", "without_purge_ms")
     return "".join(f"; {name} {row.details[name]}" for name in names if name in row.details)
 
 
