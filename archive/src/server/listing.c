@@ -265,16 +265,13 @@ void asi_query_find_last(asi_control_session *session, const asi_codec_request *
             (long long)request->recording_id);
         return;
     }
-    for (int64_t index = asi_catalog_count(catalog) - 1; index >= 0; index--)
+    const int64_t from = asi_catalog_index_from(catalog, request->recording_id);
+    int64_t index = asi_catalog_count(catalog);
+    while ((index = asi_catalog_last_of(catalog, from, index, request->session_id, request->stream_id)) >= 0)
     {
         asi_catalog_record record;
         asi_catalog_at(catalog, index, &record);
-        if (record.recording_id < request->recording_id)
-        {
-            break;
-        }
-        if (record.session_id == request->session_id && record.stream_id == request->stream_id &&
-            contains(record.original_channel.at, record.original_channel.length, request->channel.data, request->channel.length))
+        if (contains(record.original_channel.at, record.original_channel.length, request->channel.data, request->channel.length))
         {
             asi_control_ok(session, request->correlation_id, record.recording_id);
             return;

@@ -531,6 +531,19 @@ void asi_catalog_at(const asi_catalog *catalog, int64_t index, asi_catalog_recor
     read_entry(catalog, catalog->index.entries[index], record);
 }
 
+int64_t asi_catalog_last_of(const asi_catalog *catalog, int64_t from, int64_t below, int32_t session_id, int32_t stream_id)
+{
+    for (int64_t index = below - 1; index >= from; index--)
+    {
+        const uint8_t *frame = catalog->bytes + catalog->index.entries[index]->offset;
+        if (asi_get_i32(frame + RECORD_SESSION_ID) == session_id && asi_get_i32(frame + RECORD_STREAM_ID) == stream_id)
+        {
+            return index;
+        }
+    }
+    return -1;
+}
+
 int64_t asi_catalog_next_recording_id(const asi_catalog *catalog)
 {
     return asi_get_i64(catalog->bytes + CATALOG_NEXT_RECORDING_ID);

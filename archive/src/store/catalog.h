@@ -199,6 +199,9 @@ int64_t asi_catalog_count(const asi_catalog *catalog);
 void asi_catalog_at(const asi_catalog *catalog, int64_t index, asi_catalog_record *record);
 /* Index of the first recording with an id >= recording_id; the count if there is none. */
 int64_t asi_catalog_index_from(const asi_catalog *catalog, int64_t recording_id);
+/* Index of the last recording of that session and stream id in [from, below); -1 if there is none. Takes no record apart, which is
+ * what a search through very many costs. */
+int64_t asi_catalog_last_of(const asi_catalog *catalog, int64_t from, int64_t below, int32_t session_id, int32_t stream_id);
 int64_t asi_catalog_next_recording_id(const asi_catalog *catalog);
 int64_t asi_catalog_capacity(const asi_catalog *catalog);
 int64_t asi_catalog_used_bytes(const asi_catalog *catalog);

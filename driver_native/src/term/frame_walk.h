@@ -11,7 +11,7 @@
 
 /* Streams mostly are of frames of one size: this many frames on, the header is asked for while this frame is dealt with.
  * It lies in the publisher's cache, or in memory, and its length is what the walk waits for. */
-#define ASI_WALK_FRAMES_AHEAD 4
+#define ASI_WALK_FRAMES_AHEAD 12
 
 typedef enum asi_walk_step
 {

@@ -139,6 +139,14 @@ static void positions_and_index(void)
     CHECK_I64(asi_catalog_index_from(catalog, 42), 42);
     asi_catalog_at(catalog, 42, &record);
     CHECK_I64(record.recording_id, 43);
+    CHECK_I64(asi_catalog_last_of(catalog, 0, 99, 9, 10), 98);
+    CHECK_I64(asi_catalog_last_of(catalog, 0, 98, 9, 10), 97);
+    CHECK_I64(asi_catalog_extend(catalog, 43, 1, 2, 77), AS_OK);
+    CHECK_I64(asi_catalog_last_of(catalog, 0, 99, 77, 10), 42);
+    CHECK_I64(asi_catalog_last_of(catalog, 42, 99, 77, 10), 42);
+    CHECK_I64(asi_catalog_last_of(catalog, 43, 99, 77, 10), -1);
+    CHECK_I64(asi_catalog_last_of(catalog, 0, 42, 77, 10), -1);
+    CHECK_I64(asi_catalog_last_of(catalog, 0, 99, 77, 11), -1);
     CHECK_I64(asi_catalog_stop(catalog, 42, 4096, 2000), AS_E_USAGE);
     CHECK(NULL != strstr(as_error_text(), "unknown recording id: 42"));
     asi_catalog_close(catalog);
