@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "codec/header.h"
@@ -78,12 +79,6 @@ static bool segment_exists(const asi_replay_session *session)
         asi_file_is_there(session->source.files, path);
 }
 
-/* Loaded bytes from the next frame to send on; the window may begin before it. */
-static uint8_t *loaded_bytes(const asi_replay_session *session)
-{
-    return session->window.buffer + (session->position - session->window.position);
-}
-
 static bool is_frame_of_position(const asi_replay_session *session, const asi_frame_header *frame, int64_t position)
 {
     return frame->term_offset == (int32_t)(position & (session->source.term_length - 1)) &&
@@ -140,13 +135,12 @@ static int begin(asi_replay_session *session, asi_replay_work *work)
     if (session->position > session->source.start_position && session->position != session->stop_position)
     {
         char where[256];
-        if (AS_OK != asi_segment_window_load(&session->window, session->position, AS_FRAME_HEADER_LENGTH,
-                session->position + AS_FRAME_HEADER_LENGTH))
+        asi_frame_header frame;
+        if (AS_OK != asi_segment_window_read(&session->window, session->position, sizeof(frame), (uint8_t *)&frame))
         {
             return fail(session, work, ASI_CODEC_E_GENERIC, "%s", as_error_text());
         }
-        const asi_frame_header *frame = (const asi_frame_header *)(const void *)loaded_bytes(session);
-        if (!is_frame_of_position(session, frame, session->position) || frame->stream_id != session->source.stream_id)
+        if (!is_frame_of_position(session, &frame, session->position) || frame.stream_id != session->source.stream_id)
         {
             return fail(session, work, ASI_CODEC_E_INVALID_POSITION, "replayPosition=%s does not point to a valid frame",
                 frame_position(session, 0, where, sizeof(where)));
@@ -169,12 +163,22 @@ static int connect(asi_replay_session *session, asi_replay_work *work)
             session->channel, session->publication_stream_id);
 }
 
-/* Whether the frame at `offset` of the batch may be sent; fails the replay if it is broken. Session and stream id become the
- * publication's. */
-static bool take_frame(asi_replay_session *session, asi_replay_work *work, const asi_frame_walk *walk)
+/* A batch is read to where it goes, the room that the publication gives, but for its first header: until that is there nothing of the
+ * batch is seen. */
+typedef struct replay_batch
+{
+    asi_frame_header first;
+    uint8_t *room;
+    int64_t loaded;  /* bytes read, first header included */
+    int64_t length;  /* of them whole frames that may be sent */
+} replay_batch;
+
+/* Whether the frame may be sent; fails the replay if it is broken. Session and stream id become the publication's. */
+static bool take_frame(asi_replay_session *session, asi_replay_work *work, replay_batch *batch, const asi_frame_walk *walk)
 {
     char where[256];
-    asi_frame_header *frame = (asi_frame_header *)(void *)(loaded_bytes(session) + walk->frame_offset);
+    uint8_t *place = batch->room + walk->frame_offset;
+    asi_frame_header *frame = 0 == walk->frame_offset ? &batch->first : (asi_frame_header *)(void *)place;
     if (!is_frame_of_position(session, frame, session->position + walk->frame_offset))
     {
         fail(session, work, ASI_CODEC_E_GENERIC, "unexpected frame header at position=%s: termId=%d, termOffset=%d",
@@ -184,7 +188,7 @@ static bool take_frame(asi_replay_session *session, asi_replay_work *work, const
     if (NULL != session->checksum)
     {
         const int64_t payload = asi_frame_occupancy(walk->frame_length) - AS_FRAME_HEADER_LENGTH;
-        const int32_t computed = (int32_t)session->checksum((const uint8_t *)frame + AS_FRAME_HEADER_LENGTH, payload);
+        const int32_t computed = (int32_t)session->checksum(place + AS_FRAME_HEADER_LENGTH, payload);
         if (frame->session_id != computed)
         {
             fail(session, work, ASI_CODEC_E_GENERIC,
@@ -199,17 +203,18 @@ static bool take_frame(asi_replay_session *session, asi_replay_work *work, const
 }
 
 /* Walks the loaded bytes: whole data frames up to the limit, then perhaps a padding frame. False: the replay failed. */
-static bool walk_batch(asi_replay_session *session, asi_replay_work *work)
+static bool walk_batch(asi_replay_session *session, asi_replay_work *work, replay_batch *batch)
 {
     const int64_t term_left = session->source.term_length - (session->position & (session->source.term_length - 1));
-    const int64_t loaded = asi_segment_window_end(&session->window) - session->position;
     const int64_t limit = session->replay_limit - session->position;
     /* A header must lie in the loaded bytes to be looked at; that its frame does so too is tested below. */
-    const int64_t last_header = loaded - AS_FRAME_HEADER_LENGTH + 1;
-    asi_frame_walk walk = asi_frame_walk_start(loaded_bytes(session), 0, limit < last_header ? limit : last_header, term_left);
+    const int64_t last_header = batch->loaded - AS_FRAME_HEADER_LENGTH + 1;
+    asi_frame_walk walk = asi_frame_walk_start(
+        (const uint8_t *)&batch->first, 0, limit < last_header ? limit : last_header, term_left);
     for (;;)
     {
         const asi_walk_step step = asi_frame_walk_next(&walk);
+        walk.term = batch->room; /* the frames behind the first */
         if (ASI_WALK_FRAME != step)
         {
             if (ASI_WALK_BROKEN == step || walk.offset < walk.limit)
@@ -226,46 +231,67 @@ static bool walk_batch(asi_replay_session *session, asi_replay_work *work)
             session->padding_length = walk.frame_length;
             return true;
         }
-        if (walk.offset > loaded)
+        if (walk.offset > batch->loaded)
         {
             return true;
         }
-        if (!take_frame(session, work, &walk))
+        if (!take_frame(session, work, batch, &walk))
         {
             return false;
         }
-        session->batch_length = walk.offset;
+        batch->length = walk.offset;
     }
 }
 
-/* Reads and checks the next batch; false when there is nothing to send now, or the replay failed. */
-static bool prepare(asi_replay_session *session, asi_replay_work *work)
+static as_result read_batch(asi_replay_session *session, asi_replay_work *work, replay_batch *batch, int64_t length)
 {
-    if (session->window.fd >= 0 && session->window.segment_base != segment_base(session) && !segment_exists(session))
-    {
-        fail(session, work, ASI_CODEC_E_GENERIC, "recording segment not found");
-        return false;
-    }
     const int64_t begin_ns = asi_clock_ns(work->clock);
-    if (AS_OK != asi_segment_window_load(&session->window, session->position, session->batch_limit, session->stop_position))
+    const int64_t header = AS_FRAME_HEADER_LENGTH;
+    as_result result = asi_segment_window_read(&session->window, session->position, header, (uint8_t *)&batch->first);
+    if (AS_OK == result)
     {
-        fail(session, work, ASI_CODEC_E_GENERIC, "%s", as_error_text());
-        return false;
+        batch->loaded = length; /* what a read that fails has left there must go again */
+        result = asi_segment_window_read(&session->window, session->position + header, length - header, batch->room + header);
     }
     const int64_t elapsed_ns = asi_clock_ns(work->clock) - begin_ns;
     work->ns += elapsed_ns;
     work->max_ns = elapsed_ns > work->max_ns ? elapsed_ns : work->max_ns;
-    work->bytes += asi_segment_window_end(&session->window) - session->position;
-    return walk_batch(session, work) && (session->batch_length > 0 || session->padding_length > 0);
+    work->bytes += AS_OK == result ? length : 0;
+    return result;
 }
 
-/* No whole frame lies before the stop position. Only a limit counter may stand within a frame: the rest is still to be released,
- * or the replay ends before it. What is recorded ends with a frame, so any other frame that does not end is broken. */
-static void check_stalled(asi_replay_session *session, asi_replay_work *work)
+/* Reads and checks the next batch in the publication's room; false when the replay failed. What is not to be sent is zero again. */
+static bool prepare(asi_replay_session *session, asi_replay_work *work, replay_batch *batch, int64_t length)
+{
+    bool is_right = false;
+    if (session->window.fd >= 0 && session->window.segment_base != segment_base(session) && !segment_exists(session))
+    {
+        fail(session, work, ASI_CODEC_E_GENERIC, "recording segment not found");
+    }
+    else if (AS_OK != read_batch(session, work, batch, length))
+    {
+        fail(session, work, ASI_CODEC_E_GENERIC, "%s", as_error_text());
+    }
+    else
+    {
+        is_right = walk_batch(session, work, batch);
+    }
+    const int64_t keep = is_right && batch->length > 0 ? batch->length : AS_FRAME_HEADER_LENGTH;
+    if (batch->loaded > keep)
+    {
+        memset(batch->room + keep, 0, (size_t)(batch->loaded - keep));
+    }
+    return is_right;
+}
+
+/* No whole frame lies before the stop position, up to which all is loaded if `is_all`. Only a limit counter may stand within a frame:
+ * the rest is still to be released, or the replay ends before it. What is recorded ends with a frame, so any other frame that does not
+ * end is broken. */
+static void check_stalled(asi_replay_session *session, asi_replay_work *work, bool is_all)
 {
     const bool is_bounded = AS_NULL_VALUE != session->bound_counter_id && session->bound == session->stop_position;
     char where[256];
-    if (is_bounded && asi_segment_window_end(&session->window) >= session->stop_position)
+    if (is_bounded && is_all)
     {
         if (session->is_stop_final)
         {
@@ -287,31 +313,56 @@ static as_result outcome(int64_t position)
     return AS_BACK_PRESSURED == position || AS_ADMIN_ACTION == position ? AS_AGAIN : AS_E_CLOSED;
 }
 
-static as_result send_batch(asi_replay_session *session)
+static as_result send_padding(asi_replay_session *session)
 {
-    if (session->batch_length > 0)
+    const as_result sent =
+        outcome(as_publication_append_padding(session->publication, session->padding_length - AS_FRAME_HEADER_LENGTH));
+    if (AS_OK == sent)
     {
-        const as_result sent =
-            outcome(as_publication_offer_block(session->publication, loaded_bytes(session), session->batch_length));
-        if (AS_OK != sent)
-        {
-            return sent;
-        }
-        session->position += session->batch_length;
-        session->batch_length = 0;
-    }
-    if (session->padding_length > 0)
-    {
-        const as_result sent = outcome(as_publication_append_padding(
-            session->publication, session->padding_length - AS_FRAME_HEADER_LENGTH));
-        if (AS_OK != sent)
-        {
-            return sent;
-        }
         session->position += asi_frame_occupancy((int32_t)session->padding_length);
         session->padding_length = 0;
     }
-    return AS_OK;
+    return sent;
+}
+
+/* Sends the next batch, and the padding frame behind it. AS_AGAIN: nothing can be sent now, or the replay has failed. */
+static as_result send_batch(asi_replay_session *session, asi_replay_work *work)
+{
+    const int64_t ready = session->stop_position - session->position;
+    if (ready < AS_FRAME_HEADER_LENGTH)
+    {
+        check_stalled(session, work, true);
+        return AS_AGAIN;
+    }
+    replay_batch batch = { 0 };
+    const int64_t length = as_publication_claim_block(
+        session->publication, ready < session->batch_limit ? ready : session->batch_limit, &batch.room);
+    if (length < 0)
+    {
+        return outcome(length);
+    }
+    if (!prepare(session, work, &batch, length))
+    {
+        return AS_AGAIN;
+    }
+    if (batch.length > 0)
+    {
+        const int64_t word = sizeof(int64_t);
+        memcpy(batch.room + word, (const uint8_t *)&batch.first + word, sizeof(batch.first) - (size_t)word);
+        const as_result sent = outcome(
+            as_publication_commit_block(session->publication, (const uint8_t *)&batch.first, batch.length));
+        if (AS_OK != sent)
+        {
+            return sent;
+        }
+        session->position += batch.length;
+    }
+    else if (0 == session->padding_length)
+    {
+        check_stalled(session, work, length == ready);
+        return AS_AGAIN;
+    }
+    return 0 == session->padding_length ? AS_OK : send_padding(session);
 }
 
 static int replay(asi_replay_session *session, asi_replay_work *work)
@@ -321,7 +372,7 @@ static int replay(asi_replay_session *session, asi_replay_work *work)
         asi_replay_session_end(session, true); /* Spec: 08 §8 step 1 - a lost subscriber is no error */
         return 1;
     }
-    if (0 == session->batch_length && 0 == session->padding_length)
+    if (0 == session->padding_length)
     {
         if (session->stop_position - session->position < session->batch_limit)
         {
@@ -336,16 +387,8 @@ static int replay(asi_replay_session *session, asi_replay_work *work)
         {
             return 0;
         }
-        if (!prepare(session, work))
-        {
-            if (ASI_REPLAY_REPLAY == session->state)
-            {
-                check_stalled(session, work);
-            }
-            return 0;
-        }
     }
-    const as_result sent = send_batch(session);
+    const as_result sent = session->padding_length > 0 ? send_padding(session) : send_batch(session, work);
     if (AS_OK == sent && session->position >= session->replay_limit)
     {
         asi_replay_session_end(session, false);

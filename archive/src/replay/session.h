@@ -71,8 +71,7 @@ typedef struct asi_replay_session
     bool is_stop_final;            /* it moves no more */
     int64_t replay_limit;          /* ends at the first frame boundary at or after it */
     int64_t bound;                 /* last value seen of the limit counter */
-    int64_t batch_length;          /* prepared bytes at the window's start */
-    int64_t padding_length;        /* of the frame behind them, header included; 0: none */
+    int64_t padding_length;        /* of the frame that is due, header included; 0: none */
 } asi_replay_session;
 
 /* What the sessions share. */

@@ -96,6 +96,31 @@ static as_result reserve(asi_segment_window *window, int64_t length)
     return AS_OK;
 }
 
+as_result asi_segment_window_read(asi_segment_window *window, int64_t position, int64_t length, uint8_t *to)
+{
+    const asi_segment_source *source = &window->source;
+    const as_result result = open_file(window, position);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const int64_t count = asi_file_read_full(source->files, window->fd, to, length, position - window->segment_base);
+    if (count < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, (int)-count, "recording %" PRId64 " at position %" PRId64 ": cannot read segment %s/%"
+            PRId64 "-%" PRId64 ".rec", source->recording_id, position, source->archive_dir, source->recording_id,
+            window->segment_base);
+    }
+    if (count < length)
+    {
+        char what[160];
+        snprintf(what, sizeof(what), "the segment file has %" PRId64 " bytes, %" PRId64 " are needed; it is truncated, restore it",
+            position - window->segment_base + count, position + length - window->segment_base);
+        return asi_segment_fail(source, position + count, what);
+    }
+    return AS_OK;
+}
+
 as_result asi_segment_window_load(asi_segment_window *window, int64_t position, int64_t length, int64_t limit)
 {
     const asi_segment_source *source = &window->source;
@@ -115,24 +140,13 @@ as_result asi_segment_window_load(asi_segment_window *window, int64_t position, 
         return result;
     }
     window->length = 0;
-    const int64_t count = asi_file_read_full(
-        source->files, window->fd, window->buffer, end - position, position - window->segment_base);
-    if (count < 0)
+    result = asi_segment_window_read(window, position, end - position, window->buffer);
+    if (AS_OK == result)
     {
-        return asi_fail_errno(AS_E_STORAGE, (int)-count, "recording %" PRId64 " at position %" PRId64 ": cannot read segment %s/%"
-            PRId64 "-%" PRId64 ".rec", source->recording_id, position, source->archive_dir, source->recording_id,
-            window->segment_base);
+        window->position = position;
+        window->length = end - position;
     }
-    if (count < end - position)
-    {
-        char what[160];
-        snprintf(what, sizeof(what), "the segment file has %" PRId64 " bytes, %" PRId64 " are needed; it is truncated, restore it",
-            position - window->segment_base + count, end - window->segment_base);
-        return asi_segment_fail(source, position + count, what);
-    }
-    window->position = position;
-    window->length = count;
-    return AS_OK;
+    return result;
 }
 
 /* -- walking -------------------------------------------------------------------------------------------------------------- */

@@ -42,6 +42,8 @@ void asi_segment_window_close(asi_segment_window *window);
 /* Makes the bytes of [position, position + length) available, cut at the end of position's term and at `limit`. AS_E_DATA:
  * the segment is missing or shorter; names recording, file and position. */
 as_result asi_segment_window_load(asi_segment_window *window, int64_t position, int64_t length, int64_t limit) AS_MUST_USE;
+/* Reads these bytes, of one segment, to memory of the caller; what the window holds stays. Fails as loading does. */
+as_result asi_segment_window_read(asi_segment_window *window, int64_t position, int64_t length, uint8_t *to) AS_MUST_USE;
 
 static inline int64_t asi_segment_window_end(const asi_segment_window *window) { return window->position + window->length; }
 

@@ -159,6 +159,12 @@ void as_buffer_claim_abort(as_buffer_claim *claim);
 /* Exclusive only: a padding frame of `length` payload bytes; a block of whole framed bytes at the current position. */
 int64_t as_publication_append_padding(as_publication *publication, int64_t length);
 int64_t as_publication_offer_block(as_publication *publication, const uint8_t *frames, int64_t length);
+/* The same in two steps, for who can write the frames where they go. Claiming gives room for at most `length` bytes, less at a term's
+ * end: its length, or what offer answers. All of it is zero. Bytes 8 and up may be written; the first 8 travel with the commit,
+ * before which nothing is seen. Nothing else may be offered in between. Committing takes `length` bytes of whole frames; what was
+ * written behind them must be zero again, and all of it where nothing is committed. */
+int64_t as_publication_claim_block(as_publication *publication, int64_t length, uint8_t **room);
+int64_t as_publication_commit_block(as_publication *publication, const uint8_t *first_word, int64_t length);
 int64_t as_publication_position(const as_publication *publication);       /* AS_PUBLICATION_CLOSED when closed */
 int64_t as_publication_position_limit(const as_publication *publication); /* likewise */
 int64_t as_publication_available_window(const as_publication *publication); /* likewise */

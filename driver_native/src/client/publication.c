@@ -246,6 +246,29 @@ int64_t as_publication_offer_block(as_publication *publication, const uint8_t *f
     return 0 == status ? asi_append_block(&publication->appender, frames, length) : status;
 }
 
+int64_t as_publication_claim_block(as_publication *publication, int64_t length, uint8_t **room)
+{
+    if (!publication->appender.is_exclusive)
+    {
+        return refuse_shared(publication);
+    }
+    if (length < AS_FRAME_HEADER_LENGTH)
+    {
+        return refuse_length(publication, length, publication->appender.log->term_length);
+    }
+    const int64_t status = check_flow(publication, length);
+    return 0 == status ? asi_append_claim_block(&publication->appender, length, room) : status;
+}
+
+int64_t as_publication_commit_block(as_publication *publication, const uint8_t *first_word, int64_t length)
+{
+    if (!publication->appender.is_exclusive)
+    {
+        return refuse_shared(publication);
+    }
+    return asi_append_commit_block(&publication->appender, first_word, length);
+}
+
 /* -- state -------------------------------------------------------------------------------------------------------------- */
 
 void as_publication_get_constants(const as_publication *publication, as_publication_constants *constants)

@@ -371,12 +371,46 @@ static int64_t check_block(const asi_appender *appender, const asi_frame_header 
     return 0;
 }
 
-int64_t asi_append_block(asi_appender *appender, const uint8_t *frames, int64_t length)
+int64_t asi_append_claim_block(asi_appender *appender, int64_t length, uint8_t **room)
 {
     asi_log *log = appender->log;
     if (appender->term_offset >= log->term_length && AS_MAX_POSITION_EXCEEDED == rotate_exclusive(appender))
     {
         return AS_MAX_POSITION_EXCEEDED;
+    }
+    const int64_t left = log->term_length - appender->term_offset;
+    *room = log->terms[appender->index] + appender->term_offset;
+    return length < left ? length : left;
+}
+
+int64_t asi_append_commit_block(asi_appender *appender, const uint8_t *first_word, int64_t length)
+{
+    asi_log *log = appender->log;
+    const int64_t offset = appender->term_offset;
+    uint8_t *to = log->terms[appender->index] + offset;
+    asi_frame_header first;
+    memcpy(&first, to, sizeof(first));
+    memcpy(&first, first_word, sizeof(int64_t));
+    const int64_t failure = check_block(appender, &first, length);
+    if (failure < 0)
+    {
+        return failure;
+    }
+    asi_store_release_i64(
+        &log->metadata->tail_counters[appender->index], asi_log_raw_tail(appender->term_id, offset + length));
+    /* The first word goes last: until its length is there nothing of the block is seen. Spec: 02 §6. */
+    asi_store_release_i64((int64_t *)(void *)to, asi_get_i64(first_word));
+    appender->term_offset = offset + length;
+    return appender->term_begin_position + appender->term_offset;
+}
+
+int64_t asi_append_block(asi_appender *appender, const uint8_t *frames, int64_t length)
+{
+    uint8_t *to;
+    const int64_t room = asi_append_claim_block(appender, AS_FRAME_HEADER_LENGTH, &to); /* of the block's length judges the check */
+    if (room < 0)
+    {
+        return room;
     }
     asi_frame_header first = { 0 };
     memcpy(&first, frames, length < AS_FRAME_HEADER_LENGTH ? 0 : sizeof(first));
@@ -385,13 +419,6 @@ int64_t asi_append_block(asi_appender *appender, const uint8_t *frames, int64_t 
     {
         return failure;
     }
-    const int64_t offset = appender->term_offset;
-    uint8_t *to = log->terms[appender->index] + offset;
-    asi_store_release_i64(
-        &log->metadata->tail_counters[appender->index], asi_log_raw_tail(appender->term_id, offset + length));
-    /* The first word goes last: until its length is there nothing of the block is seen. Spec: 02 §6. */
     memcpy(to + sizeof(int64_t), frames + sizeof(int64_t), (size_t)length - sizeof(int64_t));
-    asi_store_release_i64((int64_t *)(void *)to, asi_get_i64(frames));
-    appender->term_offset = offset + length;
-    return appender->term_begin_position + appender->term_offset;
+    return asi_append_commit_block(appender, frames, length);
 }

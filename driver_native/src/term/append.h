@@ -50,6 +50,10 @@ void asi_append_abort(uint8_t *frame);
 /* Exclusive only. Block: AS_PUBLICATION_ERROR when its first frame is not at the current position or it passes the term. */
 int64_t asi_append_padding(asi_appender *appender, int64_t length);
 int64_t asi_append_block(asi_appender *appender, const uint8_t *frames, int64_t length);
+/* The same in two steps: room for `length` > 0 bytes, less at the term's end; then the block that was written there but for its first
+ * word, which makes it visible. */
+int64_t asi_append_claim_block(asi_appender *appender, int64_t length, uint8_t **room);
+int64_t asi_append_commit_block(asi_appender *appender, const uint8_t *first_word, int64_t length);
 
 /* What a tail is answered with that no honest log has. */
 int64_t asi_append_broken_tail(int32_t term_id, int64_t offset);

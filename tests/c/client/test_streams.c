@@ -387,11 +387,33 @@ static void block_polls_and_block_offers(void)
     CHECK_I64(as_publication_offer_block(p.publication, b.bytes, 2040), AS_PUBLICATION_ERROR);
     CHECK_I64(as_publication_offer_block(p.publication, b.bytes, 2048), 3072 + 96 + 2048);
     CHECK_I64(as_image_block_poll(p.image, on_block, &b, 100000), 2048);
+
+    /* And again in two steps: seen with the second and not before, in a term's rest and no further. */
+    const int64_t position = 3072 + 96 + 2048;
+    uint8_t *room;
+    AWAIT(&w, as_publication_available_window(p.publication) > 4096);
+    CHECK_I64(as_publication_claim_block(p.publication, 16, &room), AS_PUBLICATION_ERROR);
+    CHECK_I64(as_publication_claim_block(p.publication, 65536, &room), 65536 - position);
+    CHECK_I64(as_publication_claim_block(p.publication, 4096, &room), 4096);
+    memcpy(room + 8, b.bytes + 8, 2040);
+    CHECK_I64(as_publication_commit_block(p.publication, b.bytes, 2048), AS_PUBLICATION_ERROR);
+    for (int i = 0; i < 2; i++)
+    {
+        ((asi_frame_header *)(void *)(b.bytes + 1024 * i))->term_offset = (int32_t)position + 1024 * i;
+    }
+    memcpy(room + 8, b.bytes + 8, 2040);
+    CHECK_I64(as_image_block_poll(p.image, on_block, &b, 100000), 0);
+    CHECK_I64(as_publication_position(p.publication), position);
+    CHECK_I64(as_publication_commit_block(p.publication, b.bytes, 2040), AS_PUBLICATION_ERROR);
+    CHECK_I64(as_publication_commit_block(p.publication, b.bytes, 2048), position + 2048);
+    CHECK_I64(as_image_block_poll(p.image, on_block, &b, 100000), 2048);
     CHECK_I64(as_publication_append_padding(p.publication, 8193), AS_PUBLICATION_ERROR);
     world_close_pair(&p);
     pair shared = world_pair(&w, IPC_64K, false);
     CHECK_I64(as_publication_append_padding(shared.publication, 64), AS_PUBLICATION_ERROR);
     CHECK_I64(as_publication_offer_block(shared.publication, b.bytes, 2048), AS_PUBLICATION_ERROR);
+    CHECK_I64(as_publication_claim_block(shared.publication, 2048, &room), AS_PUBLICATION_ERROR);
+    CHECK_I64(as_publication_commit_block(shared.publication, b.bytes, 2048), AS_PUBLICATION_ERROR);
     world_close_pair(&shared);
     world_close(&w);
 }
