@@ -51,7 +51,7 @@ static void append_frame(audited *recording, audit_frame frame)
     recording->frames[recording->frame_count++] = frame;
 }
 
-void auditor_on_published(audited *recording, int64_t end, int32_t length, int32_t max_payload, uint64_t message)
+void auditor_on_published(const auditor *audit, audited *recording, int64_t end, int32_t length, int32_t max_payload, uint64_t message)
 {
     int64_t begin = end;
     for (int32_t left = length, first = 1; left > 0 || first; first = 0)
@@ -65,7 +65,7 @@ void auditor_on_published(audited *recording, int64_t end, int32_t length, int32
         const int32_t payload = length - offset < max_payload ? length - offset : max_payload;
         const int64_t next = begin + asi_align_i64((int64_t)payload + AS_FRAME_HEADER_LENGTH, AS_FRAME_ALIGNMENT);
         append_frame(recording, (audit_frame){ .begin = begin, .end = next, .length = payload, .offset = offset,
-            .message = message });
+            .message = message, .not_before = *audit->now_ns + audit->epoch_ns });
         offset += payload;
         begin = next;
     }
@@ -75,10 +75,19 @@ void auditor_on_published(audited *recording, int64_t end, int32_t length, int32
 void auditor_on_recorded(auditor *audit, int64_t id, int64_t position)
 {
     audited *recording = auditor_find(audit, id);
-    if (NULL != recording && position > recording->recorded)
+    if (NULL == recording || position <= recording->recorded)
     {
-        recording->recorded = position;
+        return;
     }
+    for (int64_t i = recording->frame_count - 1; i >= 0 && recording->frames[i].end > recording->recorded; i--)
+    {
+        if (recording->frames[i].end <= position)
+        {
+            recording->frames[i].not_before = audit->round_ns + audit->epoch_ns;
+            recording->frames[i].seen = *audit->now_ns + audit->epoch_ns;
+        }
+    }
+    recording->recorded = position;
 }
 
 void auditor_on_stopped(auditor *audit, int64_t id, int64_t position, bool is_doubtful)
@@ -98,6 +107,27 @@ void auditor_on_stopped(auditor *audit, int64_t id, int64_t position, bool is_do
     recording->is_stop_doubtful = is_doubtful;
     recording->life = AUDIT_ACTIVE == recording->life || AUDIT_ASKED == recording->life ? AUDIT_STOPPED : recording->life;
     auditor_check_frames(audit, recording, position);
+    asi_catalog_record record;
+    if (AUDIT_STOPPED == recording->life && asi_catalog_find(audit->catalog, id, &record))
+    {
+        auditor_check_times(audit, recording, &record,
+            recording->starts_asked == audit->starts && recording->errors_asked == audit->disk->errors);
+    }
+}
+
+void auditor_on_copying(const auditor *audit, audited *copy, const audited *original)
+{
+    auditor_cut(copy, copy->stop);
+    for (int64_t i = 0; i < original->frame_count; i++)
+    {
+        audit_frame frame = original->frames[i];
+        frame.not_before = *audit->now_ns + audit->epoch_ns;
+        if (frame.begin >= copy->stop)
+        {
+            append_frame(copy, frame);
+        }
+    }
+    copy->published = original->stop;
 }
 
 void auditor_cut(audited *recording, int64_t position)
@@ -117,6 +147,10 @@ void auditor_on_power_cut(auditor *audit)
     {
         audited *recording = &audit->recordings[i];
         if (0 == audit->catalog_sync_level)
+        {
+            recording->life = AUDIT_FORGOTTEN;
+        }
+        else if (0 == audit->file_sync_level && recording->is_moving)
         {
             recording->life = AUDIT_FORGOTTEN;
         }
@@ -152,7 +186,7 @@ void audit_fill(uint64_t message, uint8_t *to, int64_t length, int64_t offset)
     }
 }
 
-static int64_t base_of(const audited *recording, int64_t position)
+int64_t audit_base_of(const audited *recording, int64_t position)
 {
     const int64_t first = recording->start - recording->start % recording->term_length;
     return first + (position - first) / recording->segment_length * recording->segment_length;
@@ -167,7 +201,7 @@ static void name_of(const audited *recording, int64_t base, char *to, size_t cap
 static void read_at(const auditor *audit, const audited *recording, int64_t position, void *to, int64_t length)
 {
     char name[SIM_DISK_NAME];
-    const int64_t base = base_of(recording, position);
+    const int64_t base = audit_base_of(recording, position);
     name_of(recording, base, name, sizeof(name));
     if (sim_disk_size_of(audit->disk, name) < 0)
     {
@@ -320,7 +354,7 @@ void auditor_check_catalog(auditor *audit)
 static void check_files(const auditor *audit, const audited *recording, int64_t stop)
 {
     char name[SIM_DISK_NAME];
-    for (int64_t base = base_of(recording, recording->start); stop > recording->start && base < stop; base += recording->segment_length)
+    for (int64_t base = audit_base_of(recording, recording->start); stop > recording->start && base < stop; base += recording->segment_length)
     {
         name_of(recording, base, name, sizeof(name));
         const int64_t size = sim_disk_size_of(audit->disk, name);
@@ -330,7 +364,7 @@ static void check_files(const auditor *audit, const audited *recording, int64_t 
             sim_fail("segments", "%s has %" PRId64 " bytes, recording %" PRId64 " goes to %" PRId64, name, size, recording->id, stop);
         }
     }
-    if (stop > recording->start && base_of(recording, stop) == stop && stop != recording->cut)
+    if (stop > recording->start && audit_base_of(recording, stop) == stop && stop != recording->cut)
     {
         name_of(recording, stop, name, sizeof(name));
         if (sim_disk_size_of(audit->disk, name) != recording->segment_length)
@@ -340,17 +374,51 @@ static void check_files(const auditor *audit, const audited *recording, int64_t 
     }
 }
 
+void audit_channel(int32_t number, char *to, size_t capacity)
+{
+    static const char filler[] = "a-channel-of-many-lengths-so-that-its-record-moves-those-behind-it-to-where-another-sector-begins";
+    snprintf(to, capacity, "aeron:ipc?alias=%.*s-%d", number * 37 % (int32_t)(sizeof(filler) - 1), filler, number);
+}
+
+static bool has_channel(const asi_catalog_record *found, int32_t number)
+{
+    char text[256];
+    audit_channel(number, text, sizeof(text));
+    return (int32_t)strlen(text) == found->original_channel.length &&
+        0 == memcmp(text, found->original_channel.at, strlen(text));
+}
+
+static void settle_channel(audited *recording, const asi_catalog_record *found)
+{
+    if (recording->asked_channel != recording->channel && has_channel(found, recording->asked_channel))
+    {
+        recording->channel = recording->asked_channel;
+    }
+    recording->asked_channel = recording->channel;
+    if (0 != recording->channel && !has_channel(found, recording->channel))
+    {
+        sim_fail("channel", "recording %" PRId64 " has the channel %.*s, the one given last is number %d", recording->id,
+            found->original_channel.length, found->original_channel.at, recording->channel);
+    }
+}
+
 /* What was in doubt is decided by what is found, which must be one of the two. */
 static void settle(auditor *audit, audited *recording, const asi_catalog_record *found)
 {
     const int64_t id = recording->id;
-    if (found->start_position != recording->start && found->start_position != recording->asked_start)
+    const bool is_attached = recording->is_attaching && found->start_position >= recording->attach_low &&
+        found->start_position < recording->start;
+    if (found->start_position != recording->start && found->start_position != recording->asked_start && !is_attached)
     {
         sim_fail("position", "recording %" PRId64 " starts at %" PRId64 ", not at %" PRId64, id, found->start_position,
             recording->start);
     }
     recording->start = found->start_position;
     recording->asked_start = found->start_position;
+    recording->is_attaching = false;
+    recording->attach_low = recording->attach_low < recording->start ? recording->attach_low : recording->start;
+    recording->attach_sure = recording->attach_sure < recording->start ? recording->attach_sure : recording->start;
+    settle_channel(recording, found);
     const int64_t stop = found->stop_position;
     const bool is_cut = -1 != recording->asked_stop && stop == recording->asked_stop;
     recording->cut = is_cut ? stop : recording->cut;
@@ -381,15 +449,20 @@ static void settle(auditor *audit, audited *recording, const asi_catalog_record 
         recording->life = AUDIT_STOPPED;
     }
     auditor_cut(recording, stop);
+    if (AUDIT_STOPPED == recording->life)
+    {
+        auditor_check_times(audit, recording, found, false);
+    }
 }
 
 /* A recording of a request that was never answered. */
 static audited *adopt(auditor *audit, const asi_catalog_record *found)
 {
-    for (int32_t i = 0; i < audit->count; i++)
+    for (int32_t i = 0; found->recording_id > audit->oldest_id && i < audit->count; i++)
     {
         audited *recording = &audit->recordings[i];
-        if (AUDIT_ASKED == recording->life && recording->stream_id == found->stream_id && recording->id < 0)
+        if (AUDIT_ASKED == recording->life && recording->stream_id == found->stream_id && recording->id < 0 &&
+            recording->start == found->start_position)
         {
             recording->id = found->recording_id;
             recording->recorded = recording->start;
@@ -417,6 +490,9 @@ static void check_purged(const auditor *audit, const audited *recording)
 void auditor_on_started(auditor *audit, asi_catalog *catalog)
 {
     auditor_check_catalog(audit);
+    audit->catalog = catalog;
+    audit->starts++;
+    auditor_settle_migration(audit, catalog);
     for (int64_t i = 0; i < asi_catalog_count(catalog); i++)
     {
         asi_catalog_record found;
@@ -463,6 +539,13 @@ void auditor_on_started(auditor *audit, asi_catalog *catalog)
         {
             check_purged(audit, recording);
         }
+    }
+    audit->oldest_id = -1;
+    for (int64_t i = 0; i < asi_catalog_count(catalog); i++)
+    {
+        asi_catalog_record found;
+        asi_catalog_at(catalog, i, &found);
+        audit->oldest_id = found.recording_id > audit->oldest_id ? found.recording_id : audit->oldest_id;
     }
     for (int32_t i = 0; i < audit->count; i++)
     {

@@ -9,6 +9,9 @@
  *               next id above all, checksums, zeros behind the last record
  *   segments    files of full length (the last of a stopped one may be short), the one behind a full one, none of a purged recording
  *   promise     at a sync level above 0 the recorded position is durable at the moment it is told
+ *   time        no entry of a time index says that bytes were written before they were; of what was recorded without a fault it
+ *               tells all, within an interval of time and bytes
+ *   channel     the channel is the one given last
  * What is promised: what a kill leaves, always; what a power cut leaves, for the catalog at its sync level above 0, for frames at
  * theirs. Below that only `starts`, `catalog` and `unknown` hold, and the run goes on with what there is. */
 #ifndef AS_SIM_ARCHIVE_AUDITOR_H
@@ -39,12 +42,15 @@ typedef struct audit_frame
     int32_t length;      /* of the payload */
     int32_t offset;      /* of the payload in its message */
     uint64_t message;    /* seed of the message's bytes; 0: zeros */
+    int64_t not_before;  /* it was not recorded before that time (ns since 1970), */
+    int64_t seen;        /* and was at that; 0: nobody saw it */
 } audit_frame;
 
 typedef struct audited
 {
     int64_t id;             /* -1 until it is known */
     int32_t stream_id;
+    int32_t mtu;
     int32_t term_length;
     int32_t segment_length;
     int32_t initial_term_id;
@@ -61,7 +67,23 @@ typedef struct audited
     int64_t cut;            /* where it was last truncated: no empty segment needs to be there; -1: nowhere */
     bool is_tainted;        /* of ASKED: its frames are not promised */
     bool is_stop_doubtful;  /* the disk refused calls on the catalog meanwhile */
+    int64_t attach_low;     /* segments before `start` may be there down to here, */
+    int64_t attach_sure;    /* and are down to here */
+    bool is_attaching;      /* asked: it may start anywhere between attach_low and `start` */
+    bool is_moving;         /* of the migration under way, or in doubt */
+    int32_t channel;        /* the number of the one given last; 0: its first one */
+    int32_t asked_channel;  /* of a request under way or in doubt, else == channel */
+    int32_t original;       /* of a copy: which; -1: it is none, or has got other bytes */
+    int64_t starts_asked;   /* when its recording was asked for: how often the archive had started, */
+    int64_t errors_asked;   /* and calls on the disk had failed */
 } audited;
+
+/* Segments of one recording become those of another. */
+typedef struct audit_migration
+{
+    audited *src; /* NULL: none is under way or in doubt */
+    audited *dst;
+} audit_migration;
 
 typedef struct auditor
 {
@@ -72,19 +94,39 @@ typedef struct auditor
     audited recordings[AUDIT_MAX_RECORDINGS];
     int32_t count;
     int64_t highest_id;
+    int64_t oldest_id;       /* what was asked for since the last start has higher ids */
     int64_t checked_frames;
     int64_t checked_bytes;
+    int64_t checked_times;
+    audit_migration migration;
+    asi_catalog *catalog;    /* of the living archive; NULL: dead */
+    int64_t starts;
+    const int64_t *now_ns;
+    int64_t epoch_ns;        /* ns from 1970 to now_ns = 0 */
+    int64_t round_ns;        /* when the archive's last turn began */
 } auditor;
 
 audited *auditor_add(auditor *audit, const audited *recording);
 audited *auditor_find(auditor *audit, int64_t id);
+int64_t audit_base_of(const audited *recording, int64_t position);
 /* A message of `length` bytes ends at `end`; frames hold at most `max_payload` of it. */
-void auditor_on_published(audited *recording, int64_t end, int32_t length, int32_t max_payload, uint64_t message);
+void auditor_on_published(const auditor *audit, audited *recording, int64_t end, int32_t length, int32_t max_payload, uint64_t message);
 /* The recorded position as any process may see it. */
 void auditor_on_recorded(auditor *audit, int64_t id, int64_t position);
 void auditor_on_stopped(auditor *audit, int64_t id, int64_t position, bool is_doubtful);
 /* Frames behind the position are not part of the recording any more. */
 void auditor_cut(audited *recording, int64_t position);
+/* Frames of another archive's recording are about to be copied behind the recording's. */
+void auditor_on_copying(const auditor *audit, audited *copy, const audited *original);
+/* -- auditor_moves.c: migrations, as the catalog shows them */
+void auditor_on_migrating(auditor *audit, audited *src, audited *dst);
+void auditor_on_migrated(auditor *audit, bool is_done);
+/* Before the recordings are looked at one by one: how far the migration got that a death ended. */
+void auditor_settle_migration(auditor *audit, asi_catalog *catalog);
+/* The text of a channel's number. */
+void audit_channel(int32_t number, char *to, size_t capacity);
+/* -- auditor_times.c: the time index of a recording; `is_whole`: it was recorded without a fault and has just stopped */
+void auditor_check_times(auditor *audit, const audited *recording, const asi_catalog_record *record, bool is_whole);
 /* Before the archive starts again. */
 void auditor_on_power_cut(auditor *audit);
 /* The archive has started: all checks. */

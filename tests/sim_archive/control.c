@@ -37,6 +37,7 @@ static void on_signal(sim_world *world, const asi_codec_event *event)
             recording->stop = -1;
         }
     }
+    world_on_copy_signal(world, event);
     if (AS_SIGNAL_STOP == event->signal)
     {
         auditor_on_stopped(&world->audit, event->recording_id, event->position, world->disk.catalog_errors > 0);
@@ -69,6 +70,7 @@ static void on_message(void *context, const uint8_t *data, int64_t length, const
         snprintf(session->texts[at], sizeof(session->texts[at]), "%.*s", (int)event.error_message.length,
             0 == event.error_message.length ? "" : (const char *)event.error_message.data);
         session->event_count++;
+        world_on_copy_answer(world, &event);
         if (ASI_CODEC_ERROR == event.code)
         {
             sim_trace("error %" PRId64 " to %" PRId64 ": %.160s", event.relevant_id, event.correlation_id, session->texts[at]);

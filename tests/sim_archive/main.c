@@ -66,6 +66,8 @@ static void run_seed(const sim_job *mine, const sim_options *options, int result
     auditor_close(&world.audit);
     sim_disk_close(&world.disk);
     as_archive_config_close(world.config);
+    sim_disk_close(&world.source.disk);
+    as_archive_config_close(world.source.config);
     fflush(stdout);
     /* Killed archives left their memory behind, as killed processes do: no leak of the product's. */
     _exit((ssize_t)sizeof(told) == write(results, &told, sizeof(told)) ? 0 : 1);

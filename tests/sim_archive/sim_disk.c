@@ -1,15 +1,10 @@
-/* See sim_disk.h. */
-#include "sim_disk.h"
-
-#include <errno.h>
+/* A disk is made, loses power, and is looked at; see sim_disk.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim_disk_state.h"
 #include "sim_trace.h"
-
-#define FIRST_DESCRIPTOR 100000 /* so that no other descriptor is taken for one of these */
-#define ALL_SECTORS 0xFF
 
 typedef enum cut_kind
 {
@@ -20,548 +15,6 @@ typedef enum cut_kind
     CUT_KIND_COUNT
 } cut_kind;
 
-static int64_t below(sim_disk *disk, int64_t bound) { return (int64_t)(asi_rand_u64(&disk->rand) % (uint64_t)bound); }
-
-const char *sim_disk_fault_name(sim_disk_fault fault)
-{
-    static const char *const names[] = { "killed", "torn write", "power cut", "lost sector", "lost length", "lost name",
-        "no space", "I/O error", "short", "failed sync" };
-    return names[fault];
-}
-
-/* -- files ---------------------------------------------------------------------------------------------------------------- */
-
-static sim_page *page_at(const sim_file *file, int64_t index)
-{
-    return index < file->page_capacity ? file->pages[index] : NULL;
-}
-
-static sim_page *make_page(sim_file *file, int64_t index)
-{
-    if (index >= file->page_capacity)
-    {
-        const int64_t capacity = index + 64;
-        sim_page **pages = realloc(file->pages, (size_t)capacity * sizeof(*pages));
-        if (NULL == pages)
-        {
-            sim_fail("setup", "no memory for the disk");
-        }
-        memset(pages + file->page_capacity, 0, (size_t)(capacity - file->page_capacity) * sizeof(*pages));
-        file->pages = pages;
-        file->page_capacity = capacity;
-    }
-    if (NULL == file->pages[index])
-    {
-        file->pages[index] = calloc(1, sizeof(sim_page));
-    }
-    return file->pages[index];
-}
-
-static sim_file *make_file(sim_disk *disk)
-{
-    if (SIM_DISK_MAX_FILES == disk->file_count)
-    {
-        sim_fail("setup", "more than %d files", SIM_DISK_MAX_FILES);
-    }
-    sim_file *file = calloc(1, sizeof(*file));
-    disk->files[disk->file_count++] = file;
-    return file;
-}
-
-static void sync_page(sim_page *page)
-{
-    for (int32_t i = 0; i < SIM_DISK_SECTORS; i++)
-    {
-        if (0 != (page->dirty & (1 << i)))
-        {
-            memcpy(page->disk + i * SIM_DISK_SECTOR, page->now + i * SIM_DISK_SECTOR, SIM_DISK_SECTOR);
-        }
-    }
-    page->dirty = 0;
-}
-
-/* -- names ---------------------------------------------------------------------------------------------------------------- */
-
-static sim_entry *find_entry(sim_folder *folder, const char *name)
-{
-    for (int32_t i = 0; i < folder->count; i++)
-    {
-        if (0 == strcmp(folder->entries[i].name, name))
-        {
-            return &folder->entries[i];
-        }
-    }
-    return NULL;
-}
-
-static void put_entry(sim_folder *folder, const char *name, sim_file *file)
-{
-    sim_entry *entry = find_entry(folder, name);
-    if (NULL == entry)
-    {
-        if (SIM_DISK_MAX_ENTRIES == folder->count)
-        {
-            sim_fail("setup", "more than %d names", SIM_DISK_MAX_ENTRIES);
-        }
-        entry = &folder->entries[folder->count++];
-        snprintf(entry->name, sizeof(entry->name), "%s", name);
-    }
-    entry->file = file;
-}
-
-static void remove_entry(sim_folder *folder, const char *name)
-{
-    sim_entry *entry = find_entry(folder, name);
-    if (NULL != entry)
-    {
-        *entry = folder->entries[--folder->count];
-    }
-}
-
-static void name(sim_folder *folder, const sim_naming *naming)
-{
-    if ('\0' != naming->from[0])
-    {
-        remove_entry(folder, naming->from);
-    }
-    if ('\0' != naming->to[0])
-    {
-        put_entry(folder, naming->to, naming->file);
-    }
-}
-
-static void change_names(sim_disk *disk, const char *from, const char *to, sim_file *file)
-{
-    if (SIM_DISK_MAX_PENDING == disk->pending_count)
-    {
-        name(&disk->disk, &disk->pending[0]);
-        memmove(disk->pending, disk->pending + 1, (size_t)--disk->pending_count * sizeof(disk->pending[0]));
-    }
-    sim_naming *naming = &disk->pending[disk->pending_count++];
-    *naming = (sim_naming){ .file = file };
-    snprintf(naming->from, sizeof(naming->from), "%s", from);
-    snprintf(naming->to, sizeof(naming->to), "%s", to);
-    name(&disk->now, naming);
-}
-
-/* The name inside the folder. */
-static const char *name_of(const sim_disk *disk, const char *path)
-{
-    const size_t length = strlen(disk->folder);
-    if (0 != strncmp(path, disk->folder, length) || '/' != path[length] || strlen(path + length + 1) >= SIM_DISK_NAME)
-    {
-        sim_fail("outside", "the archive touches %s, which is not in its folder", path);
-    }
-    return path + length + 1;
-}
-
-/* -- faults --------------------------------------------------------------------------------------------------------------- */
-
-static bool falls(sim_disk *disk, int32_t chance) { return chance > 0 && below(disk, 10000) < chance; }
-
-static int fail(sim_disk *disk, sim_disk_fault fault, const char *doing, const char *what, int error)
-{
-    sim_trace("disk: %s at %s %s", sim_disk_fault_name(fault), doing, what);
-    disk->injected[fault]++;
-    disk->errors++;
-    return -error;
-}
-
-/* True when the process dies inside this call; the caller does what is done by then and calls die. */
-static bool is_last_call(sim_disk *disk)
-{
-    return disk->calls_to_kill > 0 && 0 == --disk->calls_to_kill;
-}
-
-static void die(sim_disk *disk, const char *doing)
-{
-    sim_trace("disk: killed inside %s", doing);
-    disk->injected[SIM_DISK_KILLED]++;
-    disk->calls_to_kill = -1;
-    longjmp(*disk->on_kill, 1);
-}
-
-/* Kill before or behind a call that is done at once. */
-static void may_die(sim_disk *disk, const char *doing)
-{
-    if (is_last_call(disk))
-    {
-        die(disk, doing);
-    }
-}
-
-static bool takes_page(sim_disk *disk, sim_page *page)
-{
-    if (page->is_used)
-    {
-        return true;
-    }
-    if (disk->used_pages >= disk->capacity_pages)
-    {
-        return false;
-    }
-    page->is_used = true;
-    disk->used_pages++;
-    return true;
-}
-
-/* -- file_ops ------------------------------------------------------------------------------------------------------------- */
-
-static sim_file *file_of(const sim_disk *disk, int fd)
-{
-    const int index = fd - FIRST_DESCRIPTOR;
-    if (index < 0 || index >= SIM_DISK_MAX_OPEN || NULL == disk->open[index])
-    {
-        sim_fail("descriptor", "the archive uses descriptor %d, which is not open", fd);
-    }
-    return disk->open[index];
-}
-
-static int fail_descriptor(sim_disk *disk, sim_disk_fault fault, const char *doing, int fd, int error)
-{
-    disk->catalog_errors += disk->is_catalog[fd - FIRST_DESCRIPTOR] ? 1 : 0;
-    return fail(disk, fault, doing, disk->is_catalog[fd - FIRST_DESCRIPTOR] ? "the catalog" : "a segment", error);
-}
-
-static int disk_open(void *context, const char *path, asi_file_mode mode)
-{
-    sim_disk *disk = context;
-    const char *file_name = name_of(disk, path);
-    const sim_entry *entry = find_entry(&disk->now, file_name);
-    sim_file *file = NULL == entry ? NULL : entry->file;
-    if (ASI_FILE_CREATE_NEW == mode && NULL != file)
-    {
-        return -EEXIST;
-    }
-    if (NULL == file && ASI_FILE_CREATE != mode && ASI_FILE_CREATE_NEW != mode)
-    {
-        return -ENOENT;
-    }
-    if (NULL == file)
-    {
-        may_die(disk, "create");
-        if (falls(disk, disk->chances.io_error))
-        {
-            return fail(disk, SIM_DISK_IO_ERROR, "create", file_name, EIO);
-        }
-        if (disk->used_pages >= disk->capacity_pages && below(disk, 2) > 0)
-        {
-            return fail(disk, SIM_DISK_NO_SPACE, "create", file_name, ENOSPC);
-        }
-        file = make_file(disk);
-        change_names(disk, "", file_name, file);
-    }
-    for (int32_t i = 0; i < SIM_DISK_MAX_OPEN; i++)
-    {
-        if (NULL == disk->open[i])
-        {
-            disk->open[i] = file;
-            disk->is_catalog[i] = 0 == strncmp(file_name, "archive.catalog", 15);
-            return FIRST_DESCRIPTOR + i;
-        }
-    }
-    sim_fail("leak", "the archive has %d files open", SIM_DISK_MAX_OPEN);
-}
-
-static int disk_close(void *context, int fd)
-{
-    sim_disk *disk = context;
-    (void)file_of(disk, fd);
-    disk->open[fd - FIRST_DESCRIPTOR] = NULL;
-    return 0;
-}
-
-static int64_t disk_size(void *context, int fd) { return file_of(context, fd)->size; }
-
-static void read_pages(const sim_file *file, uint8_t *to, int64_t length, int64_t offset)
-{
-    for (int64_t done = 0; done < length;)
-    {
-        const int64_t at = offset + done;
-        const int64_t in_page = at % SIM_DISK_PAGE;
-        const int64_t count = SIM_DISK_PAGE - in_page < length - done ? SIM_DISK_PAGE - in_page : length - done;
-        const sim_page *page = page_at(file, at / SIM_DISK_PAGE);
-        if (NULL == page)
-        {
-            memset(to + done, 0, (size_t)count);
-        }
-        else
-        {
-            memcpy(to + done, page->now + in_page, (size_t)count);
-        }
-        done += count;
-    }
-}
-
-static int64_t disk_pread(void *context, int fd, void *to, int64_t length, int64_t offset)
-{
-    sim_disk *disk = context;
-    const sim_file *file = file_of(disk, fd);
-    int64_t count = file->size - offset < length ? file->size - offset : length;
-    count = count < 0 ? 0 : count;
-    if (falls(disk, disk->chances.read_error))
-    {
-        return fail_descriptor(disk, SIM_DISK_IO_ERROR, "read", fd, EIO);
-    }
-    if (count > 1 && falls(disk, disk->chances.is_short))
-    {
-        disk->injected[SIM_DISK_SHORT]++;
-        count = 1 + below(disk, count - 1);
-    }
-    read_pages(file, to, count, offset);
-    return count;
-}
-
-/* One page's part of a write; false when there is no space for it. */
-static bool write_page(sim_disk *disk, sim_file *file, const uint8_t *from, int64_t length, int64_t offset)
-{
-    sim_page *page = make_page(file, offset / SIM_DISK_PAGE);
-    if (!takes_page(disk, page))
-    {
-        return false;
-    }
-    const int64_t in_page = offset % SIM_DISK_PAGE;
-    memcpy(page->now + in_page, from, (size_t)length);
-    for (int64_t i = in_page / SIM_DISK_SECTOR; i <= (in_page + length - 1) / SIM_DISK_SECTOR; i++)
-    {
-        page->dirty |= (uint8_t)(1 << i);
-    }
-    file->size = offset + length > file->size ? offset + length : file->size;
-    disk->written_bytes += length;
-    return true;
-}
-
-static int64_t disk_pwrite(void *context, int fd, const void *from, int64_t length, int64_t offset)
-{
-    sim_disk *disk = context;
-    sim_file *file = file_of(disk, fd);
-    const bool is_last = is_last_call(disk);
-    if (!is_last && falls(disk, disk->chances.io_error))
-    {
-        return fail_descriptor(disk, SIM_DISK_IO_ERROR, "write to", fd, EIO);
-    }
-    int64_t wanted = length;
-    if (length > 1 && falls(disk, disk->chances.is_short))
-    {
-        disk->injected[SIM_DISK_SHORT]++;
-        wanted = 1 + below(disk, length - 1);
-    }
-    const int64_t pages = (offset + wanted - 1) / SIM_DISK_PAGE - offset / SIM_DISK_PAGE + 1;
-    const int64_t pages_done = is_last ? below(disk, pages + 1) : pages;
-    int64_t done = 0;
-    for (int64_t i = 0; i < pages_done; i++)
-    {
-        const int64_t left_in_page = SIM_DISK_PAGE - (offset + done) % SIM_DISK_PAGE;
-        const int64_t count = left_in_page < wanted - done ? left_in_page : wanted - done;
-        if (!write_page(disk, file, (const uint8_t *)from + done, count, offset + done))
-        {
-            const int error = fail_descriptor(disk, SIM_DISK_NO_SPACE, "write to", fd, ENOSPC);
-            return done > 0 ? done : error;
-        }
-        done += count;
-    }
-    if (is_last)
-    {
-        disk->injected[SIM_DISK_TORN_WRITE] += done > 0 && done < length ? 1 : 0;
-        die(disk, "write");
-    }
-    return done;
-}
-
-static int disk_ftruncate(void *context, int fd, int64_t length)
-{
-    sim_disk *disk = context;
-    sim_file *file = file_of(disk, fd);
-    may_die(disk, "truncate");
-    if (falls(disk, disk->chances.io_error))
-    {
-        return fail_descriptor(disk, SIM_DISK_IO_ERROR, "truncate of", fd, EIO);
-    }
-    for (int64_t i = length / SIM_DISK_PAGE; length < file->size && i < file->page_capacity; i++)
-    {
-        sim_page *page = file->pages[i];
-        const int64_t keep = i == length / SIM_DISK_PAGE ? length % SIM_DISK_PAGE : 0;
-        if (NULL == page)
-        {
-            continue;
-        }
-        memset(page->now + keep, 0, (size_t)(SIM_DISK_PAGE - keep));
-        page->dirty = ALL_SECTORS;
-        if (0 == keep && page->is_used)
-        {
-            page->is_used = false;
-            disk->used_pages--;
-        }
-    }
-    file->size = length;
-    return 0;
-}
-
-static int disk_punch(void *context, int fd, int64_t offset, int64_t length)
-{
-    sim_disk *disk = context;
-    sim_file *file = file_of(disk, fd);
-    may_die(disk, "punch");
-    if (falls(disk, disk->chances.io_error))
-    {
-        return fail_descriptor(disk, SIM_DISK_IO_ERROR, "punch of", fd, EIO);
-    }
-    for (int64_t at = offset; at < offset + length;)
-    {
-        const int64_t in_page = at % SIM_DISK_PAGE;
-        const int64_t left = offset + length - at;
-        const int64_t count = SIM_DISK_PAGE - in_page < left ? SIM_DISK_PAGE - in_page : left;
-        sim_page *page = page_at(file, at / SIM_DISK_PAGE);
-        if (NULL != page)
-        {
-            memset(page->now + in_page, 0, (size_t)count);
-            page->dirty = ALL_SECTORS;
-        }
-        if (NULL != page && SIM_DISK_PAGE == count && page->is_used)
-        {
-            page->is_used = false;
-            disk->used_pages--;
-        }
-        at += count;
-    }
-    return 0;
-}
-
-static int disk_fsync(void *context, int fd)
-{
-    sim_disk *disk = context;
-    sim_file *file = file_of(disk, fd);
-    may_die(disk, "sync");
-    const bool is_failed = falls(disk, disk->chances.failed_sync);
-    for (int64_t i = 0; i < file->page_capacity; i++)
-    {
-        sim_page *page = file->pages[i];
-        if (NULL == page || 0 == page->dirty)
-        {
-            continue;
-        }
-        if (is_failed && below(disk, 2) > 0)
-        {
-            page->dirty = 0; /* lost: the kernel does not try again */
-            continue;
-        }
-        disk->synced_bytes += SIM_DISK_PAGE;
-        sync_page(page);
-    }
-    if (is_failed)
-    {
-        return fail_descriptor(disk, SIM_DISK_FAILED_SYNC, "sync of", fd, EIO);
-    }
-    file->disk_size = file->size;
-    return 0;
-}
-
-static int disk_sync_directory(void *context, const char *path)
-{
-    sim_disk *disk = context;
-    if (0 != strcmp(path, disk->folder))
-    {
-        sim_fail("outside", "the archive syncs %s, which is not its folder", path);
-    }
-    may_die(disk, "sync of the folder");
-    if (falls(disk, disk->chances.failed_sync))
-    {
-        return fail(disk, SIM_DISK_FAILED_SYNC, "sync of", "the folder", EIO);
-    }
-    for (int32_t i = 0; i < disk->pending_count; i++)
-    {
-        name(&disk->disk, &disk->pending[i]);
-    }
-    disk->pending_count = 0;
-    return 0;
-}
-
-static void free_space(sim_disk *disk, const sim_file *file)
-{
-    for (int64_t i = 0; i < file->page_capacity; i++)
-    {
-        if (NULL != file->pages[i] && file->pages[i]->is_used)
-        {
-            file->pages[i]->is_used = false;
-            disk->used_pages--;
-        }
-    }
-}
-
-static int disk_unlink(void *context, const char *path)
-{
-    sim_disk *disk = context;
-    const char *file_name = name_of(disk, path);
-    const sim_entry *entry = find_entry(&disk->now, file_name);
-    if (NULL == entry)
-    {
-        return -ENOENT;
-    }
-    may_die(disk, "unlink");
-    if (falls(disk, disk->chances.io_error))
-    {
-        return fail(disk, SIM_DISK_IO_ERROR, "unlink", file_name, EIO);
-    }
-    free_space(disk, entry->file);
-    change_names(disk, file_name, "", NULL);
-    return 0;
-}
-
-static int disk_rename(void *context, const char *from, const char *to)
-{
-    sim_disk *disk = context;
-    const char *from_name = name_of(disk, from);
-    const char *to_name = name_of(disk, to);
-    const sim_entry *entry = find_entry(&disk->now, from_name);
-    if (NULL == entry)
-    {
-        return -ENOENT;
-    }
-    may_die(disk, "rename");
-    if (falls(disk, disk->chances.io_error))
-    {
-        return fail(disk, SIM_DISK_IO_ERROR, "rename", from_name, EIO);
-    }
-    const sim_entry *replaced = find_entry(&disk->now, to_name);
-    sim_file *file = entry->file;
-    if (NULL != replaced && replaced->file != file)
-    {
-        free_space(disk, replaced->file);
-    }
-    change_names(disk, from_name, to_name, file);
-    return 0;
-}
-
-static int disk_readdir(void *context, const char *path, bool (*on_name)(void *name_context, const char *name), void *name_context)
-{
-    sim_disk *disk = context;
-    if (0 != strcmp(path, disk->folder))
-    {
-        sim_fail("outside", "the archive lists %s, which is not its folder", path);
-    }
-    /* Names may be taken away meanwhile. */
-    sim_folder *folder = malloc(sizeof(*folder));
-    if (NULL == folder)
-    {
-        return -ENOMEM;
-    }
-    *folder = disk->now;
-    for (int32_t i = 0; i < folder->count && on_name(name_context, folder->entries[i].name); i++)
-    {
-    }
-    free(folder);
-    return 0;
-}
-
-static int64_t disk_usable_space(void *context, const char *path)
-{
-    (void)path;
-    const sim_disk *disk = context;
-    return disk->capacity_pages > disk->used_pages ? (disk->capacity_pages - disk->used_pages) * SIM_DISK_PAGE : 0;
-}
-
-/* -- life ----------------------------------------------------------------------------------------------------------------- */
-
 void sim_disk_init(sim_disk *disk, const char *folder, uint64_t seed, int64_t capacity_bytes)
 {
     memset(disk, 0, sizeof(*disk));
@@ -569,7 +22,8 @@ void sim_disk_init(sim_disk *disk, const char *folder, uint64_t seed, int64_t ca
     asi_rand_seed(&disk->rand, seed);
     disk->capacity_pages = capacity_bytes / SIM_DISK_PAGE;
     disk->calls_to_kill = -1;
-    disk->can_punch = below(disk, 2) > 0;
+    disk->can_punch = sim_disk_below(disk, 2) > 0;
+    disk->can_link = sim_disk_below(disk, 4) > 0;
 }
 
 void sim_disk_close(sim_disk *disk)
@@ -587,14 +41,6 @@ void sim_disk_close(sim_disk *disk)
     disk->file_count = 0;
 }
 
-asi_file_ops sim_disk_ops(sim_disk *disk)
-{
-    return (asi_file_ops){ .open = disk_open, .close = disk_close, .size = disk_size, .pread = disk_pread, .pwrite = disk_pwrite,
-        .ftruncate = disk_ftruncate, .fsync = disk_fsync, .fdatasync = disk_fsync, .sync_directory = disk_sync_directory,
-        .unlink = disk_unlink, .rename = disk_rename, .readdir = disk_readdir, .usable_space = disk_usable_space,
-        .punch = disk->can_punch ? disk_punch : NULL, .context = disk };
-}
-
 void sim_disk_killed(sim_disk *disk)
 {
     memset(disk->open, 0, sizeof(disk->open));
@@ -608,11 +54,11 @@ static uint8_t lucky_sectors(sim_disk *disk, cut_kind kind)
     switch (kind)
     {
         case CUT_KEEPS_ALL:
-            return ALL_SECTORS;
+            return SIM_DISK_ALL_SECTORS;
         case CUT_BY_PAGE:
-            return below(disk, 2) > 0 ? ALL_SECTORS : 0;
+            return sim_disk_below(disk, 2) > 0 ? SIM_DISK_ALL_SECTORS : 0;
         case CUT_BY_SECTOR:
-            return (uint8_t)below(disk, 256);
+            return (uint8_t)sim_disk_below(disk, 256);
         case CUT_KEEPS_NONE:
         default:
             return 0;
@@ -621,7 +67,7 @@ static uint8_t lucky_sectors(sim_disk *disk, cut_kind kind)
 
 static bool is_lucky(sim_disk *disk, cut_kind kind)
 {
-    return CUT_KEEPS_ALL == kind || (CUT_KEEPS_NONE != kind && below(disk, 2) > 0);
+    return CUT_KEEPS_ALL == kind || (CUT_KEEPS_NONE != kind && sim_disk_below(disk, 2) > 0);
 }
 
 static void cut_file(sim_disk *disk, sim_file *file, cut_kind kind)
@@ -643,7 +89,7 @@ static void cut_file(sim_disk *disk, sim_file *file, cut_kind kind)
         {
             const uint8_t lost = (uint8_t)(page->dirty & ~lucky_sectors(disk, kind));
             page->dirty &= (uint8_t)~lost;
-            sync_page(page);
+            sim_disk_sync_page(page);
             disk->injected[SIM_DISK_LOST_SECTOR] += __builtin_popcount(lost);
         }
         memcpy(page->now, page->disk, SIM_DISK_PAGE);
@@ -670,7 +116,7 @@ static void count_space(sim_disk *disk)
         const sim_file *file = disk->now.entries[i].file;
         for (int64_t k = 0; k < file->page_capacity; k++)
         {
-            if (NULL != file->pages[k] && !is_zero_page(file->pages[k]))
+            if (NULL != file->pages[k] && !file->pages[k]->is_used && !is_zero_page(file->pages[k]))
             {
                 file->pages[k]->is_used = true;
                 disk->used_pages++;
@@ -681,7 +127,7 @@ static void count_space(sim_disk *disk)
 
 void sim_disk_cut_power(sim_disk *disk)
 {
-    const cut_kind kind = (cut_kind)below(disk, CUT_KIND_COUNT);
+    const cut_kind kind = (cut_kind)sim_disk_below(disk, CUT_KIND_COUNT);
     static const char *const kinds[] = { "all", "nothing", "some pages", "some sectors" };
     sim_trace("disk: power is cut, %s of what was not synced is there", kinds[kind]);
     disk->injected[SIM_DISK_POWER_CUT]++;
@@ -689,7 +135,7 @@ void sim_disk_cut_power(sim_disk *disk)
     {
         if (is_lucky(disk, kind))
         {
-            name(&disk->disk, &disk->pending[i]);
+            sim_disk_name(&disk->disk, &disk->pending[i]);
         }
         else
         {
@@ -711,38 +157,38 @@ void sim_disk_write_back(sim_disk *disk)
     {
         return;
     }
-    sim_file *file = disk->now.entries[below(disk, disk->now.count)].file;
+    sim_file *file = disk->now.entries[sim_disk_below(disk, disk->now.count)].file;
     for (int64_t i = 0; i < file->page_capacity; i++)
     {
-        if (NULL != file->pages[i] && 0 != file->pages[i]->dirty && below(disk, 3) == 0)
+        if (NULL != file->pages[i] && 0 != file->pages[i]->dirty && sim_disk_below(disk, 3) == 0)
         {
-            sync_page(file->pages[i]);
+            sim_disk_sync_page(file->pages[i]);
         }
     }
-    if (below(disk, 3) == 0)
+    if (sim_disk_below(disk, 3) == 0)
     {
         file->disk_size = file->size;
     }
-    if (disk->pending_count > 0 && below(disk, 3) == 0)
+    if (disk->pending_count > 0 && sim_disk_below(disk, 3) == 0)
     {
-        name(&disk->disk, &disk->pending[0]);
+        sim_disk_name(&disk->disk, &disk->pending[0]);
         memmove(disk->pending, disk->pending + 1, (size_t)--disk->pending_count * sizeof(disk->pending[0]));
     }
 }
 
 int64_t sim_disk_size_of(const sim_disk *disk, const char *file_name)
 {
-    const sim_entry *entry = find_entry((sim_folder *)(uintptr_t)&disk->now, file_name);
+    const sim_entry *entry = sim_disk_find_entry((sim_folder *)(uintptr_t)&disk->now, file_name);
     return NULL == entry ? -1 : entry->file->size;
 }
 
 void sim_disk_read(const sim_disk *disk, const char *file_name, void *to, int64_t length, int64_t offset)
 {
-    const sim_entry *entry = find_entry((sim_folder *)(uintptr_t)&disk->now, file_name);
+    const sim_entry *entry = sim_disk_find_entry((sim_folder *)(uintptr_t)&disk->now, file_name);
     memset(to, 0, (size_t)length);
     if (NULL != entry && offset < entry->file->size)
     {
         const int64_t left = entry->file->size - offset;
-        read_pages(entry->file, to, left < length ? left : length, offset);
+        sim_disk_read_pages(entry->file, to, left < length ? left : length, offset);
     }
 }

@@ -100,7 +100,8 @@ typedef struct sim_disk
     char folder[AS_PATH_MAX];
     asi_rand rand;
     sim_disk_chances chances;
-    bool can_punch;         /* as some file systems */
+    bool can_punch;         /* as some file systems, */
+    bool can_link;          /* and most */
     int64_t capacity_pages;
     int64_t used_pages;
     /* Counts down over calls that change something; at 0 the process is killed inside the call. -1: never. */

@@ -29,7 +29,7 @@ static void publish_one(sim_world *world, world_stream *stream)
     const int64_t position = as_publication_offer(stream->publication, bytes, length);
     if (position > 0)
     {
-        auditor_on_published(stream->recording, position, length, (int32_t)constants.max_payload_length, message);
+        auditor_on_published(&world->audit, stream->recording, position, length, (int32_t)constants.max_payload_length, message);
     }
 }
 
@@ -77,7 +77,7 @@ static world_stream *new_stream(sim_world *world)
 
 /* -- requests --------------------------------------------------------------------------------------------------------------- */
 
-static asi_codec_request request_of(int32_t template_id, int64_t recording_id)
+asi_codec_request world_request(int32_t template_id, int64_t recording_id)
 {
     asi_codec_request request;
     asi_codec_request_init(&request, template_id);
@@ -85,10 +85,18 @@ static asi_codec_request request_of(int32_t template_id, int64_t recording_id)
     return request;
 }
 
+audited world_new_recording(const sim_world *world, int32_t stream_id, int32_t initial_term_id, int32_t mtu, int64_t start)
+{
+    return (audited){ .id = -1, .stream_id = stream_id, .mtu = mtu, .term_length = TERM_LENGTH,
+        .segment_length = (int32_t)world->config->segment_file_length, .initial_term_id = initial_term_id, .start = start,
+        .asked_start = start, .published = start, .recorded = start, .stop = -1, .asked_stop = -1, .cut = -1, .attach_low = start,
+        .attach_sure = start, .original = -1, .starts_asked = world->audit.starts, .errors_asked = world->disk.errors };
+}
+
 /* Asks for the recording of a stream whose publication is made at the same time. */
 static void ask_for_recording(sim_world *world, world_stream *stream, int32_t template_id, const char *publication_channel)
 {
-    asi_codec_request request = request_of(template_id, stream->recording->id);
+    asi_codec_request request = world_request(template_id, stream->recording->id);
     request.correlation_id = as_client_next_correlation_id(world->client);
     request.channel = asi_codec_text(stream->channel);
     request.stream_id = stream->stream_id;
@@ -109,6 +117,22 @@ static void ask_for_recording(sim_world *world, world_stream *stream, int32_t te
     }
 }
 
+static void begin(sim_world *world, world_stream *stream, const audited *asked)
+{
+    char channel[256];
+    stream->stream_id = asked->stream_id;
+    stream->is_zero = world_percent(world, 15);
+    stream->max_length = world_percent(world, 50) ? 300 : asked->mtu - 32;
+    snprintf(stream->channel, sizeof(stream->channel), "aeron:ipc?alias=%.*s", (int)world_below(world, 100),
+        "a-long-alias-that-makes-records-of-many-lengths-in-the-catalog-so-that-they-end-anywhere-in-a-sector");
+    snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|mtu=%d|init-term-id=%d|term-id=%d|term-offset=%lld", asked->mtu,
+        asked->initial_term_id, (int32_t)((uint32_t)asked->initial_term_id + (uint32_t)(asked->start / TERM_LENGTH)),
+        (long long)(asked->start % TERM_LENGTH));
+    stream->recording = auditor_add(&world->audit, asked);
+    sim_trace("start stream %d at %lld, mtu %d", stream->stream_id, (long long)asked->start, asked->mtu);
+    ask_for_recording(world, stream, ASI_CODEC_START_RECORDING_2, channel);
+}
+
 static void start(sim_world *world)
 {
     world_stream *stream = new_stream(world);
@@ -118,30 +142,33 @@ static void start(sim_world *world)
     }
     const int32_t mtu = MTUS[world_below(world, 5)];
     const int32_t initial_term_id = (int32_t)asi_rand_u64(&world->rand);
-    const int64_t begin = world_percent(world, 50) ? 0 : world_below(world, 4 * TERM_LENGTH / 32) * 32;
-    char channel[256];
-    stream->stream_id = FIRST_STREAM + world->audit.count;
-    stream->is_zero = world_percent(world, 15);
-    stream->max_length = world_percent(world, 50) ? 300 : mtu - 32;
-    snprintf(stream->channel, sizeof(stream->channel), "aeron:ipc?alias=%.*s", (int)world_below(world, 100),
-        "a-long-alias-that-makes-records-of-many-lengths-in-the-catalog-so-that-they-end-anywhere-in-a-sector");
-    snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|mtu=%d|init-term-id=%d|term-id=%d|term-offset=%lld", mtu,
-        initial_term_id, (int32_t)((uint32_t)initial_term_id + (uint32_t)(begin / TERM_LENGTH)), (long long)(begin % TERM_LENGTH));
-    const audited asked = { .id = -1, .stream_id = stream->stream_id, .term_length = TERM_LENGTH,
-        .segment_length = (int32_t)world->config->segment_file_length, .initial_term_id = initial_term_id, .start = begin,
-        .asked_start = begin, .published = begin, .recorded = begin, .stop = -1, .asked_stop = -1, .cut = -1 };
-    stream->recording = auditor_add(&world->audit, &asked);
-    sim_trace("start stream %d at %lld, mtu %d", stream->stream_id, (long long)begin, mtu);
-    ask_for_recording(world, stream, ASI_CODEC_START_RECORDING_2, channel);
+    const int64_t position = world_percent(world, 50) ? 0 : world_below(world, 4 * TERM_LENGTH / 32) * 32;
+    const audited asked = world_new_recording(world, FIRST_STREAM + world->audit.count, initial_term_id, mtu, position);
+    begin(world, stream, &asked);
 }
 
-static audited *pick(sim_world *world, audit_life life)
+/* A recording that begins where another one ends, with a segment: the two can be made one. */
+static void start_next(sim_world *world)
+{
+    const audited *before = world_pick(world, AUDIT_STOPPED);
+    world_stream *stream = new_stream(world);
+    if (NULL == before || NULL == stream || AUDIT_MAX_RECORDINGS == world->audit.count || before->stop <= before->start ||
+        audit_base_of(before, before->stop) != before->stop || before->stream_id < FIRST_STREAM || NULL != world_stream_of(world, before))
+    {
+        return;
+    }
+    const audited asked =
+        world_new_recording(world, before->stream_id, before->initial_term_id, before->mtu, before->stop);
+    begin(world, stream, &asked);
+}
+
+audited *world_pick(sim_world *world, audit_life life)
 {
     const int32_t first = (int32_t)world_below(world, world->audit.count > 0 ? world->audit.count : 1);
     for (int32_t i = 0; i < world->audit.count; i++)
     {
         audited *recording = &world->audit.recordings[(first + i) % world->audit.count];
-        if (life == recording->life)
+        if (life == recording->life && !recording->is_moving)
         {
             return recording;
         }
@@ -149,11 +176,12 @@ static audited *pick(sim_world *world, audit_life life)
     return NULL;
 }
 
-static world_stream *stream_of(sim_world *world, const audited *recording)
+/* What publishes on the recording's stream: to it, or to one that goes on from it. */
+world_stream *world_stream_of(sim_world *world, const audited *recording)
 {
     for (int32_t i = 0; i < world->stream_count; i++)
     {
-        if (world->streams[i].recording == recording && NULL != world->streams[i].publication)
+        if (world->streams[i].stream_id == recording->stream_id && NULL != world->streams[i].publication)
         {
             return &world->streams[i];
         }
@@ -163,11 +191,11 @@ static world_stream *stream_of(sim_world *world, const audited *recording)
 
 static void extend(sim_world *world)
 {
-    audited *recording = pick(world, AUDIT_STOPPED);
+    audited *recording = world_pick(world, AUDIT_STOPPED);
     world_stream *stream = new_stream(world);
     asi_catalog_record record;
-    if (NULL == recording || NULL == stream || recording->is_stop_doubtful || NULL != stream_of(world, recording) ||
-        !asi_catalog_find(world->archive->catalog, recording->id, &record))
+    if (NULL == recording || NULL == stream || recording->is_stop_doubtful || recording->stream_id < FIRST_STREAM ||
+        NULL != world_stream_of(world, recording) || !asi_catalog_find(world->archive->catalog, recording->id, &record))
     {
         return;
     }
@@ -179,6 +207,8 @@ static void extend(sim_world *world)
     snprintf(stream->channel, sizeof(stream->channel), "aeron:ipc?alias=again");
     const int64_t stop = recording->stop;
     auditor_cut(recording, stop); /* what was published behind it was not recorded */
+    recording->original = -1;
+    recording->starts_asked = -1; /* its times may have a gap */
     snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|mtu=%d|init-term-id=%d|term-id=%d|term-offset=%lld",
         record.mtu_length, recording->initial_term_id,
         (int32_t)((uint32_t)recording->initial_term_id + (uint32_t)(stop / TERM_LENGTH)), (long long)(stop % TERM_LENGTH));
@@ -189,8 +219,8 @@ static void extend(sim_world *world)
 /* The publisher ends, or the archive is told. */
 static void stop(sim_world *world)
 {
-    audited *recording = pick(world, AUDIT_ACTIVE);
-    world_stream *stream = NULL == recording ? NULL : stream_of(world, recording);
+    audited *recording = world_pick(world, AUDIT_ACTIVE);
+    world_stream *stream = NULL == recording ? NULL : world_stream_of(world, recording);
     if (NULL == stream)
     {
         return;
@@ -201,137 +231,39 @@ static void stop(sim_world *world)
         close_stream(stream);
         return;
     }
-    asi_codec_request request = request_of(ASI_CODEC_STOP_RECORDING_BY_IDENTITY, recording->id);
+    asi_codec_request request = world_request(ASI_CODEC_STOP_RECORDING_BY_IDENTITY, recording->id);
     if (NULL != world_ask(world, &request))
     {
         close_stream(stream);
     }
 }
 
-/* A frame's boundary between start and stop, or now and then a place that is none. */
-static int64_t pick_position(sim_world *world, const audited *recording)
-{
-    if (0 == recording->frame_count || world_percent(world, 10))
-    {
-        return world_percent(world, 50) ? recording->start : recording->start + 32 * (1 + world_below(world, 100));
-    }
-    const int64_t position = recording->frames[world_below(world, recording->frame_count)].begin;
-    return position < recording->start ? recording->start : position;
-}
-
-static void truncate_one(sim_world *world)
-{
-    audited *recording = pick(world, AUDIT_STOPPED);
-    if (NULL == recording || recording->is_stop_doubtful || NULL != stream_of(world, recording))
-    {
-        return;
-    }
-    asi_codec_request request = request_of(ASI_CODEC_TRUNCATE_RECORDING, recording->id);
-    request.position = pick_position(world, recording);
-    sim_trace("truncate recording %" PRId64 " at %" PRId64, recording->id, request.position);
-    recording->asked_stop = request.position;
-    const int64_t errors = world->disk.errors;
-    const asi_codec_event *event = world_ask(world, &request);
-    if (NULL == event)
-    {
-        return;
-    }
-    if (ASI_CODEC_OK == event->code)
-    {
-        auditor_cut(recording, request.position);
-        recording->asked_stop = -1;
-        recording->cut = request.position;
-    }
-    else if (errors == world->disk.errors)
-    {
-        recording->asked_stop = -1; /* refused, and nothing failed: nothing may have changed */
-    }
-    else
-    {
-        recording->is_stop_doubtful = true;
-    }
-}
-
-static void purge(sim_world *world)
-{
-    audited *recording = pick(world, AUDIT_STOPPED);
-    if (NULL == recording || NULL != stream_of(world, recording))
-    {
-        return;
-    }
-    asi_codec_request request = request_of(ASI_CODEC_PURGE_RECORDING, recording->id);
-    sim_trace("purge recording %" PRId64, recording->id);
-    recording->life = AUDIT_PURGING;
-    const int64_t errors = world->disk.errors;
-    const asi_codec_event *event = world_ask(world, &request);
-    if (NULL == event)
-    {
-        return;
-    }
-    if (ASI_CODEC_OK == event->code)
-    {
-        recording->life = AUDIT_PURGED;
-    }
-    else if (errors == world->disk.errors)
-    {
-        recording->life = AUDIT_STOPPED;
-    }
-}
-
-static void purge_segments(sim_world *world, int32_t template_id)
-{
-    audited *recording = pick(world, world_percent(world, 50) ? AUDIT_STOPPED : AUDIT_ACTIVE);
-    if (NULL == recording)
-    {
-        return;
-    }
-    const int64_t first = recording->start - recording->start % recording->term_length;
-    asi_codec_request request = request_of(template_id, recording->id);
-    request.position = first + recording->segment_length * (1 + world_below(world, 3));
-    sim_trace("%s of recording %" PRId64 " up to %" PRId64, asi_codec_request_name(template_id), recording->id, request.position);
-    recording->asked_start = request.position;
-    const int64_t errors = world->disk.errors;
-    const asi_codec_event *event = world_ask(world, &request);
-    if (NULL == event)
-    {
-        return;
-    }
-    if (ASI_CODEC_OK == event->code)
-    {
-        recording->start = request.position;
-    }
-    if (ASI_CODEC_OK == event->code || errors == world->disk.errors)
-    {
-        recording->asked_start = recording->start;
-    }
-}
-
 void world_act(sim_world *world)
 {
     const int64_t kind = world_below(world, 100);
-    if (kind < 30)
+    if (kind < 22)
     {
         start(world);
     }
-    else if (kind < 50)
+    else if (kind < 27)
+    {
+        start_next(world);
+    }
+    else if (kind < 42)
     {
         extend(world);
     }
-    else if (kind < 75)
+    else if (kind < 62)
     {
         stop(world);
     }
-    else if (kind < 85)
+    else if (kind < 70)
     {
-        truncate_one(world);
-    }
-    else if (kind < 92)
-    {
-        purge(world);
+        world_copy(world);
     }
     else
     {
-        purge_segments(world, world_percent(world, 50) ? ASI_CODEC_PURGE_SEGMENTS : ASI_CODEC_DETACH_SEGMENTS);
+        world_keep_up(world, kind - 70);
     }
 }
 
@@ -345,11 +277,12 @@ void world_stop_all(sim_world *world)
         world_round(world);
     }
     world_close_streams(world);
-    for (int32_t i = 0; NULL != pick(world, AUDIT_ACTIVE); i++)
+    for (int32_t i = 0; world_is_copying(world) || NULL != world_pick(world, AUDIT_ACTIVE); i++)
     {
         if (i > FINISH_ROUNDS)
         {
-            sim_fail("position", "recording %" PRId64 " does not end with its publication", pick(world, AUDIT_ACTIVE)->id);
+            const audited *endless = world_pick(world, AUDIT_ACTIVE);
+            sim_fail("position", "recording %" PRId64 " does not end with its publication", NULL == endless ? -1 : endless->id);
         }
         world_round(world);
     }
@@ -399,7 +332,7 @@ static void replay_one(sim_world *world, audited *recording, int32_t stream_id)
     {
         sim_fail("setup", "replay: %s", as_error_text());
     }
-    asi_codec_request request = request_of(ASI_CODEC_REPLAY, recording->id);
+    asi_codec_request request = world_request(ASI_CODEC_REPLAY, recording->id);
     request.position = recording->start;
     request.length = INT64_MAX;
     request.channel = asi_codec_text("aeron:ipc?term-length=64k");

@@ -145,14 +145,15 @@ static void configure(sim_world *world)
 
 /* -- the archive's life ------------------------------------------------------------------------------------------------------ */
 
-static as_result open_archive(sim_world *world)
+as_result world_open_archive(
+    sim_world *world, as_archive_config *config, const asi_file_ops *files, as_archive **archive)
 {
     asi_rand rand;
     asi_rand_seed(&rand, asi_rand_u64(&world->rand));
-    const asi_archive_dependencies dependencies = { .files = &world->files, .clock = &world->clock, .rand = &rand,
+    const asi_archive_dependencies dependencies = { .files = files, .clock = &world->clock, .rand = &rand,
         .open_client = open_client, .open_client_context = world };
-    set(world, "aeron.dir", world->driver_dir);
-    return asi_archive_open_on(world->config, &dependencies, &world->archive);
+    const as_result result = as_archive_config_set(config, "aeron.dir", world->driver_dir);
+    return AS_OK == result ? asi_archive_open_on(config, &dependencies, archive) : result;
 }
 
 /* The mark file is not on the simulated disk: what a crash makes of it is made here. */
@@ -213,11 +214,14 @@ static void die(sim_world *world, bool is_power_cut)
         world->archive = NULL;
     }
     world->died_ns = world->now_ns;
+    world->audit.catalog = NULL;
+    memset(world->copies, 0, sizeof(world->copies));
     sim_disk_killed(&world->disk);
     world_disconnect(world);
     if (is_power_cut)
     {
         world_close_streams(world);
+        world_close_source(world);
         sim_disk_cut_power(&world->disk);
         auditor_on_power_cut(&world->audit);
         stop_driver(world);
@@ -264,7 +268,7 @@ static start_outcome try_to_start(sim_world *world)
     {
         return START_KILLED;
     }
-    const as_result result = open_archive(world);
+    const as_result result = world_open_archive(world, world->config, &world->files, &world->archive);
     world->disk.on_kill = NULL;
     world->disk.calls_to_kill = -1;
     if (AS_OK == result)
@@ -279,17 +283,28 @@ static start_outcome try_to_start(sim_world *world)
     return START_REFUSED;
 }
 
+/* Until no mark file is taken for a living archive's, and the source is back. */
+static void await_marks(sim_world *world)
+{
+    const world_source *source = &world->source;
+    const bool is_source_dead = NULL == source->archive && source->died_ns >= 0;
+    const int64_t until = is_source_dead && source->died_ns > world->died_ns ? source->died_ns : world->died_ns;
+    while (world->now_ns < until + MARK_TIMEOUT_NS && world->starts > 0)
+    {
+        world->now_ns += IDLE_STEP_NS * 10;
+        as_driver_do_work(world->driver);
+        as_client_invoke(world->client);
+        world_source_round(world);
+    }
+    world_open_source(world);
+}
+
 /* Starts it, through deaths in the middle of starting and disks that refuse. */
 static void start_archive(sim_world *world)
 {
     for (int32_t attempt = 0; attempt < START_ATTEMPTS; attempt++)
     {
-        while (world->now_ns < world->died_ns + MARK_TIMEOUT_NS && world->starts > 0)
-        {
-            world->now_ns += IDLE_STEP_NS * 10;
-            as_driver_do_work(world->driver);
-            as_client_invoke(world->client);
-        }
+        await_marks(world);
         const bool is_hard = attempt < HARD_STARTS && world->starts > 0;
         world->disk.calls_to_kill = is_hard && world_percent(world, 30) ? 1 + world_below(world, 12) : -1;
         const start_outcome outcome = try_to_start(world);
@@ -326,6 +341,7 @@ static bool run_archive(sim_world *world, int *work_count)
 {
     jmp_buf on_kill;
     world->disk.on_kill = &on_kill;
+    world->audit.round_ns = world->now_ns;
     if (0 != setjmp(on_kill))
     {
         return false;
@@ -347,6 +363,7 @@ void world_round(sim_world *world)
     {
         die(world, world_percent(world, 40));
     }
+    work_count += world_source_round(world);
     work_count += as_client_invoke(world->client);
     world_listen(world);
     world_publish(world);
@@ -375,8 +392,12 @@ static void open_world(sim_world *world, uint64_t seed, const char *dir)
     world->files = sim_disk_ops(&world->disk);
     world->audit.disk = &world->disk;
     world->audit.highest_id = -1;
+    world->audit.oldest_id = -1;
+    world->audit.now_ns = &world->now_ns;
+    world->audit.epoch_ns = EPOCH_NS;
     configure(world);
     start_driver(world);
+    world_make_source(world);
 }
 
 /* Asks and publishes until the archive dies, or nothing killed it for long. */
@@ -392,6 +413,10 @@ static void storm(sim_world *world)
     for (int32_t i = 0; i < 60 && NULL != world->archive; i++)
     {
         world_act(world);
+        if (NULL != world->source.archive && world_below(world, 150) == 0)
+        {
+            world_kill_source(world);
+        }
         for (int64_t k = world_below(world, 12); k > 0 && NULL != world->archive; k--)
         {
             world_round(world);
@@ -408,6 +433,7 @@ static void close_archive(sim_world *world)
     world_disconnect(world);
     as_archive_close(world->archive);
     world->archive = NULL;
+    world->audit.catalog = NULL;
     world->died_ns = world->now_ns; /* time for the driver to see that its client is gone */
     auditor_check_catalog(&world->audit);
 }
@@ -442,6 +468,7 @@ void world_run(sim_world *world, uint64_t seed, const char *dir)
     calm_disk(world);
     start_archive(world);
     close_archive(world);
+    world_close_source(world);
     stop_driver(world);
     sim_net_close(&world->net);
 }

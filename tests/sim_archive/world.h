@@ -4,8 +4,8 @@
  *
  *      seed > settings > world_run: ask, publish, break, restart, judge ... > calm: restart, replay everything, close, judge
  *
- * world.c has machine, time and archive; control.c the control session; streams.c publishers and what the client asks for;
- * auditor.c the judge; main.c the command. Everything process-wide, because each seed runs in a process of its own. */
+ * world.c has machine, time and archive; control.c the control session; streams.c publishers, recordings and replays; upkeep.c
+ * truncations, migrations and the like; copies.c a second archive and copies of its recordings; auditor.c the judge; main.c the command. Everything process-wide, because each seed runs in a process of its own. */
 #ifndef AS_SIM_ARCHIVE_WORLD_H
 #define AS_SIM_ARCHIVE_WORLD_H
 
@@ -18,6 +18,8 @@
 #define WORLD_MAX_STREAMS 96
 #define WORLD_MAX_EVENTS 64
 #define WORLD_EVENT_CAPACITY 2048
+#define WORLD_ORIGINALS 6
+#define WORLD_MAX_COPIES 4
 
 typedef struct sim_world sim_world;
 
@@ -44,6 +46,31 @@ typedef struct world_session
     int32_t event_count;
     bool is_open;
 } world_session;
+
+/* Another archive on the same driver, and its recordings, which never change. */
+typedef struct world_source
+{
+    char dir[AS_PATH_MAX];
+    sim_disk disk;
+    asi_file_ops files;
+    as_archive_config *config;
+    as_archive *archive;       /* NULL while it is dead */
+    int64_t died_ns;           /* -1: it was closed in order */
+    audited originals[WORLD_ORIGINALS];
+} world_source;
+
+/* A replication under way. */
+typedef struct world_copying
+{
+    audited *recording;        /* NULL: free */
+    int32_t original;
+    int64_t correlation_id;
+    int64_t replication_id;
+    int64_t stop;              /* where the copy ended before */
+    bool is_extended;          /* told; as the next */
+    bool has_stopped;
+    bool has_ended;
+} world_copying;
 
 struct sim_world
 {
@@ -72,6 +99,10 @@ struct sim_world
     int64_t rounds;
     int64_t starts;
     int64_t replayed_bytes;
+    world_source source;
+    world_copying copies[WORLD_MAX_COPIES];
+    int64_t migrations;        /* done, as the next */
+    int64_t copies_done;
     as_archive *zombies[64];   /* killed archives: their memory is still there */
     int32_t zombie_count;
 };
@@ -81,6 +112,8 @@ void world_run(sim_world *world, uint64_t seed, const char *dir);
 void world_round(sim_world *world);
 int64_t world_below(sim_world *world, int64_t bound);
 bool world_percent(sim_world *world, int64_t chance);
+as_result world_open_archive(
+    sim_world *world, as_archive_config *config, const asi_file_ops *files, as_archive **archive) AS_MUST_USE;
 
 /* -- control.c -- */
 /* False when the archive died or does not answer: there is no session then. */
@@ -97,8 +130,30 @@ void world_publish(sim_world *world);
 /* One thing of those that a client may ask for. */
 void world_act(sim_world *world);
 void world_close_streams(sim_world *world);
+asi_codec_request world_request(int32_t template_id, int64_t recording_id);
+audited world_new_recording(const sim_world *world, int32_t stream_id, int32_t initial_term_id, int32_t mtu, int64_t start);
+/* One in that state, by chance; NULL: there is none. */
+audited *world_pick(sim_world *world, audit_life life);
+/* NULL: nobody publishes on the recording's stream. */
+world_stream *world_stream_of(sim_world *world, const audited *recording);
 /* Ends every recording in order, and replays every byte. */
 void world_stop_all(sim_world *world);
 void world_replay_all(sim_world *world);
+
+/* -- upkeep.c -- */
+/* One request that keeps recordings in order; `kind` in [0, 30). */
+void world_keep_up(sim_world *world, int64_t kind);
+
+/* -- copies.c -- */
+void world_make_source(sim_world *world);
+void world_open_source(sim_world *world);
+void world_close_source(sim_world *world);
+void world_kill_source(sim_world *world);
+int world_source_round(sim_world *world);
+/* Begins a copy of one of the source's recordings, or goes on with one. */
+void world_copy(sim_world *world);
+void world_on_copy_answer(sim_world *world, const asi_codec_event *event);
+void world_on_copy_signal(sim_world *world, const asi_codec_event *event);
+bool world_is_copying(const sim_world *world);
 
 #endif
