@@ -193,10 +193,12 @@ static int64_t disk_pwrite(void *context, int fd, const void *from, int64_t leng
         return fail_descriptor(disk, SIM_DISK_IO_ERROR, "write to", fd, EIO);
     }
     int64_t wanted = length;
-    if (length > 1 && falls(disk, disk->chances.is_short))
+    const int64_t in_first_sector = SIM_DISK_SECTOR - offset % SIM_DISK_SECTOR;
+    if (length > in_first_sector && falls(disk, disk->chances.is_short))
     {
         disk->injected[SIM_DISK_SHORT]++;
-        wanted = 1 + sim_disk_below(disk, length - 1);
+        wanted = in_first_sector +
+            sim_disk_below(disk, (length - in_first_sector + SIM_DISK_SECTOR - 1) / SIM_DISK_SECTOR) * SIM_DISK_SECTOR;
     }
     const int64_t pages = (offset + wanted - 1) / SIM_DISK_PAGE - offset / SIM_DISK_PAGE + 1;
     const int64_t pages_done = is_last ? sim_disk_below(disk, pages + 1) : pages;

@@ -14,6 +14,7 @@
 
 #include "server/archive.h"
 #include "store/segment_layout.h"
+#include "store/segment_write.h"
 #include "store/time_index.h"
 
 #define CLOSE_LIMIT_NS INT64_C(5000000000)
@@ -357,7 +358,12 @@ static int clear_tail(const as_archive *archive, const asi_catalog_record *recor
         return -ENOENT == fd ? 0 : fd;
     }
     int error = 0;
-    if (files->size(files->context, fd) > record->stop_position - base)
+    if (base == record->stop_position)
+    {
+        error = asi_segment_replace_by_empty(
+            files, path, record->segment_file_length, (int32_t)archive->config.file_sync_level);
+    }
+    else if (files->size(files->context, fd) > record->stop_position - base)
     {
         error = files->ftruncate(files->context, fd, record->stop_position - base);
         error = 0 == error ? files->ftruncate(files->context, fd, record->segment_file_length) : error;
@@ -386,14 +392,15 @@ as_result asi_deletions_clear_above(as_archive *archive, const asi_catalog_recor
         error = left.error;
         what = left.path;
     }
-    if (0 == error && archive->config.file_sync_level > 0)
-    {
-        error = files->sync_directory(files->context, archive->config.archive_dir);
-    }
     if (0 == error)
     {
         error = clear_tail(archive, record, left.last_base, left.path, sizeof(left.path));
         what = left.path;
+    }
+    if (0 == error && archive->config.file_sync_level > 0)
+    {
+        error = files->sync_directory(files->context, archive->config.archive_dir);
+        what = archive->config.archive_dir;
     }
     return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot extend recording %" PRId64
         ": what is left behind its stop position can't be deleted: %s", record->recording_id, what);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,29 @@ static void close_file(asi_segment_writer *writer)
     }
 }
 
+int asi_segment_replace_by_empty(const asi_file_ops *files, const char *path, int32_t segment_length, int32_t sync_level)
+{
+    char fresh[AS_PATH_MAX];
+    if (snprintf(fresh, sizeof(fresh), "%s" ASI_SEGMENT_DELETED_SUFFIX, path) >= (int)sizeof(fresh))
+    {
+        return -ENAMETOOLONG;
+    }
+    const int fd = files->open(files->context, fresh, ASI_FILE_CREATE);
+    int error = fd < 0 ? fd : files->ftruncate(files->context, fd, 0);
+    error = 0 == error ? files->ftruncate(files->context, fd, segment_length) : error;
+    error = 0 == error ? asi_file_sync(files, fd, sync_level) : error;
+    if (fd >= 0)
+    {
+        files->close(files->context, fd);
+    }
+    error = 0 == error ? files->rename(files->context, fresh, path) : error;
+    if (0 != error && fd >= 0)
+    {
+        (void)files->unlink(files->context, fresh);
+    }
+    return error;
+}
+
 /* Full length and clear from segment_offset on. */
 static as_result size_file(asi_segment_writer *writer, int64_t clear_from)
 {
@@ -94,7 +118,19 @@ static as_result open_first_file(asi_segment_writer *writer, bool must_hold_data
     {
         return fail_storage(writer, -writer->fd, 0, "open");
     }
-    const int64_t size = files->size(files->context, writer->fd);
+    int64_t size = files->size(files->context, writer->fd);
+    if (size > 0 && 0 == writer->segment_offset)
+    {
+        close_file(writer);
+        const int error =
+            asi_segment_replace_by_empty(files, writer->path, writer->segment_length, writer->file_sync_level);
+        writer->fd = 0 == error ? files->open(files->context, writer->path, ASI_FILE_WRITE) : error;
+        if (writer->fd < 0)
+        {
+            return fail_storage(writer, -writer->fd, 0, "clear");
+        }
+        size = 0;
+    }
     if (size < 0)
     {
         return fail_storage(writer, (int)-size, 0, "find the length of");

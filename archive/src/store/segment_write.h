@@ -11,6 +11,11 @@
 #include "aeron_spark/as_archive.h"
 #include "store/file_ops.h"
 
+/* Puts an empty segment of full length in the place of one that holds nothing of its recording any more, in one step: behind a full
+ * segment tools look for a whole one, also after a crash in the middle of this. What a crash leaves has the name of a deleted
+ * segment. The caller syncs the folder. 0 or -errno. */
+int asi_segment_replace_by_empty(const asi_file_ops *files, const char *path, int32_t segment_length, int32_t sync_level);
+
 typedef struct asi_segment_writer asi_segment_writer;
 
 typedef struct asi_segment_writer_params

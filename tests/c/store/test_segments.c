@@ -2,6 +2,9 @@
  * recorded position pass what is safe; after a crash the recovered end is a frame's end and everything before it is whole.
  * Method: random streams (printed seed) are written in blocks, with each checksum, then read; the same with a fault at call
  * 1, 2, ... and extension afterwards; the same with the bytes behind some point lost page by page, as in a power cut. */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "archive_support.h"
 #include "failing_files.h"
 #include "stream_maker.h"
@@ -375,6 +378,39 @@ static void extension_clears_rests(void)
     scratch_delete(scratch);
 }
 
+/* Behind a full segment tools look for a whole one: an extension that begins there and fails anywhere leaves it. */
+static void extension_at_a_boundary(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    asi_rand rand = test_rand();
+    bool has_passed = false;
+    for (int64_t fail_at = 1; !has_passed; fail_at++)
+    {
+        CHECK(fail_at < 100);
+        scratch_create(scratch);
+        stream made = stream_make(&rand, 0, TERM_LENGTH, 10, 100);
+        CHECK_I64(asi_segment_path(path, sizeof(path), scratch, 0, SEGMENT_LENGTH), AS_OK);
+        const int fd = open(path, O_RDWR | O_CREAT, 0600);
+        CHECK(0 == ftruncate(fd, SEGMENT_LENGTH) && 4 == pwrite(fd, "rest", 4, 4096));
+        close(fd);
+        failing_files files;
+        failing_files_init(&files, fail_at, EIO, true);
+        asi_segment_writer *writer = writer_open(&files.ops, scratch, &made, SEGMENT_LENGTH, AS_CHECKSUM_NONE);
+        has_passed = NULL != writer && files.calls < fail_at;
+        asi_segment_writer_close(writer);
+        CHECK_I64(files.open_count, 0);
+        uint8_t rest[4] = { 0 };
+        const int again = open(path, O_RDONLY);
+        CHECK_I64(lseek(again, 0, SEEK_END), SEGMENT_LENGTH);
+        CHECK(4 == pread(again, rest, 4, 4096));
+        CHECK(!has_passed || 0 == rest[0]);
+        close(again);
+        stream_free(&made);
+        scratch_delete(scratch);
+    }
+}
+
 /* The server's refresh on the stock archive that was killed gives what the stock archive found, and keeps the checksum right. */
 static void server_refresh(void)
 {
@@ -460,6 +496,7 @@ int main(void)
     RUN(lost_pages);
     RUN(padding_last);
     RUN(extension_clears_rests);
+    RUN(extension_at_a_boundary);
     RUN(server_refresh);
     return 0;
 }
