@@ -83,6 +83,11 @@ soak-archive: simulator ## the same from a random seed until stopped, or SECONDS
 soak-sbe: build ## mutations of SBE messages against the plain walk: MUTATIONS=n (10 million)
 	$(BIN)/python -m tests.sbe.soak --mutations $(or $(MUTATIONS),10000000)
 
+.PHONY: crash-archive
+crash-archive: build ## archives killed with -9 KILLS times (100) while they record, truncate, purge, migrate, extend and replicate
+	MAINTENANCE_KILLS=$(or $(KILLS),100) REPLICATION_KILLS=$(or $(KILLS),100) $(PYTEST) -s \
+	  tests/system/test_maintenance_crashes.py tests/system/test_replication_crashes.py
+
 soak: simulator ## the simulation from a random seed until stopped, or SECONDS=n
 	$(SIM) --soak $(or $(SECONDS),0) --jobs 2
 

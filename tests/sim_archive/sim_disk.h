@@ -12,7 +12,7 @@
  *                of 8 bytes rest on it.
  *   no space     the pages run out in the middle of a write or at the creation of a file; freed again by purges or by the run.
  *   I/O error    any call answers EIO and changes nothing.
- *   short        a read or write takes a part, as the system calls may; a write whole sectors, as a kernel copies whole pages.
+ *   short        a read or write takes a part, as the system calls may; a write up to a page's end, as kernels do.
  *   failed sync  EIO, after which pages count as clean though some never reached the disk (as Linux does it): only writing them
  *                again saves them.
  * A read never gives bytes that nobody wrote: rot of data at rest is what checksums are for, and is tested apart.

@@ -193,12 +193,12 @@ static int64_t disk_pwrite(void *context, int fd, const void *from, int64_t leng
         return fail_descriptor(disk, SIM_DISK_IO_ERROR, "write to", fd, EIO);
     }
     int64_t wanted = length;
-    const int64_t in_first_sector = SIM_DISK_SECTOR - offset % SIM_DISK_SECTOR;
-    if (length > in_first_sector && falls(disk, disk->chances.is_short))
+    const int64_t in_first_page = SIM_DISK_PAGE - offset % SIM_DISK_PAGE;
+    if (length > in_first_page && falls(disk, disk->chances.is_short))
     {
         disk->injected[SIM_DISK_SHORT]++;
-        wanted = in_first_sector +
-            sim_disk_below(disk, (length - in_first_sector + SIM_DISK_SECTOR - 1) / SIM_DISK_SECTOR) * SIM_DISK_SECTOR;
+        wanted = in_first_page +
+            sim_disk_below(disk, (length - in_first_page + SIM_DISK_PAGE - 1) / SIM_DISK_PAGE) * SIM_DISK_PAGE;
     }
     const int64_t pages = (offset + wanted - 1) / SIM_DISK_PAGE - offset / SIM_DISK_PAGE + 1;
     const int64_t pages_done = is_last ? sim_disk_below(disk, pages + 1) : pages;

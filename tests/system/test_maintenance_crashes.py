@@ -10,36 +10,16 @@ import os
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 
 import pytest
 
-from aeron_spark import Folder
 from tests.conformance.archive.archive import Archive
 from tests.conformance.archive.control import Session
 from tests.conformance.archive.streams import Recorded, begin, extend_channel
-from tests.kit.payload import payload
+from tests.system.models import BODY, CHANNEL, FRAME, SEGMENT, TERM, Model, read
 
 KILLS = int(os.environ.get("MAINTENANCE_KILLS", "16"))
-SEGMENT, TERM, FRAME = 131_072, 65_536, 1024
-BODY = (FRAME - 32,)
-CHANNEL = "aeron:ipc?term-length=64k|mtu=1408|init-term-id=0|term-id={}|term-offset=0"
 SETTINGS = {"aeron.client.liveness.timeout": "1s", "aeron.archive.threading.mode": "DEDICATED"}
-
-
-@dataclass(slots=True)
-class Model:
-    """What a recording holds: [start, stop) of parts, each of which is messages 0, 1, ... of a key from where it begins."""
-
-    start: int
-    stop: int
-    parts: list[tuple[int, int]] = field(default_factory=list)
-    """Where a part begins, and its key; rising."""
-
-    def message(self, position: int) -> bytes:
-        """The message that begins at a position."""
-        begins, key = [part for part in self.parts if part[0] <= position][-1]
-        return payload(key, (position - begins) // FRAME, BODY[0])
 
 
 class World:
@@ -72,24 +52,8 @@ class World:
         return begin(self.session, self.stream, channel=channel, extend=recording_id, record_channel="aeron:ipc")
 
     def read(self) -> dict[int, tuple[int, int]]:
-        """Every recording that is there, as [start, stop); every message is the model's, and none is missing."""
-        found = {}
-        with Folder(self.archive.archive_dir) as folder:
-            for recording in folder.recordings():
-                model, begins, stop = (
-                    self.models[recording.recording_id],
-                    recording.start_position,
-                    recording.stop_position,
-                )
-                assert stop is not None
-                at = int(begins)
-                for batch in folder.read(recording.recording_id, columns=["position", "value"]):
-                    for row in batch.to_pylist():
-                        assert (row["position"], row["value"]) == (at, model.message(at))
-                        at += FRAME
-                assert at == stop
-                found[int(recording.recording_id)] = (int(begins), int(stop))
-        return found
+        """Every recording that is there, as [start, stop), read and compared."""
+        return read(self.archive.archive_dir, self.models)
 
 
 @pytest.fixture
