@@ -24,6 +24,7 @@ from tests.kit.wait import wait_until
 from tests.system.models import BODY, CHANNEL, Model, read
 
 KILLS = int(os.environ.get("REPLICATION_KILLS", "6"))
+ROUND = 10
 # Both notice soon what is gone.
 SETTINGS = {
     "aeron.client.liveness.timeout": "1s",
@@ -75,9 +76,10 @@ def ends() -> Iterator[tuple[End, End]]:
             end.session.close()
 
 
-def test_killed_while_replicating(ends: tuple[End, End], rng: random.Random) -> None:
+@pytest.mark.parametrize("first", range(0, KILLS, ROUND))
+def test_killed_while_replicating(ends: tuple[End, End], rng: random.Random, first: int) -> None:
     source, destination = ends
-    for number in range(KILLS):
+    for number in range(first, min(first + ROUND, KILLS)):
         run = begin(source.session, 1001 + number, channel=CHANNEL.format(0))
         source.models[run.recording_id] = model = Model(0, 0, [(0, run.key)])
         victims = [(source,), (destination,), (destination, source)][number % 3]

@@ -393,6 +393,27 @@ static void faults(void)
     }
 }
 
+/* Who writes the folder is durable when an archive runs, at every sync level; else a power cut would bring an older one back. */
+static void the_writer_is_synced(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    for (int32_t sync_level = 0; sync_level <= 2; sync_level++)
+    {
+        scratch_create(scratch);
+        failing_files files;
+        failing_files_init(&files, 0, EIO, true);
+        asi_catalog *catalog = catalog_open(&files.ops, scratch, 4096, sync_level, AS_CHECKSUM_NONE);
+        CHECK(NULL != catalog);
+        files.fail_at = files.calls + 2; /* behind the write */
+        const asi_catalog_writer writer = { .is_known = true, .start = 7, .boot = 8 };
+        CHECK_I64(asi_catalog_set_writer(catalog, &writer), AS_E_STORAGE);
+        files.fail_at = 0;
+        CHECK_I64(asi_catalog_set_writer(catalog, &writer), AS_OK);
+        asi_catalog_close(catalog);
+        scratch_delete(scratch);
+    }
+}
+
 static void fault_at_creation(void)
 {
     char scratch[SCRATCH_CAPACITY];
@@ -483,6 +504,7 @@ int main(void)
     RUN(replace_grows_and_shrinks);
     RUN(compaction_keeps_what_is_valid);
     RUN(faults);
+    RUN(the_writer_is_synced);
     RUN(fault_at_creation);
     RUN(refused);
     return 0;
