@@ -267,6 +267,8 @@ static as_result open_checked(asi_catalog *catalog, int64_t capacity, bool is_af
             scan.next_recording_id = asi_get_i64(catalog->bytes + CATALOG_NEXT_RECORDING_ID);
         }
         result = AS_OK == result ? load(catalog, &scan) : result;
+        /* The archive that died may have met a sync that failed: then bytes that can be read need not be durable. */
+        catalog->must_rewrite = is_after_crash && catalog->sync_level > 0;
     }
     if (AS_OK != result)
     {

@@ -12,6 +12,8 @@
 #include "store/segment_read.h"
 
 #define DISK_PAGE_LENGTH 4096
+/* Two blocks of the longest that are written at a time by default (aeron.archive.file.io.max.length). */
+#define REWRITE_LENGTH (2 * 1024 * 1024)
 /* No transport sends longer frames (MTU), so no longer one can carry a checksum. */
 #define MAX_DATA_FRAME_LENGTH (64 * 1024)
 
@@ -211,6 +213,27 @@ as_result asi_recover_end(const asi_file_ops *files, const char *archive_dir, co
     return result;
 }
 
+/* The end of the segment once more, up to `length`: after a sync that failed, the kernel takes bytes for durable that never reached the
+ * disk, and only writing them again helps. The archive that died may have seen such a failure of its last block. Holes stay
+ * holes, as the disk may be full. */
+static int rewrite_end(const asi_file_ops *files, int fd, int64_t length)
+{
+    uint8_t bytes[DISK_PAGE_LENGTH];
+    int64_t at = length > REWRITE_LENGTH ? (length - REWRITE_LENGTH) & ~(DISK_PAGE_LENGTH - 1LL) : 0;
+    int error = 0;
+    for (; 0 == error && at < length; at += DISK_PAGE_LENGTH)
+    {
+        const int64_t step = length - at < DISK_PAGE_LENGTH ? length - at : DISK_PAGE_LENGTH;
+        const int64_t count = asi_file_read_full(files, fd, bytes, step, at);
+        error = count == step ? 0 : count < 0 ? (int)count : -EIO;
+        if (0 == error && !is_zero(bytes, step))
+        {
+            error = asi_file_write_all(files, fd, bytes, step, at);
+        }
+    }
+    return error;
+}
+
 /* The last segment as a running archive would have it: cut behind the end, at full length, durable. */
 static as_result settle_segment(const asi_file_ops *files, const asi_recover_options *options, const asi_catalog_record *record,
     int64_t base, const asi_recovered_end *end, bool is_cut)
@@ -229,6 +252,10 @@ static as_result settle_segment(const asi_file_ops *files, const asi_recover_opt
     if (0 == error && (is_cut || size < record->segment_file_length))
     {
         error = files->ftruncate(files->context, fd, record->segment_file_length);
+    }
+    if (0 == error && options->file_sync_level > 0)
+    {
+        error = rewrite_end(files, fd, end->stop_position - base);
     }
     error = 0 == error ? asi_file_sync(files, fd, options->file_sync_level) : error;
     files->close(files->context, fd);
