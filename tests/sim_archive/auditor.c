@@ -106,7 +106,10 @@ void auditor_on_stopped(auditor *audit, int64_t id, int64_t position, bool is_do
     recording->stop = position;
     recording->is_stop_doubtful = is_doubtful;
     recording->life = AUDIT_ACTIVE == recording->life || AUDIT_ASKED == recording->life ? AUDIT_STOPPED : recording->life;
-    auditor_check_frames(audit, recording, position);
+    if (recording->asked_start == recording->start) /* else its first segments may just have gone */
+    {
+        auditor_check_frames(audit, recording, position);
+    }
     asi_catalog_record record;
     if (AUDIT_STOPPED == recording->life && asi_catalog_find(audit->catalog, id, &record))
     {
