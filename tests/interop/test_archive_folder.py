@@ -37,6 +37,7 @@ from tests.kit.subject import Subject
 from tests.kit.wait import wait_until
 
 OURS_TO_STOCK, STOCK_TO_OURS = "ours-then-stock", "stock-then-ours"
+SEGMENT, PER_SEGMENT, FULL = 131_072, 128, [992]
 
 
 @contextmanager
@@ -159,6 +160,39 @@ def test_s81_a_folder_goes_on_under_the_other_archive(
         with archive_on(first, subject, peer, aeron_dir, archive_dir) as (_, archive):
             assert_replays(archive, opened, runs[1].recording_id, 300, stop=end)
             assert_replays(archive, opened, new.recording_id, 50, stop=new.position)
+
+
+@pytest.mark.parametrize("order", [OURS_TO_STOCK, STOCK_TO_OURS])
+def test_s61_a_recording_truncated_to_a_segment_boundary_goes_on_under_the_other_archive(
+    subject: Subject, peer: Any, aeron_dir: Path, archive_dir: Path, stream: int, opened: Opened, order: str
+) -> None:
+    """Truncated by one archive to where a segment ends, replayed and extended by the other.
+
+    In between the stock tool misses the empty segment behind the end, which neither archive leaves, and marks the recording
+    invalid, so it judges a copy.
+    """
+    first, second = order.split("-then-")
+    settings = {"aeron.archive.segment.file.length": str(SEGMENT)}
+    with subject.driver(aeron_dir):
+        with archive_on(first, subject, peer, aeron_dir, archive_dir, settings) as (_, archive):
+            run = record(archive, opened, stream, 2 * PER_SEGMENT + 5, sizes=FULL)
+            archive.raw().truncateRecording(run.recording_id, SEGMENT)
+            wait_stopped(archive, run.recording_id, SEGMENT)
+            wait_until(
+                lambda: {path.name for path in archive_dir.glob("*.rec")} == {f"{run.recording_id}-0.rec"},
+                10,
+                "the segments behind it to be deleted",
+            )
+        with dirs.fresh("copy") as copied:
+            shutil.copytree(archive_dir, copied, dirs_exist_ok=True)
+            judged = stock.archive_tool(copied, "verify", "-a").out
+        assert f"stopPosition={SEGMENT} exceed max segment file position={SEGMENT - 1}" in judged, judged
+        with archive_on(second, subject, peer, aeron_dir, archive_dir, settings) as (_, archive):
+            assert_replays(archive, opened, run.recording_id, PER_SEGMENT, stop=SEGMENT, sizes=FULL)
+            end = extend(archive, opened, stream, run.recording_id, PER_SEGMENT, 7)
+        assert_verified(archive_dir)
+        with archive_on(first, subject, peer, aeron_dir, archive_dir, settings) as (_, archive):
+            assert int(archive.raw().getStopPosition(run.recording_id)) == end
 
 
 def recorded_files(archive_dir: Path, recording_id: int) -> dict[str, bytes]:
