@@ -20,8 +20,10 @@ from aeron_spark._native._lib import lib
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import (
     CONTROL_SESSIONS,
+    CYCLES_EXCEEDED,
     IS_OURS,
     LOCAL_CONTROL,
+    MAX_CYCLE,
     Archive,
 )
 from tests.conformance.archive.codec import (
@@ -456,6 +458,17 @@ def test_s14_sessions_over_the_network_and_over_response_channels(archive: Archi
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------------
+
+
+def test_cycles_beyond_their_threshold_are_counted(archives: Archives, opened: ExitStack) -> None:
+    """A conductor that takes longer for a cycle than it may is seen in two counters: how often, and for how long at most."""
+    archive = archives({"aeron.archive.conductor.cycle.threshold": "1us"})
+    session = opened.enter_context(Session(archive))
+    before = archive.counter(CYCLES_EXCEEDED)
+    session.barrier()
+    wait_until(lambda: archive.counter(CYCLES_EXCEEDED) > before, 10, "a long cycle to be counted")
+    assert archive.counter(MAX_CYCLE) > 1000
+    assert "threshold=1us" in archive.counters(CYCLES_EXCEEDED)[0].label
 
 
 def test_s25_no_more_recordings_than_allowed(archives: Archives, opened: ExitStack, streams: Callable[[], int]) -> None:
