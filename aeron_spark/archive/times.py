@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
@@ -103,12 +104,26 @@ class Times(Handle):
         As timestamps in ns, UTC. Ascending positions give times that do not decrease, and are fast. The last byte of a
         message, `next_position - 1`, tells its time.
         """
+        return self._times_at(recording_id, positions)[0]
+
+    def index_times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
+        """As `times_at`, but null where the time index does not know."""
+        times, sources = self._times_at(recording_id, positions)
+        known = sources == int(lib.AS_TIME_FROM_INDEX)
+        if known.all():
+            return times
+        validity = pa.py_buffer(np.packbits(known, bitorder="little"))
+        return pa.Array.from_buffers(times.type, len(times), [validity, times.buffers()[1]])
+
+    def _times_at(
+        self, recording_id: int, positions: Sequence[int] | pa.Array
+    ) -> tuple[pa.TimestampArray, np.ndarray[Any, Any]]:
         asked = pa.array(positions, pa.int64())
         if asked.null_count:
             raise UsageError("positions must not be null")
         count = len(asked)
         # Buffers of Arrow's own, aligned and as long as the C side writes.
-        times, sources = pa.allocate_buffer(max(count, 1) * 8), ffi.new("uint8_t[]", max(count, 1))
+        times, sources = pa.allocate_buffer(max(count, 1) * 8), np.zeros(max(count, 1), np.uint8)
         with self._use() as folder:
             check(
                 lib.as_folder_times_at(
@@ -117,10 +132,10 @@ class Times(Handle):
                     ffi.cast("int64_t *", asked.buffers()[1].address + asked.offset * 8) if count else ffi.NULL,
                     count,
                     ffi.cast("int64_t *", times.address),
-                    sources,
+                    ffi.cast("uint8_t *", ffi.from_buffer(sources)),
                 )
             )
-        return pa.Array.from_buffers(pa.timestamp("ns", "UTC"), count, [None, times])
+        return pa.Array.from_buffers(pa.timestamp("ns", "UTC"), count, [None, times]), sources[:count]
 
     def time_at(self, recording_id: int, position: int) -> int:
         """When the byte at `position` was written, in ns since 1970-01-01 UTC: as `times_at`."""

@@ -32,6 +32,7 @@ from aeron_spark.spark.offsets import Offset
 from aeron_spark.spark.options import LATEST, ReadOptions
 from aeron_spark.spark.plan import MAX_PARTITION_BYTES, MIN_SPLIT_BYTES, Range, pack
 from aeron_spark.spark.reader import RangesPartition, read_partition
+from aeron_spark.spark.rows import Rows
 from aeron_spark.spark.selection import identity_of, open_folder, select_recordings, task_slots
 
 __all__ = ["CommittedBatchReader", "CommittedStreamReader", "check_isolation"]
@@ -47,6 +48,20 @@ def check_isolation(options: ReadOptions) -> None:
         raise UsageError(
             "isolation=read_committed reads whole entries of the ledger: startingPositions may be earliest or latest, "
             "endingPositions has no meaning"
+        )
+    cutting = {
+        "startingTimestamp": options.starting_timestamp,
+        "endingTimestamp": options.ending_timestamp,
+        "tail": options.tail,
+        "minBytesPerTrigger": options.min_bytes_per_trigger,
+        "segment files": options.segments,
+    }
+    for name, value in cutting.items():
+        if value is not None:
+            raise UsageError(f"isolation=read_committed reads whole entries of the ledger: {name} cannot be given")
+    if options.skip_corruption or not options.fail_on_data_loss:
+        raise UsageError(
+            "isolation=read_committed leaves nothing out: onCorruption=skip and failOnDataLoss=false cannot be given"
         )
 
 
@@ -114,7 +129,7 @@ class CommittedBatchReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._schema = schema
+        self._rows = Rows(options, schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Fixes the ranges now."""
@@ -127,7 +142,7 @@ class CommittedBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a task."""
-        return read_partition(cast("RangesPartition", partition), self._options, self._schema)
+        return read_partition(cast("RangesPartition", partition), self._options, self._rows)
 
 
 class _Ledger:
@@ -197,14 +212,14 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._schema = schema
+        self._rows = Rows(options, schema)
         self._opened: _Ledger | None = None
         self._initial: dict[str, object] | None = None
         self._pinned: dict[int, int] | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        """Tasks get options and schema; the open folder stays on the driver."""
-        return {"_options": self._options, "_schema": self._schema}
+        """Tasks get options and what makes rows; the open folder stays on the driver."""
+        return {"_options": self._options, "_rows": self._rows}
 
     def _ledger(self, *, fresh: bool) -> _Ledger:
         if self._opened is None:
@@ -269,7 +284,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a task."""
-        return read_partition(cast("RangesPartition", partition), self._options, self._schema)
+        return read_partition(cast("RangesPartition", partition), self._options, self._rows)
 
     def commit(self, end: dict[str, object]) -> None:
         """Nothing to give back."""

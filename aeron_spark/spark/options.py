@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aeron_spark.errors import UsageError
+from aeron_spark.spark.time_text import TimeSource, parse_time_ns, parse_time_source
 
 __all__ = ["ReadOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
 
@@ -26,11 +27,13 @@ LATEST = "latest"
 READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
 
 # Spark adds these of its own accord, or users set them for Spark.
-_SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "__paths__"})
+_SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "paths", "__paths__"})
 
 _SIZE_UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
-_TIME_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "m": 60.0, "min": 60.0}
+_TIME_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "m": 60.0, "min": 60.0, "h": 3600.0}
 _CHECKSUMS = ("auto", "none", "crc-32", "crc-32c")
+_SEGMENT = re.compile(r"(\d{1,19})-(\d{1,19})\.rec", re.ASCII)
+_STREAMING_ONLY = ("maxBytesPerTrigger", "maxMessagesPerTrigger", "minBytesPerTrigger", "maxTriggerDelay")
 
 
 def _option(documented: str) -> str:
@@ -107,7 +110,7 @@ class Positions:
     """Where to start or end: one word for all recordings, or a position each (the word then holds for the rest)."""
 
     word: str
-    by_recording: tuple[tuple[int, int], ...] = ()
+    by_recording: tuple[tuple[int, int | str], ...] = ()
 
     def of(self, recording_id: int) -> int | str:
         """The position asked for a recording, or ``earliest`` / ``latest``."""
@@ -128,10 +131,15 @@ def _parse_positions(name: str, text: str, default_word: str) -> Positions:
         raise UsageError(f"option {name}={text!r} must be earliest, latest or JSON like {example}") from None
     if not isinstance(parsed, dict) or not parsed:
         raise UsageError(f"option {name}={text!r} must be a JSON object of recording id to position, like {example}")
-    by_recording = []
+    by_recording: list[tuple[int, int | str]] = []
     for key, value in parsed.items():
+        if value in (EARLIEST, LATEST):
+            by_recording.append((_parse_int(name, key, 0, (1 << 63) - 1), value))
+            continue
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise UsageError(f"option {name}: position {value!r} of recording {key} must be a whole number from 0 on")
+            raise UsageError(
+                f"option {name}: position {value!r} of recording {key} must be earliest, latest or a number from 0"
+            )
         by_recording.append((_parse_int(name, key, 0, (1 << 63) - 1), value))
     return Positions(word=default_word, by_recording=tuple(sorted(by_recording)))
 
@@ -155,6 +163,17 @@ class _Given:
             raise UsageError(f"option {name} is empty: give a value, or leave the option out")
         return value
 
+    def exclusive(self, *names: str) -> None:
+        """At most one of these may be given."""
+        both = [name for name in names if self.text(name) is not None]
+        if len(both) > 1:
+            raise UsageError(f"give {' or '.join(both)}, not both")
+
+    def refuse(self, name: str, why: str) -> None:
+        """The option has no meaning here."""
+        if self.text(name) is not None:
+            raise UsageError(f"option {name} cannot be given: {why}")
+
     def required(self, name: str, why: str) -> str:
         value = self.text(name)
         if value is None:
@@ -166,20 +185,37 @@ class _Given:
 class ReadOptions:
     """What to read, from where to where, how much at a time. Positions are bytes of the recorded stream.
 
-    Option names are the field names in camelCase (``load(path)`` sets ``path``).
+    Option names are the field names in camelCase (``load(path)`` sets ``path``). ``segments``: recording id and base position
+    of each segment file, where such were given instead of a folder. Times in ns since 1970-01-01 UTC, delays in seconds.
     """
 
     path: str
     isolation: str
+    segments: tuple[tuple[int, int], ...] | None
     aeron_dir: str | None
     recording_ids: tuple[int, ...] | None
     channel: str | None
+    channel_pattern: str | None
     stream_id: int | None
+    session_id: int | None
     starting_positions: Positions
     ending_positions: Positions
+    starting_timestamp: int | None
+    ending_timestamp: int | None
+    timestamp_from: TimeSource
+    columns: tuple[str, ...] | None
+    payload: str
+    sbe_schema: str | None
+    sbe_message: str | None
+    on_sbe_error: str
+    tail: int | None
     record_checksum: str
+    fail_on_data_loss: bool
+    skip_corruption: bool
     max_bytes_per_trigger: int | None
     max_messages_per_trigger: int | None
+    min_bytes_per_trigger: int | None
+    max_trigger_delay: float
     min_partitions: int | None
     max_bytes_per_partition: int | None
     rows_per_batch: int
@@ -191,12 +227,27 @@ class ReadOptions:
         "aeronDir",
         "recordingIds",
         "channel",
+        "channelPattern",
         "streamId",
+        "sessionId",
         "startingPositions",
         "endingPositions",
+        "startingTimestamp",
+        "endingTimestamp",
+        "timestampFrom",
+        "columns",
+        "payload",
+        "sbeSchema",
+        "sbeMessage",
+        "onSbeError",
+        "tail",
         "recordChecksum",
+        "failOnDataLoss",
+        "onCorruption",
         "maxBytesPerTrigger",
         "maxMessagesPerTrigger",
+        "minBytesPerTrigger",
+        "maxTriggerDelay",
         "minPartitions",
         "maxBytesPerPartition",
         "rowsPerBatch",
@@ -209,57 +260,126 @@ class ReadOptions:
 
         ``streaming`` is None where it is not known yet whether a batch or a stream is to be read.
         """
-        if "paths" in {key.lower() for key in options}:
-            raise UsageError("several paths: one read takes one archive folder, read each and union the frames")
         given = _Given(options, cls.NAMES)
-        path = given.required("path", "give the archive's folder, as load(path) or option('path', ...)")
-        recording_ids = given.text("recordingIds")
-        channel = given.text("channel")
-        stream_id = given.text("streamId")
-        if recording_ids is not None and (channel is not None or stream_id is not None):
-            raise UsageError("give recordingIds, or channel and streamId, not both")
-        ending = given.text("endingPositions")
-        if streaming and ending is not None:
-            raise UsageError("endingPositions is for batch reads; stop a stream with trigger(availableNow=True)")
-        if streaming is False:
-            for name in ("maxBytesPerTrigger", "maxMessagesPerTrigger"):
-                if given.text(name) is not None:
-                    raise UsageError(
-                        f"{name} is for streaming reads; a batch read takes [startingPositions, endingPositions)"
-                    )
-        checksum = (given.text("recordChecksum") or "auto").strip().lower()
-        if checksum not in _CHECKSUMS:
-            raise UsageError(f"option recordChecksum={checksum!r} is unknown, choose one of {', '.join(_CHECKSUMS)}")
-        isolation = (given.text("isolation") or READ_UNCOMMITTED).strip().lower()
-        if isolation not in (READ_UNCOMMITTED, READ_COMMITTED):
-            raise UsageError(
-                f"option isolation={isolation!r} is unknown, choose {READ_UNCOMMITTED} or {READ_COMMITTED}"
-            )
-        max_messages = given.text("maxMessagesPerTrigger")
+        path, segments = _parse_path(given)
+        _check_together(given, is_of_files=segments is not None, streaming=streaming)
+        time_source = parse_time_source(given.text("timestampFrom") or "index")
+        sbe_schema = _optional_folder(given, "sbeSchema")
+        if time_source.kind == "sbe" and sbe_schema is None:
+            raise UsageError(f"timestampFrom=sbe:{time_source.field} needs sbeSchema, the path of the SBE schema's XML")
+        payload = _choice(given, "payload", ("binary", "string", "arrow", "sbe"))
+        if payload != "sbe":
+            for name in ("sbeMessage", "onSbeError"):
+                given.refuse(name, "it is for payload=sbe")
+        elif sbe_schema is None:
+            raise UsageError("payload=sbe needs sbeSchema, the path of the SBE schema's XML")
+        ids, pattern = given.text("recordingIds"), given.text("channelPattern")
+        start, ending = given.text("startingPositions"), given.text("endingPositions")
+        isolation = _choice(given, "isolation", (READ_UNCOMMITTED, READ_COMMITTED))
         ending_positions = _parse_positions("endingPositions", ending or LATEST, LATEST)
-        if ending_positions.word == EARLIEST:
+        if EARLIEST in (ending_positions.word, *(position for _, position in ending_positions.by_recording)):
             raise UsageError("endingPositions=earliest would read nothing, choose latest or positions")
+        least, most = _optional_bytes(given, "minBytesPerTrigger"), _optional_bytes(given, "maxBytesPerTrigger")
+        if least is not None and most is not None and least > most:
+            raise UsageError(f"minBytesPerTrigger {least} is more than maxBytesPerTrigger {most}")
+        delay = given.text("maxTriggerDelay")
+        if delay is not None and least is None:
+            raise UsageError("maxTriggerDelay is how long minBytesPerTrigger may wait: give both, or neither")
         return cls(
-            path=local_folder("path", path),
+            path=path,
+            segments=segments,
             isolation=isolation,
             aeron_dir=_optional_folder(given, "aeronDir"),
-            recording_ids=None if recording_ids is None else _parse_ids("recordingIds", recording_ids),
-            channel=channel,
-            stream_id=None if stream_id is None else _parse_int("streamId", stream_id, -(1 << 31), (1 << 31) - 1),
+            recording_ids=None if ids is None else _parse_ids("recordingIds", ids),
+            channel=given.text("channel"),
+            channel_pattern=None if pattern is None else _parse_pattern("channelPattern", pattern),
+            stream_id=_optional_int(given, "streamId", -(1 << 31), (1 << 31) - 1),
+            session_id=_optional_int(given, "sessionId", -(1 << 31), (1 << 31) - 1),
             starting_positions=_parse_positions(
-                "startingPositions", given.text("startingPositions") or (LATEST if streaming else EARLIEST), EARLIEST
+                "startingPositions", start or (LATEST if streaming else EARLIEST), EARLIEST
             ),
             ending_positions=ending_positions,
-            record_checksum=checksum,
-            max_bytes_per_trigger=_optional_bytes(given, "maxBytesPerTrigger"),
-            max_messages_per_trigger=None
-            if max_messages is None
-            else _parse_int("maxMessagesPerTrigger", max_messages, 1, (1 << 63) - 1),
+            starting_timestamp=_optional_time(given, "startingTimestamp"),
+            ending_timestamp=_optional_time(given, "endingTimestamp"),
+            timestamp_from=time_source,
+            columns=_parse_columns(given),
+            payload=payload,
+            sbe_schema=sbe_schema,
+            sbe_message=given.text("sbeMessage"),
+            on_sbe_error=_choice(given, "onSbeError", ("fail", "null", "drop")),
+            tail=_optional_int(given, "tail", 0, (1 << 63) - 1),
+            record_checksum=_choice(given, "recordChecksum", _CHECKSUMS),
+            fail_on_data_loss=_parse_bool("failOnDataLoss", given.text("failOnDataLoss") or "true"),
+            skip_corruption=_choice(given, "onCorruption", ("fail", "skip")) == "skip",
+            max_bytes_per_trigger=most,
+            max_messages_per_trigger=_optional_int(given, "maxMessagesPerTrigger", 1, (1 << 63) - 1),
+            min_bytes_per_trigger=least,
+            max_trigger_delay=parse_duration_seconds("maxTriggerDelay", delay or "15m"),
             min_partitions=_optional_int(given, "minPartitions", 1, 1 << 20),
             max_bytes_per_partition=_optional_bytes(given, "maxBytesPerPartition"),
             rows_per_batch=_optional_int(given, "rowsPerBatch", 1, MAX_BATCH_ROWS) or 16_384,
             bytes_per_batch=_optional_bytes(given, "bytesPerBatch", MAX_BATCH_BYTES) or 8 << 20,
         )
+
+
+def _check_together(given: _Given, *, is_of_files: bool, streaming: bool | None) -> None:
+    """Options that exclude each other, or have no meaning in a batch or a stream."""
+    given.exclusive("recordingIds", "channel", "channelPattern")
+    given.exclusive("recordingIds", "streamId")
+    given.exclusive("recordingIds", "sessionId")
+    given.exclusive("startingPositions", "startingTimestamp", "tail")
+    given.exclusive("endingPositions", "endingTimestamp")
+    if is_of_files:
+        for name in ("recordingIds", "tail"):
+            given.refuse(name, "segment files are given, which say what is read: leave it out, or give the folder")
+        if streaming:
+            raise UsageError("a stream follows a folder, not a list of segment files: give the archive's folder")
+    if streaming:
+        for name in ("endingPositions", "endingTimestamp"):
+            given.refuse(name, "it is for batch reads; stop a stream with trigger(availableNow=True)")
+    if streaming is False:
+        for name in _STREAMING_ONLY:
+            given.refuse(name, "it is for streaming reads; a batch read takes all from its start to its end")
+
+
+def _parse_path(given: _Given) -> tuple[str, tuple[tuple[int, int], ...] | None]:
+    """The folder; and, where segment files are named instead, which."""
+    listed = given.text("paths")
+    if listed is not None:
+        texts = json.loads(listed)
+    else:
+        texts = [given.required("path", "give the archive's folder, as load(path) or option('path', ...)")]
+    paths = [Path(local_folder("path", text)) for text in texts]
+    if not all(_SEGMENT.fullmatch(path.name) for path in paths):
+        if len(paths) > 1:
+            raise UsageError(
+                "several paths: one read takes one archive folder, or segment files <recording>-<position>.rec of one; "
+                "read each folder and union the frames"
+            )
+        return str(paths[0]), None
+    folders = sorted({str(path.parent) for path in paths})
+    if len(folders) > 1:
+        raise UsageError(f"the segment files lie in several folders ({', '.join(folders)}): read each, then union")
+    names = [_SEGMENT.fullmatch(path.name) for path in paths]
+    return folders[0], tuple(sorted({(int(name[1]), int(name[2])) for name in names if name is not None}))
+
+
+def _parse_columns(given: _Given) -> tuple[str, ...] | None:
+    text = given.text("columns")
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) or len(set(names)) != len(names):
+        raise UsageError(f"option columns={text!r} must be different names with commas between")
+    return names
+
+
+def _parse_pattern(name: str, text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise UsageError(f"option {name}={text!r} is no regular expression: {error}") from None
+    return text
 
 
 def _optional_folder(given: _Given, name: str) -> str | None:
@@ -275,3 +395,16 @@ def _optional_bytes(given: _Given, name: str, most: int = 1 << 62) -> int | None
 def _optional_int(given: _Given, name: str, low: int, high: int) -> int | None:
     text = given.text(name)
     return None if text is None else _parse_int(name, text, low, high)
+
+
+def _optional_time(given: _Given, name: str) -> int | None:
+    text = given.text(name)
+    return None if text is None else parse_time_ns(name, text)
+
+
+def _choice(given: _Given, name: str, choices: tuple[str, ...]) -> str:
+    """The first choice is the default."""
+    chosen = (given.text(name) or choices[0]).strip().lower()
+    if chosen not in choices:
+        raise UsageError(f"option {name}={chosen!r} is unknown, choose one of {', '.join(choices)}")
+    return chosen

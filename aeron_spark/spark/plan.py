@@ -59,16 +59,22 @@ class Range:
 Advance = Callable[[int, int, int, int | None, int | None], int]
 
 
-def share_out(slices: list[Slice], budget: Budget, advance: Advance) -> dict[int, int]:
+def share_out(
+    slices: list[Slice], budget: Budget, advance: Advance, waited: Mapping[int, int] | None = None
+) -> dict[int, int]:
     """End position per recording for the next micro-batch.
 
     The byte budget is shared in proportion to backlog. A recording whose next message is larger than its share waits until
-    its backlog (and with it its share) has grown, or until budget is left over, largest backlog first; if nothing fits at
-    all, the one with the largest backlog takes one message, so that a limit below one message still progresses. The message
-    budget is shared evenly and exactly.
+    budget is left over; if nothing fits at all, the first takes one message, so that a limit below one message still
+    progresses. The message budget is shared evenly and exactly. Those that got nothing (``waited``: for how many batches)
+    come first, then the largest backlogs, so that busy recordings never starve a small one.
     """
+    turns = waited or {}
     ends = {part.recording_id: part.begin for part in slices}
-    waiting = sorted((part for part in slices if part.backlog > 0), key=lambda part: (-part.backlog, part.recording_id))
+    waiting = sorted(
+        (part for part in slices if part.backlog > 0),
+        key=lambda part: (-turns.get(part.recording_id, 0), -part.backlog, part.recording_id),
+    )
     if not waiting:
         return ends
     if budget.is_unbounded:
@@ -78,18 +84,23 @@ def share_out(slices: list[Slice], budget: Budget, advance: Advance) -> dict[int
     total = sum(part.backlog for part in waiting)
     shares = _message_shares(len(waiting), budget.max_messages)
     left = budget.max_bytes
+    progressed = False
     oversized: list[tuple[Slice, int]] = []
     for part, messages in zip(waiting, shares, strict=True):
         if messages == 0:
             continue
-        share = None if budget.max_bytes is None else max(1, budget.max_bytes * part.backlog // max(total, 1))
+        share = None
+        if budget.max_bytes is not None and left is not None:
+            share = max(1, min(left, budget.max_bytes * part.backlog // max(total, 1)))
         reached = advance(part.recording_id, part.begin, part.limit, share, messages)
-        if left is None or share is None or reached - part.begin <= share:
+        taken = reached - part.begin
+        has_turn = part.recording_id in turns and (not progressed or left is None or taken <= left)
+        if share is None or taken <= share or has_turn:
             ends[part.recording_id] = reached
-            left = None if left is None else left - (reached - part.begin)
+            left = None if left is None else left - taken
+            progressed = progressed or taken > 0
         else:
             oversized.append((part, reached))
-    progressed = any(ends[part.recording_id] > part.begin for part in waiting)
     for part, reached in oversized:
         taken = reached - part.begin
         if left is None or taken <= left or not progressed:
@@ -106,11 +117,8 @@ def _message_shares(count: int, max_messages: int | None) -> list[int | None]:
     return [even + (1 if index < rest else 0) for index in range(count)]
 
 
-def target_partition_bytes(
-    ranges: Mapping[int, tuple[int, int]], *, slots: int, min_partitions: int | None, max_bytes: int | None
-) -> int:
+def target_partition_bytes(total: int, *, slots: int, min_partitions: int | None, max_bytes: int | None) -> int:
     """Bytes a partition should hold so that all slots work, without tasks too small to pay or too large to retry."""
-    total = sum(end - begin for begin, end in ranges.values())
     wanted = max(min_partitions if min_partitions is not None else slots, 1)
     even = -(-total // wanted)
     # Cuts lie at or before the target; without some slack the remainders would make one small partition more.

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from aeron_spark.archive.segments import Folder
-from aeron_spark.errors import UsageError
+from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.errors import DataLossError
+from aeron_spark.spark.bounds import Bounds, clamped_ns, index_time_position
+from aeron_spark.spark.loss import Columns, Skipped, goes_on, range_batches
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.plan import Range, pack, target_partition_bytes
-from aeron_spark.spark.schema import arrow_schema, column_names
-from aeron_spark.spark.selection import (
-    check_asked_for,
-    open_folder,
-    resolve_position,
-    select_recordings,
-    task_slots,
-)
+from aeron_spark.spark.rows import Interval, Rows, intervals
+from aeron_spark.spark.sbe_values import times_of
+from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings, task_slots
 
-__all__ = ["AeronBatchReader", "RangesPartition", "partition_ranges", "read_partition"]
+__all__ = [
+    "AeronBatchReader",
+    "PushdownReader",
+    "RangesPartition",
+    "is_pushing_filters",
+    "partition_ranges",
+    "read_partition",
+]
 
 
 #: No message is longer (spec 02 section 4), so a batch that holds this many bytes takes any.
 MAX_MESSAGE_LENGTH = 16 << 20
 #: Every frame begins at a multiple of this, so a range of n bytes holds no more than n / 32 rows.
 FRAME_ALIGNMENT = 32
+
+
+#: Spark's worker that pushes filters and then plans the read.
+PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 @dataclass(frozen=True)
@@ -40,47 +49,62 @@ class RangesPartition(InputPartition):
     ranges: tuple[Range, ...]
 
 
-def partition_ranges(
-    folder: Folder, ranges: dict[int, tuple[int, int]], limits: dict[int, int], options: ReadOptions
-) -> list[InputPartition]:
+def partition_ranges(folder: Folder, ranges: Iterable[Range], options: ReadOptions) -> list[InputPartition]:
     """Cuts large ranges and puts small ones together.
 
     Where the cuts lie depends on the planning machine's cores too; which rows all partitions hold together does not.
     """
+    ordered = sorted(ranges, key=lambda part: (part.recording_id, part.start))
     target = target_partition_bytes(
-        ranges, slots=task_slots(), min_partitions=options.min_partitions, max_bytes=options.max_bytes_per_partition
+        sum(part.end - part.start for part in ordered),
+        slots=task_slots(),
+        min_partitions=options.min_partitions,
+        max_bytes=options.max_bytes_per_partition,
     )
     pieces: list[Range] = []
-    for recording_id, (start, end) in sorted(ranges.items()):
-        if start < end:
-            cuts = [start, end] if end - start <= target else [*folder.split(recording_id, start, end, target), end]
+    for part in ordered:
+        if part.start < part.end:
+            starts = [part.start] if part.end - part.start <= target else _cuts(folder, part, target, options)
             pieces.extend(
-                Range(recording_id, low, high, limits[recording_id])
-                for low, high in itertools.pairwise(cuts)
+                Range(part.recording_id, low, high, part.limit)
+                for low, high in itertools.pairwise([*starts, part.end])
                 if low < high
             )
     return [RangesPartition(members) for members in pack(pieces, target)]
 
 
-def read_partition(partition: RangesPartition, options: ReadOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+def _cuts(folder: Folder, part: Range, target: int, options: ReadOptions) -> list[int]:
+    try:
+        return list(folder.split(part.recording_id, part.start, part.end, target))
+    except DataLossError:
+        if not goes_on(options):
+            raise
+    # Terms begin with a message whatever else is broken.
+    term_length = folder.recording(part.recording_id).term_buffer_length
+    step = max(term_length, target // term_length * term_length)
+    first = part.start - part.start % term_length + step
+    return [part.start, *range(first, part.end, step)]
+
+
+def read_partition(
+    partition: RangesPartition, options: ReadOptions, rows: Rows, pushed: Mapping[str, Interval] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Opens the folder, yields the ranges' batches, keeps nothing. The same range gives the same rows at each run."""
-    names = column_names(schema)
-    target = arrow_schema(schema)
+    skipped = Skipped(options)
     with open_folder(options) as folder:
         for part in partition.ranges:
-            term_length = folder.recording(part.recording_id).term_buffer_length
-            largest = min(term_length // 8, MAX_MESSAGE_LENGTH)
+            recording = folder.recording(part.recording_id)
+            largest = min(recording.term_buffer_length // 8, MAX_MESSAGE_LENGTH)
             span = min(part.limit, part.end + largest) - part.start
-            for batch in folder.read(
-                part.recording_id,
-                part.start,
-                part.end,
-                limit=part.limit,
-                columns=names,
+            columns = Columns(
+                names=rows.native_columns,
                 row_capacity=min(options.rows_per_batch, span // FRAME_ALIGNMENT + 1),
                 byte_capacity=min(max(options.bytes_per_batch, largest), span),
-            ):
-                yield batch if batch.schema.equals(target) else batch.cast(target)
+            )
+            for batch in range_batches(folder, recording, part, columns, skipped):
+                made = rows.make(folder, recording, batch, pushed or {})
+                if made is not None:
+                    yield made
 
 
 class AeronBatchReader(DataSourceReader):
@@ -88,33 +112,64 @@ class AeronBatchReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._schema = schema
+        self._rows = Rows(options, schema)
+        self._pushed: Mapping[str, Interval] = {}
 
     def partitions(self) -> Sequence[InputPartition]:
         """Fixes each recording's range now; a live recording is read up to its recorded position and no further."""
         options = self._options
         with open_folder(options) as folder:
-            ranges: dict[int, tuple[int, int]] = {}
-            limits: dict[int, int] = {}
-            for recording in select_recordings(folder, options, allow_none=False):
-                recording_id = recording.recording_id
-                extent = folder.extent(recording_id)
-                start = resolve_position(
-                    "startingPositions", options.starting_positions.of(recording_id), recording_id, extent
-                )
-                end = resolve_position(
-                    "endingPositions", options.ending_positions.of(recording_id), recording_id, extent
-                )
-                if start > end:
-                    raise UsageError(
-                        f"recording {recording_id}: startingPositions {start} lies after endingPositions {end}"
-                    )
-                ranges[recording_id] = (start, end)
-                limits[recording_id] = extent.limit_position
-            check_asked_for(options, ranges)
+            bounds = Bounds(folder, options, times_of(options))
+            recordings = select_recordings(folder, options, allow_none=False)
+            check_asked_for(options, [recording.recording_id for recording in recordings])
+            ranges = []
+            for recording in recordings:
+                if self._is_asked_for(recording):
+                    extent = folder.extent(recording.recording_id)
+                    parts = bounds.ranges(recording, extent)
+                    ranges += [self._narrowed(folder, part, extent) for part in parts]
             # Where there is no partition, Spark makes up one of its own, which read() could not know.
-            return partition_ranges(folder, ranges, limits, options) or [RangesPartition(())]
+            return partition_ranges(folder, ranges, options) or [RangesPartition(())]
+
+    def _is_asked_for(self, recording: Recording) -> bool:
+        return all(
+            value in self._pushed.get(name, Interval())
+            for name, value in (("recording_id", recording.recording_id), ("stream_id", recording.stream_id))
+            if self._rows.is_of_message(name)
+        )
+
+    def _narrowed(self, folder: Folder, part: Range, extent: Extent) -> Range:
+        """What filters leave of a range: rows outside of it they exclude for certain."""
+        start, end = part.start, part.end
+        if "position" in self._pushed and self._rows.is_of_message("position"):
+            low, high = self._pushed["position"].bounds
+            start = start if low is None else max(start, low)
+            end = end if high is None else min(end, high + 1)
+        for name, unit in (("timestamp", 1000), ("timestamp_ns", 1)):
+            if name in self._pushed and self._rows.is_of_message(name) and self._options.timestamp_from.kind == "index":
+                low, high = self._pushed[name].bounds
+                if low is not None:
+                    start = max(start, folder.position_at(part.recording_id, clamped_ns(low * unit)).position)
+                if high is not None:
+                    after = clamped_ns((high + 1) * unit)
+                    end = min(end, index_time_position(folder, part.recording_id, extent, after))
+        return Range(part.recording_id, min(start, part.end), max(min(start, part.end), end), part.limit)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a task."""
-        return read_partition(cast("RangesPartition", partition), self._options, self._schema)
+        return read_partition(cast("RangesPartition", partition), self._options, self._rows, self._pushed)
+
+
+class PushdownReader(AeronBatchReader):
+    """The reader where Spark pushes filters."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Narrows what is read; Spark still applies every filter itself."""
+        self._pushed = intervals(filters)
+        return filters
+
+
+def is_pushing_filters() -> bool:
+    """Whether this is the process in which Spark pushes filters, which it starts only with its setting on."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return PUSHDOWN_WORKER in sys.modules or (main is not None and main.name == PUSHDOWN_WORKER)

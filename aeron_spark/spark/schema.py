@@ -1,4 +1,4 @@
-"""The rows of a read: which columns there are, their types, and a user's own choice among them.
+"""The rows of a read: which columns a message has, their types, and a user's own choice among them.
 
 Spark cannot prune columns of a Python data source, so a user's schema does it: the columns it names are built and sent,
 in its order; a column or type we cannot honour is refused.
@@ -6,67 +6,89 @@ in its order; a column or type we cannot honour is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, ShortType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 
 from aeron_spark.errors import UsageError
 
-__all__ = ["DEFAULT_COLUMNS", "arrow_schema", "column_names", "default_schema"]
+__all__ = [
+    "DEFAULT_COLUMNS",
+    "NATIVE",
+    "arrow_schema",
+    "check_schema",
+    "default_schema",
+    "message_fields",
+    "spark_schema",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    spark_type: DataType
-    arrow_type: pa.DataType
-    meaning: str
-
-
-_COLUMNS: dict[str, _Column] = {
-    "recording_id": _Column(LongType(), pa.int64(), "id of the recording in its archive"),
-    "session_id": _Column(IntegerType(), pa.int32(), "session of the publication that was recorded"),
-    "stream_id": _Column(IntegerType(), pa.int32(), "stream of the publication that was recorded"),
-    "position": _Column(LongType(), pa.int64(), "where the first frame of the message begins"),
-    "next_position": _Column(LongType(), pa.int64(), "aligned end of its last frame"),
-    "reserved_value": _Column(LongType(), pa.int64(), "the application's field in the frame header"),
-    "value": _Column(BinaryType(), pa.binary(), "the message, fragments joined"),
-    "term_id": _Column(IntegerType(), pa.int32(), "term of the message"),
-    "term_offset": _Column(IntegerType(), pa.int32(), "offset of its first frame in the term"),
-    "flags": _Column(ShortType(), pa.int16(), "flags of its first frame, with END set"),
+#: Columns of a message as Spark takes them.
+_FIELDS = {
+    field.name: field
+    for field in (
+        pa.field("recording_id", pa.int64(), nullable=False),
+        pa.field("session_id", pa.int32(), nullable=False),
+        pa.field("stream_id", pa.int32(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("next_position", pa.int64(), nullable=False),
+        pa.field("reserved_value", pa.int64(), nullable=False),
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("term_id", pa.int32(), nullable=False),
+        pa.field("term_offset", pa.int32(), nullable=False),
+        pa.field("flags", pa.int16(), nullable=False),
+        pa.field("timestamp", pa.timestamp("us", "UTC")),
+        pa.field("timestamp_ns", pa.int64()),
+        pa.field("channel", pa.string(), nullable=False),
+        pa.field("source_identity", pa.string(), nullable=False),
+    )
 }
+
+#: Those that C fills; the others are made of them.
+NATIVE = frozenset(_FIELDS) - {"timestamp", "timestamp_ns", "channel", "source_identity"}
 
 #: Columns of a read without a schema of the user's.
 DEFAULT_COLUMNS = ("recording_id", "session_id", "stream_id", "position", "next_position", "reserved_value", "value")
 
 
+def message_fields(value: str) -> dict[str, pa.Field]:
+    """Columns of a message by name; ``value`` is binary or string."""
+    return {**_FIELDS, "value": pa.field("value", pa.string() if value == "string" else pa.binary(), nullable=False)}
+
+
+def spark_schema(fields: Iterable[pa.Field]) -> StructType:
+    """Spark's schema of columns."""
+    return from_arrow_schema(pa.schema(list(fields)))
+
+
 def default_schema() -> StructType:
     """Schema of the default columns; none is nullable."""
-    return StructType([StructField(name, _COLUMNS[name].spark_type, nullable=False) for name in DEFAULT_COLUMNS])
+    return spark_schema(_FIELDS[name] for name in DEFAULT_COLUMNS)
 
 
-def column_names(schema: StructType) -> tuple[str, ...]:
-    """Columns a schema asks for, in its order; UsageError for one that does not exist or has another type."""
-    names: list[str] = []
+def check_schema(schema: StructType, known: Mapping[str, pa.Field]) -> None:
+    """UsageError for a column that does not exist, is named twice, or has another type or nulls that the schema excludes."""
+    if not schema.fields:
+        raise UsageError(f"the schema has no column, choose among {', '.join(known)}")
+    seen = set()
     for field in schema.fields:
-        column = _COLUMNS.get(field.name)
+        column = known.get(field.name)
         if column is None:
-            raise UsageError(f"column {field.name!r} does not exist, choose among {', '.join(_COLUMNS)}")
-        if field.dataType != column.spark_type:
+            raise UsageError(f"column {field.name!r} does not exist, choose among {', '.join(known)}")
+        is_as = spark_schema([column]).fields[0]
+        if field.dataType != is_as.dataType:
             raise UsageError(
-                f"column {field.name} is {column.spark_type.simpleString()}, the schema says {field.dataType.simpleString()}; "
+                f"column {field.name} is {is_as.dataType.simpleString()}, the schema says {field.dataType.simpleString()}; "
                 f"read it as it is and cast afterwards"
             )
-        if field.name in names:
+        if column.nullable and not field.nullable:
+            raise UsageError(f"column {field.name} can be null, the schema says NOT NULL; leave that out and filter")
+        if field.name in seen:
             raise UsageError(f"column {field.name} is in the schema twice")
-        names.append(field.name)
-    if not names:
-        raise UsageError(f"the schema has no column, choose among {', '.join(_COLUMNS)}")
-    return tuple(names)
+        seen.add(field.name)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Arrow schema of the batches, nullability as declared (Spark compares it exactly)."""
-    return pa.schema(
-        [pa.field(field.name, _COLUMNS[field.name].arrow_type, nullable=field.nullable) for field in schema.fields]
-    )
+    return to_arrow_schema(schema, timezone="UTC")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
 
-from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.archive.segments import Folder, Recording
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.ledger import is_ledger
 from aeron_spark.spark.offsets import recording_identity
-from aeron_spark.spark.options import EARLIEST, LATEST, ReadOptions
+from aeron_spark.spark.options import ReadOptions
 from aeron_spark.types import RecordChecksum
 
-__all__ = ["check_asked_for", "identity_of", "open_folder", "resolve_position", "select_recordings", "task_slots"]
+__all__ = ["check_asked_for", "identity_of", "open_folder", "select_recordings", "task_slots"]
 
 _CHECKSUMS = {
     "auto": RecordChecksum.AUTO,
@@ -40,19 +41,33 @@ def identity_of(recording: Recording) -> int:
 
 
 def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool) -> list[Recording]:
-    """Recordings by id, or by channel and stream id, or all; in id order. UsageError names what there is instead."""
+    """Recordings by id, or by channel, stream and session, or all; in id order. UsageError names what there is instead.
+
+    ``allow_none``: it is no error if they are not there, or not there any more.
+    """
     recordings = folder.recordings()
-    if options.recording_ids is not None:
-        return [folder.recording(recording_id) for recording_id in options.recording_ids]
+    wanted = options.recording_ids
+    if options.segments is not None:
+        wanted = tuple(sorted({recording_id for recording_id, _ in options.segments}))
+    if wanted is not None:
+        if allow_none:
+            return [recording for recording in recordings if recording.recording_id in wanted]
+        return [folder.recording(recording_id) for recording_id in wanted]
     chosen = [recording for recording in recordings if _matches(recording, options)]
     if not chosen and not allow_none:
         if not recordings:
             raise UsageError(f"archive folder {options.path} holds no recording yet")
-        known = sorted({f"{recording.original_channel} stream {recording.stream_id}" for recording in recordings})
-        raise UsageError(
-            f"no recording of {options.path} matches channel={options.channel} streamId={options.stream_id}; "
-            f"there are: {'; '.join(known[:20])}"
+        known = sorted(
+            {f"{one.original_channel} stream {one.stream_id} session {one.session_id}" for one in recordings}
         )
+        asked = {
+            "channel": options.channel,
+            "channelPattern": options.channel_pattern,
+            "streamId": options.stream_id,
+            "sessionId": options.session_id,
+        }
+        given = " ".join(f"{name}={value}" for name, value in asked.items() if value is not None)
+        raise UsageError(f"no recording of {options.path} matches {given}; there are: {'; '.join(known[:20])}")
     return chosen
 
 
@@ -61,7 +76,11 @@ def _matches(recording: Recording, options: ReadOptions) -> bool:
         return False
     if options.stream_id is not None and recording.stream_id != options.stream_id:
         return False
+    if options.session_id is not None and recording.session_id != options.session_id:
+        return False
     names = (recording.original_channel, recording.stripped_channel)
+    if options.channel_pattern is not None:
+        return any(re.search(options.channel_pattern, name) for name in names)
     return options.channel is None or options.channel in (*names, *map(_without_session, names))
 
 
@@ -70,21 +89,6 @@ def _without_session(channel: str) -> str:
     media, _, query = channel.partition("?")
     params = [param for param in query.split("|") if param and not param.startswith("session-id=")]
     return f"{media}?{'|'.join(params)}" if params else media
-
-
-def resolve_position(name: str, asked: int | str, recording_id: int, extent: Extent) -> int:
-    """A position inside the extent; UsageError names what is available for one that is not."""
-    if asked == EARLIEST:
-        return extent.start_position
-    if asked == LATEST:
-        return extent.limit_position
-    position = int(asked)
-    if not extent.start_position <= position <= extent.limit_position:
-        raise UsageError(
-            f"{name} {position} of recording {recording_id} is out of range, "
-            f"{extent.start_position} to {extent.limit_position} can be read"
-        )
-    return position
 
 
 def check_asked_for(options: ReadOptions, recording_ids: Collection[int]) -> None:

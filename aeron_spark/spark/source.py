@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from aeron_spark.spark import schema as columns
 from aeron_spark.spark.options import READ_COMMITTED, ReadOptions
 
 if TYPE_CHECKING:
@@ -41,34 +40,38 @@ class AeronDataSource(DataSource):
         Spark asks in ``load()``, so that wrong options are told there. With a schema of the user's it does not ask, and
         they are told when the query is planned.
         """
-        ReadOptions.parse(self.options, streaming=None)
-        return columns.default_schema()
+        from aeron_spark.spark.rows import read_schema
+
+        return read_schema(ReadOptions.parse(self.options, streaming=None))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Batch read of an archive folder."""
-        from aeron_spark.spark.reader import AeronBatchReader
+        from aeron_spark.spark.reader import AeronBatchReader, PushdownReader, is_pushing_filters
 
-        columns.column_names(schema)
         options = ReadOptions.parse(self.options, streaming=False)
         if options.isolation == READ_COMMITTED:
             from aeron_spark.spark.isolation import CommittedBatchReader, check_isolation
 
             check_isolation(options)
             return CommittedBatchReader(options, schema)
-        return AeronBatchReader(options, schema)
+        # With the setting off, Spark refuses every reader that has the method.
+        return (PushdownReader if is_pushing_filters() else AeronBatchReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Micro-batches of an archive folder."""
-        from aeron_spark.spark.stream_reader import AeronStreamReader
+        from aeron_spark.errors import AeronError
+        from aeron_spark.spark.stream_reader import AeronStreamReader, RefusedStream
 
-        columns.column_names(schema)
-        options = ReadOptions.parse(self.options, streaming=True)
-        if options.isolation == READ_COMMITTED:
-            from aeron_spark.spark.isolation import CommittedStreamReader, check_isolation
+        try:
+            options = ReadOptions.parse(self.options, streaming=True)
+            if options.isolation == READ_COMMITTED:
+                from aeron_spark.spark.isolation import CommittedStreamReader, check_isolation
 
-            check_isolation(options)
-            return CommittedStreamReader(options, schema)
-        return AeronStreamReader(options, schema)
+                check_isolation(options)
+                return CommittedStreamReader(options, schema)
+            return AeronStreamReader(options, schema)
+        except AeronError as error:
+            return RefusedStream(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Publishes a DataFrame's rows."""

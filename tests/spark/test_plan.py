@@ -93,10 +93,7 @@ def test_share_out_never_starves_nor_exceeds() -> None:
 def test_partition_target(
     total: int, slots: int, min_partitions: int | None, max_bytes: int | None, target: int
 ) -> None:
-    assert (
-        target_partition_bytes({0: (0, total)}, slots=slots, min_partitions=min_partitions, max_bytes=max_bytes)
-        == target
-    )
+    assert target_partition_bytes(total, slots=slots, min_partitions=min_partitions, max_bytes=max_bytes) == target
 
 
 @pytest.mark.parametrize(

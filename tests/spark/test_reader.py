@@ -198,8 +198,12 @@ def test_a_starting_position_of_an_unknown_recording_is_told(stream: Stream, fol
     ("recording_id", "change", "names"),
     [
         (0, (STOP_POSITION, 1024), r"recording 0 of .*now ends at 1024: it was truncated"),
-        (0, (START_POSITION, 131072), r"recording 0 of .*starts at 131072: \d+ bytes were purged"),
-        (3, (STATE, 2), "recording 3 of the checkpoint is not in archive .*new checkpoint"),
+        (
+            0,
+            (START_POSITION, 131072),
+            r"recording 0 of .*0-0.rec.*starts at 131072 and ends at \d+: \d+ bytes were purged",
+        ),
+        (3, (STATE, 2), "recording 3 of the checkpoint, read up to \\d+, is not in archive .*new checkpoint"),
         (3, (START_TIMESTAMP, 1), "recording 3 .* is not the one the checkpoint was made"),
     ],
 )
@@ -231,7 +235,7 @@ def test_a_plan_whose_recording_was_cut_fails_in_the_task(copy: Path) -> None:
     reader = batch(copy, recordingIds="0")
     partitions = reader.partitions()
     edit_catalog(copy, 0, STOP_POSITION, 1024)
-    with pytest.raises(UsageError, match=r"recording 0 of .*is not inside \[0, 1024\]"):
+    with pytest.raises(DataLossError, match=r"recording 0: .* from .*0-0.rec on, but now \[0, 1024\) is there"):
         rows(reader, partitions)
 
 

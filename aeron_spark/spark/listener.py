@@ -1,0 +1,156 @@
+"""How far a streaming query is behind its recordings: out of its progress, by a helper or a listener.
+
+Spark's progress of this source tells where the last micro-batch ended (``endOffset``) and how far the recordings go
+(``latestOffset``). Bytes behind are exact from that; messages and seconds need a look at the archive's folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from aeron_spark.archive.segments import Folder
+from aeron_spark.errors import AeronError
+from aeron_spark.spark.loss import LOG
+
+__all__ = ["Lag", "LagListener", "lag", "total"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """What a query has not read yet, of one recording or of all of a source.
+
+    ``messages`` and ``seconds`` are None without a folder. ``seconds`` lie between the writes of the first unread byte and of
+    the last one, at most an interval of the time index wrong; None where a recording has no index. Of several recordings the
+    sum of bytes and messages, the most of seconds.
+    """
+
+    bytes: int
+    messages: int | None = None
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        parts = [f"{self.bytes:,} bytes"]
+        if self.messages is not None:
+            parts.append(f"{self.messages:,} messages")
+        if self.seconds is not None:
+            parts.append(f"{self.seconds:.3f} s")
+        return ", ".join(parts)
+
+
+def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Path | None = None) -> dict[int, Lag]:
+    """Lag of each recording in a query's progress: ``query.lastProgress``, its JSON, or that of a listener's event.
+
+    With the archive's ``folder``, messages are counted and times looked up, which reads what is behind: keep it for a look now
+    and then. Recordings whose bytes are gone have no messages and seconds. Empty for a query without a source of ours.
+    """
+    if isinstance(progress, str):
+        progress = json.loads(progress)
+    sources = progress["sources"] if isinstance(progress, Mapping) else progress.sources
+    behind: dict[int, tuple[int, int]] = {}
+    for source in sources:
+        end, latest = _positions(source, "endOffset"), _positions(source, "latestOffset")
+        if end is None or latest is None:
+            continue
+        starts = _section(source, "latestOffset", "starts")
+        for recording_id, position in latest.items():
+            behind[recording_id] = (end.get(recording_id, starts.get(recording_id, position)), position)
+    if folder is None:
+        return {key: Lag(bytes=max(0, high - low)) for key, (low, high) in sorted(behind.items())}
+    with Folder(folder, aeron_dir=aeron_dir) as opened:
+        return {key: _measured(opened, key, low, high) for key, (low, high) in sorted(behind.items())}
+
+
+def total(lags: Mapping[int, Lag]) -> Lag:
+    """All recordings together."""
+    messages = [one.messages for one in lags.values() if one.messages is not None]
+    seconds = [one.seconds for one in lags.values() if one.seconds is not None]
+    return Lag(
+        bytes=sum(one.bytes for one in lags.values()),
+        messages=sum(messages) if messages and len(messages) == len(lags) else None,
+        seconds=max(seconds, default=None),
+    )
+
+
+class LagListener(StreamingQueryListener):
+    """Logs a line for each micro-batch with how far its query is behind, and passes it on.
+
+    ``spark.streams.addListener(LagListener(folder))``. ``on_lag`` is called with the query's id and the lag of each recording,
+    in Spark's thread for listeners: it must not wait.
+    """
+
+    def __init__(
+        self, folder: str | Path | None = None, on_lag: Callable[[str, dict[int, Lag]], object] | None = None
+    ) -> None:
+        self._folder = folder
+        self._on_lag = on_lag
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing to tell yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """A micro-batch has ended, or there was nothing to do."""
+        progress = event.progress
+        try:
+            found = lag(progress, self._folder)
+        except AeronError as error:
+            LOG.warning("query %s: how far it is behind cannot be told: %s", progress.name or progress.id, error)
+            return
+        if not found:
+            return
+        LOG.info(
+            "query %s: batch %d took %d rows, %s behind in %d recordings",
+            progress.name or progress.id, progress.batchId, progress.numInputRows, total(found), len(found),
+        )  # fmt: skip
+        if self._on_lag is not None:
+            self._on_lag(str(progress.id), found)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Nothing new."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Spark tells why itself."""
+
+
+def _measured(folder: Folder, recording_id: int, low: int, high: int) -> Lag:
+    size = max(0, high - low)
+    if size == 0:
+        return Lag(bytes=0, messages=0, seconds=0.0)
+    try:
+        batches = folder.read(recording_id, low, high, limit=high, columns=("position",))
+        messages = sum(batch.num_rows for batch in batches)
+        first, last = folder.index_times_at(recording_id, [low, high - 1]).cast(pa.int64()).to_pylist()
+    except AeronError:
+        return Lag(bytes=size)
+    seconds = None if first is None or last is None else max(0, last - first) / 1e9
+    return Lag(bytes=size, messages=messages, seconds=seconds)
+
+
+def _parsed(source: Any, name: str) -> Mapping[str, Any]:
+    """An offset of ours, however Spark's face hands it on: text or objects."""
+    given = source.get(name) if isinstance(source, Mapping) else getattr(source, name)
+    try:
+        parsed = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, Mapping) and "archive" in parsed else {}
+
+
+def _section(source: Any, offset: str, name: str) -> dict[int, int]:
+    return {int(key): int(value) for key, value in _parsed(source, offset).get(name, {}).items()}
+
+
+def _positions(source: Any, offset: str) -> dict[int, int] | None:
+    return _section(source, offset, "positions") if _parsed(source, offset) else None

@@ -1,0 +1,184 @@
+"""Lost bytes: the one place that decides whether they fail a query, and what is told of them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from aeron_spark.archive.segment_files import segment_base
+from aeron_spark.archive.segments import Extent, Folder, Recording, SegmentReader
+from aeron_spark.errors import DataLossError, PeerError
+from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.plan import Range
+from aeron_spark.types import Position
+
+__all__ = ["LOG", "Columns", "Skipped", "goes_on", "lost", "range_batches", "segment_path"]
+
+#: What an operator should read; goes to stderr, which Spark keeps in the logs of driver and executors.
+LOG = logging.getLogger("aeron_spark.spark")
+
+
+def _to_stderr() -> None:
+    # Python workers configure no logging; an application that does, gets the records through its own handlers.
+    if not LOG.hasHandlers():
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s aeron: %(message)s"))
+        LOG.addHandler(handler)
+        LOG.setLevel(logging.INFO)
+
+
+_to_stderr()
+
+
+def segment_path(options: ReadOptions, recording: Recording, position: int) -> Path:
+    """The file that holds, or held, a position; also one before the recording's start."""
+    return Path(options.path) / f"{recording.recording_id}-{max(segment_base(recording, position), 0)}.rec"
+
+
+def lost(options: ReadOptions, text: str) -> None:
+    """Raises DataLossError; with ``failOnDataLoss=false`` it is told in the log and the query goes on."""
+    if options.fail_on_data_loss:
+        raise DataLossError(f"{text}; failOnDataLoss=false goes on without")
+    LOG.warning("%s; going on, as failOnDataLoss=false", text)
+
+
+def goes_on(options: ReadOptions) -> bool:
+    """Whether planning has to expect broken bytes."""
+    return options.skip_corruption or not options.fail_on_data_loss
+
+
+class Skipped:
+    """What one task left out: bytes that are there and broken (``onCorruption``), or not there (``failOnDataLoss``)."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self.count = 0
+        self.byte_count = 0
+
+    def resume_at(self, recording: Recording, position: int, error: DataLossError) -> int:
+        """Where the next message certainly begins behind what is broken at a position; raises if it may not be left out.
+
+        Messages never reach from one term into the next; where the next one of the same term begins, broken bytes cannot say.
+        """
+        term_length = recording.term_buffer_length
+        next_term = position - position % term_length + term_length
+        for at in (position, next_term):  # behind the last message of a segment only padding may stand
+            path = segment_path(self._options, recording, at)
+            if path.name in str(error) and not path.exists():
+                lost(self._options, f"recording {recording.recording_id}: position {at} is wanted: {error}")
+                return recording.segment_base(at) + recording.segment_file_length
+        if not self._options.skip_corruption:
+            raise error
+        return next_term
+
+    @property
+    def is_allowed(self) -> bool:
+        """Anything may be left out."""
+        return goes_on(self._options)
+
+    def what_is_there(self, folder: Folder, recording: Recording, part: Range) -> Range:
+        """The range as far as the recording still holds it."""
+        try:
+            extent = folder.extent(part.recording_id)
+        except PeerError:
+            # Planned where the counters of a live archive are seen, read where they are not: its plan's word is taken.
+            extent = Extent(
+                start_position=recording.start_position, limit_position=Position(part.limit), is_active=True
+            )
+        if extent.start_position <= part.start and part.end <= extent.limit_position:
+            return part
+        path = segment_path(self._options, recording, part.start)
+        lost(
+            self._options,
+            f"recording {part.recording_id}: [{part.start}, {part.end}) was planned to be read from {path} on, but now "
+            f"[{extent.start_position}, {extent.limit_position}) is there: it was purged or truncated meanwhile",
+        )
+        limit = min(part.limit, extent.limit_position)
+        return Range(part.recording_id, max(part.start, extent.start_position), min(part.end, limit), limit)
+
+    def add(self, recording: Recording, start: int, end: int, error: DataLossError) -> None:
+        """Bytes [start, end) were left out."""
+        self.count += 1
+        self.byte_count += end - start
+        LOG.warning(
+            "recording %d of %s: left out %d bytes, [%d, %d): %s; by this task until now: %d times, %d bytes",
+            recording.recording_id, self._options.path, end - start, start, end, error, self.count, self.byte_count,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """What batches hold, and how much at most."""
+
+    names: Sequence[str]
+    row_capacity: int
+    byte_capacity: int
+
+
+def range_batches(
+    folder: Folder, recording: Recording, part: Range, columns: Columns, skipped: Skipped
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a range, without what is broken where that is allowed."""
+    part = skipped.what_is_there(folder, recording, part)
+    start = part.start
+    while start < part.end:
+        failure, at = yield from _until_broken(folder, replace(part, start=start), columns)
+        if failure is None:
+            return
+        if skipped.is_allowed:
+            # The batch in which it was met is gone with its rows: what stands before is read again, up to there.
+            at = max(start, at if at > start else _broken_at(folder, recording, replace(part, start=start)))
+            failed_again, _ = yield from _until_broken(folder, replace(part, start=start, end=at, limit=at), columns)
+            at = start if failed_again else at
+        start = min(skipped.resume_at(recording, at, failure), part.end)
+        skipped.add(recording, at, start, failure)
+
+
+def _broken_at(folder: Folder, recording: Recording, part: Range) -> int:
+    """Where the term is broken in which the range begins: a reader that begins in the middle of a term can't say it."""
+    base = max(
+        part.start - part.start % recording.term_buffer_length, folder.recording(part.recording_id).start_position
+    )
+    end = min(base - base % recording.term_buffer_length + recording.term_buffer_length, part.limit)
+    scan = _until_broken(
+        folder,
+        Range(part.recording_id, base, end, end),
+        Columns(names=("position",), row_capacity=1 << 12, byte_capacity=1),
+    )
+    while True:
+        try:
+            next(scan)
+        except StopIteration as ended:
+            return int(ended.value[1])
+
+
+def _until_broken(
+    folder: Folder, part: Range, columns: Columns
+) -> Generator[pa.RecordBatch, None, tuple[DataLossError | None, int]]:
+    """Batches until the end, or until what is broken is met; then why, and where the next message would begin."""
+    at = part.start
+    try:
+        with SegmentReader(
+            folder,
+            part.recording_id,
+            part.start,
+            part.end,
+            limit=part.limit,
+            columns=columns.names,
+            row_capacity=columns.row_capacity,
+            byte_capacity=columns.byte_capacity,
+        ) as reader:
+            try:
+                while (batch := reader.next_batch()) is not None:
+                    yield batch
+                    at = reader.position
+            except DataLossError as error:
+                return error, max(at, reader.position)
+    except DataLossError as error:
+        return error, at
+    return None, part.end

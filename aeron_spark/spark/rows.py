@@ -1,0 +1,275 @@
+"""From the columns that C fills to the rows of a query: only what its schema asks for is built and sent.
+
+Made when a read is planned, pickled into its tasks.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from aeron_spark.archive.segments import Folder, Recording
+from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.spark import schema as columns
+from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.payload import ArrowPayload, Payload, SbePayload
+from aeron_spark.spark.sbe_values import load_schema, times_of
+from aeron_spark.spark.selection import open_folder, select_recordings
+
+__all__ = ["Interval", "Rows", "read_schema"]
+
+_TO_NS = {"ms": 10**6, "us": 10**3, "ns": 1}
+_MICROSECONDS = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Which values of a column a query asks for; bounds included, None is no bound, ``members`` None is any."""
+
+    low: int | None = None
+    high: int | None = None
+    members: frozenset[int] | None = None
+
+    def __contains__(self, value: int) -> bool:
+        return (
+            (self.low is None or value >= self.low)
+            and (self.high is None or value <= self.high)
+            and (self.members is None or value in self.members)
+        )
+
+    def both(self, other: Interval) -> Interval:
+        """What is in both."""
+        members = other.members if self.members is None else self.members
+        if self.members is not None and other.members is not None:
+            members = self.members & other.members
+        lows = [low for low in (self.low, other.low) if low is not None]
+        highs = [high for high in (self.high, other.high) if high is not None]
+        return Interval(max(lows, default=None), min(highs, default=None), members)
+
+    @property
+    def bounds(self) -> tuple[int | None, int | None]:
+        """Least and largest value that can be in it."""
+        if self.members is None:
+            return self.low, self.high
+        inside = [value for value in self.members if value in self]
+        return (min(inside), max(inside)) if inside else (1, 0)
+
+    def mask(self, column: pa.Array) -> pa.Array:
+        """Rows whose value is in it; times count in microseconds."""
+        numbers = column.cast(pa.int64())
+        found = pc.is_valid(numbers)
+        if self.low is not None:
+            found = pc.and_(found, pc.greater_equal(numbers, self.low))
+        if self.high is not None:
+            found = pc.and_(found, pc.less_equal(numbers, self.high))
+        if self.members is not None:
+            found = pc.and_(found, pc.is_in(numbers, value_set=pa.array(sorted(self.members), pa.int64())))
+        return found.fill_null(False)  # noqa: FBT003 - pyarrow takes it so
+
+
+def _payload(options: ReadOptions, schema: StructType | None) -> Payload | None:
+    if options.payload == "sbe" and options.sbe_schema is not None:
+        return SbePayload(load_schema(options.sbe_schema), options.sbe_message, options.on_sbe_error)
+    if options.payload == "arrow":
+        if schema is None:
+            return ArrowPayload(_first_stream_schema(options))
+        ours = columns.message_fields("binary")
+        given = columns.arrow_schema(StructType([field for field in schema.fields if field.name not in ours]))
+        return ArrowPayload(pa.schema([pa.field(field.name, field.type) for field in given]))
+    return None
+
+
+def _first_stream_schema(options: ReadOptions) -> pa.Schema:
+    """Of the first message there is."""
+    with open_folder(options) as folder:
+        for recording in select_recordings(folder, options, allow_none=False):
+            for batch in folder.read(recording.recording_id, columns=("value",), row_capacity=1):
+                return ArrowPayload.stream_schema(batch.column(0)[0].as_py())
+    raise UsageError(f"payload=arrow: {options.path} holds no message yet that would tell the columns")
+
+
+def _available(options: ReadOptions, payload: Payload | None) -> dict[str, pa.Field]:
+    """Every column there is: of the message, and of its payload. A field of SBE hides one of ours, one of Arrow is hidden."""
+    known = columns.message_fields("string" if options.payload == "string" else "binary")
+    of_payload = {} if payload is None else {field.name: field for field in payload.schema}
+    return of_payload | known if options.payload == "arrow" else known | of_payload
+
+
+def read_schema(options: ReadOptions) -> StructType:
+    """Schema of a read for which the user gave none."""
+    payload = _payload(options, None)
+    known = _available(options, payload)
+    names = options.columns
+    if names is None:
+        names = columns.DEFAULT_COLUMNS
+        if payload is not None:
+            is_arrow = options.payload == "arrow"
+            hidden = set(columns.message_fields("binary")) if is_arrow else {"sbe_error"}
+            kept = [name for name in names if name != "value" and (is_arrow or name not in payload.schema.names)]
+            names = (*kept, *(name for name in payload.schema.names if name not in hidden))
+            if options.payload == "sbe" and options.on_sbe_error == "null":
+                names = (*names, "value", "sbe_error")
+    for name in names:
+        if name not in known:
+            raise UsageError(f"option columns: column {name!r} does not exist, choose among {', '.join(known)}")
+    return columns.spark_schema(known[name] for name in names)
+
+
+class Rows:
+    """Makes the batches of a schema."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._payload = _payload(options, schema)
+        columns.check_schema(schema, _available(options, self._payload))
+        if options.columns is not None and list(options.columns) != schema.names:
+            raise UsageError(f"option columns={','.join(options.columns)} is not the schema's {','.join(schema.names)}")
+        self.target = columns.arrow_schema(schema)
+        self._times_of = times_of(options)
+        self._names = set(schema.names)
+        self._of_payload = {name for name in self._names if not self.is_of_message(name)}
+        self._has_times = bool({"timestamp", "timestamp_ns"} & (self._names - self._of_payload))
+        needed = [name for name in schema.names if name in columns.NATIVE and name not in self._of_payload]
+        if self._payload is not None:
+            needed.append("value")
+        if self._has_times:
+            needed.append({"index": "next_position", "reserved": "reserved_value"}.get(self._source, "value"))
+        # Of a row of which nothing is asked but what is the same in all, there must be something to count.
+        self.native_columns: tuple[str, ...] = tuple(dict.fromkeys(needed)) or ("position",)
+        self._is_native = tuple(schema.names) == self.native_columns
+
+    @property
+    def _source(self) -> str:
+        return self._options.timestamp_from.kind
+
+    def is_of_message(self, name: str) -> bool:
+        """The column tells of the message and is not one of its payload that hides it."""
+        is_hidden = self._options.payload == "arrow" and name in columns.message_fields("binary")
+        return self._payload is None or is_hidden or name not in self._payload.schema.names
+
+    def make(
+        self, folder: Folder, recording: Recording, batch: pa.RecordBatch, pushed: Mapping[str, Interval]
+    ) -> pa.RecordBatch | None:
+        """Rows of a batch of messages; None if there is none."""
+        if not self._is_native or self._options.payload == "string":
+            batch = self._build(folder, recording, batch)
+        for name, interval in pushed.items():
+            if name in batch.schema.names:
+                batch = batch.filter(interval.mask(batch.column(name)))
+        if batch.num_rows == 0:
+            return None
+        if batch.schema.equals(self.target):
+            return batch
+        arrays = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(batch.columns, self.target, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.target)
+
+    def _build(self, folder: Folder, recording: Recording, batch: pa.RecordBatch) -> pa.RecordBatch:
+        values = batch.column("value") if "value" in batch.schema.names else None
+        made: dict[str, pa.Array] = {
+            name: batch.column(name) for name in batch.schema.names if name in self._names - self._of_payload
+        }
+        texts = {"channel": recording.original_channel, "source_identity": recording.source_identity}
+        for name in texts.keys() & (self._names - self._of_payload):
+            made[name] = pa.repeat(pa.scalar(texts[name]), batch.num_rows)
+        if self._has_times:
+            times = self._times(folder, recording, batch)
+            for name in {"timestamp", "timestamp_ns"} & (self._names - self._of_payload):
+                made[name] = times if name == "timestamp_ns" else _microseconds(times)
+        if self._options.payload == "string" and "value" in made:
+            made["value"] = self._texts(recording, batch)
+        if self._payload is not None and values is not None:
+            rows, source = self._payload.rows(values, self._of_payload)
+            if len(source) != batch.num_rows or not np.array_equal(source, np.arange(batch.num_rows)):
+                made = {name: column.take(pa.array(source)) for name, column in made.items()}
+            made |= {name: rows.column(name) for name in self._of_payload}
+        names = self.target.names
+        return pa.RecordBatch.from_arrays([made[name] for name in names], names=names)
+
+    def _times(self, folder: Folder, recording: Recording, batch: pa.RecordBatch) -> pa.Array:
+        """Nanoseconds since 1970-01-01 UTC, null where they are not known."""
+        if self._source == "index":
+            ends = pc.subtract(batch.column("next_position"), 1)
+            return folder.index_times_at(recording.recording_id, ends).cast(pa.int64())
+        if self._source == "sbe":
+            assert self._times_of is not None  # noqa: S101 - options have been checked
+            return self._times_of(batch.column("value"))
+        stamps = batch.column("reserved_value")
+        factor = _TO_NS[self._options.timestamp_from.unit]
+        is_time = pc.and_(pc.not_equal(stamps, 0), pc.less_equal(pc.abs_checked(stamps), ((1 << 63) - 1) // factor))
+        return pc.multiply(pc.if_else(is_time, stamps, pa.scalar(None, pa.int64())), factor)
+
+    def _texts(self, recording: Recording, batch: pa.RecordBatch) -> pa.Array:
+        values = batch.column("value")
+        try:
+            return values.cast(pa.string())
+        except pa.ArrowInvalid:
+            for row, value in enumerate(values):
+                try:
+                    value.as_py().decode("utf-8")
+                except UnicodeDecodeError as error:
+                    where = f"message {row} of a batch"
+                    if "position" in batch.schema.names:
+                        where = f"the message at position {batch.column('position')[row]}"
+                    raise DataLossError(
+                        f"payload=string: {where} of recording {recording.recording_id} is no UTF-8 ({error}); read it with "
+                        f"payload=binary"
+                    ) from None
+            raise
+
+
+def _microseconds(times: pa.Array) -> pa.Array:
+    """Rounded down, also before 1970."""
+    numbers = times.fill_null(0).to_numpy()
+    return pa.array(np.floor_divide(numbers, 1000), pa.int64(), mask=~np.asarray(times.is_valid())).cast(_MICROSECONDS)
+
+
+#: What Spark can tell about columns, by the name of its filter: bounds from a number.
+_FILTERS = {
+    "EqualTo": lambda value: Interval(members=frozenset([value])),
+    "EqualNullSafe": lambda value: Interval(members=frozenset([value])),
+    "GreaterThan": lambda value: Interval(low=value + 1),
+    "GreaterThanOrEqual": lambda value: Interval(low=value),
+    "LessThan": lambda value: Interval(high=value - 1),
+    "LessThanOrEqual": lambda value: Interval(high=value),
+}
+
+#: Columns by which reading can be narrowed.
+FILTERED = ("recording_id", "session_id", "stream_id", "position", "timestamp", "timestamp_ns", "template_id")
+
+
+def intervals(filters: Iterable[object]) -> dict[str, Interval]:
+    """What filters joined by AND say about the columns by which reading can be narrowed. Others say nothing."""
+    found: dict[str, Interval] = {}
+    for one in filters:
+        kind = type(one).__name__
+        attribute: tuple[str, ...] = getattr(one, "attribute", ())
+        if len(attribute) != 1 or attribute[0] not in FILTERED:
+            continue
+        value = getattr(one, "value", None)
+        if kind == "In":
+            numbers = [_number(item) for item in cast("Iterable[object]", value) if item is not None]
+            interval = None if None in numbers else Interval(members=frozenset(cast("list[int]", numbers)))
+        else:
+            number = _number(value)
+            interval = _FILTERS[kind](number) if kind in _FILTERS and number is not None else None
+        if interval is not None:
+            found[attribute[0]] = found.get(attribute[0], Interval()).both(interval)
+    return found
+
+
+def _number(value: object) -> int | None:
+    """Whole number of a literal: itself, or microseconds of a time."""
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        delta = value - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+        return (delta.days * 86_400 + delta.seconds) * 10**6 + delta.microseconds
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,64 @@
+"""Times as options give them: an instant, and what a message's time is taken from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from aeron_spark.archive.times import UNITS_NS, time_ns
+from aeron_spark.errors import UsageError
+
+__all__ = ["TimeSource", "parse_time_ns", "parse_time_source"]
+
+_UNITS = {"s": 10**9, **UNITS_NS}
+_FRACTION = re.compile(r"(?<=:\d\d)[.,](\d{7,9})(?=\D|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSource:
+    """What tells a message's time: the archive's time index, its reserved value, or a field of its SBE messages.
+
+    ``unit`` of the reserved value or the field; "" where the SBE schema says it.
+    """
+
+    kind: Literal["index", "reserved", "sbe"] = "index"
+    unit: str = ""
+    field: str = ""
+
+
+def parse_time_ns(name: str, text: str) -> int:
+    """Nanoseconds since 1970-01-01 UTC, of ISO 8601 text (UTC where it names no zone) or a number with a unit (ms without)."""
+    stripped = text.strip()
+    number = re.fullmatch(r"(\d+)\s*(s|ms|us|ns)?", stripped)
+    try:
+        if number is not None:
+            return time_ns(int(number[1]) * _UNITS[number[2] or "ms"])
+        # Python takes microseconds; the digits behind them are added.
+        fraction = _FRACTION.search(stripped)
+        rest = int(fraction[1][6:].ljust(3, "0")) if fraction else 0
+        when = datetime.fromisoformat(_FRACTION.sub(lambda found: "." + found[1][:6], stripped))
+        return time_ns(when if when.tzinfo else when.replace(tzinfo=UTC)) + rest
+    except UsageError as error:
+        raise UsageError(f"option {name}={text!r}: {error}; a number without unit is milliseconds") from None
+    except ValueError:
+        raise UsageError(
+            f"option {name}={text!r} is no time, write it like 2026-01-31T14:30:00Z or 1769869800000ms (s, ms, us, ns)"
+        ) from None
+
+
+def parse_time_source(text: str) -> TimeSource:
+    """``index``, ``reserved(ns)`` or ``sbe:<field>``, the latter perhaps with a unit as well."""
+    stripped = text.strip()
+    if stripped.lower() == "index":
+        return TimeSource()
+    match = re.fullmatch(r"(?:(?i:reserved)|sbe:(\w+))(?:\((s|ms|us|ns)\))?", stripped)
+    if match is None or (match[1] is None and match[2] not in UNITS_NS):
+        raise UsageError(
+            f"option timestampFrom={text!r} is unknown, choose index, reserved(ns), reserved(us), reserved(ms), or "
+            f"sbe:<field>, with (ns), (us), (ms) or (s) behind it where the schema does not tell the field's unit"
+        )
+    if match[1] is None:
+        return TimeSource("reserved", match[2])
+    return TimeSource("sbe", match[2] or "", match[1])

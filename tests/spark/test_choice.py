@@ -1,0 +1,285 @@
+"""What a read takes: which recordings and segment files, from which position, time or message to which.
+
+Recordings of ours over IPC, read by the readers as Spark calls them; times are checked against the instants between two halves
+of a stream and, where messages carry their time, against every message.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from aeron_spark.archive.segments import Folder
+from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.spark import bounds
+from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.time_text import parse_time_ns
+from tests.kit import dirs
+from tests.kit.payload import payload
+from tests.spark import recorded
+from tests.spark.readers import Follower, batch, read
+
+SIZES = [8, 100, 1377]
+SCHEMA = """<?xml version="1.0"?>
+<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="ticks" id="7" version="0" byteOrder="littleEndian">
+  <types><composite name="messageHeader">
+    <type name="blockLength" primitiveType="uint16"/><type name="templateId" primitiveType="uint16"/>
+    <type name="schemaId" primitiveType="uint16"/><type name="version" primitiveType="uint16"/>
+  </composite></types>
+  <sbe:message name="Tick" id="1">
+    <field name="at" id="1" type="uint64" semanticType="UTCTimestamp"/><field name="price" id="2" type="int32"/>
+    <field name="raw" id="3" type="int64"/>
+  </sbe:message>
+  <sbe:message name="Note" id="2"><field name="code" id="1" type="int32"/></sbe:message>
+</sbe:messageSchema>
+"""
+
+
+def tick(at: int, price: int) -> bytes:
+    return struct.pack("<4H", 20, 1, 7, 0) + struct.pack("<QiQ", at, price, at // 1000)
+
+
+NOTE = struct.pack("<4Hi", 4, 2, 7, 0, 5)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Recording 0: 3,000 messages; 1: 300; 2: 20,000 ticks with notes among them, stamped when they were sent."""
+    archive_dir = tmp_path_factory.mktemp("choice") / "archive"
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
+        archive.recorded(1001, 3000, SIZES)
+        archive.recorded(1002, 300, SIZES)
+        publication = archive.record(1003)
+        for part in range(200):
+            now = time.time_ns()
+            bodies = [NOTE if index % 5 == 4 else tick(now, part) for index in range(100)]
+            publication.offer_batch(pa.array(bodies, pa.binary()), reserved_values=pa.array([now] * 100), timeout=20)
+        archive.stop(publication, 1003)
+    return archive_dir
+
+
+@pytest.fixture
+def schema_path(tmp_path: Path) -> Path:
+    (tmp_path / "ticks.xml").write_text(SCHEMA, encoding="utf-8")
+    return tmp_path / "ticks.xml"
+
+
+def ids(path: Path, **options: str) -> set[int]:
+    return {row["recording_id"] for row in read(batch(path, **options))}
+
+
+def test_which_recordings(folder: Path) -> None:
+    with Folder(folder) as opened:
+        session = opened.recording(1).session_id
+    assert ids(folder, sessionId=str(session)) == {1}
+    assert ids(folder, channel=recorded.CHANNEL, streamId="1002", sessionId=str(session)) == {1}
+    assert ids(folder, channelPattern="^aeron:ipc", streamId="1001") == {0}
+    assert ids(folder, channelPattern="ipc") == {0, 1, 2}
+    with pytest.raises(UsageError, match=f"matches channelPattern=udp; .*session {session}"):
+        batch(folder, channelPattern="udp").partitions()
+
+
+def test_segment_files(folder: Path) -> None:
+    whole = read(batch(folder, recordingIds="0"))
+    length = 128 * 1024
+    of_files = read(
+        batch(folder, paths=f'["{folder}/0-{length}.rec", "file:{folder}/0-{3 * length}.rec", "{folder}/1-0.rec"]')
+    )
+    assert [row for row in of_files if row["recording_id"] == 0] == [
+        row for row in whole if row["position"] // length in (1, 3)
+    ]
+    assert {row["recording_id"] for row in of_files} == {0, 1}
+    assert read(batch(folder / f"0-{length}.rec")) == [row for row in whole if row["position"] // length == 1]
+    for given, names in ((f"0-{length + 1}.rec", "is no segment file of recording 0: its segments begin every 131072"),
+                         ("9-0.rec", "9")):  # fmt: skip
+        with pytest.raises(UsageError, match=names):
+            batch(folder / given).partitions()
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["index", "reserved(ns)", "sbe:at", "sbe:raw(us)"],
+)
+def test_times_skip_nothing(folder: Path, schema_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "SCAN_BYTES", 2048)
+    seed = random.randrange(1 << 31)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    rows = read(batch(folder, recordingIds="2"))
+    times = [row["reserved_value"] for row in rows]
+    is_exact = source != "index"
+    unit = 1000 if "us" in source else 1
+    low, high = times[0] - 10**9, times[-1] + 10**9
+    for asked_for in [low, high, *(rng.choice(times) + rng.choice([-1000, 0, 1000]) for _ in range(8))]:
+        when = asked_for // unit * unit
+        sbe = {"sbeSchema": str(schema_path)} if source.startswith("sbe") else {}
+        common = {"recordingIds": "2", **sbe}
+        asked = f"{when}ns"
+        after = read(batch(folder, startingTimestamp=asked, timestampFrom=source, **common))
+        before = read(batch(folder, endingTimestamp=asked, timestampFrom=source, **common))
+        assert after == rows[len(rows) - len(after) :], "a tail of the recording"
+        assert before == rows[: len(before)], "a head of the recording"
+        # The index tells when a message was written, which is never before it was stamped.
+        assert len(before) >= sum(row["reserved_value"] < when - (0 if is_exact else 10**9) for row in rows)
+        wanted = [row for row in rows if _time(row, source) >= when]
+        assert not wanted or (after and after[0]["position"] <= wanted[0]["position"])
+        if is_exact:
+            assert not wanted or after[0]["position"] == wanted[0]["position"]
+            assert len(after) + len(before) == len(rows)
+
+
+def _time(row: dict[str, Any], source: str) -> int:
+    if source.startswith("sbe"):
+        return -1 if row["value"] == NOTE else struct.unpack_from("<Q", row["value"], 8)[0]
+    return int(row["reserved_value"])
+
+
+def test_time_between_two_halves(tmp_path: Path) -> None:
+    """The index counts when a message was written: what came after an instant is there, and so is what came before it."""
+    with dirs.fresh("aeron") as aeron_dir, dirs.fresh("archive") as archive_dir:
+        with recorded.archive(aeron_dir, archive_dir) as archive:
+            publication = archive.record(1001)
+            recorded.publish(publication, 1001, 500, SIZES)
+            archive.wait_recorded(1001, publication.position)
+            between = time.time_ns()
+            recorded.publish(publication, 1001, 500, SIZES, first=500)
+            archive.wait_recorded(1001, publication.position)
+            expected = [payload(1001, index, SIZES[index % 3]) for index in range(1000)]
+            after = [row["value"] for row in read(batch(archive_dir, startingTimestamp=f"{between}ns"))]
+            assert after == expected[-len(after) :]
+            assert len(after) >= 500
+            with Follower(archive_dir, startingTimestamp=f"{between}ns") as follower:
+                later = [row["value"] for row in follower.step()]
+                assert later == expected[-len(later) :]
+                assert len(later) >= 500
+            before = [row["value"] for row in read(batch(archive_dir, endingTimestamp=f"{between}ns"))]
+            assert before == expected[: len(before)]
+            assert len(before) >= 500
+            publication.close()
+
+
+def test_ending_timestamp_without_index_is_refused(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    for index in copy.glob("*.time-index"):
+        index.unlink()
+    with pytest.raises(UsageError, match=r"recording 0 of .*has no time index of its own archive.*timestampFrom"):
+        batch(copy, endingTimestamp="2026-01-01").partitions()
+    rows = read(batch(copy, recordingIds="2"))
+    when = rows[10_000]["reserved_value"]
+    first = next(row for row in rows if row["reserved_value"] >= when)
+    after = read(batch(copy, recordingIds="2", startingTimestamp=f"{when}ns", timestampFrom="reserved(ns)"))
+    assert after[0] == first
+    early = read(batch(copy, recordingIds="2", startingTimestamp=f"{when}ns"))
+    assert early[0]["position"] <= first["position"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 2999, 3000, 5000])
+def test_tail(folder: Path, count: int) -> None:
+    whole = read(batch(folder, recordingIds="0"))
+    assert read(batch(folder, recordingIds="0", tail=str(count))) == whole[max(0, 3000 - count) :]
+    with Follower(folder, recordingIds="0", tail=str(count)) as follower:
+        assert len(follower.step()) == min(count, 3000)
+
+
+def test_positions_outside(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    limit = read(batch(folder, recordingIds="1"))[-1]["next_position"]
+    chosen = {"recordingIds": "1", "startingPositions": '{"1": 99999999}'}
+    with pytest.raises(
+        DataLossError, match=rf"startingPositions 99999999 of recording 1, in .*rec, is out of range, 0 to {limit}"
+    ):
+        batch(folder, **chosen).partitions()
+    assert read(batch(folder, failOnDataLoss="false", **chosen)) == []
+    assert "going on" in caplog.text
+    assert len(read(batch(folder, recordingIds="1", startingPositions='{"1": "earliest"}'))) == 300
+    assert read(batch(folder, recordingIds="1", startingPositions='{"1": "latest"}')) == []
+
+
+def test_recordings_change_while_they_are_followed(tmp_path: Path) -> None:
+    """Purged from the head, stopped, extended, joined by the publisher's next session and by one that starts late."""
+    with dirs.fresh("aeron") as aeron_dir, dirs.fresh("archive") as archive_dir:
+        with recorded.archive(aeron_dir, archive_dir) as archive, ExitStack() as opened:
+            publication = archive.record(1001)
+            recorded.publish(publication, 1001, 2000, SIZES)
+            archive.wait_recorded(1001, publication.position)
+            follower = opened.enter_context(Follower(archive_dir))
+            seen = follower.step()
+            archive.control.purge_segments(0, 2 * 128 * 1024)
+            recorded.publish(publication, 1001, 100, SIZES, first=2000)
+            archive.stop(publication, 1001)
+            seen += follower.step()
+            recording = archive.control.recording(0)
+            assert recording is not None
+            assert recording.stop_position is not None
+            place = f"init-term-id={recording.initial_term_id}|term-id={recording.term_id(recording.stop_position)}"
+            channel = f"{recorded.CHANNEL}|{place}|term-offset={recording.term_offset(recording.stop_position)}"
+            with archive.client.add_exclusive_publication(channel, 1001) as again:
+                archive.control.extend_recording(0, f"{recorded.CHANNEL}|session-id={again.session_id}", 1001)
+                again.wait_connected(10)
+                recorded.publish(again, 1001, 50, SIZES, first=2100)
+                archive.wait_recorded(1001, again.position)
+                seen += follower.step()
+            restarted = archive.record(1001)
+            recorded.publish(restarted, 1001, 70, SIZES, first=2150)
+            archive.stop(restarted, 1001)
+            late = f"{recorded.CHANNEL}|init-term-id=5|term-id=9|term-offset=640"
+            midway = archive.record(1001, late)
+            recorded.publish(midway, 1001, 30, SIZES, first=2220)
+            archive.wait_recorded(1001, midway.position)
+            seen += follower.step()
+            values = [row["value"] for row in seen]
+            assert values == [payload(1001, index, SIZES[index % 3]) for index in range(2250)]
+            assert seen[-30]["position"] == 4 * recorded.TERM_LENGTH + 640
+            archive.stop(midway, 1001, late)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1700000000000", 1_700_000_000_000_000_000),
+        ("1700000000s", 1_700_000_000_000_000_000),
+        ("1700000000000000001 ns", 1_700_000_000_000_000_001),
+        ("2023-11-14T22:13:20Z", 1_700_000_000_000_000_000),
+        ("2023-11-14 22:13:20.123456789", 1_700_000_000_123_456_789),
+        ("2023-11-15T00:13:20.5+02:00", 1_700_000_000_500_000_000),
+        ("2023-11-14", 1_699_920_000_000_000_000),
+    ],
+)
+def test_time_text(text: str, expected: int) -> None:
+    assert parse_time_ns("startingTimestamp", text) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "streaming", "names"),
+    [
+        ({"channel": "aeron:ipc", "channelPattern": "a"}, False, "give channel or channelPattern, not both"),
+        ({"recordingIds": "0", "sessionId": "1"}, False, "give recordingIds or sessionId"),
+        ({"channelPattern": "("}, False, "no regular expression"),
+        ({"startingPositions": "latest", "startingTimestamp": "0"}, False, "startingPositions or startingTimestamp"),
+        ({"tail": "1", "startingTimestamp": "0"}, False, "startingTimestamp or tail"),
+        ({"endingTimestamp": "2026-01-01"}, True, "endingTimestamp cannot be given: it is for batch reads"),
+        ({"startingTimestamp": "soon"}, False, "write it like"),
+        ({"startingTimestamp": "1700000000000000000"}, False, "a number without unit is milliseconds"),
+        ({"timestampFrom": "reserved"}, False, r"choose index, reserved\(ns\)"),
+        ({"timestampFrom": "sbe:at"}, False, "needs sbeSchema"),
+        ({"minBytesPerTrigger": "2m", "maxBytesPerTrigger": "1m"}, True, "more than"),
+        ({"maxTriggerDelay": "1m"}, True, "give both"),
+        ({"minBytesPerTrigger": "2m"}, False, "minBytesPerTrigger cannot be given: it is for streaming"),
+        ({"onCorruption": "ignore"}, False, "choose one of fail, skip"),
+        ({"paths": '["/a/0-0.rec", "/b/0-0.rec"]'}, False, "several folders"),
+        ({"paths": '["/a/0-0.rec", "/a/1-0.rec"]'}, True, "a stream follows a folder"),
+        ({"paths": '["/a/0-0.rec", "/a/1-0.rec"]', "tail": "1"}, False, "segment files are given"),
+    ],
+)
+def test_refused(options: dict[str, str], streaming: bool, names: str) -> None:
+    with pytest.raises(UsageError, match=names):
+        ReadOptions.parse({"path": "x", **options} if "paths" not in options else options, streaming=streaming)

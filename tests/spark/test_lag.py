@@ -1,0 +1,75 @@
+"""Lag out of a query's progress: bytes from offsets alone, messages and seconds with the folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadMaxBytes
+
+from aeron_spark.spark.listener import Lag, LagListener, lag, total
+from tests.kit import dirs
+from tests.spark import recorded
+from tests.spark.readers import Follower, read
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two recordings of 1,000 and 100 messages."""
+    archive_dir = tmp_path_factory.mktemp("lag") / "archive"
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
+        archive.recorded(1001, 1000, [100, 200])
+        archive.recorded(1002, 100, [100])
+    return archive_dir
+
+
+def progress_of(end: object, latest: object) -> dict[str, Any]:
+    return {"sources": [{"endOffset": end, "latestOffset": latest}]}
+
+
+def test_lag(folder: Path) -> None:
+    with Follower(folder) as follower:
+        end = follower.reader.latestOffset(follower.offset, ReadMaxBytes(50_000))
+        taken: dict[int, int] = {0: 0, 1: 0}
+        for row in read(follower.reader, follower.reader.partitions(follower.offset, end)):
+            taken[row["recording_id"]] += 1
+        latest = follower.reader.reportLatestOffset()
+        assert latest is not None
+        ends, limits = end["positions"], latest["positions"]
+        assert isinstance(ends, dict)
+        assert isinstance(limits, dict)
+        expected = {key: limits[str(key)] - ends[str(key)] for key in (0, 1)}
+        assert {key: one.bytes for key, one in lag(progress_of(end, latest)).items()} == expected
+        # Classic sessions hand on objects, Connect texts.
+        as_text = json.dumps(progress_of(json.dumps(end), json.dumps(latest)))
+        found = lag(as_text, folder)
+        assert {key: one.bytes for key, one in found.items()} == expected
+        assert {key: one.messages for key, one in found.items()} == {0: 1000 - taken[0], 1: 100 - taken[1]}
+        assert all(one.seconds is not None and 0 <= one.seconds < 60 for one in found.values())
+        assert total(found).messages == 1100 - sum(taken.values())
+        joined = {**end, **{name: {"0": end[name]["0"]} for name in ("positions", "starts", "archive")}}  # type: ignore[index]
+        assert lag(progress_of(joined, latest))[1] == Lag(bytes=limits["1"]), "one that the query does not know yet"
+        assert lag(progress_of(latest, latest), folder) == {
+            key: Lag(bytes=0, messages=0, seconds=0.0) for key in (0, 1)
+        }
+        assert lag(progress_of(None, None)) == {}
+        assert lag(progress_of('{"topic": {"0": 1}}', '{"topic": {"0": 2}}')) == {}
+
+
+def test_listener_tells_an_operator(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Follower(folder) as follower:
+        latest = follower.reader.reportLatestOffset()
+        told: list[dict[int, Lag]] = []
+        listener = LagListener(folder, lambda _, found: told.append(found))
+        source = SimpleNamespace(endOffset=follower.offset, latestOffset=latest)
+        progress = SimpleNamespace(name="copy", id="1", batchId=7, numInputRows=5, sources=[source])
+        with caplog.at_level(logging.INFO, "aeron_spark.spark"):
+            listener.onQueryProgress(SimpleNamespace(progress=progress))  # type: ignore[arg-type]
+        assert "query copy: batch 7 took 5 rows, " in caplog.text
+        assert "1,100 messages" in caplog.text
+        assert told[0][1].messages == 100

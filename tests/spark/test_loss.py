@@ -1,0 +1,186 @@
+"""Bytes that are missing or broken: what fails, what is left out and counted when that was asked for; limits of a trigger.
+
+A folder of ours is copied and damaged in known places; what is left out must be what cannot be read, whatever the partitions.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+
+from aeron_spark.errors import DataLossError
+from aeron_spark.spark import stream_reader as stream_module
+from aeron_spark.spark.plan import Budget, Slice, share_out
+from aeron_spark.spark.stream_reader import AeronStreamReader
+from tests.kit import dirs
+from tests.spark import recorded
+from tests.spark.readers import Follower, batch, read, stream
+from tests.spark.test_reader import START_POSITION, STATE, STOP_POSITION, edit_catalog
+
+SIZES = [8, 100, 1377, 5000]
+TERM, SEGMENT = 64 * 1024, 128 * 1024
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Recording 0: 600 messages over 8 segments; 1: 50."""
+    archive_dir = tmp_path_factory.mktemp("loss") / "archive"
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
+        archive.recorded(1001, 600, SIZES)
+        archive.recorded(1002, 50, SIZES)
+    return archive_dir
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    shutil.copytree(folder, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def break_frame(copy: Path, position: int) -> None:
+    """Of recording 0: an impossible frame length."""
+    with (copy / f"0-{position // SEGMENT * SEGMENT}.rec").open("r+b") as file:
+        file.seek(position % SEGMENT)
+        file.write(b"\x05\x00\x00\x00")
+
+
+def remove(copy: Path, position: int) -> None:
+    """The segment of recording 0 that holds a position."""
+    (copy / f"0-{position // SEGMENT * SEGMENT}.rec").unlink()
+
+
+Damage = Callable[[Path, int], None]
+
+
+@pytest.mark.parametrize(("damage", "option"), [(break_frame, "onCorruption"), (remove, "failOnDataLoss")])
+@pytest.mark.parametrize("split", ["1g", "20k"])
+def test_broken_bytes_are_left_out_and_counted(
+    copy: Path, damage: Damage, option: str, split: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = read(batch(copy, recordingIds="0"))
+    in_term = [row for row in whole if row["position"] // TERM == 4]
+    broken = in_term[len(in_term) // 2]["position"]
+    damage(copy, broken)
+    with pytest.raises(DataLossError, match=f"recording 0.*0-{4 * TERM // SEGMENT * SEGMENT}.rec"):
+        read(batch(copy, recordingIds="0"))
+    # The other option is not about this.
+    other = {"onCorruption": "skip"} if option == "failOnDataLoss" else {"failOnDataLoss": "false"}
+    with pytest.raises(DataLossError, match="recording 0"):
+        read(batch(copy, recordingIds="0", **other))
+    gone = range(broken, 5 * TERM) if damage is break_frame else range(4 * TERM, 6 * TERM)
+    allowed = {option: "skip" if option == "onCorruption" else "false"}
+    expected = [row for row in whole if row["position"] not in gone]
+    assert 0 < len(expected) < len(whole)
+    assert read(batch(copy, recordingIds="0", maxBytesPerPartition=split, **allowed)) == expected
+    assert "left out" in caplog.text
+    if split == "1g":
+        assert f"left out {len(gone)} bytes, [{gone.start}, {gone.stop})" in caplog.text
+    reader = stream(copy, recordingIds="0", **allowed)
+    offset, seen = reader.initialOffset(), []
+    for _ in range(200):
+        end = reader.latestOffset(offset, ReadMaxBytes(50_000))
+        if end == offset:
+            break
+        seen += read(reader, reader.partitions(offset, end))
+        offset = end
+    reader.stop()
+    assert seen == expected
+
+
+def test_a_plan_whose_bytes_went_is_cut_if_that_may_be(copy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    reader = batch(copy, recordingIds="0", failOnDataLoss="false")
+    whole = read(reader)
+    partitions = reader.partitions()
+    edit_catalog(copy, 0, START_POSITION, SEGMENT)
+    assert read(reader, partitions) == [row for row in whole if row["position"] >= SEGMENT]
+    assert "was planned to be read from" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("change", "left", "told"),
+    [
+        (
+            (0, START_POSITION, 2 * SEGMENT),
+            lambda row: row["recording_id"] or row["position"] >= 2 * SEGMENT,
+            "purged before",
+        ),
+        ((0, STOP_POSITION, 64), lambda row: row["recording_id"], "truncated"),
+        ((1, STATE, 2), lambda row: not row["recording_id"], "not in archive"),
+    ],
+)
+def test_a_query_goes_on_if_that_may_be(
+    copy: Path,
+    change: tuple[int, tuple[int, str], int],
+    left: Callable[[dict[str, int]], bool],
+    told: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    whole = read(batch(copy))
+    with Follower(copy, failOnDataLoss="false") as follower:
+        middle = follower.reader.latestOffset(follower.offset, ReadMaxBytes(100_000))
+        seen = read(follower.reader, follower.reader.partitions(follower.offset, middle))
+        follower.offset = middle
+        edit_catalog(copy, *change)
+        rest = follower.step()
+        assert sorted(map(str, rest)) == sorted(str(row) for row in whole if left(row) and row not in seen)
+        assert told in caplog.text
+        assert follower.step() == []
+
+
+def test_small_amounts_wait_for_a_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = ExitStack()
+
+    def made(**options: str) -> AeronStreamReader:
+        reader = stream(folder, **options)
+        opened.callback(reader.stop)
+        return reader
+
+    now = [1000.0]
+    monkeypatch.setattr(stream_module.time, "monotonic", lambda: now[0])
+    reader = made(minBytesPerTrigger="1g", maxTriggerDelay="10s")
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxBytes(100_000))
+    assert first != start, "the first batch waits for nothing"
+    now[0] += 9.0
+    assert reader.latestOffset(first, ReadMaxBytes(100_000)) == first
+    assert reader.latestOffset(first, ReadAllAvailable()) != first
+    reader = made(minBytesPerTrigger="1g", maxTriggerDelay="10s")
+    reader.latestOffset(start, ReadMaxBytes(100_000))
+    now[0] += 10.5
+    assert reader.latestOffset(first, ReadMaxBytes(100_000)) != first
+    reader = made(minBytesPerTrigger="1g")
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(first, ReadMaxBytes(100_000)) != first
+    opened.close()
+
+
+def test_busy_recordings_never_starve_a_small_one() -> None:
+    """Nine that grow by more than is taken, one with a single message: under either limit it has its turn."""
+
+    def advance(recording_id: int, begin: int, limit: int, max_bytes: int | None, max_messages: int | None) -> int:
+        whole = (limit - begin) // 64
+        wanted = [whole, *(count for count in (max_bytes and max_bytes // 64, max_messages) if count is not None)]
+        return begin + 64 * (max(min(wanted), 1) if whole else 0)
+
+    for budget in (Budget(max_bytes=640, max_messages=None), Budget(max_bytes=None, max_messages=3),
+                   Budget(max_bytes=64, max_messages=2)):  # fmt: skip
+        positions: dict[int, int] = dict.fromkeys(range(10), 0)
+        waited: dict[int, int] = {}
+        for _ in range(12):
+            slices = [Slice(recording_id=key, begin=begin, limit=begin + (64 if key == 9 else 10**7))
+                      for key, begin in positions.items()]  # fmt: skip
+            ends = share_out(slices, budget, advance, waited)
+            waited = {
+                part.recording_id: waited.get(part.recording_id, 0) + 1
+                for part in slices
+                if ends[part.recording_id] == part.begin
+            }
+            positions = ends
+            if positions[9]:
+                break
+        assert positions[9] == 64, f"still waiting under {budget}"
