@@ -21,6 +21,8 @@ MessageHandler = Callable[[bytes, Header], Action | None]
 
 # What as_image_end_of_stream_position gives while the end is unknown.
 _UNKNOWN_END = 2**63 - 1
+# An IPv6 address with brackets, scope and port, and its terminator.
+_ENDPOINT_CAPACITY = 128
 
 
 class Source(Handle):
@@ -118,6 +120,14 @@ class Subscription(Source):
         """True when a publisher is there."""
         with self._use() as subscription:
             return bool(lib.as_subscription_is_connected(subscription))
+
+    @property
+    def resolved_endpoint(self) -> str:
+        """Address and port it listens on, also where the channel's port is 0; "" over IPC."""
+        text = ffi.new("char[]", _ENDPOINT_CAPACITY)
+        with self._use() as subscription:
+            check(lib.as_subscription_resolved_endpoint(subscription, text, _ENDPOINT_CAPACITY))
+        return string(text)
 
     def images(self) -> list[Image]:
         """Streams of the publishers that are there now; close each when done."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aeron_spark.errors import UsageError
+from aeron_spark.spark.access import AccessOptions, store_scheme
 from aeron_spark.spark.time_text import TimeSource, parse_time_ns, parse_time_source
 
 __all__ = ["ReadOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
@@ -193,6 +194,7 @@ class ReadOptions:
     isolation: str
     segments: tuple[tuple[int, int], ...] | None
     aeron_dir: str | None
+    access: AccessOptions
     recording_ids: tuple[int, ...] | None
     channel: str | None
     channel_pattern: str | None
@@ -225,6 +227,7 @@ class ReadOptions:
         "path",
         "isolation",
         "aeronDir",
+        *AccessOptions.NAMES,
         "recordingIds",
         "channel",
         "channelPattern",
@@ -262,6 +265,8 @@ class ReadOptions:
         """
         given = _Given(options, cls.NAMES)
         path, segments = _parse_path(given)
+        aeron_dir = _optional_folder(given, "aeronDir")
+        access = AccessOptions.parse(given, path=path, aeron_dir=aeron_dir)
         _check_together(given, is_of_files=segments is not None, streaming=streaming)
         time_source = parse_time_source(given.text("timestampFrom") or "index")
         sbe_schema = _optional_folder(given, "sbeSchema")
@@ -286,10 +291,11 @@ class ReadOptions:
         if delay is not None and least is None:
             raise UsageError("maxTriggerDelay is how long minBytesPerTrigger may wait: give both, or neither")
         return cls(
-            path=path,
+            path=path or access.control_channel or "",
             segments=segments,
             isolation=isolation,
-            aeron_dir=_optional_folder(given, "aeronDir"),
+            aeron_dir=aeron_dir,
+            access=access,
             recording_ids=None if ids is None else _parse_ids("recordingIds", ids),
             channel=given.text("channel"),
             channel_pattern=None if pattern is None else _parse_pattern("channelPattern", pattern),
@@ -342,13 +348,15 @@ def _check_together(given: _Given, *, is_of_files: bool, streaming: bool | None)
             given.refuse(name, "it is for streaming reads; a batch read takes all from its start to its end")
 
 
-def _parse_path(given: _Given) -> tuple[str, tuple[tuple[int, int], ...] | None]:
-    """The folder; and, where segment files are named instead, which."""
-    listed = given.text("paths")
+def _parse_path(given: _Given) -> tuple[str | None, tuple[tuple[int, int], ...] | None]:
+    """The folder, if one is given, or an object store's; and, where segment files are named instead, which."""
+    listed, path = given.text("paths"), given.text("path")
     if listed is not None:
         texts = json.loads(listed)
+    elif path is None or store_scheme(path) is not None:
+        return path, None
     else:
-        texts = [given.required("path", "give the archive's folder, as load(path) or option('path', ...)")]
+        texts = [path]
     paths = [Path(local_folder("path", text)) for text in texts]
     if not all(_SEGMENT.fullmatch(path.name) for path in paths):
         if len(paths) > 1:

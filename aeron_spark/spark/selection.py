@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
+from typing import cast
 
 from aeron_spark.archive.segments import Folder, Recording
 from aeron_spark.errors import UsageError
+from aeron_spark.spark.access import open_recordings
 from aeron_spark.spark.ledger import is_ledger
 from aeron_spark.spark.offsets import recording_identity
 from aeron_spark.spark.options import ReadOptions
@@ -24,8 +26,8 @@ _CHECKSUMS = {
 
 
 def open_folder(options: ReadOptions) -> Folder:
-    """The archive's folder as the options say; the caller closes it."""
-    return Folder(options.path, aeron_dir=options.aeron_dir, checksum=_CHECKSUMS[options.record_checksum])
+    """The archive's folder as the options say, or what stands for it (see ``access``); the caller closes it."""
+    return cast("Folder", open_recordings(options.access, _CHECKSUMS[options.record_checksum]))
 
 
 def identity_of(recording: Recording) -> int:

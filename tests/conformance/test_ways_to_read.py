@@ -1,17 +1,28 @@
-"""The same stream gives the same rows, whichever way it is read: live, replayed, or from the segment files."""
+"""The same stream gives the same rows, whichever way it is read: live, replayed, or from segment files, near or far."""
 
 from __future__ import annotations
 
+import itertools
 import random
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import boto3
 import pytest
+from moto.server import ThreadedMotoServer
+from pyarrow import fs
 
 from aeron_spark import Archive, ArchivingMediaDriver, Folder, ReplayLength
+from aeron_spark.archive import objects
+from aeron_spark.archive.objects import ObjectFolder
+from aeron_spark.archive.remote import RemoteArchive, own_address
+from aeron_spark.errors import DataLossError, PeerError, UsageError
 from aeron_spark.subscription import Subscription
 from aeron_spark.types import Header
+from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
 CHANNEL = "aeron:ipc?term-length=256k|alias=conformance"
@@ -42,6 +53,7 @@ class Recorded(NamedTuple):
     rows: list[Row]
     polled: list[tuple[int, bytes]]
     batched: list[Row]
+    control_channel: str
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +61,15 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """Messages of every kind (empty, one frame, fragments, term ends), read live in both ways while published."""
     rng = random.Random(request.config.getoption("--seed") or 0)
     folder = tmp_path_factory.mktemp("archive")
+    control_channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
+    settings = {
+        **SETTINGS,
+        "aeron.archive.control.channel": control_channel,
+        "aeron.archive.control.channel.enabled": "true",
+    }
     messages = [rng.randbytes(rng.choice([0, 1, 31, 32, 33, 1000, 1375, 1376, 1377, 8000])) for _ in range(1500)]
     with (
-        ArchivingMediaDriver(folder / "archive", folder / "aeron", settings=SETTINGS) as servers,
+        ArchivingMediaDriver(folder / "archive", folder / "aeron", settings=settings) as servers,
         Archive(aeron_dir=servers.aeron_dir) as archive,
         archive.client.add_subscription(CHANNEL, STREAM) as polling,
         archive.client.add_subscription(CHANNEL, STREAM) as batching,
@@ -80,7 +98,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             )
             archive.wait_position(recording_id, publication.position)
             archive.stop_recording(CHANNEL, STREAM)
-        yield Recorded(archive, servers.archive_dir, recording_id, rows, polled, batched)
+        yield Recorded(archive, servers.archive_dir, recording_id, rows, polled, batched, control_channel)
 
 
 def take(subscription: Subscription, into: list[tuple[int, bytes]]) -> None:
@@ -116,6 +134,63 @@ def from_split_segments(recorded: Recorded) -> list[Row]:
     return rows
 
 
+@contextmanager
+def remote(recorded: Recorded) -> Iterator[RemoteArchive]:
+    """The archive over UDP, with a client of its own."""
+    here = f"aeron:udp?endpoint={own_address(recorded.control_channel)}:0"
+    with Archive(
+        aeron_dir=recorded.archive.client.aeron_dir, control_channel=recorded.control_channel, response_channel=here
+    ) as archive:
+        yield RemoteArchive(archive, here)
+
+
+@contextmanager
+def local_store(recorded: Recorded) -> Iterator[ObjectFolder]:
+    """A folder of segments by pyarrow's filesystem for local ones."""
+    yield ObjectFolder(fs.LocalFileSystem(), str(recorded.folder))
+
+
+@contextmanager
+def s3_store(recorded: Recorded) -> Iterator[ObjectFolder]:
+    """A bucket of a server that speaks S3, with a prefix."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        keys = {"aws_access_key_id": "of-a-test", "aws_secret_access_key": "of-a-test"}
+        bucket = boto3.resource("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys)
+        bucket.create_bucket(Bucket="recordings")
+        store = fs.S3FileSystem(
+            access_key="of-a-test",
+            secret_key="of-a-test",  # noqa: S106 - of a test
+            endpoint_override=f"{host}:{port}",
+            scheme="http",
+            region="us-east-1",
+        )
+        for file in recorded.folder.glob("*.*"):
+            if file.name == objects.CATALOG or file.suffix == ".rec":
+                fs.copy_files(str(file), f"recordings/day/{file.name}", destination_filesystem=store)
+        yield ObjectFolder(store, "recordings/day")
+    finally:
+        server.stop()
+
+
+FAR = {"replay over udp": remote, "local store": local_store, "s3": s3_store}
+
+
+@pytest.fixture(params=FAR)
+def far(request: pytest.FixtureRequest, recorded: Recorded) -> Iterator[RemoteArchive | ObjectFolder]:
+    with FAR[request.param](recorded) as store:
+        yield store
+
+
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many windows and requests in a small recording."""
+    monkeypatch.setattr(objects, "WINDOW_BYTES", 1)
+    monkeypatch.setattr(objects, "REQUEST_BYTES", 50_000)
+
+
 def test_live_polls_give_what_was_published(recorded: Recorded) -> None:
     assert recorded.polled == [(row.next_position, row.value) for row in recorded.rows]
     assert [row._replace(position=-1) for row in recorded.batched] == recorded.rows
@@ -124,3 +199,125 @@ def test_live_polls_give_what_was_published(recorded: Recorded) -> None:
 @pytest.mark.parametrize("way", [replayed, from_segments, from_split_segments])
 def test_recorded_ways_give_what_came_live(recorded: Recorded, way: Callable[[Recorded], list[Row]]) -> None:
     assert way(recorded) == recorded.batched
+
+
+def rows_of(
+    store: Folder | RemoteArchive | ObjectFolder, recording_id: int, low: int, high: int, **options: int
+) -> list[Row]:
+    batches = store.read(recording_id, low, high, columns=COLUMNS, **options)  # type: ignore[arg-type]
+    return [row for batch in batches for row in as_rows(batch.to_pylist())]
+
+
+def test_far_recordings_are_those_of_the_folder(recorded: Recorded, far: RemoteArchive | ObjectFolder) -> None:
+    with Folder(recorded.folder) as folder:
+        assert far.recordings() == folder.recordings()
+        assert far.extent(recorded.recording_id) == folder.extent(recorded.recording_id)
+    with pytest.raises(UsageError, match="77"):
+        far.recording(77)
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_far_recordings_give_what_came_live(recorded: Recorded, far: RemoteArchive | ObjectFolder) -> None:
+    assert [
+        row for batch in far.read(recorded.recording_id, columns=COLUMNS) for row in as_rows(batch.to_pylist())
+    ] == (recorded.batched)
+    columns = ("recording_id", "session_id", "stream_id", "term_id", "term_offset", "flags", "position")
+    with Folder(recorded.folder) as folder:
+        expected = [row for batch in folder.read(recorded.recording_id, columns=columns) for row in batch.to_pylist()]
+    assert [row for batch in far.read(recorded.recording_id, columns=columns) for row in batch.to_pylist()] == expected
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_far_ranges_hold_what_begins_in_them(
+    recorded: Recorded, far: RemoteArchive | ObjectFolder, request: pytest.FixtureRequest
+) -> None:
+    """Cut at boundaries: by split, by steps of advance with bounds of bytes or messages, and at random places moved there."""
+    rng = random.Random(request.config.getoption("--seed") or 1)
+    recording_id = recorded.recording_id
+    extent = far.extent(recording_id)
+    start, limit = extent.start_position, extent.limit_position
+    cuts = [*far.split(recording_id, start, limit, 300_000), limit]
+    assert len(cuts) > 5
+    stepped = [start]
+    while stepped[-1] < limit:
+        bound = {"max_bytes": rng.randint(1, 400_000)} if rng.random() < 0.5 else {"max_messages": rng.randint(1, 300)}
+        stepped.append(far.advance(recording_id, stepped[-1], limit, **bound))
+        assert stepped[-1] > stepped[-2]
+        if "max_messages" in bound:
+            taken = [row for row in recorded.batched if stepped[-2] <= row.position < stepped[-1]]
+            assert 1 <= len(taken) <= bound["max_messages"]
+    boundaries = {row.position for row in recorded.batched} | {row.next_position for row in recorded.batched}
+    moved = [start, limit]
+    for _ in range(6):
+        position = rng.randint(start, limit)
+        after = far.align(recording_id, position, limit)
+        before = far.align(recording_id, position, limit, back=True)
+        assert before <= position <= after
+        assert after <= min(boundary for boundary in boundaries if boundary >= position)
+        assert before >= max(boundary for boundary in boundaries if boundary <= position)
+        moved += [before, after]
+    for positions in (cuts, stepped, sorted(set(moved))):
+        rows = []
+        for low, high in itertools.pairwise(positions):
+            rows += rows_of(far, recording_id, low, high, limit=limit)
+        assert rows == recorded.batched
+
+
+def test_far_recordings_are_read_from_any_position(
+    recorded: Recorded, far: RemoteArchive | ObjectFolder, request: pytest.FixtureRequest
+) -> None:
+    rng = random.Random(request.config.getoption("--seed") or 2)
+    limit = recorded.batched[-1].next_position
+    for _ in range(6):
+        low, high = sorted(rng.sample(range(limit), 2))
+        expected = [row for row in recorded.batched if low <= row.position < high]
+        assert rows_of(far, recorded.recording_id, low, high, limit=limit) == expected
+
+
+def test_detached_segments_are_a_recording_of_their_own(recorded: Recorded, tmp_path: Path) -> None:
+    """A store of the first two segments, with the catalog as it is after detaching them."""
+    with Folder(recorded.folder) as folder:
+        recording = folder.recording(recorded.recording_id)
+    shutil.copy(recorded.folder / objects.CATALOG, tmp_path)
+    for name in (f"{recorded.recording_id}-{n * recording.segment_file_length}.rec" for n in (1, 2)):
+        shutil.copy(recorded.folder / name, tmp_path)
+    store = ObjectFolder(fs.LocalFileSystem(), str(tmp_path))
+    extent = store.extent(recorded.recording_id)
+    assert (extent.start_position, extent.limit_position) == (
+        recording.segment_file_length,
+        3 * recording.segment_file_length,
+    )
+    expected = [row for row in recorded.batched if extent.start_position <= row.position < extent.limit_position]
+    assert rows_of(store, recorded.recording_id, extent.start_position, extent.limit_position) == expected
+
+
+def test_a_store_that_lacks_bytes_says_so(recorded: Recorded, tmp_path: Path) -> None:
+    with pytest.raises(DataLossError, match=r"has no archive\.catalog"):
+        ObjectFolder(fs.LocalFileSystem(), str(tmp_path))
+    for file in recorded.folder.glob("*.*"):
+        if file.suffix in {".rec", ".catalog"}:
+            shutil.copy(file, tmp_path)
+    recording_id = recorded.recording_id
+    second = sorted(tmp_path.glob(f"{recording_id}-*.rec"), key=lambda path: int(path.stem.partition("-")[2]))[1]
+    whole = second.read_bytes()
+    second.unlink()
+    with pytest.raises(DataLossError, match=rf"{second.name} is missing"):
+        list(ObjectFolder(fs.LocalFileSystem(), str(tmp_path)).read(recording_id))
+    second.write_bytes(whole[:-1])
+    with pytest.raises(DataLossError, match=rf"{second.name} is {len(whole) - 1} bytes long"):
+        ObjectFolder(fs.LocalFileSystem(), str(tmp_path))
+    second.write_bytes(whole[:1000] + bytes(len(whole) - 1000))
+    with pytest.raises(DataLossError, match=str(tmp_path)):
+        list(ObjectFolder(fs.LocalFileSystem(), str(tmp_path)).read(recording_id))
+    second.rename(tmp_path / f"{recording_id}-4096.rec")
+    with pytest.raises(DataLossError, match="is no segment of recording"):
+        ObjectFolder(fs.LocalFileSystem(), str(tmp_path))
+
+
+def test_a_replay_that_the_archive_ends_is_no_end_of_the_data(recorded: Recorded) -> None:
+    with remote(recorded) as store:
+        reading = store.read(recorded.recording_id, columns=COLUMNS, row_capacity=1)
+        next(reading)
+        recorded.archive.stop_all_replays(recorded.recording_id)
+        with pytest.raises(PeerError, match="ended at position"):
+            list(reading)

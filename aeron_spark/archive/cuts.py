@@ -1,0 +1,151 @@
+"""Message boundaries of a recording whose bytes are far away, for cutting it into ranges as `Folder` does for near ones.
+
+A message never leaves its term, so every position where a term begins is a boundary and costs nothing to know. Only where a
+range must end inside a term are messages read, from the term's begin on. Pure functions of the recorded bytes: the same
+arguments give the same answer for ever. They need not be the cuts that `Folder` makes; the rows are the same.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.segments import Extent
+from aeron_spark.archive.times import TimeIndexInfo, TimePosition
+from aeron_spark.errors import UsageError
+from aeron_spark.types import Position
+
+__all__ = ["TermCuts"]
+
+_BOUNDARIES = ("position", "next_position")
+
+
+class TermCuts:
+    """`advance`, `align` and `split` by what `recording`, `extent` and `read` give."""
+
+    @abstractmethod
+    def recording(self, recording_id: int) -> Recording:
+        """One recording."""
+
+    @abstractmethod
+    def extent(self, recording_id: int) -> Extent:
+        """How far it can be read."""
+
+    @abstractmethod
+    def read(
+        self,
+        recording_id: int,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        limit: int | None = None,
+        columns: Sequence[str] = _BOUNDARIES,
+        row_capacity: int = 0,
+        byte_capacity: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Messages that begin in [start, end); `start` is a boundary."""
+
+    @abstractmethod
+    def begins_message(self, recording_id: int, position: int) -> bool:
+        """Whether a message begins just there: a quick look, False where one cannot tell."""
+
+    def position_at(self, *_: object) -> TimePosition:
+        """Of the time index, which is a file beside the segments: UsageError."""
+        raise _no_times()
+
+    def position_at_reserved(self, *_: object, **__: object) -> Position:
+        """As `position_at`."""
+        raise _no_times()
+
+    def index_times_at(self, *_: object) -> pa.TimestampArray:
+        """As `position_at`."""
+        raise _no_times()
+
+    def time_index(self, *_: object) -> TimeIndexInfo:
+        """As `position_at`."""
+        raise _no_times()
+
+    def align(self, recording_id: int, position: int, limit: int, *, back: bool = False) -> Position:
+        """Message boundary at or after `position`, or with `back` at or before it, inside [start_position, limit].
+
+        Of a recording whose last message is not whole at `limit`, the boundary before that message.
+        """
+        first = self.extent(recording_id).start_position
+        term_length = self.recording(recording_id).term_buffer_length
+        position = max(first, min(position, limit))
+        base = position - position % term_length
+        if position in (first, base) or (position < limit and self.begins_message(recording_id, position)):
+            return Position(position)
+        low = max(base, first)
+        high = min(limit, base + term_length)
+        last = low
+        for begin, end in self._messages(recording_id, low, high):
+            for boundary in (begin, end):
+                if boundary >= position:
+                    return Position(last if back and boundary > position else boundary)
+                last = boundary
+        return Position(high if high % term_length == 0 and not back else last)
+
+    def advance(
+        self,
+        recording_id: int,
+        start: int,
+        limit: int,
+        *,
+        max_bytes: int | None = None,
+        max_messages: int | None = None,
+    ) -> Position:
+        """A message boundary in [start, limit] within `max_bytes` and `max_messages`; `start` is a boundary.
+
+        With a bound of bytes a term's begin is preferred to a boundary further on that would have to be looked for. At least
+        one message is passed when a whole one lies before `limit`.
+        """
+        term_length = self.recording(recording_id).term_buffer_length
+        target = limit if max_bytes is None else min(limit, start + max_bytes)
+        base = target - target % term_length
+        low = start
+        if max_messages is None and base > start:
+            if base == target or target < limit:
+                return Position(base)
+            low = base
+        reached, count = low, 0
+        while low < limit:
+            high = min(limit, low - low % term_length + term_length)
+            for begin, end in self._messages(recording_id, low, high):
+                # Padding before a message belongs to what was passed; a message is whole or is not passed.
+                over = end > target or (max_messages is not None and count >= max_messages)
+                if over and reached > start:
+                    return Position(begin if begin <= target else reached)
+                reached, count = end, count + 1
+                if over:
+                    return Position(reached)
+            if high % term_length != 0 or high > target:
+                break
+            low = reached = high
+        return Position(reached)
+
+    def split(self, recording_id: int, start: int, end: int, target_bytes: int) -> list[Position]:
+        """Starts of ranges of about `target_bytes`, one term at least, that together are [start, end)."""
+        term_length = self.recording(recording_id).term_buffer_length
+        starts: list[Position] = []
+        cut = start
+        while cut < end:
+            starts.append(Position(cut))
+            wanted = cut + target_bytes
+            base = wanted - wanted % term_length
+            cut = base if base > cut else cut - cut % term_length + term_length
+        return starts
+
+    def _messages(self, recording_id: int, low: int, high: int) -> Iterator[tuple[int, int]]:
+        batches = self.read(recording_id, low, high, limit=high, columns=_BOUNDARIES, row_capacity=4096)
+        for batch in batches:
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _no_times() -> UsageError:
+    return UsageError(
+        "times of messages are found in the archive's own folder only: read with access=segments, or give positions"
+    )

@@ -1,0 +1,470 @@
+"""Recordings whose segment files lie in an object store (or in any folder that pyarrow's filesystems reach).
+
+A store's folder holds segment files under their own names, `<recording>-<position>.rec`, and a copy of the archive's catalog,
+`archive.catalog`, made when the newest of them was there. Usually the segments were detached and moved, so the catalog's
+recordings begin later than the store's: here a recording is what its segments are, from the first one to the last, ending at
+the catalog's stop position where that lies in the last one.
+
+Reading takes bytes in windows of whole terms, by ranged requests in parallel, into a folder on the local disk that looks like
+an archive's with nothing but that window, and reads it there with the code and the checks of every other folder. The next
+window is fetched while one is read; a task's disk and memory are bounded by two windows, whatever the recording's size.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import struct
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs as filesystems
+
+from aeron_spark.archive.cuts import TermCuts
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.segments import READ_COLUMNS, Extent, Folder
+from aeron_spark.batch import DEFAULT_ROWS
+from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
+from aeron_spark.types import Position, RecordChecksum
+
+__all__ = ["CATALOG", "ObjectFolder"]
+
+CATALOG = "archive.catalog"
+#: Bytes of a window where terms are smaller; a larger term is a window of its own.
+WINDOW_BYTES = 32 << 20
+#: Bytes of one ranged request, and how many run at a time.
+REQUEST_BYTES = 4 << 20
+PARALLEL_REQUESTS = 8
+
+_SEGMENT = re.compile(r"(\d{1,19})-(\d{1,19})\.rec", re.ASCII)
+_MAX_MESSAGE_LENGTH = 16 << 20
+_FRAME_ALIGNMENT = 32
+# Holds 16 frames of any length.
+_CHECKSUM_SAMPLE_BYTES = 2 << 20
+
+# Spec: 02 - length, version, flags, type, term offset, session, stream, term, reserved; padding is 0, data 1.
+_FRAME_HEADER = struct.Struct("<iBBHiiiiq")
+_FRAME_TYPES = (0, 1)
+_BEGIN = 0x80
+
+# Spec: 06 §3 - catalog header, record header and record body; all little-endian.
+_CATALOG_VERSION = 0x00030100
+_RECORD_ALIGNMENT = 64
+_VALID = 1
+_CATALOG_HEADER = struct.Struct("<iiqi12x")
+_RECORD_HEADER = struct.Struct("<iii20x")
+_RECORD_BODY = struct.Struct("<qqqqqqqiiiiii")
+
+
+@dataclass(frozen=True, slots=True)
+class _Segments:
+    """Segment files of a recording that are there: the first one's position and how many without a gap follow."""
+
+    first: int
+    last: int
+    positions: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Messages that begin in [begin, end); bytes of [fetched_from, limit) are needed for that."""
+
+    begin: int
+    end: int
+    limit: int
+    fetched_from: int
+
+
+class ObjectFolder(TermCuts):
+    """Read-only view of recordings in a folder of a filesystem, as it was at opening or at the last `refresh()`.
+
+    `filesystem` is one of pyarrow's and `path` a folder in it. DataLossError: no catalog, a foreign or damaged one, segments
+    that do not fit it; StorageError: the store refuses or can't be reached. Nothing is written to the store.
+    """
+
+    def __init__(
+        self, filesystem: filesystems.FileSystem, path: str, *, checksum: RecordChecksum = RecordChecksum.AUTO
+    ) -> None:
+        self._filesystem = filesystem
+        self._path = path.rstrip("/")
+        self._asked_checksum = checksum
+        self._checksums: dict[int, RecordChecksum] = {}
+        self._starts: dict[int, int] = {}
+        self._recordings: dict[int, Recording] = {}
+        self._segments: dict[int, _Segments] = {}
+        self.refresh()
+
+    def close(self) -> None:
+        """Nothing is open between calls."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def refresh(self) -> None:
+        """Read the catalog's copy and list the segments again."""
+        catalog = self._read_whole(CATALOG)
+        with tempfile.TemporaryDirectory(prefix="aeron-spark-") as folder:
+            Path(folder, CATALOG).write_bytes(catalog)
+            try:
+                with Folder(folder) as opened:
+                    recordings = opened.recordings()
+            except DataLossError as error:
+                raise DataLossError(str(error).replace(folder, self._path)) from None
+        found: dict[int, set[int]] = {}
+        sizes: dict[tuple[int, int], int] = {}
+        for info in self._list():
+            name = _SEGMENT.fullmatch(info.base_name)
+            if name is not None and info.type == filesystems.FileType.File and int(name[2]) < 1 << 63:
+                key = int(name[1]), int(name[2])
+                found.setdefault(key[0], set()).add(key[1])
+                sizes[key] = info.size
+        self._recordings, self._segments = {}, {}
+        for recording in recordings:
+            positions = found.get(recording.recording_id)
+            if positions:
+                self._check_segments(recording, positions, sizes)
+                self._segments[recording.recording_id] = _Segments(min(positions), max(positions), frozenset(positions))
+                self._recordings[recording.recording_id] = recording
+
+    def recordings(self) -> list[Recording]:
+        """Recordings of the catalog that have a segment here, by id; start and stop position are the catalog's."""
+        return list(self._recordings.values())
+
+    def recording(self, recording_id: int) -> Recording:
+        """One recording; UsageError for one that has no segment here."""
+        known = self._recordings.get(recording_id)
+        if known is None:
+            raise UsageError(
+                f"recording {recording_id} has no segments in {self._path}; there are those of "
+                f"{', '.join(map(str, sorted(self._recordings)[:20])) or 'none'}"
+            )
+        return known
+
+    def extent(self, recording_id: int) -> Extent:
+        """From the first byte of the first segment to the stop position, or to the end of the last segment."""
+        recording, there = self.recording(recording_id), self._segments[recording_id]
+        end = there.last + recording.segment_file_length
+        stop = recording.stop_position
+        limit = stop if stop is not None and there.last <= stop < end else end
+        return Extent(
+            start_position=Position(self._start(recording, there)),
+            limit_position=Position(limit),
+            is_active=stop is None or stop > limit,
+        )
+
+    def read(
+        self,
+        recording_id: int,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        limit: int | None = None,
+        columns: Sequence[str] = READ_COLUMNS,
+        row_capacity: int = DEFAULT_ROWS,
+        byte_capacity: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Messages that begin in [start, end); see `Folder.read`. `start` is a frame's begin."""
+        recording = self.recording(recording_id)
+        if start is None or end is None or limit is None:
+            extent = self.extent(recording_id)
+            start = extent.start_position if start is None else start
+            limit = extent.limit_position if limit is None else limit
+            end = limit if end is None else end
+        windows = list(self._windows(recording, start, end, limit))
+        if windows:
+            fetched_from = start
+            if self._frame_at(recording, start) is None:
+                # Inside a frame: where the next message begins is found from the term's begin on.
+                first = self._start(recording, self._segments[recording_id])
+                fetched_from = max(start - start % recording.term_buffer_length, first)
+            windows[0] = replace(windows[0], fetched_from=fetched_from)
+
+        def rows_of(window: _Window, folder: Folder) -> Iterator[pa.RecordBatch]:
+            return folder.read(
+                recording_id,
+                window.begin,
+                window.end,
+                limit=window.limit,
+                columns=columns,
+                row_capacity=row_capacity,
+                byte_capacity=byte_capacity,
+            )
+
+        return self._batches(recording, windows, rows_of)
+
+    def __repr__(self) -> str:
+        return f"<ObjectFolder {self._filesystem.type_name} {self._path!r}>"
+
+    def begins_message(self, recording_id: int, position: int) -> bool:
+        """By the frame header that is there."""
+        flags = self._frame_at(self.recording(recording_id), position)
+        return flags is not None and bool(flags & _BEGIN)
+
+    # -- windows ---------------------------------------------------------------------------------------------------
+
+    def _windows(self, recording: Recording, start: int, end: int, limit: int) -> Iterator[_Window]:
+        """Whole terms, but for the first one's begin and the last one's end."""
+        term_length, segment_length = recording.term_buffer_length, recording.segment_file_length
+        span = max(term_length, WINDOW_BYTES - WINDOW_BYTES % term_length)
+        largest = min(term_length // 8, _MAX_MESSAGE_LENGTH)
+        fragments = largest // max(recording.mtu_length - _FRAME_ALIGNMENT, _FRAME_ALIGNMENT) + 1
+        largest += 2 * _FRAME_ALIGNMENT * fragments
+        first = self._segments[recording.recording_id].first
+        begin = start
+        while begin < end:
+            segment_end = begin - (begin - first) % segment_length + segment_length
+            stop = min(begin - begin % term_length + span, segment_end)
+            if stop < end:
+                yield _Window(begin, stop, stop, begin)
+            else:
+                term_end = -(-end // term_length) * term_length
+                reach = -(-(end + largest) // _FRAME_ALIGNMENT) * _FRAME_ALIGNMENT
+                yield _Window(begin, end, min(limit, term_end, reach), begin)
+            begin = stop
+
+    def _batches(
+        self,
+        recording: Recording,
+        windows: list[_Window],
+        rows_of: Callable[[_Window, Folder], Iterator[pa.RecordBatch]],
+    ) -> Iterator[pa.RecordBatch]:
+        if not windows:
+            return
+        checksum = self._checksum(recording)
+        with ThreadPoolExecutor(PARALLEL_REQUESTS) as requests, ThreadPoolExecutor(1) as ahead:
+
+            def fetch(window: _Window) -> Future[tempfile.TemporaryDirectory[str]]:
+                return ahead.submit(self._fetch, requests, recording, window.fetched_from, window.limit)
+
+            pending = fetch(windows[0])
+            try:
+                for window, following in itertools.zip_longest(windows, windows[1:]):
+                    with pending.result() as mirror:
+                        if following is not None:
+                            pending = fetch(following)
+                        with Folder(mirror, checksum=checksum) as folder:
+                            try:
+                                yield from rows_of(window, folder)
+                            except DataLossError as error:
+                                text = str(error).replace(mirror, self._path)
+                                raise DataLossError(text, code=error.code, position=error.position) from None
+            finally:
+                # A reader that is given up leaves a window that nobody will read.
+                if pending.exception() is None:
+                    pending.result().cleanup()
+
+    def _fetch(
+        self, requests: ThreadPoolExecutor, recording: Recording, begin: int, end: int
+    ) -> tempfile.TemporaryDirectory[str]:
+        """A folder with a catalog of one recording and [begin, end) of one of its segments, the rest of it a hole."""
+        there = self._segments[recording.recording_id]
+        segment = begin - (begin - there.first) % recording.segment_file_length
+        name = f"{recording.recording_id}-{segment}.rec"
+        if segment not in there.positions:
+            raise DataLossError(
+                f"segment {self._path}/{name} is missing: recording {recording.recording_id} is wanted from position {begin}; "
+                f"put the file back, or read ranges without it",
+                position=begin,
+            )
+        mirror = tempfile.TemporaryDirectory(prefix="aeron-spark-", dir=_scratch())
+        try:
+            start = self._start(recording, there) if segment == there.first else segment
+            shown = replace(recording, start_position=Position(start), stop_position=Position(end))
+            Path(mirror.name, CATALOG).write_bytes(_catalog_of(shown))
+            with Path(mirror.name, name).open("wb") as file:
+                file.truncate(recording.segment_file_length)
+                self._copy(requests, name, file.fileno(), range(begin - segment, end - segment, REQUEST_BYTES))
+        except BaseException:
+            mirror.cleanup()
+            raise
+        return mirror
+
+    def _copy(self, requests: ThreadPoolExecutor, name: str, into: int, offsets: range) -> None:
+        """Bytes [offsets.start, offsets.stop) of an object to the same place of an open file, a request for each offset."""
+        with self._open(name) as source:
+
+            def copy(offset: int) -> None:
+                wanted = min(offsets.step, offsets.stop - offset)
+                data = source.read_at(wanted, offset)
+                if len(data) != wanted:
+                    raise DataLossError(
+                        f"object {self._path}/{name} gave {len(data)} of {wanted} bytes at offset {offset}: it was cut or "
+                        f"replaced while it was read; put the whole file back"
+                    )
+                os.pwrite(into, data, offset)
+
+            try:
+                for _ in requests.map(copy, offsets):
+                    pass
+            except AeronError:
+                raise
+            except OSError as error:
+                raise _storage_error(f"{self._path}/{name}", error) from None
+
+    # -- facts of a recording --------------------------------------------------------------------------------------
+
+    def _start(self, recording: Recording, there: _Segments) -> int:
+        """First frame of the first segment: only a recording's very first one may begin with a hole."""
+        known = self._starts.get(recording.recording_id)
+        if known is None or not there.first <= known < there.first + recording.segment_file_length:
+            known = recording.start_position
+            if not there.first <= known < there.first + recording.term_buffer_length:
+                known = there.first + self._hole(recording, there.first)
+            self._starts[recording.recording_id] = known
+        return known
+
+    def _hole(self, recording: Recording, position: int) -> int:
+        name = f"{recording.recording_id}-{position}.rec"
+        length = _FRAME_ALIGNMENT
+        offset = 0
+        while offset < recording.term_buffer_length:
+            with self._open(name) as source:
+                data = np.frombuffer(source.read_at(length, offset), np.uint8)
+            used = np.flatnonzero(data)
+            if used.size:
+                found = offset + int(used[0])
+                return found - found % _FRAME_ALIGNMENT
+            offset, length = offset + len(data), REQUEST_BYTES
+            if not len(data):
+                break
+        raise DataLossError(
+            f"segment {self._path}/{name} has no frame in its first term: put back the file the archive wrote"
+        )
+
+    def _frame_at(self, recording: Recording, position: int) -> int | None:
+        """Flags of the frame whose header is there; None where there is none, by all of its fields that are known."""
+        there = self._segments[recording.recording_id]
+        if position % _FRAME_ALIGNMENT or position < there.first:
+            return None
+        segment = position - (position - there.first) % recording.segment_file_length
+        if segment not in there.positions:
+            return None
+        with self._open(f"{recording.recording_id}-{segment}.rec") as source:
+            data = source.read_at(_FRAME_HEADER.size, position - segment)
+        if len(data) < _FRAME_HEADER.size:
+            return None
+        length, _, flags, kind, offset, _, stream_id, term_id, _ = _FRAME_HEADER.unpack(data)
+        is_frame = (
+            length >= _FRAME_HEADER.size
+            and kind in _FRAME_TYPES
+            and offset == recording.term_offset(position)
+            and term_id == recording.term_id(position)
+            and stream_id == recording.stream_id
+        )
+        return flags if is_frame else None
+
+    def _checksum(self, recording: Recording) -> RecordChecksum:
+        """Which checksum the frames carry, told by the first ones that are here."""
+        if self._asked_checksum != RecordChecksum.AUTO:
+            return self._asked_checksum
+        recording_id = recording.recording_id
+        if recording_id not in self._checksums:
+            extent = self.extent(recording_id)
+            begin = extent.start_position
+            first_end = self._segments[recording_id].first + recording.segment_file_length
+            end = min(begin + _CHECKSUM_SAMPLE_BYTES, first_end, extent.limit_position)
+            with (
+                ThreadPoolExecutor(1) as requests,
+                self._fetch(requests, recording, begin, end) as mirror,
+                Folder(mirror) as folder,
+            ):
+                self._checksums[recording_id] = folder.checksum(recording_id)
+        return self._checksums[recording_id]
+
+    def _check_segments(self, recording: Recording, positions: set[int], sizes: dict[tuple[int, int], int]) -> None:
+        recording_id, length = recording.recording_id, recording.segment_file_length
+        first = min(positions)
+        for position in sorted(positions):
+            name = f"{self._path}/{recording_id}-{position}.rec"
+            if (position - first) % length or position % recording.term_buffer_length:
+                raise DataLossError(
+                    f"{name} is no segment of recording {recording_id} beside the one at {first}: segments are {length} bytes "
+                    f"long; the catalog beside them is another archive's, or the file was renamed"
+                )
+            if sizes[recording_id, position] != length:
+                raise DataLossError(
+                    f"{name} is {sizes[recording_id, position]} bytes long, a segment of recording {recording_id} is {length}: "
+                    f"it was cut, or the catalog beside it is another archive's; put the whole file there"
+                )
+
+    # -- the store -------------------------------------------------------------------------------------------------
+
+    def _list(self) -> list[Any]:
+        try:
+            found: list[Any] = self._filesystem.get_file_info(filesystems.FileSelector(self._path))
+        except OSError as error:
+            raise _storage_error(self._path, error) from None
+        return found
+
+    def _open(self, name: str) -> Any:
+        try:
+            return self._filesystem.open_input_file(f"{self._path}/{name}")
+        except FileNotFoundError:
+            raise DataLossError(
+                f"{self._path}/{name} does not exist (any more): put the file back, or read ranges without it"
+            ) from None
+        except OSError as error:
+            raise _storage_error(f"{self._path}/{name}", error) from None
+
+    def _read_whole(self, name: str) -> bytes:
+        try:
+            with self._filesystem.open_input_file(f"{self._path}/{name}") as source:
+                return bytes(source.read())
+        except FileNotFoundError:
+            raise DataLossError(
+                f"{self._path} is no folder of segments: it has no {name}; copy the archive's beside the segments"
+            ) from None
+        except OSError as error:
+            raise _storage_error(f"{self._path}/{name}", error) from None
+
+
+def _storage_error(path: str, error: OSError) -> StorageError:
+    return StorageError(f"object store, {path}: {error}", code=error.errno or 0)
+
+
+def _scratch() -> str | None:
+    """Where Spark wants an executor's files, else the system's folder for temporary ones."""
+    return next(filter(os.path.isdir, os.environ.get("SPARK_LOCAL_DIRS", "").split(",")), None)
+
+
+def _catalog_of(recording: Recording) -> bytes:
+    """A catalog with one record, as an archive would write it."""
+    strings = b"".join(
+        struct.pack("<I", len(text)) + text
+        for text in (
+            value.encode("utf-8", "surrogateescape")
+            for value in (recording.stripped_channel, recording.original_channel, recording.source_identity)
+        )
+    )
+    body = (
+        _RECORD_BODY.pack(
+            0,
+            0,
+            recording.recording_id,
+            recording.start_timestamp_ms,
+            recording.stop_timestamp_ms or recording.start_timestamp_ms,
+            recording.start_position,
+            recording.stop_position,
+            recording.initial_term_id,
+            recording.segment_file_length,
+            recording.term_buffer_length,
+            recording.mtu_length,
+            recording.session_id,
+            recording.stream_id,
+        )
+        + strings
+    )
+    length = -(-(_RECORD_HEADER.size + len(body)) // _RECORD_ALIGNMENT) * _RECORD_ALIGNMENT
+    record = _RECORD_HEADER.pack(length - _RECORD_HEADER.size, _VALID, 0) + body
+    header = _CATALOG_HEADER.pack(_CATALOG_VERSION, _CATALOG_HEADER.size, recording.recording_id + 1, _RECORD_ALIGNMENT)
+    return header + record.ljust(length, b"\0")

@@ -1,0 +1,253 @@
+"""Recordings of an archive that is reached over the network only: listed by requests, read by replays.
+
+The media driver beside the reader receives the replays. A replay ends where it was asked to: at a message boundary, at a
+term's begin, or where the recording ends; one that stops short (the archive died, the network is cut) raises, and never
+looks like the end of the data.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+import pyarrow as pa
+
+from aeron_spark.archive.client import Archive
+from aeron_spark.archive.cuts import TermCuts
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.replay import Replay
+from aeron_spark.archive.segments import READ_COLUMNS, Extent
+from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_ROWS, RECORDING_ID
+from aeron_spark.channel import ChannelUri
+from aeron_spark.errors import ClosedError, PeerError, UsageError, WaitTimeoutError
+from aeron_spark.types import Position
+
+__all__ = ["RemoteArchive", "own_address"]
+
+_POLL_SECONDS = 0.1
+_BOUNDARIES = ("position", "next_position")
+
+
+def own_address(control_channel: str) -> str:
+    """The address of this machine that a peer at the control channel's endpoint would answer to; UsageError without one."""
+    endpoint = ChannelUri.parse(control_channel).params.get("endpoint", "")
+    host, separator, port = endpoint.rpartition(":")
+    if not separator or not port.isdecimal():
+        raise UsageError(f"control channel {control_channel!r} needs endpoint=<host>:<port> of the archive")
+    bare = host.strip("[]")
+    try:
+        found = socket.getaddrinfo(bare, int(port), type=socket.SOCK_DGRAM)[0]
+        with socket.socket(found[0], socket.SOCK_DGRAM) as probe:
+            probe.connect(found[4])  # chooses a route, sends nothing
+            address = str(probe.getsockname()[0])
+    except OSError as error:
+        raise PeerError(
+            f"no route to the archive at {endpoint} of control channel {control_channel!r}: {error}"
+        ) from None
+    return f"[{address}]" if ":" in address else address
+
+
+class RemoteArchive(TermCuts):
+    """Read-only view of an archive's recordings over a control session, as `Folder` is of its folder.
+
+    `replay_channel` is where the archive replays to: UDP with an endpoint of this machine, port 0, or IPC for an archive
+    on this machine's driver. `stall_timeout` (seconds) bounds how long a replay may give nothing. The archive's session stays
+    open at `close`. In rows the session is the recording's: a replay has one of its own.
+    Thread rule: calls are serialised by the session; readers of several ranges may be open at a time.
+    """
+
+    def __init__(self, archive: Archive, replay_channel: str, *, stall_timeout: float = 30.0) -> None:
+        self._archive = archive
+        self._replay_channel = replay_channel
+        self._stall_timeout = stall_timeout
+        self._known: dict[int, Recording] = {}
+        self._is_listed = False
+
+    def close(self) -> None:
+        """Nothing of its own is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def refresh(self) -> None:
+        """Forget what the archive said of its recordings; it is asked again when they are wanted."""
+        self._known.clear()
+        self._is_listed = False
+
+    def recordings(self) -> list[Recording]:
+        """Every recording, by id."""
+        if not self._is_listed:
+            self._known = {recording.recording_id: recording for recording in self._archive.recordings()}
+            self._is_listed = True
+        return list(self._known.values())
+
+    def recording(self, recording_id: int) -> Recording:
+        """One recording; UsageError for an unknown id. The archive is asked for that one only."""
+        known = self._known.get(recording_id)
+        if known is None:
+            known = self._archive.recording(recording_id)
+            if known is None:
+                raise UsageError(
+                    f"the archive has no recording {recording_id}: see which with 'aeron-spark archive list'"
+                )
+            self._known[recording_id] = known
+        return known
+
+    def extent(self, recording_id: int) -> Extent:
+        """How far a recording can be read now; the archive is asked about an active one."""
+        recording = self.recording(recording_id)
+        if recording.stop_position is not None:
+            return Extent(
+                start_position=recording.start_position, limit_position=recording.stop_position, is_active=False
+            )
+        position = self._archive.max_recorded_position(recording_id)
+        return Extent(start_position=recording.start_position, limit_position=position, is_active=True)
+
+    def read(
+        self,
+        recording_id: int,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        limit: int | None = None,
+        columns: Sequence[str] = READ_COLUMNS,
+        row_capacity: int = DEFAULT_ROWS,
+        byte_capacity: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Messages that begin in [start, end), by one bounded replay; see `Folder.read`.
+
+        PeerError: the archive refuses, or the replay ended early; WaitTimeoutError: it gave nothing for the stall timeout.
+        """
+        recording = self.recording(recording_id)
+        if start is None or end is None or limit is None:
+            extent = self.extent(recording_id)
+            start = extent.start_position if start is None else start
+            limit = extent.limit_position if limit is None else limit
+            end = limit if end is None else end
+        return self._replayed(
+            recording,
+            start,
+            end,
+            # A frame begins where a term does, and at the limit: a replay must not end inside one.
+            stop=min(limit, -(-end // recording.term_buffer_length) * recording.term_buffer_length),
+            columns=tuple(columns),
+            row_capacity=row_capacity,
+            byte_capacity=byte_capacity or DEFAULT_BYTES,
+        )
+
+    def begins_message(self, recording_id: int, position: int) -> bool:
+        """The first message of a replay from there, if the archive agrees to one: it refuses what is no frame's begin."""
+        recording = self.recording(recording_id)
+        term_length = recording.term_buffer_length
+        stop = min(self.extent(recording_id).limit_position, position - position % term_length + term_length)
+        try:
+            with self._replay(recording, position, stop) as replay, replay.wait_image(self._stall_timeout) as image:
+                first = image.poll_batch(_POLL_SECONDS, columns=_BOUNDARIES, row_capacity=1)
+        except (PeerError, ClosedError):
+            return False
+        return bool(first.num_rows) and first.column(0)[0].as_py() == position
+
+    def _replayed(
+        self,
+        recording: Recording,
+        start: int,
+        end: int,
+        *,
+        stop: int,
+        columns: tuple[str, ...],
+        row_capacity: int,
+        byte_capacity: int,
+    ) -> Iterator[pa.RecordBatch]:
+        if start >= end:
+            return
+        polled = tuple(dict.fromkeys((*_BOUNDARIES, *(name for name in columns if name != RECORDING_ID.name))))
+        start, opened = self._replay_at_or_after(recording, start, stop)
+        if opened is None:
+            return
+        with opened, opened.wait_image(self._stall_timeout) as image:
+            deadline = time.monotonic() + self._stall_timeout
+            reached = complete = start
+            # The image is past a message's first fragments before the message is whole.
+            while complete < end and reached < stop:
+                ended = image.is_ended
+                try:
+                    batch = image.poll_batch(
+                        _POLL_SECONDS, columns=polled, row_capacity=row_capacity, byte_capacity=byte_capacity
+                    )
+                    position = image.position
+                except ClosedError:
+                    raise self._short(recording, start, reached, stop) from None
+                if batch.num_rows:
+                    complete = batch.column(1)[-1].as_py()
+                    yield from _rows_before(batch, end, recording, columns)
+                if position == reached and not batch.num_rows:
+                    if ended:
+                        raise self._short(recording, start, reached, stop)
+                    if time.monotonic() > deadline:
+                        raise WaitTimeoutError(
+                            f"replay of recording {recording.recording_id} on {self._replay_channel} gave nothing for "
+                            f"{self._stall_timeout:.0f} s at position {reached} of [{start}, {stop}): look at the archive and "
+                            f"at the network between, then try again",
+                            position=Position(reached),
+                        )
+                    continue
+                deadline = time.monotonic() + self._stall_timeout
+                reached = position
+
+    def _replay_at_or_after(self, recording: Recording, start: int, stop: int) -> tuple[int, Replay | None]:
+        """Inside a frame no replay begins: then from the next boundary on; None where that is `stop`."""
+        try:
+            return start, self._replay(recording, start, stop)
+        except PeerError:
+            boundary = self.align(recording.recording_id, start, stop)
+            if boundary == start:
+                raise  # the archive had another reason
+            return boundary, self._replay(recording, boundary, stop) if boundary < stop else None
+
+    def _replay(self, recording: Recording, start: int, stop: int) -> Replay:
+        """A subscription, and a replay to where it listens: the archive must be told a port."""
+        subscription = self._archive.client.add_subscription(self._replay_channel, recording.stream_id)
+        try:
+            channel = ChannelUri.parse(self._replay_channel)
+            if channel.media == "udp":
+                channel = channel.with_params(endpoint=subscription.resolved_endpoint)
+            session = self._archive.start_replay(
+                recording.recording_id, channel, recording.stream_id, position=start, length=stop - start
+            )
+        except BaseException:
+            subscription.close()
+            raise
+        return Replay(subscription, session)
+
+    def _short(self, recording: Recording, start: int, reached: int, stop: int) -> PeerError:
+        return PeerError(
+            f"replay of recording {recording.recording_id} on {self._replay_channel} ended at position {reached} of "
+            f"[{start}, {stop}): the archive ended it or is gone, or the network was cut; try again",
+            position=Position(reached),
+        )
+
+
+def _rows_before(
+    batch: pa.RecordBatch, end: int, recording: Recording, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Rows that begin before `end`, with the recording's id and session."""
+    positions = batch.column(0).to_numpy()
+    rows = int(positions.searchsorted(end))
+    if rows == 0:
+        return
+    kept = batch.slice(0, rows)
+    arrays, fields = [], []
+    for name in columns:
+        if name == RECORDING_ID.name:
+            arrays.append(pa.repeat(pa.scalar(recording.recording_id, pa.int64()), rows))
+            fields.append(RECORDING_ID)
+            continue
+        fields.append(kept.schema.field(name))
+        constant = name == "session_id"
+        arrays.append(pa.repeat(pa.scalar(recording.session_id, pa.int32()), rows) if constant else kept.column(name))
+    yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,306 @@
+"""How a read gets at the recordings: segment files that are seen here, replays over the network, or an object store.
+
+The rows are the same. With ``auto`` each process chooses for itself, as a folder that the planning machine sees may be hidden
+from an executor; positions mean the same in every way, so ways may even be mixed within a query.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aeron_spark.channel import ChannelUri
+from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.types import RecordChecksum
+
+if TYPE_CHECKING:
+    from aeron_spark.archive.client import Archive
+    from aeron_spark.archive.objects import ObjectFolder
+    from aeron_spark.archive.remote import RemoteArchive
+    from aeron_spark.archive.segments import Folder
+
+__all__ = ["AccessOptions", "open_recordings"]
+
+AUTO, SEGMENTS, REPLAY, OBJECT_STORE = "auto", "segments", "replay", "object store"
+WAYS = (AUTO, SEGMENTS, REPLAY, OBJECT_STORE)
+_CATALOG = "archive.catalog"
+
+#: Scheme of a path to pyarrow's filesystem class.
+FILESYSTEMS = {
+    "s3": "S3FileSystem",
+    "s3a": "S3FileSystem",
+    "gs": "GcsFileSystem",
+    "gcs": "GcsFileSystem",
+    "abfs": "AzureFileSystem",
+    "abfss": "AzureFileSystem",
+    "hdfs": "HadoopFileSystem",
+}
+_SECRETS = re.compile(r"secret|password|token|key", re.IGNORECASE)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+#: An idle session of a Python worker ends with the worker; see the sink's clients.
+_archives: dict[tuple[object, ...], Archive] = {}
+
+
+class Given(Protocol):
+    """Options as given, by their documented names."""
+
+    def text(self, name: str) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessOptions:
+    """Way and addresses. Holds names of files with credentials and never what is in them.
+
+    ``path`` is a folder, an object store's URI, or None where only ``control_channel`` is given.
+    """
+
+    NAMES = (
+        "access",
+        "controlChannel",
+        "controlStreamId",
+        "replayChannel",
+        "archiveCredentialsFile",
+        "storeOptions",
+        "storeCredentialsFile",
+    )
+
+    way: str
+    path: str | None
+    aeron_dir: str | None
+    control_channel: str | None
+    control_stream_id: int | None
+    replay_channel: str | None
+    archive_credentials_file: str | None
+    store_options: str | None
+    store_credentials_file: str | None
+    application: str
+
+    @classmethod
+    def parse(cls, given: Given, *, path: str | None, aeron_dir: str | None) -> AccessOptions:
+        """Checks everything that can be checked without looking anywhere; raises UsageError."""
+        way = (given.text("access") or AUTO).strip().lower().replace("-", " ").replace("_", " ")
+        if way not in WAYS:
+            raise UsageError(f"option access={way!r} is unknown, choose one of {', '.join(WAYS)}")
+        control = given.text("controlChannel")
+        scheme = store_scheme(path)
+        if path is None and control is None:
+            raise UsageError("option path is missing: give the archive's folder, as load(path) or option('path', ...)")
+        if path is None and way in (SEGMENTS, OBJECT_STORE):
+            raise UsageError(f"option path is missing: access={way} reads files, give their folder as load(path)")
+        if way == REPLAY and control is None:
+            raise UsageError(
+                "option controlChannel is missing: access=replay asks an archive, name its control channel, like "
+                "aeron:udp?endpoint=archive-host:8010"
+            )
+        if scheme is not None and way in (SEGMENTS, REPLAY):
+            raise UsageError(f"access={way} cannot read {scheme}:, use access=object store (or auto)")
+        for name in ("replayChannel", "controlStreamId", "archiveCredentialsFile"):
+            if given.text(name) is not None and control is None:
+                raise UsageError(f"option {name} is for replays, give controlChannel as well")
+        stream = given.text("controlStreamId")
+        if stream is not None and re.fullmatch(r"\s*-?\d{1,10}\s*", stream) is None:
+            raise UsageError(f"option controlStreamId={stream!r} is no whole number")
+        from aeron_spark.spark.launch import application_identity
+
+        return cls(
+            way=way,
+            path=path,
+            aeron_dir=aeron_dir,
+            control_channel=None if control is None else str(ChannelUri.parse(control)),
+            control_stream_id=None if stream is None else int(stream),
+            replay_channel=_channel(given.text("replayChannel")),
+            archive_credentials_file=given.text("archiveCredentialsFile"),
+            store_options=_store_options(given.text("storeOptions")),
+            store_credentials_file=given.text("storeCredentialsFile"),
+            application=application_identity(),
+        )
+
+
+def store_scheme(path: str | None) -> str | None:
+    """Scheme of an object store's URI; None for a local path. UsageError where a user name or password stands in it."""
+    match = _SCHEME.match(path or "")
+    if match is None or match[1].lower() == "file":
+        return None
+    scheme = match[1].lower()
+    if scheme not in FILESYSTEMS:
+        raise UsageError(f"option path: {scheme}: cannot be read, use a folder or one of {', '.join(FILESYSTEMS)}")
+    authority = (path or "")[match.end() :].partition("/")[0]
+    if ":" in authority.rpartition("@")[0] or (scheme in ("s3", "s3a", "gs", "gcs") and "@" in authority):
+        raise UsageError(
+            f"option path: credentials do not belong into a {scheme}: path, where logs show them; name a file of them by "
+            f"storeCredentialsFile, or use the environment"
+        )
+    return scheme
+
+
+def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> Folder | RemoteArchive | ObjectFolder:
+    """The recordings by the chosen way; the caller closes what it gets."""
+    way, why = _choose(options)
+    _tell(f"access={way}: {why}")
+    if way == OBJECT_STORE:
+        return _open_objects(options, checksum)
+    if way == REPLAY:
+        return _open_replay(options)
+    from aeron_spark.archive.segments import Folder
+
+    assert options.path is not None  # noqa: S101 - parse() has seen to that
+    if options.way == SEGMENTS and not Path(options.path).is_dir():
+        raise UsageError(
+            f"access=segments: the archive's folder {options.path} is not visible on host {os.uname().nodename}; every "
+            f"executor has to see it under this path, else read by access=replay with controlChannel"
+        )
+    return Folder(options.path, aeron_dir=options.aeron_dir, checksum=checksum)
+
+
+def _choose(options: AccessOptions) -> tuple[str, str]:
+    if options.way != AUTO:
+        return options.way, "asked for"
+    scheme = store_scheme(options.path)
+    if scheme is not None:
+        return OBJECT_STORE, f"the path is of {scheme}:"
+    if options.path is None:
+        return REPLAY, "controlChannel is given and no path"
+    is_here = Path(options.path, _CATALOG).exists()
+    if is_here or options.control_channel is None:
+        return SEGMENTS, f"{options.path} is {'here' if is_here else 'all that is given'}"
+    return REPLAY, f"{options.path} is not on host {os.uname().nodename}, and controlChannel is given"
+
+
+def _tell(text: str) -> None:
+    """One line in Spark's log (a Python worker's standard error ends there), again only when it changes."""
+    if text != _told.get("access"):
+        _told["access"] = text
+        print(f"aeron_spark: {text}", file=sys.stderr, flush=True)  # noqa: T201 - see above
+
+
+_told: dict[str, str] = {}
+
+
+# -- replay --------------------------------------------------------------------------------------------------------
+
+
+def _open_replay(options: AccessOptions) -> RemoteArchive:
+    from aeron_spark.archive.remote import RemoteArchive, own_address
+
+    assert options.control_channel is not None  # noqa: S101 - parse() has seen to that
+    if ChannelUri.parse(options.control_channel).media == "ipc":
+        replay_channel = options.replay_channel or "aeron:ipc"
+        response_channel = "aeron:ipc"
+    else:
+        response_channel = f"aeron:udp?endpoint={own_address(options.control_channel)}:0"
+        replay_channel = options.replay_channel or response_channel
+    key = os.getpid(), options, response_channel
+    archive = _archives.get(key)
+    if archive is not None:
+        try:
+            archive.recording(0)
+            return RemoteArchive(archive, replay_channel)
+        except AeronError:
+            # It died, or this session timed out: whoever is there now is asked anew.
+            _archives.pop(key).close()
+    archive = _archives[key] = _connect(options, response_channel)
+    return RemoteArchive(archive, replay_channel)
+
+
+def _connect(options: AccessOptions, response_channel: str) -> Archive:
+    from aeron_spark.archive.client import Archive
+    from aeron_spark.spark.launch import ensure_driver
+
+    aeron_dir = ensure_driver(options.aeron_dir, application=options.application, may_launch=True)
+    credentials = options.archive_credentials_file
+    return Archive(
+        aeron_dir=aeron_dir,
+        control_channel=options.control_channel,
+        control_stream_id=options.control_stream_id,
+        response_channel=response_channel,
+        credentials=None if credentials is None else Path(credentials),
+        client_info="name=aeron-spark",
+    )
+
+
+# -- object store --------------------------------------------------------------------------------------------------
+
+
+def _open_objects(options: AccessOptions, checksum: RecordChecksum) -> ObjectFolder:
+    from pyarrow import fs
+
+    from aeron_spark.archive.objects import ObjectFolder
+
+    assert options.path is not None  # noqa: S101 - parse() has seen to that
+    scheme = store_scheme(options.path)
+    if scheme is None:
+        return ObjectFolder(fs.LocalFileSystem(), options.path, checksum=checksum)
+    arguments: dict[str, Any] = json.loads(options.store_options or "{}")
+    if options.store_credentials_file is not None:
+        arguments |= _credentials(options.store_credentials_file)
+    try:
+        if not arguments:
+            filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3a:", "s3:", options.path))
+        else:
+            authority, _, rest = options.path.partition("://")[2].partition("/")
+            filesystem, path = _filesystem(fs, scheme, authority, rest, arguments)
+    except (OSError, TypeError, ValueError) as error:
+        raise UsageError(f"object store {options.path}: {_redacted(str(error), arguments)}") from None
+    return ObjectFolder(filesystem, path, checksum=checksum)
+
+
+def _filesystem(fs: Any, scheme: str, authority: str, rest: str, arguments: dict[str, Any]) -> tuple[Any, str]:
+    if scheme.startswith("abfs"):
+        container, _, host = authority.rpartition("@")
+        arguments = {"account_name": host.partition(".")[0], **arguments}
+        return fs.AzureFileSystem(**arguments), f"{container}/{rest}"
+    if scheme == "hdfs":
+        host, _, port = authority.partition(":")
+        return fs.HadoopFileSystem(host or "default", int(port or 0), **arguments), f"/{rest}"
+    return getattr(importlib.import_module(fs.__name__), FILESYSTEMS[scheme])(**arguments), f"{authority}/{rest}"
+
+
+def _credentials(file: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(Path(file).read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"option storeCredentialsFile={file!r}: {error.strerror} on host {os.uname().nodename}"
+        ) from None
+    except ValueError:
+        raise UsageError(f"option storeCredentialsFile={file!r} is no JSON") from None
+    if not isinstance(parsed, dict):
+        raise UsageError(f'option storeCredentialsFile={file!r} must hold a JSON object like {{"access_key": ...}}')
+    return parsed
+
+
+def _redacted(text: str, arguments: dict[str, Any]) -> str:
+    for name, value in arguments.items():
+        if _SECRETS.search(name) and isinstance(value, str) and value:
+            text = text.replace(value, "*****")
+    return text
+
+
+def _store_options(text: str | None) -> str | None:
+    if text is None:
+        return None
+    example = '{"region": "eu-central-1"}'
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        raise UsageError(f"option storeOptions is no JSON, write it like {example}") from None
+    if not isinstance(parsed, dict):
+        raise UsageError(f"option storeOptions must be a JSON object like {example}")
+    for name in parsed:
+        if _SECRETS.search(name):
+            raise UsageError(
+                f"option storeOptions: {name} is a secret, which options would show in logs and plans; put it into a JSON file "
+                f"and name that by storeCredentialsFile"
+            )
+    return json.dumps(parsed, sort_keys=True)
+
+
+def _channel(text: str | None) -> str | None:
+    return None if text is None else str(ChannelUri.parse(text))
