@@ -34,7 +34,7 @@ from aeron_spark.batch import DEFAULT_ROWS
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
 from aeron_spark.types import Position, RecordChecksum
 
-__all__ = ["CATALOG", "ObjectFolder"]
+__all__ = ["CATALOG", "ObjectFolder", "catalog_of"]
 
 CATALOG = "archive.catalog"
 #: Bytes of a window where terms are smaller; a larger term is a window of its own.
@@ -280,7 +280,7 @@ class ObjectFolder(TermCuts):
         try:
             start = self._start(recording, there) if segment == there.first else segment
             shown = replace(recording, start_position=Position(start), stop_position=Position(end))
-            Path(mirror.name, CATALOG).write_bytes(_catalog_of(shown))
+            Path(mirror.name, CATALOG).write_bytes(catalog_of([shown]))
             with Path(mirror.name, name).open("wb") as file:
                 file.truncate(recording.segment_file_length)
                 self._copy(requests, name, file.fileno(), range(begin - segment, end - segment, REQUEST_BYTES))
@@ -437,8 +437,15 @@ def _scratch() -> str | None:
     return next(filter(os.path.isdir, os.environ.get("SPARK_LOCAL_DIRS", "").split(",")), None)
 
 
-def _catalog_of(recording: Recording) -> bytes:
-    """A catalog with one record, as an archive would write it."""
+def catalog_of(recordings: Sequence[Recording]) -> bytes:
+    """A catalog of stopped recordings, in id order, as an archive would write it."""
+    header = _CATALOG_HEADER.pack(
+        _CATALOG_VERSION, _CATALOG_HEADER.size, recordings[-1].recording_id + 1, _RECORD_ALIGNMENT
+    )
+    return header + b"".join(map(_record_of, recordings))
+
+
+def _record_of(recording: Recording) -> bytes:
     strings = b"".join(
         struct.pack("<I", len(text)) + text
         for text in (
@@ -465,6 +472,4 @@ def _catalog_of(recording: Recording) -> bytes:
         + strings
     )
     length = -(-(_RECORD_HEADER.size + len(body)) // _RECORD_ALIGNMENT) * _RECORD_ALIGNMENT
-    record = _RECORD_HEADER.pack(length - _RECORD_HEADER.size, _VALID, 0) + body
-    header = _CATALOG_HEADER.pack(_CATALOG_VERSION, _CATALOG_HEADER.size, recording.recording_id + 1, _RECORD_ALIGNMENT)
-    return header + record.ljust(length, b"\0")
+    return (_RECORD_HEADER.pack(length - _RECORD_HEADER.size, _VALID, 0) + body).ljust(length, b"\0")

@@ -94,7 +94,7 @@ def measure(
     peer: Callable[[], float],
     *,
     peer_name: str,
-    target: float | None,
+    target: float | Callable[[float], float] | None,
     higher_is_better: bool = True,
     ours_config: Mapping[str, object],
     peer_config: Mapping[str, object],
@@ -105,7 +105,8 @@ def measure(
 ) -> Row:
     """Runs the pairs, one warm-up each if `warm`, prints progress and the row, appends it to the results.
 
-    What fails is told, too, and the rows behind it are measured all the same.
+    What fails is told, too, and the rows behind it are measured all the same. A target may depend on the peer's figure.
+    `details` are taken at the end: what runs may add to them.
     """
     started = time.monotonic()
     our_figures: list[float] = []
@@ -126,6 +127,8 @@ def measure(
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the other rows matter
         traceback.print_exc()
         failure = f"pair {len(ratios) + 1} of {pairs}: {type(error).__name__}: {error}".splitlines()[0]
+    if callable(target):
+        target = None if failure else target(statistics.median(peer_figures))
     shown = dict(details or {})
     if limit and not failure:
         best = statistics.median(limits)

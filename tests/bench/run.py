@@ -1,4 +1,4 @@
-"""Runs the benchmarks: python -m tests.bench.run [native] [ipc] [udp] [archive] [spark] [sbe]; results in build/bench.jsonl."""
+"""Runs the benchmarks: python -m tests.bench.run [native] [ipc] [udp] [archive] [spark] [sbe] [kafka]: build/bench.jsonl."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 
-from tests.bench import archive_rows, native_rows, sbe_rows, spark_rows, transport_rows
+from tests.bench import archive_rows, kafka_rows, native_rows, sbe_rows, spark_rows, transport_rows
 from tests.bench.pairs import RESULTS, print_table
 from tests.kit import processes, stock, stock_c
 
@@ -25,6 +25,7 @@ GROUPS = {
     "archive": archive_rows.run,
     "spark": spark_rows.run,
     "sbe": sbe_rows.run,
+    "kafka": kafka_rows.run,
 }
 
 

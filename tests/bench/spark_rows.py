@@ -1,22 +1,33 @@
-"""Rows of the Spark connector: reads beside prebuilt batches, micro-batches beside an empty source."""
+"""Rows of the Spark connector: reads beside prebuilt batches, micro-batches beside an empty source, planning, memory."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
+import struct
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from aeron_spark import Folder
+from aeron_spark.archive.objects import CATALOG, catalog_of
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.spark.schema import default_schema
+from aeron_spark.spark.source import AeronDataSource
+from aeron_spark.spark.stream_reader import MAX_REFRESH_INTERVAL_SECONDS
+from aeron_spark.types import Position, RecordingId, SessionId, StreamId
 from tests.bench.pairs import ROOT, Row, measure
 from tests.bench.prebuilt import PrebuiltSource
 from tests.kit import dirs
@@ -70,7 +81,7 @@ def read_row(spark: SparkSession, name: str, folder: Path, *, payload: int, rows
         ours,
         peer,
         peer_name="prebuilt Arrow batches",
-        target=0.5,
+        target=0.9,
         ours_config={"access": "segments", "recorded_bytes": RECORDED_BYTES, **slots},
         peer_config={"batch_rows": batch},
         details={"partitions": partitions, "payload": payload, "rows": rows},
@@ -130,16 +141,194 @@ def floor_row(spark: SparkSession, work: Path) -> Row:
 
     with trickle(folder):
         return measure(
-            "micro_batch_floor",
+            "stream_floor",
             "ms",
             lambda: run("aeron", str(folder), startingPositions="latest"),
             lambda: run("prebuilt"),
             peer_name="empty Python source",
-            target=None,
+            target=0.9,
             higher_is_better=False,
             ours_config={"recordings": 1, "live": True},
             peer_config={"rows": 1},
         )
+
+
+def scan_row(folder: Path, rows: int) -> Row:
+    """The C scan alone, into memory of the reader, beside copying as many bytes."""
+    chunk = np.ones(16 << 20, dtype=np.uint8)
+    target = np.empty_like(chunk)
+
+    def ours() -> float:
+        started = time.monotonic()
+        with Folder(folder) as opened:
+            seen = sum(
+                batch.num_rows for batch in opened.read(0, columns=("position", "value"), row_capacity=ROWS_PER_BATCH)
+            )
+        assert seen == rows
+        return RECORDED_BYTES / (time.monotonic() - started) / 1e6
+
+    def peer() -> float:
+        started = time.monotonic()
+        for _ in range(RECORDED_BYTES // chunk.nbytes):
+            np.copyto(target, chunk)
+        return RECORDED_BYTES / (time.monotonic() - started) / 1e6
+
+    return measure(
+        "scan_1k",
+        "MB/s",
+        ours,
+        peer,
+        peer_name="memcpy",
+        target=None,
+        ours_config={"columns": "position, value"},
+        peer_config={"chunk_bytes": chunk.nbytes},
+        details={"rows": rows},
+    )
+
+
+def publish_to_row_row(spark: SparkSession, work: Path) -> Row:
+    """Time from a message's publication to its row in a micro-batch, of each batch's newest message."""
+    folder = work / "latency"
+
+    def ours() -> float:
+        seen: list[float] = []
+
+        def look(frame: DataFrame, _: int) -> None:
+            newest = frame.agg({"reserved_value": "max"}).first()
+            if newest is not None and newest[0]:
+                seen.append((time.time_ns() - newest[0]) / 1e6)
+
+        stream = spark.readStream.format("aeron").options(startingPositions="latest").load(str(folder))
+        checkpoint = tempfile.mkdtemp(dir=work)
+        query = stream.writeStream.foreachBatch(look).option("checkpointLocation", checkpoint).start()
+        try:
+            trigger_ms(query, 12)
+        finally:
+            query.stop()
+        return statistics.median(seen[3:])
+
+    def peer() -> float:
+        stream = spark.readStream.format("prebuilt").load()
+        checkpoint = tempfile.mkdtemp(dir=work)
+        query = stream.writeStream.foreachBatch(lambda frame, _: frame.count()).option("checkpointLocation", checkpoint)
+        running = query.start()
+        try:
+            return trigger_ms(running, 12)
+        finally:
+            running.stop()
+
+    with trickle(folder):
+        return measure(
+            "publish_to_row",
+            "ms",
+            ours,
+            peer,
+            peer_name="a micro-batch of an empty Python source",
+            target=None,
+            higher_is_better=False,
+            ours_config={"recordings": 1, "live": True},
+            peer_config={"rows": 1},
+            pairs=3,
+        )
+
+
+def planning_folder(folder: Path, recordings: int, segments: int) -> Path:
+    """A folder of so many recordings; the last one has the segments, each a term of padding, the others are empty."""
+    folder.mkdir()
+    term = 64 << 10
+    record = Recording(
+        recording_id=RecordingId(0),
+        start_timestamp_ms=1,
+        stop_timestamp_ms=2,
+        start_position=Position(0),
+        stop_position=Position(0),
+        initial_term_id=0,
+        segment_file_length=term,
+        term_buffer_length=term,
+        mtu_length=1408,
+        session_id=SessionId(1),
+        stream_id=StreamId(STREAM_ID),
+        stripped_channel="aeron:ipc",
+        original_channel="aeron:ipc",
+        source_identity="aeron:ipc",
+    )
+    listed = [replace(record, recording_id=RecordingId(number)) for number in range(recordings)]
+    listed[-1] = replace(listed[-1], stop_position=Position(term * segments))
+    (folder / CATALOG).write_bytes(catalog_of(listed))
+    for number in range(segments):
+        with (folder / f"{recordings - 1}-{number * term}.rec").open("wb") as file:
+            file.write(struct.pack("<iBBHiiiiq", term, 0, 0xC0, 0, 0, 1, STREAM_ID, number, 0))
+            file.truncate(term)
+    return folder
+
+
+def latest_offset_ms(folder: Path) -> float:
+    """Median of a call that has to look at the archive again."""
+    reader = AeronDataSource({"path": str(folder), "startingPositions": "earliest"}).streamReader(default_schema())
+    start = reader.initialOffset()
+    limit = reader.getDefaultReadLimit()  # type: ignore[attr-defined]
+    seen = []
+    for _ in range(3):
+        time.sleep(MAX_REFRESH_INTERVAL_SECONDS)  # until it looks anew
+        started = time.monotonic()
+        reader.latestOffset(start, limit)  # type: ignore[call-arg]
+        seen.append((time.monotonic() - started) * 1e3)
+    reader.stop()
+    return statistics.median(seen)
+
+
+def latest_offset_row(work: Path, name: str, recordings: int, *, segments: int, few_segments: int) -> Row:
+    """Planning over many segments beside planning over few: the number of files must not count."""
+    many = planning_folder(work / f"{name}-many", recordings, segments)
+    few = planning_folder(work / f"{name}-few", recordings, few_segments)
+    return measure(
+        name,
+        "ms",
+        lambda: latest_offset_ms(many),
+        lambda: latest_offset_ms(few),
+        peer_name=f"the same with {few_segments} segments",
+        target=0.7 if segments > few_segments else None,
+        higher_is_better=False,
+        ours_config={"recordings": recordings, "segments": segments},
+        peer_config={"recordings": recordings, "segments": few_segments},
+        pairs=2,
+        warm=False,
+    )
+
+
+_TASK = """
+import sys
+from pathlib import Path
+from aeron_spark.spark.schema import default_schema
+from aeron_spark.spark.source import AeronDataSource
+options = {"path": sys.argv[1], "minPartitions": "1", "maxBytesPerPartition": "8g", "endingPositions": sys.argv[2]}
+reader = AeronDataSource(options).reader(default_schema())
+rows = sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
+status = Path("/proc/self/status").read_text()
+print(int(status.partition("VmHWM:")[2].split()[0]) / 1024)
+"""
+
+
+def task_memory_row(folder: Path) -> Row:
+    """Peak of a task's process, for the whole recording and for a small part of it: the size must not count."""
+
+    def peak(ending: str) -> float:
+        command = [sys.executable, "-c", _TASK, str(folder), ending]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
+
+    return measure(
+        "task_memory",
+        "MB",
+        lambda: peak("latest"),
+        lambda: peak(json.dumps({"0": RECORDED_BYTES // 16})),
+        peer_name="a sixteenth of the recording",
+        target=0.8,
+        higher_is_better=False,
+        ours_config={"bytesPerBatch": "8m", "recorded_bytes": RECORDED_BYTES},
+        peer_config={"bytesPerBatch": "8m", "recorded_bytes": RECORDED_BYTES // 16},
+        pairs=3,
+        warm=False,
+    )
 
 
 def run() -> list[Row]:
@@ -151,15 +340,29 @@ def run() -> list[Row]:
     spark.dataSource.register(PrebuiltSource)
     rows = []
     try:
-        for name, payload in (("spark_read_1k", 1024), ("spark_read_64", 64)):
+        for name, payload in (("read_1k", 1024), ("read_256", 256), ("read_64", 64)):
             folder = work / name
             count = record(folder, payload, RECORDED_BYTES)
             rows.extend(
-                read_row(spark, name, folder, payload=payload, rows=count, partitions=partitions)
+                read_row(
+                    spark,
+                    name if partitions == 1 else f"{name}_on_{partitions}",
+                    folder,
+                    payload=payload,
+                    rows=count,
+                    partitions=partitions,
+                )
                 for partitions in (1, 2)
             )
+            if payload == 1024:
+                rows += [scan_row(folder, count), task_memory_row(folder)]
             shutil.rmtree(folder)
-        rows.append(floor_row(spark, work))
+        rows += [floor_row(spark, work), publish_to_row_row(spark, work)]
+        rows += [
+            latest_offset_row(work, f"latest_offset_{recordings}", recordings, segments=1, few_segments=1)
+            for recordings in (1, 10, 1000)
+        ]
+        rows.append(latest_offset_row(work, "latest_offset_100k", 100_000, segments=10_000, few_segments=10))
     finally:
         spark.stop()
         shutil.rmtree(work, ignore_errors=True)
