@@ -143,6 +143,18 @@ def test_submit_command_names_what_is_there() -> None:
         assert (ROOT / name).exists(), name
 
 
+def test_cluster_page_says_what_the_cluster_test_does(tmp_path: Path) -> None:
+    """Its commands need several machines: tests/system/test_cluster.py runs their like. Here: that they can be."""
+    compile(program("cluster.md", "python"), "cluster.md", "exec")
+    known = {*ReadOptions.NAMES, *WriteOptions.NAMES}
+    options = re.findall(r'option\(\s*"(\w+)"', program("cluster.md", "python"))
+    assert {"controlChannel", "streamId", "channel"} == set(options)
+    assert known.issuperset(options)
+    run(["bash", "-n", "-c", program("cluster.md", "sh")], tmp_path, timeout=20)
+    for text in (row[0].split("`")[1] for row in rows("cluster.md", "When it does not work")[1:]):
+        assert any(text in source for source in SOURCES), text
+
+
 def rows(page: str, heading: str) -> list[list[str]]:
     """Cells of the first table under a heading, without its head."""
     section = PAGES[page].split(f"## {heading}\n", 1)[1]
