@@ -128,9 +128,11 @@ def packed_environment(folder: Path) -> Path:
     for pattern in ("pyarrow", "numpy", "numpy.libs", "cffi", "_cffi_backend*"):
         for found in site.glob(pattern):
             (packages / found.name).symlink_to(found)
-    packed = folder / "environment.tar"
-    with tarfile.open(packed, "w", dereference=False) as archive:
-        archive.add(home, arcname=".")
+    # Not a plain .tar: Spark unpacks that in Java, which refuses links to the outside and forgets what is executable.
+    packed = folder / "environment.tar.gz"
+    with tarfile.open(packed, "w:gz", compresslevel=1) as archive:
+        for entry in sorted(home.iterdir()):
+            archive.add(entry, arcname=entry.name)
     return packed
 
 
