@@ -93,7 +93,7 @@ class ObjectFolder(TermCuts):
         self, filesystem: filesystems.FileSystem, path: str, *, checksum: RecordChecksum = RecordChecksum.AUTO
     ) -> None:
         self._filesystem = filesystem
-        self._path = path.rstrip("/")
+        self.path = path.rstrip("/")
         self._asked_checksum = checksum
         self._checksums: dict[int, RecordChecksum] = {}
         self._starts: dict[int, int] = {}
@@ -119,7 +119,7 @@ class ObjectFolder(TermCuts):
                 with Folder(folder) as opened:
                     recordings = opened.recordings()
             except DataLossError as error:
-                raise DataLossError(str(error).replace(folder, self._path)) from None
+                raise DataLossError(str(error).replace(folder, self.path)) from None
         found: dict[int, set[int]] = {}
         sizes: dict[tuple[int, int], int] = {}
         for info in self._list():
@@ -145,7 +145,7 @@ class ObjectFolder(TermCuts):
         known = self._recordings.get(recording_id)
         if known is None:
             raise UsageError(
-                f"recording {recording_id} has no segments in {self._path}; there are those of "
+                f"recording {recording_id} has no segments in {self.path}; there are those of "
                 f"{', '.join(map(str, sorted(self._recordings)[:20])) or 'none'}"
             )
         return known
@@ -203,7 +203,7 @@ class ObjectFolder(TermCuts):
         return self._batches(recording, windows, rows_of)
 
     def __repr__(self) -> str:
-        return f"<ObjectFolder {self._filesystem.type_name} {self._path!r}>"
+        return f"<ObjectFolder {self._filesystem.type_name} {self.path!r}>"
 
     def begins_message(self, recording_id: int, position: int) -> bool:
         """By the frame header that is there."""
@@ -256,7 +256,7 @@ class ObjectFolder(TermCuts):
                             try:
                                 yield from rows_of(window, folder)
                             except DataLossError as error:
-                                text = str(error).replace(mirror, self._path)
+                                text = str(error).replace(mirror, self.path)
                                 raise DataLossError(text, code=error.code, position=error.position) from None
             finally:
                 # A reader that is given up leaves a window that nobody will read.
@@ -272,7 +272,7 @@ class ObjectFolder(TermCuts):
         name = f"{recording.recording_id}-{segment}.rec"
         if segment not in there.positions:
             raise DataLossError(
-                f"segment {self._path}/{name} is missing: recording {recording.recording_id} is wanted from position {begin}; "
+                f"segment {self.path}/{name} is missing: recording {recording.recording_id} is wanted from position {begin}; "
                 f"put the file back, or read ranges without it",
                 position=begin,
             )
@@ -298,7 +298,7 @@ class ObjectFolder(TermCuts):
                 data = source.read_at(wanted, offset)
                 if len(data) != wanted:
                     raise DataLossError(
-                        f"object {self._path}/{name} gave {len(data)} of {wanted} bytes at offset {offset}: it was cut or "
+                        f"object {self.path}/{name} gave {len(data)} of {wanted} bytes at offset {offset}: it was cut or "
                         f"replaced while it was read; put the whole file back"
                     )
                 os.pwrite(into, data, offset)
@@ -309,7 +309,7 @@ class ObjectFolder(TermCuts):
             except AeronError:
                 raise
             except OSError as error:
-                raise _storage_error(f"{self._path}/{name}", error) from None
+                raise _storage_error(f"{self.path}/{name}", error) from None
 
     # -- facts of a recording --------------------------------------------------------------------------------------
 
@@ -338,7 +338,7 @@ class ObjectFolder(TermCuts):
             if not len(data):
                 break
         raise DataLossError(
-            f"segment {self._path}/{name} has no frame in its first term: put back the file the archive wrote"
+            f"segment {self.path}/{name} has no frame in its first term: put back the file the archive wrote"
         )
 
     def _frame_at(self, recording: Recording, position: int) -> int | None:
@@ -385,7 +385,7 @@ class ObjectFolder(TermCuts):
         recording_id, length = recording.recording_id, recording.segment_file_length
         first = min(positions)
         for position in sorted(positions):
-            name = f"{self._path}/{recording_id}-{position}.rec"
+            name = f"{self.path}/{recording_id}-{position}.rec"
             if (position - first) % length or position % recording.term_buffer_length:
                 raise DataLossError(
                     f"{name} is no segment of recording {recording_id} beside the one at {first}: segments are {length} bytes "
@@ -401,31 +401,31 @@ class ObjectFolder(TermCuts):
 
     def _list(self) -> list[Any]:
         try:
-            found: list[Any] = self._filesystem.get_file_info(filesystems.FileSelector(self._path))
+            found: list[Any] = self._filesystem.get_file_info(filesystems.FileSelector(self.path))
         except OSError as error:
-            raise _storage_error(self._path, error) from None
+            raise _storage_error(self.path, error) from None
         return found
 
     def _open(self, name: str) -> Any:
         try:
-            return self._filesystem.open_input_file(f"{self._path}/{name}")
+            return self._filesystem.open_input_file(f"{self.path}/{name}")
         except FileNotFoundError:
             raise DataLossError(
-                f"{self._path}/{name} does not exist (any more): put the file back, or read ranges without it"
+                f"{self.path}/{name} does not exist (any more): put the file back, or read ranges without it"
             ) from None
         except OSError as error:
-            raise _storage_error(f"{self._path}/{name}", error) from None
+            raise _storage_error(f"{self.path}/{name}", error) from None
 
     def _read_whole(self, name: str) -> bytes:
         try:
-            with self._filesystem.open_input_file(f"{self._path}/{name}") as source:
+            with self._filesystem.open_input_file(f"{self.path}/{name}") as source:
                 return bytes(source.read())
         except FileNotFoundError:
             raise DataLossError(
-                f"{self._path} is no folder of segments: it has no {name}; copy the archive's beside the segments"
+                f"{self.path} is no folder of segments: it has no {name}; copy the archive's beside the segments"
             ) from None
         except OSError as error:
-            raise _storage_error(f"{self._path}/{name}", error) from None
+            raise _storage_error(f"{self.path}/{name}", error) from None
 
 
 def _storage_error(path: str, error: OSError) -> StorageError:

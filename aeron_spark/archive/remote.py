@@ -62,6 +62,8 @@ class RemoteArchive(TermCuts):
         self._archive = archive
         self._replay_channel = replay_channel
         self._stall_timeout = stall_timeout
+        #: What stands for a folder's path in texts.
+        self.path = f"archive {archive.archive_id}"
         self._known: dict[int, Recording] = {}
         self._is_listed = False
 
