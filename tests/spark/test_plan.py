@@ -198,7 +198,7 @@ def test_parse_duration() -> None:
         ({"path": "x", "maxbytespertrigger": "0"}, True, "at least 1"),
         ({"path": "x", "streamid": "4294967296"}, False, "out of range"),
         ({"path": "x", "recordingids": " "}, False, "recordingIds is empty"),
-        ({"path": "hdfs://host/x"}, False, "local path, not hdfs"),
+        ({"path": "ftp://host/x"}, False, "ftp: cannot be read"),
         ({"paths": '["x", "y"]'}, False, "several paths"),
         ({"path": "x", "bytesperbatch": "8g"}, False, "at most 1073741824"),
         ({"path": "x", "maxbytespertrigger": "99999999999g"}, True, "at most"),
