@@ -162,6 +162,18 @@ def _until_broken(
 ) -> Generator[pa.RecordBatch, None, tuple[DataLossError | None, int]]:
     """Batches until the end, or until what is broken is met; then why, and where the next message would begin."""
     at = part.start
+    if not isinstance(folder, Folder):
+        # Far recordings are read or not: leaving out what is broken needs the files.
+        yield from folder.read(
+            part.recording_id,
+            part.start,
+            part.end,
+            limit=part.limit,
+            columns=columns.names,
+            row_capacity=columns.row_capacity,
+            byte_capacity=columns.byte_capacity,
+        )
+        return None, part.end
     try:
         with SegmentReader(
             folder,
