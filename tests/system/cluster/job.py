@@ -7,13 +7,13 @@ is there; what was recorded of it is read again. `count`: the read alone. FOLDER
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.kit.wait import wait_until
 from tests.system.cluster.archive_host import BACK_STREAM, FOLDER, STREAM
 
 
@@ -32,9 +32,7 @@ def waiting(value: Column, folder: Path) -> Column:
         context = TaskContext.get()
         if not (folder / "go").exists() and context is not None:
             (folder / f"busy-{context.partitionId()}").touch()
-            deadline = time.monotonic() + 60
-            while not (folder / "go").exists() and time.monotonic() < deadline:
-                time.sleep(0.05)
+            wait_until((folder / "go").exists, 120, "the test to say go")
         return number
 
     return F.udf(wait, "string", useArrow=False)(value)
