@@ -4,10 +4,16 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define PAGE_MIN_LENGTH 4096
 #define PAGE_MAX_LENGTH (1024 * 1024 * 1024)
+#define PAGES_AHEAD_MAX_LENGTH (256 * 1024)
+#define NOT_PAGED (-1)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; headers may be older */
+#endif
 
 int64_t asi_log_file_length(int32_t term_length, int32_t page_size)
 {
@@ -21,7 +27,9 @@ static bool is_power_of_two_within(int64_t value, int64_t min, int64_t max)
 
 static void bind_sections(asi_log *log, const asi_map *map, int32_t term_length)
 {
-    *log = (asi_log){ .map = *map, .term_length = term_length, .position_bits = asi_log2(term_length) };
+    *log = (asi_log){
+        .map = *map, .term_length = term_length, .position_bits = asi_log2(term_length), .paged_to = NOT_PAGED
+    };
     for (int i = 0; i < ASI_LOG_PARTITION_COUNT; i++)
     {
         log->terms[i] = map->base + (int64_t)i * term_length;
@@ -48,7 +56,35 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
     bind_sections(log, &map, term_length);
     log->metadata->term_length = term_length;
     log->metadata->page_size = page_size;
+    log->page_next_at = sparse ? 0 : INT64_MAX;
     return AS_OK;
+}
+
+void asi_log_add_pages(asi_log *log, int64_t position)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    if (NOT_PAGED == log->paged_to)
+    {
+        log->paged_from = log->paged_to = position & ~(page - 1);
+        log->page_next_at = log->paged_to + page;
+        return;
+    }
+    const int64_t used = position - log->paged_from;
+    const int64_t ahead = used < PAGES_AHEAD_MAX_LENGTH ? asi_align_i64(used, page) : PAGES_AHEAD_MAX_LENGTH;
+    const int64_t from = log->paged_to > position ? log->paged_to : position & ~(page - 1);
+    const int64_t left_in_term = log->term_length - (from & (log->term_length - 1));
+    const int64_t wanted = (position & ~(page - 1)) + ahead - from;
+    const int64_t length = wanted < 0 ? 0 : wanted < left_in_term ? wanted : left_in_term;
+    uint8_t *at = log->terms[asi_log_index_of_position(from, log->position_bits)] + (from & (log->term_length - 1));
+    const bool is_lap_over = from - log->paged_from >= (ASI_LOG_PARTITION_COUNT - 1) * (int64_t)log->term_length &&
+        length == left_in_term;
+    if (length > 0 && 0 != madvise(at, (size_t)length, MADV_POPULATE_WRITE))
+    {
+        log->page_next_at = INT64_MAX; /* an older kernel, or no space: who writes next gets his pages himself, or the signal */
+        return;
+    }
+    log->paged_to = from + length;
+    log->page_next_at = is_lap_over ? INT64_MAX : log->paged_to - ahead / 2;
 }
 
 /* Spec: 02 §1 - lengths and page size decide where everything lies, so they are checked against the file before use. */
@@ -111,6 +147,7 @@ as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch)
     if (pre_touch)
     {
         touch_pages(&map);
+        log->page_next_at = INT64_MAX;
     }
     return AS_OK;
 }

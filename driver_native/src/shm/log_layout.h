@@ -94,6 +94,10 @@ typedef struct asi_log
     int32_t initial_term_id;
     int32_t position_bits; /* log2(term_length) */
     int32_t mtu_length;
+    /* Its one writer's, for asi_log_page_ahead. */
+    int64_t paged_from;    /* where the first lap began */
+    int64_t paged_to;
+    int64_t page_next_at;  /* position at which there is something to do; INT64_MAX: never again */
 } asi_log;
 
 int64_t asi_log_file_length(int32_t term_length, int32_t page_size);
@@ -103,6 +107,18 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
  * input. AS_E_DATA names path and field. */
 as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch) AS_MUST_USE;
 void asi_log_close(asi_log *log);
+
+void asi_log_add_pages(asi_log *log, int64_t position);
+/* Tells how far a sparse log is written. In the first lap, pages that come next are made, and mapped, before the message that
+ * meets them: as many as were used, at most 256 KiB. Otherwise publisher, driver and subscriber have a fault each at every
+ * page, and those are the round trips that last longest. Thread rule: one for each asi_log; several processes may do it. */
+static inline void asi_log_page_ahead(asi_log *log, int64_t position)
+{
+    if (__builtin_expect(position >= log->page_next_at, 0))
+    {
+        asi_log_add_pages(log, position);
+    }
+}
 
 /* Raw tails at creation; `term_offset` 0 and term_id == initial_term_id for a fresh one. Spec: 02 §2.2. */
 void asi_log_init_tails(asi_log *log, int32_t initial_term_id, int32_t term_id, int32_t term_offset);

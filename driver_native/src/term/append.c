@@ -162,7 +162,9 @@ ALWAYS_INLINE int64_t claim_exclusive(asi_appender *appender, int64_t required, 
     if (__builtin_expect(end <= log->term_length, 1))
     {
         appender->term_offset = end;
-        return appender->term_begin_position + end;
+        const int64_t position = appender->term_begin_position + end;
+        asi_log_page_ahead(log, position);
+        return position;
     }
     if (place->offset < log->term_length)
     {

@@ -2,9 +2,13 @@
  * rotation and cleaning do what Spec: 02 §4-5, §8 says. Method: tables; golden log buffers; files with single fields spoilt. */
 #include "shm/log_layout.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "support.h"
 
 #define TERM 65536
+#define PAGE 4096
 
 static void computes_positions(void)
 {
@@ -230,6 +234,56 @@ static void cleans_to_the_target_and_no_further(void)
     scratch_delete(dir);
 }
 
+static int64_t pages_there(const asi_log *log, int64_t from, int64_t to)
+{
+    unsigned char there[1];
+    int64_t count = 0;
+    for (int64_t at = from; at < to; at += PAGE)
+    {
+        CHECK_I64(mincore(log->map.base + at, PAGE, there), 0);
+        count += there[0] & 1;
+    }
+    return count;
+}
+
+static void makes_pages_ahead_of_a_stream_in_its_first_lap(void)
+{
+    if (PAGE != sysconf(_SC_PAGESIZE))
+    {
+        return; /* the rows below count pages of 4 KiB */
+    }
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    scratch_create(dir);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    asi_log log;
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096, true), AS_OK);
+    /* As many as were used: a stream of a few messages gets none. */
+    static const struct { int64_t position; int64_t from; int64_t to; } ROWS[] = {
+        { 0, 0, 0 }, { 4000, 0, 0 }, { 4096, 4096, 8192 }, { 6080, 4096, 8192 }, { 6176, 4096, 12288 },
+        { 32768, 32768, TERM }, { TERM - 32, TERM, TERM + 61440 }
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        asi_log_page_ahead(&log, ROWS[i].position);
+        asi_log_page_ahead(&log, ROWS[i].position);
+        CHECK_I64(pages_there(&log, ROWS[i].from, ROWS[i].to), (ROWS[i].to - ROWS[i].from) / PAGE);
+        CHECK_I64(pages_there(&log, ROWS[i].to, 3 * TERM), 0);
+    }
+    for (int64_t position = TERM; position <= 3 * TERM; position += 96)
+    {
+        asi_log_page_ahead(&log, position);
+    }
+    CHECK_I64(pages_there(&log, 32768, 3 * TERM), (3 * TERM - 32768) / PAGE);
+    CHECK_I64(log.page_next_at, INT64_MAX);
+    asi_log_close(&log);
+    CHECK_I64(unlink(path), 0);
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096, false), AS_OK);
+    CHECK_I64(log.page_next_at, INT64_MAX);
+    asi_log_close(&log);
+    scratch_delete(dir);
+}
+
 int main(void)
 {
     RUN(computes_positions);
@@ -239,5 +293,6 @@ int main(void)
     RUN(refuses_foreign_files);
     RUN(rotates_once_however_often_it_is_told);
     RUN(cleans_to_the_target_and_no_further);
+    RUN(makes_pages_ahead_of_a_stream_in_its_first_lap);
     return 0;
 }

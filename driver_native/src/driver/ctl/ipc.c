@@ -53,7 +53,7 @@ int asi_ipc_update(asi_ipc_publication *publication)
     {
         return 0;
     }
-    refresh_producer_position(publication);
+    asi_log_page_ahead(&publication->log, refresh_producer_position(publication));
     const asi_position_span span = span_of(publication);
     if (span.has_working)
     {

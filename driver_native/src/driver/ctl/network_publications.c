@@ -78,7 +78,7 @@ static bool is_clean_for(const asi_network_publication *publication, int64_t lim
 static int update_limit(asi_network_publication *publication, const asi_position_span *spies)
 {
     const int64_t sent = sender_position(publication);
-    refresh_producer_position(publication);
+    asi_log_page_ahead(&publication->sender.log, refresh_producer_position(publication));
     const bool is_connected = has_subscribers(publication);
     set_connected(publication, is_connected);
     if (!is_connected)
