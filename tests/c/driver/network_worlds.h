@@ -34,7 +34,7 @@ static inline void worlds_open_one(world *w, const char *mode, const setting_pai
         { "aeron.receiver.idle.strategy", "yield" },
         { "aeron.timer.interval", "10ms" },
         { "aeron.term.buffer.length", "64k" },
-        { "aeron.image.liveness.timeout", "500ms" },
+        { "aeron.image.liveness.timeout", "2s" },
         { "aeron.publication.linger.timeout", "100ms" },
         { "aeron.rcv.status.message.timeout", "20ms" },
         { "aeron.low.file.store.warning.threshold", "0" },
