@@ -327,7 +327,8 @@ def lossy_rate(driver: Side, loss: float, delay_ms: int) -> float:
             channel=udp(entry),
             sub_channel=udp(target),
             length=1344,
-            seconds=2 if delay_ms < 10 else 6,  # each lost datagram costs a round trip: with a longer one, too few in 2 s
+            seconds=2
+            * max(1, delay_ms // 6),  # each lost datagram costs a round trip, and some dozens are no measurement
             warmup=200,
             drain=0,
         )
