@@ -283,11 +283,14 @@ static as_result add_empty_segment(const asi_file_ops *files, const char *archiv
         error = 0 == error ? asi_file_sync(files, fd, options->file_sync_level) : error;
         files->close(files->context, fd);
     }
-    if (0 == error && options->file_sync_level > 0)
-    {
-        error = files->sync_directory(files->context, archive_dir);
-    }
     return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot create segment %s", path);
+}
+
+/* The archive may have died between making a segment and making its name durable. */
+static as_result settle_names(const asi_file_ops *files, const char *archive_dir, int32_t file_sync_level)
+{
+    const int error = file_sync_level > 0 ? files->sync_directory(files->context, archive_dir) : 0;
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync archive folder %s", archive_dir);
 }
 
 static as_result recover_one(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir,
@@ -314,6 +317,7 @@ static as_result recover_one(asi_catalog *catalog, const asi_file_ops *files, co
         {
             result = add_empty_segment(files, archive_dir, options, record, end.stop_position);
         }
+        result = AS_OK == result ? settle_names(files, archive_dir, options->file_sync_level) : result;
     }
     if (AS_OK != result)
     {

@@ -484,6 +484,43 @@ static void names(void)
     CHECK_I64(asi_segment_base(200704, 196608 + SEGMENT_LENGTH - 32, TERM_LENGTH, SEGMENT_LENGTH), 196608);
 }
 
+static int refuse_to_sync(void *context, const char *path)
+{
+    (void)context;
+    (void)path;
+    return -EIO;
+}
+
+/* The archive may have died before the name of the last segment was durable: a stop position behind it must not be, before it is. */
+static void names_are_durable_before_the_stop_position(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    asi_rand rand = test_rand();
+    scratch_create(scratch);
+    stream made = stream_make(&rand, 0, TERM_LENGTH, 20, 300);
+    const int64_t id = add_recording(scratch, &made, AS_NULL_VALUE);
+    asi_segment_writer *writer = writer_open(asi_file_ops_posix(), scratch, &made, 0, AS_CHECKSUM_NONE);
+    CHECK(NULL != writer);
+    CHECK_I64(write_blocks(writer, &made, 0), AS_OK);
+    asi_segment_writer_close(writer);
+    const asi_catalog_params params = { .files = asi_file_ops_posix(), .archive_dir = scratch, .capacity = 4096 };
+    const asi_recover_options options = { .checksum = AS_CHECKSUM_NONE, .file_sync_level = 1, .now_ms = 5 };
+    asi_file_ops files = *asi_file_ops_posix();
+    files.sync_directory = refuse_to_sync;
+    asi_catalog *catalog = NULL;
+    asi_catalog_record record;
+    CHECK_I64(asi_catalog_open(&params, &catalog), AS_OK);
+    CHECK_I64(asi_recover_catalog(catalog, &files, scratch, &options, NULL), AS_E_STORAGE);
+    CHECK(asi_catalog_find(catalog, id, &record));
+    CHECK_I64(record.stop_position, AS_NULL_VALUE);
+    CHECK_I64(asi_recover_catalog(catalog, asi_file_ops_posix(), scratch, &options, NULL), AS_OK);
+    CHECK(asi_catalog_find(catalog, id, &record));
+    CHECK_I64(record.stop_position, made.end_position);
+    asi_catalog_close(catalog);
+    stream_free(&made);
+    scratch_delete(scratch);
+}
+
 int main(void)
 {
     RUN(names);
@@ -498,5 +535,6 @@ int main(void)
     RUN(extension_clears_rests);
     RUN(extension_at_a_boundary);
     RUN(server_refresh);
+    RUN(names_are_durable_before_the_stop_position);
     return 0;
 }
