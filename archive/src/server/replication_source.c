@@ -43,6 +43,17 @@ asi_codec_request *asi_replication_prepare(asi_replication *replication, int32_t
     return &replication->request;
 }
 
+/* An answer that is none to the request: its id must not be taken for a position or a session. */
+static as_result fail_by_answer(asi_replication *replication)
+{
+    const asi_async_answer *answer = &replication->source.answer;
+    char text[160];
+    snprintf(text, sizeof(text), "the source archive answered %s with template id %d and code %d, which is no answer to it: is it an "
+        "archive?", asi_codec_request_name(replication->request.template_id), answer->template_id, answer->code);
+    asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
+    return AS_E_PEER;
+}
+
 /* AS_OK: the source answered OK (or with a descriptor); AS_AGAIN; other failures have ended the replication. Sends
  * replication->request on `publication` first, if it is not under way. */
 as_result asi_replication_ask_on(asi_replication *replication, as_publication *publication, asi_async_listing *listing)
@@ -77,7 +88,8 @@ as_result asi_replication_ask_on(asi_replication *replication, as_publication *p
         asi_replication_fail(replication, (int32_t)source->answer.relevant_id, source->answer.text);
         return AS_E_PEER;
     }
-    return AS_OK;
+    const bool is_ok = ASI_CODEC_CONTROL_RESPONSE == source->answer.template_id && ASI_CODEC_OK == source->answer.code;
+    return is_ok || NULL != listing ? AS_OK : fail_by_answer(replication);
 }
 
 as_result asi_replication_ask(asi_replication *replication, asi_async_listing *listing)
@@ -119,9 +131,19 @@ as_result asi_replication_query_position(asi_replication *replication)
         asi_replication_prepare(replication, ASI_CODEC_RECORDING_POSITION);
     }
     const as_result result = asi_replication_ask(replication, NULL);
-    if (AS_OK == result)
+    if (AS_OK != result)
     {
-        replication->source_position = replication->source.answer.relevant_id;
+        return result;
     }
-    return result;
+    const int64_t position = replication->source.answer.relevant_id;
+    if (position < AS_NULL_VALUE)
+    {
+        char text[128];
+        snprintf(text, sizeof(text), "the source archive answered %lld as the position of recording %lld: is it an archive?",
+            (long long)position, (long long)replication->params.source_recording_id);
+        asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
+        return AS_E_PEER;
+    }
+    replication->source_position = position;
+    return AS_OK;
 }

@@ -159,6 +159,11 @@ static bool prepare_destination(asi_replication *replication, int64_t *stop)
 static as_result check_descriptor_untrusted(const asi_replication *replication)
 {
     const asi_catalog_record *record = &replication->record;
+    if (record->recording_id != replication->params.source_recording_id)
+    {
+        return asi_fail(AS_E_DATA, 0, "the source archive answered with the descriptor of recording %lld, not of %lld: is it an "
+            "archive?", (long long)record->recording_id, (long long)replication->params.source_recording_id);
+    }
     const as_result result = asi_recording_check_untrusted(record);
     if (AS_OK != result)
     {
@@ -195,14 +200,9 @@ static void take_descriptor(asi_replication *replication)
         return;
     }
     replication->replay_position = stop;
-    if (replication->params.is_live)
+    if (replication->params.is_live && AS_NULL_VALUE != source->stop_position)
     {
-        if (AS_NULL_VALUE != source->stop_position)
-        {
-            asi_replication_fail(replication, ASI_CODEC_E_GENERIC, "cannot live merge without active source recording");
-            return;
-        }
-        asi_replication_enter(replication, ASI_REPLICATION_SOURCE_POSITION);
+        asi_replication_fail(replication, ASI_CODEC_E_GENERIC, "cannot live merge without active source recording");
         return;
     }
     if (source->start_position == source->stop_position || source->stop_position == stop)
@@ -216,7 +216,8 @@ static void take_descriptor(asi_replication *replication)
         asi_replication_finish(replication); /* nothing is left to copy; the source would replay a length of 0 or less */
         return;
     }
-    asi_replication_enter(replication, ASI_REPLICATION_EXTEND);
+    asi_replication_enter(
+        replication, replication->params.is_live ? ASI_REPLICATION_SOURCE_POSITION : ASI_REPLICATION_EXTEND);
 }
 
 static int step_descriptor(asi_replication *replication)
