@@ -297,6 +297,26 @@ static void on_synced(sim_world *world, const world_copying *copying, int64_t po
     world->copies_done++;
 }
 
+/* What was purged up to its stop position while the session with the source was made is empty: it begins where the source does, and
+ * gets its descriptor. */
+static void on_extended(sim_world *world, world_copying *copying, int64_t position)
+{
+    audited *copy = copying->recording;
+    const audited *original = &world->source.originals[copying->original];
+    copying->is_extended = true;
+    if (position != copying->stop && position == original->start && copy->asked_start == copying->stop)
+    {
+        copy->start = copy->asked_start = copy->stop = position;
+        copy->channel = copy->asked_channel = 0;
+        auditor_on_copying(&world->audit, copy, original);
+    }
+    else if (position != copying->stop)
+    {
+        sim_fail("position", "recording %" PRId64 " is extended at %" PRId64 " as a copy, it stopped at %" PRId64, copy->id, position,
+            copying->stop);
+    }
+}
+
 void world_on_copy_signal(sim_world *world, const asi_codec_event *event)
 {
     world_copying *copying = world->copies;
@@ -316,7 +336,7 @@ void world_on_copy_signal(sim_world *world, const asi_codec_event *event)
             on_made(world, copy, event->recording_id, event->position);
             break;
         case AS_SIGNAL_EXTEND:
-            copying->is_extended = true;
+            on_extended(world, copying, event->position);
             break;
         case AS_SIGNAL_SYNC:
             on_synced(world, copying, event->position);

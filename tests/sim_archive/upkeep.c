@@ -93,6 +93,8 @@ static void purge_segments(sim_world *world, int32_t template_id)
     sim_trace("%s of recording %" PRId64 " up to %" PRId64, asi_codec_request_name(template_id), recording->id, request.position);
     recording->asked_start = request.position;
     const int64_t errors = world->disk.errors;
+    const int64_t attach_sure = recording->attach_sure;
+    recording->attach_sure = ASI_CODEC_PURGE_SEGMENTS == template_id ? request.position : attach_sure; /* also without an answer */
     const asi_codec_event *event = world_ask(world, &request);
     if (NULL == event)
     {
@@ -102,8 +104,10 @@ static void purge_segments(sim_world *world, int32_t template_id)
     {
         recording->start = request.position;
         recording->starts_asked = -1; /* its times begin before it */
-        recording->attach_sure =
-            ASI_CODEC_PURGE_SEGMENTS == template_id ? request.position : recording->attach_sure;
+    }
+    else if (errors == world->disk.errors)
+    {
+        recording->attach_sure = attach_sure;
     }
     if (ASI_CODEC_OK == event->code || errors == world->disk.errors)
     {
