@@ -1,0 +1,118 @@
+/* Goal: what the driver has not for a moment is refused with its reason, and can be had by asking again; the archive serves on.
+ * Method: counters are taken by a neighbour until there are none, and given back; an endpoint is asked for again in the duty cycle
+ * that gives it up. */
+#define _GNU_SOURCE /* memmem */
+#define RIG_SET_DRIVER(config) CHECK_I64(as_driver_config_set(config, "aeron.counters.buffer.length", "1m"), AS_OK)
+#include "server_rig.h"
+
+#define NEIGHBOURS_MAX 10000
+#define TRIES 200
+
+static as_counter *taken[NEIGHBOURS_MAX];
+static int taken_count;
+
+/* Counters of closed resources are not given out again for a while: so all of them, and none is left after this. */
+static void take_all_counters(test_rig *rig)
+{
+    as_result result = AS_OK;
+    while (AS_OK == result && taken_count < NEIGHBOURS_MAX)
+    {
+        result = as_client_add_counter(rig->client, 2001, NULL, 0, "neighbour", &taken[taken_count]);
+        taken_count += AS_OK == result;
+    }
+    CHECK_I64(result, AS_E_PEER);
+    CHECK(taken_count > 10);
+}
+
+static void give_counters_back(test_rig *rig)
+{
+    while (taken_count > 0)
+    {
+        as_counter_close(taken[--taken_count]);
+    }
+    /* The driver lets them rest first. */
+    as_counter *counter = NULL;
+    UNTIL(rig, AS_OK == as_client_add_counter(rig->client, 2001, NULL, 0, "one", &counter));
+    as_counter_close(counter);
+}
+
+/* Spec: 08 §4 - a recording has a counter. Without one the image is not recorded, which is told on the request that asked. */
+static void a_recording_without_a_counter_is_refused_and_can_be_asked_for_again(void)
+{
+    test_rig rig;
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    as_publication *publication = NULL;
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, RIG_CHANNEL, 1001, &publication), AS_OK);
+    asi_codec_request start = start_of(RIG_CHANNEL, 1001, true);
+    const int64_t subscription_id = raw_ask_ok(session, &start);
+    const int64_t first = raw_await_signal(session, AS_SIGNAL_START, start.correlation_id)->recording_id;
+    CHECK(subscription_id >= 0);
+    take_all_counters(&rig);
+
+    /* A subscriber of IPC needs a counter of its own, too: the subscription is had, its image is not. */
+    asi_codec_request second = start_of("aeron:ipc?alias=second", 1002, true);
+    const asi_codec_event *refused = raw_ask(session, &second);
+    CHECK_I64(refused->code, ASI_CODEC_OK);
+    as_publication *late = NULL;
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, RIG_CHANNEL, 1002, &late), AS_E_PEER);
+
+    /* What is recorded already goes on. */
+    const int64_t position = publish(&rig, publication, 500, 20);
+    UNTIL(&rig, raw_position(session, ASI_CODEC_RECORDING_POSITION, first) == position);
+
+    give_counters_back(&rig);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, RIG_CHANNEL, 1002, &late), AS_OK);
+    const int64_t other = raw_await_signal(session, AS_SIGNAL_START, second.correlation_id)->recording_id;
+    CHECK_I64(other, first + 1);
+    as_publication_close(publication);
+    as_publication_close(late);
+    raw_close(session);
+    rig_close(&rig);
+}
+
+/* Spec: 03 - RESOURCE_TEMPORARILY_UNAVAILABLE, while an endpoint closes. The answer is the driver's reason, and none other. */
+static void an_endpoint_that_closes_is_refused_until_it_has(void)
+{
+    static const char CHANNEL[] = "aeron:udp?endpoint=localhost:24377";
+    static const char CLOSING[] = "receive channel endpoint found in CLOSING state, please retry: channel=";
+    test_rig rig;
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    bool was_closing = false;
+    for (int i = 0; i < TRIES && !was_closing; i++)
+    {
+        asi_codec_request start = start_of(CHANNEL, 1001, true);
+        start.source_location = AS_SOURCE_REMOTE;
+        (void)raw_ask_ok(session, &start);
+        asi_codec_request stop = request_of(ASI_CODEC_STOP_RECORDING, AS_NULL_VALUE);
+        stop.channel = asi_codec_text(CHANNEL);
+        stop.stream_id = 1001;
+        raw_send(session, &stop);
+        raw_send(session, &start);
+        CHECK_I64(raw_await(session, ASI_CODEC_CONTROL_RESPONSE, stop.correlation_id)->code, ASI_CODEC_OK);
+        const asi_codec_event *again = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, start.correlation_id);
+        was_closing = ASI_CODEC_ERROR == again->code;
+        if (was_closing)
+        {
+            CHECK_I64(again->relevant_id, ASI_CODEC_E_GENERIC);
+            CHECK(NULL != memmem(again->error_message.data, (size_t)again->error_message.length, CLOSING, sizeof(CLOSING) - 1));
+            const int64_t subscription_id = raw_ask_ok(session, &start);
+            CHECK(subscription_id >= 0);
+        }
+        CHECK_I64(raw_ask_ok(session, &stop), 0);
+        raw_forget(session);
+    }
+    CHECK(was_closing);
+    raw_close(session);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    RUN(a_recording_without_a_counter_is_refused_and_can_be_asked_for_again);
+    RUN(an_endpoint_that_closes_is_refused_until_it_has);
+    return 0;
+}
