@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +23,7 @@ _NANOSECONDS = pa.timestamp("ns", "UTC")
 
 def fields_of(schema: Schema, message: str) -> Callable[[pa.Array], pa.RecordBatch]:
     """Decodes messages of one template: its fields, and why a message could not be decoded."""
-    decoder: Any = Decoder
-    if "message" in inspect.signature(Decoder).parameters:
-        decode: Callable[[pa.Array], pa.RecordBatch] = decoder(schema, message, on_error="null").decode
-        return decode
-    of_any = decoder(schema, on_error="null")
-    return lambda values: cast("pa.RecordBatch", of_any.decode(values, message))
+    return Decoder(schema, message, on_error="null").decode
 
 
 def template_ids(schema: Schema, values: pa.BinaryArray) -> pa.Array:
