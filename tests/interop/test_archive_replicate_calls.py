@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from aeron_spark import Archive as ArchiveClient
 from aeron_spark import PeerError
@@ -120,7 +121,11 @@ class StockCaller:
         failure = self._client.raw().pollForErrorResponse()
         if failure is not None:
             raise PeerError(failure)
-        lines = [dict(part.split("=") for part in line.split("|")) for line in self._client.signals()]
+        try:
+            told = self._client.signals()
+        except Py4JJavaError as error:  # one that came since
+            raise PeerError(str(error)) from error
+        lines = [dict(part.split("=") for part in line.split("|")) for line in told]
         return [(line["signal"], int(line["recording"])) for line in lines]
 
 
