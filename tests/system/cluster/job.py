@@ -1,11 +1,13 @@
 """What is submitted to the cluster: job.py ADDRESS FOLDER whole|count.
 
-`whole`: a read of the hidden folder fails; a read by replay is published back, each task waiting in mid-batch until FOLDER/go
-is there; what was recorded of it is read again. `count`: the read alone. FOLDER is a place that test and tasks share.
+Program and tasks tell where they have the package from. `whole`: a read of the hidden folder fails; a read by replay is
+published back, each task waiting in mid-batch until FOLDER/go is there; what was recorded of it is read again. `count`: the
+read alone. FOLDER is a place that test and tasks share.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import aeron_spark
 from tests.kit.wait import wait_until
 from tests.system.cluster.archive_host import BACK_STREAM, FOLDER, STREAM
 
@@ -23,6 +26,11 @@ def told(frame: DataFrame) -> str:
         return f"gave {frame.count()} rows"
     except Exception as error:  # noqa: BLE001 - any kind; its text is what is looked at
         return " ".join(str(error).split())
+
+
+def place(_: int = 0) -> str:
+    """Where this process has the package from."""
+    return os.path.realpath(aeron_spark.__file__)
 
 
 def waiting(value: Column, folder: Path) -> Column:
@@ -42,6 +50,9 @@ def main() -> None:
     address, folder = sys.argv[1], Path(sys.argv[2])
     spark = SparkSession.builder.appName("cluster").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    there = spark.range(8, numPartitions=4).select(F.udf(place, "string", useArrow=False)("id"))
+    for path in {place(), *(row[0] for row in there.distinct().collect())}:
+        print("package:", path)
     read = spark.read.format("aeron")
     if sys.argv[3] == "whole":
         print("segments:", told(read.option("access", "segments").load(FOLDER)), flush=True)

@@ -1,0 +1,52 @@
+"""The wheel of what is built here, an environment it is installed in, and that one packed as `docs/cluster.md` says.
+
+Large requirements are linked from the environment of the tests: a packed environment holds the wheel's own files and links.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "native"
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+LINKED = ("pyarrow", "numpy", "numpy.libs", "cffi", "_cffi_backend*")
+
+
+def build(folder: Path) -> Path:
+    """The wheel, made in the build folder of `make build` with its settings, so that little is left to do."""
+    tests = re.search(r"^AERON_SPARK_TESTS:BOOL=(\w+)$", (BUILD / "CMakeCache.txt").read_text("utf-8"), re.MULTILINE)
+    settings = (f"build-dir={BUILD}", f"cmake.define.AERON_SPARK_TESTS={tests[1] if tests else 'OFF'}")
+    flags = [part for setting in settings for part in ("-C", setting)]
+    _run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, *flags, ROOT)
+    (wheel,) = folder.glob("aeron_spark-*.whl")
+    return wheel
+
+
+def environment(wheel: Path, home: Path) -> Path:
+    """The Python of a new virtual environment with the wheel and nothing of the source tree."""
+    _run(sys.executable, "-m", "venv", "--without-pip", home)
+    python = home / "bin" / "python"
+    _run(*PIP, "--python", python, "install", "--no-deps", "--no-index", wheel)
+    (packages,) = home.glob("lib/python*/site-packages")
+    for pattern in LINKED:
+        for found in Path(sysconfig.get_path("platlib")).glob(pattern):
+            (packages / found.name).symlink_to(found)
+    return python
+
+
+def packed(home: Path) -> Path:
+    """The environment as `venv-pack` packs it."""
+    out = home.parent / f"{home.name}.tar.gz"
+    pack = Path(sys.executable).parent / "venv-pack"
+    _run(pack, "--prefix", home, "--output", out, "--compress-level", "1", "--quiet")
+    return out
+
+
+def _run(*command: str | Path) -> None:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
