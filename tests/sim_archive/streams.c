@@ -147,13 +147,28 @@ static void start(sim_world *world)
     begin(world, stream, &asked);
 }
 
+/* Nobody publishes on the recording's stream and no subscription of the archive listens there any more: one that does, made for the
+ * publisher that just left, would record the next one as a recording of its own. */
+static bool is_stream_quiet(sim_world *world, const audited *recording)
+{
+    for (int32_t i = 0; i < world->audit.count; i++)
+    {
+        const audited *other = &world->audit.recordings[i];
+        if (other->stream_id == recording->stream_id && (AUDIT_ACTIVE == other->life || AUDIT_ASKED == other->life))
+        {
+            return false;
+        }
+    }
+    return NULL == world_stream_of(world, recording);
+}
+
 /* A recording that begins where another one ends, with a segment: the two can be made one. */
 static void start_next(sim_world *world)
 {
     const audited *before = world_pick(world, AUDIT_STOPPED);
     world_stream *stream = new_stream(world);
     if (NULL == before || NULL == stream || AUDIT_MAX_RECORDINGS == world->audit.count || before->stop <= before->start ||
-        audit_base_of(before, before->stop) != before->stop || before->stream_id < FIRST_STREAM || NULL != world_stream_of(world, before))
+        audit_base_of(before, before->stop) != before->stop || before->stream_id < FIRST_STREAM || !is_stream_quiet(world, before))
     {
         return;
     }
@@ -195,7 +210,7 @@ static void extend(sim_world *world)
     world_stream *stream = new_stream(world);
     asi_catalog_record record;
     if (NULL == recording || NULL == stream || recording->is_stop_doubtful || recording->stream_id < FIRST_STREAM ||
-        NULL != world_stream_of(world, recording) || !asi_catalog_find(world->archive->catalog, recording->id, &record))
+        !is_stream_quiet(world, recording) || !asi_catalog_find(world->archive->catalog, recording->id, &record))
     {
         return;
     }
