@@ -417,6 +417,17 @@ static int disk_link(void *context, const char *from, const char *to)
     return 0;
 }
 
+static int64_t disk_names(void *context, int fd)
+{
+    const sim_disk *disk = context;
+    int64_t names = 0;
+    for (int32_t i = 0; i < disk->now.count; i++)
+    {
+        names += disk->now.entries[i].file == disk->open[fd - FIRST_DESCRIPTOR];
+    }
+    return names;
+}
+
 static int disk_readdir(void *context, const char *path, bool (*on_name)(void *name_context, const char *name), void *name_context)
 {
     sim_disk *disk = context;
@@ -450,5 +461,6 @@ asi_file_ops sim_disk_ops(sim_disk *disk)
     return (asi_file_ops){ .open = disk_open, .close = disk_close, .size = disk_size, .pread = disk_pread, .pwrite = disk_pwrite,
         .ftruncate = disk_ftruncate, .fsync = disk_fsync, .fdatasync = disk_fsync, .sync_directory = disk_sync_directory,
         .unlink = disk_unlink, .rename = disk_rename, .readdir = disk_readdir, .usable_space = disk_usable_space,
-        .punch = disk->can_punch ? disk_punch : NULL, .link = disk->can_link ? disk_link : NULL, .context = disk };
+        .punch = disk->can_punch ? disk_punch : NULL, .link = disk->can_link ? disk_link : NULL, .names = disk_names,
+        .context = disk };
 }

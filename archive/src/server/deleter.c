@@ -12,6 +12,7 @@
 
 #include "base/thread.h"
 #include "store/segment_layout.h"
+#include "store/segment_write.h"
 
 #define NAME_CAPACITY 320
 #define REST_MIN_NS 10000
@@ -128,7 +129,7 @@ static as_result cut_file(asi_delete_work *work)
     {
         return result;
     }
-    const int fd = files->open(files->context, path, ASI_FILE_WRITE);
+    const int fd = asi_segment_open_own(files, path);
     if (fd < 0)
     {
         return asi_fail_errno(AS_E_STORAGE, -fd, "cannot open segment %s to truncate it", path);

@@ -44,6 +44,7 @@ typedef struct asi_file_ops
     int64_t (*modified_ns)(void *context, int fd); /* may be NULL: last modification, ns since 1970-01-01 UTC, or -errno */
     /* A second name for a file; -EEXIST if it is taken. NULL: not possible; call asi_file_link. */
     int (*link)(void *context, const char *from, const char *to);
+    int64_t (*names)(void *context, int fd); /* how many a file has, or -errno; may be NULL where it can't have a second one */
     void *context;
 } asi_file_ops;
 

@@ -166,12 +166,20 @@ static int64_t posix_modified_ns(void *context, int fd)
     return 0 == fstat(fd, &st) ? (int64_t)st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec : -errno;
 }
 
+static int64_t posix_names(void *context, int fd)
+{
+    (void)context;
+    struct stat st;
+    return 0 == fstat(fd, &st) ? (int64_t)st.st_nlink : -errno;
+}
+
 const asi_file_ops *asi_file_ops_posix(void)
 {
     static const asi_file_ops ops = { .open = posix_open, .close = posix_close, .size = posix_size, .pread = posix_pread,
         .pwrite = posix_pwrite, .ftruncate = posix_ftruncate, .fsync = posix_fsync, .fdatasync = posix_fdatasync,
         .sync_directory = posix_sync_directory, .unlink = posix_unlink, .rename = posix_rename, .readdir = posix_readdir,
-        .usable_space = posix_usable_space, .punch = posix_punch, .modified_ns = posix_modified_ns, .link = posix_link };
+        .usable_space = posix_usable_space, .punch = posix_punch, .modified_ns = posix_modified_ns, .link = posix_link,
+        .names = posix_names };
     return &ops;
 }
 

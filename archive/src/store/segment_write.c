@@ -14,6 +14,7 @@
 /* Frames are copied here to get their checksum; longer than any frame, as an MTU is at most 65504. */
 #define CHECKSUM_BUFFER_LENGTH (256 * 1024)
 #define SECTOR_LENGTH 512 /* what a disk writes whole or not at all */
+#define COPY_LENGTH (1024 * 1024)
 #define PAGE_LENGTH 4096 /* what the kernel copies at a time, and recovery's page (Spec: 06 §6) */
 
 struct asi_segment_writer
@@ -53,27 +54,87 @@ static void close_file(asi_segment_writer *writer)
     }
 }
 
-int asi_segment_replace_by_empty(const asi_file_ops *files, const char *path, int32_t segment_length, int32_t sync_level)
+/* A file that shall take a segment's place: its descriptor or -errno. */
+static int open_fresh(const asi_file_ops *files, const char *path, char *fresh, size_t capacity)
 {
-    char fresh[AS_PATH_MAX];
-    if (snprintf(fresh, sizeof(fresh), "%s" ASI_SEGMENT_DELETED_SUFFIX, path) >= (int)sizeof(fresh))
+    if (snprintf(fresh, capacity, "%s" ASI_SEGMENT_DELETED_SUFFIX, path) >= (int)capacity)
     {
         return -ENAMETOOLONG;
     }
-    const int fd = files->open(files->context, fresh, ASI_FILE_CREATE);
-    int error = fd < 0 ? fd : files->ftruncate(files->context, fd, 0);
-    error = 0 == error ? files->ftruncate(files->context, fd, segment_length) : error;
-    error = 0 == error ? asi_file_sync(files, fd, sync_level) : error;
-    if (fd >= 0)
-    {
-        files->close(files->context, fd);
-    }
+    return files->open(files->context, fresh, ASI_FILE_CREATE);
+}
+
+/* It takes the place, or goes if there was an error. */
+static int close_fresh(const asi_file_ops *files, int fd, int error, const char *fresh, const char *path)
+{
+    files->close(files->context, fd);
     error = 0 == error ? files->rename(files->context, fresh, path) : error;
-    if (0 != error && fd >= 0)
+    if (0 != error)
     {
         (void)files->unlink(files->context, fresh);
     }
     return error;
+}
+
+int asi_segment_replace_by_empty(const asi_file_ops *files, const char *path, int32_t segment_length, int32_t sync_level)
+{
+    char fresh[AS_PATH_MAX];
+    const int fd = open_fresh(files, path, fresh, sizeof(fresh));
+    if (fd < 0)
+    {
+        return fd;
+    }
+    int error = files->ftruncate(files->context, fd, 0);
+    error = 0 == error ? files->ftruncate(files->context, fd, segment_length) : error;
+    error = 0 == error ? asi_file_sync(files, fd, sync_level) : error;
+    return close_fresh(files, fd, error, fresh, path);
+}
+
+static bool is_zero(const uint8_t *bytes, int64_t length)
+{
+    return 0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, (size_t)length - 1);
+}
+
+/* Holes stay holes. */
+static int copy_bytes(const asi_file_ops *files, int from, int to, int64_t size)
+{
+    uint8_t *bytes = malloc(COPY_LENGTH);
+    int error = NULL == bytes ? -ENOMEM : files->ftruncate(files->context, to, 0);
+    error = 0 == error ? files->ftruncate(files->context, to, size) : error;
+    for (int64_t offset = 0; 0 == error && offset < size; offset += COPY_LENGTH)
+    {
+        const int64_t count =
+            asi_file_read_full(files, from, bytes, size - offset < COPY_LENGTH ? size - offset : COPY_LENGTH, offset);
+        if (count > 0 && !is_zero(bytes, count))
+        {
+            error = asi_file_write_all(files, to, bytes, count, offset);
+        }
+        error = count < 0 ? (int)count : error;
+    }
+    free(bytes);
+    return error;
+}
+
+int asi_segment_open_own(const asi_file_ops *files, const char *path)
+{
+    const int shared = files->open(files->context, path, ASI_FILE_WRITE);
+    const int64_t names = shared < 0 || NULL == files->names ? 1 : files->names(files->context, shared);
+    if (shared < 0 || 1 == names)
+    {
+        return shared;
+    }
+    char fresh[AS_PATH_MAX];
+    const int64_t size = names < 0 ? names : files->size(files->context, shared);
+    const int fd = size < 0 ? (int)size : open_fresh(files, path, fresh, sizeof(fresh));
+    int error = fd;
+    if (fd >= 0)
+    {
+        error = copy_bytes(files, shared, fd, size);
+        error = 0 == error ? files->fdatasync(files->context, fd) : error;
+        error = close_fresh(files, fd, error, fresh, path);
+    }
+    files->close(files->context, shared);
+    return 0 == error ? files->open(files->context, path, ASI_FILE_WRITE) : error;
 }
 
 /* Full length and clear from segment_offset on. */
@@ -106,7 +167,11 @@ static as_result open_first_file(asi_segment_writer *writer, bool must_hold_data
     {
         return result;
     }
-    writer->fd = files->open(files->context, writer->path, must_hold_data ? ASI_FILE_WRITE : ASI_FILE_CREATE);
+    writer->fd = asi_segment_open_own(files, writer->path);
+    if (-ENOENT == writer->fd && !must_hold_data)
+    {
+        writer->fd = files->open(files->context, writer->path, ASI_FILE_CREATE);
+    }
     if (-ENOENT == writer->fd)
     {
         return asi_fail(AS_E_DATA, ENOENT,

@@ -16,6 +16,11 @@
  * segment. The caller syncs the folder. 0 or -errno. */
 int asi_segment_replace_by_empty(const asi_file_ops *files, const char *path, int32_t segment_length, int32_t sync_level);
 
+/* Opens a segment to write to it. A migration that died between its writes to the catalog leaves two recordings with the same files
+ * under two names each: such a file is copied first, so that what is cut from or added to one recording is not from or to the
+ * other. Descriptor or -errno. */
+int asi_segment_open_own(const asi_file_ops *files, const char *path);
+
 typedef struct asi_segment_writer asi_segment_writer;
 
 typedef struct asi_segment_writer_params

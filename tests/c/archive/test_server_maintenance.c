@@ -273,6 +273,60 @@ static void a_migrate_that_fails_changes_nothing(void)
     migrate_at_every_fault(true, false);
 }
 
+static void go_on(raw_session *session, int64_t recording_id, int32_t stream_id, int64_t count)
+{
+    char channel[256];
+    channel_behind(recording_id, channel, sizeof(channel));
+    asi_codec_request request = extend_of(recording_id, channel, stream_id, true);
+    CHECK_I64(record(session, &request, channel, stream_id, count), recording_id);
+}
+
+/* As a migration leaves it that died when the destination had got the bytes and the source still had them. */
+static void share_segments(int64_t head, int64_t tail)
+{
+    as_recording from;
+    CHECK_I64(read_messages(tail, &from), PER_SEGMENT + 3);
+    for (int64_t base = 2 * RIG_SEGMENT_LENGTH; base < from.stop_position; base += RIG_SEGMENT_LENGTH)
+    {
+        char src[AS_PATH_MAX];
+        char dst[AS_PATH_MAX];
+        CHECK_I64(asi_segment_path(src, sizeof(src), rig.archive_dir, tail, base), AS_OK);
+        CHECK_I64(asi_segment_path(dst, sizeof(dst), rig.archive_dir, head, base), AS_OK);
+        CHECK(0 == unlink(dst) || ENOENT == errno);
+        CHECK_I64(link(src, dst), 0);
+    }
+    CHECK_I64(asi_catalog_set_stop_position(rig.archive->catalog, head, from.stop_position), AS_OK);
+}
+
+static void a_migration_that_died_ties_no_recordings_together(void)
+{
+    rig_open(&rig);
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    int64_t head;
+    int64_t tail;
+    as_recording end;
+    make_pair(session, 7400, &head, &tail);
+    share_segments(head, tail);
+    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 3);
+
+    asi_codec_request request = at(ASI_CODEC_TRUNCATE_RECORDING, tail, 3 * RIG_SEGMENT_LENGTH + FRAME);
+    CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
+    CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 1);
+    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 3);
+    go_on(session, head, 7400, 5);
+    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 8);
+    go_on(session, tail, 7400, 1);
+    CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 2);
+    request = at(ASI_CODEC_TRUNCATE_RECORDING, head, 2 * RIG_SEGMENT_LENGTH + FRAME);
+    CHECK_I64(run_to_end(session, &request), ASI_CODEC_OK);
+    CHECK_I64(read_messages(head, &end), 2 * PER_SEGMENT + 1);
+    CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 2);
+
+    raw_close(session);
+    rig_close(&rig);
+}
+
 static void files_that_stay_are_told_one_by_one(void)
 {
     open_on_failing_disk(EACCES, true);
@@ -301,14 +355,6 @@ static void files_that_stay_are_told_one_by_one(void)
 }
 
 /* -- what is under way --------------------------------------------------------------------------------------------------------- */
-
-static void go_on(raw_session *session, int64_t recording_id, int32_t stream_id, int64_t count)
-{
-    char channel[256];
-    channel_behind(recording_id, channel, sizeof(channel));
-    asi_codec_request request = extend_of(recording_id, channel, stream_id, true);
-    CHECK_I64(record(session, &request, channel, stream_id, count), recording_id);
-}
 
 /* A replay that is not read from keeps a truncation waiting: the deletion's state is the test's to look at until it is aborted. */
 static void while_a_truncation_waits_nothing_may_rely_on_what_goes(void)
@@ -495,6 +541,7 @@ int main(void)
     RUN(a_full_disk_is_told_as_such);
     RUN(a_disk_that_dies_leaves_whole_recordings);
     RUN(a_migrate_that_fails_changes_nothing);
+    RUN(a_migration_that_died_ties_no_recordings_together);
     RUN(files_that_stay_are_told_one_by_one);
     RUN(while_a_truncation_waits_nothing_may_rely_on_what_goes);
     RUN(a_deletion_ends_without_its_session);
