@@ -302,4 +302,24 @@ static inline void scripted_run(scripted *s, int turns)
     }
 }
 
+/* One of each kind; `which` counts them. */
+typedef struct scripted_resources
+{
+    as_publication *publication;
+    as_publication *exclusive;
+    as_subscription *subscription;
+    as_counter *counter;
+} scripted_resources;
+
+static inline as_result scripted_add(scripted *s, scripted_resources *r, int which)
+{
+    switch (which)
+    {
+        case 0: return as_client_add_publication(s->client, CHANNEL, STREAM, &r->publication);
+        case 1: return as_client_add_exclusive_publication(s->client, CHANNEL, STREAM, &r->exclusive);
+        case 2: return as_client_add_subscription(s->client, CHANNEL, STREAM, &r->subscription);
+        default: return as_client_add_counter(s->client, 1000, NULL, 0, "c", &r->counter);
+    }
+}
+
 #endif

@@ -1,0 +1,177 @@
+/* What becomes of clients and their counters over time, and of a driver without any.
+ *
+ * Method: a rig whose clock the test moves; the client's part is played through shared memory as a client process would. Times
+ * are the stock defaults: timer 1 s, liveness 10 s.
+ * Spec: 03 §7, §11, §12. */
+#include "rig.h"
+
+#define PUBLISHER 101
+#define SUBSCRIBER 102
+#define STREAM 1001
+
+typedef enum client_life
+{
+    LIFE_HEARTBEAT,
+    LIFE_KEEPALIVE,
+    LIFE_SILENT,
+    LIFE_CLOSED
+} client_life;
+
+/* Spec: 03 §12. */
+static void clients(void)
+{
+    static const struct { client_life life; bool is_reaped; int64_t timeouts; } ROWS[] = {
+        { LIFE_HEARTBEAT, false, 0 }, { LIFE_KEEPALIVE, false, 0 }, { LIFE_SILENT, true, 1 }, { LIFE_CLOSED, true, 0 }
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        test_rig rig;
+        uint8_t message[32];
+        rig_open(&rig, NULL);
+        const asi_cmd_counter add = { { PUBLISHER, 2 }, 1001, 0 };
+        memcpy(message, &add, sizeof(add));
+        asi_put_i32(message + sizeof(add), 1);
+        message[sizeof(add) + 4] = 'c';
+        rig_send(&rig, ASI_CMD_ADD_COUNTER, message, sizeof(add) + 5);
+        const int32_t heartbeat_id = rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, PUBLISHER);
+        const int32_t counter_id = rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 2);
+        CHECK_I64(rig.counters.values[heartbeat_id].value, rig_epoch_ms(&rig));
+        CHECK_I64(rig.counters.values[counter_id].owner_id, PUBLISHER);
+        if (LIFE_CLOSED == ROWS[i].life)
+        {
+            rig_send_ids(&rig, ASI_CMD_CLIENT_CLOSE, PUBLISHER, -1);
+        }
+        for (int second = 0; second < 12; second++)
+        {
+            if (LIFE_HEARTBEAT == ROWS[i].life)
+            {
+                rig_heartbeat(&rig, heartbeat_id);
+            }
+            else if (LIFE_KEEPALIVE == ROWS[i].life)
+            {
+                rig_send_ids(&rig, ASI_CMD_CLIENT_KEEPALIVE, PUBLISHER, 0);
+            }
+            rig_pass(&rig, RIG_SECOND);
+        }
+        if (ROWS[i].timeouts > 0)
+        {
+            rig_expect(&rig, ASI_RSP_CLIENT_TIMEOUT);
+        }
+        if (ROWS[i].is_reaped)
+        {
+            CHECK_I64(rig_expect_i32(&rig, ASI_RSP_UNAVAILABLE_COUNTER, PUBLISHER), heartbeat_id);
+            CHECK_I64(rig_expect_i32(&rig, ASI_RSP_UNAVAILABLE_COUNTER, 2), counter_id);
+            CHECK_I64(asi_counter_state(&rig.counters, counter_id), ASI_COUNTER_RECLAIMED);
+        }
+        rig_expect_none(&rig);
+        CHECK_I64(rig_system(&rig, ASI_SYSTEM_CLIENT_TIMEOUTS), ROWS[i].timeouts);
+        rig_close(&rig);
+    }
+}
+
+/* A freed counter's id comes back after a second, not before. */
+static void counter_reuse(void)
+{
+    static const struct { int64_t pause_ns; bool is_reused; } ROWS[] = { { 500 * RIG_MS, false }, { 1100 * RIG_MS, true } };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        test_rig rig;
+        uint8_t message[32] = { 0 };
+        rig_open(&rig, NULL);
+        const asi_cmd_counter first = { { PUBLISHER, 2 }, 1001, 0 };
+        memcpy(message, &first, sizeof(first));
+        rig_send(&rig, ASI_CMD_ADD_COUNTER, message, sizeof(first) + 4);
+        rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, PUBLISHER);
+        const int32_t counter_id = rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 2);
+        rig_send_remove(&rig, ASI_CMD_REMOVE_COUNTER, PUBLISHER, 3, 2);
+        rig_expect_success(&rig, 3);
+        CHECK_I64(rig_expect_i32(&rig, ASI_RSP_UNAVAILABLE_COUNTER, 2), counter_id);
+        rig_pass(&rig, ROWS[i].pause_ns);
+        const asi_cmd_counter second = { { PUBLISHER, 4 }, 1001, 0 };
+        memcpy(message, &second, sizeof(second));
+        rig_send(&rig, ASI_CMD_ADD_COUNTER, message, sizeof(second) + 4);
+        CHECK_I64(rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 4) == counter_id, ROWS[i].is_reused);
+        rig_close(&rig);
+    }
+}
+
+static void use_few_counters(asi_driver_settings *settings) { settings->counters_values_buffer_length = 1024 * 1024; }
+
+/* When every counter is taken an add fails and leaves nothing behind. */
+static void counters_exhausted(void)
+{
+    test_rig rig;
+    uint8_t message[32] = { 0 };
+    rig_open(&rig, use_few_counters);
+    for (int64_t correlation_id = 2;; correlation_id++)
+    {
+        const asi_cmd_counter add = { { PUBLISHER, correlation_id }, 1001, 0 };
+        memcpy(message, &add, sizeof(add));
+        rig_send(&rig, ASI_CMD_ADD_COUNTER, message, sizeof(add) + 4);
+        CHECK(rig_receive(&rig));
+        if (ASI_RSP_ERROR == rig.last.type_id)
+        {
+            break;
+        }
+        while (rig_receive(&rig))
+        {
+        }
+    }
+    rig_send_add(&rig, ASI_CMD_ADD_PUBLICATION, PUBLISHER, 1, STREAM, "aeron:ipc");
+    rig_expect_error(&rig, 1, ASI_ERR_GENERIC);
+    char path[128];
+    snprintf(path, sizeof(path), "%s/publications/1.logbuffer", rig.dir);
+    CHECK(!asi_file_exists(path));
+    rig_close(&rig);
+}
+
+static void exit_after_five_seconds(asi_driver_settings *settings) { settings->exit_when_idle_ns = 5 * RIG_SECOND; }
+
+/* Idle from the start: its own time and the driver timeout; after a client: from the time it is reaped. */
+static void exit_when_idle(void)
+{
+    test_rig rig;
+    rig_open(&rig, exit_after_five_seconds);
+    rig_pass(&rig, 14 * RIG_SECOND);
+    CHECK(!as_driver_is_idle_expired(rig.driver));
+    rig_pass(&rig, 2 * RIG_SECOND);
+    CHECK(as_driver_is_idle_expired(rig.driver));
+    rig_close(&rig);
+
+    rig_open(&rig, exit_after_five_seconds);
+    rig_send_add(&rig, ASI_CMD_ADD_SUBSCRIPTION, SUBSCRIBER, 2, STREAM, "aeron:ipc");
+    rig_pass(&rig, 14 * RIG_SECOND); /* killed: 10 s liveness, a timer tick, then 5 s */
+    CHECK(!as_driver_is_idle_expired(rig.driver));
+    rig_pass(&rig, 4 * RIG_SECOND);
+    CHECK(as_driver_is_idle_expired(rig.driver));
+    rig_close(&rig);
+
+    rig_open(&rig, NULL);
+    rig_pass(&rig, 60 * RIG_SECOND);
+    CHECK(!as_driver_is_idle_expired(rig.driver));
+    rig_close(&rig);
+}
+
+/* Heartbeat once a second while it runs, -1 when it ended. */
+static void driver_heartbeat(void)
+{
+    test_rig rig;
+    rig_open(&rig, NULL);
+    CHECK_I64(asi_cnc_driver_heartbeat(&rig.cnc), rig_epoch_ms(&rig));
+    rig_pass(&rig, 3 * RIG_SECOND);
+    CHECK(rig_epoch_ms(&rig) - asi_cnc_driver_heartbeat(&rig.cnc) <= 1000);
+    as_driver_close(rig.driver);
+    CHECK_I64(asi_cnc_driver_heartbeat(&rig.cnc), -1);
+    rig.driver = NULL;
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    RUN(clients);
+    RUN(counter_reuse);
+    RUN(counters_exhausted);
+    RUN(exit_when_idle);
+    RUN(driver_heartbeat);
+    return 0;
+}
