@@ -9,7 +9,7 @@ are lists of names; composites are structs, but decimals of a constant exponent 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe import decimals
+from aeron_spark.sbe import decimals, times
 from aeron_spark.sbe.model import Composite, Data, Enum, Field, Member, Primitive, Scalar, Set, Type
 from aeron_spark.sbe.options import MAX_DIGITS, Options
 from aeron_spark.sbe.plan import Level, Plan
@@ -43,6 +43,9 @@ SAME = {
 }
 BOOLEANS = ({"f", "t"}, {"false", "true"}, {"no", "yes"})
 NAMES = pa.dictionary(pa.int16(), pa.string())
+HEADER = "sbe_header"
+"""Column with the members of the message's header."""
+DATE_PARTS = ("year", "month", "day", "week")
 MAX_NAMES = np.iinfo(np.int16).max
 
 
@@ -80,29 +83,35 @@ def type_of_number(primitive: Primitive) -> pa.DataType:
 
 
 class Compiler:
-    """The columns of one message by one set of options; `tasks` are the numbers among them."""
+    """The columns of one message by one set of options, all or those `wanted`; `tasks` are the numbers among them."""
 
-    def __init__(self, plan: Plan, options: Options) -> None:
+    def __init__(self, plan: Plan, options: Options, wanted: Container[str] | None = None) -> None:
         self.tasks = Tasks()
         self._options = options
-        self._outer: list[tuple[int, Field]] = []
+        self._wanted = wanted
         self.columns = self._block(plan.root)
+        if options.header and (wanted is None or HEADER in wanted):
+            # A header lies before its message's block.
+            composite = plan.schema.header.composite
+            self.columns = {HEADER: self._struct(composite, Place(0, -composite.size, 0, 0)), **self.columns}
 
     # -- blocks ------------------------------------------------------------------------------------------------------------
 
-    def _is_wanted(self, one: Any) -> bool:
+    def _is_wanted(self, one: Any, level: Level) -> bool:
         if self._options.drop_deprecated and one.deprecated:
+            return False
+        if level.parent is None and self._wanted is not None and one.name not in self._wanted:
             return False
         return not (self._options.constants == "drop" and isinstance(one, Field) and one.presence == "constant")
 
     def _block(self, level: Level) -> dict[str, Column]:
         block = level.block
-        made = {one.name: self._field(one, level) for one in block.fields if self._is_wanted(one)}
+        made = {one.name: self._field(one, level) for one in block.fields if self._is_wanted(one, level)}
         for child in level.children:
-            if self._is_wanted(child.block):
+            if self._is_wanted(child.block, level):
                 made[child.block.name] = self._group(child, level.number)
         for index, one in enumerate(block.data):
-            if self._is_wanted(one):
+            if self._is_wanted(one, level):
                 made[one.name] = self._data(level.first_data + index, one, level.number)
         return made
 
@@ -457,13 +466,18 @@ class Compiler:
         self, semantic: str, field: Field, place: Place, *, is_optional: bool
     ) -> Column | None:
         of = field.type
+        unit = dict(self._options.times).get(field.name)
+        if isinstance(of, Composite) and semantic == "monthyear" and self._options.month_years == "text":
+            return self._month_year(of, place)
         if self._options.timestamps == "long":
             return None
         if isinstance(of, Composite):
-            return self._timestamp(of, place) if semantic == "utctimestamp" else None
+            return self._timestamp(of, place, unit) if semantic == "utctimestamp" or unit else None
         if not isinstance(of, Scalar) or of.length != 1 or of.primitive.is_float or of.is_text:
             return None
         null = of.null if is_optional else None
+        if unit is not None:
+            return self._moment(place, of.primitive, null, unit)
         if semantic == "utctimestamp":
             code = TIME_UNITS.get(field.time_unit.lower() or "nanosecond")
             return self._moment(place, of.primitive, null, code) if code else None
@@ -477,16 +491,59 @@ class Compiler:
             return Column(pa.date32(), lambda run: days.make(run).cast(pa.int32()).cast(pa.date32()))
         return None
 
-    def _timestamp(self, of: Composite, place: Place) -> Column | None:
-        """A time beside its constant unit."""
+    def _timestamp(  # noqa: PLR0911 - a table of cases
+        self, of: Composite, place: Place, given: str | None
+    ) -> Column | None:
+        """A time beside its unit, which is a constant, on the wire, or the one that was given."""
         time, unit = _member(of, "time"), _member(of, "unit")
-        if time is None or unit is None or not isinstance(time.type, Scalar) or not isinstance(unit.type, Scalar):
+        if time is None or not isinstance(time.type, Scalar):
             return None
-        code = UNITS.get(unit.type.constant) if isinstance(unit.type.constant, int) else None
-        if code is None or time.type.length != 1 or time.type.primitive.is_float:
+        if time.type.length != 1 or time.type.primitive.is_float or time.type.is_text:
             return None
         null = time.type.null if time.type.presence == "optional" else None
-        return self._moment(place.at(time.offset), time.type.primitive, null, code)
+        at = place.at(time.offset)
+        if given is not None:
+            return self._moment(at, time.type.primitive, null, given)
+        if unit is None or not isinstance(unit.type, (Scalar, Enum)):
+            return None
+        if unit.is_constant and isinstance(unit.type, Scalar):
+            code = UNITS.get(unit.type.constant) if isinstance(unit.type.constant, int) else None
+            return None if code is None else self._moment(at, time.type.primitive, null, code)
+        if unit.type.primitive.name != "uint8":
+            return None
+        return self._mixed_moment(at, time.type, null, place.at(unit.offset))
+
+    def _mixed_moment(self, at: Place, of: Scalar, null: float | None, unit: Place) -> Column:
+        """Of units on the wire: nanoseconds, or microseconds where those are asked for."""
+        number = self._task(
+            Task(place=at, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null), pa.int64()
+        )
+        units = self._task(Task(place=unit, primitive=_UINT8, form=lib.AS_SBE_FORM_SAME, width=0), pa.uint8())
+        is_short = self._options.spark or self._options.timestamps == "us"
+        kind = pa.timestamp("us" if is_short else "ns", "UTC")
+
+        def make(run: Run) -> pa.Array:
+            made, lost = times.nanoseconds(number.make(run), units.make(run))
+            run.lost += lost
+            return (times.microseconds(made) if is_short else made).cast(kind)
+
+        return Column(kind, make)
+
+    def _month_year(self, of: Composite, place: Place) -> Column | None:
+        parts: dict[str, Column] = {}
+        for name in DATE_PARTS:
+            member = _member(of, name)
+            if member is None or not isinstance(member.type, Scalar) or member.is_constant or member.type.length != 1:
+                return None
+            # A part that is not there holds its null value, whatever its presence.
+            parts[name] = self._number(place.at(member.offset), member.type.primitive, member.type.null)
+
+        def make(run: Run) -> pa.Array:
+            made, lost = times.month_years({name: column.make(run) for name, column in parts.items()})
+            run.lost += lost
+            return made
+
+        return Column(pa.string(), make)
 
     def _moment(self, place: Place, primitive: Primitive, null: float | None, code: str) -> Column:
         factor, divisor = 1, 1
@@ -500,6 +557,7 @@ class Compiler:
 
 
 _INT8 = Primitive("int8", 1, "b", -127, 127, -128)
+_UINT8 = Primitive("uint8", 1, "B", 0, 254, 255)
 
 
 def _decimal_form(primitive: Primitive) -> int:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from aeron_spark._native._lib import ffi, lib
-from aeron_spark._native.check import check
+from aeron_spark._native._lib import ffi
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.columns import NAMES, Column, Compiler
+from aeron_spark.sbe.columns import HEADER, NAMES, Column, Compiler
 from aeron_spark.sbe.explode import explode, exploded_schema
 from aeron_spark.sbe.framing import named
 from aeron_spark.sbe.model import Message, Schema
+from aeron_spark.sbe.names import nearest
 from aeron_spark.sbe.options import Options
 from aeron_spark.sbe.packets import Frames, cut
 from aeron_spark.sbe.plan import Plan
-from aeron_spark.sbe.run import Run, Scratch, pointer
-from aeron_spark.sbe.schema import load, parse
+from aeron_spark.sbe.registry import Registry, Source, schema_of
+from aeron_spark.sbe.run import Run, Scratch
 from aeron_spark.sbe.walk import DecodeError
 
+SCHEMA_ID = "sbe_schema_id"
 TEMPLATE_ID = "sbe_template_id"
 TEMPLATE = "sbe_template"
 ERROR = "sbe_error"
@@ -47,6 +46,8 @@ class Rows:
 
     `payload`: for each row of the batch the index of its payload. `dropped`, `skipped`: messages that could not be decoded, and
     messages of other templates, without a row. `lost`: values that are null because no column of their type can hold them.
+    `short_fields`: values that are null because a block is too short for a field that its version has. `unread_bytes`: behind
+    the last element of messages.
     """
 
     batch: pa.RecordBatch
@@ -54,15 +55,28 @@ class Rows:
     dropped: int
     skipped: int
     lost: int
+    short_fields: int
+    unread_bytes: int
+
+
+@dataclass(slots=True)
+class _Counts:
+    lost: int = 0
+    short_fields: int = 0
+    unread_bytes: int = 0
+
+    def add(self, run: Run) -> None:
+        self.lost += run.lost
+        self.short_fields += run.short_fields
+        self.unread_bytes += run.unread
 
 
 class _Template:
     """One message's plan and columns, and scratch memory that runs take and give back."""
 
-    def __init__(self, schema: Schema, message: Message, options: Options) -> None:
-        self.message = message
-        self.plan = Plan(schema, message)
-        compiler = Compiler(self.plan, options)
+    def __init__(self, schema: Schema, message: Message, options: Options, wanted: Collection[str] | None) -> None:
+        self.plan = Plan(schema, message, strict_blocks=options.strict_blocks, max_entries=options.max_entries)
+        compiler = Compiler(self.plan, options, wanted)
         self.columns: dict[str, Column] = compiler.columns
         self.tasks = compiler.tasks
         self._idle: list[Scratch] = []
@@ -86,11 +100,16 @@ class Decoder:
     decoder = Decoder("prices.xml", message="Quote", framing="cme-udp", decimals="double")
     batch = decoder.decode(payloads)
 
-    `schema`: a Schema, a path, or the text of a schema. `message`: the template whose fields, groups and data become columns;
-    without it each row has `sbe_template_id`, `sbe_template` and a nullable struct for each template of the schema.
-    `framing` and `skip`: how messages lie in a payload, see `FRAMINGS`. `explode`: the path of a group (`legs`, `legs.fills`)
+    `schema`: a Schema, a path, or the text of a schema, or a list of those, of which a message's header picks by schema id.
+    `message`: the template whose fields, groups and data become columns; without it each row has `sbe_template_id`,
+    `sbe_template` and a nullable struct for each template of the schema. Of several schemas a name that is in more than one has
+    the schema's id behind it (`Quote_100`), and `sbe_schema_id` comes first.
+    `header_type`, `header_map`: the composite that is the header on the wire where the schema tells another, and what its
+    members are called, as for `load`.
+    `framing` and `skip`: how messages lie in a payload, see `named`. `explode`: the path of a group (`legs`, `legs.fills`)
     whose entries become rows, with the values around repeated; a message without entries gives no row, one with an error does.
-    Other options: `Options`. With `on_error="null"` the columns `sbe_error`, `sbe_error_at` and `sbe_raw` come last.
+    `columns`: names of those that are made; all without it. Other options: `Options`. With `on_error="null"` the columns
+    `sbe_error`, `sbe_error_at` and `sbe_raw` come last.
 
     A decoder may be pickled, and used by any number of threads; the work in C leaves them running. UsageError: options that
     contradict the schema or each other; SchemaError: a schema that can't be used.
@@ -98,66 +117,101 @@ class Decoder:
 
     def __init__(
         self,
-        schema: Schema | str | Path,
+        schema: Source | Sequence[Source],
         message: str | None = None,
         *,
+        header_type: str | None = None,
+        header_map: Mapping[str, str] | None = None,
         framing: str = "none",
         skip: int = 0,
         explode: str | None = None,
+        columns: Collection[str] | None = None,
         **options: Any,
     ) -> None:
-        self.schema = schema_of(schema)
+        sources = cast("list[Source]", list(schema) if isinstance(schema, (list, tuple)) else [schema])
+        self._registry = Registry([schema_of(one, header_type, dict(header_map or {})) for one in sources])
+        self.schemas = self._registry.schemas
         self.message = message
-        self.options = _options(options)
+        self.options = Options.of(options)
         self._framing, self._skip, self._explode = framing, skip, explode
+        self._columns = None if columns is None else tuple(columns)
         self._how = named(framing)
         if skip < 0:
             raise UsageError(f"skip={skip} is below 0")
-        wanted = self._wanted()
-        self._templates = {one.id: _Template(self.schema, one, self.options) for one in wanted}
-        self._any = Plan(self.schema, next(iter(self.schema.messages.values()))) if self.schema.messages else None
-        self._all = self._templates
-        if framing == "messages":
-            self._all = {
-                one.id: self._templates.get(one.id) or _Template(self.schema, one, self.options)
-                for one in self.schema.messages.values()
-            }
-        self._names = pa.array([one.name for one in wanted], pa.string())
+        if message is None and explode:
+            raise UsageError("explode needs a message whose group it names")
+        if message is not None:
+            self._registry.find(message)
+        # By the number of the message in the registry.
+        self._templates: dict[int, _Template] = {}
+        self._walked: dict[int, _Template] = {}
+        for number, (name, (of, one)) in enumerate(self._registry.messages.items()):
+            if message in (None, name):
+                self._templates[number] = _Template(of, one, self.options, self._wanted(name))
+            elif framing == "messages":
+                self._walked[number] = _Template(of, one, self.options, ())
+        self._walked |= self._templates
+        self._names = list(self._registry.messages)
         self._nulls = [pa.nulls(0, kind) for kind in self._error_types()]
         self.arrow_schema = self._schema()
 
-    def _wanted(self) -> list[Message]:
-        if self.message is None:
-            if self._explode:
-                raise UsageError("explode needs a message whose group it names")
-            return list(self.schema.messages.values())
-        found = self.schema.message(self.message)
-        if found is None:
-            known = ", ".join(one.name for one in self.schema.messages.values())
-            raise UsageError(f"there is no message '{self.message}' in the schema; it has {known}")
-        return [found]
+    def _wanted(self, name: str) -> tuple[str, ...] | None:
+        """The columns of a message that are to be made."""
+        if self._columns is None or self._explode:
+            return None
+        if self.message is not None:
+            return self._columns
+        return (None if name in self._columns else ()) if HEADER not in self._columns else None
+
+    @property
+    def _only(self) -> _Template:
+        """The template where there is one."""
+        return next(iter(self._templates.values()))
 
     def __reduce__(self) -> Any:
-        options = {**asdict(self.options), "framing": self._framing, "skip": self._skip, "explode": self._explode}
-        return _restored, (self.schema, self.message, options)
+        options = {
+            **asdict(self.options), "framing": self._framing, "skip": self._skip, "explode": self._explode,
+            "columns": self._columns,
+        }  # fmt: skip
+        return _restored, (self.schemas, self.message, options)
 
     # -- schema ------------------------------------------------------------------------------------------------------------
 
     def _schema(self) -> pa.Schema:
         plain = pa.string() if self.options.spark else NAMES
         if self.message is not None:
-            fields = [pa.field(name, one.type) for name, one in next(iter(self._templates.values())).columns.items()]
+            fields = [pa.field(name, one.type) for name, one in self._only.columns.items()]
         else:
-            fields = [pa.field(TEMPLATE_ID, pa.int64()), pa.field(TEMPLATE, plain)]
-            fields += [pa.field(one.message.name, _struct_type(one)) for one in self._templates.values()]
+            fields = [pa.field(SCHEMA_ID, pa.int64())] if len(self.schemas) > 1 else []
+            fields += [pa.field(TEMPLATE_ID, pa.int64()), pa.field(TEMPLATE, plain)]
+            if self.options.header and self._templates:
+                fields.append(pa.field(HEADER, self._header_type()))
+            fields += [pa.field(self._names[number], _struct_type(one)) for number, one in self._templates.items()]
         if self.options.on_error == "null":
             fields += [pa.field(ERROR, plain), pa.field(ERROR_AT, pa.int64()), pa.field(RAW, pa.binary())]
         names = [one.name for one in fields]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise UsageError(f"two columns are named {', '.join(sorted(twice))}; on_error='drop' or 'fail' adds none")
+        self._plain = names
         schema = pa.schema(fields)
-        return exploded_schema(schema, self._explode) if self._explode else schema
+        schema = exploded_schema(schema, self._explode) if self._explode else schema
+        if self._columns is None:
+            return schema
+        for name in self._columns:
+            if name not in schema.names:
+                of_message = () if self.message is None else self._registry.find(self.message)[1].names
+                known = list(dict.fromkeys([*of_message, *schema.names]))
+                raise UsageError(
+                    f"columns: there is no column '{name}'; there are {', '.join(known)}{nearest(name, known)}"
+                )
+        return pa.schema([one for one in schema if one.name in self._columns])
+
+    def _header_type(self) -> pa.DataType:
+        types = {one.columns[HEADER].type for one in self._templates.values() if HEADER in one.columns}
+        if len(types) > 1:
+            raise UsageError("header: the schemas have headers of different members; leave it out, or choose a message")
+        return types.pop() if types else pa.null()
 
     # -- decoding ----------------------------------------------------------------------------------------------------------
 
@@ -178,20 +232,21 @@ class Decoder:
         return rows if valid is None else replace(rows, payload=valid[rows.payload])
 
     def _rows(self, content: pa.Buffer | None, found: Frames) -> Rows:
-        skipped = 0
+        skipped, numbers = 0, _NO_ROWS
         if self.options.others == "skip" or self.message is None:
-            ids = self._template_ids(content, found)
-            if self.options.others == "skip" and self.message is not None:
-                others = np.isin(ids, [one for one in self.schema.messages if one not in self._templates])
-                skipped = int(others.sum())
-                found = found.take(~others) if skipped else found
+            numbers = self._registry.numbers(content, found)
+        if self.options.others == "skip" and self.message is not None:
+            others = (numbers >= 0) & ~np.isin(numbers, list(self._templates))
+            skipped = int(others.sum())
+            found = found.take(~others) if skipped else found
+        counts = _Counts()
         if self.message is not None:
-            template = next(iter(self._templates.values()))
-            run, columns = template.run(content, found.starts, found.ends)
-            errors, ends, lost = run.found_errors, run.found_ends, run.lost
+            run, columns = self._only.run(content, found.starts, found.ends)
+            errors, ends = run.found_errors, run.found_ends
             self._complain(run)
+            counts.add(run)
         else:
-            columns, errors, ends, lost = self._union(content, found, ids)
+            columns, errors, ends = self._union(content, found, numbers, counts)
         if found.errors is not None:
             errors = np.where(found.errors > 0, found.errors, 0 if errors is None else errors).astype(np.uint8)
             ends = np.where(found.errors > 0, 0, 0 if ends is None else ends)
@@ -199,7 +254,9 @@ class Decoder:
         if self._explode:
             batch, parents = explode(batch, self._explode, ERROR)
             rows = rows[parents]
-        return Rows(batch=batch, payload=rows, dropped=dropped, skipped=skipped, lost=lost)
+        if self._columns is not None:
+            batch = batch.select(self.arrow_schema.names)
+        return Rows(batch=batch, payload=rows, dropped=dropped, skipped=skipped, **asdict(counts))
 
     def _complain(self, run: Run) -> None:
         if self.options.on_error == "fail" and run.lost and not run.complaint:
@@ -212,7 +269,7 @@ class Decoder:
         self, content: pa.Buffer | None, found: Frames, columns: list[pa.Array], errors: np.ndarray | None,
         ends: np.ndarray | None,
     ) -> tuple[pa.RecordBatch, np.ndarray, int]:  # fmt: skip
-        names = self._plain_names()
+        names = self._plain
         count, rows = len(found.starts), found.payload
         bad = np.flatnonzero(errors) if errors is not None else _NO_ROWS
         if not len(bad) or errors is None or ends is None:
@@ -248,48 +305,28 @@ class Decoder:
     def _error_types(self) -> tuple[pa.DataType, ...]:
         return (pa.string() if self.options.spark else NAMES), pa.int64(), pa.binary()
 
-    def _plain_names(self) -> list[str]:
-        names = [] if self.message is not None else [TEMPLATE_ID, TEMPLATE]
-        if self.message is not None:
-            names += next(iter(self._templates.values())).columns
-        else:
-            names += [one.message.name for one in self._templates.values()]
-        return names + ([ERROR, ERROR_AT, RAW] if self.options.on_error == "null" else [])
-
-    def _template_ids(self, content: pa.Buffer | None, found: Frames) -> np.ndarray:
-        ids = np.full(len(found.starts), -1, np.int64)
-        if self._any is not None and len(ids) and content is not None:
-            check(
-                lib.as_sbe_template_ids(
-                    self._any.native, ffi.cast("uint8_t *", content.address), pointer("int64_t *", found.starts),
-                    pointer("int64_t *", found.ends), len(ids), pointer("int64_t *", ids),
-                )
-            )  # fmt: skip
-        return ids
-
     def _union(
-        self, content: pa.Buffer | None, found: Frames, ids: np.ndarray
-    ) -> tuple[list[pa.Array], np.ndarray | None, np.ndarray | None, int]:
-        count = len(ids)
+        self, content: pa.Buffer | None, found: Frames, numbers: np.ndarray, counts: _Counts
+    ) -> tuple[list[pa.Array], np.ndarray, np.ndarray]:
+        count = len(numbers)
         errors, ends = np.zeros(count, np.uint8), np.zeros(count, np.int64)
         structs: list[pa.Array] = []
-        order, lost = np.full(count, -1, np.int16), 0
+        headers = _Headers(count)
+        order = np.full(count, -1, np.int16)
         if self._templates:
-            # Whatever is of no template gets its error by the walk of any.
-            known = np.isin(ids, list(self._templates))
-            first = next(iter(self._templates))
-            ids = np.where(known, ids, first)
+            # Whatever is of no template gets its error by the walk of any; of its own schema, if that is known.
+            numbers = np.where(numbers < 0, self._nearest(content, found), numbers)
         else:
             errors[:] = ERRORS.index("UNKNOWN_TEMPLATE")
-        for number, (template_id, template) in enumerate(self._templates.items()):
-            rows = np.flatnonzero(ids == template_id)
+        for number, template in self._templates.items():
+            rows = np.flatnonzero(numbers == number)
             if not len(rows):
                 structs.append(pa.nulls(count, _struct_type(template)))
                 continue
             starts, stops = np.ascontiguousarray(found.starts[rows]), np.ascontiguousarray(found.ends[rows])
             run, columns = template.run(content, starts, stops)
             self._complain(run)
-            lost += run.lost
+            counts.add(run)
             good = np.ones(len(rows), bool)
             if run.found_errors is not None and run.found_ends is not None:
                 errors[rows], ends[rows] = run.found_errors, run.found_ends
@@ -297,49 +334,69 @@ class Decoder:
             order[rows[good]] = number
             where = np.full(count, -1, np.int64)
             where[rows[good]] = np.flatnonzero(good)
+            if HEADER in template.columns:
+                headers.add(columns.pop(0), rows[good], np.flatnonzero(good))
             made = _as_struct(template, columns, len(rows))
             structs.append(made.take(pa.array(where, mask=where < 0)))
-        named_by = pa.DictionaryArray.from_arrays(pa.array(order, mask=order < 0), self._names)
-        seen = pa.array(self._template_ids(content, found), pa.int64())
-        seen = pc.if_else(pc.less(seen, 0), pa.scalar(None, pa.int64()), seen)
-        return [seen, named_by.cast(pa.string()) if self.options.spark else named_by, *structs], errors, ends, lost
+        named_by = pa.DictionaryArray.from_arrays(pa.array(order, mask=order < 0), pa.array(self._names, pa.string()))
+        known = [_told(self._registry.template_ids(content, found))]
+        if len(self.schemas) > 1:
+            known.insert(0, _told(self._registry.schema_ids(content, found)))
+        known.append(named_by.cast(pa.string()) if self.options.spark else named_by)
+        if self.options.header and self._templates:
+            known.append(headers.made(self._header_type()))
+        return [*known, *structs], errors, ends
+
+    def _nearest(self, content: pa.Buffer | None, found: Frames) -> np.ndarray:
+        """A template for each message that is of none: its walk tells what is wrong."""
+        numbers = np.zeros(len(found.starts), np.int64)
+        if len(self.schemas) > 1:
+            ids = self._registry.schema_ids(content, found)
+            for number, (schema, _) in enumerate(self._registry.messages.values()):
+                numbers[ids == schema.id] = number
+        return numbers
 
     def _consumed(self, content: pa.Buffer, start: int, end: int) -> tuple[int, int]:
         """Error and length of one message, of any template."""
         found = Frames(np.array([start]), np.array([end]), np.zeros(1, np.int64), None, np.array([end]))
-        template_id = int(self._template_ids(content, found)[0])
-        template = self._all.get(template_id) or next(iter(self._all.values()), None)
-        if template is None:
+        number = int(self._registry.numbers(content, found)[0])
+        number = int(self._nearest(content, found)[0]) if number < 0 else number
+        if number not in self._walked:
             return ERRORS.index("UNKNOWN_TEMPLATE"), 0
-        run, _ = template.run(content, found.starts, found.ends)
+        run, _ = self._walked[number].run(content, found.starts, found.ends)
         if run.found_errors is not None:
             return int(run.found_errors[0]), 0
         return 0, run.first_end
 
 
-def _restored(schema: Schema, message: str | None, options: dict[str, Any]) -> Decoder:
-    return Decoder(schema, message, **options)
+class _Headers:
+    """Headers of a union's messages, template by template, to one column."""
+
+    def __init__(self, count: int) -> None:
+        self._parts: list[pa.Array] = []
+        self._where = np.full(count, -1, np.int64)
+        self._length = 0
+
+    def add(self, headers: pa.Array, rows: np.ndarray, indexes: np.ndarray) -> None:
+        self._parts.append(headers)
+        self._where[rows] = self._length + indexes
+        self._length += len(headers)
+
+    def made(self, of: pa.DataType) -> pa.Array:
+        whole = pa.concat_arrays(self._parts) if self._parts else pa.nulls(0, of)
+        return whole.take(pa.array(self._where, mask=self._where < 0))
 
 
-def _options(given: dict[str, Any]) -> Options:
-    known = Options.__dataclass_fields__
-    for name in given:
-        if name not in known:
-            raise UsageError(f"there is no option '{name}'; there are {', '.join(known)}")
-    return Options(**{**given, "empty_as_null": tuple(given.get("empty_as_null", ()))})
+def _told(ids: np.ndarray) -> pa.Array:
+    return pa.array(ids, pa.int64(), mask=ids < 0)
 
 
-def schema_of(given: Schema | str | Path) -> Schema:
-    """A schema that was read already, or is a file, or text."""
-    if isinstance(given, Schema):
-        return given
-    if isinstance(given, str) and given.lstrip("\ufeff \t\r\n").startswith("<"):
-        return parse(given)
-    return load(Path(given))
+def _restored(schemas: tuple[Schema, ...], message: str | None, options: dict[str, Any]) -> Decoder:
+    return Decoder(schemas, message, **options)
 
 
 def _struct_type(template: _Template) -> pa.DataType:
-    return pa.struct([pa.field(name, one.type) for name, one in template.columns.items()])
+    return pa.struct([pa.field(name, one.type) for name, one in template.columns.items() if name != HEADER])
 
 
 def _as_struct(template: _Template, columns: list[pa.Array], count: int) -> pa.Array:

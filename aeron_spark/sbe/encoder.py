@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ import pyarrow as pa
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe.columns import TIME_UNITS, Compiler
-from aeron_spark.sbe.decoder import schema_of
 from aeron_spark.sbe.framing import Framing, named
 from aeron_spark.sbe.model import Block, Data, Field, Group, Role, Scalar, Schema
+from aeron_spark.sbe.names import nearest
+from aeron_spark.sbe.older import of_version
 from aeron_spark.sbe.options import Options
 from aeron_spark.sbe.plan import Level, Plan
+from aeron_spark.sbe.registry import Registry, Source, schema_of
 from aeron_spark.sbe.run import pointer
 from aeron_spark.sbe.wire import Wire, contents, moments, type_of_nulls
 
@@ -24,7 +26,7 @@ MAX_BYTES = 2**31 - 1
 
 
 class Encoder:
-    """Record batches to messages of one template, written as the schema's version.
+    """Record batches to messages of one template.
 
     encoder = Encoder("prices.xml", "Quote", framing="sofh")
     payloads = encoder.encode(batch)
@@ -32,32 +34,45 @@ class Encoder:
     Columns are by name and of the types that a `Decoder` gives, by any of its options that lose nothing: enums by name or
     number, sets as lists or bits, decimals as `decimal128` or structs. A column may be absent where its field is optional or
     constant. A null is the field's null value, no entries, or data of length 0; in a required field it is an error.
-    `framing`: `none`, or one that has each message's size before it and no packet header. An encoder may be pickled, and used
-    by any number of threads. Other members of headers, counts of groups and data among them, are 0, as the reference's codecs
-    leave them.
+    `version`: of the messages, the schema's if not given; what came later is left out. `framing`: `none`, or one that has each
+    message's size before it and no packet header. `header_type`, `header_map`: as for `load`. An encoder may be pickled, and
+    used by any number of threads. Other members of headers, counts of groups and data among them, are 0, as the reference's
+    codecs leave them.
     """
 
-    def __init__(self, schema: Schema | str | Path, message: str, *, framing: str = "none") -> None:
-        self.schema = schema_of(schema)
-        found = self.schema.message(message)
-        if found is None:
-            known = ", ".join(one.name for one in self.schema.messages.values())
-            raise UsageError(f"there is no message '{message}' in the schema; it has {known}")
-        self.message = found
+    def __init__(
+        self,
+        schema: Source,
+        message: str,
+        *,
+        framing: str = "none",
+        version: int | None = None,
+        header_type: str | None = None,
+        header_map: Mapping[str, str] | None = None,
+    ) -> None:
+        self.schema = schema_of(schema, header_type, dict(header_map or {}))
+        _, found = Registry([self.schema]).find(message)
+        self.version = self.schema.version if version is None else version
+        self.message = of_version(self.schema, found, self.version)
         self._framing = framing
         self.frame = named(framing)
         if self.frame.packet_header or (self.frame.size and (self.frame.size == "walk" or not self.frame.skip)):
             raise UsageError(
-                f"framing '{framing}' has more than a message's size; none, sofh, sofh-le4, sofh-le6, ilink3 can be written"
+                f"framing '{framing}' has more than a message's size; none, sofh, sofh-le4, sofh-le6, ilink3 and a "
+                f"lengthPrefix without a packet header can be written"
             )
-        self.plan = Plan(self.schema, found)
+        self.plan = Plan(self.schema, self.message)
         self.wire = Wire(is_big_endian=self.schema.is_big_endian)
         self.arrow_schema = pa.schema(
             [(name, one.type) for name, one in Compiler(self.plan, Options(constants="drop")).columns.items()]
         )
 
     def __reduce__(self) -> Any:
-        return _restored, (self.schema, self.message.name, self._framing)
+        return _restored, (self.schema, self.message.name, self._framing, self.version)
+
+    def check_columns(self, schema: pa.Schema) -> None:
+        """UsageError: columns of such a schema can't be a message's, as one is missing, unknown or of a wrong type."""
+        self.encode(pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema))
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         """A message for each row. UsageError names the column with a value that the message can't hold, or that is missing."""
@@ -65,8 +80,8 @@ class Encoder:
         return writing.run()
 
 
-def _restored(schema: Schema, message: str, framing: str) -> Encoder:
-    return Encoder(schema, message, framing=framing)
+def _restored(schema: Schema, message: str, framing: str, version: int) -> Encoder:
+    return Encoder(schema, message, framing=framing, version=version)
 
 
 class _Writing:
@@ -82,9 +97,9 @@ class _Writing:
         levels = encoder.plan.levels
         self._levels = ffi.new("as_sbe_wire_level[]", len(levels))
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        unknown = set(columns) - {one.name for one in _members(encoder.message)}
-        if unknown:
-            raise UsageError(f"message {encoder.message.name} has no {', '.join(sorted(unknown))}")
+        if len(columns) < batch.num_columns:
+            raise UsageError("two columns have the same name")
+        _refuse_others(columns, encoder.message, f"message {encoder.message.name}")
         self._level(encoder.plan.root, columns, self._count, "")
 
     # -- levels ------------------------------------------------------------------------------------------------------------
@@ -148,9 +163,7 @@ class _Writing:
         if entries.null_count:
             raise UsageError(f"column {path}: an entry that is null")
         names = [one.name for one in entries.type]
-        unknown = set(names) - {one.name for one in _members(block)}
-        if unknown:
-            raise UsageError(f"group {path} has no {', '.join(sorted(unknown))}")
+        _refuse_others(names, block, f"group {path}")
         self._level(level, dict(zip(names, entries.flatten(), strict=True)), len(entries), path + ".")
 
     # -- headers -----------------------------------------------------------------------------------------------------------
@@ -166,7 +179,7 @@ class _Writing:
                 (role, value)
                 for role, value in (
                     (header.block_length, block.block_length), (header.template_id, block.id),
-                    (header.schema_id, schema.id), (header.version, schema.version),
+                    (header.schema_id, schema.id), (header.version, self._encoder.version),
                 )
                 if role is not None
             ]  # fmt: skip
@@ -201,10 +214,19 @@ class _Writing:
         size = int(lib.as_sbe_encode(plan, self._count, ffi.NULL, 0, pointer("int64_t *", starts)))
         if size > MAX_BYTES:
             raise UsageError(f"{size} bytes of messages in a batch, more than {MAX_BYTES}; encode fewer rows at once")
+        self._check_frames(np.diff(starts))
         out = pa.allocate_buffer(size)
         lib.as_sbe_encode(plan, self._count, ffi.cast("uint8_t *", out.address), size, pointer("int64_t *", starts))
         offsets = pa.py_buffer(starts.astype(np.int32))
         return pa.Array.from_buffers(pa.binary(), self._count, [None, offsets, out], 0)
+
+    def _check_frames(self, lengths: np.ndarray) -> None:
+        frame = self._encoder.frame
+        if not frame.size or not len(lengths):
+            return
+        longest, most = int(lengths.max()) - frame.size_adds, (1 << 8 * struct.calcsize(frame.size)) - 1
+        if longest > most or int(lengths.min()) < frame.size_adds:
+            raise UsageError(f"a message of {longest} bytes; the framing's size holds up to {most}, and none below 0")
 
     def _put_frame(self, plan: Any, framing: Framing) -> None:
         if not framing.size:
@@ -220,8 +242,11 @@ class _Writing:
         plan.frame_adds = framing.size_adds
 
 
-def _members(block: Block) -> list[Any]:
-    return [*block.fields, *block.groups, *block.data]
+def _refuse_others(columns: Iterable[str], block: Block, what: str) -> None:
+    known = block.names
+    for name in columns:
+        if name not in known:
+            raise UsageError(f"{what} has no {name}; it has {', '.join(known)}{nearest(name, known)}")
 
 
 def _put_role(to: Any, role: Role) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aeron_spark.errors import UsageError
+from aeron_spark.sbe.names import nearest
 from aeron_spark.sbe.walk import DecodeError
 
 
@@ -55,11 +56,72 @@ FRAMINGS = {
 }
 
 
+_SIZES = {"u8": "B", "u16": "H", "u32": "I"}
+_SETTINGS = ("lengthPrefix", "lengthIncludesSelf", "lengthAdjust", "packetHeaderBytes", "countField")
+_MAX_HEADER = 1 << 20
+
+
 def named(name: str) -> Framing:
-    """The framing of a name. UsageError names the choices."""
-    if name not in FRAMINGS:
-        raise UsageError(f"framing '{name}' is not one of {' '.join(FRAMINGS)}")
-    return FRAMINGS[name]
+    """The framing of a name, or of settings: `lengthPrefix=u16be,packetHeaderBytes=12`. UsageError names the choices.
+
+    `lengthPrefix`: the size before each message, `u8`, `u16` or `u32`, with `be` behind it where it is big-endian;
+    `lengthIncludesSelf`: whether it counts its own bytes (`true`, the default, or `false`); `lengthAdjust`: what the frame is
+    longer than the size says, besides; `packetHeaderBytes`: bytes before the first message; `countField`: how many messages the
+    packet has, `offset:type` in that header, in the size's byte order.
+    """
+    if name in FRAMINGS:
+        return FRAMINGS[name]
+    if "=" not in name:
+        raise UsageError(
+            f"framing '{name}' is not one of {' '.join(FRAMINGS)}, or lengthPrefix=u16{nearest(name, FRAMINGS)}"
+        )
+    given: dict[str, str] = {}
+    for part in name.split(","):
+        key, _, value = (one.strip() for one in part.partition("="))
+        if key not in _SETTINGS:
+            raise UsageError(
+                f"framing: there is no setting '{key}'; there are {', '.join(_SETTINGS)}{nearest(key, _SETTINGS)}"
+            )
+        if key in given:
+            raise UsageError(f"framing: {key} stands there twice")
+        given[key] = value
+    return _generic(given)
+
+
+def _generic(given: dict[str, str]) -> Framing:
+    if "lengthPrefix" not in given:
+        raise UsageError("framing: lengthPrefix is missing, the type of the size before each message (u8, u16 or u32)")
+    size = _size_code("lengthPrefix", given["lengthPrefix"])
+    width = struct.calcsize(size)
+    included = given.get("lengthIncludesSelf", "true")
+    if included not in ("true", "false"):
+        raise UsageError(f"framing: lengthIncludesSelf={included} is neither true nor false")
+    adds = (0 if included == "true" else width) + _whole(given, "lengthAdjust", -_MAX_HEADER)
+    header, count, at = _whole(given, "packetHeaderBytes", 0), "", 0
+    if "countField" in given:
+        offset, _, kind = given["countField"].partition(":")
+        count, at = _size_code("countField", kind), _whole({"countField": offset}, "countField", 0)
+        if at + struct.calcsize(count) > header:
+            raise UsageError(f"framing: countField={given['countField']} is not within packetHeaderBytes={header}")
+        if count[1] != "B" and size[1] != "B" and count[0] != size[0]:
+            raise UsageError("framing: countField and lengthPrefix have different byte orders")
+        # The byte order of both is told by the size's.
+        size = count[0] + size[1] if size[1] == "B" else size
+    return Framing(packet_header=header, count=count, count_at=at, size=size, size_adds=adds, skip=width)
+
+
+def _size_code(name: str, text: str) -> str:
+    kind = text.strip().removesuffix("be")
+    if kind not in _SIZES:
+        raise UsageError(f"framing: {name}={text} is not one of u8, u16, u32, with be behind it if it is big-endian")
+    return (">" if text.strip().endswith("be") else "<") + _SIZES[kind]
+
+
+def _whole(given: dict[str, str], name: str, low: int) -> int:
+    text = given.get(name, "0").strip()
+    if not text.removeprefix("-").isdecimal() or not low <= int(text) <= _MAX_HEADER:
+        raise UsageError(f"framing: {name}={text} is no whole number from {low} to {_MAX_HEADER}")
+    return int(text)
 
 
 def frames(framing: Framing, payload: bytes | memoryview) -> Iterator[tuple[int, int]]:

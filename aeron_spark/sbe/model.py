@@ -250,6 +250,11 @@ class Block:
     groups: tuple[Group, ...]
     data: tuple[Data, ...]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its members, in order."""
+        return tuple(one.name for members in (self.fields, self.groups, self.data) for one in members)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Block):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aeron_spark.errors import UsageError
+from aeron_spark.sbe.names import nearest
+from aeron_spark.sbe.walk import MAX_ENTRIES
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_error": ("null", "drop", "fail"),
@@ -19,8 +22,10 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "chars": ("text", "trim", "binary"),
     "byte_arrays": ("binary", "array"),
     "bad_text": ("replace", "null", "error"),
+    "month_years": ("struct", "text"),
     "constants": ("keep", "drop"),
 }
+UNITS = ("s", "ms", "us", "ns")
 DECIMALS = ("exact", "double", "parts")
 MAX_DIGITS = 38
 
@@ -41,7 +46,12 @@ class Options:
     `timestamps`: as exact as on the wire, microseconds rounded down, or the raw number. `chars`: text of char arrays, without
     the spaces at its end, or bytes. `byte_arrays`: of int8 and uint8, as bytes or as lists. `bad_text`: bytes that the charset
     does not have are U+FFFD, make the text null, counted, or an error. `constants`: columns for them, or none.
-    `empty_as_null`: names of data whose empty values are null. `drop_deprecated`: no columns of deprecated elements.
+    `empty_as_null`: names of data whose empty values are null. `times`: fields that are timestamps though no `semanticType`
+    says so, with their unit (`{"sentAt": "ns"}`). `month_years`: MonthYear as struct, or as FIX writes it (`202601`,
+    `20260131`, `202601w2`). `header`: a struct `sbe_header` of all members of the message's header.
+    `drop_deprecated`: no columns of deprecated elements.
+    `strict_blocks`: a field that a message's version has but its block cuts off is an error, not a null.
+    `max_entries`: most entries of a group whose entries take no bytes.
     `spark`: only types that Spark has: no dictionaries, times of day as numbers, timestamps in microseconds.
     """
 
@@ -56,16 +66,38 @@ class Options:
     chars: str = "text"
     byte_arrays: str = "binary"
     bad_text: str = "replace"
+    month_years: str = "struct"
     constants: str = "keep"
     empty_as_null: tuple[str, ...] = ()
+    times: tuple[tuple[str, str], ...] = ()
+    header: bool = False
     drop_deprecated: bool = False
+    strict_blocks: bool = False
+    max_entries: int = MAX_ENTRIES
     spark: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """By name; lists and mappings for those of several values. UsageError names an option that there is not."""
+        for name in given:
+            if name not in cls.__dataclass_fields__:
+                known = ", ".join(cls.__dataclass_fields__)
+                raise UsageError(
+                    f"there is no option '{name}'; there are {known}{nearest(name, cls.__dataclass_fields__)}"
+                )
+        times = dict(given.get("times", ()))
+        return cls(**{**given, "empty_as_null": tuple(given.get("empty_as_null", ())), "times": tuple(times.items())})
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
-                raise UsageError(f"{name}='{value}' is not one of {', '.join(choices)}")
+                raise UsageError(f"{name}='{value}' is not one of {', '.join(choices)}{nearest(str(value), choices)}")
+        for field, unit in self.times:
+            if unit not in UNITS:
+                raise UsageError(f"times: the unit '{unit}' of {field} is not one of {', '.join(UNITS)}")
+        if self.max_entries < 1:
+            raise UsageError(f"max_entries={self.max_entries} is below 1")
         if self.decimals not in DECIMALS and self.decimal is None:
             raise UsageError(
                 f"decimals='{self.decimals}' is not one of {', '.join(DECIMALS)}, decimal(p,s) with p up to 38"

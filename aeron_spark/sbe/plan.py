@@ -23,13 +23,23 @@ class Level:
     first_data: int = 0
     parent: Level | None = None
 
+    @property
+    def needs(self) -> list[tuple[int, int]]:
+        """Version and end of each field that came with a later version."""
+        fields = [one for one in self.block.fields if one.since > 0 and one.presence != "constant"]
+        return sorted({(one.since, one.offset + one.size) for one in fields})
+
 
 class Plan:
     """How to walk the messages of one template. `native` is the C structure; what it points to lives as long as this."""
 
-    def __init__(self, schema: Schema, message: Message) -> None:
+    def __init__(
+        self, schema: Schema, message: Message, *, strict_blocks: bool = False, max_entries: int = MAX_ENTRIES
+    ) -> None:
         self.schema = schema
         self.message = message
+        self._strict_blocks, self._max_entries = strict_blocks, max_entries
+        self._keep: list[Any] = []
         self.levels: list[Level] = []
         self._data: list[Data] = []
         self.root = self._number(message)
@@ -38,6 +48,8 @@ class Plan:
         self._fill_levels()
         self._fill_data()
         self.native = self._fill_plan()
+        self.later = [(level.number, since, end) for level in self.levels for since, end in level.needs]
+        """Level, version and end of each field that came with a later version."""
 
     def _number(self, block: Block, parent: Level | None = None) -> Level:
         level = Level(len(self.levels), block, parent=parent)
@@ -57,15 +69,19 @@ class Plan:
                 (one.offset + one.size for one in level.block.fields if one.since == 0 and one.presence != "constant"),
                 default=0,
             )
+            if self._strict_blocks and level.needs:
+                needs = ffi.new("as_sbe_need[]", level.needs)
+                self._keep.append(needs)
+                to.needs, to.need_count = needs, len(level.needs)
             to.first_data = level.first_data
             to.data_count = len(level.block.data)
             if isinstance(level.block, Group):
                 dimension = level.block.dimension
                 to.header_size = dimension.size
-                _put_role(to.block_length, dimension.block_length, 0)
-                _put_role(to.count, dimension.num_in_group, 0)
-                _put_role(to.groups_told, dimension.num_groups, -1)
-                _put_role(to.data_told, dimension.num_var_data, -1)
+                self.put_role(to.block_length, dimension.block_length, 0)
+                self.put_role(to.count, dimension.num_in_group, 0)
+                self.put_role(to.groups_told, dimension.num_groups, -1)
+                self.put_role(to.data_told, dimension.num_var_data, -1)
         for level in self.levels:
             for one, following in zip(level.children, level.children[1:], strict=False):
                 self._c_levels[one.number].next_sibling = following.number
@@ -76,38 +92,44 @@ class Plan:
             to.since = data.since
             to.head = max(data.data_offset, data.length.end)
             to.offset = data.data_offset
-            _put_role(to.length, data.length, 0)
+            self.put_role(to.length, data.length, 0)
 
     def _fill_plan(self) -> Any:
         schema, header = self.schema, self.schema.header
         plan = ffi.new("as_sbe_plan *")
-        plan.header_size = header.composite.size
-        _put_role(plan.block_length, header.block_length, self.message.block_length)
-        _put_role(plan.template_id, header.template_id, 0)
-        _put_role(plan.schema_id, header.schema_id, schema.id)
-        _put_role(plan.version, header.version, schema.version)
-        _put_role(plan.groups_told, header.num_groups, -1)
-        _put_role(plan.data_told, header.num_var_data, -1)
-        plan.is_big_endian = schema.is_big_endian
+        self.put_header(plan, schema)
+        self.put_role(plan.block_length, header.block_length, self.message.block_length)
+        self.put_role(plan.schema_id, header.schema_id, schema.id)
+        self.put_role(plan.version, header.version, schema.version)
+        self.put_role(plan.groups_told, header.num_groups, -1)
+        self.put_role(plan.data_told, header.num_var_data, -1)
         plan.wants_own_version = header.block_length is None
         plan.own_template_id = self.message.id
         plan.own_schema_id = schema.id
         plan.own_version = schema.version
-        plan.max_entries = MAX_ENTRIES
+        plan.max_entries = self._max_entries
         plan.levels = self._c_levels
         plan.level_count = len(self.levels)
         plan.data = self._c_data
         plan.data_count = len(self._data)
         return plan
 
+    @classmethod
+    def put_header(cls, plan: Any, schema: Schema) -> None:
+        """What a plan must say for its template ids to be read."""
+        plan.header_size = schema.header.composite.size
+        plan.is_big_endian = schema.is_big_endian
+        cls.put_role(plan.template_id, schema.header.template_id, 0)
 
-def _put_role(to: Any, role: Role | None, missing: int) -> None:
-    if role is None or role.constant is not None:
-        to.constant = missing if role is None else role.constant
-        return
-    to.offset = role.offset
-    to.size = role.primitive.size
-    to.is_signed = not (role.primitive.is_unsigned or role.primitive.is_char)
+    @staticmethod
+    def put_role(to: Any, role: Role | None, missing: int) -> None:
+        """Where C finds a number, or what stands for one that is not on the wire."""
+        if role is None or role.constant is not None:
+            to.constant, to.size = (missing if role is None else role.constant), 0
+            return
+        to.offset = role.offset
+        to.size = role.primitive.size
+        to.is_signed = not (role.primitive.is_unsigned or role.primitive.is_char)
 
 
 def bits_of(primitive: Primitive, value: Raw) -> int:

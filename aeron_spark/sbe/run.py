@@ -125,12 +125,18 @@ Messages = tuple[pa.Buffer | None, np.ndarray, np.ndarray]
 
 
 class Run:
-    """One walk's results. `lost` counts values that are null because no column of their type can hold them."""
+    """One walk's results.
+
+    `lost` counts values that are null because no column of their type can hold them, `short_fields` those that their version
+    has and their block cuts off, `unread` the bytes behind messages.
+    """
 
     def __init__(self, plan: Plan, tasks: Tasks, scratch: Scratch, messages: Messages) -> None:
         payload, starts, ends = messages
         self.plan = plan
         self.lost = 0
+        self.short_fields = 0
+        self.unread = 0
         self.complaint = ""
         self.found_errors: np.ndarray | None = None
         self.found_ends: np.ndarray | None = None
@@ -180,7 +186,16 @@ class Run:
 
         `found_errors` and `found_ends` (where an error showed, or bytes that the message took) are None if there is no error.
         """
-        count = len(self._keep[1])
+        _, starts, ends = self._keep
+        count = len(starts)
+        self.short_fields = sum(int(lib.as_sbe_batch_short(self._native, *one)) for one in self.plan.later)
+        if count:
+            taken = np.frombuffer(ffi.buffer(lib.as_sbe_batch_ends(self._native), 8 * count), np.int64)
+            left = int(ends.sum()) - int(starts.sum()) - int(taken.sum())
+            if self.error_count:
+                errors = np.frombuffer(ffi.buffer(lib.as_sbe_batch_errors(self._native), count), np.uint8)
+                left = int((ends - starts - taken)[errors == 0].sum())
+            self.unread = left
         if self.error_count:
             self.found_errors = np.frombuffer(ffi.buffer(lib.as_sbe_batch_errors(self._native), count), np.uint8).copy()
             self.found_ends = np.frombuffer(ffi.buffer(lib.as_sbe_batch_ends(self._native), 8 * count), np.int64).copy()

@@ -6,6 +6,7 @@ Each function gives an array of bytes, one row an instance. UsageError names the
 from __future__ import annotations
 
 import codecs
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe.columns import CHARSETS, UNITS
-from aeron_spark.sbe.model import Composite, Enum, Primitive, Scalar, Set, Type
+from aeron_spark.sbe.model import Composite, Enum, Member, Primitive, Scalar, Set, Type
 
 
 class Wire:
@@ -24,6 +25,10 @@ class Wire:
 
     def value(self, of: Type, column: pa.Array, path: str, *, is_optional: bool) -> np.ndarray:
         """Bytes of any type, `(instances, size)`."""
+        if pa.types.is_null(column.type):
+            if not is_optional and not isinstance(of, Enum):
+                raise UsageError(f"column {path}: it has only nulls, in a field that is required")
+            column = pa.nulls(len(column), type_of_nulls(of))
         match of:
             case Scalar():
                 return self._scalar(of, column, path, is_optional=is_optional)
@@ -45,7 +50,7 @@ class Wire:
         kind = pa.from_numpy_dtype(np.dtype(of.primitive.code))
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if pa.types.is_temporal(column.type):
+        if _is_moment(column.type):
             column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
         if pa.types.is_boolean(column.type) or not _is_number(column.type):
             raise UsageError(f"column {path}: {column.type} is no number")
@@ -74,6 +79,8 @@ class Wire:
         self._refuse_nulls(column, path)
         if pa.types.is_binary(column.type) or pa.types.is_fixed_size_binary(column.type):
             return _padded(column.cast(pa.binary()), of.length, path, is_exact=True)
+        if not _is_list(column.type):
+            raise UsageError(f"column {path}: {column.type} is no list, nor binary")
         lengths = pc.list_value_length(column)
         if len(column) and (pc.min(lengths).as_py() != of.length or pc.max(lengths).as_py() != of.length):
             raise UsageError(f"column {path}: a list that has not {of.length} items")
@@ -96,6 +103,8 @@ class Wire:
             return self._numbers(
                 plain, column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column, path, is_optional=True
             )
+        if not _is_text(column.type):
+            raise UsageError(f"column {path}: {column.type} is neither names nor numbers of enum {of.name}")
         names = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         raw_of = dict(of.values)
         used = set(pc.unique(names.indices).to_pylist()) - {None}
@@ -112,6 +121,8 @@ class Wire:
         self._refuse_nulls(column, path)
         if _is_number(column.type):
             return self._numbers(Scalar(of.name, of.primitive), column, path, is_optional=False)
+        if not _is_list(column.type) or not _is_text(column.type.value_type):
+            raise UsageError(f"column {path}: {column.type} is neither a list of names nor the bits of set {of.name}")
         items = column.flatten()
         items = items.cast(pa.string()) if pa.types.is_dictionary(items.type) else items
         parents = np.asarray(pc.list_parent_indices(column))
@@ -156,11 +167,14 @@ class Wire:
         """A decimal or a time, of the one number that the composite has beside a constant."""
         members = [one for one in of.members if not one.is_constant]
         constant = next((one.type for one in of.members if one.is_constant), None)
-        if len(members) != 1 or not isinstance(members[0].type, Scalar) or not isinstance(constant, Scalar):
+        factor = constant.constant if isinstance(constant, Scalar) else None
+        if pa.types.is_timestamp(column.type) and constant is None:
+            members, factor = self._with_unit(members, made)
+        if len(members) != 1 or not isinstance(members[0].type, Scalar):
             raise UsageError(f"column {path}: {column.type} does not fit the composite {of.name}; give a struct")
-        number, factor = members[0].type, constant.constant
+        number = members[0].type
         if not isinstance(factor, int):
-            raise UsageError(f"column {path}: {of.name} has no constant exponent or unit")
+            raise UsageError(f"column {path}: {of.name} has no constant exponent or unit; give a struct")
         if pa.types.is_timestamp(column.type):
             whole = moments(column, UNITS.get(factor, ""), path)
         else:
@@ -170,19 +184,45 @@ class Wire:
         made[:, members[0].offset : members[0].offset + found.shape[1]] = found
         return made
 
+    @staticmethod
+    def _with_unit(members: list[Member], made: np.ndarray) -> tuple[list[Member], int | None]:
+        """Of a time whose unit is on the wire: the time, and the finest unit there is, which is written."""
+        unit = next((one for one in members if one.name.lower() == "unit"), None)
+        if unit is None or not isinstance(unit.type, (Scalar, Enum)) or unit.type.primitive.name != "uint8":
+            return members, None
+        known = {raw for _, raw in unit.type.values} if isinstance(unit.type, Enum) else set(UNITS)
+        finest = max(known & set(UNITS), default=None)
+        if finest is not None:
+            made[:, unit.offset] = finest
+        return [one for one in members if one is not unit], finest
+
 
 def _is_number(of: pa.DataType) -> bool:
     return bool(pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_decimal(of))
+
+
+def _is_moment(of: pa.DataType) -> bool:
+    return bool(pa.types.is_date32(of) or pa.types.is_timestamp(of) or pa.types.is_time(of))
+
+
+def _is_list(of: pa.DataType) -> bool:
+    return bool(pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_fixed_size_list(of))
+
+
+def _is_text(of: pa.DataType) -> bool:
+    if pa.types.is_dictionary(of):
+        of = of.value_type
+    return bool(pa.types.is_string(of) or pa.types.is_large_string(of))
 
 
 def _unscaled(column: pa.Array, exponent: int, path: str) -> pa.Array:
     """Mantissas of decimals for an exponent."""
     try:
         if exponent > 0:
-            wide = pc.divide(column.cast(pa.decimal128(38, 0)), pa.scalar(10**exponent, pa.decimal128(exponent + 1, 0)))
-            if not pc.all(pc.equal(pc.multiply_checked(wide.cast(pa.decimal256(38, 0)), 10**exponent), column)).as_py():
-                raise UsageError(f"column {path}: a value that is no multiple of 10^{exponent}")
-            return wide.cast(pa.decimal128(38, 0))
+            # What is no multiple has digits behind the point then, and the cast refuses it.
+            power = pa.scalar(Decimal(10**exponent), pa.decimal256(exponent + 1, 0))
+            wide = pc.divide(column.cast(pa.decimal256(38, 0)), power)
+            return wide.cast(pa.decimal256(38, 0)).cast(pa.decimal128(38, 0))
         scaled = column.cast(pa.decimal128(38, -exponent))
     except pa.ArrowInvalid as failure:
         raise UsageError(f"column {path}: {failure}; the exponent is {exponent}") from None

@@ -33,9 +33,10 @@ def _field(field: Field, value: Any) -> Any:
     semantic = field.semantic_type.lower()
     if value is None or field.presence == "constant":
         return value
-    if isinstance(field.type, Composite) and semantic == "utctimestamp" and _constant_unit(field.type):
+    if isinstance(field.type, Composite) and semantic == "utctimestamp":
         time = next(one for name, one in value.items() if name.lower() == "time")
-        return None if time is None or time > MAX_LONG else time
+        factor = 1 if _constant_unit(field.type) else _unit_on_the_wire(field.type, value)
+        return None if time is None or factor is None or time * factor > MAX_LONG else time * factor
     if isinstance(field.type, Scalar) and field.type.length == 1:
         if semantic in TIMES and field.type.primitive.size == 8:
             return None if value > MAX_LONG else value
@@ -46,6 +47,15 @@ def _field(field: Field, value: Any) -> Any:
 
 def _constant_unit(of: Composite) -> bool:
     return any(one.name.lower() == "unit" and one.is_constant for one in of.members)
+
+
+def _unit_on_the_wire(of: Composite, value: dict[str, Any]) -> int | None:
+    """Nanoseconds."""
+    unit = next(one for one in of.members if one.name.lower() == "unit")
+    raw = value[unit.name]
+    if isinstance(unit.type, Enum) and isinstance(raw, str):
+        raw = dict(unit.type.values)[raw]
+    return {0: 10**9, 3: 10**6, 6: 10**3, 9: 1}.get(raw) if isinstance(raw, int) else None
 
 
 def _value(of: Type, value: Any, *, is_optional: bool) -> Any:

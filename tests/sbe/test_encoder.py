@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import random
 import struct
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -175,6 +177,128 @@ def test_framings(framing: str) -> None:
         assert payloads[0][:6] == struct.pack(">IH", 18, 0xEB50)
     with pytest.raises(UsageError, match="can be written"):
         Encoder(one, "M", framing="cme-udp")
+
+
+def test_framings_by_settings_and_sizes_that_they_hold() -> None:
+    text = (
+        '<composite name="text"><type name="length" primitiveType="uint32"/><type name="varData" primitiveType="uint8" '
+    )
+    text += 'length="0"/></composite>'
+    one = parse(schema(text, '<message name="M" id="1"><data name="d" id="1" type="text"/></message>'))
+    for framing, most in (
+        ("lengthPrefix=u8,lengthIncludesSelf=false", 255),
+        ("lengthPrefix=u8", 254),
+        ("ilink3", 65531),
+    ):
+        encoder = Encoder(one, "M", framing=framing)
+        exact, longer = (pa.RecordBatch.from_pydict({"d": pa.array([bytes(most - 12 + more)])}) for more in (0, 1))
+        [payload] = encoder.encode(exact).to_pylist()
+        found = Decoder(one, "M", framing=framing, on_error="fail").decode([payload * 2])
+        assert found.column("d").to_pylist() == exact.column("d").to_pylist() * 2
+        with pytest.raises(UsageError, match="the framing's size holds up to"):
+            encoder.encode(longer)
+
+
+OLDER = {"car/car_v0_read_by_v1": 0, "features/features_v0_read_by_v3": 0}
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_an_older_version_is_what_its_own_codec_wrote(name: str) -> None:
+    read, version = load(schema_of(name)), OLDER[name]
+    assert read.version > version
+    checked = 0
+    for message, payloads in by_message(messages(name)).items():
+        lengths = [one["consumed"] for one in messages(name) if one["message"] == message]
+        batch = Decoder(read, message, on_error="fail", constants="drop", sets="bits", decimals="parts",
+                        timestamps="long", chars="binary").decode(payloads)  # fmt: skip
+        encoder = pickle.loads(pickle.dumps(Encoder(read, message, version=version)))  # noqa: S301 - our own bytes
+        newer = [one for one in batch.schema.names if one not in encoder.arrow_schema.names]
+        assert all(batch.column(one).null_count == len(payloads) for one in newer)
+        written = encoder.encode(batch.drop_columns(newer)).to_pylist()
+        for made, payload, length in zip(written, payloads, lengths, strict=True):
+            own = 4 if name.startswith("features") else 0
+            assert made[own:].hex() == payload[own:length].hex(), message
+            checked += 1
+    assert checked > 0
+
+
+def test_what_a_version_does_not_have() -> None:
+    body = (
+        '<message name="M" id="1" blockLength="8"><field name="a" id="1" type="uint32"/>'
+        '<field name="b" id="2" type="uint8" offset="6" sinceVersion="2"/></message>'
+        '<message name="N" id="2" sinceVersion="1"/>'
+    )
+    read = parse(schema("", body, version="2"))
+    batch = pa.RecordBatch.from_pydict({"a": pa.array([1])})
+    assert Encoder(read, "M", version=1).encode(batch).to_pylist() == [struct.pack("<HHHHIH", 6, 1, 1, 1, 1, 0)]
+    both = batch.append_column("b", pa.array([2], pa.uint8()))
+    assert Encoder(read, "M").encode(both).to_pylist() == [struct.pack("<HHHHIHBB", 8, 1, 1, 2, 1, 0, 2, 0)]
+    with pytest.raises(UsageError, match="message M has no b; it has a"):
+        Encoder(read, "M", version=1).encode(both)
+    with pytest.raises(UsageError, match="message N came with version 1"):
+        Encoder(read, "N", version=0)
+    for version in (-1, 3):
+        with pytest.raises(UsageError, match="0 to 2"):
+            Encoder(read, "M", version=version)
+
+
+KINDS_OF_COLUMNS = [
+    pa.int8(), pa.uint64(), pa.float64(), pa.string(), pa.binary(), pa.bool_(), pa.date32(), pa.timestamp("us"),
+    pa.timestamp("ns", "UTC"), pa.decimal128(38, 18), pa.list_(pa.string()), pa.list_(pa.int32()), pa.null(),
+    pa.struct([("a", pa.int8())]), pa.list_(pa.struct([("a", pa.int8())])), pa.map_(pa.string(), pa.string()),
+    pa.duration("us"), pa.time64("ns"), pa.struct([]), pa.list_(pa.binary()), pa.dictionary(pa.int16(), pa.int64()),
+    pa.struct([("mantissa", pa.string()), ("exponent", pa.string())]), pa.month_day_nano_interval(),
+]  # fmt: skip
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """What a call is refused with, if it is; other errors pass."""
+    try:
+        call()
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", ["features/features_le", "car/car_v1"])
+def test_columns_of_any_type_are_written_or_refused(name: str) -> None:
+    """Nothing but UsageError, with rows and without, and a type that is refused without rows is refused with them."""
+    read = load(schema_of(name))
+    refused = 0
+    for message in read.messages.values():
+        encoder = Encoder(read, message.name)
+        encoder.check_columns(encoder.arrow_schema)
+        for field in encoder.arrow_schema:
+            for kind in KINDS_OF_COLUMNS:
+                given = pa.schema(
+                    [one.with_type(kind) if one.name == field.name else one for one in encoder.arrow_schema]
+                )
+                rows = pa.RecordBatch.from_arrays([pa.nulls(2, one.type) for one in given], schema=given)
+                if told := refusal(lambda: encoder.check_columns(given)):  # noqa: B023 - called at once
+                    refused += 1
+                    assert field.name in told
+                    assert refusal(lambda: encoder.encode(rows))  # noqa: B023
+                else:
+                    refusal(lambda: encoder.encode(rows))  # noqa: B023
+    assert refused > 100
+
+
+def test_decimals_of_a_positive_exponent_and_times_of_a_unit_on_the_wire() -> None:
+    read = load(schema_of("features/features_le"))
+    encoder = Encoder(read, "Composites")
+    assert encoder.arrow_schema.field("tw").type == pa.timestamp("ns", "UTC")
+    line = next(one for one in messages("features/features_le") if one["message"] == "Composites")
+    batch = Decoder(read, "Composites", on_error="fail", constants="drop").decode([bytes.fromhex(line["hex"])])
+    at = batch.schema.get_field_index("p32")
+    for value, fits in ((Decimal(1200), True), (Decimal(1250), False), (None, True)):
+        changed = batch.set_column(at, "p32", pa.array([value], pa.decimal128(12, 0)))
+        if not fits:
+            with pytest.raises(UsageError, match="column p32"):
+                encoder.encode(changed)
+            continue
+        again = Decoder(read, "Composites", on_error="fail", constants="drop").decode(encoder.encode(changed))
+        assert again.column("p32").to_pylist() == [value]
+        assert again.column("tw").equals(batch.column("tw"))
 
 
 def test_a_value_that_means_null_is_refused() -> None:

@@ -32,6 +32,13 @@ TYPES = (
     '<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint16"/>'
     '<type name="numInGroup" primitiveType="uint8"/></composite>'
 )
+TIMES = (
+    '<composite name="Stamp" semanticType="UTCTimestamp"><type name="time" primitiveType="uint64"/>'
+    '<type name="unit" primitiveType="uint8"/></composite>'
+    '<composite name="Due" semanticType="MonthYear"><type name="year" primitiveType="uint16" presence="optional"/>'
+    '<type name="month" primitiveType="uint8" presence="optional"/><type name="day" primitiveType="uint8" presence="optional"/>'
+    '<type name="week" primitiveType="uint8" presence="optional"/></composite>'
+)
 BODY = (
     '<message name="M" id="1"><field name="id" id="1" type="uint64"/><field name="px" id="2" type="Price"/>'
     '<field name="free" id="3" type="Loose"/><field name="side" id="4" type="Side"/><field name="flag" id="5" type="Flag"/>'
@@ -66,8 +73,21 @@ LEGS = b"\x01\0\x02" + b"\x0a\x01\0\x02\1\2" + b"\x0b\x01\0\0"
 """Leg 10 with fills 1 and 2, leg 11 without."""
 
 
+LATER = parse(
+    schema(
+        TIMES,
+        '<message name="M" id="1"><field name="sent" id="1" type="Stamp" semanticType="UTCTimestamp"/>'
+        '<field name="due" id="2" type="Due" semanticType="MonthYear"/></message>',
+    )
+)
+
+
+def later(*, sent: tuple[int, int] = (0, 9), due: tuple[int, int, int, int] = (2026, 1, 1, 1)) -> bytes:
+    return struct.pack("<HHHH", 14, 1, 1, 1) + struct.pack("<QB", *sent) + struct.pack("<HBBB", *due)
+
+
 def column(name: str, payload: bytes, **options: Any) -> Any:
-    decoder = Decoder(SCHEMA, "M", **options)
+    decoder = Decoder(LATER if name in ("sent", "due") else SCHEMA, "M", **options)
     batch = decoder.decode([payload])
     assert batch.schema.equals(decoder.arrow_schema)
     batch.validate(full=True)
@@ -118,13 +138,27 @@ CASES = [
     ("note", b"", {}, ""),
     ("note", b"", {"empty_as_null": ["note"]}, None),
     ("one", None, {"spark": True}, 1),
+    ("id", 1500, {"times": {"id": "us"}, "timestamps": "us"}, 1500),
+    ("sent", (1500, 6), {"timestamps": "us"}, 1500),
+    ("sent", (1500, 9), {"timestamps": "us"}, 1),
+    ("sent", (2**63 // 10**9 + 1, 0), {"timestamps": "us"}, None),
+    ("sent", (3, 5), {"timestamps": "us"}, None),
+    ("sent", (3, 5), {"timestamps": "long"}, {"time": Decimal(3), "unit": 5}),
+    ("sent", (3, 5), {"times": {"sent": "ms"}, "timestamps": "us"}, 3000),
+    ("due", (2026, 1, 255, 255), {"month_years": "text"}, "202601"),
+    ("due", (2026, 1, 31, 255), {"month_years": "text"}, "20260131"),
+    ("due", (2026, 12, 255, 2), {"month_years": "text"}, "202612w2"),
+    ("due", (65535, 1, 1, 1), {"month_years": "text"}, None),
+    ("due", (2026, 255, 1, 1), {"month_years": "text"}, None),
+    ("due", (2026, 1, 255, 255), {}, {"year": 2026, "month": 1, "day": None, "week": None}),
 ]
 ARGUMENTS = {"id": "number", "free": "free", "side": "side", "flag": "flag", "bits": "bits", "at": "at", "note": "note"}
 
 
 @pytest.mark.parametrize(("name", "wire", "options", "expected"), CASES)
 def test_values(name: str, wire: Any, options: dict[str, Any], expected: Any) -> None:
-    payload = m() if wire is None else m(**{ARGUMENTS[name]: wire})
+    make = later if name in ("sent", "due") else m
+    payload = m() if wire is None else make(**{ARGUMENTS.get(name, name): wire})
     assert column(name, payload, **options) == expected
     with_spark = column(name, payload, **{**options, "spark": True})
     assert with_spark == (1 if name == "at" and expected == 1500 and "timestamps" not in options else expected)
@@ -281,6 +315,8 @@ def test_a_decoder_travels() -> None:
         {"decimals": "decimal(39,2)"},
         {"decimals": "float"},
         {"colour": "red"},
+        {"times": {"id": "minutes"}},
+        {"max_entries": 0},
         {"framing": "x"},
         {"skip": -1},
     ],
@@ -288,6 +324,18 @@ def test_a_decoder_travels() -> None:
 def test_options_that_can_not_be(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))):
         Decoder(SCHEMA, "M", **options)
+
+
+def test_misspelt_options_name_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"no option 'decimal'.*did you mean decimals"):
+        Decoder(SCHEMA, "M", decimal="double")
+    with pytest.raises(UsageError, match=r"sets='bit' is not one of .*did you mean bits"):
+        Decoder(SCHEMA, "M", sets="bit")
+
+
+def test_units_that_are_none_are_counted() -> None:
+    payloads = [later(sent=(1, 7)), later(sent=(2**64 - 1, 9)), later(), later(due=(2026, 255, 1, 1))]
+    assert Decoder(LATER, "M", month_years="text").decode_rows(payloads).lost == 3
 
 
 def test_columns_of_the_same_name_are_refused() -> None:

@@ -350,6 +350,23 @@ HOT bool add_bare_entries(walk *w, asi_sbe_instances *instances, int64_t length,
     return true;
 }
 
+/* Whether a block of this length lacks a field that it must have. */
+HOT bool is_too_small(const walk *w, const as_sbe_level *level, int64_t length)
+{
+    if (length < level->need)
+    {
+        return true;
+    }
+    for (int32_t i = 0; i < level->need_count; i++)
+    {
+        if (level->needs[i].since <= w->version && length < level->needs[i].end)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
 HOT bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *instances, int64_t length, int64_t count,
     following there)
 {
@@ -358,7 +375,7 @@ HOT bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *ins
     {
         return fail(w, AS_SBE_LIMIT);
     }
-    if (count > 0 && length < level->need && length <= w->end - w->at)
+    if (count > 0 && length <= w->end - w->at && is_too_small(w, level, length))
     {
         return fail(w, AS_SBE_GROUP_BLOCK_TOO_SMALL);
     }
@@ -473,7 +490,7 @@ HOT bool walk_message(walk *w)
     {
         return fail(w, AS_SBE_SHORT_BLOCK);
     }
-    if (length < plan->levels[0].need)
+    if (is_too_small(w, &plan->levels[0], length))
     {
         return fail(w, AS_SBE_BLOCK_TOO_SMALL);
     }
@@ -678,17 +695,3 @@ as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, con
     }
     return AS_OK;
 }
-
-const uint8_t *as_sbe_batch_errors(const as_sbe_batch *batch) { return batch->errors; }
-
-int64_t as_sbe_batch_error_count(const as_sbe_batch *batch) { return batch->error_count; }
-
-const int64_t *as_sbe_batch_ends(const as_sbe_batch *batch) { return batch->ends; }
-
-int64_t as_sbe_batch_instances(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].count; }
-
-const int32_t *as_sbe_batch_list_offsets(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].list_offsets; }
-
-const uint8_t *as_sbe_batch_list_validity(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].list_validity; }
-
-int64_t as_sbe_batch_data_bytes(const as_sbe_batch *batch, int32_t data) { return batch->data[data].bytes; }

@@ -47,8 +47,15 @@ typedef struct as_sbe_role
     int64_t constant;
 } as_sbe_role;
 
-/* Level 0 is the root block: of its members only `need`, `first_child`, `first_data` and `data_count` count. Children follow their
- * parent. */
+/* Messages of version `since` on need blocks that reach to `end`. */
+typedef struct as_sbe_need
+{
+    int64_t since;
+    int32_t end;
+} as_sbe_need;
+
+/* Level 0 is the root block: of its members only the needs, `first_child`, `first_data` and `data_count` count. Children follow
+ * their parent. */
 typedef struct as_sbe_level
 {
     int32_t first_child;  /* -1: none */
@@ -60,6 +67,8 @@ typedef struct as_sbe_level
     as_sbe_role groups_told; /* how many groups, and data, follow each block; a constant -1 where the wire does not tell */
     as_sbe_role data_told;
     int32_t need;         /* end of its last field that every version has */
+    const as_sbe_need *needs; /* besides, where a block that cuts off a newer field is an error, too */
+    int32_t need_count;
     int32_t first_data;
     int32_t data_count;
 } as_sbe_level;
@@ -116,6 +125,8 @@ const int32_t *as_sbe_batch_list_offsets(const as_sbe_batch *batch, int32_t leve
 const uint8_t *as_sbe_batch_list_validity(const as_sbe_batch *batch, int32_t level);
 /* Bytes of all instances of a data. */
 int64_t as_sbe_batch_data_bytes(const as_sbe_batch *batch, int32_t data);
+/* Instances of version `since` or newer whose block ends before `end`. */
+int64_t as_sbe_batch_short(const as_sbe_batch *batch, int32_t level, int64_t since, int32_t end);
 
 typedef enum as_sbe_charset_e
 {
