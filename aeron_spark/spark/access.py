@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aeron_spark.archive.remote import RemoteArchive
     from aeron_spark.archive.segments import Folder
 
-__all__ = ["AccessOptions", "open_recordings"]
+__all__ = ["AccessOptions", "answers_channel", "open_recordings"]
 
 AUTO, SEGMENTS, REPLAY, OBJECT_STORE = "auto", "segments", "replay", "object store"
 WAYS = (AUTO, SEGMENTS, REPLAY, OBJECT_STORE)
@@ -187,15 +187,11 @@ _told: dict[str, str] = {}
 
 
 def _open_replay(options: AccessOptions) -> RemoteArchive:
-    from aeron_spark.archive.remote import RemoteArchive, own_address
+    from aeron_spark.archive.remote import RemoteArchive
 
     assert options.control_channel is not None  # noqa: S101 - parse() has seen to that
-    if ChannelUri.parse(options.control_channel).media == "ipc":
-        replay_channel = options.replay_channel or "aeron:ipc"
-        response_channel = "aeron:ipc"
-    else:
-        response_channel = f"aeron:udp?endpoint={own_address(options.control_channel)}:0"
-        replay_channel = options.replay_channel or response_channel
+    response_channel = answers_channel(options.control_channel)
+    replay_channel = options.replay_channel or response_channel
     key = os.getpid(), options, response_channel
     archive = _archives.get(key)
     if archive is not None:
@@ -207,6 +203,15 @@ def _open_replay(options: AccessOptions) -> RemoteArchive:
             _archives.pop(key).close()
     archive = _archives[key] = _connect(options, response_channel)
     return RemoteArchive(archive, replay_channel)
+
+
+def answers_channel(control_channel: str) -> str:
+    """Where an archive reaches this process: at any free port of the address that the archive sees."""
+    from aeron_spark.archive.remote import own_address
+
+    if ChannelUri.parse(control_channel).media == "ipc":
+        return "aeron:ipc"
+    return f"aeron:udp?endpoint={own_address(control_channel)}:0"
 
 
 def _connect(options: AccessOptions, response_channel: str) -> Archive:

@@ -1,7 +1,8 @@
 """The end of a batch of the exactly-once sink: makes sure that every range is recorded, then appends the ledger's entry.
 
-Runs on the Spark driver, in a short-lived worker that knows nothing but the tasks' messages. See ``ledger`` for what an entry
-means. Every step may be the last one; the comments say what is left then.
+Runs on the Spark driver, in a short-lived worker that knows nothing but the tasks' messages. The archive is one whose folder
+is here, or one that is reached over the network only: then the ledger is published to it and read by replay. See ``ledger``
+for what an entry means. Every step may be the last one; the comments say what is left then.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -18,11 +19,14 @@ import numpy as np
 
 from aeron_spark.archive.client import Archive
 from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.remote import RemoteArchive
 from aeron_spark.archive.segments import Folder
 from aeron_spark.channel import ChannelUri
-from aeron_spark.errors import DataLossError, PeerError, UsageError, WaitTimeoutError
+from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.publication import ExclusivePublication
+from aeron_spark.spark.access import answers_channel
 from aeron_spark.spark.ledger import (
+    FRAME_HEADER_BYTES,
     LEDGER_CHANNEL,
     LEDGER_STREAM_ID,
     Entry,
@@ -33,15 +37,18 @@ from aeron_spark.spark.ledger import (
     is_ledger,
     joined,
 )
-from aeron_spark.spark.pool import open_archive
+from aeron_spark.spark.pool import open_archive, source_of
 from aeron_spark.spark.publish import Published
 from aeron_spark.spark.selection import identity_of
 from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.types import SourceLocation
 
 __all__ = ["commit_batch"]
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.002
+#: What of the rows' channel says where the archive is.
+_PLACE = ("endpoint", "interface", "control", "control-mode", "ttl")
 
 
 def commit_batch(messages: Sequence[object], options: WriteOptions, application: str) -> bool:
@@ -52,20 +59,17 @@ def commit_batch(messages: Sequence[object], options: WriteOptions, application:
     """
     published = [cast("Published", message) for message in messages]
     ranges = joined(part for message in published for part in message.ranges)
-    if not ranges or options.record_to is None:
+    if not ranges or options.archive is None:
         return False
     query, batch = _same("batch", [(message.query, message.batch) for message in published])
     with _locked(options.record_to, options.publish_timeout):
-        archive, archive_id = open_archive(options.record_to, options, application)
+        archive, archive_id = open_archive(options, application)
         with archive:
-            if _same("archive", [message.archive_id for message in published if message.ranges]) != archive_id:
-                raise UsageError(
-                    f"the tasks recorded to another archive than {archive_id}, which owns {options.record_to} on the Spark "
-                    f"driver's host: exactly-once needs one archive whose folder all of them see under this path"
-                )
-            check_recorded(archive, ranges, options)
+            # An archive that was started again may have another id, so ids are a hint only; recordings are told apart by facts.
+            others = {message.archive_id for message in published if message.ranges} - {archive_id}
+            check_recorded(archive, ranges, options, others)
             entry = Entry(query=query, batch=batch, written_ms=time.time_ns() // 1_000_000, ranges=ranges)
-            return append(archive, entry, options.record_to, options)
+            return append(archive, entry, options)
 
 
 def _same(what: str, values: Sequence[T]) -> T:
@@ -76,8 +80,11 @@ def _same(what: str, values: Sequence[T]) -> T:
 
 
 @contextmanager
-def _locked(folder: str, timeout: float) -> Iterator[None]:
+def _locked(folder: str | None, timeout: float) -> Iterator[None]:
     """Committers of one folder take turns; the lock goes with its holder. It spares waits, and nothing rests on it."""
+    if folder is None:
+        yield
+        return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         deadline = time.monotonic() + timeout
@@ -92,40 +99,56 @@ def _locked(folder: str, timeout: float) -> Iterator[None]:
         os.close(handle)
 
 
-def check_recorded(archive: Archive, ranges: Sequence[PublishedRange], options: WriteOptions) -> None:
-    """Every range lies below its recording's recorded position, and on the disk where that is asked."""
+def check_recorded(
+    archive: Archive, ranges: Sequence[PublishedRange], options: WriteOptions, others: Collection[int | None] = ()
+) -> None:
+    """Every range lies below its recording's recorded position, and on the disk where that is asked.
+
+    ``others`` are ids of archives that tasks knew and that this one has not.
+    """
     for part in ranges:
         recording = archive.recording(part.recording_id)
         if recording is None or identity_of(recording) != part.identity:
+            if others:
+                raise UsageError(
+                    f"tasks recorded to another archive than {options.archive} is to the Spark driver's host: exactly-once "
+                    f"needs one archive that all of them find there (recording {part.recording_id} of theirs is not here)"
+                )
             raise DataLossError(
-                f"recording {part.recording_id} of {options.record_to}, which holds rows of this batch, is gone: the batch is "
+                f"recording {part.recording_id} of {options.archive}, which holds rows of this batch, is gone: the batch is "
                 f"not committed and has to run again"
             )
         archive.wait_position(part.recording_id, part.end, timeout=options.publish_timeout)
         if part.begin < archive.start_position(part.recording_id):
             raise DataLossError(
-                f"recording {part.recording_id} of {options.record_to} was purged before its batch was committed: the "
+                f"recording {part.recording_id} of {options.archive} was purged before its batch was committed: the "
                 f"batch has to run again, and retention to be longer"
             )
         _sync(options, recording, part.begin, part.end)
 
 
-def append(archive: Archive, entry: Entry, folder: str, options: WriteOptions) -> bool:
+def append(archive: Archive, entry: Entry, options: WriteOptions) -> bool:
     """Becomes the ledger's only writer, looks whether the entry is there, writes it. False: it was there."""
     deadline = time.monotonic() + options.publish_timeout
     ledger = _ledger(archive)
-    publication = _extend(archive, ledger, deadline) if ledger is not None else None
+    publication = _extend(archive, ledger, options, deadline) if ledger is not None else None
     if ledger is None or publication is None:
-        ledger, publication = _begin(archive, deadline)
+        ledger, publication = _begin(archive, options, deadline)
     # The entries before this position are fixed: nobody else can write as long as this publication is open.
-    with publication:
-        if _has_entry(folder, entry):
+    with publication, _stopped(archive, ledger, options):
+        if _has_entry(archive, entry, options):
             return False
-        message = encode_entry(entry)
+        message = encode_entry(entry, ledger.mtu_length - FRAME_HEADER_BYTES)
         publish_entry(publication, message, entry_key(entry.query, entry.batch), options)
         # From here on the entry counts, whatever becomes of this process.
         end = publication.position
         archive.wait_position(ledger.recording_id, end, timeout=options.publish_timeout)
+        # A network that was cut for long may have let another committer write up to there.
+        if options.record_to is None and not _has_entry(archive, entry, options):
+            raise DataLossError(
+                f"the entry of batch {entry.batch} did not reach the ledger, recording {ledger.recording_id} of "
+                f"{options.archive}: the batch has to run again"
+            )
     _sync(options, ledger, end - 1, end)
     return True
 
@@ -140,11 +163,39 @@ def _ledger(archive: Archive) -> Recording | None:
     return next((recording for recording in reversed(found) if is_ledger(recording)), None)
 
 
-def _begin(archive: Archive, deadline: float) -> tuple[Recording, ExclusivePublication]:
-    """A first recording, of this publication alone."""
-    publication = archive.client.add_exclusive_publication(LEDGER_CHANNEL, LEDGER_STREAM_ID)
+def ledger_channel(options: WriteOptions) -> ChannelUri:
+    """The ledger's own over IPC; over the network, to where the rows go, as the archive listens there."""
+    ledger = ChannelUri.parse(LEDGER_CHANNEL)
+    if source_of(options, options.channel) == SourceLocation.LOCAL:
+        return ledger
+    rows = ChannelUri.parse(options.channel)
+    place = {name: value for name, value in rows.params.items() if name in _PLACE}
+    return ChannelUri(media="udp", params={**place, **ledger.params})
+
+
+@contextmanager
+def _stopped(archive: Archive, ledger: Recording, options: WriteOptions) -> Iterator[None]:
+    """Over IPC the ledger's recording ends with its publication; over the network that takes a while, so it is told to."""
     try:
-        archive.start_recording(_of_session(LEDGER_CHANNEL, publication), LEDGER_STREAM_ID, auto_stop=True)
+        yield
+    finally:
+        if options.record_to is None:
+            # If it cannot be told, the next committer waits until the archive misses this one.
+            with suppress(AeronError):
+                archive.stop_recording_by_identity(ledger.recording_id)
+
+
+def _begin(archive: Archive, options: WriteOptions, deadline: float) -> tuple[Recording, ExclusivePublication]:
+    """A first recording, of this publication alone."""
+    channel = ledger_channel(options)
+    publication = archive.client.add_exclusive_publication(channel, LEDGER_STREAM_ID)
+    try:
+        archive.start_recording(
+            _of_session(channel, publication),
+            LEDGER_STREAM_ID,
+            source=source_of(options, options.channel),
+            auto_stop=True,
+        )
         while (found := _ledger(archive)) is None:
             _late(deadline, "the archive began no ledger in time")
         _wait_active(archive, found, deadline)
@@ -154,7 +205,7 @@ def _begin(archive: Archive, deadline: float) -> tuple[Recording, ExclusivePubli
     return found, publication
 
 
-def _extend(archive: Archive, ledger: Recording, deadline: float) -> ExclusivePublication:
+def _extend(archive: Archive, ledger: Recording, options: WriteOptions, deadline: float) -> ExclusivePublication:
     """A publication that goes on where the ledger ends.
 
     A committer that was killed holds the ledger until the driver misses it, 10 s by default: it is waited for. Whoever else
@@ -164,7 +215,7 @@ def _extend(archive: Archive, ledger: Recording, deadline: float) -> ExclusivePu
         while (position := archive.stop_position(ledger.recording_id)) is None:
             _late(deadline, f"ledger recording {ledger.recording_id} is still written by another commit")
         term = ledger.term_buffer_length
-        channel = ChannelUri.parse(LEDGER_CHANNEL).with_params(
+        channel = ledger_channel(options).with_params(
             init_term_id=ledger.initial_term_id,
             term_id=ledger.term_id(position),
             term_offset=position % term,
@@ -174,7 +225,11 @@ def _extend(archive: Archive, ledger: Recording, deadline: float) -> ExclusivePu
         publication = archive.client.add_exclusive_publication(channel, LEDGER_STREAM_ID)
         try:
             archive.extend_recording(
-                ledger.recording_id, _of_session(LEDGER_CHANNEL, publication), LEDGER_STREAM_ID, auto_stop=True
+                ledger.recording_id,
+                _of_session(ledger_channel(options), publication),
+                LEDGER_STREAM_ID,
+                source=source_of(options, options.channel),
+                auto_stop=True,
             )
             _wait_active(archive, ledger, deadline)
         except PeerError:
@@ -187,8 +242,8 @@ def _extend(archive: Archive, ledger: Recording, deadline: float) -> ExclusivePu
             return publication
 
 
-def _of_session(channel: str, publication: ExclusivePublication) -> ChannelUri:
-    return ChannelUri.parse(channel).with_params(session_id=publication.session_id)
+def _of_session(channel: ChannelUri, publication: ExclusivePublication) -> ChannelUri:
+    return channel.with_params(session_id=publication.session_id)
 
 
 def _wait_active(archive: Archive, ledger: Recording, deadline: float) -> None:
@@ -196,9 +251,14 @@ def _wait_active(archive: Archive, ledger: Recording, deadline: float) -> None:
         _late(deadline, f"ledger recording {ledger.recording_id} did not begin in time")
 
 
-def _has_entry(path: str, entry: Entry) -> bool:
-    with Folder(path) as folder:
-        return has_entry(folder, entry.query, entry.batch)
+def _has_entry(archive: Archive, entry: Entry, options: WriteOptions) -> bool:
+    if options.record_to is not None:
+        with Folder(options.record_to) as folder:
+            return has_entry(folder, folder.recordings(), entry.query, entry.batch)
+    assert options.control_channel is not None  # noqa: S101 - commit_batch() has seen that there is an archive
+    found = archive.recordings(channel_fragment="", stream_id=LEDGER_STREAM_ID)
+    with RemoteArchive(archive, answers_channel(options.control_channel)) as far:
+        return has_entry(far, found, entry.query, entry.batch)
 
 
 def _sync(options: WriteOptions, recording: Recording, begin: int, end: int) -> None:

@@ -49,10 +49,12 @@ from uuid import UUID
 import numpy as np
 
 from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.remote import RemoteArchive
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 
 __all__ = [
+    "FRAME_HEADER_BYTES",
     "LEDGER_CHANNEL",
     "LEDGER_STREAM_ID",
     "Entry",
@@ -72,7 +74,8 @@ LEDGER_STREAM_ID = int.from_bytes(b"ASLE", "big")
 _ALIAS = "alias=aeron-spark-ledger"
 #: The largest MTU there is, so that an entry is one frame.
 LEDGER_CHANNEL = f"aeron:ipc?{_ALIAS}|term-length=1m|mtu=65504"
-MAX_ENTRY_BYTES = 65504 - 32
+FRAME_HEADER_BYTES = 32
+MAX_ENTRY_BYTES = 65504 - FRAME_HEADER_BYTES
 
 _MAGIC, _VERSION = b"ASLE", 1
 _HEAD = struct.Struct("<4sHH16sqqII")
@@ -126,12 +129,12 @@ def entry_key(query: UUID, batch: int) -> int:
     return int.from_bytes(hashlib.sha256(query.bytes + struct.pack("<q", batch)).digest()[:8], "big") >> 1
 
 
-def encode_entry(entry: Entry) -> bytes:
-    """Bytes of an entry; UsageError if it is too large for a frame."""
+def encode_entry(entry: Entry, max_bytes: int = MAX_ENTRY_BYTES) -> bytes:
+    """Bytes of an entry; UsageError if it is too large for a frame of the ledger."""
     head = (_MAGIC, _VERSION, 0, entry.query.bytes, entry.batch, entry.written_ms, len(entry.ranges))
     ranges = b"".join(_RANGE.pack(*astuple(part)) for part in entry.ranges)
-    if _HEAD.size + len(ranges) > MAX_ENTRY_BYTES:
-        most = (MAX_ENTRY_BYTES - _HEAD.size) // _RANGE.size
+    if _HEAD.size + len(ranges) > max_bytes:
+        most = (max_bytes - _HEAD.size) // _RANGE.size
         raise UsageError(
             f"the batch was published in {len(entry.ranges)} ranges, an entry of the ledger holds {most}: "
             f"write to fewer streams at a time, or with fewer workers"
@@ -203,12 +206,10 @@ def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[PlacedEnt
                 )
 
 
-def has_entry(folder: Folder, query: UUID, batch: int) -> bool:
-    """Whether the ledger has an entry of that key, as far as it goes now."""
+def has_entry(folder: Folder | RemoteArchive, recordings: Iterable[Recording], query: UUID, batch: int) -> bool:
+    """Whether the ledger among these recordings has an entry of that key, as far as it goes now."""
     key = entry_key(query, batch)
-    for recording in folder.recordings():
-        if not is_ledger(recording):
-            continue
+    for recording in filter(is_ledger, recordings):
         for part in folder.read(recording.recording_id, columns=("reserved_value", "value")):
             for row in np.flatnonzero(part.column("reserved_value").to_numpy() == key):
                 entry = decode_entry(part.column("value")[int(row)].as_py(), f"ledger of {folder.path}")

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from aeron_spark.archive.client import Archive
 from aeron_spark.archive.recordings import Recording
@@ -20,16 +21,20 @@ from aeron_spark.client import Client
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.publication import ExclusivePublication
+from aeron_spark.spark.access import answers_channel
 from aeron_spark.spark.launch import ensure_archive, ensure_driver, live_archive
 from aeron_spark.spark.write_options import WriteOptions
 from aeron_spark.streams import StreamCounter, streams
+from aeron_spark.types import SourceLocation
 
-__all__ = ["Outlet", "client_of", "driver_of", "give_back", "open_archive", "take"]
+__all__ = ["Outlet", "client_of", "driver_of", "give_back", "open_archive", "source_of", "take"]
 
 _POLL_SECONDS = 0.002
 _CLOSER = "aeron-spark-sink-closer"
 #: Outlets with a shorter linger may be given back while the closer sleeps.
 MAX_SLEEP_SECONDS = 1.0
+#: An archive on the network answers in this time, or in publishTimeout if that is shorter.
+MAX_ANSWER_SECONDS = 10.0
 #: Over UDP: the flow control says "connected" only when the group is whole.
 _AS_MANY_AS_ASKED_FOR = 1 << 30
 
@@ -40,7 +45,7 @@ _lock = threading.Lock()
 
 @dataclass
 class Outlet:
-    """An open publication and, with recordTo, the session with its archive and the recording that holds it."""
+    """An open publication and, where it is recorded, the session with its archive and the recording that holds it."""
 
     key: tuple[object, ...]
     aeron_dir: str
@@ -75,7 +80,7 @@ class Outlet:
 
 def take(options: WriteOptions, channel: str, stream_id: int, application: str) -> Outlet:
     """An outlet to a destination, to be given back or closed; with at least ``await_subscribers`` of them there."""
-    key = (channel, stream_id, options.aeron_dir, options.record_to)
+    key = (channel, stream_id, options.aeron_dir, options.archive, options.control_stream_id)
     while True:
         with _lock:
             waiting = _idle.get(key)
@@ -136,16 +141,17 @@ def _open(options: WriteOptions, channel: str, stream_id: int, application: str,
 def _open_once(
     options: WriteOptions, channel: str, stream_id: int, application: str, key: tuple[object, ...]
 ) -> Outlet:
-    if options.record_to is None:
+    if options.archive is None:
         aeron_dir = driver_of(options, application)
         return Outlet(
             key, aeron_dir, client_of(aeron_dir).add_exclusive_publication(channel, stream_id), None, None, None
         )
-    archive, archive_id = open_archive(options.record_to, options, application)
+    source = source_of(options, channel)
+    archive, archive_id = open_archive(options, application)
     try:
         publication = archive.client.add_exclusive_publication(channel, stream_id)
         try:
-            recording = _record(archive, publication, options.publish_timeout)
+            recording = _record(archive, publication, source, options.publish_timeout)
         except BaseException:
             publication.close()
             raise
@@ -155,14 +161,26 @@ def _open_once(
     return Outlet(key, str(archive.client.aeron_dir), publication, archive, archive_id, recording)
 
 
-def _record(archive: Archive, publication: ExclusivePublication, timeout: float) -> Recording:
+def source_of(options: WriteOptions, channel: str) -> SourceLocation:
+    """Where the archive finds a channel: beside its own driver, or on the network. UsageError where it would find nothing."""
+    if options.control_channel is None or ChannelUri.parse(options.control_channel).media == "ipc":
+        return SourceLocation.LOCAL
+    if ChannelUri.parse(channel).media != "udp":
+        raise UsageError(
+            f"the archive at {options.control_channel} does not hear {channel}: rows that it is to record go to channels "
+            f"that end at it"
+        )
+    return SourceLocation.REMOTE
+
+
+def _record(archive: Archive, publication: ExclusivePublication, source: SourceLocation, timeout: float) -> Recording:
     """Begins a recording of this publication alone, that ends with it, and waits until it is there."""
     session_id, stream_id = publication.session_id, publication.stream_id
     # An older recording may have the same session id: session ids are random, and a driver's next life knows no used ones.
     before = archive.find_last_matching_recording("", stream_id, session_id)
     first = 0 if before is None else before + 1
     channel = ChannelUri.parse(publication.channel).with_params(session_id=session_id)
-    archive.start_recording(channel, stream_id, auto_stop=True)
+    archive.start_recording(channel, stream_id, source=source, auto_stop=True)
     deadline = time.monotonic() + timeout
     while (found := archive.find_last_matching_recording("", stream_id, session_id, min_recording_id=first)) is None:
         if time.monotonic() >= deadline:
@@ -199,9 +217,23 @@ def _subscribers(publication: ExclusivePublication, counters: Counters) -> int:
     )
 
 
-def open_archive(record_to: str, options: WriteOptions, application: str) -> tuple[Archive, int]:
-    """A session with the archive of recordTo, which is started if none is alive, and the archive's id."""
+def open_archive(options: WriteOptions, application: str) -> tuple[Archive, int | None]:
+    """A session with the archive that records, and its id if it tells one; that of recordTo is started if none is alive."""
     aeron_dir = driver_of(options, application)
+    record_to = options.record_to
+    if record_to is None:
+        assert options.control_channel is not None  # noqa: S101 - callers have seen that there is an archive
+        file = options.archive_credentials_file
+        far = Archive(
+            client_of(aeron_dir),
+            timeout=min(options.publish_timeout, MAX_ANSWER_SECONDS),
+            control_channel=options.control_channel,
+            control_stream_id=options.control_stream_id,
+            response_channel=answers_channel(options.control_channel),
+            credentials=None if file is None else Path(file),
+            client_info="name=aeron-spark-sink",
+        )
+        return far, far.archive_id
     info = ensure_archive(record_to, aeron_dir)
     archive = Archive(client_of(aeron_dir), control_stream_id=info.local_control_stream_id)
     if archive.archive_id is not None and archive.archive_id != info.archive_id:

@@ -27,7 +27,7 @@ __all__ = ["Published", "publish_batches"]
 
 @dataclass(frozen=True)
 class Published(WriterCommitMessage):
-    """A task's result. ``ranges`` and ``archive_id`` are there with the option recordTo."""
+    """A task's result. ``ranges`` and ``archive_id`` are there where an archive records."""
 
     query: UUID
     batch: int
@@ -41,8 +41,8 @@ def publish_batches(
 ) -> Published:
     """Publishes every row in order; an error names the first row that was not published.
 
-    Waits up to ``publish_timeout`` without progress for subscribers or through back-pressure, then raises. With the option
-    recordTo, returns when the archive has recorded everything. ``write_id`` stands for the query in a batch write.
+    Waits up to ``publish_timeout`` without progress for subscribers or through back-pressure, then raises. With an
+    archive, returns when that has recorded everything. ``write_id`` stands for the query in a batch write.
     """
     task = _Task(options, application, _row_key(write_id))
     try:
@@ -138,7 +138,7 @@ class _Task:
     def _who_is_slow(self, channel: str, stream_id: int) -> str:
         options = self._options
         outlet = self._outlet(channel, stream_id)
-        where = f" (the archive on {options.record_to} is one)" if options.record_to is not None else ""
+        where = f" (the archive on {options.archive} is one)" if options.archive is not None else ""
         directory = f" --dir {options.aeron_dir}" if options.aeron_dir is not None else ""
         return (
             f"{_parties(outlet.aeron_dir, outlet.publication.session_id, stream_id)}start a subscriber of that channel and "

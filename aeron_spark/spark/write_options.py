@@ -34,8 +34,9 @@ class WriteOptions:
 
     ``publish_timeout`` is in seconds: how long a task waits for subscribers or through back-pressure without progress.
     ``linger`` is in seconds too: how long a worker keeps a publication open for its next task. ``stream_id`` is None only
-    where the rows have a column ``stream_id``. ``sync_level`` is as in the archive's settings: 0 leaves it to the system when
-    what was recorded reaches the disk. ``write_id`` names a batch write that may be started again.
+    where the rows have a column ``stream_id``. An archive records what is published if ``record_to``, its folder, or
+    ``control_channel``, where it is asked over the network, is given. ``sync_level`` is as in the archive's settings: 0 leaves
+    it to the system when what was recorded reaches the disk. ``write_id`` names a batch write that may be started again.
     """
 
     channel: str
@@ -44,6 +45,9 @@ class WriteOptions:
     publish_timeout: float
     launch_driver: bool
     record_to: str | None
+    control_channel: str | None
+    control_stream_id: int | None
+    archive_credentials_file: str | None
     payload: str
     key: str
     await_subscribers: int
@@ -59,6 +63,9 @@ class WriteOptions:
         "launchDriver",
         "publishTimeout",
         "recordTo",
+        "controlChannel",
+        "controlStreamId",
+        "archiveCredentialsFile",
         "payload",
         "key",
         "awaitSubscribers",
@@ -79,13 +86,21 @@ class WriteOptions:
                 "key=reserved writes the reserved value: drop the column reserved_value, or take key=header"
             )
         guarantee = _choice(given, "guarantee", (AT_LEAST_ONCE, EXACTLY_ONCE))
-        if guarantee == EXACTLY_ONCE and given.text("recordTo") is None:
+        given.exclusive("recordTo", "controlChannel")
+        control = _control_channel(given)
+        if guarantee == EXACTLY_ONCE and given.text("recordTo") is None and control is None:
             raise UsageError(
-                "guarantee=exactly-once needs recordTo, the folder of the archive that keeps rows and ledger"
+                "guarantee=exactly-once needs an archive that keeps rows and ledger: recordTo, its folder, or controlChannel"
             )
         for name in ("syncLevel", "writeId"):
             if guarantee != EXACTLY_ONCE and given.text(name) is not None:
                 raise UsageError(f"option {name} is for guarantee=exactly-once")
+        sync_level = _parse_int("syncLevel", given.text("syncLevel") or "0", 0, 2)
+        if sync_level > 0 and control is not None:
+            raise UsageError(
+                f"syncLevel={sync_level} needs the archive's folder, recordTo: an archive that is asked over the network syncs "
+                f"by its own setting, give it aeron.archive.file.sync.level={sync_level} and leave syncLevel out"
+            )
         write_id = given.text("writeId")
         stream_id = _optional_int(given, "streamId", -(1 << 31), (1 << 31) - 1)
         if stream_id is None and not (payload == VALUE and "stream_id" in columns):
@@ -98,14 +113,38 @@ class WriteOptions:
             publish_timeout=parse_duration_seconds("publishTimeout", given.text("publishTimeout") or "30s"),
             launch_driver=_parse_bool("launchDriver", given.text("launchDriver") or "true"),
             record_to=_optional_folder(given, "recordTo"),
+            control_channel=control,
+            control_stream_id=_optional_int(given, "controlStreamId", -(1 << 31), (1 << 31) - 1),
+            archive_credentials_file=given.text("archiveCredentialsFile"),
             payload=payload,
             key=key,
             await_subscribers=awaited,
             linger=parse_linger(given.text("linger") or "10s"),
             guarantee=guarantee,
-            sync_level=_parse_int("syncLevel", given.text("syncLevel") or "0", 0, 2),
+            sync_level=sync_level,
             write_id=None if write_id is None else uuid5(_WRITE_IDS, write_id),
         )
+
+    @property
+    def archive(self) -> str | None:
+        """What names the archive that records; None without one."""
+        return self.record_to or self.control_channel
+
+
+def _control_channel(given: _Given) -> str | None:
+    """Where a far archive is asked to record; it must hear what is published."""
+    text = given.text("controlChannel")
+    if text is None:
+        for name in ("controlStreamId", "archiveCredentialsFile"):
+            given.refuse(name, "it is for an archive that is asked over the network, give controlChannel as well")
+        return None
+    control, channel = ChannelUri.parse(text), ChannelUri.parse(given.text("channel") or "aeron:ipc")
+    if control.media == "udp" and channel.media != "udp":
+        raise UsageError(
+            f"controlChannel={text}: the archive there does not hear {channel}, give a channel that ends at it, like "
+            f"aeron:udp?endpoint=archive-host:8020"
+        )
+    return str(control)
 
 
 def parse_linger(text: str) -> float:

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from aeron_spark.sbe.options import Options as SbeOptions
 from aeron_spark.spark import schema
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.write_options import WriteOptions
+from tests.kit.ports import free_port
 from tests.kit.processes import Process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,9 +63,14 @@ def _end_group(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def run_python(page: str, folder: Path, aeron_dir: Path, *, timeout: float) -> str:
+def run_python(
+    page: str, folder: Path, aeron_dir: Path, *, timeout: float, others: Mapping[str, str] | None = None
+) -> str:
     script = folder / page.replace(".md", ".py")
-    script.write_text(program(page, "python").replace(EXAMPLE_DIR, str(aeron_dir)), "utf-8")
+    text = program(page, "python")
+    for word, instead in {EXAMPLE_DIR: str(aeron_dir), **(others or {})}.items():
+        text = text.replace(word, instead)
+    script.write_text(text, "utf-8")
     return run([sys.executable, str(script)], folder, timeout=timeout)
 
 
@@ -91,7 +98,11 @@ def test_spark_page(tmp_path: Path, aeron_dir: Path) -> None:
 
 
 def test_spark_sink_page(tmp_path: Path, aeron_dir: Path) -> None:
-    out = run_python("spark-sink.md", tmp_path, aeron_dir, timeout=200)
+    ports = {f"localhost:{port}": f"localhost:{free_port()}" for port in (8010, 8020)}
+    try:
+        out = run_python("spark-sink.md", tmp_path, aeron_dir, timeout=200, others=ports)
+    finally:
+        shutil.rmtree(f"{aeron_dir}-far", ignore_errors=True)
     printed = [line for line in out.splitlines() if line.isdecimal()]
     assert printed == re.findall(r"^print\(.*\)  # (\d+)$", program("spark-sink.md", "python"), re.MULTILINE)
 

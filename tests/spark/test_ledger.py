@@ -90,12 +90,17 @@ class Sink:
     def __init__(self, archive: recorded.Archive) -> None:
         self.archive = archive
         self.folder = str(archive.archive_dir)
-        self.options = self.with_options()
+        self.writing = {"channel": recorded.CHANNEL, "recordTo": self.folder}
+        self.reading = {"path": self.folder}
         self.query = uuid4()
 
+    @property
+    def options(self) -> WriteOptions:
+        return self.with_options()
+
     def with_options(self, **more: str) -> WriteOptions:
-        given = {"channel": recorded.CHANNEL, "streamId": str(STREAM_ID), "recordTo": self.folder}
-        return WriteOptions.parse({**given, "guarantee": "exactly-once", "publishTimeout": "20s", **more})
+        given = {"streamId": str(STREAM_ID), "guarantee": "exactly-once", "publishTimeout": "20s"}
+        return WriteOptions.parse({**given, **self.writing, **more})
 
     def task(self, *rows: bytes, batch: int, **more: str) -> Published:
         """What a task of a stream's batch tells."""
@@ -112,8 +117,7 @@ class Sink:
         return sorted(value for part in reader.partitions() for batch in reader.read(part) for value in _values(batch))
 
     def read_options(self, *, streaming: bool = False, **more: str) -> ReadOptions:
-        given = {"path": self.folder, "isolation": "read_committed"}
-        return ReadOptions.parse({**given, **more}, streaming=streaming)
+        return ReadOptions.parse({"isolation": "read_committed", **self.reading, **more}, streaming=streaming)
 
 
 def _values(batch: pa.RecordBatch) -> list[bytes]:
@@ -260,9 +264,9 @@ def test_a_range_that_is_not_there_is_not_committed(sink: Sink) -> None:
     with pytest.raises(DataLossError, match="has to run again"):
         sink.commit(foreign)
     with pytest.raises(UsageError, match="another archive"):
-        sink.commit(Published(sink.query, 0, 2, 12345, done.ranges))
+        sink.commit(Published(sink.query, 0, 2, 12345, foreign.ranges))
     assert sink.read() == []
-    assert sink.commit(done)
+    assert sink.commit(Published(sink.query, 0, 2, 12345, done.ranges)), "the archive was started again since"
     assert sink.read() == [b"a", b"b"]
     control = sink.archive.control
     control.truncate_recording(part.recording_id, part.begin)
@@ -285,7 +289,7 @@ def test_committed_recordings_that_were_purged(sink: Sink) -> None:
 def test_foreign_messages_on_the_ledger(sink: Sink) -> None:
     sink.commit(sink.task(b"a", batch=0))
     (found,) = (one for one in sink.archive.control.recordings() if ledger.is_ledger(one))
-    publication = commit._extend(sink.archive.control, found, float("inf"))
+    publication = commit._extend(sink.archive.control, found, sink.options, float("inf"))
     with publication:
         sink.archive.control.wait_position(found.recording_id, publication.offer_batch([b"x" * 60]))
     with pytest.raises(DataLossError, match="something else published on its stream"):
@@ -295,7 +299,7 @@ def test_foreign_messages_on_the_ledger(sink: Sink) -> None:
 def test_write_ids_and_levels_are_of_exactly_once() -> None:
     for options, names in (
         ({"writeId": "x"}, "writeId is for guarantee=exactly-once"),
-        ({"guarantee": "exactly-once"}, "needs recordTo"),
+        ({"guarantee": "exactly-once"}, "needs an archive"),
         ({"guarantee": "exactly-once", "recordTo": "/x", "syncLevel": "3"}, "out of range"),
     ):
         with pytest.raises(AeronError, match=names):
