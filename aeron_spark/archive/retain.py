@@ -1,7 +1,8 @@
 """Retention: which segments and recordings may go, and having a running archive delete them.
 
 Whole segments only, from a recording's start on, and never the segment that an active recording is written to; a stopped
-recording all of whose segments may go is purged. What goes first is what was written first.
+recording all of whose segments may go is purged. What goes first is what was written first. The ledger of exactly-once writes
+is kept whole: without it, nothing of what they recorded counts.
 
 When a segment was written last is told, in this order, by the archive's time index at the segment's end; by the catalog, for
 the last segment of a stopped recording; by the file's modification time. Sizes are what files take on the disk: segments are
@@ -22,14 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
-from aeron_spark._native.check import check
+from aeron_spark._native.check import c_string, check
 from aeron_spark.archive.client import Archive
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segment_files import segment_base, segment_files
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, PeerError, UsageError
 
-__all__ = ["Action", "Kept", "Policy", "Segment", "apply", "inventory", "plan"]
+__all__ = ["Action", "Kept", "Policy", "Segment", "apply", "inventory", "is_ledger", "plan"]
 
 _IN_REPLAY = re.compile(r"replay in progress|active replay")
 _REPLAY = re.compile(r"replay in progress\b.*?upperBound=(\d+)", re.DOTALL)
@@ -80,13 +81,17 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One thing to do: make a recording start at `new_start`, or with None purge it whole."""
+    """One thing to do: make a recording start at `new_start`, or with None purge it whole.
+
+    `committed`: so many batches of exactly-once writes lose rows by it; None where the ledger can't be read.
+    """
 
     recording_id: int
     new_start: int | None
     segments: int
     bytes: int
     reason: str
+    committed: int | None = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +117,7 @@ def plan(policy: Policy, kept: Iterable[Kept], *, now_ms: int) -> list[Action]:
         row.recording_id = recording.recording_id
         row.stream = streams.setdefault((recording.stripped_channel, recording.stream_id), len(streams))
         row.is_active = one.is_active
+        row.is_kept = is_ledger(recording)
         row.stop_timestamp_ms = _or_null(recording.stop_timestamp_ms)
         row.last_base = segment_base(recording, max(one.limit, recording.start_position))
         row.segments, row.segment_count = of_one, len(one.segments)
@@ -124,6 +130,11 @@ def plan(policy: Policy, kept: Iterable[Kept], *, now_ms: int) -> list[Action]:
         for one, row in zip(recordings, rows, strict=True)
         if row.is_purged or row.new_start != lib.AS_NULL_VALUE
     ]
+
+
+def is_ledger(recording: Recording) -> bool:
+    """Whether a recording is the ledger of exactly-once writes, or a part of it; no policy lets it go."""
+    return bool(lib.as_is_ledger(recording.stream_id, c_string(recording.original_channel)))
 
 
 def _or_null(value: int | None) -> int:

@@ -6,13 +6,15 @@ import argparse
 import re
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
-from aeron_spark.archive.retain import Action, Done, Policy, apply, archive_settings, inventory, plan
+from aeron_spark.archive.retain import Action, Done, Policy, apply, archive_settings, inventory, is_ledger, plan
 from aeron_spark.archive.segments import Folder
 from aeron_spark.cli.archive_session import add_control, connect
 from aeron_spark.cli.common import add_dir, add_json, add_verb, local_time, print_json
 from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.spark.ledger import batches_before
 
 EXAMPLES = """\
   aeron-spark archive retain recordings --older-than 7d
@@ -28,8 +30,8 @@ def add_to(parts: Any) -> None:
         parts,
         "retain",
         run,
-        about="have a running archive delete old segments and recordings; a dry run without --yes. Exit code 1: a replay holds "
-        "something back",
+        about="have a running archive delete old segments and recordings; a dry run without --yes. The ledger of exactly-once "
+        "writes is kept. Exit code 1: a replay holds something back",
         examples=EXAMPLES,
     )
     part.add_argument("path", metavar="PATH", help="the archive's folder")
@@ -93,11 +95,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _round(policy: Policy, options: argparse.Namespace) -> int:
     with Folder(options.path, aeron_dir=options.dir) as folder:
-        actions = plan(policy, inventory(folder), now_ms=round(time.time() * 1000))
+        actions = _told(folder, plan(policy, inventory(folder), now_ms=round(time.time() * 1000)))
+        ledgers = [recording.recording_id for recording in folder.recordings() if is_ledger(recording)]
     if not options.yes:
         for action in actions:
             _print(options, action, None)
         if not options.json:
+            for recording_id in ledgers:
+                print(
+                    f"(recordingId={recording_id}) stays whatever its age and size: the ledger of exactly-once writes"
+                )
             print(f"would free {sum(action.bytes for action in actions):,} bytes; nothing was changed, --yes does it")
         return 0
     if not actions:
@@ -114,6 +121,19 @@ def _round(policy: Policy, options: argparse.Namespace) -> int:
     return 1 if is_held else 0
 
 
+def _told(folder: Folder, actions: list[Action]) -> list[Action]:
+    """The actions with how many committed batches lose rows by each."""
+    if not actions or not any(map(is_ledger, folder.recordings())):
+        return actions
+    counts: dict[int, int | None]
+    try:
+        counts = dict(batches_before(folder, {action.recording_id: action.new_start for action in actions}))
+    except AeronError as failure:
+        print(f"which rows were committed can't be told: {failure}", file=sys.stderr)
+        counts = {action.recording_id: None for action in actions}
+    return [replace(action, committed=counts[action.recording_id]) for action in actions]
+
+
 def _print(options: argparse.Namespace, action: Action, done: Done | None) -> None:
     if options.json:
         print_json(
@@ -123,6 +143,7 @@ def _print(options: argparse.Namespace, action: Action, done: Done | None) -> No
                 "segments": action.segments,
                 "bytes": action.bytes,
                 "reason": action.reason,
+                "committed_batches": action.committed,
                 "done": done is not None and not done.held,
                 "deleted_segments": 0 if done is None else done.deleted,
                 "held_back_by": "" if done is None else done.held,
@@ -133,6 +154,7 @@ def _print(options: argparse.Namespace, action: Action, done: Done | None) -> No
     verb = (
         "would delete" if done is None else "deleted" if not done.held else f"held back after {done.deleted} segments"
     )
-    print(f"(recordingId={action.recording_id}) {verb} {what}, {action.bytes:,} bytes: {action.reason}")
+    rows = f"; rows of {action.committed} committed batches go with it" if action.committed else ""
+    print(f"(recordingId={action.recording_id}) {verb} {what}, {action.bytes:,} bytes: {action.reason}{rows}")
     if done is not None and done.held:
         print(f"  held back by: {done.held}")

@@ -33,8 +33,9 @@ One that is there counts, also if its committer died before it knew or if ``comm
 again, finds its entry, and the ranges that it has published anew are mentioned nowhere. Nothing ever removes an entry.
 
 **Retention.** An entry is needed as long as its batch may be run again, which holds for the newest of each query, and as long
-as somebody is to read its ranges. Older segments of the ledger can be purged as those of any recording; ``read_committed``
-does not deliver their ranges any more. Messages that were purged while their entry is there are missing bytes.
+as somebody is to read its ranges. No retention policy takes the ledger. By hand, older segments of it can be purged as those
+of any recording; ``read_committed`` does not deliver their ranges any more. Messages that were purged while their entry is
+there are missing bytes.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ import numpy as np
 
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.remote import RemoteArchive
+from aeron_spark.archive.retain import is_ledger
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 
@@ -60,6 +62,7 @@ __all__ = [
     "Entry",
     "PlacedEntry",
     "PublishedRange",
+    "batches_before",
     "decode_entry",
     "encode_entry",
     "entry_key",
@@ -117,11 +120,6 @@ class PlacedEntry:
     recording_id: int
     position: int
     next_position: int
-
-
-def is_ledger(recording: Recording) -> bool:
-    """Whether a recording is the ledger, or a part of it."""
-    return recording.stream_id == LEDGER_STREAM_ID and _ALIAS in recording.original_channel
 
 
 def entry_key(query: UUID, batch: int) -> int:
@@ -216,6 +214,21 @@ def has_entry(folder: Folder | RemoteArchive, recordings: Iterable[Recording], q
                 if (entry.query, entry.batch) == (query, batch):
                     return True
     return False
+
+
+def batches_before(folder: Folder, ends: Mapping[int, int | None]) -> dict[int, int]:
+    """How many batches that count have rows of a recording before a position, of None anywhere in it; by recording."""
+    found = dict.fromkeys(ends, 0)
+    for placed in first_of_each(read_entries(folder, {}), set()):
+        held = {part.recording_id for part in placed.entry.ranges if _begins_before(part, ends)}
+        for recording_id in held:
+            found[recording_id] += 1
+    return found
+
+
+def _begins_before(part: PublishedRange, ends: Mapping[int, int | None]) -> bool:
+    end = ends.get(part.recording_id, -1)
+    return end is None or part.begin < end
 
 
 def first_of_each(entries: Iterable[PlacedEntry], seen: set[tuple[UUID, int]]) -> Iterator[PlacedEntry]:

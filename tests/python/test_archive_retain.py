@@ -100,6 +100,22 @@ def test_keep_recordings_counts_by_stream() -> None:
     assert planned(Policy(keep_recordings=0), *recordings) == {0: (None, 1), 1: (None, 1), 2: (None, 1), 3: (None, 1)}
 
 
+def test_the_ledger_of_exactly_once_writes_stays() -> None:
+    aged = kept(0, [90, 60, 40])
+    ledger = replace(
+        aged,
+        recording=replace(
+            aged.recording, stream_id=StreamId(0x41534C45), original_channel="aeron:ipc?alias=aeron-spark-ledger"
+        ),
+    )
+    old_and_empty = replace(ledger, segments=(), recording=replace(ledger.recording, stop_timestamp_ms=1))
+    other = replace(ledger, recording=replace(ledger.recording, original_channel="aeron:ipc"))
+    for policy in (Policy(older_than_s=1), Policy(max_bytes=0), Policy(keep_recordings=0)):
+        assert planned(policy, ledger) == {}
+        assert planned(policy, old_and_empty) == {}
+        assert planned(policy, other) == {0: (None, 3)}, "only the alias and the stream together make it one"
+
+
 def test_bounds_together_and_random(rng: random.Random) -> None:
     for _ in range(200):
         recordings = [

@@ -1,9 +1,10 @@
 """Kills tasks, Spark drivers and the archive at each step of an exactly-once query, and audits what is read committed.
 
-    python -m tests.spark.exactly_once [--kills 12] [--seed n]
+    python -m tests.spark.exactly_once [--kills 12] [--seed n] [--far]
 
 The query reads numbered messages of a stopped archive in small batches and writes them to another one, whose driver and
-archive run beside it and are started again when they die. A plan, a folder of files, says who is killed at which step:
+archive run beside it and are started again when they die; with --far over UDP, through a media driver of its own. A query that
+fails is started again by the same Spark session. A plan, a folder of files, says who is killed at which step:
 
     steps    a task before, in the middle of and after publishing; the commit before it looks, before it writes the entry,
              after it has, and when it has returned but Spark does not know yet
@@ -16,6 +17,7 @@ difference, or if less was killed than planned.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -26,7 +28,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,11 +40,14 @@ from aeron_spark.spark import commit
 from aeron_spark.spark.source import AeronDataSource
 from aeron_spark.spark.stream_writer import AeronStreamWriter
 from tests.kit import dirs, native
+from tests.kit.ports import free_port
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until
 
 STREAM_ID = 1001
-MESSAGES, PER_BATCH = 4000, 400
+MESSAGES, PER_BATCH = 1200, 100
+#: Failures of the query that one Spark session bears before it ends.
+MAX_FAILURES = 20
 STEPS = ("task-begins", "task-half", "task-done", "commit-begins", "before-entry", "after-entry", "commit-done")
 VICTIMS = ("self", "query", "archive")
 SETTINGS = {"aeron.archive.segment.file.length": "131072"}
@@ -115,45 +120,53 @@ class CrashingSource(AeronDataSource):
 
 
 def run_query(work: Path) -> None:
-    """The child: goes on until everything is written; ends when it is killed or the query fails."""
+    """The child: goes on until everything is written; ends when it is killed or fails again and again."""
+    from pyspark.errors import StreamingQueryException
+
     from tests.spark.session import build_session
 
     (work / "plan" / "query.pid").write_text(str(os.getpid()), "ascii")
     spark = build_session("exactly-once", master="local[2,4]")
     spark.dataSource.register(CrashingSource)
     stream = spark.readStream.format("aeron").option("startingPositions", "earliest").option("minPartitions", "2")
-    query = (
+    writer = (
         stream.option("maxMessagesPerTrigger", str(PER_BATCH))
         .load(str(work / "input"))
         .select("value")
         .writeStream.format("aeron_crashing")
-        .option("channel", "aeron:ipc?term-length=64k")
+        .options(**json.loads((work / "plan" / "query.options").read_text("utf-8")))
         .option("streamId", str(STREAM_ID))
-        .option("recordTo", str(work / "archive"))
         .option("guarantee", "exactly-once")
         .option("publishTimeout", "15s")
         .option("checkpointLocation", str(work / "checkpoint"))
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    for _ in range(MAX_FAILURES):
+        try:
+            writer.start().awaitTermination()
+            break
+        except StreamingQueryException as failure:
+            print(f"the query failed: {str(failure)[:2000]}", flush=True)
+    else:
+        sys.exit(1)
     spark.stop()
 
 
 class Servers(threading.Thread):
     """A driver, and an archive that is started again whenever it has died."""
 
-    def __init__(self, aeron_dir: Path, archive_dir: Path) -> None:
+    def __init__(self, aeron_dir: Path, archive_dir: Path, settings: dict[str, str]) -> None:
         super().__init__(daemon=True)
         self._ending = threading.Event()
         self._aeron_dir, self._archive_dir = aeron_dir, archive_dir
+        self._settings = SETTINGS | settings
         self.failure: BaseException | None = None
         self._driver = native.driver(aeron_dir)
         self._archive = self._start()
 
     def _start(self) -> Process:
         # For 10 s a killed archive counts as alive, and another is refused.
-        return native.archive(self._aeron_dir, self._archive_dir, SETTINGS)
+        return native.archive(self._aeron_dir, self._archive_dir, self._settings)
 
     def run(self) -> None:
         while not self._ending.wait(0.05):
@@ -219,7 +232,27 @@ def committed(archive_dir: Path) -> tuple[Counter[bytes], Counter[bytes]]:
     return by_batch, by_stream
 
 
-def exactly_once(orders: list[tuple[str, str]]) -> int:
+@contextmanager
+def placed(work: Path, *, far: bool) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """Options of the query and settings of the archive: both on one driver, or with a network between."""
+    if not far:
+        yield {"recordTo": str(work / "archive"), "channel": "aeron:ipc?term-length=64k"}, {}
+        return
+    control, rows = (f"aeron:udp?endpoint=127.0.0.1:{free_port()}" for _ in range(2))
+    with dirs.fresh("query") as aeron_dir:
+        driver = native.driver(aeron_dir)
+        yield (
+            {"controlChannel": control, "channel": f"{rows}|term-length=64k", "aeronDir": str(aeron_dir)},
+            {
+                "aeron.archive.control.channel": control,
+                "aeron.archive.control.channel.enabled": "true",
+                "aeron.archive.replication.channel": "aeron:udp?endpoint=127.0.0.1:0",
+            },
+        )
+        driver.stop()
+
+
+def exactly_once(orders: list[tuple[str, str]], *, far: bool = False) -> int:
     """The parent: gives the orders one after the other, as each has been carried out; returns the exit code."""
     work = Path(tempfile.mkdtemp(prefix="aeron-spark-once-"))
     plan, log = work / "plan", work / "log"
@@ -227,8 +260,9 @@ def exactly_once(orders: list[tuple[str, str]]) -> int:
     runs = 0
     try:
         expected = record_input(work / "input")
-        with dirs.fresh("aeron") as aeron_dir:
-            servers = Servers(aeron_dir, work / "archive")
+        with dirs.fresh("aeron") as aeron_dir, placed(work, far=far) as (options, settings):
+            (plan / "query.options").write_text(json.dumps(options), "utf-8")
+            servers = Servers(aeron_dir, work / "archive", settings)
             servers.start()
             pending = [f"{name}.{victim}" for name, victim in orders]
             query: subprocess.Popen[bytes] | None = None
@@ -256,7 +290,8 @@ def exactly_once(orders: list[tuple[str, str]]) -> int:
         by_batch, by_stream = committed(work / "archive")
         is_right = by_batch == by_stream == expected
         print(
-            f"{carried_out} of {len(orders)} kills, {runs} runs of the query, {published} messages published, "
+            f"{carried_out} of {len(orders)} kills{' over UDP' if far else ''}, {runs} runs of Spark, {published} messages "
+            f"published, "
             f"{by_batch.total()} committed of {expected.total()}: {'equal as multisets' if is_right else 'DIFFERENT'}"
         )
         if carried_out < len(orders):
@@ -293,6 +328,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=12, help="how many, each at a random step (12)")
     parser.add_argument("--every", action="store_true", help="each victim at each step instead")
+    parser.add_argument("--far", action="store_true", help="the archive is reached over UDP only")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="repeats a run's choice of steps")
     parser.add_argument("--query", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -303,7 +339,7 @@ def main() -> int:
     every = [(name, victim) for victim in VICTIMS for name in STEPS]
     rng = random.Random(arguments.seed)
     rng.shuffle(every)
-    return exactly_once(every if arguments.every else rng.choices(every, k=arguments.kills))
+    return exactly_once(every if arguments.every else rng.choices(every, k=arguments.kills), far=arguments.far)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Tasks and commits are calls here; test_exactly_once.py kills real ones.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from aeron_spark.archive.segments import Folder
+from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import AeronError, DataLossError, UsageError, WaitTimeoutError
 from aeron_spark.spark import commit, ledger, pool
 from aeron_spark.spark.isolation import CommittedBatchReader, CommittedStreamReader, check_isolation
@@ -25,6 +27,7 @@ from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.publish import Published, publish_batches
 from aeron_spark.spark.selection import select_recordings
 from aeron_spark.spark.write_options import WriteOptions
+from tests.kit.wait import wait_until
 from tests.spark import recorded
 
 STREAM_ID = 1001
@@ -49,6 +52,7 @@ ENTRY = ledger.Entry(
 
 
 def test_entry_bytes_are_read_for_ever() -> None:
+    assert ledger.LEDGER_STREAM_ID.to_bytes(4, "big") == b"ASLE"
     assert ledger.encode_entry(ENTRY) == GOLDEN
     assert ledger.decode_entry(GOLDEN, "here") == ENTRY
 
@@ -284,6 +288,33 @@ def test_committed_recordings_that_were_purged(sink: Sink) -> None:
     assert sink.read() == [b"b"]
     with pytest.raises(DataLossError, match="purged before it was read"):
         stream_rows(sink)
+
+
+def test_retention_keeps_the_ledger_and_tells_what_was_committed(
+    sink: Sink, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = sink.task(b"a", batch=0)
+    assert sink.commit(done)
+    assert sink.commit(sink.task(b"b", batch=1), sink.task(b"of another stream", batch=1, streamId="5"))
+    sink.task(b"never committed", batch=2, streamId="6")
+    close_pool()
+    (found,) = (one for one in sink.archive.control.recordings() if ledger.is_ledger(one))
+    rows = {one.stream_id: one.recording_id for one in sink.archive.control.recordings() if one != found}
+    command = ["archive", "retain", sink.folder, "--keep-recordings", "0"]
+    wait_until(lambda: sink.archive.control.stop_position(rows[6]) is not None, 10, "the recordings to stop")
+    assert main(command) == 0
+    told = capsys.readouterr().out
+    assert f"(recordingId={rows[STREAM_ID]}) would delete all of it" in told
+    assert "channel and stream; rows of 2 committed batches go with it" in told
+    assert "channel and stream; rows of 1 committed batches go with it" in told
+    assert f"(recordingId={found.recording_id}) stays whatever its age and size: the ledger" in told
+    assert main([*command, "--yes", "--json"]) == 0
+    told = capsys.readouterr().out
+    counts = {row["recording_id"]: row["committed_batches"] for row in map(json.loads, told.splitlines())}
+    assert counts == {rows[STREAM_ID]: 2, rows[5]: 1, rows[6]: 0}
+    assert [one.recording_id for one in sink.archive.control.recordings()] == [found.recording_id]
+    assert sink.read() == []
+    assert not sink.commit(sink.task(b"a", batch=0)), "it still knows what was committed"
 
 
 def test_foreign_messages_on_the_ledger(sink: Sink) -> None:

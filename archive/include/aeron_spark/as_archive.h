@@ -206,6 +206,7 @@ typedef struct as_retention_recording
     int64_t recording_id;
     int64_t stream;            /* equal numbers: the same channel and stream */
     bool is_active;
+    bool is_kept;              /* whole, whatever the policy says */
     int64_t stop_timestamp_ms; /* AS_NULL_VALUE: unknown */
     int64_t last_base;         /* of the segment that it ends in now */
     const as_retention_segment *segments; /* borrowed; by ascending base */
@@ -216,6 +217,10 @@ typedef struct as_retention_recording
     bool is_purged;            /* the recording goes with them */
     int64_t new_start;         /* else where it starts; AS_NULL_VALUE: as it did */
 } as_retention_recording;
+
+/* Whether a recording is the ledger of the Spark sink's exactly-once writes, by stream and original channel. It says which
+ * recorded messages count, so a policy that takes what is old or much would undo what was committed. */
+bool as_is_ledger(int32_t stream_id, const char *original_channel);
 
 /* Writes the answer into `recordings`. AS_E_INTERNAL: no memory. */
 as_result as_retention_plan(

@@ -1,13 +1,26 @@
 /* Which segments and recordings a retention policy lets go; the rules are in as_archive.h. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/result.h"
 #include "aeron_spark/as_archive.h"
 
+#define LEDGER_STREAM_ID 0x41534C45 /* "ASLE" */
+#define LEDGER_ALIAS "alias=aeron-spark-ledger"
+
+bool as_is_ledger(int32_t stream_id, const char *original_channel)
+{
+    return LEDGER_STREAM_ID == stream_id && NULL != strstr(original_channel, LEDGER_ALIAS);
+}
+
 /* How many segments may go: all of a stopped recording, of an active one those before the one that is written. */
 static int64_t free_count(const as_retention_recording *one)
 {
+    if (one->is_kept)
+    {
+        return 0;
+    }
     int64_t count = 0;
     while (count < one->segment_count && (!one->is_active || one->segments[count].base < one->last_base))
     {
@@ -55,7 +68,7 @@ static as_result drop_surplus(as_retention_recording *recordings, int64_t count,
     for (int64_t i = 0; i < count; i++)
     {
         place = i > 0 && newest_first[i]->stream == newest_first[i - 1]->stream ? place + 1 : 0;
-        if (place >= keep && !newest_first[i]->is_active)
+        if (place >= keep && !newest_first[i]->is_active && !newest_first[i]->is_kept)
         {
             let_go(newest_first[i], newest_first[i]->segment_count, AS_RETENTION_TOO_MANY);
         }
@@ -74,7 +87,7 @@ static void drop_old(as_retention_recording *one, int64_t oldest_ms)
     {
         count++;
     }
-    const bool is_old_and_empty = 0 == one->segment_count && !one->is_active &&
+    const bool is_old_and_empty = 0 == one->segment_count && !one->is_active && !one->is_kept &&
         AS_NULL_VALUE != one->stop_timestamp_ms && one->stop_timestamp_ms < oldest_ms;
     if (count > one->goes || is_old_and_empty)
     {

@@ -201,7 +201,8 @@ static as_result scan_recordings(
         set_times(folder, &recording, limit, segments, segment_count, scratch);
         as_retention_recording *one = &scan->recordings[scan->count];
         *one = (as_retention_recording){ .recording_id = recording.recording_id,
-            .is_active = AS_NULL_VALUE == recording.stop_position, .stop_timestamp_ms = recording.stop_timestamp_ms,
+            .is_active = AS_NULL_VALUE == recording.stop_position,
+            .is_kept = as_is_ledger(recording.stream_id, recording.original_channel), .stop_timestamp_ms = recording.stop_timestamp_ms,
             .last_base = asi_segment_base(recording.start_position,
                 limit > recording.start_position ? limit : recording.start_position, recording.term_buffer_length,
                 recording.segment_file_length),
