@@ -6,7 +6,7 @@ from tests.spark.exactly_once import STEPS, exactly_once
 
 
 def test_what_is_read_committed_is_the_input() -> None:
-    """The query dies with the entry written, which is the step where doubles would come from; last, as it takes a second Spark."""
+    """The query dies with the entry written, where doubles would come from: the last order, as it takes a second Spark."""
     others = {"before-entry": "archive", "after-entry": "query"}
     orders = sorted(((name, others.get(name, "self")) for name in STEPS), key=lambda order: order[1] == "query")
     assert exactly_once(orders) == 0
