@@ -35,6 +35,13 @@ typedef struct asi_sbe_content
     int64_t bytes;
 } asi_sbe_content;
 
+/* Counts before a message, so that what it added before it failed goes away again. */
+typedef struct asi_sbe_mark
+{
+    int64_t count;
+    int64_t list_count;
+} asi_sbe_mark;
+
 struct as_sbe_batch
 {
     const as_sbe_plan *plan;
@@ -45,7 +52,7 @@ struct as_sbe_batch
     uint8_t *errors;
     int64_t *ends;
     int64_t error_count;
-    struct asi_sbe_mark *marks;
+    asi_sbe_mark *marks;
     asi_sbe_instances *levels;
     asi_sbe_content *data;
 };

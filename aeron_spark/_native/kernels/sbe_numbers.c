@@ -1,11 +1,14 @@
 /* Columns of numbers out of a walked batch. See as_sbe.h.
  *
- * Tasks run in turn over a block of instances that stays in the cache. The common ones, where every instance has the field, have a loop
- * made for one width, form and byte order by inlining; whether blocks need a look (a short one, an old version, a message that is not
- * there) is settled once for the column. */
+ * Tasks run in turn over instances whose messages stay in the first cache. The common ones, where every instance has the field, have a
+ * loop made for one width, form and byte order by inlining; whether blocks need a look (a short one, an old version, a message that is
+ * not there) is settled once for the column. Values are put one behind the other first, which the compiler must not do by vectors
+ * (CMakeLists.txt); then nulls are found among them by vectors. */
+#include "sbe_nulls.h"
 #include "sbe_place.h"
 
-#define BLOCK 2048 /* instances; a multiple of 64, so that validity begins at a byte */
+#define BLOCK 1024 /* instances at most; a multiple of 64, so that validity begins at a byte */
+#define NEAR 24576 /* bytes of messages that stay in the first cache, with room for the columns */
 
 #define FIXED static inline __attribute__((always_inline))
 
@@ -120,7 +123,14 @@ static void gather_any(const asi_sbe_place *p, as_sbe_task *task, int64_t first,
 
 /* -- every instance has it ------------------------------------------------------------------------------------------------------------ */
 
-FIXED void put_fixed(uint8_t *out, int64_t i, uint64_t bits, int32_t width, as_sbe_form form, const int16_t *of_byte)
+typedef enum null_kind
+{
+    NO_NULL,
+    NULL_BITS,
+    NULL_NAN
+} null_kind;
+
+FIXED void put_fixed(uint8_t *out, int64_t i, uint64_t bits, int32_t width, as_sbe_form form)
 {
     switch (form)
     {
@@ -129,9 +139,6 @@ FIXED void put_fixed(uint8_t *out, int64_t i, uint64_t bits, int32_t width, as_s
             return;
         case AS_SBE_FORM_WIDEN:
             memcpy(out + i * 2 * width, &bits, width < 8 ? 2 * (size_t)width : 8);
-            return;
-        case AS_SBE_FORM_ENUM:
-            memcpy(out + i * 2, &of_byte[bits], 2);
             return;
         default:
         {
@@ -143,109 +150,264 @@ FIXED void put_fixed(uint8_t *out, int64_t i, uint64_t bits, int32_t width, as_s
     }
 }
 
-/* LONG here is of a signed number. */
+/* Flags, eight bytes of which are room, to bits of validity. */
+static void keep_flags(as_sbe_task *task, uint8_t *flags, int64_t first, int64_t count)
+{
+    int64_t valid = 0;
+    uint8_t *validity = task->validity + first / 8;
+    memset(flags + count, 0, 8);
+    for (int64_t i = 0; i < count; i += 8)
+    {
+        uint64_t eight;
+        memcpy(&eight, flags + i, sizeof(eight));
+        validity[i / 8] = (uint8_t)(eight * 0x0102040810204080 >> 56);
+        valid += (int64_t)(eight * 0x0101010101010101 >> 56);
+    }
+    task->nulls += count - valid;
+}
+
+/* Values of 8 bytes at most, into `out` as they are there. */
+FIXED void put_block(
+    const asi_sbe_place *p, const as_sbe_column *column, int64_t first, int64_t end, int32_t width, as_sbe_form form,
+    bool is_big_endian, uint8_t *restrict out)
+{
+    const uint8_t *bytes = p->bytes + column->offset;
+    const int64_t *restrict starts = p->starts + first;
+    for (int64_t i = 0; i < end - first; i++)
+    {
+        put_fixed(out, i, asi_sbe_load(bytes + starts[i], width, is_big_endian), width, form);
+    }
+}
+
+FIXED int32_t width_of(as_sbe_form form, int32_t width)
+{
+    return AS_SBE_FORM_SAME == form ? width : AS_SBE_FORM_WIDEN == form ? 2 * width : 8;
+}
+
+FIXED void gather_narrow(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, int32_t width, as_sbe_form form,
+    bool is_big_endian, null_kind null)
+{
+    const int32_t wide = width_of(form, width);
+    uint8_t *out = (uint8_t *)task->out + first * wide;
+    put_block(p, &task->column, first, end, width, form, is_big_endian, out);
+    if (NO_NULL == null)
+    {
+        return;
+    }
+    uint8_t flags[BLOCK + 8];
+    const uint64_t bits = task->column.null_bits;
+    if (NULL_NAN == null)
+    {
+        asi_sbe_clear_nans(out, end - first, wide, flags);
+    }
+    else
+    {
+        asi_sbe_clear_nulls(
+            out, end - first, wide, AS_SBE_FORM_LONG == form ? (uint64_t)asi_sbe_extend(bits, width) : bits, flags);
+    }
+    keep_flags(task, flags, first, end - first);
+}
+
+/* To 16 bytes, by way of 8. */
+FIXED void gather_decimal(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, int32_t width, bool is_signed,
+    bool is_big_endian, null_kind null)
+{
+    if (NO_NULL == null)
+    {
+        put_block(p, &task->column, first, end, width, is_signed ? AS_SBE_FORM_SIGNED_DECIMAL : AS_SBE_FORM_DECIMAL, is_big_endian,
+            (uint8_t *)task->out + first * 16);
+        return;
+    }
+    int64_t mantissas[BLOCK];
+    uint8_t flags[BLOCK + 8];
+    const uint64_t bits = task->column.null_bits;
+    const uint8_t *bytes = p->bytes + task->column.offset;
+    for (int64_t i = first; i < end; i++)
+    {
+        const uint64_t value = asi_sbe_load(bytes + p->starts[i], width, is_big_endian);
+        mantissas[i - first] = is_signed ? asi_sbe_extend(value, width) : (int64_t)value;
+    }
+    asi_sbe_clear_nulls(mantissas, end - first, 8, is_signed ? (uint64_t)asi_sbe_extend(bits, width) : bits, flags);
+    int64_t *restrict out = (int64_t *)task->out + first * 2;
+    for (int64_t i = 0; i < end - first; i++)
+    {
+        out[2 * i] = mantissas[i];
+        out[2 * i + 1] = is_signed ? mantissas[i] >> 63 : 0;
+    }
+    keep_flags(task, flags, first, end - first);
+}
+
 FIXED void gather_fixed(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, int32_t width, as_sbe_form form,
-    bool is_big_endian, bool has_null)
+    bool is_big_endian, null_kind null)
+{
+    switch (form)
+    {
+        case AS_SBE_FORM_DECIMAL: gather_decimal(p, task, first, end, width, false, is_big_endian, null); break;
+        case AS_SBE_FORM_SIGNED_DECIMAL: gather_decimal(p, task, first, end, width, true, is_big_endian, null); break;
+        default: gather_narrow(p, task, first, end, width, form, is_big_endian, null); break;
+    }
+}
+
+/* An enum of one byte. */
+FIXED void gather_enum(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool has_null)
 {
     const uint8_t *bytes = p->bytes + task->column.offset;
-    const uint64_t null_bits = task->column.null_bits;
-    const int16_t *of_byte = task->of_byte;
-    uint8_t *out = task->out;
-    int64_t nulls = 0;
-    int64_t unknown = 0;
-    for (int64_t i = first; i < end; i += 64)
+    const int64_t *restrict starts = p->starts;
+    const int16_t *restrict of_byte = task->of_byte;
+    const uint8_t null_byte = (uint8_t)task->column.null_bits;
+    int16_t *restrict out = task->out;
+    uint8_t flags[BLOCK + 8];
+    uint32_t unknown = 0;
+    for (int64_t i = first; i < end; i++)
     {
-        const int64_t count = end - i < 64 ? end - i : 64;
-        const int64_t *starts = p->starts + i;
-        uint64_t valid = 0;
-        for (int64_t k = 0; k < count; k++)
-        {
-            const uint64_t bits = asi_sbe_load(bytes + starts[k], width, is_big_endian);
-            const bool is_null = has_null && bits == null_bits;
-            put_fixed(out, i + k, is_null ? 0 : bits, width, form, of_byte);
-            if (has_null)
-            {
-                valid |= (uint64_t)!is_null << k;
-                nulls += is_null;
-            }
-            if (AS_SBE_FORM_ENUM == form)
-            {
-                unknown += !is_null && of_byte[bits] < 0;
-            }
-        }
-        if (has_null)
-        {
-            memcpy(task->validity + i / 8, &valid, (size_t)(count + 7) / 8);
-        }
+        const uint8_t byte = bytes[starts[i]];
+        const bool is_null = has_null && byte == null_byte;
+        const int16_t index = is_null ? 0 : of_byte[byte];
+        out[i] = index;
+        unknown += (uint16_t)index >> 15;
+        flags[i - first] = !is_null;
     }
-    task->nulls += nulls;
     task->unknown += unknown;
+    if (has_null)
+    {
+        keep_flags(task, flags, first, end - first);
+    }
+}
+
+/* A time of 64 bits without a sign, `divisor` fixed by inlining: what is beyond 63 bits is lost unless it is the null. */
+FIXED void gather_unsigned_long(
+    const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool is_big_endian, bool has_null, int64_t divisor)
+{
+    const uint8_t *bytes = p->bytes + task->column.offset;
+    const int64_t *restrict starts = p->starts;
+    const uint64_t null_bits = task->column.null_bits;
+    int64_t *restrict out = task->out;
+    uint8_t flags[BLOCK + 8];
+    int64_t lost = 0;
+    for (int64_t i = first; i < end; i++)
+    {
+        const uint64_t bits = asi_sbe_load(bytes + starts[i], 8, is_big_endian);
+        const bool is_null = has_null && bits == null_bits;
+        const bool fits = bits <= INT64_MAX;
+        out[i] = is_null || !fits ? 0 : (int64_t)(bits / (uint64_t)divisor);
+        lost += !is_null && !fits;
+        flags[i - first] = !is_null && fits;
+    }
+    task->lost += lost;
+    keep_flags(task, flags, first, end - first);
 }
 
 FIXED void gather_width(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, as_sbe_form form, bool is_big_endian,
-    bool has_null)
+    null_kind null)
 {
     switch (task->column.width)
     {
-        case 1: gather_fixed(p, task, first, end, 1, form, is_big_endian, has_null); break;
-        case 2: gather_fixed(p, task, first, end, 2, form, is_big_endian, has_null); break;
-        case 4: gather_fixed(p, task, first, end, 4, form, is_big_endian, has_null); break;
-        default: gather_fixed(p, task, first, end, 8, form, is_big_endian, has_null); break;
+        case 1: gather_fixed(p, task, first, end, 1, form, is_big_endian, null); break;
+        case 2: gather_fixed(p, task, first, end, 2, form, is_big_endian, null); break;
+        case 4: gather_fixed(p, task, first, end, 4, form, is_big_endian, null); break;
+        default: gather_fixed(p, task, first, end, 8, form, is_big_endian, null); break;
     }
 }
 
-FIXED void gather_form(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool is_big_endian, bool has_null)
+FIXED void gather_float(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool is_big_endian)
+{
+    4 == task->column.width ? gather_fixed(p, task, first, end, 4, AS_SBE_FORM_SAME, is_big_endian, NULL_NAN) :
+        gather_fixed(p, task, first, end, 8, AS_SBE_FORM_SAME, is_big_endian, NULL_NAN);
+}
+
+FIXED void gather_long(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool is_big_endian, null_kind null)
+{
+    if (task->is_signed)
+    {
+        gather_width(p, task, first, end, AS_SBE_FORM_LONG, is_big_endian, null);
+        return;
+    }
+    1000 == task->divisor ? gather_unsigned_long(p, task, first, end, is_big_endian, NO_NULL != null, 1000) :
+        gather_unsigned_long(p, task, first, end, is_big_endian, NO_NULL != null, 1);
+}
+
+FIXED void gather_form(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool is_big_endian, null_kind null)
 {
     switch (task->form)
     {
-        case AS_SBE_FORM_SAME: gather_width(p, task, first, end, AS_SBE_FORM_SAME, is_big_endian, has_null); break;
-        case AS_SBE_FORM_WIDEN: gather_width(p, task, first, end, AS_SBE_FORM_WIDEN, is_big_endian, has_null); break;
-        case AS_SBE_FORM_DECIMAL: gather_width(p, task, first, end, AS_SBE_FORM_DECIMAL, is_big_endian, has_null); break;
-        case AS_SBE_FORM_SIGNED_DECIMAL:
-            gather_width(p, task, first, end, AS_SBE_FORM_SIGNED_DECIMAL, is_big_endian, has_null);
-            break;
-        case AS_SBE_FORM_LONG: gather_width(p, task, first, end, AS_SBE_FORM_LONG, is_big_endian, has_null); break;
-        default: gather_fixed(p, task, first, end, 1, AS_SBE_FORM_ENUM, is_big_endian, has_null); break;
+        case AS_SBE_FORM_SAME: gather_width(p, task, first, end, AS_SBE_FORM_SAME, is_big_endian, null); break;
+        case AS_SBE_FORM_WIDEN: gather_width(p, task, first, end, AS_SBE_FORM_WIDEN, is_big_endian, null); break;
+        case AS_SBE_FORM_DECIMAL: gather_width(p, task, first, end, AS_SBE_FORM_DECIMAL, is_big_endian, null); break;
+        case AS_SBE_FORM_SIGNED_DECIMAL: gather_width(p, task, first, end, AS_SBE_FORM_SIGNED_DECIMAL, is_big_endian, null); break;
+        case AS_SBE_FORM_LONG: gather_long(p, task, first, end, is_big_endian, null); break;
+        default: gather_enum(p, task, first, end, NO_NULL != null); break;
+    }
+}
+
+FIXED void gather_order(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool is_big_endian)
+{
+    if (task->column.has_null && task->column.null_is_nan)
+    {
+        gather_float(p, task, first, end, is_big_endian);
+    }
+    else if (task->column.has_null)
+    {
+        gather_form(p, task, first, end, is_big_endian, NULL_BITS);
+    }
+    else
+    {
+        gather_form(p, task, first, end, is_big_endian, NO_NULL);
     }
 }
 
 static void gather_common(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end)
 {
-    if (p->is_big_endian)
-    {
-        task->column.has_null ? gather_form(p, task, first, end, true, true) : gather_form(p, task, first, end, true, false);
-        return;
-    }
-    task->column.has_null ? gather_form(p, task, first, end, false, true) : gather_form(p, task, first, end, false, false);
+    p->is_big_endian ? gather_order(p, task, first, end, true) : gather_order(p, task, first, end, false);
 }
 
 /* Whether there is a loop of its own for it. */
 static bool is_common(const asi_sbe_place *p, const as_sbe_task *task)
 {
     const as_sbe_column *column = &task->column;
-    if (!asi_sbe_all_have(p, column) || column->null_is_nan || 1 != column->repeat || 1 != task->factor || 1 != task->divisor)
+    if (!asi_sbe_all_have(p, column) || 1 != column->repeat || 1 != task->factor)
+    {
+        return false;
+    }
+    if (AS_SBE_FORM_LONG == task->form && !task->is_signed)
+    {
+        return 8 == column->width && (1 == task->divisor || 1000 == task->divisor);
+    }
+    if (1 != task->divisor || (column->null_is_nan && AS_SBE_FORM_SAME != task->form))
     {
         return false;
     }
     switch (task->form)
     {
         case AS_SBE_FORM_WIDEN: return column->width < 8;
-        case AS_SBE_FORM_LONG: return task->is_signed;
         case AS_SBE_FORM_ENUM: return 1 == column->width;
         default: return true;
     }
 }
 
+/* As many instances as have their messages in the first cache. */
+static int64_t block_of(const asi_sbe_instances *level)
+{
+    const int64_t spread = level->count > 1 ? level->starts[level->count - 1] - level->starts[0] : 0;
+    const int64_t each = spread > 0 ? spread / level->count + 1 : 1;
+    const int64_t fitting = NEAR / each / 64 * 64;
+    return fitting < 64 ? 64 : fitting > BLOCK ? BLOCK : fitting;
+}
+
 void as_sbe_gather(const as_sbe_batch *batch, as_sbe_task *tasks, int64_t count)
 {
-    const int64_t instances = count > 0 ? batch->levels[tasks[0].column.level].count : 0;
+    if (0 == count)
+    {
+        return;
+    }
+    const asi_sbe_instances *level = &batch->levels[tasks[0].column.level];
+    const int64_t block = block_of(level);
     for (int64_t k = 0; k < count; k++)
     {
         tasks[k].nulls = tasks[k].lost = tasks[k].unknown = 0;
     }
-    for (int64_t first = 0; first < instances; first += BLOCK)
+    for (int64_t first = 0; first < level->count; first += block)
     {
-        const int64_t end = instances - first < BLOCK ? instances : first + BLOCK;
+        const int64_t end = level->count - first < block ? level->count : first + block;
         for (int64_t k = 0; k < count; k++)
         {
             const asi_sbe_place p = asi_sbe_place_of(batch, &tasks[k].column);

@@ -155,14 +155,66 @@ as_result as_sbe_gather_text(const as_sbe_batch *batch, const as_sbe_column *col
     return AS_OK;
 }
 
+/* All data one behind the other as it is; the caller has room for 16 bytes more. */
+static int64_t put_all(const as_sbe_batch *batch, const asi_sbe_content *content, int32_t *offsets, uint8_t *out)
+{
+    const int64_t near_end = batch->limit - 16;
+    int64_t written = 0;
+    for (int64_t i = 0; i < content->count; i++)
+    {
+        const int64_t length = content->lengths[i] > 0 ? content->lengths[i] : 0;
+        const int64_t start = content->starts[i];
+        if (length <= 16 && start <= near_end)
+        {
+            memcpy(out + written, batch->bytes + start, 16);
+        }
+        else if (length > 0)
+        {
+            memcpy(out + written, batch->bytes + start, (size_t)length);
+        }
+        written += length;
+        offsets[i + 1] = (int32_t)written;
+    }
+    return written;
+}
+
+static bool is_ascii(const uint8_t *bytes, int64_t count)
+{
+    uint8_t seen = 0;
+    for (int64_t i = 0; i < count; i++)
+    {
+        seen |= bytes[i];
+    }
+    return seen < 0x80;
+}
+
+static int64_t keep_presence(const asi_sbe_content *content, uint8_t *validity)
+{
+    int64_t nulls = 0;
+    for (int64_t i = 0; i < content->count; i++)
+    {
+        asi_sbe_set_valid(validity, i, content->lengths[i] >= 0);
+        nulls += content->lengths[i] < 0;
+    }
+    return nulls;
+}
+
 as_result as_sbe_gather_data(const as_sbe_batch *batch, int32_t data, as_sbe_charset charset, int32_t *offsets, uint8_t *out,
     int64_t capacity, uint8_t *validity, int64_t *nulls)
 {
     const asi_sbe_content *content = &batch->data[data];
     const bool may_be_null = batch->plan->data[data].since > 0 || batch->error_count > 0;
-    int64_t written = 0;
-    *nulls = 0;
+    *nulls = may_be_null ? keep_presence(content, validity) : 0;
     offsets[0] = 0;
+    if (content->bytes <= INT32_MAX && content->bytes + 16 <= capacity)
+    {
+        const int64_t whole = put_all(batch, content, offsets, out);
+        if (AS_SBE_BYTES == charset || is_ascii(out, whole))
+        {
+            return AS_OK;
+        }
+    }
+    int64_t written = 0;
     for (int64_t i = 0; i < content->count; i++)
     {
         const int64_t length = content->lengths[i];
@@ -171,11 +223,6 @@ as_result as_sbe_gather_data(const as_sbe_batch *batch, int32_t data, as_sbe_cha
             return AS_E_USAGE;
         }
         offsets[i + 1] = (int32_t)written;
-        if (may_be_null)
-        {
-            asi_sbe_set_valid(validity, i, length >= 0);
-            *nulls += length >= 0 ? 0 : 1;
-        }
     }
     return AS_OK;
 }

@@ -1,7 +1,7 @@
 /* The walk: bounds of everything, settled once. See as_sbe.h. */
 #include <stdlib.h>
 
-#include "sbe_batch.h"
+#include "sbe_alike.h"
 
 #define HOT static inline __attribute__((always_inline))
 
@@ -16,9 +16,7 @@ typedef struct walk
     as_sbe_error error;
     bool has_memory;
     bool has_known;          /* what the last header of 8 bytes said: most say the same */
-    uint64_t known_header;
-    int64_t known_version;
-    int64_t known_length;
+    asi_sbe_known known;
     int64_t known_groups;
     int64_t known_data;
 } walk;
@@ -80,28 +78,28 @@ HOT void keep_shape(asi_sbe_instances *level, int32_t length, int64_t version, i
     level->oldest = version < level->oldest ? version : level->oldest;
 }
 
-static __attribute__((noinline)) bool grow_list(asi_sbe_instances *level)
+static __attribute__((noinline)) bool grow_list(asi_sbe_instances *level, int64_t more)
 {
-    const int64_t capacity = 2 * level->list_capacity + 64;
+    const int64_t capacity = (2 * level->list_capacity + more + 71) / 8 * 8;
     if (!grow((void **)&level->list_offsets, sizeof(*level->list_offsets), capacity) ||
         !grow((void **)&level->list_validity, 1, (capacity + 7) / 8))
     {
         return false;
     }
-    memset(level->list_validity + level->list_capacity / 8, 0, (size_t)(capacity / 8 - level->list_capacity / 8));
+    memset(level->list_validity + level->list_capacity / 8, 0xff, (size_t)(capacity / 8 - level->list_capacity / 8));
     level->list_capacity = capacity;
     level->list_offsets[0] = 0;
     return true;
 }
 
-HOT bool reserve_list(asi_sbe_instances *level)
+HOT bool reserve_list(asi_sbe_instances *level, int64_t more)
 {
-    return level->list_count + 2 <= level->list_capacity || grow_list(level);
+    return level->list_count + more + 1 <= level->list_capacity || grow_list(level, more);
 }
 
-static __attribute__((noinline)) bool grow_data(asi_sbe_content *data)
+static __attribute__((noinline)) bool grow_data(asi_sbe_content *data, int64_t more)
 {
-    const int64_t capacity = 2 * data->capacity + 64;
+    const int64_t capacity = 2 * data->capacity + more + 64;
     if (!grow((void **)&data->starts, sizeof(*data->starts), capacity) ||
         !grow((void **)&data->lengths, sizeof(*data->lengths), capacity))
     {
@@ -111,9 +109,9 @@ static __attribute__((noinline)) bool grow_data(asi_sbe_content *data)
     return true;
 }
 
-HOT bool reserve_data(asi_sbe_content *data)
+HOT bool reserve_data(asi_sbe_content *data, int64_t more)
 {
-    return data->count < data->capacity || grow_data(data);
+    return data->count + more <= data->capacity || grow_data(data, more);
 }
 
 HOT int64_t role_of(const as_sbe_plan *plan, const as_sbe_role *role, const uint8_t *base)
@@ -152,7 +150,7 @@ HOT bool add_instance(walk *w, asi_sbe_instances *level, int64_t start, int32_t 
 
 HOT bool end_list(walk *w, asi_sbe_instances *level, bool is_there)
 {
-    if (!reserve_list(level) || level->count > INT32_MAX)
+    if (!reserve_list(level, 1) || level->count > INT32_MAX)
     {
         return out_of_memory(w);
     }
@@ -171,7 +169,7 @@ HOT bool end_list(walk *w, asi_sbe_instances *level, bool is_there)
 
 HOT bool add_data(walk *w, asi_sbe_content *data, int64_t start, int32_t length)
 {
-    if (!reserve_data(data))
+    if (!reserve_data(data, 1))
     {
         return out_of_memory(w);
     }
@@ -441,10 +439,10 @@ HOT bool walk_header(walk *w, int64_t *block_length, following *there)
     {
         return fail(w, AS_SBE_SHORT_HEADER);
     }
-    if (w->has_known && asi_sbe_load(header, 8, false) == w->known_header)
+    if (w->has_known && asi_sbe_load(header, 8, false) == w->known.header)
     {
-        w->version = w->known_version;
-        *block_length = w->known_length;
+        w->version = w->known.version;
+        *block_length = w->known.length;
         *there = (following){ w->known_groups, w->known_data };
         w->at += 8;
         return true;
@@ -468,9 +466,7 @@ HOT bool walk_header(walk *w, int64_t *block_length, following *there)
     w->has_known = 8 == plan->header_size;
     if (w->has_known)
     {
-        w->known_header = asi_sbe_load(header, 8, false);
-        w->known_version = w->version;
-        w->known_length = *block_length;
+        w->known = (asi_sbe_known){ asi_sbe_load(header, 8, false), w->version, *block_length };
         w->known_groups = there->groups;
         w->known_data = there->data;
     }
@@ -502,28 +498,21 @@ HOT bool walk_message(walk *w)
     return walk_rest(w, &plan->levels[0], there);
 }
 
-/* Counts before a message, so that what it added before it failed goes away again. */
-typedef struct asi_sbe_mark
-{
-    int64_t count;
-    int64_t list_count;
-} mark;
-
-HOT void take_marks(const as_sbe_batch *batch, mark *marks)
+HOT void take_marks(const as_sbe_batch *batch, asi_sbe_mark *marks)
 {
     const as_sbe_plan *plan = batch->plan;
     for (int32_t i = 0; i < plan->level_count; i++)
     {
-        marks[i] = (mark){ batch->levels[i].count, batch->levels[i].list_count };
+        marks[i] = (asi_sbe_mark){ batch->levels[i].count, batch->levels[i].list_count };
     }
     for (int32_t i = 0; i < plan->data_count; i++)
     {
-        marks[plan->level_count + i] = (mark){ batch->data[i].count, 0 };
+        marks[plan->level_count + i] = (asi_sbe_mark){ batch->data[i].count, 0 };
     }
 }
 
 /* The message is an instance that is not there, with groups and data that are not there. */
-static bool give_up_message(walk *w, const mark *marks)
+static bool give_up_message(walk *w, const asi_sbe_mark *marks)
 {
     as_sbe_batch *batch = w->batch;
     const as_sbe_plan *plan = batch->plan;
@@ -563,13 +552,41 @@ static bool give_up_message(walk *w, const mark *marks)
     return true;
 }
 
+/* Everything the root's members need for all messages; lists are there until a message says otherwise. */
+static bool reserve_members(as_sbe_batch *batch)
+{
+    const as_sbe_plan *plan = batch->plan;
+    bool is_done = reserve_instances(&batch->levels[0], batch->count);
+    for (int32_t i = 1; is_done && i < plan->level_count; i++)
+    {
+        is_done = reserve_list(&batch->levels[i], 0);
+    }
+    for (int32_t child = plan->levels[0].first_child; is_done && child >= 0; child = plan->levels[child].next_sibling)
+    {
+        is_done = reserve_list(&batch->levels[child], batch->count);
+        if (is_done)
+        {
+            memset(batch->levels[child].list_validity, 0xff, (size_t)(batch->count + 7) / 8);
+        }
+    }
+    for (int32_t i = 0; is_done && i < plan->levels[0].data_count; i++)
+    {
+        is_done = reserve_data(&batch->data[plan->levels[0].first_data + i], batch->count);
+    }
+    return is_done;
+}
+
 static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *ends)
 {
     const as_sbe_plan *plan = batch->plan;
     walk w = { .batch = batch, .has_memory = true };
-    if (!reserve_instances(&batch->levels[0], batch->count))
+    if (!reserve_members(batch))
     {
         return false;
+    }
+    for (int64_t i = 0; i < batch->count; i++)
+    {
+        batch->limit = ends[i] > batch->limit ? ends[i] : batch->limit;
     }
     for (int64_t i = 0; i < batch->count; i++)
     {
@@ -577,7 +594,6 @@ static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *
         w.end = ends[i];
         w.error = AS_SBE_OK;
         w.version = 0;
-        batch->limit = w.end > batch->limit ? w.end : batch->limit;
         take_marks(batch, batch->marks);
         if (!walk_message(&w))
         {
@@ -591,28 +607,12 @@ static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *
         }
         batch->errors[i] = (uint8_t)w.error;
         batch->ends[i] = w.at - starts[i];
+        if (w.has_known && AS_SBE_OK == w.error)
+        {
+            i = asi_sbe_walk_alike(batch, &w.known, starts, ends, i + 1) - 1;
+        }
     }
     return true;
-}
-
-as_result as_sbe_batch_open(const as_sbe_plan *plan, as_sbe_batch **opened)
-{
-    as_sbe_batch *batch = calloc(1, sizeof(*batch));
-    if (NULL == batch)
-    {
-        return AS_E_INTERNAL;
-    }
-    batch->plan = plan;
-    batch->levels = calloc((size_t)plan->level_count, sizeof(*batch->levels));
-    batch->data = calloc((size_t)plan->data_count + 1, sizeof(*batch->data));
-    batch->marks = calloc((size_t)(plan->level_count + plan->data_count), sizeof(*batch->marks));
-    if (NULL == batch->levels || NULL == batch->data || NULL == batch->marks)
-    {
-        as_sbe_batch_close(batch);
-        return AS_E_INTERNAL;
-    }
-    *opened = batch;
-    return AS_OK;
 }
 
 static bool reserve_messages(as_sbe_batch *batch, int64_t count)
@@ -639,8 +639,7 @@ as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int
     batch->count = count;
     batch->limit = 0;
     batch->error_count = 0;
-    bool is_done = true;
-    for (int32_t i = 0; is_done && i < batch->plan->level_count; i++)
+    for (int32_t i = 0; i < batch->plan->level_count; i++)
     {
         asi_sbe_instances *level = &batch->levels[i];
         level->count = 0;
@@ -648,41 +647,13 @@ as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int
         level->is_mixed = false;
         level->shortest = INT32_MAX;
         level->oldest = INT64_MAX;
-        is_done = reserve_list(level);
     }
     for (int32_t i = 0; i < batch->plan->data_count; i++)
     {
         batch->data[i].count = 0;
         batch->data[i].bytes = 0;
     }
-    return is_done && walk_all(batch, starts, ends) ? AS_OK : AS_E_INTERNAL;
-}
-
-void as_sbe_batch_close(as_sbe_batch *batch)
-{
-    if (NULL == batch)
-    {
-        return;
-    }
-    for (int32_t i = 0; NULL != batch->levels && i < batch->plan->level_count; i++)
-    {
-        free(batch->levels[i].starts);
-        free(batch->levels[i].versions);
-        free(batch->levels[i].lengths);
-        free(batch->levels[i].list_offsets);
-        free(batch->levels[i].list_validity);
-    }
-    for (int32_t i = 0; NULL != batch->data && i < batch->plan->data_count; i++)
-    {
-        free(batch->data[i].starts);
-        free(batch->data[i].lengths);
-    }
-    free(batch->levels);
-    free(batch->data);
-    free(batch->marks);
-    free(batch->errors);
-    free(batch->ends);
-    free(batch);
+    return walk_all(batch, starts, ends) ? AS_OK : AS_E_INTERNAL;
 }
 
 as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends,

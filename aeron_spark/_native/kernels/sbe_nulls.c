@@ -1,0 +1,60 @@
+/* Nulls among values that stand one behind the other, in loops that the compiler makes for vectors, and for wider ones where the
+ * processor has them. What is null is a byte here; sbe_numbers.c makes eight of them bits at once. */
+#include "sbe_nulls.h"
+
+#define FIXED static inline __attribute__((always_inline))
+
+#define DEFINE_CLEAR(name, type, is_kept)                                                        \
+    FIXED void name(type *restrict values, int64_t count, type null, uint8_t *restrict flags)    \
+    {                                                                                            \
+        (void)null;                                                                              \
+        for (int64_t i = 0; i < count; i++)                                                      \
+        {                                                                                        \
+            const type value = values[i];                                                        \
+            flags[i] = is_kept;                                                                  \
+            values[i] = is_kept ? value : 0;                                                     \
+        }                                                                                        \
+    }
+
+DEFINE_CLEAR(clear_1, uint8_t, value != null)
+DEFINE_CLEAR(clear_2, uint16_t, value != null)
+DEFINE_CLEAR(clear_4, uint32_t, value != null)
+DEFINE_CLEAR(clear_8, uint64_t, value != null)
+DEFINE_CLEAR(clear_float, float, value == value)
+DEFINE_CLEAR(clear_double, double, value == value)
+
+FIXED void clear_nulls(void *values, int64_t count, int32_t width, uint64_t null_bits, uint8_t *flags)
+{
+    switch (width)
+    {
+        case 1: clear_1(values, count, (uint8_t)null_bits, flags); break;
+        case 2: clear_2(values, count, (uint16_t)null_bits, flags); break;
+        case 4: clear_4(values, count, (uint32_t)null_bits, flags); break;
+        default: clear_8(values, count, null_bits, flags); break;
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void clear_nulls_avx2(
+    void *values, int64_t count, int32_t width, uint64_t null_bits, uint8_t *flags)
+{
+    clear_nulls(values, count, width, null_bits, flags);
+}
+#endif
+
+void asi_sbe_clear_nulls(void *values, int64_t count, int32_t width, uint64_t null_bits, uint8_t *flags)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+    {
+        clear_nulls_avx2(values, count, width, null_bits, flags);
+        return;
+    }
+#endif
+    clear_nulls(values, count, width, null_bits, flags);
+}
+
+void asi_sbe_clear_nans(void *values, int64_t count, int32_t width, uint8_t *flags)
+{
+    4 == width ? clear_float(values, count, 0, flags) : clear_double(values, count, 0, flags);
+}
