@@ -270,7 +270,7 @@ class Compiler:
         known = {_signed(raw): index for index, (_, raw) in reversed(list(enumerate(of.values)))}
         if of.primitive.size == 1:
             table = np.full(256, -1, np.int16)
-            for raw, index in known.items():
+            for raw, index in [*known.items(), (int(of.null), 0)]:
                 table[raw % 256] = index
             enum: tuple[np.ndarray, ...] = (table,)
         else:

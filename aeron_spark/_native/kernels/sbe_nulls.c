@@ -58,3 +58,21 @@ void asi_sbe_clear_nans(void *values, int64_t count, int32_t width, uint8_t *fla
 {
     4 == width ? clear_float(values, count, 0, flags) : clear_double(values, count, 0, flags);
 }
+
+void asi_sbe_flag_bytes(uint8_t *bytes, int64_t count, uint8_t null)
+{
+    for (int64_t i = 0; i < count; i++)
+    {
+        bytes[i] = bytes[i] != null;
+    }
+}
+
+int64_t asi_sbe_count_negative(const int16_t *values, int64_t count)
+{
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; i++)
+    {
+        found += values[i] < 0;
+    }
+    return found;
+}

@@ -248,28 +248,24 @@ FIXED void gather_fixed(const asi_sbe_place *p, as_sbe_task *task, int64_t first
     }
 }
 
-/* An enum of one byte. */
+/* An enum of one byte, whose null has the index 0. */
 FIXED void gather_enum(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool has_null)
 {
     const uint8_t *bytes = p->bytes + task->column.offset;
-    const int64_t *restrict starts = p->starts;
+    const int64_t *restrict starts = p->starts + first;
     const int16_t *restrict of_byte = task->of_byte;
-    const uint8_t null_byte = (uint8_t)task->column.null_bits;
-    int16_t *restrict out = task->out;
+    int16_t *restrict out = (int16_t *)task->out + first;
     uint8_t flags[BLOCK + 8];
-    uint32_t unknown = 0;
-    for (int64_t i = first; i < end; i++)
+    for (int64_t i = 0; i < end - first; i++)
     {
         const uint8_t byte = bytes[starts[i]];
-        const bool is_null = has_null && byte == null_byte;
-        const int16_t index = is_null ? 0 : of_byte[byte];
-        out[i] = index;
-        unknown += (uint16_t)index >> 15;
-        flags[i - first] = !is_null;
+        flags[i] = byte;
+        out[i] = of_byte[byte];
     }
-    task->unknown += unknown;
+    task->unknown += asi_sbe_count_negative(out, end - first);
     if (has_null)
     {
+        asi_sbe_flag_bytes(flags, end - first, (uint8_t)task->column.null_bits);
         keep_flags(task, flags, first, end - first);
     }
 }

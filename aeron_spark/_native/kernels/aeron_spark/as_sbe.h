@@ -174,7 +174,7 @@ typedef struct as_sbe_task
     bool is_signed;
     int64_t factor;         /* multiplies decimals and longs; what overflows is null. 1: none */
     int64_t divisor;        /* of longs, rounding down. 1: none */
-    const int16_t *of_byte; /* of an enum of one byte: the index of each, -1 unknown */
+    const int16_t *of_byte; /* of an enum of one byte: the index of each, -1 unknown, 0 of the null */
     const int64_t *values;  /* of a wider enum: ascending, with these indices */
     const int16_t *indices;
     int64_t value_count;
