@@ -55,7 +55,7 @@ interop-long: build ## ten million messages that check themselves, each way betw
 conformance: build ## UDP and archive scenarios over raw messages against PEER=ours|stock-java|stock-c, and for ours all ways to read
 	PEER=$(PEER) SOAK_S=$(or $(SOAK_S),60) $(PYTEST) tests/conformance/udp
 	$(if $(filter-out stock-c,$(PEER)),PEER=$(PEER) $(PYTEST) tests/conformance/archive)
-	$(if $(filter ours,$(PEER)),$(PYTEST) tests/conformance/test_ways_to_read.py)
+	$(if $(filter ours,$(PEER)),$(PYTEST) tests/conformance/test_ways_to_read.py tests/conformance/test_ways_of_spark.py)
 
 bench: build native-tests ## figures into build/bench.jsonl, with a table
 	$(BIN)/python -m tests.bench.run

@@ -147,5 +147,6 @@ class TermCuts:
 
 def _no_times() -> UsageError:
     return UsageError(
-        "times of messages are found in the archive's own folder only: read with access=segments, or give positions"
+        "the time index is found in the archive's own folder only: read with access=segments, or name what tells the times of "
+        "messages by timestampFrom: reserved(ns) or sbe:<field>"
     )

@@ -63,6 +63,10 @@ _RECORD_HEADER = struct.Struct("<iii20x")
 _RECORD_BODY = struct.Struct("<qqqqqqqiiiiii")
 
 
+#: What reads a window: the local folder that holds it, begin, end and limit there.
+RowsOf = Callable[[Folder, int, int, int], Iterator[pa.RecordBatch]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Segments:
     """Segment files of a recording that are there: the first one's position and how many without a gap follow."""
@@ -129,9 +133,12 @@ class ObjectFolder(TermCuts):
                 found.setdefault(key[0], set()).add(key[1])
                 sizes[key] = info.size
         self._recordings, self._segments = {}, {}
+        self._absent: list[Recording] = []
         for recording in recordings:
             positions = found.get(recording.recording_id)
-            if positions:
+            if not positions:
+                self._absent.append(recording)
+            else:
                 self._check_segments(recording, positions, sizes)
                 self._segments[recording.recording_id] = _Segments(min(positions), max(positions), frozenset(positions))
                 self._recordings[recording.recording_id] = recording
@@ -181,26 +188,55 @@ class ObjectFolder(TermCuts):
             limit = extent.limit_position if limit is None else limit
             end = limit if end is None else end
         windows = list(self._windows(recording, start, end, limit))
-        if windows:
-            fetched_from = start
-            if self._frame_at(recording, start) is None:
-                # Inside a frame: where the next message begins is found from the term's begin on.
-                first = self._start(recording, self._segments[recording_id])
-                fetched_from = max(start - start % recording.term_buffer_length, first)
-            windows[0] = replace(windows[0], fetched_from=fetched_from)
+        if windows and self._frame_at(recording, start) is None:
+            # Inside a frame: where the next message begins is found from the term's begin on.
+            windows[0] = self._with_whole_term(recording, windows[0])
 
-        def rows_of(window: _Window, folder: Folder) -> Iterator[pa.RecordBatch]:
+        def rows_of(folder: Folder, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
             return folder.read(
                 recording_id,
-                window.begin,
-                window.end,
-                limit=window.limit,
+                begin,
+                end,
+                limit=limit,
                 columns=columns,
                 row_capacity=row_capacity,
                 byte_capacity=byte_capacity,
             )
 
         return self._batches(recording, windows, rows_of)
+
+    def read_windows(
+        self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf
+    ) -> Iterator[pa.RecordBatch]:
+        """What `rows_of` makes of the windows of a range, each a local folder with the bytes from a term's begin on.
+
+        For readers that have to find their way past broken bytes. `rows_of` gets the folder and the range's begin, end and
+        limit in it; DataLossError: a segment is missing, see `segments_between`.
+        """
+        recording = self.recording(recording_id)
+        windows = list(self._windows(recording, start, end, limit))
+        windows[:1] = [self._with_whole_term(recording, window) for window in windows[:1]]
+        return self._batches(recording, windows, rows_of)
+
+    def segments_between(self, recording_id: int, start: int, end: int) -> list[tuple[int, int, str, bool]]:
+        """The range cut where segments begin: begin and end of each piece, the object's name, and whether it is there."""
+        recording, there = self.recording(recording_id), self._segments[recording_id]
+        length = recording.segment_file_length
+        found = []
+        while start < end:
+            base = start - (start - there.first) % length
+            stop = min(base + length, end)
+            found.append((start, stop, f"{self.path}/{recording_id}-{base}.rec", base in there.positions))
+            start = stop
+        return found
+
+    def without_segments(self) -> list[Recording]:
+        """Recordings of the catalog that have no segment here, by id: never moved, or forgotten."""
+        return list(self._absent)
+
+    def _with_whole_term(self, recording: Recording, window: _Window) -> _Window:
+        first = self._start(recording, self._segments[recording.recording_id])
+        return replace(window, fetched_from=max(window.begin - window.begin % recording.term_buffer_length, first))
 
     def __repr__(self) -> str:
         return f"<ObjectFolder {self._filesystem.type_name} {self.path!r}>"
@@ -236,7 +272,7 @@ class ObjectFolder(TermCuts):
         self,
         recording: Recording,
         windows: list[_Window],
-        rows_of: Callable[[_Window, Folder], Iterator[pa.RecordBatch]],
+        rows_of: RowsOf,
     ) -> Iterator[pa.RecordBatch]:
         if not windows:
             return
@@ -254,7 +290,7 @@ class ObjectFolder(TermCuts):
                             pending = fetch(following)
                         with Folder(mirror, checksum=checksum) as folder:
                             try:
-                                yield from rows_of(window, folder)
+                                yield from rows_of(folder, window.begin, window.end, window.limit)
                             except DataLossError as error:
                                 text = str(error).replace(mirror, self.path)
                                 raise DataLossError(text, code=error.code, position=error.position) from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Self
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from aeron_spark.archive.replay import Replay
 from aeron_spark.archive.segments import READ_COLUMNS, Extent
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_ROWS, RECORDING_ID
 from aeron_spark.channel import ChannelUri
-from aeron_spark.errors import ClosedError, PeerError, UsageError, WaitTimeoutError
+from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.types import Position
 
 __all__ = ["RemoteArchive", "own_address"]
@@ -150,6 +151,7 @@ class RemoteArchive(TermCuts):
         try:
             with self._replay(recording, position, stop) as replay, replay.wait_image(self._stall_timeout) as image:
                 first = image.poll_batch(_POLL_SECONDS, columns=_BOUNDARIES, row_capacity=1)
+                self._leave(replay)
         except (PeerError, ClosedError):
             return False
         return bool(first.num_rows) and first.column(0)[0].as_py() == position
@@ -171,7 +173,7 @@ class RemoteArchive(TermCuts):
         start, opened = self._replay_at_or_after(recording, start, stop)
         if opened is None:
             return
-        with opened, opened.wait_image(self._stall_timeout) as image:
+        with opened, self._left_by_reader(opened), opened.wait_image(self._stall_timeout) as image:
             deadline = time.monotonic() + self._stall_timeout
             reached = complete = start
             # The image is past a message's first fragments before the message is whole.
@@ -200,6 +202,8 @@ class RemoteArchive(TermCuts):
                     continue
                 deadline = time.monotonic() + self._stall_timeout
                 reached = position
+            if reached < stop:
+                self._leave(opened)
 
     def _replay_at_or_after(self, recording: Recording, start: int, stop: int) -> tuple[int, Replay | None]:
         """Inside a frame no replay begins: then from the next boundary on; None where that is `stop`."""
@@ -225,6 +229,19 @@ class RemoteArchive(TermCuts):
             subscription.close()
             raise
         return Replay(subscription, session)
+
+    @contextmanager
+    def _left_by_reader(self, replay: Replay) -> Iterator[None]:
+        try:
+            yield
+        except GeneratorExit:
+            self._leave(replay)
+            raise
+
+    def _leave(self, replay: Replay) -> None:
+        """Ends a replay that nobody reads on: by itself the archive notices after seconds, and has only so many at a time."""
+        with suppress(AeronError):
+            self._archive.stop_replay(replay.replay_session_id)
 
     def _short(self, recording: Recording, start: int, reached: int, stop: int) -> PeerError:
         return PeerError(

@@ -6,17 +6,21 @@ Everything given is accepted where it lies and moved to a message boundary, neve
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.archive.times import UNITS_NS
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.loss import lost, segment_path
 from aeron_spark.spark.options import EARLIEST, LATEST, ReadOptions
 from aeron_spark.spark.plan import Range
 
-__all__ = ["Bounds", "clamped_ns", "first_at", "index_time_position", "tail_position"]
+__all__ = ["Bounds", "clamped_ns", "first_at", "index_time_position", "reserved_times", "tail_position"]
 
 #: Times of a batch's messages in ns since 1970-01-01 UTC, null where a message has none.
 TimesOf = Callable[[pa.Array], pa.Array]
@@ -109,8 +113,17 @@ class Bounds:
     def _at_time(self, recording: Recording, extent: Extent, when: int, *, is_end: bool) -> int:
         source = self._options.timestamp_from
         recording_id = recording.recording_id
-        if source.kind == "reserved":
-            found: int = self._folder.position_at_reserved(recording_id, when, unit=source.unit)
+        if source.kind == "reserved" and isinstance(self._folder, TermCuts):
+            found: int = first_at(
+                self._folder,
+                recording_id,
+                extent,
+                when,
+                partial(reserved_times, unit=source.unit),
+                column="reserved_value",
+            )
+        elif source.kind == "reserved":
+            found = self._folder.position_at_reserved(recording_id, when, unit=source.unit)
         elif source.kind == "sbe" and self._times_of is not None:
             found = first_at(self._folder, recording_id, extent, when, self._times_of)
         elif is_end:
@@ -124,6 +137,13 @@ class Bounds:
         else:
             found = self._folder.position_at(recording_id, when).position
         return min(max(found, extent.start_position), extent.limit_position)
+
+
+def reserved_times(stamps: pa.Array, unit: str) -> pa.Array:
+    """Times in ns of reserved values in a unit; 0, and what is too far from 1970, is none."""
+    most = (2**63 - 1) // UNITS_NS[unit]
+    is_time = pc.and_(pc.not_equal(stamps, 0), pc.and_(pc.less_equal(stamps, most), pc.greater_equal(stamps, -most)))
+    return pc.multiply(pc.if_else(is_time, stamps, pa.scalar(None, pa.int64())), UNITS_NS[unit])
 
 
 def index_time_position(folder: Folder, recording_id: int, extent: Extent, when: int) -> int:
@@ -151,7 +171,9 @@ def clamped_ns(when: int) -> int:
     return min(max(when, 1 - 2**62), 2**62 - 1)
 
 
-def first_at(folder: Folder, recording_id: int, extent: Extent, when: int, times_of: TimesOf) -> int:
+def first_at(
+    folder: Folder, recording_id: int, extent: Extent, when: int, times_of: TimesOf, *, column: str = "value"
+) -> int:
     """Where the first message at or after ``when`` begins, the limit without one; messages without a time do not count.
 
     Exact where the times in a recording do not descend.
@@ -165,19 +187,19 @@ def first_at(folder: Folder, recording_id: int, extent: Extent, when: int, times
             middle = folder.align(recording_id, (low + high) // 2, high, back=True)
             if middle <= low:
                 break
-        probe = _first_timed(folder, Range(recording_id, middle, high, limit), times_of)
+        probe = _first_timed(folder, Range(recording_id, middle, high, limit), times_of, column)
         if probe is None:
             high = middle
         elif probe[1] >= when:
             found, high = probe[0], middle
         else:
             low = probe[0]
-    first = _first_timed(folder, Range(recording_id, low, high, limit), times_of, at_least=when)
+    first = _first_timed(folder, Range(recording_id, low, high, limit), times_of, column, at_least=when)
     return found if first is None else first[0]
 
 
 def _first_timed(
-    folder: Folder, part: Range, times_of: TimesOf, *, at_least: int | None = None
+    folder: Folder, part: Range, times_of: TimesOf, column: str, *, at_least: int | None = None
 ) -> tuple[int, int] | None:
     """Position and time of the first message in a range that has a time, of ``at_least`` if given."""
     for batch in folder.read(
@@ -185,10 +207,10 @@ def _first_timed(
         part.start,
         part.end,
         limit=part.limit,
-        columns=("position", "value"),
+        columns=("position", column),
         row_capacity=PROBE_ROWS,
     ):
-        times = times_of(batch.column("value"))
+        times = times_of(batch.column(column))
         valid = np.asarray(times.is_valid())
         numbers = times.fill_null(0).to_numpy()
         hits = np.flatnonzero(valid if at_least is None else valid & (numbers >= at_least))

@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
@@ -33,13 +34,16 @@ from aeron_spark.spark.options import LATEST, ReadOptions
 from aeron_spark.spark.plan import MAX_PARTITION_BYTES, MIN_SPLIT_BYTES, Range, pack
 from aeron_spark.spark.reader import RangesPartition, read_partition
 from aeron_spark.spark.rows import Rows
-from aeron_spark.spark.selection import identity_of, open_folder, select_recordings, task_slots
+from aeron_spark.spark.selection import identity_of, is_chosen, open_folder, select_recordings, task_slots
 
 __all__ = ["CommittedBatchReader", "CommittedStreamReader", "check_isolation"]
 
 DEFAULT_MAX_BYTES_PER_TRIGGER = 256 << 20
-#: An idle stream is asked 60 to 90 times a second; a look costs little more than reading the catalog.
+#: An idle stream is asked 60 to 90 times a second. A look at a near archive costs little more than reading the catalog; after a
+#: dear one the next waits so many times as long, but not longer than a second.
 REFRESH_INTERVAL_SECONDS = 0.02
+LOOK_PAUSE_FACTOR = 10
+MAX_REFRESH_INTERVAL_SECONDS = 1.0
 
 
 def check_isolation(options: ReadOptions) -> None:
@@ -70,16 +74,38 @@ def _chosen(folder: Folder, options: ReadOptions) -> dict[int, Recording]:
     return {recording.recording_id: recording for recording in found if not is_ledger(recording)}
 
 
+def _absent(folder: Folder) -> list[Recording]:
+    """What a store's catalog knows and the store has nothing of."""
+    return folder.without_segments() if isinstance(folder, ObjectFolder) else []
+
+
+def _check_ledger(folder: Folder) -> None:
+    """A store without the ledger's segments would look like one in which nothing was committed."""
+    for recording in filter(is_ledger, _absent(folder)):
+        raise DataLossError(
+            f"the ledger, recording {recording.recording_id}, has no segment in {folder.path}: put its segment files there, "
+            f"beside those of the recordings that it names"
+        )
+
+
 def _ranges(folder: Folder, entries: Iterable[Entry], options: ReadOptions, *, purged_is_loss: bool) -> Iterator[Range]:
     """The committed ranges of the chosen recordings; DataLossError where the archive does not hold one any more.
 
     The folder's catalog must have been read after the entries, else it may lack a recording that they name.
     """
+    absent = {recording.recording_id for recording in _absent(folder) if is_chosen(recording, options)}
     chosen = _chosen(folder, options)
     known = {recording.recording_id for recording in folder.recordings()}
     for entry in entries:
         for part in entry.ranges:
-            if part.recording_id not in known and purged_is_loss and options.stream_id in (None, part.stream_id):
+            if part.recording_id in absent:
+                raise DataLossError(
+                    f"recording {part.recording_id}, in which [{part.begin}, {part.end}) was committed, has no segment in "
+                    f"{folder.path}: put its segment files there"
+                )
+            may_be_chosen = part.recording_id in (options.recording_ids or [part.recording_id])
+            may_be_chosen = may_be_chosen and options.stream_id in (None, part.stream_id)
+            if part.recording_id not in known and purged_is_loss and may_be_chosen:
                 raise DataLossError(
                     f"recording {part.recording_id} of {folder.path}, in which [{part.begin}, {part.end}) was committed, is "
                     f"gone: it was purged before it was read"
@@ -99,10 +125,12 @@ def _ranges(folder: Folder, entries: Iterable[Entry], options: ReadOptions, *, p
                     f"recording now ends at {extent.limit_position}: it was truncated, or the archive lost its tail in a "
                     f"crash; write with syncLevel=1 where machines lose power"
                 )
-            if part.begin < extent.start_position and purged_is_loss:
+            # What an archive purged is known to its catalog; what a store lacks beyond that is missing.
+            is_missing = max(part.begin, recording.start_position) < min(part.end, extent.start_position)
+            if part.begin < extent.start_position and (purged_is_loss or is_missing):
                 raise DataLossError(
                     f"recording {part.recording_id} of {folder.path}: [{part.begin}, {part.end}) was committed, but the "
-                    f"recording now starts at {extent.start_position}: bytes were purged before they were read"
+                    f"recording now starts at {extent.start_position}: bytes were purged before they were read, or not moved"
                 )
             begin = max(part.begin, extent.start_position)
             if begin < part.end:
@@ -134,6 +162,7 @@ class CommittedBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Fixes the ranges now."""
         with open_folder(self._options) as folder:
+            _check_ledger(folder)
             entries = [placed.entry for placed in first_of_each(read_entries(folder, {}), set())]
             folder.refresh()
             # What was purged, whole recordings or the heads of some, is no more part of a table.
@@ -164,6 +193,7 @@ class _Ledger:
         if now < self._look_again_at and not fresh:
             return
         self.folder.refresh()
+        _check_ledger(self.folder)
         for recording in filter(is_ledger, self.folder.recordings()):
             start = self.folder.extent(recording.recording_id).start_position
             self.identities.setdefault(recording.recording_id, identity_of(recording))
@@ -174,7 +204,8 @@ class _Ledger:
             self.positions[placed.recording_id] = placed.next_position
         # Once more: entries read now may name recordings that began after the first look at the catalog.
         self.folder.refresh()
-        self._look_again_at = now + REFRESH_INTERVAL_SECONDS
+        pause = max(REFRESH_INTERVAL_SECONDS, LOOK_PAUSE_FACTOR * (time.monotonic() - now))
+        self._look_again_at = now + min(pause, MAX_REFRESH_INTERVAL_SECONDS)
 
     def offset(self, positions: Mapping[int, int], starts: Mapping[int, int]) -> Offset:
         return Offset(

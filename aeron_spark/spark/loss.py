@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
+from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.segment_files import segment_base
 from aeron_spark.archive.segments import Extent, Folder, Recording, SegmentReader
 from aeron_spark.errors import DataLossError, PeerError
@@ -57,6 +59,7 @@ class Skipped:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        self._place = ""
         self.count = 0
         self.byte_count = 0
 
@@ -68,13 +71,17 @@ class Skipped:
         term_length = recording.term_buffer_length
         next_term = position - position % term_length + term_length
         for at in (position, next_term):  # behind the last message of a segment only padding may stand
-            path = segment_path(self._options, recording, at)
+            path = Path(self._place or self._options.path, segment_path(self._options, recording, at).name)
             if path.name in str(error) and not path.exists():
-                lost(self._options, f"recording {recording.recording_id}: position {at} is wanted: {error}")
+                self.lacks(recording, at, error)
                 return recording.segment_base(at) + recording.segment_file_length
         if not self._options.skip_corruption:
             raise error
         return next_term
+
+    def lacks(self, recording: Recording, position: int, error: DataLossError) -> None:
+        """A segment is not there; raises if it may not be left out."""
+        lost(self._options, f"recording {recording.recording_id}: position {position} is wanted: {error}")
 
     @property
     def is_allowed(self) -> bool:
@@ -105,10 +112,20 @@ class Skipped:
         """Bytes [start, end) were left out."""
         self.count += 1
         self.byte_count += end - start
+        text = str(error).replace(self._place, self._options.path) if self._place else str(error)
         LOG.warning(
             "recording %d of %s: left out %d bytes, [%d, %d): %s; by this task until now: %d times, %d bytes",
-            recording.recording_id, self._options.path, end - start, start, end, error, self.count, self.byte_count,
+            recording.recording_id, self._options.path, end - start, start, end, text, self.count, self.byte_count,
         )  # fmt: skip
+
+    @contextmanager
+    def in_place_of_store(self, folder: Folder) -> Iterator[None]:
+        """While a store's window is read in a local folder, files are looked for there; texts name the store."""
+        self._place = str(folder.path)
+        try:
+            yield
+        finally:
+            self._place = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +142,34 @@ def range_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a range, without what is broken where that is allowed."""
     part = skipped.what_is_there(folder, recording, part)
+    if isinstance(folder, ObjectFolder) and skipped.is_allowed:
+        yield from _store_batches(folder, recording, part, columns, skipped)
+    else:
+        yield from _batches(folder, recording, part, columns, skipped)
+
+
+def _store_batches(
+    store: ObjectFolder, recording: Recording, part: Range, columns: Columns, skipped: Skipped
+) -> Iterator[pa.RecordBatch]:
+    """As of a folder, a window after the other; windows end where terms do, so what is left out is the same."""
+
+    def rows_of(folder: Folder, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
+        with skipped.in_place_of_store(folder):
+            yield from _batches(folder, recording, Range(part.recording_id, begin, end, limit), columns, skipped)
+
+    for begin, end, name, is_there in store.segments_between(part.recording_id, part.start, part.end):
+        if is_there:
+            limit = max(end, part.limit) if end == part.end else end
+            yield from store.read_windows(part.recording_id, begin, end, limit=limit, rows_of=rows_of)
+        else:
+            missing = DataLossError(f"{name} is missing: put the object back")
+            skipped.lacks(recording, begin, missing)
+            skipped.add(recording, begin, end, missing)
+
+
+def _batches(
+    folder: Folder, recording: Recording, part: Range, columns: Columns, skipped: Skipped
+) -> Iterator[pa.RecordBatch]:
     start = part.start
     while start < part.end:
         failure, at = yield from _until_broken(folder, replace(part, start=start), columns)
@@ -163,7 +208,7 @@ def _until_broken(
     """Batches until the end, or until what is broken is met; then why, and where the next message would begin."""
     at = part.start
     if not isinstance(folder, Folder):
-        # Far recordings are read or not: leaving out what is broken needs the files.
+        # Leaving out what is broken needs the files: see _store_batches, and of replays open_folder.
         yield from folder.read(
             part.recording_id,
             part.start,

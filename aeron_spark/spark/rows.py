@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from aeron_spark.archive.segments import Folder, Recording
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark import schema as columns
+from aeron_spark.spark.bounds import reserved_times
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.payload import ArrowPayload, Payload, SbePayload
 from aeron_spark.spark.sbe_values import load_schema, times_of
@@ -25,7 +26,6 @@ from aeron_spark.spark.selection import open_folder, select_recordings
 
 __all__ = ["Interval", "Rows", "read_schema"]
 
-_TO_NS = {"ms": 10**6, "us": 10**3, "ns": 1}
 _MICROSECONDS = pa.timestamp("us", "UTC")
 
 
@@ -203,10 +203,7 @@ class Rows:
         if self._source == "sbe":
             assert self._times_of is not None  # noqa: S101 - options have been checked
             return self._times_of(batch.column("value"))
-        stamps = batch.column("reserved_value")
-        factor = _TO_NS[self._options.timestamp_from.unit]
-        is_time = pc.and_(pc.not_equal(stamps, 0), pc.less_equal(pc.abs_checked(stamps), ((1 << 63) - 1) // factor))
-        return pc.multiply(pc.if_else(is_time, stamps, pa.scalar(None, pa.int64())), factor)
+        return reserved_times(batch.column("reserved_value"), self._options.timestamp_from.unit)
 
     def _texts(self, recording: Recording, batch: pa.RecordBatch) -> pa.Array:
         values = batch.column("value")

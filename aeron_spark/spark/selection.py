@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from typing import cast
 
+from aeron_spark.archive.remote import RemoteArchive
 from aeron_spark.archive.segments import Folder, Recording
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.access import open_recordings
@@ -15,7 +16,7 @@ from aeron_spark.spark.offsets import recording_identity
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.types import RecordChecksum
 
-__all__ = ["check_asked_for", "identity_of", "open_folder", "select_recordings", "task_slots"]
+__all__ = ["check_asked_for", "identity_of", "is_chosen", "open_folder", "select_recordings", "task_slots"]
 
 _CHECKSUMS = {
     "auto": RecordChecksum.AUTO,
@@ -27,7 +28,14 @@ _CHECKSUMS = {
 
 def open_folder(options: ReadOptions) -> Folder:
     """The archive's folder as the options say, or what stands for it (see ``access``); the caller closes it."""
-    return cast("Folder", open_recordings(options.access, _CHECKSUMS[options.record_checksum]))
+    opened = open_recordings(options.access, _CHECKSUMS[options.record_checksum])
+    if options.skip_corruption and isinstance(opened, RemoteArchive):
+        opened.close()
+        raise UsageError(
+            "onCorruption=skip cannot be given for replays: an archive that meets broken bytes ends them as if it had died or "
+            "the network were cut; read by access=segments or from an object store, or leave onCorruption out"
+        )
+    return cast("Folder", opened)
 
 
 def identity_of(recording: Recording) -> int:
@@ -71,6 +79,13 @@ def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool)
         given = " ".join(f"{name}={value}" for name, value in asked.items() if value is not None)
         raise UsageError(f"no recording of {options.path} matches {given}; there are: {'; '.join(known[:20])}")
     return chosen
+
+
+def is_chosen(recording: Recording, options: ReadOptions) -> bool:
+    """Whether the options, without segment files, mean a recording."""
+    if options.recording_ids is not None:
+        return recording.recording_id in options.recording_ids
+    return _matches(recording, options)
 
 
 def _matches(recording: Recording, options: ReadOptions) -> bool:
