@@ -80,6 +80,20 @@ static void purge(sim_world *world)
     }
 }
 
+/* Several in a row are deleted beside each other, and the catalog is compacted between them: deaths are dear then. */
+static void purge_some(sim_world *world)
+{
+    const int64_t count = world_percent(world, 40) ? 1 + world_below(world, 4) : 1;
+    for (int64_t i = 0; i < count && NULL != world->archive; i++)
+    {
+        purge(world);
+    }
+    if (count > 1 && world->disk.calls_to_kill > 0)
+    {
+        world->disk.calls_to_kill = 1 + world_below(world, 12);
+    }
+}
+
 static void purge_segments(sim_world *world, int32_t template_id)
 {
     audited *recording = world_pick(world, world_percent(world, 50) ? AUDIT_STOPPED : AUDIT_ACTIVE);
@@ -233,7 +247,7 @@ void world_keep_up(sim_world *world, int64_t kind)
     }
     else if (kind < 12)
     {
-        purge(world);
+        purge_some(world);
     }
     else if (kind < 17)
     {
