@@ -1,0 +1,29 @@
+/* Runs seeds of a simulation, each in a process of its own, so that a crash is a seed's failure too and nothing is carried from one to
+ * the next. What a seed found out is a row of counts: the digest first, then whatever the simulation adds up.
+ *
+ * [--seed N | --seeds A-B | --soak SECONDS] [--jobs N] [--verbose] [--twice] [--keep-on]
+ * A soak of 0 seconds goes on until it is stopped, from a seed by the clock; --twice runs each seed two times and compares digests;
+ * --keep-on begins further seeds after a failure. */
+#ifndef SIM_SEEDS_H
+#define SIM_SEEDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_SEEDS_MAX_COUNTS 32
+
+typedef struct sim_seeds
+{
+    const char *name;          /* of the command */
+    const char *again;         /* what runs one seed again: "make sim" */
+    unsigned patience_seconds; /* of real time for one seed: it hangs */
+    int32_t count;             /* of counts that are added up, behind the digest */
+    /* In the child, which it may end: the run itself. `report` tells what was found; a child that ends without failed. */
+    void (*run)(uint64_t seed, const char *dir, bool is_verbose, void (*report)(uint64_t digest, const int64_t *counts));
+    void (*print)(const char *name, const int64_t *counts);
+} sim_seeds;
+
+/* 0: every seed passed; 1: one failed, and is told; 2: the arguments are wrong. */
+int sim_seeds_main(const sim_seeds *seeds, int count, char **arguments);
+
+#endif
