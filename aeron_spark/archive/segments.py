@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
@@ -28,6 +30,7 @@ __all__ = [
     "Folder",
     "FolderInfo",
     "Recording",
+    "RecordingColumns",
     "SegmentReader",
     "TimeIndexInfo",
     "TimePosition",
@@ -48,6 +51,20 @@ class Extent:
     start_position: Position
     limit_position: Position
     is_active: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordingColumns:
+    """Every valid recording, by id: int64 arrays.
+
+    A `revision` of a folder's object is another one whenever more has changed than positions and the time of the stop.
+    `stop_position` is -1 where `extents()` has to be asked: of recordings that are active, or whose entry is damaged.
+    """
+
+    recording_id: np.ndarray[Any, Any]
+    revision: np.ndarray[Any, Any]
+    start_position: np.ndarray[Any, Any]
+    stop_position: np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +140,22 @@ class Folder(Times):
                 found.append(recording_from(raw))
         return found
 
+    def recording_at(self, index: int) -> Recording:
+        """The recording at an index of `columns()`."""
+        raw = ffi.new("as_recording *")
+        with self._use() as folder:
+            check(lib.as_folder_recording_at(folder, index, raw))
+            return recording_from(raw)
+
+    def columns(self) -> RecordingColumns:
+        """What planning over very many recordings goes by, without an object for each."""
+        with self._use() as folder:
+            count = lib.as_folder_recording_count(folder)
+            arrays = [np.empty(count, np.int64) for _ in range(4)]
+            raw = ffi.new("as_folder_columns *", [_numbers(array) for array in arrays])
+            lib.as_folder_get_columns(folder, raw)
+        return RecordingColumns(*arrays)
+
     def recording(self, recording_id: int) -> Recording:
         """One recording; UsageError for an unknown id, naming what ids there are."""
         raw = ffi.new("as_recording *")
@@ -143,6 +176,16 @@ class Folder(Times):
             limit_position=Position(raw.limit_position),
             is_active=raw.is_active,
         )
+
+    def extents(self, recording_ids: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Start and limit positions of recordings, as `extent` gives them one by one."""
+        ids = np.ascontiguousarray(recording_ids, np.int64)
+        raw = ffi.new("as_recording_extent[]", len(ids))
+        with self._use() as folder:
+            check(lib.as_folder_extents(folder, _numbers(ids), len(ids), raw))
+        found = [(raw[index].start_position, raw[index].limit_position) for index in range(len(ids))]
+        starts, limits = np.array(found, np.int64).reshape(-1, 2).T
+        return starts, limits
 
     def checksum(self, recording_id: int) -> RecordChecksum:
         """Which checksum applies to the recording; never AUTO."""
@@ -286,6 +329,10 @@ def archive_is_live(path: str | os.PathLike[str]) -> bool:
             return folder.info().is_live
     except (StorageError, DataLossError):
         return False
+
+
+def _numbers(array: np.ndarray[Any, Any]) -> Any:
+    return ffi.cast("int64_t *", array.ctypes.data)
 
 
 def _batches(reader: SegmentReader) -> Iterator[pa.RecordBatch]:

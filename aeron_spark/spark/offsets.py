@@ -10,7 +10,7 @@ facts that never change (spec 06 section 4), so that an offset is never applied 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aeron_spark.errors import DataLossError, UsageError
@@ -71,15 +71,6 @@ class Offset:
         if not (offset.positions.keys() == offset.starts.keys() == offset.identities.keys()):
             raise UsageError(f"the checkpoint's offset is damaged, its recordings do not match: {dict(parsed)}")
         return offset
-
-    def without(self, gone: Collection[int]) -> Offset:
-        """The offset of the other recordings."""
-        kept = self.positions.keys() - set(gone)
-        return Offset(
-            positions={key: self.positions[key] for key in kept},
-            starts={key: self.starts[key] for key in kept},
-            identities={key: self.identities[key] for key in kept},
-        )
 
     def begin_of(self, recording_id: int, end: Offset) -> int:
         """Where the batch (self, end] begins in a recording of ``end``.

@@ -55,15 +55,11 @@ def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool)
 
     ``allow_none``: it is no error if they are not there, or not there any more.
     """
-    recordings = folder.recordings()
-    wanted = options.recording_ids
-    if options.segments is not None:
-        wanted = tuple(sorted({recording_id for recording_id, _ in options.segments}))
-    if wanted is not None:
-        if allow_none:
-            return [recording for recording in recordings if recording.recording_id in wanted]
+    wanted = _wanted_ids(options)
+    if wanted is not None and not allow_none:
         return [folder.recording(recording_id) for recording_id in wanted]
-    chosen = [recording for recording in recordings if _matches(recording, options)]
+    recordings = folder.recordings()
+    chosen = [recording for recording in recordings if is_chosen(recording, options)]
     if not chosen and not allow_none:
         if not recordings:
             raise UsageError(f"archive folder {options.path} holds no recording yet")
@@ -81,11 +77,16 @@ def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool)
     return chosen
 
 
+def _wanted_ids(options: ReadOptions) -> tuple[int, ...] | None:
+    if options.segments is not None:
+        return tuple(sorted({recording_id for recording_id, _ in options.segments}))
+    return options.recording_ids
+
+
 def is_chosen(recording: Recording, options: ReadOptions) -> bool:
-    """Whether the options, without segment files, mean a recording."""
-    if options.recording_ids is not None:
-        return recording.recording_id in options.recording_ids
-    return _matches(recording, options)
+    """By id, or by channel, stream and session."""
+    wanted = _wanted_ids(options)
+    return recording.recording_id in wanted if wanted is not None else _matches(recording, options)
 
 
 def _matches(recording: Recording, options: ReadOptions) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -23,17 +24,18 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.archive.segments import Extent, Folder
 from aeron_spark.errors import AeronError, DataLossError, UsageError
 from aeron_spark.spark.bounds import Bounds
+from aeron_spark.spark.look import Look, Looker
 from aeron_spark.spark.loss import LOG, goes_on, lost, segment_path
-from aeron_spark.spark.offsets import Offset
 from aeron_spark.spark.options import LATEST, ReadOptions
+from aeron_spark.spark.places import Numbers, Places, find
 from aeron_spark.spark.plan import Advance, Budget, Range, Slice, share_out
 from aeron_spark.spark.reader import RangesPartition, partition_ranges, read_partition
 from aeron_spark.spark.rows import Rows
 from aeron_spark.spark.sbe_values import times_of
-from aeron_spark.spark.selection import check_asked_for, identity_of, open_folder, select_recordings
+from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings
 
 __all__ = ["AeronStreamReader", "RefusedStream"]
 
@@ -45,6 +47,8 @@ REFRESH_INTERVAL_SECONDS = 0.01
 #: second: an idle query must not keep a core busy.
 LOOK_PAUSE_FACTOR = 10
 MAX_REFRESH_INTERVAL_SECONDS = 1.0
+#: Recordings that the log names at a time.
+MAX_TOLD = 20
 
 
 def _advance_in(folder: Folder, options: ReadOptions) -> Advance:
@@ -63,23 +67,10 @@ def _advance_in(folder: Folder, options: ReadOptions) -> Advance:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """The chosen recordings at one moment, by id."""
-
-    recordings: Mapping[int, Recording]
-    extents: Mapping[int, Extent]
-    identities: Mapping[int, int]
-
-    def limits(self) -> dict[int, int]:
-        """How far each goes."""
-        return {recording_id: extent.limit_position for recording_id, extent in self.extents.items()}
-
-
-@dataclass(frozen=True, slots=True)
 class _Answer:
     """What ``latestOffset`` said, and to what: when idle, Spark asks the same again and again."""
 
-    look: _Look
+    look: Look
     start: dict[str, object]
     limit: ReadLimit
     latest: dict[str, object]
@@ -92,12 +83,14 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._rows = Rows(options, schema)
         self._folder: Folder | None = None
-        self._last_look: _Look | None = None
+        self._looker = Looker(options)
+        self._last_look: Look | None = None
         self._look_again_at = 0.0
         self._answer: _Answer | None = None
-        self._reported: tuple[_Look, dict[str, object]] | None = None
+        self._reported: tuple[Look, Places] | None = None
+        self._seen: tuple[Places, ...] = ()
         self._initial: dict[str, object] | None = None
-        self._pinned_limits: Mapping[int, int] | None = None
+        self._pinned: Look | None = None
         self._waited: Mapping[int, int] = {}
         self._batch_at: float | None = None
 
@@ -115,18 +108,11 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._folder = open_folder(self._options)
         return self._folder
 
-    def _look(self, *, fresh: bool) -> _Look:
+    def _look(self, *, fresh: bool) -> Look:
         now = time.monotonic()
         if self._last_look is not None and not fresh and now < self._look_again_at:
             return self._last_look
-        folder = self._opened()
-        folder.refresh()
-        recordings = select_recordings(folder, self._options, allow_none=True)
-        look = _Look(
-            recordings={recording.recording_id: recording for recording in recordings},
-            extents={recording.recording_id: folder.extent(recording.recording_id) for recording in recordings},
-            identities={recording.recording_id: identity_of(recording) for recording in recordings},
-        )
+        look = self._looker.look(self._opened())
         pause = LOOK_PAUSE_FACTOR * (time.monotonic() - now)
         self._last_look = look
         self._look_again_at = now + min(max(pause, REFRESH_INTERVAL_SECONDS), MAX_REFRESH_INTERVAL_SECONDS)
@@ -140,18 +126,34 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             look = self._look(fresh=True)
             if self._options.recording_ids is not None:
                 select_recordings(self._opened(), self._options, allow_none=False)
-            check_asked_for(self._options, look.extents)
-            bounds = Bounds(self._opened(), self._options, times_of(self._options))
-            starts: dict[int, int] = {}
-            for recording_id, extent in look.extents.items():
-                is_latest = self._options.starting_positions.of(recording_id) == LATEST
-                position = bounds.start(look.recordings[recording_id], extent)
-                starts[recording_id] = self._opened().align(
-                    recording_id, position, extent.limit_position, back=is_latest
-                )
-                LOG.info("recording %d of %s: begins at %d", recording_id, self._options.path, starts[recording_id])
-            self._initial = Offset(positions=starts, starts=starts, identities=look.identities).to_json_dict()
+            check_asked_for(self._options, look.ids.tolist())
+            starts = self._starts(look)
+            self._tell("begins at", look.ids, starts)
+            self._initial = Places.of(ids=look.ids, positions=starts, starts=starts, identities=look.identities).json
         return self._initial
+
+    def _starts(self, look: Look) -> Numbers:
+        """Where the query begins in each recording."""
+        options, folder = self._options, self._opened()
+        given = options.starting_positions
+        starts = (look.limits if given.word == LATEST else look.starts).copy()
+        to_find = np.arange(len(look.ids))
+        if not given.by_recording and options.tail is None and options.starting_timestamp is None:
+            # Words: only where there are messages is there something to look at.
+            to_find = np.flatnonzero(look.starts != look.limits)
+        bounds = Bounds(folder, options, times_of(options))
+        for index in to_find.tolist():
+            recording_id, limit = int(look.ids[index]), int(look.limits[index])
+            position = bounds.start(folder.recording(recording_id), look.extent(index))
+            starts[index] = folder.align(recording_id, position, limit, back=given.of(recording_id) == LATEST)
+        return starts
+
+    def _tell(self, what: str, ids: Numbers, positions: Numbers) -> None:
+        """The first ones by name: a folder may have very many."""
+        for recording_id, position in zip(ids[:MAX_TOLD].tolist(), positions[:MAX_TOLD].tolist(), strict=True):
+            LOG.info("recording %d of %s: %s %d", recording_id, self._options.path, what, position)
+        if len(ids) > MAX_TOLD:
+            LOG.info("%d more recordings of %s: %s their positions", len(ids) - MAX_TOLD, self._options.path, what)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The main limit; ``latestOffset`` applies the other one as well."""
@@ -167,38 +169,50 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         answer = self._answer
         if answer is not None and answer.look is look and answer.start == start and answer.limit == limit:
             return answer.latest
-        begin = self._known(Offset.from_json_dict(start), look)
-        slices: list[Slice] = []
-        starts = dict(begin.starts)
-        identities = dict(begin.identities)
-        for recording_id, extent in look.extents.items():
-            if recording_id not in begin.positions:
-                if self._pinned_limits is not None and recording_id not in self._pinned_limits:
-                    continue
-                starts[recording_id] = extent.start_position
-                identities[recording_id] = look.identities[recording_id]
-            asked: int = begin.positions.get(recording_id, extent.start_position)
-            position = self._available(look.recordings[recording_id], asked, extent)
-            end: int = extent.limit_position
-            if self._pinned_limits is not None:
-                end = min(end, self._pinned_limits.get(recording_id, position))
-            slices.append(Slice(recording_id=recording_id, begin=position, limit=max(end, position)))
+        begin = self._known(self._places(start), look)
+        at, _ = find(look.ids, begin.ids)
+        is_known = np.zeros(len(look.ids), bool)
+        is_known[at] = True
+        positions, starts, limits = look.starts.copy(), look.starts.copy(), look.limits
+        positions[at], starts[at] = begin.positions, begin.starts
+        is_read = np.ones(len(look.ids), bool)
+        if self._pinned is not None:
+            pinned, is_pinned = find(self._pinned.ids, look.ids)
+            is_read = is_known | is_pinned
+            stops = positions.copy()
+            stops[is_pinned] = self._pinned.limits[pinned[is_pinned]]
+            limits = np.minimum(limits, stops)
+        for index in np.flatnonzero(is_read & ((positions < look.starts) | (positions > look.limits))).tolist():
+            positions[index] = self._available(int(look.ids[index]), int(positions[index]), look.extent(index))
+        to_read = np.flatnonzero(is_read & (limits > positions))
+        slices = [
+            Slice(recording_id=recording_id, begin=position, limit=end)
+            for recording_id, position, end in zip(
+                look.ids[to_read].tolist(), positions[to_read].tolist(), limits[to_read].tolist(), strict=True
+            )
+        ]
         if self._shall_wait(slices, limit):
             return start
         ends = share_out(slices, self._budget(limit), _advance_in(self._opened(), self._options), self._waited)
-        reached = Offset(positions=ends, starts=starts, identities=identities)
-        if self._options.fail_on_data_loss:
-            begin.check_advances_to(reached)
         self._waited = {
             part.recording_id: self._waited.get(part.recording_id, 0) + 1
             for part in slices
-            if part.backlog and ends[part.recording_id] == part.begin
+            if ends[part.recording_id] == part.begin
         }
-        latest = reached.to_json_dict()
-        if latest != start:
+        positions[to_read] = [ends[part.recording_id] for part in slices]
+        if len(begin.ids) == np.count_nonzero(is_read):
+            reached = begin.moved(np.arange(len(begin.ids)), positions[at])
+        else:
+            columns = look.ids, positions, starts, look.identities
+            ids, positions, starts, identities = (column[is_read] for column in columns)
+            reached = Places.of(ids=ids, positions=positions, starts=starts, identities=identities)
+            is_new = ~find(begin.ids, ids)[1]
+            self._tell("joins at", ids[is_new], starts[is_new])
+        if self._options.fail_on_data_loss:
+            begin.check_advances_to(reached)
+        latest = self._remember(reached).json
+        if latest is not begin.json:
             self._batch_at = time.monotonic()
-            for recording_id in sorted(reached.positions.keys() - begin.positions.keys()):
-                LOG.info("recording %d of %s joins at %d", recording_id, self._options.path, starts[recording_id])
         self._answer = _Answer(look, start, limit, latest)
         return latest
 
@@ -206,33 +220,39 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far the recordings go now: the lag is the distance from the batch's end offset."""
         look = self._look(fresh=False)
         if self._reported is None or self._reported[0] is not look:
-            starts = {recording_id: extent.start_position for recording_id, extent in look.extents.items()}
-            reported = Offset(positions=look.limits(), starts=starts, identities=look.identities)
-            self._reported = (look, reported.to_json_dict())
-        return self._reported[1]
+            before = None if self._reported is None else self._reported[1]
+            if before is not None and _is_alike(before, look):
+                reported = before.moved(np.arange(len(look.ids)), look.limits)
+            else:
+                reported = Places.of(
+                    ids=look.ids, positions=look.limits, starts=look.starts, identities=look.identities
+                )
+            self._reported = (look, reported)
+        return self._reported[1].json
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Pins the end once: what is recorded later is not of this run."""
-        self._pinned_limits = self._look(fresh=True).limits()
+        self._pinned = self._look(fresh=True)
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         """A function of the two offsets, the options and the recorded bytes: a replayed batch reads the same rows."""
-        first = Offset.from_json_dict(start)
+        first = self._places(start)
         look = self._look(fresh=True)
-        last = self._known(Offset.from_json_dict(end), look)
+        last = self._known(self._places(end), look)
         if self._options.fail_on_data_loss:
             first.check_advances_to(last)
         ranges: list[Range] = []
-        for recording_id, position in last.positions.items():
-            begin = first.begin_of(recording_id, last)
-            if begin < position:
-                recording, extent = look.recordings[recording_id], look.extents[recording_id]
-                low = self._available(recording, begin, extent)
-                high = min(position, self._available(recording, position, extent))
-                if low == begin != last.starts[recording_id] and low < high:
-                    low = self._boundary(recording_id, low, high)
-                if low < high:
-                    ranges.append(Range(recording_id, low, high, high))
+        at, _ = find(look.ids, last.ids)
+        begins = first.begins(last)
+        for index in np.flatnonzero(begins < last.positions).tolist():
+            recording_id, begin, position = (int(column[index]) for column in (last.ids, begins, last.positions))
+            extent = look.extent(int(at[index]))
+            low = self._available(recording_id, begin, extent)
+            high = min(position, self._available(recording_id, position, extent))
+            if low == begin != last.starts[index] and low < high:
+                low = self._boundary(recording_id, low, high)
+            if low < high:
+                ranges.append(Range(recording_id, low, high, high))
         return partition_ranges(self._opened(), ranges, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -264,33 +284,48 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _shall_wait(self, slices: Sequence[Slice], limit: ReadLimit) -> bool:
         """Less than ``minBytesPerTrigger`` is there, and ``maxTriggerDelay`` is not over. A run that ends waits for nothing."""
         least = self._options.min_bytes_per_trigger
-        if least is None or self._batch_at is None or self._pinned_limits is not None:
+        if least is None or self._batch_at is None or self._pinned is not None:
             return False
         if isinstance(limit, ReadAllAvailable) or sum(part.backlog for part in slices) >= least:
             return False
         return time.monotonic() - self._batch_at < self._options.max_trigger_delay
 
-    def _known(self, offset: Offset, look: _Look) -> Offset:
+    def _places(self, offset: dict[str, object]) -> Places:
+        """Spark mostly gives back what it got."""
+        for seen in self._seen:
+            if seen.json is offset or seen.json == offset:
+                return seen
+        return self._remember(Places.from_json_dict(offset))
+
+    def _remember(self, places: Places) -> Places:
+        if places not in self._seen:
+            self._seen = (places, *self._seen[:1])
+        return places
+
+    def _known(self, offset: Places, look: Look) -> Places:
         """The offset without recordings that are gone, if that may be."""
-        gone = [recording_id for recording_id in offset.identities if recording_id not in look.identities]
-        for recording_id in gone:
+        at, is_there = find(look.ids, offset.ids)
+        for index in np.flatnonzero(~is_there).tolist():
             lost(
                 self._options,
-                f"recording {recording_id} of the checkpoint, read up to {offset.positions[recording_id]}, is not in archive "
+                f"recording {offset.ids[index]} of the checkpoint, read up to {offset.positions[index]}, is not in archive "
                 f"{self._options.path} any more (or no longer matches the options); it was purged, or the path is another "
                 f"archive's: restore it, or begin with a new checkpoint folder",
             )
-        for recording_id, identity in offset.identities.items():
-            if recording_id not in gone and look.identities[recording_id] != identity:
-                raise UsageError(
-                    f"recording {recording_id} in archive {self._options.path} is not the one the checkpoint was made "
-                    f"from; give the archive this query began with, or a new checkpoint folder"
-                )
-        return offset.without(gone) if gone else offset
+        if not is_there.all():
+            offset, at = offset.only(is_there), at[is_there]
+        for index in np.flatnonzero(look.identities[at] != offset.identities)[:1].tolist():
+            raise UsageError(
+                f"recording {offset.ids[index]} in archive {self._options.path} is not the one the checkpoint was made "
+                f"from; give the archive this query began with, or a new checkpoint folder"
+            )
+        return offset
 
-    def _available(self, recording: Recording, position: int, extent: Extent) -> int:
+    def _available(self, recording_id: int, position: int, extent: Extent) -> int:
         """The position, or the nearest that is there, if that may be."""
-        recording_id, path = recording.recording_id, segment_path(self._options, recording, position)
+        if extent.start_position <= position <= extent.limit_position:
+            return position
+        path = segment_path(self._options, self._opened().recording(recording_id), position)
         if position < extent.start_position:
             lost(
                 self._options,
@@ -300,15 +335,13 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"with a new checkpoint folder",
             )
             return extent.start_position
-        if position > extent.limit_position:
-            lost(
-                self._options,
-                f"recording {recording_id} of {self._options.path}: position {position}, in {path}, was read before, but the "
-                f"recording now ends at {extent.limit_position}: it was truncated, or the "
-                f"archive lost its tail in a crash; begin with a new checkpoint folder",
-            )
-            return extent.limit_position
-        return position
+        lost(
+            self._options,
+            f"recording {recording_id} of {self._options.path}: position {position}, in {path}, was read before, but the "
+            f"recording now ends at {extent.limit_position}: it was truncated, or the "
+            f"archive lost its tail in a crash; begin with a new checkpoint folder",
+        )
+        return extent.limit_position
 
     def _boundary(self, recording_id: int, begin: int, end: int) -> int:
         """The position, if a message begins there, as one must."""
@@ -325,6 +358,12 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"batch before ended: the recording was truncated and then extended; begin with a new checkpoint folder",
             )
         return aligned
+
+
+def _is_alike(places: Places, look: Look) -> bool:
+    """But for how far its recordings go, the look is of the same."""
+    pairs = (places.ids, look.ids), (places.starts, look.starts), (places.identities, look.identities)
+    return all(np.array_equal(one, other) for one, other in pairs)
 
 
 class RefusedStream(DataSourceStreamReader):

@@ -6,11 +6,13 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.offsets import Offset, recording_identity
 from aeron_spark.spark.options import ReadOptions, parse_bytes, parse_duration_seconds
+from aeron_spark.spark.places import Places
 from aeron_spark.spark.plan import Budget, Range, Slice, pack, share_out, target_partition_bytes
 from aeron_spark.spark.write_options import WriteOptions
 
@@ -134,11 +136,64 @@ def test_offset_text_is_read_for_ever_and_stable() -> None:
         ({"positions": None}, "positions"),
         ({"positions": {"0": 1.5, "2": 0, "10": 0}}, "positions.0"),
         ({"positions": {"0": 1}}, "do not match"),
+        ({"positions": {"0": True, "2": 0, "10": 0}}, "positions.0"),
+        ({"starts": {"-1": 0, "2": 0, "10": 0}}, "starts.-1"),
+        ({"starts": {"x": 0, "2": 0, "10": 0}}, "starts.x"),
     ],
 )
 def test_damaged_offset_is_an_error(change: dict[str, object], names: str) -> None:
-    with pytest.raises(UsageError, match=names):
-        Offset.from_json_dict({**json.loads(GOLDEN_OFFSET_1), **change})
+    for kind in (Offset, Places):
+        with pytest.raises(UsageError, match=names):
+            kind.from_json_dict({**json.loads(GOLDEN_OFFSET_1), **change})
+
+
+def random_places(chance: random.Random, count: int) -> Places:
+    ids = sorted(chance.sample(range(3 * count), count))
+    starts = [64 * chance.randrange(4) for _ in ids]
+    return Places.of(
+        ids=np.array(ids, np.int64),
+        positions=np.array([start + 64 * chance.randrange(4) for start in starts], np.int64),
+        starts=np.array(starts, np.int64),
+        identities=np.array([number * 7 for number in ids], np.int64),
+    )
+
+
+def test_arrays_of_an_offset_are_the_offset() -> None:
+    assert json.dumps(Places.from_json_dict(json.loads(GOLDEN_OFFSET_1)).json) == GOLDEN_OFFSET_1
+    unsorted = dict(reversed(json.loads(GOLDEN_OFFSET_1).items()))
+    unsorted["starts"] = {"2": 0, "0": 0, "10": 0}
+    assert json.dumps(Places.from_json_dict(unsorted).json) == GOLDEN_OFFSET_1
+    with pytest.raises(UsageError, match="64 bits"):
+        Places.from_json_dict({**json.loads(GOLDEN_OFFSET_1), "positions": {"0": 1 << 64, "10": 0, "2": 0}})
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    for _ in range(200):
+        first, last = random_places(chance, chance.randrange(8)), random_places(chance, chance.randrange(8))
+        offset, end = Offset.from_json_dict(first.json), Offset.from_json_dict(last.json)
+        assert json.dumps(offset.to_json_dict()) == json.dumps(first.json)
+        assert Places.from_json_dict(first.json).positions.tolist() == [
+            *dict(sorted(offset.positions.items())).values()
+        ]
+        assert first.begins(last).tolist() == [offset.begin_of(number, end) for number in last.ids.tolist()]
+        verdicts = []
+        for one_offset, other in ((offset, end), (first, last)):
+            try:
+                one_offset.check_advances_to(other)  # type: ignore[arg-type]
+                verdicts.append("")
+            except DataLossError as error:
+                verdicts.append(str(error).partition(":")[2])
+        assert bool(verdicts[0]) == bool(verdicts[1])
+        moved = first.positions.copy()
+        if len(moved):
+            index = chance.randrange(len(moved))
+            moved[index] += 64
+            there = first.moved(np.arange(len(moved)), moved)
+            assert Offset.from_json_dict(there.json).positions == {
+                **offset.positions, int(first.ids[index]): int(moved[index])
+            }  # fmt: skip
+            assert first.moved(np.arange(len(moved)), first.positions) is first
+            assert Offset.from_json_dict(first.json).positions == offset.positions, "the offset itself is as it was"
 
 
 def one(position: int, start: int) -> Offset:

@@ -94,10 +94,25 @@ as_result as_folder_get_info(const as_folder *folder, as_folder_info *info);
 /* Valid recordings in id order; strings valid until refresh or close. */
 int64_t as_folder_recording_count(const as_folder *folder);
 as_result as_folder_recording_at(const as_folder *folder, int64_t index, as_recording *recording);
+
+/* What planning over very many recordings goes by: arrays of as_folder_recording_count elements, in id order. */
+typedef struct as_folder_columns
+{
+    int64_t *recording_id;
+    int64_t *revision;       /* of the folder object: a new one whenever more has changed than positions and the stop time */
+    int64_t *start_position;
+    int64_t *stop_position;  /* AS_NULL_VALUE: ask as_folder_extent, it is active or its entry is damaged */
+} as_folder_columns;
+
+/* As of the last refresh. */
+void as_folder_get_columns(const as_folder *folder, const as_folder_columns *columns);
+
 /* AS_E_USAGE for an unknown id, naming what ids there are. */
 as_result as_folder_recording(const as_folder *folder, int64_t recording_id, as_recording *recording);
 /* AS_E_PEER when the archive is live but its driver's counters can't be reached (the text says what to set). */
 as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording_extent *extent);
+/* The same of several: the driver's counters are opened once for all of them. */
+as_result as_folder_extents(as_folder *folder, const int64_t *recording_ids, int64_t count, as_recording_extent *extents);
 /* The checksum that applies to the recording: never AUTO. */
 as_result as_folder_checksum(as_folder *folder, int64_t recording_id, as_record_checksum *checksum);
 /* The largest message boundary `to` in [from, limit] with to - from <= max_bytes and at most max_messages messages (either

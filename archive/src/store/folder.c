@@ -170,6 +170,34 @@ as_result asi_folder_read_mark(const as_folder *folder, asi_mark_info *mark, boo
     return AS_OK;
 }
 
+/* Nothing but positions and the stop time differs. */
+static bool is_same_recording(const asi_folder_recording *a, const asi_folder_recording *b)
+{
+    const asi_catalog_record *x = &a->record;
+    const asi_catalog_record *y = &b->record;
+    return x->recording_id == y->recording_id && x->start_timestamp_ms == y->start_timestamp_ms &&
+        x->initial_term_id == y->initial_term_id && x->segment_file_length == y->segment_file_length &&
+        x->term_buffer_length == y->term_buffer_length && x->mtu_length == y->mtu_length && x->session_id == y->session_id &&
+        x->stream_id == y->stream_id && 0 == strcmp(a->stripped_channel, b->stripped_channel) &&
+        0 == strcmp(a->original_channel, b->original_channel) && 0 == strcmp(a->source_identity, b->source_identity);
+}
+
+/* Both views are in id order. */
+static void number_revisions(const asi_folder_view *before, asi_folder_view *now, int64_t *last_revision)
+{
+    int64_t old = 0;
+    for (int64_t i = 0; i < now->count; i++)
+    {
+        asi_folder_recording *recording = &now->recordings[i];
+        while (old < before->count && before->recordings[old].record.recording_id < recording->record.recording_id)
+        {
+            old++;
+        }
+        const bool is_same = old < before->count && is_same_recording(&before->recordings[old], recording);
+        recording->revision = is_same ? before->recordings[old].revision : ++*last_revision;
+    }
+}
+
 as_result as_folder_refresh(as_folder *folder)
 {
     asi_folder_view view = { 0 };
@@ -184,6 +212,7 @@ as_result as_folder_refresh(as_folder *folder)
         free_view(&view);
         return result;
     }
+    number_revisions(&folder->view, &view, &folder->last_revision);
     free_view(&folder->view);
     folder->view = view;
     return AS_OK;
@@ -276,6 +305,19 @@ as_result as_folder_recording_at(const as_folder *folder, int64_t index, as_reco
     }
     describe(&folder->view.recordings[index], recording);
     return AS_OK;
+}
+
+void as_folder_get_columns(const as_folder *folder, const as_folder_columns *columns)
+{
+    for (int64_t i = 0; i < folder->view.count; i++)
+    {
+        const asi_folder_recording *recording = &folder->view.recordings[i];
+        const bool is_sound = AS_OK == asi_recording_check_untrusted(&recording->record);
+        columns->recording_id[i] = recording->record.recording_id;
+        columns->revision[i] = recording->revision;
+        columns->start_position[i] = recording->record.start_position;
+        columns->stop_position[i] = is_sound ? recording->record.stop_position : AS_NULL_VALUE;
+    }
 }
 
 static as_result fail_unknown(const as_folder *folder, int64_t recording_id)

@@ -13,6 +13,7 @@ typedef struct asi_folder_recording
     const char *stripped_channel; /* borrowed from the view's texts */
     const char *original_channel;
     const char *source_identity;
+    int64_t revision;
 } asi_folder_recording;
 
 typedef struct asi_folder_view /* what open or the last refresh saw */
@@ -33,6 +34,7 @@ struct as_folder
     char *aeron_dir;           /* owned; NULL: the mark file's */
     as_record_checksum checksum;
     asi_folder_view view;
+    int64_t last_revision;
 };
 
 /* AS_E_USAGE for an unknown id, naming what ids there are; AS_E_DATA for a descriptor that can't be. */

@@ -6,6 +6,8 @@
  * looked at again. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "shm/cnc.h"
@@ -39,38 +41,99 @@ static bool is_counter_of(const asi_counters *counters, int32_t counter_id, void
         (AS_NULL_VALUE == wanted->archive_id || (has_archive_id && asi_get_i64(key + 16 + identity_length) == wanted->archive_id));
 }
 
-/* AS_OK with the recorded position; AS_AGAIN if the driver has no such counter. */
-static as_result read_position(const char *aeron_dir, counter_wanted *wanted, int64_t *position)
+/* The counters of the archive's driver, open for as long as a call looks at recordings. */
+typedef struct driver_counters
 {
+    bool is_open;
+    char aeron_dir[AS_PATH_MAX];
     asi_cnc cnc;
-    as_result result = asi_cnc_open_read_only_untrusted(&cnc, aeron_dir);
+    asi_counters counters;
+    int32_t last_id; /* the counter found last: recordings that began one after the other have theirs in a row */
+} driver_counters;
+
+static void close_counters(driver_counters *of)
+{
+    if (of->is_open)
+    {
+        asi_cnc_close(&of->cnc);
+        of->is_open = false;
+    }
+}
+
+static as_result open_counters(driver_counters *of, const char *aeron_dir)
+{
+    if (of->is_open && 0 == strcmp(of->aeron_dir, aeron_dir))
+    {
+        return AS_OK;
+    }
+    close_counters(of);
+    as_result result = asi_cnc_open_read_only_untrusted(&of->cnc, aeron_dir);
     if (AS_OK != result)
     {
         return AS_AGAIN == result ? AS_E_PEER : result;
     }
-    asi_counters counters;
-    result = asi_counters_init(
-        &counters, cnc.counters_metadata, cnc.lengths.counters_metadata, cnc.counters_values, cnc.lengths.counters_values);
-    if (AS_OK == result)
+    result = asi_counters_init(&of->counters, of->cnc.counters_metadata, of->cnc.lengths.counters_metadata,
+        of->cnc.counters_values, of->cnc.lengths.counters_values);
+    if (AS_OK != result)
     {
-        const int32_t id = asi_counters_find(&counters, ASI_COUNTER_TYPE_RECORDING_POSITION, is_counter_of, wanted);
-        const int64_t value = id >= 0 ? asi_load_acquire_i64(asi_counter_addr(&counters, id)) : 0;
-        /* Still the same counter: it may have been freed and given to somebody else between the two looks. */
-        const bool is_found = id >= 0 && ASI_COUNTER_ALLOCATED == asi_counter_state(&counters, id) &&
-            is_counter_of(&counters, id, wanted);
-        result = is_found ? AS_OK : AS_AGAIN;
-        *position = value;
+        asi_cnc_close(&of->cnc);
+        return result;
     }
-    asi_cnc_close(&cnc);
-    return result;
+    snprintf(of->aeron_dir, sizeof(of->aeron_dir), "%s", aeron_dir);
+    of->is_open = true;
+    of->last_id = -1;
+    return AS_OK;
 }
 
-static as_result live_position(
-    const as_folder *folder, const asi_mark_info *mark, const asi_catalog_record *record, int64_t *position)
+static bool is_allocated_to(const asi_counters *counters, int32_t id, counter_wanted *wanted)
+{
+    return ASI_COUNTER_ALLOCATED == asi_counter_state(counters, id) &&
+        ASI_COUNTER_TYPE_RECORDING_POSITION == counters->metadata[id].type_id && is_counter_of(counters, id, wanted);
+}
+
+/* Looks behind the last one found first; -1: there is none. */
+static int32_t find_counter(const driver_counters *of, counter_wanted *wanted)
+{
+    for (int32_t id = of->last_id + 1; id < of->counters.max_count; id++)
+    {
+        if (ASI_COUNTER_UNUSED == asi_counter_state(&of->counters, id))
+        {
+            break; /* ids are given out in order: everything behind is unused too */
+        }
+        if (is_allocated_to(&of->counters, id, wanted))
+        {
+            return id;
+        }
+    }
+    return asi_counters_find(&of->counters, ASI_COUNTER_TYPE_RECORDING_POSITION, is_counter_of, wanted);
+}
+
+/* AS_OK with the recorded position; AS_AGAIN if the driver has no such counter. */
+static as_result read_position(driver_counters *of, const char *aeron_dir, counter_wanted *wanted, int64_t *position)
+{
+    const as_result result = open_counters(of, aeron_dir);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    const asi_counters *counters = &of->counters;
+    const int32_t id = find_counter(of, wanted);
+    if (id < 0)
+    {
+        return AS_AGAIN;
+    }
+    *position = asi_load_acquire_i64(asi_counter_addr(counters, id));
+    of->last_id = id;
+    /* Still the same counter: it may have been freed and given to somebody else between the two looks. */
+    return is_allocated_to(counters, id, wanted) ? AS_OK : AS_AGAIN;
+}
+
+static as_result live_position(const as_folder *folder, driver_counters *counters, const asi_mark_info *mark,
+    const asi_catalog_record *record, int64_t *position)
 {
     const char *aeron_dir = asi_folder_aeron_dir(folder, mark);
     counter_wanted wanted = { .recording_id = record->recording_id, .archive_id = mark->archive_id };
-    const as_result result = read_position(aeron_dir, &wanted, position);
+    const as_result result = read_position(counters, aeron_dir, &wanted, position);
     if (AS_OK != result && AS_AGAIN != result)
     {
         return asi_fail_in(AS_E_PEER,
@@ -114,7 +177,7 @@ static as_result recovered_position(const as_folder *folder, const asi_catalog_r
     return result;
 }
 
-as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording_extent *extent)
+static as_result find_extent(as_folder *folder, driver_counters *counters, int64_t recording_id, as_recording_extent *extent)
 {
     const asi_folder_recording *recording;
     as_result result = asi_folder_find(folder, recording_id, &recording);
@@ -135,7 +198,7 @@ as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording
         {
             result = asi_folder_read_mark(folder, &mark, &has_mark, &is_live);
             result = AS_OK != result ? result :
-                is_live ? live_position(folder, &mark, &record, &now.limit_position) :
+                is_live ? live_position(folder, counters, &mark, &record, &now.limit_position) :
                 recovered_position(folder, &record, &now.limit_position);
             now.is_active = is_live;
         }
@@ -147,6 +210,8 @@ as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording
         {
             break;
         }
+        /* The driver may be another one by then. */
+        close_counters(counters);
         /* No counter: not there yet as the recording just began, or gone as it just stopped and the catalog tells. */
         if (asi_clock_ns(&folder->clock) >= deadline_ns)
         {
@@ -160,6 +225,23 @@ as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording
         result = AS_OK;
     }
     return result;
+}
+
+as_result as_folder_extents(as_folder *folder, const int64_t *recording_ids, int64_t count, as_recording_extent *extents)
+{
+    driver_counters counters = { .is_open = false };
+    as_result result = AS_OK;
+    for (int64_t i = 0; AS_OK == result && i < count; i++)
+    {
+        result = find_extent(folder, &counters, recording_ids[i], &extents[i]);
+    }
+    close_counters(&counters);
+    return result;
+}
+
+as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording_extent *extent)
+{
+    return as_folder_extents(folder, &recording_id, 1, extent);
 }
 
 /* -- checksum ------------------------------------------------------------------------------------------------------------- */

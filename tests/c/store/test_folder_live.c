@@ -161,6 +161,76 @@ static void follows_the_counter(void)
     world_close(&at);
 }
 
+/* A second recording of the same archive, whose counter says `position`. */
+static int64_t add_recording(world *at, int64_t position, int64_t stop_position)
+{
+    const asi_recording_params params = { .start_timestamp_ms = 1, .stop_timestamp_ms = stop_position < 0 ? -1 : 2,
+        .start_position = 0, .stop_position = stop_position, .segment_file_length = SEGMENT_LENGTH,
+        .term_buffer_length = TERM_LENGTH, .mtu_length = STREAM_MTU, .session_id = STREAM_SESSION_ID,
+        .stream_id = STREAM_STREAM_ID, .stripped_channel = asi_text_of("aeron:ipc"),
+        .original_channel = asi_text_of("aeron:ipc"), .source_identity = asi_text_of("aeron:ipc") };
+    int64_t id;
+    CHECK_I64(asi_catalog_add(at->catalog, &params, &id), AS_OK);
+    if (stop_position < 0)
+    {
+        const int32_t counter = allocate_position(at, ARCHIVE_ID, position);
+        asi_put_i64(at->counters.metadata[counter].key, id);
+    }
+    return id;
+}
+
+static void many_at_once(void)
+{
+    asi_rand rand = test_rand();
+    world at;
+    world_open(&at, &rand);
+    const int64_t active = add_recording(&at, 64, -1);
+    const int64_t stopped = add_recording(&at, 0, 96);
+    const int64_t other = add_recording(&at, 128, -1);
+    as_folder *folder = folder_open(at.archive_dir, AS_CHECKSUM_AUTO);
+    int64_t ids[4];
+    int64_t revisions[4];
+    int64_t starts[4];
+    int64_t stops[4];
+    const as_folder_columns columns =
+        { .recording_id = ids, .revision = revisions, .start_position = starts, .stop_position = stops };
+    CHECK_I64(as_folder_recording_count(folder), 4);
+    as_folder_get_columns(folder, &columns);
+    CHECK_I64(ids[stopped], stopped);
+    CHECK_I64(stops[stopped], 96);
+    CHECK_I64(stops[active], -1);
+    const int64_t before = revisions[other];
+    /* In any order, each as if it were asked for alone. */
+    const int64_t wanted[] = { other, 0, stopped, active };
+    as_recording_extent extents[4];
+    CHECK_I64(as_folder_extents(folder, wanted, 4, extents), AS_OK);
+    const int64_t limits[] = { 128, at.made.start_position, 96, 64 };
+    for (int64_t i = 0; i < 4; i++)
+    {
+        as_recording_extent alone;
+        CHECK_I64(as_folder_extent(folder, wanted[i], &alone), AS_OK);
+        CHECK_I64(extents[i].limit_position, limits[i]);
+        CHECK_I64(extents[i].start_position, alone.start_position);
+        CHECK_I64(extents[i].limit_position, alone.limit_position);
+        CHECK_I64(extents[i].is_active, alone.is_active);
+    }
+    /* A stop changes a position, and no revision; an extension brings a session. */
+    CHECK_I64(asi_catalog_stop(at.catalog, other, 128, 5), AS_OK);
+    CHECK_I64(as_folder_refresh(folder), AS_OK);
+    as_folder_get_columns(folder, &columns);
+    CHECK_I64(stops[other], 128);
+    CHECK_I64(revisions[other], before);
+    CHECK_I64(asi_catalog_extend(at.catalog, other, 1, 2, STREAM_SESSION_ID + 1), AS_OK);
+    CHECK_I64(as_folder_refresh(folder), AS_OK);
+    as_folder_get_columns(folder, &columns);
+    CHECK(revisions[other] > before);
+    CHECK(revisions[other] != revisions[active] && revisions[0] < before);
+    const int64_t unknown[] = { 0, 99 };
+    CHECK_I64(as_folder_extents(folder, unknown, 2, extents), AS_E_USAGE);
+    as_folder_close(folder);
+    world_close(&at);
+}
+
 static void stops_and_dies(void)
 {
     asi_rand rand = test_rand();
@@ -320,6 +390,7 @@ static void disturbed(void)
 int main(void)
 {
     RUN(follows_the_counter);
+    RUN(many_at_once);
     RUN(stops_and_dies);
     RUN(counters_out_of_reach);
     RUN(disturbed);

@@ -1,0 +1,92 @@
+"""A query's view of its recordings at one moment, in arrays: there may be 100,000 of them, and Spark asks many times a second.
+
+What tells whether a recording is one of the query's, and its identity, is looked at once, and again only when the catalog says
+something else about that recording; positions are taken from the catalog as they are, and only recordings that are being
+recorded are asked for one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.places import Numbers, find
+from aeron_spark.spark.selection import identity_of, is_chosen, select_recordings
+from aeron_spark.types import NULL_VALUE, Position
+
+__all__ = ["Look", "Looker"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """The chosen recordings in the order of their ids, how far each can be read, and what identifies it."""
+
+    ids: Numbers
+    starts: Numbers
+    limits: Numbers
+    identities: Numbers
+
+    def extent(self, index: int) -> Extent:
+        """How far the recording at an index can be read."""
+        # Whether it goes on is of no use to planning.
+        return Extent(
+            start_position=Position(int(self.starts[index])),
+            limit_position=Position(int(self.limits[index])),
+            is_active=False,
+        )
+
+
+class Looker:
+    """Makes the looks of one query, and remembers what does not change between them."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        empty = np.empty(0, np.int64)
+        self._ids, self._revisions, self._identities = empty, empty, empty
+        self._chosen = np.empty(0, bool)
+
+    def look(self, folder: Folder) -> Look:
+        """What there is now."""
+        folder.refresh()
+        # Archives that are far, and object stores, stand for a folder here.
+        return self._near(folder) if isinstance(folder, Folder) else self._far(folder)
+
+    def _near(self, folder: Folder) -> Look:
+        columns = folder.columns()
+        self._learn(columns.recording_id, columns.revision, folder.recording_at)
+        chosen = self._chosen
+        ids, starts, limits = columns.recording_id, columns.start_position, columns.stop_position
+        if not chosen.all():
+            ids, starts, limits = ids[chosen], starts[chosen], limits[chosen]
+        active = np.flatnonzero(limits == NULL_VALUE)
+        if len(active):
+            starts[active], limits[active] = folder.extents(ids[active])
+        return Look(ids, starts, limits, self._identities[chosen])
+
+    def _learn(self, ids: Numbers, revisions: Numbers, recording_at: Callable[[int], Recording]) -> None:
+        """Looks at the recordings that are new or say something else than before."""
+        if np.array_equal(ids, self._ids) and np.array_equal(revisions, self._revisions):
+            return
+        chosen, identities = np.zeros(len(ids), bool), np.zeros(len(ids), np.int64)
+        at, same = find(self._ids, ids)
+        same[same] = self._revisions[at[same]] == revisions[same]
+        chosen[same], identities[same] = self._chosen[at[same]], self._identities[at[same]]
+        for index in np.flatnonzero(~same).tolist():
+            recording = recording_at(index)
+            chosen[index] = is_chosen(recording, self._options)
+            identities[index] = identity_of(recording)
+        self._ids, self._revisions, self._chosen, self._identities = ids, revisions, chosen, identities
+
+    def _far(self, folder: Folder) -> Look:
+        recordings: Sequence[Recording] = select_recordings(folder, self._options, allow_none=True)
+        extents = [folder.extent(recording.recording_id) for recording in recordings]
+        return Look(
+            np.array([recording.recording_id for recording in recordings], np.int64),
+            np.array([extent.start_position for extent in extents], np.int64),
+            np.array([extent.limit_position for extent in extents], np.int64),
+            np.array([identity_of(recording) for recording in recordings], np.int64),
+        )

@@ -1,0 +1,109 @@
+"""A look at very many recordings is right whatever changed since the last one, and looks closely only at what did.
+
+The catalog is written as an archive would, several times; each look is compared with one that knows nothing yet.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aeron_spark import Folder
+from aeron_spark.archive.objects import CATALOG, catalog_of
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.spark import look as look_module
+from aeron_spark.spark.look import Look, Looker
+from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.selection import identity_of, select_recordings
+from aeron_spark.types import Position, RecordingId, SessionId, StreamId
+
+TERM = 64 << 10
+
+
+def recording(number: int, **facts: object) -> Recording:
+    return replace(
+        Recording(
+            recording_id=RecordingId(number),
+            start_timestamp_ms=1000 + number,
+            stop_timestamp_ms=2000,
+            start_position=Position(0),
+            stop_position=Position(32 * number),
+            initial_term_id=3,
+            segment_file_length=TERM,
+            term_buffer_length=TERM,
+            mtu_length=1408,
+            session_id=SessionId(number),
+            stream_id=StreamId(number % 3),
+            stripped_channel="aeron:ipc",
+            original_channel=f"aeron:ipc?alias={number}",
+            source_identity="aeron:ipc",
+        ),
+        **facts,  # type: ignore[arg-type]
+    )
+
+
+def write(folder: Path, listed: list[Recording]) -> None:
+    """A new file under the name, as the archive replaces its catalog."""
+    new = folder / "new"
+    new.write_bytes(catalog_of(listed))
+    new.rename(folder / CATALOG)
+
+
+def as_lists(look: Look) -> list[list[int]]:
+    return [column.tolist() for column in (look.ids, look.starts, look.limits, look.identities)]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"streamId": "1"}, {"recordingIds": "1,4,7,500"}, {"streamId": "2", "sessionId": "5"}, {"streamId": "77"}],
+)
+def test_looks_after_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    options = ReadOptions.parse({"path": str(tmp_path), **given}, streaming=True)
+    looked_at: list[int] = []
+
+    def counted(one: Recording) -> int:
+        looked_at.append(one.recording_id)
+        return identity_of(one)
+
+    monkeypatch.setattr(look_module, "identity_of", counted)
+    listed = [recording(number) for number in range(12)]
+    write(tmp_path, listed)
+    looker = Looker(options)
+    with Folder(tmp_path) as folder:
+        first = looker.look(folder)
+        assert looked_at == list(range(12))
+        for round_number in range(20):
+            looked_at.clear()
+            index = chance.randrange(len(listed))
+            kind = chance.choice(["stop", "session", "new", "gone", "channel", "nothing"])
+            before, expected = listed[index], [listed[index].recording_id]
+            if kind == "stop":
+                listed[index] = replace(before, stop_position=Position((before.stop_position or 0) + 32))
+                expected = []
+            elif kind == "session":
+                listed[index] = replace(before, session_id=SessionId(100 + round_number))
+            elif kind == "channel":
+                listed[index] = replace(before, original_channel=f"aeron:ipc?alias=x{round_number}")
+            elif kind == "new":
+                listed.append(recording(listed[-1].recording_id + 1 + chance.randrange(3)))
+                expected = [listed[-1].recording_id]
+            elif kind == "gone":
+                del listed[index]
+                expected = []
+            else:
+                expected = []
+            write(tmp_path, listed)
+            look = looker.look(folder)
+            assert looked_at == expected, kind
+            assert as_lists(look) == as_lists(Looker(options).look(folder)), kind
+            chosen = select_recordings(folder, options, allow_none=True)
+            assert look.ids.tolist() == [one.recording_id for one in chosen]
+            assert look.limits.tolist() == [folder.extent(one.recording_id).limit_position for one in chosen]
+            assert look.identities.tolist() == [identity_of(one) for one in chosen]
+        assert first.ids.tolist() == [number for number in range(12) if number in first.ids], "a look stays as it was"
