@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import queue
 import shutil
 import statistics
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,16 +22,23 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
+from pyspark.sql.streaming.query import StreamingQuery
 
 from aeron_spark import Folder
 from aeron_spark.archive.objects import CATALOG, catalog_of
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.spark.schema import default_schema
 from aeron_spark.spark.source import AeronDataSource
-from aeron_spark.spark.stream_reader import MAX_REFRESH_INTERVAL_SECONDS
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
-from tests.bench.pairs import ROOT, Row, measure
+from tests.bench.pairs import PAIRS, ROOT, Row, measure
 from tests.bench.prebuilt import PrebuiltSource
 from tests.kit import dirs
 from tests.spark import recorded
@@ -37,6 +47,9 @@ from tests.spark.session import build_session
 RECORDED_BYTES = 1 << 30
 ROWS_PER_BATCH = 16_384
 STREAM_ID = 1001
+#: Of rows that are only shown.
+FEW_PAIRS = 3
+TRIGGER_TIMEOUT_SECONDS = 120.0
 
 
 def record(folder: Path, payload: int, total_bytes: int) -> int:
@@ -89,67 +102,87 @@ def read_row(spark: SparkSession, name: str, folder: Path, *, payload: int, rows
 
 
 @contextmanager
-def trickle(folder: Path) -> Iterator[None]:
-    """A live recording that always has a next message."""
-    import threading
-
+def trickle(folder: Path, recordings: int) -> Iterator[Path]:
+    """Live recordings that take turns in having a next message, which bears the time of its publication."""
     ending = threading.Event()
-    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, folder) as archive:
-        publication = archive.record(STREAM_ID, "aeron:ipc?term-length=1m")
+    settings = {"aeron.archive.max.concurrent.recordings": str(recordings + 1)}
+    channel = "aeron:ipc?term-length=64k"
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, folder, settings) as archive:
+        publications = [archive.record(STREAM_ID + number, channel) for number in range(recordings)]
 
         def run() -> None:
             body = pa.array([b"x" * 64], type=pa.binary())
-            while not ending.wait(0.002):
-                publication.offer_batch(body, timeout=30)
+            # The pace is the point: a message every 2 ms.
+            for publication in itertools.cycle(publications):
+                if ending.wait(0.002):
+                    return
+                publication.offer_batch(body, reserved_values=np.array([time.time_ns()]), timeout=30)
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         try:
-            yield
+            yield folder
         finally:
             ending.set()
             thread.join()
-            publication.close()
 
 
-def trigger_ms(query: StreamingQuery, batches: int) -> float:
-    """Median duration of the query's newest micro-batches with rows."""
-    seen: dict[int, float] = {}
-    while len(seen) < batches:
-        progress = query.lastProgress
-        if progress is not None and progress["numInputRows"] > 0 and progress["batchId"] > 2:
-            seen[progress["batchId"]] = float(progress["durationMs"]["triggerExecution"])
-        failure = query.exception()
-        if failure is not None:
-            raise failure
-        time.sleep(0.02)
-    return statistics.median(seen.values())
+class Triggers(StreamingQueryListener):
+    """Progress of queries as Spark tells it."""
+
+    def __init__(self) -> None:
+        self._seen: queue.SimpleQueue[StreamingQueryProgress | None] = queue.SimpleQueue()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Says nothing of triggers."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self._seen.put(event.progress)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Says nothing of triggers."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self._seen.put(None)
+
+    def median_ms(self, query: StreamingQuery, batches: int = 12) -> float:
+        """Median duration of micro-batches with rows, from the query's fourth batch on; stops the query."""
+        durations: list[float] = []
+        try:
+            while len(durations) < batches:
+                progress = self._seen.get(timeout=TRIGGER_TIMEOUT_SECONDS)
+                if progress is None:
+                    raise query.exception() or AssertionError("the query ended")
+                if progress.runId == query.runId and progress.numInputRows > 0 and progress.batchId > 2:
+                    durations.append(float(progress.durationMs["triggerExecution"]))
+        finally:
+            query.stop()
+        while self._seen.get(timeout=TRIGGER_TIMEOUT_SECONDS) is not None:
+            """What the query still said."""
+        return statistics.median(durations)
 
 
-def floor_row(spark: SparkSession, work: Path) -> Row:
+def floor_row(spark: SparkSession, triggers: Triggers, work: Path, recordings: int) -> Row:
     """Micro-batches with next to nothing in them."""
-    folder = work / "trickle"
+    name = "stream_floor" if recordings == 1 else f"stream_floor_{recordings}"
 
     def run(source: str, *path: str, **options: str) -> float:
         checkpoint = tempfile.mkdtemp(dir=work)
         stream = spark.readStream.format(source).options(**options).load(*path)
-        query = stream.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
-        try:
-            return trigger_ms(query, 12)
-        finally:
-            query.stop()
+        return triggers.median_ms(stream.writeStream.format("noop").option("checkpointLocation", checkpoint).start())
 
-    with trickle(folder):
+    with trickle(work / name, recordings) as folder:
         return measure(
-            "stream_floor",
+            name,
             "ms",
             lambda: run("aeron", str(folder), startingPositions="latest"),
             lambda: run("prebuilt"),
             peer_name="empty Python source",
-            target=0.9,
+            target=0.9 if recordings == 1 else None,
             higher_is_better=False,
-            ours_config={"recordings": 1, "live": True},
+            ours_config={"recordings": recordings, "live": True},
             peer_config={"rows": 1},
+            pairs=PAIRS if recordings == 1 else FEW_PAIRS,
         )
 
 
@@ -186,9 +219,10 @@ def scan_row(folder: Path, rows: int) -> Row:
     )
 
 
-def publish_to_row_row(spark: SparkSession, work: Path) -> Row:
+def publish_to_row_row(spark: SparkSession, triggers: Triggers, work: Path, recordings: int) -> Row:
     """Time from a message's publication to its row in a micro-batch, of each batch's newest message."""
-    folder = work / "latency"
+    name = "publish_to_row" if recordings == 1 else f"publish_to_row_{recordings}"
+    folder = work / name
 
     def ours() -> float:
         seen: list[float] = []
@@ -200,40 +234,35 @@ def publish_to_row_row(spark: SparkSession, work: Path) -> Row:
 
         stream = spark.readStream.format("aeron").options(startingPositions="latest").load(str(folder))
         checkpoint = tempfile.mkdtemp(dir=work)
-        query = stream.writeStream.foreachBatch(look).option("checkpointLocation", checkpoint).start()
-        try:
-            trigger_ms(query, 12)
-        finally:
-            query.stop()
+        triggers.median_ms(stream.writeStream.foreachBatch(look).option("checkpointLocation", checkpoint).start())
         return statistics.median(seen[3:])
+
+    def count(frame: DataFrame, _: int) -> None:
+        frame.count()
 
     def peer() -> float:
         stream = spark.readStream.format("prebuilt").load()
         checkpoint = tempfile.mkdtemp(dir=work)
-        query = stream.writeStream.foreachBatch(lambda frame, _: frame.count()).option("checkpointLocation", checkpoint)
-        running = query.start()
-        try:
-            return trigger_ms(running, 12)
-        finally:
-            running.stop()
+        query = stream.writeStream.foreachBatch(count).option("checkpointLocation", checkpoint)
+        return triggers.median_ms(query.start())
 
-    with trickle(folder):
+    with trickle(folder, recordings):
         return measure(
-            "publish_to_row",
+            name,
             "ms",
             ours,
             peer,
             peer_name="a micro-batch of an empty Python source",
             target=None,
             higher_is_better=False,
-            ours_config={"recordings": 1, "live": True},
+            ours_config={"recordings": recordings, "live": True},
             peer_config={"rows": 1},
-            pairs=3,
+            pairs=FEW_PAIRS,
         )
 
 
 def planning_folder(folder: Path, recordings: int, segments: int) -> Path:
-    """A folder of so many recordings; the last one has the segments, each a term of padding, the others are empty."""
+    """A folder of so many recordings; the last one has the segments, each a message and padding, the others are empty."""
     folder.mkdir()
     term = 64 << 10
     record = Recording(
@@ -257,21 +286,24 @@ def planning_folder(folder: Path, recordings: int, segments: int) -> Path:
     (folder / CATALOG).write_bytes(catalog_of(listed))
     for number in range(segments):
         with (folder / f"{recordings - 1}-{number * term}.rec").open("wb") as file:
-            file.write(struct.pack("<iBBHiiiiq", term, 0, 0xC0, 0, 0, 1, STREAM_ID, number, 0))
+            for offset, length, kind in ((0, 64, 1), (64, term - 64, 0)):  # data, padding
+                header = struct.pack("<iBBHiiiiq", length, 0, 0xC0, kind, offset, 1, STREAM_ID, number, 0)
+                file.write(header.ljust(64, b"x"))
             file.truncate(term)
     return folder
 
 
 def latest_offset_ms(folder: Path) -> float:
-    """Median of a call that has to look at the archive again."""
+    """Median of a call that has to look at the archive again, and gets its offset as Spark gives it: from JSON."""
     reader = AeronDataSource({"path": str(folder), "startingPositions": "earliest"}).streamReader(default_schema())
-    start = reader.initialOffset()
-    limit = reader.getDefaultReadLimit()  # type: ignore[attr-defined]
+    text = json.dumps(reader.initialOffset())
+    limit = reader.getDefaultReadLimit()
     seen = []
-    for _ in range(3):
-        time.sleep(MAX_REFRESH_INTERVAL_SECONDS)  # until it looks anew
+    for _ in range(5):
+        start = json.loads(text)
+        reader._look_again_at = 0.0
         started = time.monotonic()
-        reader.latestOffset(start, limit)  # type: ignore[call-arg]
+        reader.latestOffset(start, limit)
         seen.append((time.monotonic() - started) * 1e3)
     reader.stop()
     return statistics.median(seen)
@@ -338,7 +370,9 @@ def run() -> list[Row]:
     work = Path(tempfile.mkdtemp(prefix="aeron-spark-bench-"))
     spark = build_session("aeron-spark-bench", spark__driver__memory="4g")
     spark.dataSource.register(PrebuiltSource)
-    rows = []
+    triggers = Triggers()
+    spark.streams.addListener(triggers)
+    rows: list[Row] = []
     try:
         for name, payload in (("read_1k", 1024), ("read_256", 256), ("read_64", 64)):
             folder = work / name
@@ -357,11 +391,9 @@ def run() -> list[Row]:
             if payload == 1024:
                 rows += [scan_row(folder, count), task_memory_row(folder)]
             shutil.rmtree(folder)
-        rows += [floor_row(spark, work), publish_to_row_row(spark, work)]
-        rows += [
-            latest_offset_row(work, f"latest_offset_{recordings}", recordings, segments=1, few_segments=1)
-            for recordings in (1, 10, 1000)
-        ]
+        for recordings in (1, 10, 1000):
+            rows += [row(spark, triggers, work, recordings) for row in (floor_row, publish_to_row_row)]
+            rows.append(latest_offset_row(work, f"latest_offset_{recordings}", recordings, segments=1, few_segments=1))
         rows.append(latest_offset_row(work, "latest_offset_100k", 100_000, segments=10_000, few_segments=10))
     finally:
         spark.stop()
