@@ -7,9 +7,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/zero.h"
+
 #define PAGE_MIN_LENGTH 4096
 #define PAGE_MAX_LENGTH (1024 * 1024 * 1024)
 #define PAGES_AHEAD_MAX_LENGTH (256 * 1024)
+#define PAGES_OUTRUN_LENGTH (64 * 1024)
+#define CACHED_LOG_MAX_LENGTH (32 * 1024 * 1024)
 #define NOT_PAGED (-1)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; headers may be older */
@@ -60,31 +64,65 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
     return AS_OK;
 }
 
+static int64_t page_length(void) { return sysconf(_SC_PAGESIZE); }
+
+static uint8_t *place_of(const asi_log *log, int64_t position)
+{
+    return log->terms[asi_log_index_of_position(position, log->position_bits)] + (position & (log->term_length - 1));
+}
+
+static bool is_first_lap(const asi_log *log, int64_t position)
+{
+    return NOT_PAGED != log->paged_to && position - log->paged_from < ASI_LOG_PARTITION_COUNT * (int64_t)log->term_length;
+}
+
+static void begin_paging(asi_log *log, int64_t position)
+{
+    log->paged_from = log->paged_to = position & ~(page_length() - 1);
+    log->page_next_at = log->paged_to + page_length();
+}
+
+/* Up to `to` or the end of the term in which `from` lies. What an older kernel or no space refuses, the writer gets himself, or the
+ * signal. */
+static void make_pages(asi_log *log, int64_t from, int64_t to)
+{
+    const int64_t left_in_term = log->term_length - (from & (log->term_length - 1));
+    const int64_t length = to - from < left_in_term ? to - from : left_in_term;
+    const bool is_refused = length > 0 && 0 != madvise(place_of(log, from), (size_t)length, MADV_POPULATE_WRITE);
+    log->paged_to = length > 0 ? from + length : from;
+    log->page_next_at = is_refused || !is_first_lap(log, log->paged_to) ? INT64_MAX : log->paged_to;
+}
+
 void asi_log_add_pages(asi_log *log, int64_t position)
 {
-    const int64_t page = sysconf(_SC_PAGESIZE);
     if (NOT_PAGED == log->paged_to)
     {
-        log->paged_from = log->paged_to = position & ~(page - 1);
-        log->page_next_at = log->paged_to + page;
+        begin_paging(log, position);
+        return;
+    }
+    const int64_t page = page_length();
+    const int64_t here = position & ~(page - 1);
+    if (here - log->paged_to > PAGES_OUTRUN_LENGTH)
+    {
+        /* Whoever is that fast is there by now, and two that make a page hinder each other. */
+        log->paged_to = here;
+        log->page_next_at = is_first_lap(log, here) ? here + page : INT64_MAX;
         return;
     }
     const int64_t used = position - log->paged_from;
     const int64_t ahead = used < PAGES_AHEAD_MAX_LENGTH ? asi_align_i64(used, page) : PAGES_AHEAD_MAX_LENGTH;
-    const int64_t from = log->paged_to > position ? log->paged_to : position & ~(page - 1);
-    const int64_t left_in_term = log->term_length - (from & (log->term_length - 1));
-    const int64_t wanted = (position & ~(page - 1)) + ahead - from;
-    const int64_t length = wanted < 0 ? 0 : wanted < left_in_term ? wanted : left_in_term;
-    uint8_t *at = log->terms[asi_log_index_of_position(from, log->position_bits)] + (from & (log->term_length - 1));
-    const bool is_lap_over = from - log->paged_from >= (ASI_LOG_PARTITION_COUNT - 1) * (int64_t)log->term_length &&
-        length == left_in_term;
-    if (length > 0 && 0 != madvise(at, (size_t)length, MADV_POPULATE_WRITE))
+    make_pages(log, log->paged_to > here ? log->paged_to : here, here + ahead);
+    log->page_next_at -= INT64_MAX == log->page_next_at ? 0 : ahead / 2;
+}
+
+void asi_log_claim_pages(asi_log *log, int64_t from, int64_t to)
+{
+    if (NOT_PAGED == log->paged_to)
     {
-        log->page_next_at = INT64_MAX; /* an older kernel, or no space: who writes next gets his pages himself, or the signal */
-        return;
+        begin_paging(log, from);
     }
-    log->paged_to = from + length;
-    log->page_next_at = is_lap_over ? INT64_MAX : log->paged_to - ahead / 2;
+    const int64_t first = from & ~(page_length() - 1);
+    make_pages(log, log->paged_to > first ? log->paged_to : first, asi_align_i64(to, page_length()));
 }
 
 /* Spec: 02 §1 - lengths and page size decide where everything lies, so they are checked against the file before use. */
@@ -212,6 +250,13 @@ void asi_log_rotate(asi_log *log, int32_t term_count, int32_t term_id)
     (void)asi_cas_i32(&log->metadata->active_term_count, term_count, next_count);
 }
 
+/* In one call instead of a fault at each page; a refusal costs those faults. */
+static void map_pages(uint8_t *from, int64_t length)
+{
+    const size_t before = (uintptr_t)from & (uintptr_t)(page_length() - 1);
+    (void)!madvise(from - before, (size_t)length + before, MADV_POPULATE_WRITE);
+}
+
 int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
 {
     target &= ~(int64_t)(AS_FRAME_ALIGNMENT - 1); /* it comes from subscribers' counters, which may hold anything */
@@ -222,9 +267,22 @@ int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
     const int64_t offset = clean_position & (log->term_length - 1);
     const int64_t left_in_term = log->term_length - offset;
     const int64_t length = target - clean_position < left_in_term ? target - clean_position : left_in_term;
-    uint8_t *from = log->terms[asi_log_index_of_position(clean_position, log->position_bits)] + offset;
+    uint8_t *from = place_of(log, clean_position);
+    if (is_first_lap(log, clean_position))
+    {
+        map_pages(from, length);
+    }
     /* Spec: 02 §8 - first word last: a stale positive frame length must never be followed by zeroed content. */
-    memset(from + sizeof(int64_t), 0, (size_t)length - sizeof(int64_t));
+    uint8_t *rest = from + sizeof(int64_t);
+    const size_t rest_length = (size_t)length - sizeof(int64_t);
+    if (ASI_LOG_PARTITION_COUNT * (int64_t)log->term_length > CACHED_LOG_MAX_LENGTH)
+    {
+        asi_zero_uncached(rest, rest_length); /* it is out of the caches before it is written again, and others have better use for them */
+    }
+    else
+    {
+        memset(rest, 0, rest_length);
+    }
     asi_store_release_i64((int64_t *)(void *)from, 0);
     return clean_position + length;
 }

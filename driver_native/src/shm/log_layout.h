@@ -94,7 +94,7 @@ typedef struct asi_log
     int32_t initial_term_id;
     int32_t position_bits; /* log2(term_length) */
     int32_t mtu_length;
-    /* Its one writer's, for asi_log_page_ahead. */
+    /* Its one writer's, for asi_log_page_ahead and asi_log_page_block. */
     int64_t paged_from;    /* where the first lap began */
     int64_t paged_to;
     int64_t page_next_at;  /* position at which there is something to do; INT64_MAX: never again */
@@ -110,13 +110,24 @@ void asi_log_close(asi_log *log);
 
 void asi_log_add_pages(asi_log *log, int64_t position);
 /* Tells how far a sparse log is written. In the first lap, pages that come next are made, and mapped, before the message that
- * meets them: as many as were used, at most 256 KiB. Otherwise publisher, driver and subscriber have a fault each at every
- * page, and those are the round trips that last longest. Thread rule: one for each asi_log; several processes may do it. */
+ * meets them: as many as were used, at most 256 KiB, none where the stream is faster than that. Otherwise publisher, driver and
+ * subscriber have a fault each at every page, and those are the round trips that last longest. Thread rule: one for each
+ * asi_log; several processes may do it. */
 static inline void asi_log_page_ahead(asi_log *log, int64_t position)
 {
     if (__builtin_expect(position >= log->page_next_at, 0))
     {
         asi_log_add_pages(log, position);
+    }
+}
+
+void asi_log_claim_pages(asi_log *log, int64_t from, int64_t to);
+/* The same for a block of one term that is about to be written: its pages are made at once. */
+static inline void asi_log_page_block(asi_log *log, int64_t from, int64_t to)
+{
+    if (__builtin_expect(to > log->page_next_at, 0))
+    {
+        asi_log_claim_pages(log, from, to);
     }
 }
 

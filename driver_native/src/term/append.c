@@ -381,8 +381,11 @@ int64_t asi_append_claim_block(asi_appender *appender, int64_t length, uint8_t *
         return AS_MAX_POSITION_EXCEEDED;
     }
     const int64_t left = log->term_length - appender->term_offset;
+    const int64_t claimed = length < left ? length : left;
+    const int64_t position = appender->term_begin_position + appender->term_offset;
+    asi_log_page_block(log, position, position + claimed);
     *room = log->terms[appender->index] + appender->term_offset;
-    return length < left ? length : left;
+    return claimed;
 }
 
 int64_t asi_append_commit_block(asi_appender *appender, const uint8_t *first_word, int64_t length)
@@ -421,6 +424,8 @@ int64_t asi_append_block(asi_appender *appender, const uint8_t *frames, int64_t 
     {
         return failure;
     }
+    const int64_t position = appender->term_begin_position + appender->term_offset;
+    asi_log_page_block(appender->log, position, position + length);
     memcpy(to + sizeof(int64_t), frames + sizeof(int64_t), (size_t)length - sizeof(int64_t));
     return asi_append_commit_block(appender, frames, length);
 }

@@ -209,6 +209,32 @@ static void rotates_once_however_often_it_is_told(void)
     CHECK_I64(asi_log_term_id(metadata.tail_counters[1]), asi_wrap_add(initial, 10));
 }
 
+/* The longest logs that are cleaned through the caches, and those cleaned past them. */
+static void cleans_logs_of_any_length(void)
+{
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    static const uint8_t ZEROS[4096];
+    scratch_create(dir);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    for (int32_t term = 8 * 1024 * 1024; term <= 16 * 1024 * 1024; term *= 2)
+    {
+        asi_log log;
+        CHECK_I64(asi_log_create(&log, path, term, 4096, true), AS_OK);
+        asi_log_page_ahead(&log, 0);
+        uint8_t *begin = log.map.base + term - 4096;
+        memset(begin, 0xff, 3 * 4096);
+        CHECK_I64(asi_log_clean(&log, term - 4096 + 32, term + 4096), term);
+        CHECK_I64(asi_log_clean(&log, term, term + 4096 + 96), term + 4096 + 96);
+        CHECK(0xff == begin[31] && 0xff == begin[2 * 4096 + 96]);
+        CHECK(0 == memcmp(begin + 32, ZEROS, 4096) && 0 == memcmp(begin + 32 + 4096, ZEROS, 4096));
+        CHECK(0 == memcmp(begin + 2 * 4096, ZEROS, 96));
+        asi_log_close(&log);
+        CHECK_I64(unlink(path), 0);
+    }
+    scratch_delete(dir);
+}
+
 static void cleans_to_the_target_and_no_further(void)
 {
     char dir[SCRATCH_CAPACITY];
@@ -284,6 +310,38 @@ static void makes_pages_ahead_of_a_stream_in_its_first_lap(void)
     scratch_delete(dir);
 }
 
+static void makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream(void)
+{
+    if (PAGE != sysconf(_SC_PAGESIZE))
+    {
+        return; /* the rows below count pages of 4 KiB */
+    }
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    const int32_t term = 4 * TERM;
+    scratch_create(dir);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    asi_log log;
+    CHECK_I64(asi_log_create(&log, path, term, 4096, true), AS_OK);
+    asi_log_page_block(&log, 96, 4096 + 32);
+    CHECK_I64(pages_there(&log, 0, 3 * term), 2);
+    asi_log_page_block(&log, 4096 + 32, 8192);
+    CHECK_I64(pages_there(&log, 0, 3 * term), 2);
+    asi_log_page_block(&log, 8192, term);
+    CHECK_I64(pages_there(&log, 0, term), term / PAGE);
+    CHECK_I64(pages_there(&log, term, 3 * term), 0);
+    asi_log_page_ahead(&log, term + 2 * TERM); /* another wrote so much */
+    CHECK_I64(pages_there(&log, term, 3 * term), 0);
+    asi_log_page_ahead(&log, term + 2 * TERM + 2 * PAGE); /* and now is slow */
+    CHECK_I64(pages_there(&log, term, term + 2 * TERM + 2 * PAGE), 0);
+    CHECK_I64(pages_there(&log, term + 2 * TERM + 2 * PAGE, 2 * term), (2 * TERM - 2 * PAGE) / PAGE);
+    asi_log_page_block(&log, 3 * (int64_t)term - PAGE, 3 * (int64_t)term);
+    CHECK_I64(pages_there(&log, 2 * term, 3 * term), 1);
+    CHECK_I64(log.page_next_at, INT64_MAX);
+    asi_log_close(&log);
+    scratch_delete(dir);
+}
+
 int main(void)
 {
     RUN(computes_positions);
@@ -293,6 +351,8 @@ int main(void)
     RUN(refuses_foreign_files);
     RUN(rotates_once_however_often_it_is_told);
     RUN(cleans_to_the_target_and_no_further);
+    RUN(cleans_logs_of_any_length);
     RUN(makes_pages_ahead_of_a_stream_in_its_first_lap);
+    RUN(makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream);
     return 0;
 }
