@@ -13,6 +13,8 @@
 
 #include "base/atomic.h"
 
+#define BRIEF_PARK_NS 16000
+
 typedef struct named_idle
 {
     const char *name;
@@ -212,6 +214,24 @@ static void park(int64_t duration_ns)
     nanosleep(&ts, NULL);
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* Yielding, as a sleep costs its thread more of a core than that on a virtual machine, and wakes late: whoever hands work to and fro
+ * with another process would wait for it at each turn. */
+static void park_briefly(int64_t duration_ns)
+{
+    const int64_t end_ns = now_ns() + duration_ns;
+    do
+    {
+        sched_yield();
+    } while (now_ns() < end_ns);
+}
+
 static void backoff(asi_idle *idle)
 {
     if (idle->idle_count < idle->max_spins)
@@ -224,7 +244,8 @@ static void backoff(asi_idle *idle)
     }
     else
     {
-        park(idle->park_ns);
+        const bool is_brief = idle->park_ns <= BRIEF_PARK_NS && idle->park_ns < idle->max_park_ns;
+        (is_brief ? park_briefly : park)(idle->park_ns);
         idle->park_ns = idle->park_ns * 2 < idle->max_park_ns ? idle->park_ns * 2 : idle->max_park_ns;
         return;
     }

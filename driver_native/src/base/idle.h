@@ -28,7 +28,7 @@ typedef struct asi_idle
 /* `name`: noop, spin, yield, sleep-ns, sleep-ms, sleeping, backoff, or the stock symbol or class name of one; `args` may
  * be NULL. AS_E_USAGE names the choices. */
 as_result asi_idle_parse(asi_idle *idle, const char *name, const char *args) AS_MUST_USE;
-/* Call once a cycle with the cycle's work count. */
+/* Call once a cycle with the cycle's work count. Parks of a backoff up to 16 us are yields, but for the longest. */
 void asi_idle_cycle(asi_idle *idle, int work_count);
 /* Decimal digits and an optional s, ms, us, ns (bare = ns). Spec: 05 §1. */
 as_result asi_parse_duration_ns(const char *text, int64_t *duration_ns) AS_MUST_USE;

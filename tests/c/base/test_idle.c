@@ -1,6 +1,9 @@
 /* Goal: value grammars and idle strategy names are read as the stock driver reads them, and nonsense is refused.
  * Method: tables of text and result. Spec: 05 §1, §8. */
+#define _GNU_SOURCE /* RUSAGE_THREAD */
 #include "base/idle.h"
+
+#include <sys/resource.h>
 
 #include "check.h"
 
@@ -98,6 +101,34 @@ static void backs_off_and_recovers(void)
     CHECK_I64(idle.idle_count, 0);
 }
 
+/* How often 20 idle cycles gave up the core to sleep. */
+static int64_t sleeps(const char *args)
+{
+    asi_idle idle;
+    struct rusage before;
+    struct rusage after;
+    CHECK_I64(asi_idle_parse(&idle, "backoff", args), AS_OK);
+    getrusage(RUSAGE_THREAD, &before);
+    for (int i = 0; i < 20; i++)
+    {
+        asi_idle_cycle(&idle, 0);
+    }
+    getrusage(RUSAGE_THREAD, &after);
+    return after.ru_nvcsw - before.ru_nvcsw;
+}
+
+static void sleeps_where_a_park_is_worth_it(void)
+{
+    static const struct { const char *args; int64_t min; int64_t max; } ROWS[] = {
+        { "0-20-1us-1ms", 0, 3 }, { "0-15-1us-1ms", 0, 3 }, { "0-0-1us-1ms", 13, 18 }, { "0-0-20us-1ms", 18, 23 }, { "0-0-1us-1us", 18, 23 }
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        const int64_t count = sleeps(ROWS[i].args);
+        CHECK(count >= ROWS[i].min && count <= ROWS[i].max);
+    }
+}
+
 int main(void)
 {
     RUN(reads_durations);
@@ -105,5 +136,6 @@ int main(void)
     RUN(writes_durations);
     RUN(reads_strategies);
     RUN(backs_off_and_recovers);
+    RUN(sleeps_where_a_park_is_worth_it);
     return 0;
 }
