@@ -9,6 +9,7 @@
 #include "client/client.h"
 #include "term/frame_walk.h"
 
+#define HEADERS_AHEAD 8 /* frames of a block are often of one length; each one's header would be waited for in turn */
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
 /* -- one image ---------------------------------------------------------------------------------------------------------- */
@@ -197,6 +198,7 @@ int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *con
         {
             break;
         }
+        __builtin_prefetch((const void *)((uintptr_t)place.walk.frame + HEADERS_AHEAD * (uintptr_t)(place.walk.offset - end)));
         first = NULL == first ? place.walk.frame : first;
         end = place.walk.offset;
         if (is_padding)
