@@ -133,7 +133,7 @@ def measure(
     if limit and not failure:
         best = statistics.median(limits)
         share = statistics.median(our_figures) * limit.scale / best
-        shown["limit"] = {"figure": round(best, 1), "share": round(share, 3), "enough": limit.share}
+        shown["limit"] = {"figure": float(f"{best:.4g}"), "share": round(share, 3), "enough": limit.share}
     middle = 0.0 if failure else statistics.median(ratios)
     quartiles = [0.0] * 3 if failure else statistics.quantiles(ratios, n=4)
     row = Row(
