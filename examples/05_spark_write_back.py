@@ -6,42 +6,29 @@ spark-submit examples/05_spark_write_back.py
 
 from __future__ import annotations
 
-import os
-import sys
 import tempfile
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from common import CHANNEL, record, session
 from pyspark.sql import functions as F
 
 from aeron_spark import Archive, ArchivingMediaDriver
 
-CHANNEL = "aeron:ipc?term-length=1m"
 RAW, ALARMS = 1001, 1002
 MESSAGES = 20_000
 
 
-def record_raw(archive: Archive) -> None:
-    """Temperatures as text; the reserved value of each message is its number."""
-    archive.start_recording(CHANNEL, RAW)
-    with archive.client.add_exclusive_publication(CHANNEL, RAW) as publication:
-        publication.wait_connected(10)
-        recording_id = archive.wait_recording("aeron:ipc", RAW, publication.session_id)
-        temperatures = [b"%d" % (20 + number % 80) for number in range(MESSAGES)]
-        archive.wait_position(recording_id, publication.offer_batch(temperatures, reserved_values=range(MESSAGES)))
-
-
 def main() -> None:
-    """Record, query into the sink, look at what the sink published."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers need the Python that has aeron_spark
-    spark = SparkSession.builder.appName("write-back").config("spark.ui.enabled", "false").getOrCreate()
+    """Record temperatures, numbered by the reserved value; query into the sink; look at what the sink published."""
+    spark = session("write-back")
     with tempfile.TemporaryDirectory() as folder:
         archive_dir = Path(folder, "archive")
         with (
             ArchivingMediaDriver(archive_dir, Path(folder, "aeron")) as servers,
             Archive(aeron_dir=servers.aeron_dir) as archive,
         ):
-            record_raw(archive)
+            raw = [b"%d" % (20 + number % 80) for number in range(MESSAGES)]
+            record(archive, RAW, raw, reserved_values=range(MESSAGES))
             archive.start_recording(CHANNEL, ALARMS)
 
             temperatures = (

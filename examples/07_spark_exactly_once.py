@@ -6,41 +6,28 @@ spark-submit examples/07_spark_exactly_once.py
 
 from __future__ import annotations
 
-import os
-import sys
 import tempfile
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from common import CHANNEL, record, session
 from pyspark.sql import functions as F
 
 from aeron_spark import Archive, ArchivingMediaDriver
 
-CHANNEL = "aeron:ipc?term-length=1m"
 RAW, DOUBLED = 1001, 1002
 MESSAGES = 20_000
 
 
-def record_raw(archive: Archive) -> None:
-    """Numbers as text."""
-    archive.start_recording(CHANNEL, RAW)
-    with archive.client.add_exclusive_publication(CHANNEL, RAW) as publication:
-        publication.wait_connected(10)
-        recording_id = archive.wait_recording("aeron:ipc", RAW, publication.session_id)
-        archive.wait_position(recording_id, publication.offer_batch([b"%d" % number for number in range(MESSAGES)]))
-
-
 def main() -> None:
     """Record; run the query, then once more from the same checkpoint; read what is committed."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers need the Python that has aeron_spark
-    spark = SparkSession.builder.appName("exactly-once").config("spark.ui.enabled", "false").getOrCreate()
+    spark = session("exactly-once")
     with tempfile.TemporaryDirectory() as folder:
         archive_dir = Path(folder, "archive")
         with (
             ArchivingMediaDriver(archive_dir, Path(folder, "aeron")) as servers,
             Archive(aeron_dir=servers.aeron_dir) as archive,
         ):
-            record_raw(archive)
+            record(archive, RAW, [b"%d" % number for number in range(MESSAGES)])
             numbers = (
                 spark.readStream.format("aeron")
                 .option("streamId", RAW)

@@ -1,25 +1,24 @@
-"""Follow a recording while it is made: micro-batches into Parquet, stopped in the middle and taken up from the checkpoint.
+"""History first, then live, by one query: a backfill that ends by itself, micro-batches into Parquet, a restart.
 
-python examples/04_spark_stream.py
-spark-submit examples/04_spark_stream.py
+python examples/04_spark_backfill_then_live.py
+spark-submit examples/04_spark_backfill_then_live.py
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
+from common import CHANNEL, session
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
 from aeron_spark import Archive, ArchivingMediaDriver, ExclusivePublication
 
-CHANNEL = "aeron:ipc?term-length=1m"
 STREAM_ID = 1001
+HISTORY = 100_000
 
 
 class Sensor(threading.Thread):
@@ -31,19 +30,23 @@ class Sensor(threading.Thread):
         self.ending = threading.Event()
         self.count = 0
 
-    def run(self) -> None:
+    def publish(self, count: int) -> None:
         """Numbered readings, so that a lost or doubled one would show."""
+        self.publication.offer_batch([b"%d" % number for number in range(self.count, self.count + count)])
+        self.count += count
+
+    def run(self) -> None:
+        """Publish while the query runs, and while it does not."""
         while not self.ending.wait(0.02):
-            self.publication.offer_batch([b"%d" % number for number in range(self.count, self.count + 100)])
-            self.count += 100
+            self.publish(100)
 
 
 def query(spark: SparkSession, archive_dir: Path, folder: Path) -> DataStreamWriter:
-    """The same query at the first start and at each restart; the checkpoint decides where it begins."""
+    """The same query each time; where it begins is told by the checkpoint, and by `startingPositions` if there is none."""
     readings = (
         spark.readStream.format("aeron")
         .option("startingPositions", "earliest")
-        .option("maxBytesPerTrigger", "16m")
+        .option("maxBytesPerTrigger", "4m")
         .load(str(archive_dir))
         .selectExpr("position", "CAST(CAST(value AS STRING) AS BIGINT) AS number")
     )
@@ -55,9 +58,8 @@ def query(spark: SparkSession, archive_dir: Path, folder: Path) -> DataStreamWri
 
 
 def main() -> None:
-    """Publish and record all the time; query, stop, publish on, query again."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers need the Python that has aeron_spark
-    spark = SparkSession.builder.appName("stream").config("spark.ui.enabled", "false").getOrCreate()
+    """Backfill, follow, stop, start again; publishing goes on all the time."""
+    spark = session("backfill-then-live")
     with tempfile.TemporaryDirectory() as name:
         folder, archive_dir = Path(name), Path(name, "archive")
         with (
@@ -67,20 +69,29 @@ def main() -> None:
             archive.start_recording(CHANNEL, STREAM_ID)
             with archive.client.add_exclusive_publication(CHANNEL, STREAM_ID) as publication:
                 publication.wait_connected(10)
+                recording_id = archive.wait_recording("aeron:ipc", STREAM_ID, publication.session_id)
                 sensor = Sensor(publication)
+                sensor.publish(HISTORY)
+                archive.wait_position(recording_id, publication.position)
                 sensor.start()
-                running = query(spark, archive_dir, folder).trigger(processingTime="1 second").start()
-                while len(running.recentProgress) < 3 and running.isActive:
+
+                # What is there now, in batches of four megabytes, and no further.
+                backfill = query(spark, archive_dir, folder).trigger(availableNow=True).start()
+                backfill.awaitTermination()
+                batches = len(backfill.recentProgress)
+                history = spark.read.parquet(str(folder / "readings")).count()
+                print(f"backfill: {history} messages in {batches} batches")
+
+                # The same checkpoint: it goes on where the backfill ended.
+                live = query(spark, archive_dir, folder).trigger(processingTime="1 second").start()
+                while len(live.recentProgress) < 3 and live.isActive:
                     time.sleep(0.1)
-                running.stop()
-                first = spark.read.parquet(str(folder / "readings")).count()
-                print(f"stopped after {first} messages, while publishing went on")
+                live.stop()
+                print(f"live: {spark.read.parquet(str(folder / 'readings')).count() - history} more, then stopped")
 
                 sensor.ending.set()
                 sensor.join()
-                archive.wait_position(
-                    archive.wait_recording("aeron:ipc", STREAM_ID, publication.session_id), publication.position
-                )
+                archive.wait_position(recording_id, publication.position)
             query(spark, archive_dir, folder).trigger(availableNow=True).start().awaitTermination()
 
         readings = spark.read.parquet(str(folder / "readings"))

@@ -1,0 +1,100 @@
+"""Spark Connect: a server as it is started by hand, a client without Java, and a declarative pipeline run against it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from aeron_spark import Archive, ArchivingMediaDriver
+from tests.kit.ports import free_port
+from tests.kit.processes import Process
+from tests.system.test_spark_examples import EXAMPLES
+
+SPARK_HOME = Path(pyspark.__file__).parent
+ENVIRONMENT = {
+    "SPARK_HOME": str(SPARK_HOME),
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,
+    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+}
+# What a client asks of the tables that a pipeline made.
+LOOK = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+print([tuple(row) for row in spark.table("volumes").orderBy("symbol").collect()])
+"""
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Connect server."""
+    port, folder = free_port(), tmp_path_factory.mktemp("connect")
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": 1,
+        "spark.sql.warehouse.dir": folder / "warehouse",
+    }
+    server = Process(
+        "connect server",
+        [
+            *[SPARK_HOME / "bin" / "spark-submit", "--master", "local[2]"],
+            *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
+            *["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"],
+        ],
+        env={**ENVIRONMENT, "SPARK_CONNECT_MODE": "0"},
+        cwd=folder,
+    )
+    try:
+        server.wait_ready(lambda: "Spark Connect server started" in server.stderr(), timeout=180)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        server.kill()
+
+
+def run(name: str, command: list[str | Path], folder: Path, **environment: str) -> str:
+    process = Process(name, command, env={**ENVIRONMENT, **environment}, cwd=folder)
+    assert process.wait_end(timeout=240) == 0, process.report()
+    return process.stdout() + process.stderr()
+
+
+def record(archive_dir: Path, aeron_dir: Path) -> None:
+    """A thousand trades, in a recording of their own."""
+    channel, stream = "aeron:ipc?term-length=64k", 1001
+    trades = [b'{"symbol": "%c", "price": %d, "size": 2}' % (65 + n % 2, 100 + n) for n in range(1000)]
+    with ArchivingMediaDriver(archive_dir, aeron_dir) as servers, Archive(aeron_dir=servers.aeron_dir) as archive:
+        archive.start_recording(channel, stream)
+        with archive.client.add_exclusive_publication(channel, stream) as publication:
+            publication.wait_connected(10)
+            recording_id = archive.wait_recording("aeron:ipc", stream, publication.session_id)
+            archive.wait_position(recording_id, publication.offer_batch(trades))
+
+
+def test_a_client_reads_and_streams(remote: str, tmp_path: Path) -> None:
+    example = EXAMPLES / "12_spark_connect.py"
+    out = run("client", [sys.executable, example], tmp_path, SPARK_REMOTE=remote, JAVA_HOME="/nowhere")
+    assert "20000 messages read by pyspark.sql.connect.session, their sum is 199990000" in out
+    assert "20000 messages by a streaming query" in out
+
+
+def test_a_pipeline_takes_in_what_was_recorded_since(remote: str, tmp_path: Path, aeron_dir: Path) -> None:
+    shutil.copytree(EXAMPLES / "pipeline", tmp_path / "pipeline")
+    spec = tmp_path / "pipeline" / "spark-pipeline.yml"
+    text, count = re.subn("file:///tmp/prices-pipeline", f"file://{tmp_path}/storage", spec.read_text("utf-8"))
+    assert count == 1
+    spec.write_text(text, "utf-8")
+    command = [SPARK_HOME / "bin" / "spark-pipelines", "--remote", remote, "run", "--spec", spec]
+    for trades in (500, 1000):
+        record(tmp_path / "archive", aeron_dir)
+        assert "Run is COMPLETED" in run("pipeline", command, tmp_path, RECORDINGS=str(tmp_path / "archive"))
+        volumes = run("look", [sys.executable, "-c", LOOK, remote], tmp_path)
+        assert f"[('A', {trades}, {2 * trades}), ('B', {trades}, {2 * trades})]" in volumes
