@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import decimals, times
+from aeron_spark.sbe.export import Node, struct_node
 from aeron_spark.sbe.model import Composite, Data, Enum, Field, Member, Primitive, Scalar, Set, Type
 from aeron_spark.sbe.options import MAX_DIGITS, Options
 from aeron_spark.sbe.plan import Level, Plan
@@ -51,10 +52,11 @@ MAX_NAMES = np.iinfo(np.int16).max
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """An Arrow type, and what makes an array of it from a walk."""
+    """An Arrow type, and what makes an array of it from a walk; `node` where C can do it alone."""
 
     type: pa.DataType
     make: Callable[[Run], pa.Array]
+    node: Node | None = None
 
 
 def charset_of(name: str) -> int | None:
@@ -124,7 +126,9 @@ class Compiler:
             count, offsets, validity, nulls = run.lists(number, parent)
             return list_of(entry.make(run), count, offsets, validity, nulls)
 
-        return Column(pa.list_(entry.type), make)
+        inner = struct_node(number, [one.node for one in made.values()])
+        node = inner and Node(kind=lib.AS_SBE_NODE_LIST, level=number, parent=parent, children=(inner,))
+        return Column(pa.list_(entry.type), make, node)
 
     def _field(self, field: Field, level: Level) -> Column:
         if field.presence == "constant":
@@ -155,7 +159,8 @@ class Compiler:
         task.width = of.bit_width // 8
         slot = self.tasks.add(task)
         repeat = task.repeat
-        return Column(of, lambda run: run.numbers(slot, of, repeat))
+        node = Node(kind=lib.AS_SBE_NODE_NUMBERS, level=slot[0], index=slot[1], width=task.width)
+        return Column(of, lambda run: run.numbers(slot, of, repeat), node if repeat == 1 else None)
 
     def _number(self, place: Place, primitive: Primitive, null: float | None, repeat: int = 1) -> Column:
         form, of = lib.AS_SBE_FORM_SAME, type_of_number(primitive)
@@ -193,18 +198,20 @@ class Compiler:
             ffi.new("as_sbe_column *"), of.primitive, null=of.null if is_optional else None, repeat=of.length
         )
         charset = of.charset or "ascii"
+        node = Node(kind=lib.AS_SBE_NODE_TEXT, level=place.level, column=column)
         if self._options.chars == "binary":
-            return Column(pa.binary(), lambda run: run.text(column, place.level, of.length, lib.AS_SBE_BYTES))
-        text = self._text(charset, lambda run, number: run.text(column, place.level, of.length, number))
+            return Column(pa.binary(), lambda run: run.text(column, place.level, of.length, lib.AS_SBE_BYTES), node)
+        text = self._text(charset, lambda run, number: run.text(column, place.level, of.length, number), node)
         if self._options.chars == "trim":
             return Column(text.type, lambda run: pc.utf8_rtrim(text.make(run), characters=" "))
         return text
 
     def _data(self, number: int, of: Data, level: int) -> Column:
+        node = Node(kind=lib.AS_SBE_NODE_DATA, level=level, index=number)
         if of.charset:
-            made = self._text(of.charset, lambda run, charset: run.data(number, level, charset))
+            made = self._text(of.charset, lambda run, charset: run.data(number, level, charset), node)
         else:
-            made = Column(pa.binary(), lambda run: run.data(number, level, lib.AS_SBE_BYTES))
+            made = Column(pa.binary(), lambda run: run.data(number, level, lib.AS_SBE_BYTES), node)
         if of.name not in self._options.empty_as_null:
             return made
 
@@ -214,10 +221,11 @@ class Compiler:
 
         return Column(made.type, make)
 
-    def _text(self, charset: str, gather: Callable[[Run, int], pa.Array]) -> Column:
+    def _text(self, charset: str, gather: Callable[[Run, int], pa.Array], node: Node) -> Column:
+        """`node` is that of the bytes."""
         number = charset_of(charset)
         if number is not None and self._options.bad_text == "replace":
-            return Column(pa.string(), lambda run: gather(run, number))
+            return Column(pa.string(), lambda run: gather(run, number), replace(node, charset=number))
 
         def make(run: Run) -> pa.Array:
             raw = gather(run, lib.AS_SBE_BYTES)
@@ -279,7 +287,8 @@ class Compiler:
             place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_ENUM, width=2, null=of.null, enum=enum
         )  # fmt: skip
         slot = self.tasks.add(task)
-        return Column(pa.int16(), lambda run: run.numbers(slot, pa.int16())), slot
+        node = Node(kind=lib.AS_SBE_NODE_NUMBERS, level=slot[0], index=slot[1], width=task.width)
+        return Column(pa.int16(), lambda run: run.numbers(slot, pa.int16()), node), slot
 
     def _enum_bool(self, of: Enum, place: Place) -> Column:
         indices, _ = self._index(of, place)
@@ -317,7 +326,7 @@ class Compiler:
 
         if self._options.spark:
             return Column(pa.string(), lambda run: make(run).cast(pa.string()))
-        return Column(NAMES, make)
+        return Column(NAMES, make, indices.node and indices.node.named(names))
 
     def _set(self, of: Set, place: Place) -> Column:
         names = pa.array([name for name, _ in of.choices], pa.string())

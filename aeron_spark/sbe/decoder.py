@@ -13,6 +13,7 @@ from aeron_spark._native._lib import ffi
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe.columns import HEADER, NAMES, Column, Compiler
 from aeron_spark.sbe.explode import explode, exploded_schema
+from aeron_spark.sbe.export import Exporter, struct_node
 from aeron_spark.sbe.framing import named
 from aeron_spark.sbe.model import Message, Schema
 from aeron_spark.sbe.names import nearest
@@ -79,6 +80,9 @@ class _Template:
         compiler = Compiler(self.plan, options, wanted)
         self.columns: dict[str, Column] = compiler.columns
         self.tasks = compiler.tasks
+        root = struct_node(0, [one.node for one in self.columns.values()])
+        schema = pa.schema([pa.field(name, one.type) for name, one in self.columns.items()])
+        self._exporter = Exporter(root, schema) if root and root.children else None
         self._idle: list[Scratch] = []
 
     def run(self, payload: pa.Buffer | None, starts: np.ndarray, ends: np.ndarray) -> tuple[Run, list[pa.Array]]:
@@ -87,7 +91,12 @@ class _Template:
         except IndexError:
             scratch = Scratch(self.plan, self.tasks)
         run = Run(self.plan, self.tasks, scratch, (payload, starts, ends))
-        columns = [column.make(run) for column in self.columns.values()]
+        batch = self._exporter.batch(run, scratch) if self._exporter else None
+        if batch is None:
+            run.gather()
+            columns = [column.make(run) for column in self.columns.values()]
+        else:
+            columns = batch.columns
         run.finish()
         if len(self._idle) < MAX_KEPT_SCRATCH:
             self._idle.append(scratch)

@@ -104,6 +104,10 @@ class Scratch:
         check(lib.as_sbe_batch_open(plan.native, out))
         self.native = ffi.gc(out[0], lib.as_sbe_batch_close)
         self.tasks = tasks.native()
+        self.task_lists = ffi.new("as_sbe_task *[]", len(plan.levels))
+        self.task_counts = ffi.new("int64_t[]", len(plan.levels))
+        for level, array in self.tasks.items():
+            self.task_lists[level], self.task_counts[level] = array, len(array)
 
 
 def pointer(of: str, array: np.ndarray) -> Any:
@@ -152,9 +156,13 @@ class Run:
             )
         )
         self.error_count = int(lib.as_sbe_batch_error_count(self._native))
-        self.counts = [int(lib.as_sbe_batch_instances(self._native, level.number)) for level in plan.levels]
+        self.counts: list[int] = []
         self._results: dict[tuple[int, int], tuple[pa.Buffer, pa.Buffer, int, int]] = {}
-        for level, of_level in tasks.of_level.items():
+
+    def gather(self) -> None:
+        """Fills the columns of numbers, before any column is made."""
+        self.counts = [int(lib.as_sbe_batch_instances(self._native, level.number)) for level in self.plan.levels]
+        for level, of_level in self._tasks.of_level.items():
             self._gather(level, of_level)
 
     def _gather(self, level: int, tasks: Sequence[Task]) -> None:
@@ -186,16 +194,9 @@ class Run:
 
         `found_errors` and `found_ends` (where an error showed, or bytes that the message took) are None if there is no error.
         """
-        _, starts, ends = self._keep
-        count = len(starts)
+        count = len(self._keep[1])
         self.short_fields = sum(int(lib.as_sbe_batch_short(self._native, *one)) for one in self.plan.later)
-        if count:
-            taken = np.frombuffer(ffi.buffer(lib.as_sbe_batch_ends(self._native), 8 * count), np.int64)
-            left = int(ends.sum()) - int(starts.sum()) - int(taken.sum())
-            if self.error_count:
-                errors = np.frombuffer(ffi.buffer(lib.as_sbe_batch_errors(self._native), count), np.uint8)
-                left = int((ends - starts - taken)[errors == 0].sum())
-            self.unread = left
+        self.unread = int(lib.as_sbe_batch_unread(self._native))
         if self.error_count:
             self.found_errors = np.frombuffer(ffi.buffer(lib.as_sbe_batch_errors(self._native), count), np.uint8).copy()
             self.found_ends = np.frombuffer(ffi.buffer(lib.as_sbe_batch_ends(self._native), 8 * count), np.int64).copy()

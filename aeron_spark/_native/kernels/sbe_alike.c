@@ -220,6 +220,7 @@ HOT int64_t walk(as_sbe_batch *batch, alike *a, const int64_t *starts, const int
         end_lists(a);
         batch->errors[i] = AS_SBE_OK;
         batch->ends[i] = at - starts[i];
+        batch->unread += end - at;
     }
     return i;
 }

@@ -52,6 +52,7 @@ struct as_sbe_batch
     uint8_t *errors;
     int64_t *ends;
     int64_t error_count;
+    int64_t unread;      /* bytes behind messages without error */
     asi_sbe_mark *marks;
     asi_sbe_instances *levels;
     asi_sbe_content *data;

@@ -15,6 +15,8 @@ const uint8_t *as_sbe_batch_list_validity(const as_sbe_batch *batch, int32_t lev
 
 int64_t as_sbe_batch_data_bytes(const as_sbe_batch *batch, int32_t data) { return batch->data[data].bytes; }
 
+int64_t as_sbe_batch_unread(const as_sbe_batch *batch) { return batch->unread; }
+
 int64_t as_sbe_batch_short(const as_sbe_batch *batch, int32_t index, int64_t since, int32_t end)
 {
     const asi_sbe_instances *level = &batch->levels[index];

@@ -605,6 +605,7 @@ static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *
             w.error = is_newer ? AS_SBE_NEWER_VERSION : w.error;
             batch->error_count++;
         }
+        batch->unread += AS_SBE_OK == w.error ? w.end - w.at : 0;
         batch->errors[i] = (uint8_t)w.error;
         batch->ends[i] = w.at - starts[i];
         if (w.has_known && AS_SBE_OK == w.error)
@@ -639,6 +640,7 @@ as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int
     batch->count = count;
     batch->limit = 0;
     batch->error_count = 0;
+    batch->unread = 0;
     for (int32_t i = 0; i < batch->plan->level_count; i++)
     {
         asi_sbe_instances *level = &batch->levels[i];

@@ -125,6 +125,8 @@ const int32_t *as_sbe_batch_list_offsets(const as_sbe_batch *batch, int32_t leve
 const uint8_t *as_sbe_batch_list_validity(const as_sbe_batch *batch, int32_t level);
 /* Bytes of all instances of a data. */
 int64_t as_sbe_batch_data_bytes(const as_sbe_batch *batch, int32_t data);
+/* Bytes behind the messages that could be decoded, up to where each was said to end. */
+int64_t as_sbe_batch_unread(const as_sbe_batch *batch);
 /* Instances of version `since` or newer whose block ends before `end`. */
 int64_t as_sbe_batch_short(const as_sbe_batch *batch, int32_t level, int64_t since, int32_t end);
 
@@ -208,6 +210,38 @@ int64_t as_sbe_rescale(const void *mantissas, const int8_t *exponents, int64_t s
     const uint8_t *validity, void *out, uint8_t *out_validity);
 /* To doubles, rounded once. */
 void as_sbe_to_double(const void *mantissas, const int8_t *exponents, int64_t stride, int64_t count, double *out);
+
+typedef enum as_sbe_node_kind_e
+{
+    AS_SBE_NODE_NUMBERS = 0, /* task `index` of its level, whose values have `width` bytes, with repeat 1 */
+    AS_SBE_NODE_ENUM,        /* indices likewise, of names */
+    AS_SBE_NODE_TEXT,        /* `column`, by as_sbe_gather_text */
+    AS_SBE_NODE_DATA,        /* data `index`, by as_sbe_gather_data */
+    AS_SBE_NODE_STRUCT,      /* of all instances of `level` */
+    AS_SBE_NODE_LIST         /* group `level` in its `parent`; its one child is a struct of `level` */
+} as_sbe_node_kind;
+
+/* An array. Its children follow it, each with its own behind it. */
+typedef struct as_sbe_node
+{
+    as_sbe_node_kind kind;
+    int32_t level;
+    int32_t parent;
+    int32_t index;
+    int32_t width;
+    int32_t child_count;
+    as_sbe_charset charset;
+    const as_sbe_column *column;
+    int32_t name_count;
+    const int32_t *name_offsets;
+    const uint8_t *names;
+} as_sbe_node;
+
+/* Runs all tasks (those of each level, and how many) and makes one Arrow array by the C data interface: `array` is a struct ArrowArray,
+ * to be released by its importer, on any thread. The first node is a struct of level 0. *lost counts what tasks lost. Nothing is made
+ * if an enum has *unknown values. AS_E_INTERNAL: no memory. AS_E_USAGE: text of more than 2 GiB. */
+as_result as_sbe_export(const as_sbe_batch *batch, const as_sbe_node *nodes, int64_t node_count, as_sbe_task *const *tasks,
+    const int64_t *task_counts, void *array, int64_t *lost, int64_t *unknown);
 
 /* How messages lie in a payload; what is not there has size 0. Offsets and sizes are bytes. */
 typedef struct as_sbe_framing
