@@ -265,7 +265,10 @@ class Decoder:
             rows = rows[parents]
         if self._columns is not None:
             batch = batch.select(self.arrow_schema.names)
-        return Rows(batch=batch, payload=rows, dropped=dropped, skipped=skipped, **asdict(counts))
+        return Rows(
+            batch=batch, payload=rows, dropped=dropped, skipped=skipped, lost=counts.lost, short_fields=counts.short_fields,
+            unread_bytes=counts.unread_bytes,
+        )  # fmt: skip
 
     def _complain(self, run: Run) -> None:
         if self.options.on_error == "fail" and run.lost and not run.complaint:

@@ -112,7 +112,7 @@ class Scratch:
 
 def pointer(of: str, array: np.ndarray) -> Any:
     """To an array's memory, which the caller keeps."""
-    return ffi.cast(of, array.ctypes.data)
+    return ffi.cast(of, ffi.from_buffer(array))
 
 
 def allocate(size: int) -> pa.Buffer:
@@ -192,7 +192,7 @@ class Run:
     def finish(self) -> None:
         """Takes what is left of the walk, whose memory serves the next one.
 
-        `found_errors` and `found_ends` (where an error showed, or bytes that the message took) are None if there is no error.
+        `found_errors` and `found_ends` (where an error showed, undefined for other messages) are None if there is no error.
         """
         count = len(self._keep[1])
         self.short_fields = sum(int(lib.as_sbe_batch_short(self._native, *one)) for one in self.plan.later)

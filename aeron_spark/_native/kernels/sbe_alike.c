@@ -17,14 +17,19 @@ typedef struct number
     int32_t spare_bits;
 } number;
 
+/* What a group has before the run, and what the run adds to it: counts are kept here, and written back at its end. */
 typedef struct alike_group
 {
     asi_sbe_instances *instances;
     int32_t header_size;
     bool is_there;
-    number length;
-    number count;
-    int64_t new_count;
+    number block_length;
+    number entry_count;
+    int64_t length;   /* of all blocks so far; -1: they differ, or there are none */
+    int64_t count;
+    int64_t capacity;
+    int64_t *starts;
+    int32_t *list_offsets;
 } alike_group;
 
 typedef struct alike_data
@@ -34,12 +39,16 @@ typedef struct alike_data
     int32_t offset;
     bool is_there;
     number length;
+    int64_t *starts;
+    int32_t *lengths;
+    int64_t bytes;
 } alike_data;
 
 typedef struct alike
 {
     uint64_t header;
     int64_t length;
+    int64_t unread;
     int32_t group_count;
     int32_t data_count;
     alike_group groups[MAX_MEMBERS];
@@ -77,12 +86,19 @@ static bool learn(as_sbe_batch *batch, const asi_sbe_known *known, alike *a)
         {
             return false;
         }
+        asi_sbe_instances *instances = &batch->levels[child];
+        const bool is_known = instances->count > 0 && !instances->is_mixed && instances->version == known->version;
         a->groups[a->group_count++] = (alike_group){
-            .instances = &batch->levels[child],
+            .instances = instances,
             .header_size = level->header_size,
             .is_there = level->since <= known->version,
-            .length = number_of(&level->block_length),
-            .count = number_of(&level->count)
+            .block_length = number_of(&level->block_length),
+            .entry_count = number_of(&level->count),
+            .length = is_known && instances->length > 0 ? instances->length : -1,
+            .count = instances->count,
+            .capacity = instances->capacity < INT32_MAX ? instances->capacity : INT32_MAX,
+            .starts = instances->starts,
+            .list_offsets = instances->list_offsets
         };
     }
     for (int32_t i = 0; i < plan->levels[0].data_count; i++)
@@ -93,8 +109,11 @@ static bool learn(as_sbe_batch *batch, const asi_sbe_known *known, alike *a)
         {
             return false;
         }
+        asi_sbe_content *content = &batch->data[index];
         a->data[a->data_count++] = (alike_data){
-            .content = &batch->data[index],
+            .content = content,
+            .starts = content->starts,
+            .lengths = content->lengths,
             .head = data->head,
             .offset = data->offset,
             .is_there = data->since <= known->version,
@@ -104,46 +123,37 @@ static bool learn(as_sbe_batch *batch, const asi_sbe_known *known, alike *a)
     return true;
 }
 
-/* Returns where the group ends, or -1. Eight bytes may be read from any of its header's. */
-HOT int64_t take_group(alike_group *group, const uint8_t *bytes, int64_t at, int64_t end, int64_t version, bool is_big_endian)
+/* Where the group ends, or -1. Eight bytes may be read from any of its header's. */
+HOT int64_t take_group(const alike_group *group, const uint8_t *bytes, int64_t at, int64_t end, int64_t *added, bool is_big_endian)
 {
-    asi_sbe_instances *instances = group->instances;
     if (group->header_size > end - at)
     {
         return -1;
     }
-    const int64_t length = read_number(bytes + at, group->length, is_big_endian);
-    const int64_t count = read_number(bytes + at, group->count, is_big_endian);
+    const int64_t length = read_number(bytes + at, group->block_length, is_big_endian);
+    const int64_t count = read_number(bytes + at, group->entry_count, is_big_endian);
     at += group->header_size;
-    group->new_count = instances->count;
+    *added = count;
     if (0 == count)
     {
         return length >= 0 && length <= INT32_MAX ? at : -1;
     }
-    if (0 == instances->count || instances->is_mixed || length != instances->length || version != instances->version ||
-        length <= 0 || count < 0 || count > instances->capacity - instances->count || count > (end - at) / length ||
-        instances->count + count > INT32_MAX)
+    if (length <= 0 || length != group->length || count < 0 || count > group->capacity - group->count ||
+        count * length > end - at)
     {
         return -1;
     }
-    int64_t *starts = instances->starts + instances->count;
+    int64_t *starts = group->starts + group->count;
     for (int64_t i = 0; i < count; i++)
     {
         starts[i] = at + i * length;
     }
-    group->new_count += count;
     return at + count * length;
 }
 
-HOT int64_t take_data(const alike_data *data, const uint8_t *bytes, int64_t at, int64_t end, bool is_big_endian)
+/* Where the data of message i ends, or -1. */
+HOT int64_t take_data(const alike_data *data, const uint8_t *bytes, int64_t i, int64_t at, int64_t end, bool is_big_endian)
 {
-    asi_sbe_content *content = data->content;
-    if (!data->is_there)
-    {
-        content->starts[content->count] = 0;
-        content->lengths[content->count] = -1;
-        return at;
-    }
     if (data->head > end - at)
     {
         return -1;
@@ -154,75 +164,106 @@ HOT int64_t take_data(const alike_data *data, const uint8_t *bytes, int64_t at, 
     {
         return -1;
     }
-    content->starts[content->count] = at;
-    content->lengths[content->count] = (int32_t)length;
+    data->starts[i] = at;
+    data->lengths[i] = (int32_t)length;
     return at + length;
 }
 
-HOT void end_lists(alike *a)
+/* Every message has one root, one list of each group and one of each data: all of them are number i. */
+HOT int64_t walk_some(as_sbe_batch *batch, alike *a, const int64_t *starts, const int64_t *ends, int64_t first, bool is_big_endian,
+    int32_t group_count, int32_t data_count)
 {
-    for (int32_t k = 0; k < a->group_count; k++)
+    const uint8_t *bytes = batch->bytes;
+    const int64_t limit = batch->limit;
+    const int64_t count = batch->count;
+    int64_t *roots = batch->levels[0].starts;
+    int64_t i = first;
+    for (; i < count; i++)
     {
-        asi_sbe_instances *instances = a->groups[k].instances;
-        const int64_t list = instances->list_count++;
-        if (a->groups[k].is_there)
+        const int64_t end = ends[i];
+        int64_t at = starts[i] + 8;
+        int64_t added[MAX_MEMBERS];
+        if (end - at < a->length || asi_sbe_load(bytes + at - 8, 8, false) != a->header)
         {
-            instances->count = a->groups[k].new_count;
+            return i;
         }
-        else
+        roots[i] = at;
+        at += a->length;
+        for (int32_t k = 0; k < group_count; k++)
         {
-            instances->list_validity[list / 8] &= (uint8_t)~(1u << (list % 8));
+            added[k] = 0;
+            if (a->groups[k].is_there)
+            {
+                at = at + a->groups[k].header_size + 8 > limit ? -1 :
+                    take_group(&a->groups[k], bytes, at, end, &added[k], is_big_endian);
+            }
+            if (at < 0)
+            {
+                return i;
+            }
         }
-        instances->list_offsets[list + 1] = (int32_t)instances->count;
+        for (int32_t k = 0; k < data_count; k++)
+        {
+            if (a->data[k].is_there)
+            {
+                at = at + a->data[k].head + 8 > limit ? -1 : take_data(&a->data[k], bytes, i, at, end, is_big_endian);
+            }
+            else
+            {
+                a->data[k].starts[i] = 0;
+                a->data[k].lengths[i] = -1;
+            }
+            if (at < 0)
+            {
+                return i;
+            }
+        }
+        for (int32_t k = 0; k < group_count; k++)
+        {
+            a->groups[k].count += added[k];
+            a->groups[k].list_offsets[i + 1] = (int32_t)a->groups[k].count;
+        }
+        for (int32_t k = 0; k < data_count; k++)
+        {
+            a->data[k].bytes += a->data[k].is_there ? a->data[k].lengths[i] : 0;
+        }
+        a->unread += end - at;
     }
-    for (int32_t k = 0; k < a->data_count; k++)
+    return i;
+}
+
+/* A loop of its own for what is common. */
+HOT int64_t walk(as_sbe_batch *batch, alike *a, const int64_t *starts, const int64_t *ends, int64_t first, bool is_big_endian)
+{
+    switch (16 * a->group_count + a->data_count)
     {
-        asi_sbe_content *content = a->data[k].content;
-        const int32_t length = content->lengths[content->count++];
-        content->bytes += length > 0 ? length : 0;
+        case 0x00: return walk_some(batch, a, starts, ends, first, is_big_endian, 0, 0);
+        case 0x01: return walk_some(batch, a, starts, ends, first, is_big_endian, 0, 1);
+        case 0x10: return walk_some(batch, a, starts, ends, first, is_big_endian, 1, 0);
+        case 0x20: return walk_some(batch, a, starts, ends, first, is_big_endian, 2, 0);
+        default: return walk_some(batch, a, starts, ends, first, is_big_endian, a->group_count, a->data_count);
     }
 }
 
-HOT int64_t walk(as_sbe_batch *batch, alike *a, const int64_t *starts, const int64_t *ends, int64_t first, bool is_big_endian)
+static void keep(as_sbe_batch *batch, const alike *a, int64_t first, int64_t end)
 {
-    asi_sbe_instances *roots = &batch->levels[0];
-    const uint8_t *bytes = batch->bytes;
-    const int64_t version = roots->version;
-    int64_t i = first;
-    for (; i < batch->count; i++)
+    batch->levels[0].count += end - first;
+    batch->unread += a->unread;
+    for (int32_t k = 0; k < a->group_count; k++)
     {
-        /* Numbers are read as 8 bytes, which must be bytes of the payloads; only the last message's may not be. */
-        const int64_t end = ends[i];
-        int64_t at = starts[i] + 8;
-        if (end - at < a->length || asi_sbe_load(bytes + at - 8, 8, false) != a->header)
+        asi_sbe_instances *instances = a->groups[k].instances;
+        instances->count = a->groups[k].count;
+        instances->list_count += end - first;
+        for (int64_t i = first; i < end && !a->groups[k].is_there; i++)
         {
-            break;
+            instances->list_validity[i / 8] &= (uint8_t)~(1u << (i % 8));
         }
-        roots->starts[roots->count] = at;
-        at += a->length;
-        for (int32_t k = 0; k < a->group_count && at >= 0; k++)
-        {
-            if (a->groups[k].is_there)
-            {
-                at = at + a->groups[k].header_size + 8 > batch->limit ? -1 :
-                    take_group(&a->groups[k], bytes, at, end, version, is_big_endian);
-            }
-        }
-        for (int32_t k = 0; k < a->data_count && at >= 0; k++)
-        {
-            at = at + a->data[k].head + 8 > batch->limit ? -1 : take_data(&a->data[k], bytes, at, end, is_big_endian);
-        }
-        if (at < 0)
-        {
-            break;
-        }
-        roots->count++;
-        end_lists(a);
-        batch->errors[i] = AS_SBE_OK;
-        batch->ends[i] = at - starts[i];
-        batch->unread += end - at;
     }
-    return i;
+    for (int32_t k = 0; k < a->data_count; k++)
+    {
+        a->data[k].content->count += end - first;
+        a->data[k].content->bytes += a->data[k].bytes;
+    }
 }
 
 int64_t asi_sbe_walk_alike(
@@ -233,5 +274,8 @@ int64_t asi_sbe_walk_alike(
     {
         return first;
     }
-    return batch->plan->is_big_endian ? walk(batch, &a, starts, ends, first, true) : walk(batch, &a, starts, ends, first, false);
+    const int64_t end = batch->plan->is_big_endian ? walk(batch, &a, starts, ends, first, true) :
+        walk(batch, &a, starts, ends, first, false);
+    keep(batch, &a, first, end);
+    return end;
 }

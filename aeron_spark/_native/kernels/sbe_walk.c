@@ -641,6 +641,7 @@ as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int
     batch->limit = 0;
     batch->error_count = 0;
     batch->unread = 0;
+    memset(batch->errors, AS_SBE_OK, (size_t)count);
     for (int32_t i = 0; i < batch->plan->level_count; i++)
     {
         asi_sbe_instances *level = &batch->levels[i];

@@ -116,7 +116,8 @@ void as_sbe_batch_close(as_sbe_batch *batch);
  * memory. Messages that can't be decoded are told by as_sbe_batch_errors. */
 as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count);
 int64_t as_sbe_batch_error_count(const as_sbe_batch *batch);
-/* Of each message: as_sbe_error, and where it showed or how many bytes it took. Valid until the next walk. */
+/* Of each message: as_sbe_error; and where it showed, or, of the first message, how many bytes it took: of others that were decoded
+ * this is undefined. Valid until the next walk. */
 const uint8_t *as_sbe_batch_errors(const as_sbe_batch *batch);
 const int64_t *as_sbe_batch_ends(const as_sbe_batch *batch);
 int64_t as_sbe_batch_instances(const as_sbe_batch *batch, int32_t level);
