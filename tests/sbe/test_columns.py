@@ -39,9 +39,9 @@ def walked(read: Schema, payload: bytes, message: str) -> dict[str, Any] | str:
     return row
 
 
-def assert_same(read: Schema, payloads: list[bytes], message: str) -> int:
+def assert_same(read: Schema, payloads: list[bytes], message: str, decoder: Decoder | None = None) -> int:
     """Columns and walk agree on every payload; returns how many were refused."""
-    batch = Decoder(read, message).decode(payloads)
+    batch = (decoder or Decoder(read, message)).decode(payloads)
     batch.validate(full=True)
     refused = 0
     for payload, row in zip(payloads, rows_of(batch), strict=True):
@@ -96,6 +96,24 @@ def test_mutations(rng: random.Random) -> None:
                     payload[rng.randrange(len(payload))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
                 mutated.append(bytes(payload))
             refused += assert_same(read, mutated, message)
+    assert refused > 0
+
+
+def test_a_message_among_ones_that_are_alike(rng: random.Random) -> None:
+    """Behind messages of one kind the walk only looks whether the next is like them: whatever is not must be seen."""
+    refused = 0
+    for name in READ_BY:
+        read = load(schema_of(name))
+        for message, payloads in by_message(messages(name)).items():
+            decoder = Decoder(read, message)
+            for _ in range(20):
+                payload = rng.choice(payloads)
+                changed = bytearray(payload)
+                at = rng.randrange(len(changed))
+                changed[at] = rng.choice((0, 1, 0x7F, 0xFF, (changed[at] + 1) % 256, (changed[at] - 1) % 256))
+                cut = payload[: rng.randrange(len(payload))]
+                for odd in (bytes(changed), cut, payload + b"\0"):
+                    refused += assert_same(read, [payload, payload, odd, payload, payload], message, decoder)
     assert refused > 0
 
 

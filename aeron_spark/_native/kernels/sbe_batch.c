@@ -11,6 +11,8 @@ as_result as_sbe_batch_open(const as_sbe_plan *plan, as_sbe_batch **opened)
         return AS_E_INTERNAL;
     }
     batch->plan = plan;
+    batch->level_count = plan->level_count;
+    batch->data_count = plan->data_count;
     batch->levels = calloc((size_t)plan->level_count, sizeof(*batch->levels));
     batch->data = calloc((size_t)plan->data_count + 1, sizeof(*batch->data));
     batch->marks = calloc((size_t)(plan->level_count + plan->data_count), sizeof(*batch->marks));
@@ -29,7 +31,7 @@ void as_sbe_batch_close(as_sbe_batch *batch)
     {
         return;
     }
-    for (int32_t i = 0; NULL != batch->levels && i < batch->plan->level_count; i++)
+    for (int32_t i = 0; NULL != batch->levels && i < batch->level_count; i++)
     {
         free(batch->levels[i].starts);
         free(batch->levels[i].versions);
@@ -37,7 +39,7 @@ void as_sbe_batch_close(as_sbe_batch *batch)
         free(batch->levels[i].list_offsets);
         free(batch->levels[i].list_validity);
     }
-    for (int32_t i = 0; NULL != batch->data && i < batch->plan->data_count; i++)
+    for (int32_t i = 0; NULL != batch->data && i < batch->data_count; i++)
     {
         free(batch->data[i].starts);
         free(batch->data[i].lengths);

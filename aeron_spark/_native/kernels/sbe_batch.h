@@ -45,6 +45,8 @@ typedef struct asi_sbe_mark
 struct as_sbe_batch
 {
     const as_sbe_plan *plan;
+    int32_t level_count; /* as the plan's, which may be gone when the batch is closed */
+    int32_t data_count;
     const uint8_t *bytes;
     int64_t limit;       /* the messages end here at the latest */
     int64_t count;

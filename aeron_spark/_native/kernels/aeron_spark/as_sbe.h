@@ -109,7 +109,7 @@ as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, con
     int64_t count, int64_t *template_ids);
 
 /* A batch serves many walks, one after the other, and keeps its memory between them. AS_E_INTERNAL: no memory. `plan` is borrowed
- * until close. */
+ * until the last walk is read. */
 as_result as_sbe_batch_open(const as_sbe_plan *plan, as_sbe_batch **batch);
 void as_sbe_batch_close(as_sbe_batch *batch);
 /* Walks `count` messages, each within [starts[i], ends[i]) of `bytes`, which is borrowed until the next walk. AS_E_INTERNAL: no
