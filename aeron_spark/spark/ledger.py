@@ -56,6 +56,7 @@ from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 
 __all__ = [
+    "ENTRY_VERSION",
     "FRAME_HEADER_BYTES",
     "LEDGER_CHANNEL",
     "LEDGER_STREAM_ID",
@@ -80,7 +81,7 @@ LEDGER_CHANNEL = f"aeron:ipc?{_ALIAS}|term-length=1m|mtu=65504"
 FRAME_HEADER_BYTES = 32
 MAX_ENTRY_BYTES = 65504 - FRAME_HEADER_BYTES
 
-_MAGIC, _VERSION = b"ASLE", 1
+_MAGIC, ENTRY_VERSION = b"ASLE", 1
 _HEAD = struct.Struct("<4sHH16sqqII")
 _RANGE = struct.Struct("<qQqqqii")
 _CRC_OFFSET = 44
@@ -129,7 +130,7 @@ def entry_key(query: UUID, batch: int) -> int:
 
 def encode_entry(entry: Entry, max_bytes: int = MAX_ENTRY_BYTES) -> bytes:
     """Bytes of an entry; UsageError if it is too large for a frame of the ledger."""
-    head = (_MAGIC, _VERSION, 0, entry.query.bytes, entry.batch, entry.written_ms, len(entry.ranges))
+    head = (_MAGIC, ENTRY_VERSION, 0, entry.query.bytes, entry.batch, entry.written_ms, len(entry.ranges))
     ranges = b"".join(_RANGE.pack(*astuple(part)) for part in entry.ranges)
     if _HEAD.size + len(ranges) > max_bytes:
         most = (max_bytes - _HEAD.size) // _RANGE.size
@@ -153,8 +154,10 @@ def decode_entry(message: bytes, where: str) -> Entry:
     zeroed = message[:_CRC_OFFSET] + bytes(4) + message[_HEAD.size :]
     if zlib.crc32(zeroed) != crc:
         raise DataLossError(f"{where}: the entry's checksum is wrong, the ledger is damaged: restore its segment files")
-    if version != _VERSION:
-        raise UsageError(f"{where}: the entry has version {version}, this release reads {_VERSION}: use a newer one")
+    if version != ENTRY_VERSION:
+        raise UsageError(
+            f"{where}: the entry has version {version}, this release reads {ENTRY_VERSION}: use a newer one"
+        )
     if len(message) != _HEAD.size + count * _RANGE.size:
         raise DataLossError(f"{where}: the entry has {len(message)} bytes, which is wrong for {count} ranges")
     names = PublishedRange.__slots__

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from aeron_spark.archive import objects
+from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
 from aeron_spark.spark import access, ledger
 from aeron_spark.spark.isolation import CommittedBatchReader, CommittedStreamReader
@@ -24,6 +26,7 @@ from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.reader import AeronBatchReader
 from aeron_spark.spark.rows import read_schema
 from aeron_spark.spark.stream_reader import AeronStreamReader
+from aeron_spark.types import RecordingId
 from tests.kit import dirs
 from tests.kit.payload import payload
 from tests.kit.ports import free_port
@@ -314,3 +317,50 @@ def test_a_head_that_is_purged_between_planning_and_reading(tmp_path: Path, way:
         assert rows_of(here, recordingIds="0") == left, "a new plan begins at what is there"
         with pytest.raises(AeronError, match=f"is out of range, {2 * SEGMENT} to"):
             rows_of(here, recordingIds="0", startingPositions='{"0": 64}')
+
+
+# -- many recordings -----------------------------------------------------------------------------------------------
+
+RECORDINGS, KINDS = 2500, 125
+
+
+@pytest.fixture(scope="module")
+def many(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+    """An archive of 2,500 recordings in 125 channels, more than any page of a listing: all with the bytes of one."""
+    folder = tmp_path_factory.mktemp("many") / "archive"
+    folder.mkdir()
+    with Folder(archive.folder) as opened:
+        small = next(one for one in opened.recordings() if one.stream_id == 5)
+    channels = [f"aeron:ipc?alias=kind-{number:03}" for number in range(KINDS)]
+    catalog = objects.catalog_of(
+        [
+            replace(
+                small,
+                recording_id=RecordingId(number),
+                original_channel=channels[number % KINDS],
+                stripped_channel=channels[number % KINDS],
+            )
+            for number in range(RECORDINGS)
+        ]
+    )
+    (folder / objects.CATALOG).write_bytes(catalog)
+    shutil.copy(archive.folder / f"{small.recording_id}-0.rec", folder / "0-0.rec")
+    for number in range(1, RECORDINGS):
+        (folder / f"{number}-0.rec").hardlink_to(folder / "0-0.rec")
+    with running(folder) as found:
+        yield found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_recordings_of_a_long_catalog_are_chosen_by_pattern(archive: Archive, many: Archive, way: str) -> None:
+    one = rows_of(archive.way("segments"), streamId="5")
+    values = [row["value"] for row in one if row["recording_id"] == one[0]["recording_id"]]
+    wanted = [number for number in range(RECORDINGS) if number % KINDS == 120]
+    pattern = {"channelPattern": "kind-120$"}
+    for rows in (rows_of(many.way(way), **pattern), streamed(many.way(way), **pattern)):
+        assert [(row["recording_id"], row["value"]) for row in rows] == [
+            (number, value) for number in wanted for value in values
+        ]
+    assert len(batch(many.way(way), channelPattern="kind-12[0-4]", maxBytesPerPartition="1k").partitions()) > 10
+    with pytest.raises(UsageError, match="matches channelPattern=kind-125; there are: aeron:ipc"):
+        rows_of(many.way(way), channelPattern="kind-125")
