@@ -317,6 +317,21 @@ def test_retention_keeps_the_ledger_and_tells_what_was_committed(
     assert not sink.commit(sink.task(b"a", batch=0)), "it still knows what was committed"
 
 
+def test_a_policy_of_the_archive_keeps_the_ledger(aeron_dir: Path, archive_dir: Path) -> None:
+    policy = {"aeron.spark.archive.retain.max.bytes": "1", "aeron.spark.archive.retain.interval": "100ms"}
+    with recorded.archive(aeron_dir, archive_dir, policy) as archive:
+        sink = Sink(archive)
+        assert sink.commit(sink.task(b"a", batch=0))
+        assert sink.commit(sink.task(b"b", batch=1))
+        close_pool()
+        wait_until(lambda: len(archive.control.recordings()) == 1, 20, "the policy to delete the rows")
+        assert sink.commit(sink.task(b"c", batch=2))
+        assert not sink.commit(sink.task(b"c", batch=2)), "the ledger is there and grows"
+        (kept,) = filter(ledger.is_ledger, archive.control.recordings())
+        assert kept.start_position == 0
+        close_pool()
+
+
 def test_foreign_messages_on_the_ledger(sink: Sink) -> None:
     sink.commit(sink.task(b"a", batch=0))
     (found,) = (one for one in sink.archive.control.recordings() if ledger.is_ledger(one))
