@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from aeron_spark.errors import UsageError
+from aeron_spark.sbe.names import nearest
 
 
 def _steps(path: str) -> list[str]:
@@ -21,7 +22,8 @@ def _fields(schema: pa.Schema, group: str) -> list[pa.Field]:
         or not pa.types.is_struct(schema.field(index).type.value_type)
     ):
         groups = [one.name for one in schema if pa.types.is_list(one.type) and pa.types.is_struct(one.type.value_type)]
-        raise UsageError(f"explode: there is no group '{group}'; there are {', '.join(groups) or 'none'}")
+        known = ", ".join(groups) or "none"
+        raise UsageError(f"explode: there is no group '{group}'; there are {known}{nearest(group, groups)}")
     others = {one.name for one in schema if one.name != group}
     entry = schema.field(index).type.value_type
     inner = [pa.field(f"{group}.{one.name}" if one.name in others else one.name, one.type) for one in entry]

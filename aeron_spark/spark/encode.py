@@ -25,8 +25,10 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from aeron_spark import sbe
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.write_options import ARROW, HEADER_KEY, NO_KEY, WriteOptions, awaiting_channel
 
@@ -46,13 +48,19 @@ _COLUMNS = {
     "reserved_value": ("bigint",),
 }
 
+#: Columns that say of a row where it goes.
+PLACES = ("stream_id", "channel", "reserved_value")
+
 #: Longest message of a destination: needed where a batch is to be cut into messages.
 MaxLength = Callable[[str, int], int]
 
 
-def check_columns(schema: StructType, payload: str) -> None:
+def check_columns(schema: StructType, payload: str, encoder: sbe.Encoder | None = None) -> None:
     """Checks the columns of a DataFrame to be published, before its query starts."""
     given = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if encoder is not None:
+        _check_fields(schema, given, encoder)
+        return
     if payload == ARROW:
         if not given:
             raise UsageError("rows to publish have no columns")
@@ -68,8 +76,24 @@ def check_columns(schema: StructType, payload: str) -> None:
                 f"column {name!r} has no place in a message, select 'value' and optionally "
                 f"{', '.join(repr(other) for other in _COLUMNS if other != 'value')} first"
             )
-        if type_text not in _COLUMNS[name]:
-            raise UsageError(f"column {name} is {type_text}, it must be {' or '.join(_COLUMNS[name])}")
+        _check_place(name, type_text)
+
+
+def _check_place(name: str, type_text: str) -> None:
+    if type_text not in _COLUMNS[name]:
+        raise UsageError(f"column {name} is {type_text}, it must be {' or '.join(_COLUMNS[name])}")
+
+
+def _check_fields(schema: StructType, given: dict[str, str], encoder: sbe.Encoder) -> None:
+    """A column for each field, group and data of the message, and those that say where a row goes."""
+    places = [name for name in PLACES if name in given and name not in encoder.message.names]
+    for name in places:
+        _check_place(name, given[name])
+    arrow = to_arrow_schema(StructType([field for field in schema.fields if field.name not in places]), timezone="UTC")
+    try:
+        encoder.check_columns(arrow)
+    except UsageError as error:
+        raise UsageError(f"payload=sbe, sbeMessage={encoder.message.name}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +134,8 @@ class Encoder:
         if self._options.payload == ARROW:
             yield from self._whole(batch, first)
             return
+        if self._options.sbe is not None:
+            batch = self._as_sbe(batch, first)
         for name in ("value", "reserved_value"):
             self._refuse_nulls(batch, name, first)
         for channel, stream_id, indexes in self._destinations(batch, first):
@@ -124,6 +150,21 @@ class Encoder:
                 reserved=reserved,
                 rows=rows,
             )
+
+    def _as_sbe(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """The fields of each row as one message, beside the columns that say where it goes."""
+        encoder = self._options.sbe
+        assert encoder is not None  # noqa: S101 - asked for with an encoder only
+        places = [name for name in PLACES if name in batch.schema.names and name not in encoder.message.names]
+        fields = batch.drop_columns(places)
+        try:
+            values = encoder.encode(fields)
+        except UsageError as error:
+            row = first + _first_refused(encoder, fields)
+            raise UsageError(
+                f"row {row} of partition {self._key.partition} is no message {encoder.message.name}: {error}"
+            ) from None
+        return pa.RecordBatch.from_arrays([values, *(batch.column(name) for name in places)], names=["value", *places])
 
     def _refuse_nulls(self, batch: pa.RecordBatch, name: str, first: int, remedy: str = "filter or fill it") -> None:
         if name in batch.schema.names and batch.column(name).null_count:
@@ -236,6 +277,19 @@ class Encoder:
                     f"the publication takes {room} at most: raise term-length in the channel"
                 )
         return pieces, starts
+
+
+def _first_refused(encoder: sbe.Encoder, batch: pa.RecordBatch) -> int:
+    """Index of the first row that cannot be encoded."""
+    low, high = 0, batch.num_rows
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            encoder.encode(batch.slice(low, middle - low))
+            low = middle
+        except UsageError:
+            high = middle
+    return low
 
 
 def _groups(column: pa.Array, rows: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aeron_spark.errors import UsageError
+from aeron_spark.sbe.names import nearest
 from aeron_spark.spark.access import AccessOptions, store_scheme
+from aeron_spark.spark.sbe_options import SbeOptions
 from aeron_spark.spark.time_text import TimeSource, parse_time_ns, parse_time_source
 
 __all__ = ["ReadOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
@@ -207,9 +209,7 @@ class ReadOptions:
     timestamp_from: TimeSource
     columns: tuple[str, ...] | None
     payload: str
-    sbe_schema: str | None
-    sbe_message: str | None
-    on_sbe_error: str
+    sbe: SbeOptions | None
     tail: int | None
     record_checksum: str
     fail_on_data_loss: bool
@@ -240,9 +240,7 @@ class ReadOptions:
         "timestampFrom",
         "columns",
         "payload",
-        "sbeSchema",
-        "sbeMessage",
-        "onSbeError",
+        *SbeOptions.NAMES,
         "tail",
         "recordChecksum",
         "failOnDataLoss",
@@ -269,15 +267,13 @@ class ReadOptions:
         access = AccessOptions.parse(given, path=path, aeron_dir=aeron_dir)
         _check_together(given, is_of_files=segments is not None, streaming=streaming)
         time_source = parse_time_source(given.text("timestampFrom") or "index")
-        sbe_schema = _optional_folder(given, "sbeSchema")
-        if time_source.kind == "sbe" and sbe_schema is None:
+        schemas = _sbe_schemas(given)
+        if time_source.kind == "sbe" and not schemas:
             raise UsageError(f"timestampFrom=sbe:{time_source.field} needs sbeSchema, the path of the SBE schema's XML")
         payload = _choice(given, "payload", ("binary", "string", "arrow", "sbe"))
-        if payload != "sbe":
-            for name in ("sbeMessage", "onSbeError"):
-                given.refuse(name, "it is for payload=sbe")
-        elif sbe_schema is None:
+        if payload == "sbe" and not schemas:
             raise UsageError("payload=sbe needs sbeSchema, the path of the SBE schema's XML")
+        sbe = SbeOptions.parse(given, schemas, is_payload=payload == "sbe", is_time_source=time_source.kind == "sbe")
         ids, pattern = given.text("recordingIds"), given.text("channelPattern")
         start, ending = given.text("startingPositions"), given.text("endingPositions")
         isolation = _choice(given, "isolation", (READ_UNCOMMITTED, READ_COMMITTED))
@@ -310,9 +306,7 @@ class ReadOptions:
             timestamp_from=time_source,
             columns=_parse_columns(given),
             payload=payload,
-            sbe_schema=sbe_schema,
-            sbe_message=given.text("sbeMessage"),
-            on_sbe_error=_choice(given, "onSbeError", ("fail", "null", "drop")),
+            sbe=sbe,
             tail=_optional_int(given, "tail", 0, (1 << 63) - 1),
             record_checksum=_choice(given, "recordChecksum", _CHECKSUMS),
             fail_on_data_loss=_parse_bool("failOnDataLoss", given.text("failOnDataLoss") or "true"),
@@ -390,6 +384,12 @@ def _parse_pattern(name: str, text: str) -> str:
     return text
 
 
+def _sbe_schemas(given: _Given) -> tuple[str, ...]:
+    """Paths of schemas; absolute, as tasks have other working directories."""
+    text = given.text("sbeSchema")
+    return () if text is None else tuple(local_folder("sbeSchema", one.strip()) for one in text.split(","))
+
+
 def _optional_folder(given: _Given, name: str) -> str | None:
     text = given.text(name)
     return None if text is None else local_folder(name, text)
@@ -414,5 +414,7 @@ def _choice(given: _Given, name: str, choices: tuple[str, ...]) -> str:
     """The first choice is the default."""
     chosen = (given.text(name) or choices[0]).strip().lower()
     if chosen not in choices:
-        raise UsageError(f"option {name}={chosen!r} is unknown, choose one of {', '.join(choices)}")
+        raise UsageError(
+            f"option {name}={chosen!r} is unknown, choose one of {', '.join(choices)}{nearest(chosen, choices)}"
+        )
     return chosen

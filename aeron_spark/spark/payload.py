@@ -5,23 +5,23 @@ A payload gives columns of its own; each says which message every row is of, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.sbe import Schema
+from aeron_spark.sbe import DecodeError, Decoder, Rows
+from aeron_spark.sbe.names import nearest
+from aeron_spark.sbe.registry import Registry
 from aeron_spark.spark.arrow_types import spark_type
 from aeron_spark.spark.loss import LOG
-from aeron_spark.spark.sbe_values import ADDED, fields_of, template_ids
+from aeron_spark.spark.sbe_options import SbeOptions
 
 __all__ = ["ArrowPayload", "Payload", "SbePayload"]
 
-TEMPLATE_ID = pa.field("template_id", pa.int32())
-TEMPLATE = pa.field("template", pa.string())
-ERROR = pa.field("sbe_error", pa.string())
+#: What a decoder's columns are called here.
+_OURS = {"sbe_schema_id": "schema_id", "sbe_template_id": "template_id", "sbe_template": "template"}
 
 
 class Payload(Protocol):
@@ -86,112 +86,115 @@ class ArrowPayload:
 
 
 class SbePayload:
-    """Each message is one SBE message: the fields of one template, or a struct per template.
+    """Each message holds SBE messages: rows of one template's fields, or a struct per template; all as the options say.
 
-    ``on_error``: what cannot be decoded, or has a template that the schema does not know, fails the task, is a row whose
+    ``onSbeError``: what cannot be decoded, or has a template that the schema does not know, fails the task, is a row whose
     columns are null and whose ``sbe_error`` says why, or is dropped and counted in the log. Messages of other templates than
-    the one chosen are not read.
+    the one chosen are not read, unless ``sbeOthers`` makes them errors.
     """
 
-    def __init__(self, schema: Schema, message: str | None, on_error: str) -> None:
-        self._schema = schema
-        self._message = message
-        self._on_error = on_error
-        self._decoders: dict[str, Callable[[pa.Array], pa.RecordBatch]] = {}
-        self._templates = {one.id: one.name for one in schema.messages.values()}
-        if message is not None and message not in self._templates.values():
+    def __init__(self, options: SbeOptions) -> None:
+        self._options = options
+        self._schemas = options.load()
+        self._check_message()
+        self._names: dict[str, str] = {}
+        self._decoder_of: dict[frozenset[str], Decoder] = {}
+        fields = self._decoder(None).arrow_schema
+        names = {name: _OURS.get(name, name) for name in fields.names}
+        if len(set(names.values())) < len(names):
             raise UsageError(
-                f"option sbeMessage={message!r}: there is no such message in the schema; it has "
-                f"{', '.join(self._templates.values())}"
+                "payload=sbe: a message of the schema is named as one of our columns: choose it by sbeMessage"
             )
-        if message is None:
-            structs = [pa.field(name, pa.struct(list(self._fields(name)))) for name in self._templates.values()]
-            self.schema = pa.schema([TEMPLATE_ID, TEMPLATE, *structs, ERROR])
-        else:
-            self.schema = pa.schema([*self._fields(message), ERROR])
+        self._names = {ours: name for name, ours in names.items()}
+        self.schema = pa.schema([pa.field(names[field.name], spark_type(field.type)) for field in fields])
+
+    def _check_message(self) -> None:
+        message, known = self._options.message, Registry(self._schemas).messages
+        if message is not None and message not in known:
+            raise UsageError(
+                f"option sbeMessage={message!r}: there is no such message in the schema; it has {', '.join(known)}"
+                f"{nearest(message, known)}"
+            )
 
     def __getstate__(self) -> dict[str, object]:
         """Plans of a decoder are of this process; a task makes its own."""
-        return {key: value for key, value in self.__dict__.items() if key != "_decoders"}
+        return {**self.__dict__, "_decoder_of": {}}
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._decoders = {}
-
-    def _decode(self, values: pa.Array, name: str) -> pa.RecordBatch:
-        if name not in self._decoders:
-            self._decoders[name] = fields_of(self._schema, name)
-        return self._decoders[name](values)
-
-    def _fields(self, name: str) -> list[pa.Field]:
-        empty = self._decode(pa.array([], pa.binary()), name)
-        return [pa.field(field.name, spark_type(field.type)) for field in empty.schema if field.name not in ADDED]
+    def _decoder(self, wanted: frozenset[str] | None) -> Decoder:
+        """For the columns that are wanted, by their names in Spark; None: all."""
+        if wanted is None:
+            return self._options.decoder(self._schemas)
+        if wanted not in self._decoder_of:
+            columns = [self._names[name] for name in wanted] + ["sbe_error"]
+            if "template" in wanted:
+                columns += [self._names[name] for name in ("schema_id", "template_id") if name in self._names]
+            self._decoder_of[wanted] = self._options.decoder(self._schemas, columns)
+        return self._decoder_of[wanted]
 
     def rows(self, values: pa.BinaryArray, wanted: set[str]) -> tuple[pa.RecordBatch, np.ndarray]:
-        """A row for each message, without those of other templates and those that are dropped."""
-        ids = template_ids(self._schema, values)
-        numbers = ids.fill_null(-1).to_numpy()
-        errors = np.full(len(values), None, object)
-        errors[~np.isin(numbers, list(self._templates))] = "UNKNOWN_TEMPLATE"
-        errors[numbers < 0] = "SHORT_HEADER"
-        chosen = {key: name for key, name in self._templates.items() if self._message in (None, name)}
-        parts = {name: self._of_template(values, numbers == key, name, errors) for key, name in chosen.items()}
-        keep = np.isin(numbers, list(chosen)) | (errors != None)  # noqa: E711 - elementwise
-        self._tell(errors, numbers)
-        if self._on_error == "drop":
-            keep &= errors == None  # noqa: E711
-        columns = {TEMPLATE_ID.name: ids, ERROR.name: pa.array(errors, pa.string())}
-        if self._message is None:
-            columns[TEMPLATE.name] = pa.array([self._templates.get(number) for number in numbers.tolist()], pa.string())
-            columns |= {
-                name: _spread(
-                    pa.StructArray.from_arrays(part.columns, fields=list(part.schema)), where, ok, len(values)
-                )
-                for name, (part, where, ok) in parts.items()
-                if name in wanted
-            }
-        else:
-            part, where, ok = parts[self._message]
-            columns |= {
-                field.name: _spread(part.column(field.name), where, ok, len(values))
-                for field in part.schema
-                if field.name in wanted
-            }
-        schema = pa.schema([field for field in self.schema if field.name in columns])
-        batch = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-        rows = np.flatnonzero(keep)
-        return (batch if len(rows) == len(values) else batch.take(pa.array(rows))), rows
+        """A row for each message, or entry, without those of other templates and those that are dropped."""
+        try:
+            found = self._decoder(frozenset(wanted)).decode_rows(values)
+        except DecodeError as error:
+            raise DataLossError(f"payload=sbe: {error}") from None
+        batch, rows = found.batch, found.payload
+        bad = np.asarray(batch.column("sbe_error").is_valid())
+        self._tell_counts(found, len(values))
+        if bad.any():
+            self._tell(values, rows, bad)
+            if self._options.on_error == "drop":
+                batch, rows = batch.filter(pa.array(~bad)), rows[~bad]
+            elif "template" in wanted:
+                batch = self._with_templates(batch, np.flatnonzero(bad))
+        names = [_OURS.get(name, name) for name in batch.schema.names]
+        columns = [
+            column.cast(self.schema.field(name).type, safe=False)
+            if column.type != self.schema.field(name).type
+            else column
+            for name, column in zip(names, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=names), rows
 
-    def _of_template(
-        self, values: pa.BinaryArray, mask: np.ndarray, name: str, errors: np.ndarray
-    ) -> tuple[pa.RecordBatch, np.ndarray, np.ndarray]:
-        """The template's messages, where they stand among all, and which could be decoded."""
-        where = np.flatnonzero(mask)
-        found = self._decode(values if len(where) == len(values) else values.take(pa.array(where)), name)
-        why = found.column(ERROR.name).cast(pa.string())
-        errors[where] = why.to_numpy(zero_copy_only=False)
-        names = [field.name for field in found.schema if field.name not in ADDED]
-        columns = [found.column(one).cast(spark_type(found.column(one).type), safe=False) for one in names]
-        return pa.RecordBatch.from_arrays(columns, names=names), where, np.asarray(why.is_null())
+    def _with_templates(self, batch: pa.RecordBatch, bad: np.ndarray) -> pa.RecordBatch:
+        """With the templates' names of messages that could not be decoded, where they are known."""
+        known = {(schema.id, one.id): name for name, (schema, one) in Registry(self._schemas).messages.items()}
+        at = batch.schema.get_field_index("sbe_template")
+        names = batch.column(at).to_pylist()
+        told = batch.select([name for name in ("sbe_schema_id", "sbe_template_id") if name in batch.schema.names])
+        for row, ids in zip(bad.tolist(), told.take(pa.array(bad)).to_pylist(), strict=True):
+            names[row] = known.get((ids.get("sbe_schema_id", self._schemas[0].id), ids["sbe_template_id"]))
+        return batch.set_column(at, "sbe_template", pa.array(names, pa.string()))
 
-    def _tell(self, errors: np.ndarray, numbers: np.ndarray) -> None:
-        bad = np.flatnonzero(errors != None)  # noqa: E711 - elementwise
-        if not len(bad):
+    def _tell(self, values: pa.BinaryArray, rows: np.ndarray, bad: np.ndarray) -> None:
+        count, first = int(bad.sum()), int(rows[np.flatnonzero(bad)[0]])
+        if self._options.on_error == "null":
             return
-        first = f"message {bad[0]} of a batch, template {numbers[bad[0]]}: {errors[bad[0]]}"
-        if self._on_error == "fail":
+        what = f"message {first} of a batch, {self._reason(values[first].as_py())}"
+        if self._options.on_error == "fail":
             raise DataLossError(
-                f"payload=sbe: {first}; {len(bad)} of {len(errors)} cannot be decoded by the schema; "
+                f"payload=sbe: {what}; {count} of {len(bad)} cannot be decoded by the schema; "
                 f"onSbeError=null keeps them as nulls with value and sbe_error, drop leaves them out"
             )
-        if self._on_error == "drop":
-            LOG.warning("payload=sbe: dropped %d of %d messages, the first: %s", len(bad), len(errors), first)
+        LOG.warning("payload=sbe: dropped %d of %d messages, the first: %s", count, len(bad), what)
 
+    def _reason(self, payload: bytes) -> str:
+        """In words: the first error of a payload."""
+        union = self._options.decoder(self._schemas, message=None, explode=None, others="error")
+        columns = ["sbe_template_id", "sbe_template", "sbe_error"]
+        for row in union.decode([payload]).select(columns).to_pylist():
+            if row["sbe_error"] is not None:
+                return f"template {row['sbe_template_id']}: {row['sbe_error']}"
+            if self._options.message not in (None, row["sbe_template"]):
+                return f"template {row['sbe_template_id']}: UNKNOWN_TEMPLATE"
+        return "of which not all can be decoded"
 
-def _spread(array: pa.Array, where: np.ndarray, ok: np.ndarray, count: int) -> pa.Array:
-    """The array's items at their rows of ``count``, null elsewhere and where they are not ok."""
-    if len(where) == count and ok.all():
-        return array
-    found = np.full(count, -1, np.int64)
-    found[where[ok]] = np.flatnonzero(ok)
-    return array.take(pa.array(found, mask=found < 0))
+    def _tell_counts(self, found: Rows, count: int) -> None:
+        if found.lost:
+            text = f"payload=sbe: {found.lost} values of {count} messages do not fit the types of their columns"
+            if self._options.on_error == "fail":
+                raise DataLossError(f"{text}; choose other types (sbeUint64, sbeDecimals, ...), or onSbeError=null")
+            LOG.warning("%s and are null", text)
+        if found.short_fields:
+            LOG.warning(
+                "payload=sbe: %d values of %d messages are null as their block is too short", found.short_fields, count
+            )

@@ -21,7 +21,7 @@ from aeron_spark.spark import schema as columns
 from aeron_spark.spark.bounds import reserved_times
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.payload import ArrowPayload, Payload, SbePayload
-from aeron_spark.spark.sbe_values import load_schema, times_of
+from aeron_spark.spark.sbe_values import times_of
 from aeron_spark.spark.selection import open_folder, select_recordings
 
 __all__ = ["Interval", "Rows", "read_schema"]
@@ -75,8 +75,8 @@ class Interval:
 
 
 def _payload(options: ReadOptions, schema: StructType | None) -> Payload | None:
-    if options.payload == "sbe" and options.sbe_schema is not None:
-        return SbePayload(load_schema(options.sbe_schema), options.sbe_message, options.on_sbe_error)
+    if options.payload == "sbe" and options.sbe is not None:
+        return SbePayload(options.sbe)
     if options.payload == "arrow":
         if schema is None:
             return ArrowPayload(_first_stream_schema(options))
@@ -111,11 +111,13 @@ def read_schema(options: ReadOptions) -> StructType:
         names = columns.DEFAULT_COLUMNS
         if payload is not None:
             is_arrow = options.payload == "arrow"
-            hidden = set(columns.message_fields("binary")) if is_arrow else {"sbe_error"}
+            hidden = set(columns.message_fields("binary")) if is_arrow else {"sbe_error", "sbe_error_at", "sbe_raw"}
             kept = [name for name in names if name != "value" and (is_arrow or name not in payload.schema.names)]
             names = (*kept, *(name for name in payload.schema.names if name not in hidden))
-            if options.payload == "sbe" and options.on_sbe_error == "null":
-                names = (*names, "value", "sbe_error")
+            if options.payload == "sbe" and options.sbe is not None and options.sbe.on_error == "null":
+                # A payload of several messages would be there once for each of them.
+                is_framed = options.sbe.framing != "none"
+                names = (*names, *(("sbe_error", "sbe_error_at", "sbe_raw") if is_framed else ("value", "sbe_error")))
     for name in names:
         if name not in known:
             raise UsageError(f"option columns: column {name!r} does not exist, choose among {', '.join(known)}")

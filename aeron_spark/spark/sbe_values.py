@@ -1,87 +1,61 @@
-"""Messages as SBE: which template each is of, and the time in a field, over whole batches."""
+"""The time in a field of SBE messages, over whole batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe import Decoder, Schema, SchemaError, load
+from aeron_spark.sbe import Decoder, Schema
+from aeron_spark.sbe.registry import Registry
 from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.sbe_options import SbeOptions
 
-__all__ = ["SbeTimes", "fields_of", "load_schema", "template_ids", "times_of"]
-
-#: What a decoder adds to the fields of a message.
-ADDED = ("sbe_error", "sbe_error_at", "sbe_raw")
+__all__ = ["SbeTimes", "times_of"]
 
 _TO_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_NANOSECONDS = pa.timestamp("ns", "UTC")
-
-
-def fields_of(schema: Schema, message: str) -> Callable[[pa.Array], pa.RecordBatch]:
-    """Decodes messages of one template: its fields, and why a message could not be decoded."""
-    return Decoder(schema, message, on_error="null").decode
-
-
-def template_ids(schema: Schema, values: pa.BinaryArray) -> pa.Array:
-    """Template id of each message; null where it is shorter than its header."""
-    role = schema.header.template_id
-    count = len(values)
-    if role.constant is not None:
-        return pa.array(np.full(count, role.constant, np.int32))
-    offsets = np.frombuffer(values.buffers()[1], np.int32, count + 1, values.offset * 4)
-    lengths = np.diff(offsets)
-    is_whole = lengths >= max(role.end, schema.header.composite.size)
-    ids = np.zeros(count, np.int64)
-    if is_whole.any():
-        data = np.frombuffer(values.buffers()[2], np.uint8)
-        at = offsets[:-1][is_whole].astype(np.int64) + role.offset
-        size = role.primitive.size
-        for byte in range(size):
-            shift = 8 * (size - 1 - byte if schema.is_big_endian else byte)
-            ids[is_whole] |= data[at + byte].astype(np.int64) << shift
-    return pa.array(ids.astype(np.int32), mask=~is_whole)
+_LATEST = np.iinfo(np.int64).max
 
 
 class SbeTimes:
-    """The time in one field of each message: of any template that has the field, null for the others."""
+    """The time in one field of each message: of any template that has the field, null for the others.
 
-    def __init__(self, schema: Schema, field: str, unit: str) -> None:
-        self._schema = schema
+    Where a payload holds several messages it is the earliest.
+    """
+
+    def __init__(self, options: SbeOptions, schemas: Sequence[Schema], field: str, unit: str) -> None:
         self._field = field
         self._unit = unit
-        self._templates = {
-            message.id: message.name
-            for message in schema.messages.values()
+        having = [
+            name for name, (_, message) in Registry(schemas).messages.items()
             if any(one.name == field for one in message.fields)
-        }
-        if not self._templates:
+        ]  # fmt: skip
+        if not having:
             raise UsageError(f"timestampFrom=sbe:{field}: no message of the SBE schema has a field {field!r}")
-        self._decoders = {name: fields_of(schema, name) for name in self._templates.values()}
-        for decode in self._decoders.values():
-            self._as_ns(decode(pa.array([], pa.binary())).column(field))
-
-    def __getstate__(self) -> dict[str, object]:
-        """Plans of a decoder are of this process; a task makes its own."""
-        return {key: value for key, value in self.__dict__.items() if key != "_decoders"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._decoders = {name: fields_of(self._schema, name) for name in self._templates.values()}
+        self._decoders: list[Decoder] = [
+            options.decoder(
+                schemas, [field], message=name, explode=None, others="skip", on_error="drop", spark=False,
+                timestamps="exact", uint64="decimal",
+            )
+            for name in having
+        ]  # fmt: skip
+        for decoder in self._decoders:
+            self._as_ns(decoder.decode(pa.array([], pa.binary())).column(field))
 
     def __call__(self, values: pa.BinaryArray) -> pa.Array:
         """Timestamps in ns."""
-        ids = template_ids(self._schema, values)
-        found = pa.nulls(len(values), pa.int64())
-        for template_id, name in self._templates.items():
-            mask = pc.equal(ids, template_id).fill_null(False)  # noqa: FBT003 - pyarrow takes it so
-            if pc.any(mask).as_py():
-                times = self._as_ns(self._decoders[name](values.filter(mask)).column(self._field))
-                found = pc.replace_with_mask(found, mask, times)
-        return found
+        found = np.full(len(values), _LATEST, np.int64)
+        is_there = np.zeros(len(values), bool)
+        for decoder in self._decoders:
+            rows = decoder.decode_rows(values)
+            times = self._as_ns(rows.batch.column(self._field))
+            payloads = rows.payload[np.asarray(times.is_valid())]
+            np.minimum.at(found, payloads, np.asarray(times.drop_null()))
+            is_there[payloads] = True
+        return pa.array(np.where(is_there, found, 0), pa.int64(), mask=~is_there)
 
     def _as_ns(self, column: pa.Array) -> pa.Array:
         """Whole nanoseconds; what does not fit in 64 bits is null."""
@@ -108,14 +82,6 @@ class SbeTimes:
 def times_of(options: ReadOptions) -> SbeTimes | None:
     """What tells the times of messages, where the options name an SBE field for it."""
     source = options.timestamp_from
-    if source.kind != "sbe" or options.sbe_schema is None:
+    if source.kind != "sbe" or options.sbe is None:
         return None
-    return SbeTimes(load_schema(options.sbe_schema), source.field, source.unit)
-
-
-def load_schema(path: str) -> Schema:
-    """The schema of an XML file; UsageError says what is wrong with it, with the line."""
-    try:
-        return load(path)
-    except SchemaError as error:
-        raise UsageError(f"option sbeSchema={path}: {error}") from None
+    return SbeTimes(options.sbe, options.sbe.load(), source.field, source.unit)

@@ -94,5 +94,5 @@ class AeronDataSource(DataSource):
         from aeron_spark.spark.write_options import WriteOptions
 
         options = WriteOptions.parse(self.options, schema.names)
-        check_columns(schema, options.payload)
+        check_columns(schema, options.payload, options.sbe)
         return options

@@ -9,7 +9,9 @@ from uuid import UUID, uuid5
 
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import UsageError
+from aeron_spark.sbe import Encoder
 from aeron_spark.spark.options import (
+    _choice,
     _Given,
     _optional_folder,
     _optional_int,
@@ -17,13 +19,14 @@ from aeron_spark.spark.options import (
     _parse_int,
     parse_duration_seconds,
 )
+from aeron_spark.spark.sbe_options import WRITING, encoder_of
 
 __all__ = ["WriteOptions", "parse_linger"]
 
 AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
 #: Makes ids of batch writes out of the texts that users give.
 _WRITE_IDS = UUID("6f1c5b1e-31e8-4f0c-9d4b-7b6c1f3a2e90")
-VALUE, ARROW = "value", "arrow"
+VALUE, ARROW, SBE = "value", "arrow", "sbe"
 NO_KEY, RESERVED_KEY, HEADER_KEY = "none", "reserved", "header"
 MAX_SUBSCRIBERS = 1 << 16
 
@@ -37,6 +40,7 @@ class WriteOptions:
     where the rows have a column ``stream_id``. An archive records what is published if ``record_to``, its folder, or
     ``control_channel``, where it is asked over the network, is given. ``sync_level`` is as in the archive's settings: 0 leaves
     it to the system when what was recorded reaches the disk. ``write_id`` names a batch write that may be started again.
+    ``sbe`` writes the messages of ``payload=sbe``.
     """
 
     channel: str
@@ -55,6 +59,7 @@ class WriteOptions:
     guarantee: str
     sync_level: int
     write_id: UUID | None
+    sbe: Encoder | None
 
     NAMES = (
         "channel",
@@ -73,15 +78,21 @@ class WriteOptions:
         "guarantee",
         "syncLevel",
         "writeId",
+        *WRITING,
     )
 
     @classmethod
     def parse(cls, options: Mapping[str, str], columns: Collection[str] = ("value",)) -> WriteOptions:
         """Checks everything that can be checked without a driver; raises UsageError. ``columns`` are those of the rows."""
         given = _Given(options, cls.NAMES)
-        payload = _choice(given, "payload", (VALUE, ARROW))
+        payload = _choice(given, "payload", (VALUE, ARROW, SBE))
         key = _choice(given, "key", (NO_KEY, RESERVED_KEY, HEADER_KEY))
-        if key == RESERVED_KEY and payload == VALUE and "reserved_value" in columns:
+        sbe = _sbe_encoder(given) if payload == SBE else None
+        if payload != SBE:
+            for name in WRITING:
+                given.refuse(name, "it is for payload=sbe")
+        places = set() if payload == ARROW else set(columns) - set(sbe.message.names if sbe is not None else ())
+        if key == RESERVED_KEY and "reserved_value" in places:
             raise UsageError(
                 "key=reserved writes the reserved value: drop the column reserved_value, or take key=header"
             )
@@ -103,7 +114,7 @@ class WriteOptions:
             )
         write_id = given.text("writeId")
         stream_id = _optional_int(given, "streamId", -(1 << 31), (1 << 31) - 1)
-        if stream_id is None and not (payload == VALUE and "stream_id" in columns):
+        if stream_id is None and "stream_id" not in places:
             raise UsageError("option streamId is missing: give the stream to publish to, or a column stream_id")
         awaited = _parse_int("awaitSubscribers", given.text("awaitSubscribers") or "1", 1, MAX_SUBSCRIBERS)
         return cls(
@@ -123,6 +134,7 @@ class WriteOptions:
             guarantee=guarantee,
             sync_level=sync_level,
             write_id=None if write_id is None else uuid5(_WRITE_IDS, write_id),
+            sbe=sbe,
         )
 
     @property
@@ -145,6 +157,13 @@ def _control_channel(given: _Given) -> str | None:
             f"aeron:udp?endpoint=archive-host:8020"
         )
     return str(control)
+
+
+def _sbe_encoder(given: _Given) -> Encoder:
+    path = _optional_folder(given, "sbeSchema")
+    if path is None:
+        raise UsageError("payload=sbe needs sbeSchema, the path of the SBE schema's XML")
+    return encoder_of(given, path)
 
 
 def parse_linger(text: str) -> float:
@@ -182,11 +201,3 @@ def _has_group(channel: ChannelUri) -> bool:
         return ipaddress.ip_address(host).is_multicast
     except ValueError:
         return False
-
-
-def _choice(given: _Given, name: str, choices: tuple[str, ...]) -> str:
-    """The first one is the default."""
-    value = (given.text(name) or choices[0]).strip().lower()
-    if value not in choices:
-        raise UsageError(f"option {name}={value!r} is unknown, choose one of {', '.join(choices)}")
-    return value

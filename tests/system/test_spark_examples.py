@@ -21,6 +21,8 @@ PRINTED = {
     r"^(?P<all>\d+) messages published\n(.|\n)*(?P=all) messages read, (?P=all) different",
     "05_spark_write_back.py": r"1250 of 20000 messages became alarms(.|\n)*too hot: 99\|  250",
     "07_spark_exactly_once.py": r"25000 messages published, 20000 committed, 20000 different, sum 399980000",
+    "08_sbe_candles.py": r"ABC\|2026-01-30 09:00:00\|100\.0000\|100\.9900\| ?99\.9100\|100\.8800\| +4789\|(.|\n)*"
+    r"10 candles of 2 symbols, volume 47974",
     "09_spark_time_range.py": r"1800 messages of three minutes(.|\n)*30\|     600\|1000\|1006\|(.|\n)*32\|     600"
     r"(.|\n)*36000 messages were recorded by then, 0 later",
     "10_spark_export.py": r"100000 messages in the file, their sum is 4999950000(.|\n)*\n0 messages of the recording are not",
