@@ -81,10 +81,10 @@ def main() -> None:
             messages.withWatermark("time", "10 seconds")
             .groupBy("symbol", F.window("time", "1 minute"))
             .agg(
-                F.min_by(F.expr("trades[0].price"), order).alias("open"),
+                F.min_by(F.expr("get(trades, 0).price"), order).alias("open"),
                 F.max(F.expr("array_max(trades.price)")).alias("high"),
                 F.min(F.expr("array_min(trades.price)")).alias("low"),
-                F.max_by(F.expr("element_at(trades, -1).price"), order).alias("close"),
+                F.max_by(F.expr("try_element_at(trades, -1).price"), order).alias("close"),
                 F.sum(F.expr("aggregate(trades.size, 0L, (all, size) -> all + size)")).alias("volume"),
             )
             .select("symbol", F.col("window.start").alias("minute"), "open", "high", "low", "close", "volume")
