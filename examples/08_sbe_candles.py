@@ -6,21 +6,18 @@ spark-submit examples/08_sbe_candles.py
 
 from __future__ import annotations
 
-import os
-import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from common import record, session
 from pyspark.sql import functions as F
 
 from aeron_spark import Archive, ArchivingMediaDriver
 from aeron_spark.sbe import Encoder
 
-CHANNEL = "aeron:ipc?term-length=1m"
 STREAM_ID = 1001
 SCHEMA = Path(__file__).with_name("prices.xml")
 SYMBOLS, MINUTES, PER_MINUTE = ("ABC", "XYZ"), 5, 200
@@ -44,19 +41,9 @@ def day(encoder: Encoder) -> pa.Array:
     return encoder.encode(pa.RecordBatch.from_pylist(rows, schema=pa.schema(list(types.items()))))
 
 
-def record(archive: Archive, payloads: pa.Array) -> None:
-    """Publish, and wait until all is recorded."""
-    archive.start_recording(CHANNEL, STREAM_ID)
-    with archive.client.add_exclusive_publication(CHANNEL, STREAM_ID) as publication:
-        publication.wait_connected(10)
-        recording_id = archive.wait_recording("aeron:ipc", STREAM_ID, publication.session_id)
-        archive.wait_position(recording_id, publication.offer_batch(payloads))
-
-
 def main() -> None:
     """Record a session, stream it into candles, show them."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers need the Python that has aeron_spark
-    spark = SparkSession.builder.appName("candles").config("spark.ui.enabled", "false").getOrCreate()
+    spark = session("candles")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +52,7 @@ def main() -> None:
             ArchivingMediaDriver(archive_dir, Path(folder, "aeron")) as servers,
             Archive(aeron_dir=servers.aeron_dir) as archive,
         ):
-            record(archive, day(Encoder(SCHEMA, "Trades")))
+            record(archive, STREAM_ID, day(Encoder(SCHEMA, "Trades")).to_pylist())
 
         messages = (
             spark.readStream.format("aeron")
