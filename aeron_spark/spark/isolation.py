@@ -7,7 +7,6 @@ never shows a part of what was committed together.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
@@ -31,14 +30,14 @@ from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.ledger import Entry, PlacedEntry, PublishedRange, first_of_each, is_ledger, read_entries
 from aeron_spark.spark.offsets import Offset
 from aeron_spark.spark.options import LATEST, ReadOptions
-from aeron_spark.spark.plan import MAX_PARTITION_BYTES, MIN_SPLIT_BYTES, Range, pack
-from aeron_spark.spark.reader import RangesPartition, read_partition
+from aeron_spark.spark.plan import Range
+from aeron_spark.spark.read_limits import default_read_limit
+from aeron_spark.spark.reader import RangesPartition, partition_ranges, read_partition
 from aeron_spark.spark.rows import Rows
-from aeron_spark.spark.selection import identity_of, is_chosen, open_folder, select_recordings, task_slots
+from aeron_spark.spark.selection import identity_of, is_chosen, open_folder, select_recordings
 
 __all__ = ["CommittedBatchReader", "CommittedStreamReader", "check_isolation"]
 
-DEFAULT_MAX_BYTES_PER_TRIGGER = 256 << 20
 #: An idle stream is asked 60 to 90 times a second. A look at a near archive costs little more than reading the catalog; after a
 #: dear one the next waits so many times as long, but not longer than a second.
 REFRESH_INTERVAL_SECONDS = 0.02
@@ -137,21 +136,6 @@ def _ranges(folder: Folder, entries: Iterable[Entry], options: ReadOptions, *, p
                 yield Range(part.recording_id, begin, part.end, part.end)
 
 
-def _partitions(folder: Folder, ranges: list[Range], options: ReadOptions) -> list[InputPartition]:
-    """Cuts large ranges at message boundaries and puts small ones together, so that all task slots have work."""
-    most = options.max_bytes_per_partition or MAX_PARTITION_BYTES
-    total = sum(part.end - part.start for part in ranges)
-    even = -(-total // (options.min_partitions or task_slots()))
-    target = min(most, even if options.min_partitions else max(even, MIN_SPLIT_BYTES))
-    pieces: list[Range] = []
-    for part in ranges:
-        is_large = part.end - part.start > target
-        starts = folder.split(part.recording_id, part.start, part.end, target) if is_large else [part.start]
-        bounds = [*starts, part.end]
-        pieces += (Range(part.recording_id, low, high, part.limit) for low, high in itertools.pairwise(bounds))
-    return [RangesPartition(members) for members in pack(pieces, target)]
-
-
 class CommittedBatchReader(DataSourceReader):
     """Everything committed that the archive still holds, as it is when the query is planned."""
 
@@ -167,7 +151,7 @@ class CommittedBatchReader(DataSourceReader):
             folder.refresh()
             # What was purged, whole recordings or the heads of some, is no more part of a table.
             found = list(_ranges(folder, entries, self._options, purged_is_loss=False))
-            return _partitions(folder, found, self._options) or [RangesPartition(())]
+            return partition_ranges(folder, found, self._options) or [RangesPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a task."""
@@ -269,11 +253,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The main limit."""
-        if self._options.max_bytes_per_trigger is not None:
-            return ReadMaxBytes(self._options.max_bytes_per_trigger)
-        if self._options.max_messages_per_trigger is not None:
-            return ReadMaxRows(self._options.max_messages_per_trigger)
-        return ReadMaxBytes(DEFAULT_MAX_BYTES_PER_TRIGGER)
+        return default_read_limit(self._options)
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
         """After as many entries as the limits allow, at least one."""
@@ -311,7 +291,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ledger.check(last)
         entries = [placed.entry for placed in ledger.between(first, last)]
         found = list(_ranges(ledger.folder, entries, self._options, purged_is_loss=True))
-        return _partitions(ledger.folder, found, self._options)
+        return partition_ranges(ledger.folder, found, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a task."""

@@ -32,6 +32,7 @@ from aeron_spark.spark.loss import LOG, goes_on, lost, segment_path
 from aeron_spark.spark.options import LATEST, ReadOptions
 from aeron_spark.spark.places import Numbers, Places, find
 from aeron_spark.spark.plan import Advance, Budget, Range, Slice, share_out
+from aeron_spark.spark.read_limits import default_read_limit
 from aeron_spark.spark.reader import RangesPartition, partition_ranges, read_partition
 from aeron_spark.spark.rows import Rows
 from aeron_spark.spark.sbe_values import times_of
@@ -39,8 +40,6 @@ from aeron_spark.spark.selection import check_asked_for, open_folder, select_rec
 
 __all__ = ["AeronStreamReader", "RefusedStream"]
 
-#: Bytes of one micro-batch where no option says otherwise: about a second of work for a task slot.
-DEFAULT_MAX_BYTES_PER_TRIGGER = 256 << 20
 #: Spark polls an idle source 60 to 90 times a second; looking at the archive more often than this helps nobody.
 REFRESH_INTERVAL_SECONDS = 0.01
 #: What a look costs grows with the number of recordings. The next one waits this many times as long, but not longer than a
@@ -157,11 +156,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The main limit; ``latestOffset`` applies the other one as well."""
-        if self._options.max_bytes_per_trigger is not None:
-            return ReadMaxBytes(self._options.max_bytes_per_trigger)
-        if self._options.max_messages_per_trigger is not None:
-            return ReadMaxRows(self._options.max_messages_per_trigger)
-        return ReadMaxBytes(DEFAULT_MAX_BYTES_PER_TRIGGER)
+        return default_read_limit(self._options)
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
         """The end of the next micro-batch: a message boundary per recording, within the limit."""
