@@ -35,10 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except AeronError as failure:
-        print(f"aeron-spark {options.verb}: {str(failure).rstrip()}", file=sys.stderr)
-        remedy = hint(str(failure), options)
-        if remedy:
-            print(f"  -> {remedy}", file=sys.stderr)
+        _tell(failure, options)
         return 2 if isinstance(failure, UsageError) else 1
     except KeyboardInterrupt:
         return 1
@@ -47,8 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as failure:  # a folder or file that can't be read, written or deleted: its text names it
-        print(f"aeron-spark {options.verb}: {failure}", file=sys.stderr)
+        _tell(failure, options)
         return 1
+
+
+def _tell(failure: Exception, options: argparse.Namespace) -> None:
+    print(f"aeron-spark {options.verb}: {str(failure).rstrip()}", file=sys.stderr)
+    remedy = hint(str(failure), options)
+    if remedy:
+        print(f"  -> {remedy}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,11 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "start one in another terminal, aeron-spark driver --dir {dir}; or name its directory with --dir or AERON_DIR",
     ),
     (
+        r"no archive reads control requests on channel=aeron:ipc",
+        "start one in another terminal, aeron-spark archive run --beside-driver --dir {dir} --archive-dir FOLDER",
+    ),
+    (r"Permission denied", "run it as the user who owns that (`ls -ld` shows who), or take another folder"),
+    (
         r"no subscriber within",
         (
             "start one in another terminal, aeron-spark subscribe{at} --channel '{channel}' --stream {stream}: channel "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -164,6 +165,27 @@ def test_first_errors_have_a_remedy(
     failure, advice = capsys.readouterr().err.rsplit("\n  -> ", 1)
     assert failure.startswith("aeron-spark publish: ")
     assert remedy.format(dir=driver.aeron_dir) in advice
+
+
+def test_a_missing_archive_has_a_remedy(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = str(driver.aeron_dir)
+    arguments = ["--dir", directory, "--channel", "aeron:ipc", "--stream", "1", "--timeout", "0.3"]
+    assert main(["archive", "start", *arguments]) == 1
+    told = capsys.readouterr().err
+    assert "is an archive running on the driver" in told
+    assert f"-> start one in another terminal, aeron-spark archive run --beside-driver --dir {directory} --arch" in told
+
+
+def test_a_folder_of_another_user_has_a_remedy(tmp_path: Path) -> None:
+    catalog = tmp_path / "archive.catalog"
+    catalog.touch(mode=0)
+    # Root may read everything, but for what it was told to give up.
+    given_up = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    command = [*given_up, *COMMAND, "archive", "list", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"{catalog}: Permission denied" in done.stderr
+    assert "-> run it as the user who owns that" in done.stderr
 
 
 def test_a_port_in_use_has_a_remedy(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
