@@ -13,9 +13,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from tests.bench.pairs import Limit, Row, measure
 from tests.kit import dirs, native, stock_c
 from tests.kit.ports import free_port
 from tests.kit.processes import Process
+from tests.kit.wait import wait_until
 
 BUFFERS = {
     "aeron.threading.mode": "SHARED",
@@ -370,7 +370,7 @@ def cost_run(driver: Side, messages: int, *, counted: bool) -> tuple[float, floa
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             counter = stack.enter_context(Process("counter", counting(process, Path(folder)))) if counted else None
             if counter is not None:
-                time.sleep(0.5)  # it says nowhere that it has attached; what it misses at the start is idling
+                wait_until(lambda: is_counted(process, counter), 20, "the counter to attach")
             before = cpu_s(process)
             load(OURS, aeron_dir, "solo", channel=udp(), length=1344, messages=messages)
             spent = cpu_s(process) - before
@@ -388,6 +388,17 @@ def counting(process: Process, folder: Path) -> list[str]:
     if shutil.which("perf"):
         return ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-o", out, "-p", str(process.pid)]
     return ["strace", "-c", "-f", "-o", out, "-p", str(process.pid)]
+
+
+def is_counted(process: Process, counter: Process) -> bool:
+    """Of the process strace holds every thread or perf has opened as many events."""
+    threads = list(Path(f"/proc/{process.pid}/task").iterdir())
+    held = sum("TracerPid:\t0\n" not in (thread / "status").read_text() for thread in threads)
+    events = 0
+    for fd in Path(f"/proc/{counter.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            events += "perf_event" in str(fd.readlink())
+    return max(held, events) >= len(threads)
 
 
 def counted_calls(path: Path) -> float:
