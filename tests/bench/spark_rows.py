@@ -153,7 +153,7 @@ class Triggers(StreamingQueryListener):
                 progress = self._seen.get(timeout=TRIGGER_TIMEOUT_SECONDS)
                 if progress is None:
                     raise query.exception() or AssertionError("the query ended")
-                if progress.runId == query.runId and progress.numInputRows > 0 and progress.batchId > 2:
+                if str(progress.runId) == str(query.runId) and progress.numInputRows > 0 and progress.batchId > 2:
                     durations.append(float(progress.durationMs["triggerExecution"]))
         finally:
             query.stop()

@@ -391,7 +391,7 @@ def counting(process: Process, folder: Path) -> list[str]:
 
 
 def is_counted(process: Process, counter: Process) -> bool:
-    """Of the process strace holds every thread or perf has opened as many events."""
+    """Whether strace holds every thread of the process, or perf has opened as many events."""
     threads = list(Path(f"/proc/{process.pid}/task").iterdir())
     held = sum("TracerPid:\t0\n" not in (thread / "status").read_text() for thread in threads)
     events = 0
