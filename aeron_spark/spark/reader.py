@@ -27,6 +27,7 @@ __all__ = [
     "PushdownReader",
     "RangesPartition",
     "is_pushing_filters",
+    "joined",
     "partition_ranges",
     "read_partition",
 ]
@@ -37,6 +38,9 @@ MAX_MESSAGE_LENGTH = 16 << 20
 #: Every frame begins at a multiple of this, so a range of n bytes holds no more than n / 32 rows.
 FRAME_ALIGNMENT = 32
 
+
+#: Batches of less than this part of what one may hold are joined.
+SMALL_PART = 8
 
 #: Spark's worker that pushes filters and then plans the read.
 PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -90,6 +94,35 @@ def read_partition(
     partition: RangesPartition, options: ReadOptions, rows: Rows, pushed: Mapping[str, Interval] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Opens the folder, yields the ranges' batches, keeps nothing. The same range gives the same rows at each run."""
+    batches = _read_ranges(partition, options, rows, pushed or {})
+    return joined(batches, max_rows=options.rows_per_batch, max_bytes=options.bytes_per_batch)
+
+
+def joined(batches: Iterable[pa.RecordBatch], *, max_rows: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The same rows, neighbours that are small in one batch: what a batch costs Spark, each small recording would cost."""
+    small: list[pa.RecordBatch] = []
+    room, bytes_left = max_rows, max_bytes
+    for batch in batches:
+        is_small = batch.num_rows <= max_rows // SMALL_PART and batch.nbytes <= max_bytes // SMALL_PART
+        if small and (not is_small or batch.num_rows > room or batch.nbytes > bytes_left):
+            yield _one_of(small)
+            small, room, bytes_left = [], max_rows, max_bytes
+        if is_small:
+            small.append(batch)
+            room, bytes_left = room - batch.num_rows, bytes_left - batch.nbytes
+        else:
+            yield batch
+    if small:
+        yield _one_of(small)
+
+
+def _one_of(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def _read_ranges(
+    partition: RangesPartition, options: ReadOptions, rows: Rows, pushed: Mapping[str, Interval]
+) -> Iterator[pa.RecordBatch]:
     skipped = Skipped(options)
     with open_folder(options) as folder:
         for part in partition.ranges:
@@ -102,7 +135,7 @@ def read_partition(
                 byte_capacity=min(max(options.bytes_per_batch, largest), span),
             )
             for batch in range_batches(folder, recording, part, columns, skipped):
-                made = rows.make(folder, recording, batch, pushed or {})
+                made = rows.make(folder, recording, batch, pushed)
                 if made is not None:
                     yield made
 

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from aeron_spark.errors import DataLossError, UsageError
@@ -14,6 +15,7 @@ from aeron_spark.spark.offsets import Offset, recording_identity
 from aeron_spark.spark.options import ReadOptions, parse_bytes, parse_duration_seconds
 from aeron_spark.spark.places import Places
 from aeron_spark.spark.plan import Budget, Range, Slice, pack, share_out, target_partition_bytes
+from aeron_spark.spark.reader import joined
 from aeron_spark.spark.write_options import WriteOptions
 
 FRAME = 64
@@ -113,6 +115,28 @@ def test_small_ranges_share_a_partition(sizes: list[int], target: int, packs: li
     packed = pack(ranges, target)
     assert [[part.end - part.start for part in members] for members in packed] == packs
     assert [part for members in packed for part in members] == ranges
+
+
+def test_small_batches_are_joined_and_rows_stay() -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
+    for _ in range(50):
+        sizes = [chance.choice([1, 1, 2, 5, 12, 13, 40, 100]) for _ in range(chance.randrange(60))]
+        numbers = iter(range(sum(sizes)))
+        batches = []
+        for size in sizes:
+            chosen = [next(numbers) for _ in range(size)]
+            batches.append(pa.record_batch([chosen, [b"x" * (number % 50) for number in chosen]], schema=schema))
+        made = list(joined(iter(batches), max_rows=100, max_bytes=4000))
+        assert all(batch.schema.equals(schema) for batch in made), "nullability, too"
+        assert [number for batch in made for number in batch.column("n").to_pylist()] == list(range(sum(sizes)))
+        assert all(batch.num_rows <= 100 for batch in made)
+        assert all(batch.nbytes <= 4000 or batch.num_rows in sizes for batch in made)
+        # Neighbours that are both small would have been one, but for what did not fit.
+        assert len(made) <= 1 + 2 * sum(size > 12 for size in sizes) + 2 * sum(batch.nbytes for batch in made) // 3500
+    assert list(joined(iter([]), max_rows=1, max_bytes=1)) == []
 
 
 GOLDEN_OFFSET_1 = (
