@@ -19,7 +19,7 @@ from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 from tests.python.test_archive import record
 
-COMMAND = [sys.executable, "-m", "aeron_spark.cli"]
+COMMAND = [sys.executable, "-m", "aeron_spark"]
 
 
 @pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2] for verb in VERBS])
