@@ -189,6 +189,24 @@ def test_idle_polling_does_not_look_at_the_archive_each_time(
     assert looks <= 1 + (time.monotonic() - began) / stream_module.REFRESH_INTERVAL_SECONDS
 
 
+def test_commits_that_come_late_or_never(stream: Stream, folder: Path) -> None:
+    """A batch is committed when the next one is planned, the last one never: plans do not rest on it."""
+    reader, silent = stream(folder), stream(folder)
+    everything = range(31)
+    start = reader.initialOffset()
+    assert reader.initialOffset() == start, "Spark asks twice"
+    middle = reader.latestOffset(start, ReadMaxRows(100))
+    first = rows(reader, reader.partitions(start, middle), everything)
+    end = reader.latestOffset(middle, ReadAllAvailable())
+    reader.commit(middle)
+    for one in (reader, silent):
+        again = rows(one, one.partitions(start, middle), everything)
+        assert again == first, "a batch that was committed can be asked for again"
+    assert len(first) + len(rows(silent, silent.partitions(middle, end), everything)) == 3000 + 29 * 5
+    reader.commit(end)
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+
+
 def test_a_starting_position_of_an_unknown_recording_is_told(stream: Stream, folder: Path) -> None:
     with pytest.raises(UsageError, match="recording 99, which is not among"):
         stream(folder, startingPositions='{"99": 0}').initialOffset()
