@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import getpass
 import importlib.metadata
+import itertools
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.check import string
 from aeron_spark.errors import UsageError
 
 SettingValue: TypeAlias = str | int | bool | Path
@@ -21,6 +25,30 @@ Settings: TypeAlias = Mapping[str, SettingValue]
 def text(value: SettingValue) -> str:
     """Write a setting's value the way the stock configuration has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def known_names() -> list[str]:
+    """Names of all settings of driver and archive."""
+    found = []
+    for name_of in (lib.as_driver_config_name, lib.as_archive_config_name):
+        names = map(name_of, itertools.count())
+        found += [string(name) for name in itertools.takewhile(lambda name: name != ffi.NULL, names)]
+    return found
+
+
+def misspelt(names: Iterable[str]) -> dict[str, str]:
+    """Names, as properties or of the environment, that are no setting but nearly one: with the name that is meant, likely.
+
+    Names that are far from all are of other programs: property files are shared.
+    """
+    known = {name.upper().replace(".", "_"): name for name in known_names()}
+    found = {}
+    for name in names:
+        folded = name.upper().replace(".", "_")
+        near = [] if folded in known else difflib.get_close_matches(folded, known, n=1, cutoff=0.9)
+        if near:
+            found[name] = near[0] if name.isupper() else known[near[0]]
+    return found
 
 
 def default_aeron_dir() -> Path:

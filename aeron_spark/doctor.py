@@ -275,6 +275,16 @@ def check_java(facts: Facts) -> list[Finding]:
     return [_ok(about, f"version {facts.java_version}, {facts.java_path}{whose}")]
 
 
+def check_names(facts: Facts) -> list[Finding]:
+    """A name that is no setting is passed over in silence, by stock programs and ours: files are shared with others."""
+    return [
+        Finding(
+            level="warn", about="settings", text=f"{name} is no setting and has no effect", remedy=f"write {nearest}"
+        )
+        for name, nearest in facts.misspelt.items()
+    ]
+
+
 def check_python(facts: Facts) -> list[Finding]:
     """Spark's workers must run the Python minor version of the program that starts them."""
     about = "python"
@@ -421,6 +431,7 @@ CHECKS: tuple[Callable[[Facts], list[Finding]], ...] = (
     check_archive,
     check_archive_folder,
     check_credentials,
+    check_names,
     check_java,
     check_python,
 )

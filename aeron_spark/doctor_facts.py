@@ -22,7 +22,7 @@ from pathlib import Path
 
 import aeron_spark
 from aeron_spark.archive_health import ArchiveFacts, CredentialsFacts, archive_facts, credentials_facts
-from aeron_spark.config import default_aeron_dir, executable
+from aeron_spark.config import default_aeron_dir, executable, misspelt
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.streams import StreamCounter
@@ -92,6 +92,8 @@ class Facts:
     shm_free: int | None
     settings: Mapping[str, str] = field(default_factory=dict)
     """By property name; what is not in it has its default."""
+    misspelt: Mapping[str, str] = field(default_factory=dict)
+    """Names that were given and are no setting, with the nearest that is one."""
     rmem_max: int | None
     wmem_max: int | None
     cores: int
@@ -154,6 +156,7 @@ def gather(
         shm_total=shm[0],
         shm_free=shm[1],
         settings=settings,
+        misspelt=misspelt([*settings, *(name for name in environment if name.startswith("AERON_"))]),
         rmem_max=_kernel_limit("rmem_max"),
         wmem_max=_kernel_limit("wmem_max"),
         cores=len(os.sched_getaffinity(0)),

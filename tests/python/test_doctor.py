@@ -191,6 +191,28 @@ def test_what_can_not_be_told_is_no_finding() -> None:
     assert findings(shm_total=None, shm_free=None, rmem_max=None, wmem_max=None) == []
 
 
+def test_names_that_are_nearly_settings() -> None:
+    given = [
+        "aeron.threding.mode=SHARED",
+        "aeron.threading.mode=SHARED",
+        "aeron.archive.segment.file.lenght=1m",
+        "my.own=1",
+    ]
+    facts = doctor_facts.gather(
+        defines=given,
+        environment={"AERON_TERM_BUFER_LENGTH": "1m", "AERON_CLIENT_NAME": "me", "AERON_SPARK_BIN": "/opt"},
+    )
+    assert facts.misspelt == {
+        "aeron.threding.mode": "aeron.threading.mode",
+        "aeron.archive.segment.file.lenght": "aeron.archive.segment.file.length",
+        "AERON_TERM_BUFER_LENGTH": "AERON_TERM_BUFFER_LENGTH",
+    }
+    found = [finding for finding in doctor.check(facts) if finding.about == "settings"]
+    assert len(found) == 3
+    assert found[0].level == "warn"
+    assert found[0].remedy == "write aeron.threading.mode"
+
+
 def test_settings_as_the_driver_takes_them(tmp_path: Path) -> None:
     file = tmp_path / "driver.properties"
     file.write_text("# a comment\naeron.mtu.length = 4k\naeron.threading.mode:SHARED\n! another\n\n", "utf-8")

@@ -27,6 +27,8 @@ void as_archive_config_close(as_archive_config *config);
 /* One setting by its stock name, "aeron.archive.dir" or "AERON_ARCHIVE_DIR"; names of others are accepted and ignored.
  * "aeron.dir" says which driver to work with. AS_E_USAGE: the value can't be. */
 as_result as_archive_config_set(as_archive_config *config, const char *name, const char *value);
+/* Names of all archive settings, by index from 0; NULL behind the last one. */
+const char *as_archive_config_name(int64_t index);
 as_result as_archive_config_load_environment(as_archive_config *config);
 as_result as_archive_config_load_properties(as_archive_config *config, const char *path);
 const char *as_archive_config_archive_dir(const as_archive_config *config);

@@ -319,6 +319,11 @@ as_result as_archive_config_set(as_archive_config *config, const char *name, con
     return AS_OK == result ? AS_OK : asi_fail_in(result, "setting %s=%.200s", name, KIND_TEXT == setting->kind ? "..." : value);
 }
 
+const char *as_archive_config_name(int64_t index)
+{
+    return index >= 0 && index < (int64_t)SETTING_COUNT ? SETTINGS[index].name : NULL;
+}
+
 as_result as_archive_config_open(as_archive_config **config)
 {
     as_archive_config *opened = calloc(1, sizeof(*opened));

@@ -24,6 +24,8 @@ void as_driver_config_close(as_driver_config *config);
 /* Sets one setting by property or environment name; an empty value goes back to the default. A name that is no driver setting
  * is accepted and ignored, as stock property files carry settings of other programs. AS_E_USAGE: the value can't be. */
 as_result as_driver_config_set(as_driver_config *config, const char *name, const char *value);
+/* Names of all driver settings, by index from 0: "aeron.dir"; NULL behind the last one. */
+const char *as_driver_config_name(int64_t index);
 /* Every setting present in the process environment. As in the stock driver, a value that can't be is warned of on stderr and the
  * default kept; so with property files. */
 as_result as_driver_config_load_environment(as_driver_config *config);

@@ -400,6 +400,11 @@ static const setting *find_setting(const char *name)
     return NULL;
 }
 
+const char *as_driver_config_name(int64_t index)
+{
+    return index >= 0 && index < (int64_t)SETTING_COUNT ? SETTINGS[index].property : NULL;
+}
+
 as_result as_driver_config_open(as_driver_config **config)
 {
     as_driver_config *opened = malloc(sizeof(*opened));
