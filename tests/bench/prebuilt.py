@@ -1,16 +1,18 @@
 """The ceiling of any Python source: prebuilt Arrow batches, and the floor of a micro-batch: a source with nothing to do.
 
-Columns and types are those of format aeron, so that Spark's own work is the same on both sides of a pair.
+Columns and types are those of format aeron, or of a file, so that Spark's own work is the same on both sides of a pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from aeron_spark.spark.schema import arrow_schema, default_schema
@@ -66,6 +68,41 @@ class PrebuiltReader(DataSourceReader):
         assert isinstance(partition, Share)
         batch = build_batch(self._options["batch"], self._options["payload"])
         left = partition.rows
+        while left > 0:
+            yield batch if left >= batch.num_rows else batch.slice(0, left)
+            left -= batch.num_rows
+
+
+class PrebuiltFileSource(DataSource):
+    """Any columns: the batch of an Arrow file. Options: path, rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "prebuilt_file"
+
+    def schema(self) -> StructType:
+        return cast("StructType", from_arrow_schema(_batch_of(self.options["path"]).schema))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return PrebuiltFileReader(self.options["path"], int(self.options["rows"]))
+
+
+def _batch_of(path: str) -> pa.RecordBatch:
+    with pa.ipc.open_file(path) as file:
+        return file.get_batch(0)
+
+
+class PrebuiltFileReader(DataSourceReader):
+    """One task, the same batch again and again."""
+
+    def __init__(self, path: str, rows: int) -> None:
+        self._path, self._rows = path, rows
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [Share(self._rows)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        batch, left = _batch_of(self._path), self._rows
         while left > 0:
             yield batch if left >= batch.num_rows else batch.slice(0, left)
             left -= batch.num_rows

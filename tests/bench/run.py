@@ -1,4 +1,4 @@
-"""Runs the benchmarks: python -m tests.bench.run [native] [ipc] [udp] [archive] [spark] [sbe] [kafka]: build/bench.jsonl."""
+"""Runs the benchmarks, all or groups of rows: python -m tests.bench.run [GROUP ...]: build/bench.jsonl."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 import signal
 import sys
 
-from tests.bench import archive_rows, kafka_rows, native_rows, sbe_rows, spark_rows, transport_rows
+from tests.bench import archive_rows, kafka_rows, native_rows, sbe_rows, sbe_spark_rows, spark_rows, transport_rows
 from tests.bench.pairs import RESULTS, print_table
-from tests.kit import processes, stock, stock_c
+from tests.kit import processes, stock, stock_c, stock_sbe
 
 # The stock peers of each group; built once, before anything is measured.
 PEERS = {
@@ -16,7 +16,7 @@ PEERS = {
     "ipc": (stock_c,),
     "udp": (stock_c,),
     "archive": (stock,),
-    "spark": (),
+    "sbe": (stock_sbe,),
 }
 GROUPS = {
     "native": native_rows.run,
@@ -25,6 +25,7 @@ GROUPS = {
     "archive": archive_rows.run,
     "spark": spark_rows.run,
     "sbe": sbe_rows.run,
+    "sbe-spark": sbe_spark_rows.run,
     "kafka": kafka_rows.run,
 }
 
@@ -33,7 +34,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], help="which rows to measure (all)")
     chosen = parser.parse_args().groups or list(GROUPS)
-    for peer in dict.fromkeys(peer for group in chosen for peer in PEERS[group]):
+    for peer in dict.fromkeys(peer for group in chosen for peer in PEERS.get(group, ())):
         print(f"the stock peers of {peer.__name__}: minutes where they are not built yet", flush=True)
         peer.ensure_built()
     RESULTS.unlink(missing_ok=True)

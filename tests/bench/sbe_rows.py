@@ -32,7 +32,7 @@ SCHEMAS = {
 }
 
 
-def _bbo() -> list[bytes]:
+def best_bids_and_asks() -> list[bytes]:
     """Best bids and asks of a few symbols."""
     rng = random.Random(1)
     lines = (GOLDEN / "binance" / "stream_realistic.jsonl").read_text(encoding="utf-8").splitlines()
@@ -102,7 +102,7 @@ def _row(name: str, kind: str, target: float, payloads: list[bytes], *rest: obje
 
 def run() -> list[Row]:
     """The rows of group `sbe`."""
-    bbo = _bbo()
+    bbo = best_bids_and_asks()
     return [
         _row("sbe_bbo", "bbo", 1.0, bbo),
         _row("sbe_refresh_2", "refresh", 1.0, _refresh(2)),
