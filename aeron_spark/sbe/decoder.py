@@ -245,7 +245,7 @@ class Decoder:
         if self.options.others == "skip" or self.message is None:
             numbers = self._registry.numbers(content, found)
         if self.options.others == "skip" and self.message is not None:
-            others = (numbers >= 0) & ~np.isin(numbers, list(self._templates))
+            others = (numbers >= 0) & (numbers != next(iter(self._templates)))
             skipped = int(others.sum())
             found = found.take(~others) if skipped else found
         counts = _Counts()

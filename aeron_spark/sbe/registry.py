@@ -112,6 +112,9 @@ class _Table:
             self._direct[self._ids] = self._numbers[:-1]
 
     def __call__(self, ids: np.ndarray) -> np.ndarray:
+        # Most batches hold messages of one template.
+        if len(ids) > 1 and (ids == ids[0]).all():
+            return np.full(len(ids), self(ids[:1])[0])
         if self._direct is not None:
             # What is below 0 or beyond the table takes its last item, which is -1.
             found: np.ndarray = self._direct[np.minimum(ids.view(np.uint64), len(self._direct) - 1)]

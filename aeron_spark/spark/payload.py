@@ -138,9 +138,10 @@ class SbePayload:
         except DecodeError as error:
             raise DataLossError(f"payload=sbe: {error}") from None
         batch, rows = found.batch, found.payload
-        bad = np.asarray(batch.column("sbe_error").is_valid())
+        errors = batch.column("sbe_error")
         self._tell_counts(found, len(values))
-        if bad.any():
+        if errors.null_count < len(errors):
+            bad = np.asarray(errors.is_valid())
             self._tell(values, rows, bad)
             if self._options.on_error == "drop":
                 batch, rows = batch.filter(pa.array(~bad)), rows[~bad]
