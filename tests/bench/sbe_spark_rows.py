@@ -20,7 +20,7 @@ from tests.kit import dirs
 from tests.spark import recorded
 from tests.spark.session import build_session
 
-ROWS = 1 << 20
+ROWS = 2 << 20
 STREAM_ID = 1001
 
 
