@@ -1,5 +1,9 @@
 /* as_segment_reader: rows of a range of a recording, straight from its segment files; see aeron_spark/as_archive.h.
  *
+ * Frames are read to where their payloads go, behind the values so far, are checked there, and payloads move down over headers,
+ * in the processor's cache. A window of its own is between only where the values have little room left, where a message
+ * is longer than a piece, or where no values are asked for.
+ *
  * It keeps nothing of the folder it was opened from. After each batch the catalog's entry is looked at again: if the recording
  * was purged or truncated meanwhile, the batch may hold bytes that are no longer the recording's, and is an error. So is a batch
  * that failed: when the archive took away what was to be read, that is told instead of what is wrong with the bytes. The archive
@@ -14,6 +18,19 @@
 #include "store/folder.h"
 #include "store/segment_layout.h"
 
+#define PIECE_LENGTH ASI_WINDOW_LENGTH
+#define MIN_PIECE_LENGTH (4 * 1024)
+/* With less room for values, frames come by the window. */
+#define MIN_ROOM (64 * 1024)
+
+/* Bytes of the recording in memory, of one term. */
+typedef struct read_piece
+{
+    const uint8_t *bytes;
+    int64_t position; /* of the first */
+    int64_t length;
+} read_piece;
+
 struct as_segment_reader
 {
     char archive_dir[AS_PATH_MAX]; /* what window.source.archive_dir points to */
@@ -22,7 +39,10 @@ struct as_segment_reader
     int64_t position;              /* where the next batch begins */
     int64_t end;                   /* messages that begin here or later are not of the range */
     int64_t limit;                 /* no byte behind it is read */
-    int64_t window_length;         /* to load; grows for a message that does not fit */
+    int64_t window_length;         /* to load; grows while the message at `position` does not fit */
+    bool is_window_due;            /* the message at `position` was longer than a piece */
+    bool is_window_done;           /* what it holds from `position` on is no whole message */
+    int64_t row_length;            /* of the recording, a row lately; 0 = unknown */
     bool is_finished;
     as_record_checksum checksum;
     asi_columns_range range;       /* constant parts filled in at open */
@@ -157,50 +177,100 @@ static as_result judge_rest(as_segment_reader *reader, int64_t limit)
     return AS_OK;
 }
 
-/* After the columns took what they could from the window: where to go on. */
-static as_result next_window(as_segment_reader *reader, asi_columns_stop stop, int64_t term_end)
+/* After the columns took what they could from the piece: where to go on. */
+static as_result go_on(as_segment_reader *reader, const read_piece *piece, asi_columns_stop stop, bool has_moved,
+    int64_t term_end)
 {
-    const asi_segment_window *window = &reader->window;
-    const int64_t window_end = asi_segment_window_end(window);
+    const int64_t end = piece->position + piece->length;
     const int64_t limit = reader->limit < term_end ? reader->limit : term_end;
-    if (reader->position >= reader->end || reader->position >= term_end || reader->position >= window_end)
+    reader->window_length = has_moved ? ASI_WINDOW_LENGTH : reader->window_length;
+    reader->is_window_due = false;
+    if (reader->position >= reader->end || reader->position >= term_end || reader->position >= end)
     {
-        reader->window_length = ASI_WINDOW_LENGTH;
         return AS_OK;
     }
-    const uint8_t *frame = window->buffer + (reader->position - window->position);
+    const uint8_t *frame = piece->bytes + (reader->position - piece->position);
     const bool is_gap = ASI_COLUMNS_END == stop && asi_get_i32(frame) <= 0;
-    if (is_gap || window_end >= limit)
+    if (is_gap || end >= limit)
     {
         return judge_rest(reader, limit);
     }
-    /* The message goes on behind the window: the next one begins with it, and is larger than what is known to be too little. */
-    const int64_t too_little = window_end - reader->position;
-    reader->window_length = 2 * too_little > ASI_WINDOW_LENGTH ? 2 * too_little : ASI_WINDOW_LENGTH;
+    /* The message goes on behind the piece: the next one begins with it, and is larger than what is known to be too little. */
+    const int64_t too_little = end - reader->position;
+    reader->is_window_done = true;
+    reader->is_window_due = !has_moved;
+    reader->window_length = 2 * too_little > reader->window_length ? 2 * too_little : reader->window_length;
     return AS_OK;
 }
 
-/* One window's worth of rows. */
-static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_columns_stop *stop)
+/* The next bytes, behind the values so far: no more than there is room for, and than rows are likely to need. Whole multiples of
+ * the frames' alignment, in memory as in length, so that a header is there whole. */
+static as_result read_in_place(as_segment_reader *reader, const as_columns *columns, int64_t term_end, read_piece *piece)
+{
+    uint8_t *to = columns->value + columns->byte_count;
+    const int64_t before = (int64_t)(-(uintptr_t)to & (AS_FRAME_ALIGNMENT - 1));
+    const int64_t room = columns->byte_capacity - columns->byte_count - before;
+    const int64_t likely = (columns->row_capacity - columns->row_count) * reader->row_length;
+    int64_t length = room < PIECE_LENGTH ? room : PIECE_LENGTH;
+    if (0 != reader->row_length && likely < length)
+    {
+        length = likely > MIN_PIECE_LENGTH ? likely : MIN_PIECE_LENGTH;
+    }
+    int64_t end = reader->position + length / AS_FRAME_ALIGNMENT * AS_FRAME_ALIGNMENT;
+    end = end < term_end ? end : term_end;
+    end = end < reader->limit ? end : reader->limit;
+    *piece = (read_piece){ .bytes = to + before, .position = reader->position, .length = end - reader->position };
+    return asi_segment_window_read(&reader->window, reader->position, piece->length, to + before);
+}
+
+static as_result next_piece(as_segment_reader *reader, const as_columns *columns, int64_t term_end, read_piece *piece)
 {
     asi_segment_window *window = &reader->window;
+    const bool is_in_window = !reader->is_window_done && reader->position >= window->position &&
+        reader->position < asi_segment_window_end(window);
+    const bool has_room = NULL != columns->value && columns->byte_capacity - columns->byte_count >= MIN_ROOM;
+    if (!is_in_window && has_room && !reader->is_window_due)
+    {
+        return read_in_place(reader, columns, term_end, piece);
+    }
+    as_result result = AS_OK;
+    if (!is_in_window)
+    {
+        result = asi_segment_window_load(window, reader->position, reader->window_length, reader->limit);
+        reader->is_window_done = false;
+    }
+    *piece = (read_piece){ .bytes = window->buffer, .position = window->position, .length = window->length };
+    return result;
+}
+
+/* One piece's worth of rows. */
+static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_columns_stop *stop)
+{
     const int32_t term_length = reader->range.term_length;
-    const int64_t term_base = asi_term_base(reader->position, term_length);
-    as_result result = asi_segment_window_load(window, reader->position, reader->window_length, reader->limit);
+    const int64_t begin = reader->position;
+    const int64_t term_base = asi_term_base(begin, term_length);
+    const int64_t row_count = columns->row_count;
+    read_piece piece;
+    const as_result result = next_piece(reader, columns, term_base + term_length, &piece);
     if (AS_OK != result)
     {
         return result;
     }
     asi_columns_range *range = &reader->range;
     const int64_t begin_limit = reader->end - term_base;
-    range->term = asi_segment_window_term(window);
+    /* Only the piece's part of the term may be touched through it, hence no pointer arithmetic. */
+    range->term = (const uint8_t *)((uintptr_t)piece.bytes - (uintptr_t)(piece.position - term_base));
     range->term_position = term_base;
     range->begin_limit = begin_limit < term_length ? begin_limit : term_length;
-    range->data_limit = asi_segment_window_end(window) - term_base;
+    range->data_limit = piece.position + piece.length - term_base;
     range->term_id = asi_segment_term_id(term_base, term_length, reader->record.initial_term_id);
-    range->offset = reader->position - term_base;
+    range->offset = begin - term_base;
     *stop = asi_columns_append(range, columns);
     reader->position = term_base + range->offset;
+    if (columns->row_count > row_count)
+    {
+        reader->row_length = (reader->position - begin) / (columns->row_count - row_count);
+    }
     switch (*stop)
     {
         case ASI_COLUMNS_BROKEN:
@@ -215,7 +285,7 @@ static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_c
         case ASI_COLUMNS_END:
             break;
     }
-    return next_window(reader, *stop, term_base + term_length);
+    return go_on(reader, &piece, *stop, reader->position > begin, term_base + term_length);
 }
 
 /* The recording must still be there: behind its start, and up to `position`. */

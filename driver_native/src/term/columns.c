@@ -104,8 +104,8 @@ static message_state measure(asi_columns_range *range, asi_frame_walk walk, mess
     }
 }
 
-/* Copies a payload; short ones in blocks of 32 bytes without a call. Rounding up to 32 is safe to read, because frames
- * occupy multiples of 32, and to write while `room` allows: the next message overwrites it. */
+/* Copies a payload, also down over its own frame's header; short ones in blocks of 32 bytes without a call. Rounding up to 32 is
+ * safe to read, because frames occupy multiples of 32, and to write while `room` allows: the next message overwrites it. */
 static inline void copy_payload(uint8_t *to, const uint8_t *from, int64_t length, int64_t room)
 {
     if (length <= INLINE_COPY_LENGTH && room >= INLINE_COPY_LENGTH)
@@ -117,7 +117,7 @@ static inline void copy_payload(uint8_t *to, const uint8_t *from, int64_t length
     }
     else
     {
-        memcpy(to, from, (size_t)length);
+        memmove(to, from, (size_t)length);
     }
 }
 
@@ -131,7 +131,7 @@ static void copy_fragments(uint8_t *to, const asi_columns_range *range, const me
     {
         const int64_t payload = walk.frame_length - AS_FRAME_HEADER_LENGTH;
         const int64_t bytes = payload < remaining ? payload : remaining;
-        memcpy(to, walk.frame + 1, (size_t)bytes);
+        memmove(to, walk.frame + 1, (size_t)bytes);
         to += bytes;
         remaining -= bytes;
     }
@@ -211,15 +211,16 @@ static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_
         }
         walk->offset = extent.end_offset;
     }
-    if (NULL != columns->value)
+    const int64_t room = columns->byte_capacity - columns->byte_count;
+    if (NULL != columns->value && __builtin_expect(extent.length > room, 0))
     {
-        const int64_t room = columns->byte_capacity - columns->byte_count;
-        if (__builtin_expect(extent.length > room, 0))
-        {
-            range->needed_bytes = extent.length;
-            return 0 == columns->row_count ? ASI_COLUMNS_TOO_LARGE : ASI_COLUMNS_FULL;
-        }
-        uint8_t *to = columns->value + columns->byte_count;
+        range->needed_bytes = extent.length;
+        return 0 == columns->row_count ? ASI_COLUMNS_TOO_LARGE : ASI_COLUMNS_FULL;
+    }
+    uint8_t *const to = NULL == columns->value ? NULL : columns->value + columns->byte_count;
+    put_row(columns, range, frame, &extent); /* first: the payload may go where the header is */
+    if (NULL != to)
+    {
         if (__builtin_expect(1 == extent.fragment_count, 1))
         {
             copy_payload(to, (const uint8_t *)(frame + 1), extent.length, room);
@@ -229,7 +230,6 @@ static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_
             copy_fragments(to, range, &extent);
         }
     }
-    put_row(columns, range, frame, &extent);
     return ASI_COLUMNS_END;
 }
 

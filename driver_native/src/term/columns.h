@@ -52,7 +52,8 @@ typedef struct asi_columns_range
     int64_t skipped_fragments; /* fragments passed over, added up */
 } asi_columns_range;
 
-/* Appends to columns from row_count/byte_count on. */
+/* Appends to columns from row_count/byte_count on. The frames may lie in `value` itself, from byte_count on or behind: payloads move
+ * down over headers that were read, and what is not taken stays as it was. */
 asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *columns);
 
 #endif
