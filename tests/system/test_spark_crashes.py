@@ -104,7 +104,7 @@ def test_a_killed_driver_fails_the_sink_and_a_query_goes_on_after_the_restart(
     server = ArchiveServer(archive_dir, aeron_dir, settings=SETTINGS, embedded=False)
     with Archive(aeron_dir=aeron_dir) as archive:
         archive.start_recording(CHANNEL, STREAM)
-    stream = spark.readStream.format("aeron").options(startingPositions="earliest", maxBytesPerTrigger="16m")
+    stream = spark.readStream.format("aeron").options(startingPositions="earliest", maxBytesPerTrigger="64m")
     writer = stream.load(str(archive_dir)).writeStream.foreachBatch(collect)
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
 
@@ -131,7 +131,7 @@ def test_a_killed_driver_fails_the_sink_and_a_query_goes_on_after_the_restart(
     ):
         wait_until(
             lambda: batches[-1][2] == end or query.exception(),
-            120,
+            200,
             "the query to read up to the end",
             state=lambda: batches[-1],
         )
