@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from aeron_spark import Archive, ArchivingMediaDriver
 from tests.kit.ports import free_port
 from tests.kit.processes import Process
+from tests.kit.submit import ENVIRONMENT, SPARK_HOME
 from tests.system.test_spark_examples import EXAMPLES
 
-SPARK_HOME = Path(pyspark.__file__).parent
-ENVIRONMENT = {
-    "SPARK_HOME": str(SPARK_HOME),
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
-    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-}
 # What a client asks of the tables that a pipeline made.
 LOOK = """
 import sys

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from tests.kit.processes import Process
+from tests.kit.submit import ENVIRONMENT, SPARK_HOME
 from tests.kit.wait import wait_until
 from tests.system.test_spark_examples import EXAMPLES, PRINTED
 
 ROOT = Path(__file__).resolve().parents[2]
-SPARK_HOME = Path(pyspark.__file__).parent
-ENVIRONMENT = {
-    "SPARK_HOME": str(SPARK_HOME),
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
-    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-}
 
 
 def session_members(leader: int) -> list[str]:
