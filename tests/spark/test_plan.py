@@ -134,8 +134,17 @@ def test_small_batches_are_joined_and_rows_stay() -> None:
         assert [number for batch in made for number in batch.column("n").to_pylist()] == list(range(sum(sizes)))
         assert all(batch.num_rows <= 100 for batch in made)
         assert all(batch.nbytes <= 4000 or batch.num_rows in sizes for batch in made)
-        # Neighbours that are both small would have been one, but for what did not fit.
-        assert len(made) <= 1 + 2 * sum(size > 12 for size in sizes) + 2 * sum(batch.nbytes for batch in made) // 3500
+        # Each starts with a batch that did not fit to what is before it, or one of the two is not small.
+        unread = iter(batches)
+        before: list[pa.RecordBatch] = []
+        for batch in made:
+            members: list[pa.RecordBatch] = []
+            while sum(member.num_rows for member in members) < batch.num_rows:
+                members.append(next(unread))
+            together = [*before, members[0]]
+            if before and all(one.num_rows <= 12 and one.nbytes <= 500 for one in together):
+                assert sum(one.num_rows for one in together) > 100 or sum(one.nbytes for one in together) > 4000
+            before = members
     assert list(joined(iter([]), max_rows=1, max_bytes=1)) == []
 
 
