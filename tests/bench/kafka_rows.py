@@ -31,7 +31,7 @@ WRITE_ROWS = 1_000_000
 WRITE_PAYLOAD = 256
 READS = {"kafka_read_64": 64, "kafka_read_256": 256, "kafka_read_1k": 1024}
 BEST_READ_TARGET, CEILING_SHARE, WRITE_TARGET = 3.0, 0.9, 2.0
-PAIRS = 3
+PAIRS = 5
 
 
 def rate(rows: int, run: Callable[[], object]) -> float:

@@ -49,6 +49,8 @@ ROWS_PER_BATCH = 16_384
 STREAM_ID = 1001
 #: Of rows that are only shown.
 FEW_PAIRS = 3
+#: Of reads: how long one takes depends on what the JVM does meanwhile, by a third from run to run.
+READ_PAIRS = 9
 TRIGGER_TIMEOUT_SECONDS = 120.0
 
 
@@ -98,6 +100,7 @@ def read_row(spark: SparkSession, name: str, folder: Path, *, payload: int, rows
         ours_config={"access": "segments", "recorded_bytes": RECORDED_BYTES, **slots},
         peer_config={"batch_rows": batch},
         details={"partitions": partitions, "payload": payload, "rows": rows},
+        pairs=READ_PAIRS,
     )
 
 

@@ -253,6 +253,65 @@ static void changed_messages(void)
     CHECK(right > 1000 && right < 19000);
 }
 
+/* Blocks of every length and version, in one batch: which are too short, with needs of newer versions and without. */
+static void short_blocks_by_version(void)
+{
+    static const as_sbe_need NEEDS[] = { { .since = 1, .end = 8 }, { .since = 2, .end = 12 } };
+    as_sbe_level level = { .first_child = -1, .next_sibling = -1, .need = 4 };
+    const as_sbe_plan plan = { .header_size = 8, .block_length = ROLE(0, 2), .template_id = ROLE(2, 2), .schema_id = ROLE(4, 2),
+        .version = ROLE(6, 2), .groups_told = NOT_TOLD, .data_told = NOT_TOLD, .own_template_id = 1, .own_schema_id = 1,
+        .own_version = 2, .levels = &level, .level_count = 1 };
+    enum { VERSIONS = 4, LENGTHS = 16, COUNT = VERSIONS * LENGTHS };
+    writer w = { .is_big_endian = false };
+    int64_t starts[COUNT];
+    int64_t ends[COUNT];
+    for (int i = 0; i < COUNT; i++)
+    {
+        starts[i] = w.length;
+        put(&w, (uint64_t)(i % LENGTHS), 2);
+        put(&w, 1, 2);
+        put(&w, 1, 2);
+        put(&w, (uint64_t)(i / LENGTHS), 2);
+        w.length += i % LENGTHS;
+        ends[i] = w.length;
+    }
+    for (level.need_count = 0; level.need_count <= 2; level.need_count++)
+    {
+        level.needs = NEEDS;
+        as_sbe_batch *batch;
+        CHECK_I64(as_sbe_batch_open(&plan, &batch), AS_OK);
+        CHECK_I64(as_sbe_batch_walk(batch, w.bytes, starts, ends, COUNT), AS_OK);
+        int64_t errors = 0;
+        int64_t cut[2] = { 0 };
+        for (int i = 0; i < COUNT; i++)
+        {
+            const int version = i / LENGTHS;
+            const int length = i % LENGTHS;
+            bool is_short = length < level.need;
+            for (int need = 0; need < 2; need++)
+            {
+                const bool is_cut = version >= NEEDS[need].since && length < NEEDS[need].end;
+                is_short |= is_cut && need < level.need_count;
+            }
+            for (int need = 0; need < 2; need++)
+            {
+                cut[need] += !is_short && version >= NEEDS[need].since && length < NEEDS[need].end;
+            }
+            /* What is wrong in a message that is newer than the schema may be what is new in it. */
+            const as_sbe_error error = version > plan.own_version ? AS_SBE_NEWER_VERSION : AS_SBE_BLOCK_TOO_SMALL;
+            CHECK_I64(as_sbe_batch_errors(batch)[i], is_short ? error : AS_SBE_OK);
+            errors += is_short;
+        }
+        CHECK_I64(as_sbe_batch_error_count(batch), errors);
+        CHECK(2 != level.need_count || 0 == cut[0] + cut[1]);
+        for (int need = 0; need < 2; need++)
+        {
+            CHECK_I64(as_sbe_batch_short(batch, 0, NEEDS[need].since, NEEDS[need].end), cut[need]);
+        }
+        as_sbe_batch_close(batch);
+    }
+}
+
 static void no_messages(void)
 {
     const as_sbe_plan plan = make_plan(false);
@@ -265,6 +324,7 @@ int main(void)
 {
     RUN(right_messages_of_each_version);
     RUN(changed_messages);
+    RUN(short_blocks_by_version);
     RUN(no_messages);
     return 0;
 }

@@ -415,6 +415,48 @@ static void random_terms_in_random_pieces(void)
     }
 }
 
+/* As the segment reader does: each piece of the term lies behind the values so far, and its payloads move down over its headers. */
+static void random_pieces_among_the_values(void)
+{
+    asi_rand rand = test_rand();
+    for (int round = 0; round < 200; round++)
+    {
+        asi_log log = log_create(5, 5, 0);
+        static model_row rows[TERM / 32];
+        int64_t end;
+        const int64_t count = fill_term(&rand, &log, rows, &end);
+        column_set *set = columns_create(ROWS, 4 * TERM);
+        CHECK(count <= ROWS);
+        asi_columns_range range = range_of(&log, 0, 0, end);
+        int64_t length = 0;
+        while (range.offset < end)
+        {
+            uint8_t *to = set->value + set->columns.byte_count;
+            to += -(uintptr_t)to % 32;
+            length = length < 0 ? -2 * length : 32 * (1 + test_rand_below(&rand, 200));
+            length = length < end - range.offset ? length : end - range.offset;
+            memcpy(to, log.terms[0] + range.offset, (size_t)length);
+            memset(to + length, 0xaa, 4096); /* what is behind a piece is no frame */
+            range.term = (const uint8_t *)((uintptr_t)to - (uintptr_t)range.offset);
+            range.data_limit = range.offset + length;
+            const int64_t before = range.offset;
+            const asi_columns_stop stop = asi_columns_append(&range, &set->columns);
+            CHECK(ASI_COLUMNS_END == stop || ASI_COLUMNS_PARTIAL == stop);
+            length = range.offset > before ? 0 : -length; /* a message that is longer than the piece */
+        }
+        CHECK_I64(set->columns.row_count, count);
+        for (int64_t row = 0; row < count; row++)
+        {
+            CHECK_I64(set->position[row], rows[row].position);
+            CHECK_I64(set->next_position[row], rows[row].next_position);
+            CHECK_I64(set->reserved_value[row], frame_at(&log, 0, rows[row].position)->reserved_value);
+            check_value(set, row, rows[row].length, rows[row].byte);
+        }
+        columns_delete(set);
+        log_delete(&log);
+    }
+}
+
 /* Whatever stands in a term, reading stays inside it and ends. */
 static void survives_random_bytes(void)
 {
@@ -455,6 +497,7 @@ int main(void)
     RUN(checks_sums);
     RUN(reads_a_stock_log);
     RUN(random_terms_in_random_pieces);
+    RUN(random_pieces_among_the_values);
     RUN(survives_random_bytes);
     return 0;
 }
