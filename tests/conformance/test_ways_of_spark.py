@@ -1,7 +1,7 @@
 """What Spark is given is the same by every way: committed reads, times, tails, and what is left out of broken recordings.
 
-The readers as Spark calls them, over one archive: its folder, replays over UDP, and its folder as a store. What a way cannot do
-it refuses, and says why and what to do instead.
+The readers as Spark calls them, over one archive: its folder, replays over UDP, its folder as a store, and a bucket. What a way
+cannot do it refuses, and says why and what to do instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from aeron_spark.spark.reader import AeronBatchReader
 from aeron_spark.spark.rows import read_schema
 from aeron_spark.spark.stream_reader import AeronStreamReader
 from aeron_spark.types import RecordingId
-from tests.kit import dirs
+from tests.kit import dirs, s3
 from tests.kit.payload import payload
 from tests.kit.ports import free_port
 from tests.spark import recorded
@@ -38,8 +38,7 @@ TERM, SEGMENT = 64 * 1024, 128 * 1024
 STREAM = 1001
 SIZES = [8, 100, 1377, 5000]
 FIRST_NS, STEP_NS = 1_700_000_000_000_000_000, 1_000_000
-WAYS = ("segments", "replay", "object store")
-FAR = WAYS[1:]
+FAR = ("replay", "object store", "s3")
 Rows = list[dict[str, Any]]
 
 
@@ -49,11 +48,12 @@ class Archive(NamedTuple):
     folder: Path
     running: recorded.Archive
     control: str
+    bucket: dict[str, str] | None = None
 
     def way(self, name: str) -> dict[str, str]:
         if name == "replay":
             return {"access": name, "controlChannel": self.control, "aeronDir": str(self.running.aeron_dir)}
-        return {"access": name, "path": str(self.folder)}
+        return self.bucket if name == "s3" and self.bucket else {"access": name, "path": str(self.folder)}
 
 
 @contextmanager
@@ -91,7 +91,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
             sink.commit(sink.task(*rows, batch=batch), sink.task(b"other %d" % batch, batch=batch, streamId="5"))
             sink.commit(sink.task(b"second attempt", batch=batch))
         close_pool()
-        yield found
+        with s3.store(found.folder) as store:
+            yield found._replace(bucket=store.options(tmp_path_factory.mktemp("keys") / "keys.json"))
 
 
 @pytest.fixture(autouse=True)
@@ -351,7 +352,7 @@ def many(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield found
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["segments", "replay", "object store"])
 def test_recordings_of_a_long_catalog_are_chosen_by_pattern(archive: Archive, many: Archive, way: str) -> None:
     one = rows_of(archive.way("segments"), streamId="5")
     values = [row["value"] for row in one if row["recording_id"] == one[0]["recording_id"]]

@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 from aeron_spark import Archive, ArchivingMediaDriver, Folder, ReplayLength
@@ -22,6 +20,7 @@ from aeron_spark.archive.remote import RemoteArchive, own_address
 from aeron_spark.errors import DataLossError, PeerError, UsageError
 from aeron_spark.subscription import Subscription
 from aeron_spark.types import Header
+from tests.kit import s3
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
@@ -153,26 +152,8 @@ def local_store(recorded: Recorded) -> Iterator[ObjectFolder]:
 @contextmanager
 def s3_store(recorded: Recorded) -> Iterator[ObjectFolder]:
     """A bucket of a server that speaks S3, with a prefix."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        keys = {"aws_access_key_id": "of-a-test", "aws_secret_access_key": "of-a-test"}
-        bucket = boto3.resource("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys)
-        bucket.create_bucket(Bucket="recordings")
-        store = fs.S3FileSystem(
-            access_key="of-a-test",
-            secret_key="of-a-test",  # noqa: S106 - of a test
-            endpoint_override=f"{host}:{port}",
-            scheme="http",
-            region="us-east-1",
-        )
-        for file in recorded.folder.glob("*.*"):
-            if file.name == objects.CATALOG or file.suffix == ".rec":
-                fs.copy_files(str(file), f"recordings/day/{file.name}", destination_filesystem=store)
-        yield ObjectFolder(store, "recordings/day")
-    finally:
-        server.stop()
+    with s3.store(recorded.folder) as store:
+        yield ObjectFolder(store.filesystem, store.prefix)
 
 
 FAR = {"replay over udp": remote, "local store": local_store, "s3": s3_store}

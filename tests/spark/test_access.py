@@ -9,23 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import boto3
 import pytest
 from chispa.dataframe_comparer import assert_df_equality
-from moto.server import ThreadedMotoServer
 from pyspark.sql import DataFrame, SparkSession
 
 from aeron_spark.errors import UsageError
 from aeron_spark.spark import access
 from aeron_spark.spark.options import ReadOptions
-from tests.kit import dirs
+from tests.kit import dirs, s3
 from tests.kit.ports import free_port
 from tests.spark import recorded
 
 SIZES = (5, 700, 1408, 4000)
 COUNT = 2000
 STREAM = 1001
-SECRET = "not-to-be-seen"  # noqa: S105 - of a test
 
 
 class Ways(NamedTuple):
@@ -48,24 +45,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ways]:
         recorded.archive(aeron_dir, work / "archive", settings) as archive,
     ):
         archive.recorded(STREAM, COUNT, SIZES)
-        keys = work / "keys.json"
-        keys.write_text(json.dumps({"access_key": "of-a-test", "secret_key": SECRET}), "utf-8")
-        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        server.start()
-        try:
-            host, port = server.get_host_and_port()
-            s3 = boto3.client(
-                "s3",
-                endpoint_url=f"http://{host}:{port}",
-                region_name="us-east-1",
-                aws_access_key_id="of-a-test",
-                aws_secret_access_key=SECRET,
-            )
-            s3.create_bucket(Bucket="recordings")
-            for file in (work / "archive").iterdir():
-                if file.suffix == ".rec" or file.name == "archive.catalog":
-                    s3.upload_file(str(file), "recordings", f"day/{file.name}")
-            store = {"endpoint_override": f"{host}:{port}", "scheme": "http", "region": "us-east-1"}
+        with s3.store(work / "archive") as store:
             yield Ways(
                 work / "archive",
                 control,
@@ -73,16 +53,10 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ways]:
                     "segments": {"path": str(work / "archive"), "access": "segments"},
                     "replay": {"access": "replay", "controlChannel": control, "aeronDir": str(aeron_dir)},
                     "folder as a store": {"path": str(work / "archive"), "access": "object store"},
-                    "s3": {
-                        "path": "s3://recordings/day",
-                        "storeOptions": json.dumps(store),
-                        "storeCredentialsFile": str(keys),
-                    },
+                    "s3": store.options(work / "keys.json"),
                 },
                 archive,
             )
-        finally:
-            server.stop()
 
 
 def read(spark: SparkSession, options: dict[str, str]) -> DataFrame:
@@ -129,17 +103,18 @@ def test_a_stream_by_any_way_takes_everything_once(spark: SparkSession, ways: Wa
 
 def test_secrets_are_in_no_text(spark: SparkSession, ways: Ways, tmp_path: Path) -> None:
     options = ReadOptions.parse(ways.options["s3"], streaming=False)
-    assert SECRET not in repr(options)
+    secret = s3.KEYS["secret_key"]
+    assert secret not in repr(options)
     frame = read(spark, ways.options["s3"])
-    assert SECRET not in frame._jdf.queryExecution().toString()
+    assert secret not in frame._jdf.queryExecution().toString()
     keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps({"access_key": "of-a-test", "secret_key": SECRET, "unknown": 1}), "utf-8")
+    keys.write_text(json.dumps({**s3.KEYS, "unknown": 1}), "utf-8")
     with pytest.raises(UsageError, match="unknown") as refused:
         access.open_recordings(
             ReadOptions.parse({**ways.options["s3"], "storeCredentialsFile": str(keys)}, streaming=False).access,
             access.RecordChecksum.AUTO,
         )
-    assert SECRET not in str(refused.value)
+    assert secret not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -172,13 +147,13 @@ def test_auto_says_what_it_picks_and_why(ways: Ways, tmp_path: Path, capfd: pyte
         return capfd.readouterr().err
 
     replay: dict[str, Any] = {name: value for name, value in ways.options["replay"].items() if name != "access"}
-    s3 = {name: value for name, value in ways.options["s3"].items() if name != "access"}
+    stored = {name: value for name, value in ways.options["s3"].items() if name != "access"}
     assert f"access=segments: {ways.folder} is here" in told(path=str(ways.folder))
     assert f"access=segments: {ways.folder} is here" in told(path=str(ways.folder), **replay)
     hidden = str(tmp_path / "hidden")
     assert f"access=replay: {hidden} is not on host {os.uname().nodename}" in told(path=hidden, **replay)
     assert "access=replay: controlChannel is given and no path" in told(**replay)
-    assert "access=object store: the path is of s3:" in told(**s3)
+    assert "access=object store: the path is of s3:" in told(**stored)
 
 
 def test_segments_that_are_not_visible_say_so(tmp_path: Path) -> None:
