@@ -12,7 +12,7 @@ PEER ?= ours
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint format wheel interop interop-long conformance bench sanitize sim sim-archive soak soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run test lint format wheel interop interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -77,7 +77,16 @@ sim: simulator ## drivers and clients over simulated time and network: SEED=n on
 sim-archive: simulator ## driver and archive over a simulated disk that tears, loses and fills: SEED=n, SEEDS=a-b or COUNT=n
 	$(NATIVE)/tests/sim_archive/sim_archive $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2)
 
-soak-archive: simulator ## the same from a random seed until stopped, or SECONDS=n
+soak: build simulator ## all soaks in turn until stopped, or ROUNDS=n: simulations SECONDS=n each (600), KILLS=n of each kind (12)
+	@round=0; until [ "$$round" = "$(or $(ROUNDS),$(if $(SECONDS),1))" ]; do round=$$((round + 1)); echo "== round $$round"; \
+	  $(MAKE) --no-print-directory soak-transport soak-archive SECONDS=$(or $(SECONDS),600) && \
+	  $(MAKE) --no-print-directory soak-sbe MUTATIONS=$(or $(MUTATIONS),1000000) && \
+	  $(MAKE) --no-print-directory soak-spark crash-archive KILLS=$(or $(KILLS),12) || exit 1; done
+
+soak-transport: simulator ## the simulation of drivers from a random seed until stopped, or SECONDS=n
+	$(SIM) --soak $(or $(SECONDS),0) --jobs 2
+
+soak-archive: simulator ## the simulation of the archive from a random seed until stopped, or SECONDS=n
 	$(NATIVE)/tests/sim_archive/sim_archive --soak $(or $(SECONDS),0) --jobs 2
 
 soak-sbe: build ## mutations of SBE messages against the plain walk: MUTATIONS=n (10 million)
@@ -88,11 +97,10 @@ crash-archive: build ## archives killed with -9 KILLS times (100) while they rec
 	MAINTENANCE_KILLS=$(or $(KILLS),100) REPLICATION_KILLS=$(or $(KILLS),100) $(PYTEST) -s \
 	  tests/system/test_maintenance_crashes.py tests/system/test_replication_crashes.py
 
-soak: simulator ## the simulation from a random seed until stopped, or SECONDS=n
-	$(SIM) --soak $(or $(SECONDS),0) --jobs 2
-
-soak-spark: build ## the exactly-once sink with each victim killed at each step, or KILLS=n at random ones (SEED=n)
+soak-spark: build ## a query, then the exactly-once sink, near and far, killed at each step, or KILLS=n times at random ones (SEED=n)
+	$(BIN)/python -m tests.spark.crash_loop $(if $(KILLS),--kills $(KILLS))
 	$(BIN)/python -m tests.spark.exactly_once $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.spark.exactly_once --far $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
 
 mutants: ## the simulation must catch every patch of tests/sim/mutants: a table of which seed did, and how
 	$(PYTHON) tests/sim/mutants/run.py
