@@ -90,18 +90,22 @@ def test_python_page(tmp_path: Path, aeron_dir: Path) -> None:
     ]
     assert out[3].startswith("0 1001 0 ")
     assert sum(map(int, out[4:-5])) == 50_000
+    assert not aeron_dir.exists()
 
 
 def test_spark_page(tmp_path: Path, aeron_dir: Path) -> None:
     out = run_python("spark.md", tmp_path, aeron_dir, timeout=200)
     printed = [line for line in out.splitlines() if line.isdecimal()]
     assert printed == re.findall(r"^print\(.*\)  # (\d+)$", program("spark.md", "python"), re.MULTILINE)
+    assert not aeron_dir.exists()
 
 
 def test_spark_sink_page(tmp_path: Path, aeron_dir: Path) -> None:
     ports = {f"localhost:{port}": f"localhost:{free_port()}" for port in (8010, 8020)}
     try:
         out = run_python("spark-sink.md", tmp_path, aeron_dir, timeout=200, others=ports)
+        assert not aeron_dir.exists()
+        assert not Path(f"{aeron_dir}-far").exists()
     finally:
         shutil.rmtree(f"{aeron_dir}-far", ignore_errors=True)
     printed = [line for line in out.splitlines() if line.isdecimal()]
@@ -126,6 +130,18 @@ def test_archive_tools_page(tmp_path: Path, aeron_dir: Path) -> None:
     assert "ERR" not in out
     assert "deleted 1 records" in out
     assert (tmp_path / "part.bin").read_bytes().endswith(b"10000")
+    assert not aeron_dir.exists()
+
+
+def test_pages_in_one_folder_leave_each_other_alone() -> None:
+    """Who follows page after page works in one folder: what one deletes or counts is its own."""
+    assert not re.search(r" recordings\b", program("archive-tools.md", "sh"))
+    streams = [
+        set(re.findall(r"(?:streamId\W{1,3}|stream_id in \()(\d+)", program(page, "python")))
+        for page in ("spark.md", "spark-sink.md")
+    ]
+    assert all(streams)
+    assert streams[0].isdisjoint(streams[1])
 
 
 def test_sbe_page(tmp_path: Path) -> None:
