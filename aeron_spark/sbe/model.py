@@ -44,10 +44,17 @@ class Primitive:
     def fits(self, value: Raw) -> bool:
         """Whether the wire can carry the value, null values included."""
         if self.is_float:
-            return True
+            return self._packs(value)
         bits = 8 * self.size
         low = 0 if self.is_unsigned or self.is_char else -(1 << (bits - 1))
         return low <= value < low + (1 << bits)
+
+    def _packs(self, value: Raw) -> bool:
+        try:
+            struct.pack("<" + self.code, value)
+        except OverflowError:
+            return False
+        return True
 
 
 def _int(name: str, size: int, code: str) -> Primitive:
@@ -156,7 +163,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A `composite`; `size` is the end of its last member that takes bytes."""
+    """A `composite`; `size` is the end of its last member that takes bytes.
+
+    `depth` and `leaves` count the composites in it, and the members that are none.
+    """
 
     name: str
     members: tuple[Member, ...]
@@ -164,6 +174,8 @@ class Composite:
     semantic_type: str = ""
     since: int = 0
     deprecated: int = 0
+    depth: int = 1
+    leaves: int = 0
 
     def member(self, *names: str) -> Member | None:
         """The first member that has one of the names."""

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from aeron_spark.sbe import xml
-from aeron_spark.sbe.findings import Findings, RefusedError
+from aeron_spark.sbe.findings import MAX_COUNT, Findings, RefusedError, unsigned
 from aeron_spark.sbe.model import Composite, Data, Enum, Field, Group, Message, Presence, Raw, Scalar, Schema, Set, Type
 from aeron_spark.sbe.problem import Problem, SchemaError
 from aeron_spark.sbe.types import Types
 from aeron_spark.sbe.xml import Element
 
 MEMBERS = ("field", "group", "data")
+MAX_NESTED_GROUPS = 16
+"""Arrow's columns nest at most 64 deep, of which a group takes two."""
 _T = TypeVar("_T", Field, Group, Data)
 
 
@@ -25,10 +27,11 @@ class _Blocks:
     def __init__(self, types: Types, findings: Findings) -> None:
         self._types = types
         self._findings = findings
+        self._nested = 0
 
     def message(self, element: Element) -> Message:
         findings = self._findings
-        name = findings.text(element, "name")
+        name = findings.name(element)
         with findings.inside("message", name):
             fields, groups, data, block_length = self._members(element)
             return Message(
@@ -45,13 +48,17 @@ class _Blocks:
             field = self._take(child, self._reader(functools.partial(self._field, end=end), child))
             if field is not None:
                 fields.append(field)
-                end = end if field.presence == "constant" else field.offset + field.size
+                end = field.offset + field.size
         groups = [self._take(child, self._reader(self._group, child)) for child in element.named("group")]
         data = [self._take(child, self._reader(self._data, child)) for child in element.named("data")]
         declared = self._findings.number(element, "blockLength", 0)
         if declared and declared < end:
             self._findings.error(
                 "SCHEMA_BLOCK", element, f"blockLength {declared} is less than the {end} bytes of its fields"
+            )
+        if max(declared, end) > MAX_COUNT:
+            self._findings.error(
+                "SCHEMA_BLOCK", element, f"a block of {max(declared, end)} bytes; at most {MAX_COUNT} can be"
             )
         return tuple(fields), tuple(filter(None, groups)), tuple(filter(None, data)), max(declared, end)
 
@@ -61,7 +68,7 @@ class _Blocks:
 
     def _take(self, element: Element, read: Callable[[str], _T]) -> _T | None:
         try:
-            name = self._findings.text(element, "name")
+            name = self._findings.name(element)
             with self._findings.inside(element.name, name):
                 return read(name)
         except RefusedError:
@@ -82,6 +89,8 @@ class _Blocks:
             rank = max(rank, MEMBERS.index(child.name))
             for attribute, seen in (("name", names), ("id", ids)):
                 given = child.attributes.get(attribute, "").strip()
+                number = unsigned(given) if attribute == "id" else None
+                given = given if number is None else str(number)
                 if given and seen.setdefault(given, child) is not child:
                     findings.error(
                         "SCHEMA_DUPLICATE", child, f"{attribute} '{given}' is that of line {seen[given].line}, too"
@@ -110,7 +119,7 @@ class _Blocks:
             since=max(self._types.since(element), found.since), null=null, constant=constant,
             semantic_type=semantic or found.semantic_type, time_unit=element.attributes.get("timeUnit", ""),
             epoch=element.attributes.get("epoch", ""), deprecated=findings.number(element, "deprecated", 0),
-            attributes=element.attributes,
+            attributes=element.foreign | element.attributes,
         )  # fmt: skip
 
     def _presence(self, element: Element, found: Type) -> Presence:
@@ -148,9 +157,15 @@ class _Blocks:
 
     def _group(self, element: Element, name: str) -> Group:
         findings = self._findings
+        if self._nested >= MAX_NESTED_GROUPS:
+            raise findings.refuse("SCHEMA_ORDER", element, f"groups are nested more than {MAX_NESTED_GROUPS} deep")
         group_id = findings.number(element, "id")
         dimension = self._types.dimension(element.attributes.get("dimensionType", "groupSizeEncoding").strip(), element)
-        fields, groups, data, block_length = self._members(element)
+        self._nested += 1
+        try:
+            fields, groups, data, block_length = self._members(element)
+        finally:
+            self._nested -= 1
         return Group(
             name=name, id=group_id, dimension=dimension, block_length=block_length, since=self._types.since(element),
             deprecated=findings.number(element, "deprecated", 0), semantic_type=element.attributes.get("semanticType", ""),
@@ -208,7 +223,9 @@ def _read(root: Element, header_type: str | None, renames: Mapping[str, str]) ->
             package=root.attributes.get("package", ""), id=schema_id, version=version,
             semantic_version=root.attributes.get("semanticVersion", ""), description=root.attributes.get("description", ""),
             is_big_endian=order == "bigEndian",
-            header=types.header(header_name, root, renames, is_chosen=header_type is not None),
+            header=types.header(
+                header_name, root, renames, is_chosen=header_type is not None, has_messages=bool(messages)
+            ),
             types=known, messages=messages,
         )  # fmt: skip
     except RefusedError:

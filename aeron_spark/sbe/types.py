@@ -26,6 +26,34 @@ KINDS = ("type", "composite", "enum", "set")
 HEADER_ROLES = ("templateId", "blockLength", "schemaId", "version")
 
 
+DATA_NAMES = ("varData", "data")
+# Python's names for transformations of text, which no wire has as a charset.
+_NO_CHARSETS = ("idna", "punycode", "unicode-escape", "raw-unicode-escape")
+MAX_NESTED_COMPOSITES = 16
+MAX_LEAVES = 10_000
+"""Members of a composite, with those of the composites in it: references multiply them."""
+MAX_REFERENCES = 64
+
+
+def _is_charset(name: str) -> bool:
+    try:
+        # That a text can be encoded tells a charset from the codecs of bytes and of text to text, such as hex and rot13.
+        "".encode(name)
+        return codecs.lookup(name).name not in _NO_CHARSETS
+    except (LookupError, ValueError):
+        return False
+
+
+def _standard_header(name: str) -> Header:
+    of = PRIMITIVES["uint16"]
+    roles = Role(0, of, None), Role(2, of, None), Role(4, of, None), Role(6, of, None)
+    names = ("blockLength", "templateId", "schemaId", "version")
+    members = (
+        Member(one, role.offset, Scalar(of.name, of, null=of.null)) for one, role in zip(names, roles, strict=True)
+    )
+    return Header(Composite(name, tuple(members), 8), *roles, None, None)
+
+
 def _signature(element: Element) -> tuple[object, ...]:
     """What two definitions must share to be the same."""
     attributes = {name: value.strip() for name, value in element.attributes.items() if name != "description"}
@@ -47,9 +75,11 @@ class Types:
 
     def _take(self, element: Element) -> None:
         try:
-            name = self._findings.text(element, "name")
+            name = self._findings.name(element)
         except RefusedError:
             return
+        if name in PRIMITIVES and element.attributes.get("primitiveType", "").strip() != name:
+            self._findings.warn(element, f"{name} is defined as something else than the primitive type of that name")
         known = self._elements.setdefault(name, element)
         if known is not element and _signature(known) != _signature(element):
             with self._findings.inside(element.name, name):
@@ -76,6 +106,10 @@ class Types:
                     raise self._findings.refuse("SCHEMA_TYPE", user, f"there is no type '{name}'")
                 self._resolved[name] = Scalar(name, PRIMITIVES[name], null=PRIMITIVES[name].null)
             else:
+                if len(self._under_way) >= MAX_REFERENCES:
+                    raise self._findings.refuse(
+                        "SCHEMA_TYPE", user, f"types refer to one another more than {MAX_REFERENCES} deep"
+                    )
                 self._resolved[name] = None
                 self._under_way.append(name)
                 try:
@@ -102,7 +136,14 @@ class Types:
                     return self._set(element, name, since, deprecated, semantic)
                 case _:
                     members, size = self._members(element)
-                    return Composite(name, members, size, semantic, since, deprecated)
+                    inner = [one.type for one in members if isinstance(one.type, Composite)]
+                    composite = Composite(
+                        name, members, size, semantic, since, deprecated,
+                        depth=1 + max((one.depth for one in inner), default=0),
+                        leaves=len(members) - len(inner) + sum(one.leaves for one in inner),
+                    )  # fmt: skip
+                    self._check_shape(element, composite)
+                    return composite
 
     def since(self, element: Element) -> int:
         """The sinceVersion attribute."""
@@ -121,8 +162,14 @@ class Types:
         presence = findings.presence(element, "required")
         length = findings.number(element, "length", 1)
         charset = element.attributes.get("characterEncoding", "US-ASCII" if primitive.is_char else "").strip()
-        if charset:
-            self._check_charset(element, charset, is_wide_fine=length == 0)
+        is_data = length == 0 or (length == 1 and name in DATA_NAMES)
+        if charset and (primitive.is_char or is_data):
+            self._check_charset(element, charset, is_wide_fine=is_data)
+        findings.limits(element, primitive)
+        if length * primitive.size > MAX_COUNT:
+            raise findings.refuse(
+                "SCHEMA_ATTR", element, f"length={length} makes it longer than {MAX_COUNT} bytes, the most there can be"
+            )
         null = findings.null_value(element, primitive, primitive.null)
         if "nullValue" in element.attributes and presence == "required":
             findings.warn(element, "nullValue of a required type: it counts where a field makes it optional")
@@ -136,12 +183,9 @@ class Types:
         )  # fmt: skip
 
     def _check_charset(self, element: Element, charset: str, *, is_wide_fine: bool) -> None:
-        try:
-            wide = codecs.lookup(charset).name.startswith(("utf-16", "utf-32"))
-        except LookupError:
+        if not _is_charset(charset):
             self._findings.error("SCHEMA_CHARSET", element, f"characterEncoding='{charset}' is not known")
-            return
-        if wide and not is_wide_fine:
+        elif codecs.lookup(charset).name.startswith(("utf-16", "utf-32")) and not is_wide_fine:
             self._findings.error(
                 "SCHEMA_CHARSET", element, f"{charset} is for variable data, not for arrays of fixed length"
             )
@@ -212,7 +256,7 @@ class Types:
         values: dict[str, int] = {}
         for child in element.named("validValue"):
             try:
-                value_name = findings.text(child, "name")
+                value_name = findings.name(child)
                 text = child.text.strip()
                 if not text:
                     raise findings.refuse("SCHEMA_ENUM", child, f"{value_name} has no value")
@@ -241,7 +285,7 @@ class Types:
         choices: dict[str, int] = {}
         for child in element.named("choice"):
             try:
-                choice_name = findings.text(child, "name")
+                choice_name = findings.name(child)
                 text = child.text.strip()
                 bit = int(findings.value(child, "SCHEMA_ENUM", PRIMITIVES["int64"], text))
             except RefusedError:
@@ -266,7 +310,7 @@ class Types:
             if child.name not in (*KINDS, "ref"):
                 continue
             try:
-                name = findings.text(child, "name")
+                name = findings.name(child)
                 if child.name == "ref":
                     self.since(child)
                     found = self.find(findings.text(child, "type"), child)
@@ -286,6 +330,22 @@ class Types:
             end = end if member.is_constant else offset + found.size
         return tuple(members.values()), end
 
+    def _check_shape(self, element: Element, made: Composite) -> None:
+        if made.depth > MAX_NESTED_COMPOSITES:
+            raise self._findings.refuse(
+                "SCHEMA_TYPE", element, f"composites are nested more than {MAX_NESTED_COMPOSITES} deep"
+            )
+        if made.leaves > MAX_LEAVES:
+            raise self._findings.refuse(
+                "SCHEMA_TYPE",
+                element,
+                f"{made.leaves} members, with those of inner composites; at most {MAX_LEAVES} can be",
+            )
+        if made.size > MAX_COUNT:
+            raise self._findings.refuse(
+                "SCHEMA_OFFSET", element, f"a composite of {made.size} bytes; at most {MAX_COUNT} can be"
+            )
+
     # -- composites with a role ------------------------------------------------------------------------------------------------
 
     def composite(self, name: str, user: Element) -> Composite:
@@ -295,11 +355,18 @@ class Types:
             raise self._findings.refuse("SCHEMA_TYPE", user, f"'{name}' is not a composite")
         return found
 
-    def header(self, name: str, root: Element, renames: Mapping[str, str], *, is_chosen: bool) -> Header:
-        """The message header. One that the user chose may lack all but the template id (Spec: 10 §5)."""
+    def header(
+        self, name: str, root: Element, renames: Mapping[str, str], *, is_chosen: bool, has_messages: bool
+    ) -> Header:
+        """The message header. One that the user chose may lack all but the template id (Spec: 10 §5).
+
+        A schema without messages, which others include, needs none.
+        """
         findings = self._findings
         if name not in self._elements:
-            raise findings.refuse("SCHEMA_HEADER", root, f"there is no composite '{name}' for the message header")
+            if has_messages or is_chosen:
+                raise findings.refuse("SCHEMA_HEADER", root, f"there is no composite '{name}' for the message header")
+            return _standard_header(name)
         composite = self.composite(name, root)
 
         def find(role: str) -> Role | None:
@@ -364,6 +431,8 @@ class Types:
         low, high = given.get("minValue", 0), given.get("maxValue")
         if not role.primitive.is_unsigned and (kind == "SCHEMA_DATA" or given.get("minValue", -1) < 0):
             findings.error(kind, user, f"{name} of '{composite}' is signed")
+        elif high is None and low > role.primitive.high:
+            findings.error(kind, user, f"{name} of '{composite}': minValue={low} is more than {role.primitive.high}")
         elif high is not None and (high < low or high > MAX_COUNT or not role.primitive.fits(high)):
             findings.error(kind, user, f"{name} of '{composite}': maxValue={high} is not from {low} to {MAX_COUNT}")
         elif high is None and role.primitive.low == 0 and role.primitive.high > MAX_COUNT:
@@ -381,4 +450,7 @@ class Types:
         if not isinstance(content.type, Scalar) or content.type.primitive.size != 1:
             raise findings.refuse("SCHEMA_DATA", user, f"{content.name} of '{name}' is not made of char, uint8 or int8")
         self._check_bounds("SCHEMA_DATA", name, "length", length, user)
-        return length, content.offset, content.type.charset
+        charset = content.type.charset
+        if charset and not _is_charset(charset):
+            raise findings.refuse("SCHEMA_CHARSET", user, f"characterEncoding='{charset}' of '{name}' is not known")
+        return length, content.offset, charset

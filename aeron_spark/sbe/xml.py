@@ -15,16 +15,27 @@ from aeron_spark.sbe.problem import Problem, SchemaError
 
 MAX_DEPTH = 8
 MAX_BYTES = 64 * 1024 * 1024
+MAX_FILES = 256
+MAX_NESTED = 64
+MAX_TEXT = 100
+LEAVES = ("message", "group", "composite", "enum", "set")
+"""Where an include can't stand."""
+XINCLUDE = "http://www.w3.org/2001/XInclude"
 
 
 @dataclass(slots=True)
 class Element:
-    """One element: local names, attributes, text without comments, and where it stands."""
+    """One element: local names, attributes, text without comments, and where it stands.
+
+    `foreign`: attributes of other namespaces, which mean nothing in the standard.
+    """
 
     name: str
     attributes: dict[str, str]
     file: str
     line: int
+    foreign: dict[str, str] = field(default_factory=dict)
+    is_include: bool = False
     text: str = ""
     children: list[Element] = field(default_factory=list)
 
@@ -37,19 +48,14 @@ def _local(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def _attributes(pairs: dict[str, str]) -> dict[str, str]:
-    # An attribute without prefix is the standard's; one of a foreign namespace is kept where it clashes with none.
-    own = {name: value for name, value in pairs.items() if ":" not in name and name != "xmlns"}
-    foreign = {_local(name): value for name, value in pairs.items() if ":" in name and not name.startswith("xmlns:")}
-    return foreign | own
-
-
 class _Reader:
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, encoding: str | None = None) -> None:
         self.file = file
         self.root = Element("", {}, file, 0)
         self._open: list[Element] = []
-        self._parser = expat.ParserCreate()
+        # Of each open element, what the prefixes in scope mean.
+        self._scopes: list[dict[str, str]] = [{"xi": XINCLUDE}]
+        self._parser = expat.ParserCreate(encoding)
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
@@ -62,88 +68,159 @@ class _Reader:
         except expat.ExpatError as failure:
             text = f"not well-formed: {expat.errors.messages[failure.code]}"
             raise SchemaError([Problem("SCHEMA_XML", self.file, failure.lineno, "", text)]) from None
+        except (LookupError, ValueError) as failure:
+            text = f"its encoding can't be read ({failure}); save it as UTF-8"
+            raise self._refused("SCHEMA_XML", text) from None
         return self.root
 
+    def _refused(self, kind: str, text: str) -> SchemaError:
+        return SchemaError([Problem(kind, self.file, self._parser.CurrentLineNumber, "", text)])
+
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        element = Element(_local(name), _attributes(attributes), self.file, self._parser.CurrentLineNumber)
+        if len(self._open) >= MAX_NESTED:
+            raise self._refused("SCHEMA_XML", f"elements are nested more than {MAX_NESTED} deep")
+        declared = {
+            key.partition(":")[2]: uri for key, uri in attributes.items() if key == "xmlns" or key.startswith("xmlns:")
+        }
+        scope = self._scopes[-1] | declared if declared else self._scopes[-1]
+        element = Element(_local(name), {}, self.file, self._parser.CurrentLineNumber)
+        for key, value in attributes.items():
+            if ":" not in key:
+                element.attributes[key] = value
+            elif not key.startswith("xmlns:"):
+                element.foreign[_local(key)] = value
+        element.is_include = element.name == "include" and scope.get(name.rpartition(":")[0]) == XINCLUDE
         if self._open:
-            self._open[-1].children.append(element)
+            parent = self._open[-1]
+            if element.is_include and parent.name in LEAVES:
+                raise self._refused(
+                    "SCHEMA_INCLUDE", f"an include stands in messageSchema or types, not in {parent.name}"
+                )
+            parent.children.append(element)
         else:
             self.root = element
         self._open.append(element)
+        self._scopes.append(scope)
 
     def _end(self, _name: str) -> None:
         self._open.pop()
+        self._scopes.pop()
 
     def _characters(self, text: str) -> None:
         if self._open:
             self._open[-1].text += text
 
     def _doctype(self, *_: object) -> None:
-        text = "a document type declaration is not accepted; take it out"
-        raise SchemaError([Problem("SCHEMA_XML", self.file, self._parser.CurrentLineNumber, "", text)])
+        raise self._refused("SCHEMA_XML", "a document type declaration is not accepted; take it out")
 
 
-def _include(element: Element, folder: Path, opened: tuple[Path, ...]) -> Element:
-    def refuse(text: str) -> SchemaError:
-        return SchemaError([Problem("SCHEMA_INCLUDE", element.file, element.line, "include", text)])
+class _Loader:
+    """A schema's files, which all lie in its folder."""
 
-    href = element.attributes.get("href", "")
-    if not href or "://" in href or href.startswith(("/", "file:")):
-        raise refuse(f"href='{href}' is not a file name relative to this one")
-    path = (Path(element.file).parent / href).resolve()
-    if not path.is_relative_to(folder):
-        raise refuse(f"href='{href}' leads out of the schema's folder {folder}")
-    if path in opened:
-        raise refuse(f"href='{href}' includes itself: " + " > ".join(one.name for one in (*opened, path)))
-    if len(opened) >= MAX_DEPTH:
-        raise refuse(f"includes are nested more than {MAX_DEPTH} deep")
-    if not path.is_file():
-        raise refuse(f"href='{href}': there is no file {path}")
-    return _load(path, folder, opened)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files = 0
+        self._bytes = 0
+
+    def load(self, path: Path, opened: tuple[Path, ...]) -> Element:
+        self._files += 1
+        try:
+            self._bytes += path.stat().st_size
+            if self._bytes > MAX_BYTES:
+                text = f"the schema has more than {MAX_BYTES} bytes, with what it includes"
+                raise SchemaError([Problem("SCHEMA_XML", str(path), 0, "", text)])
+            content = path.read_bytes()
+        except OSError as failure:
+            raise SchemaError([Problem("SCHEMA_XML", str(path), 0, "", failure.strerror or str(failure))]) from None
+        root = _Reader(str(path)).read(content)
+        self._resolve(root, (*opened, path))
+        return root
+
+    def _resolve(self, element: Element, opened: tuple[Path, ...]) -> None:
+        resolved: list[Element] = []
+        for child in element.children:
+            if child.is_include:
+                included = self._include(child, opened)
+                resolved.extend(_content(included, element))
+            else:
+                if child.name == "types":
+                    self._resolve(child, opened)
+                resolved.append(child)
+        element.children = resolved
+
+    def _include(self, element: Element, opened: tuple[Path, ...]) -> Element:
+        def refuse(text: str) -> SchemaError:
+            return SchemaError([Problem("SCHEMA_INCLUDE", element.file, element.line, "include", text)])
+
+        href = element.attributes.get("href", "")
+        if not href or "://" in href or href.startswith(("/", "file:")):
+            raise refuse(f"href='{href}' is not a file name relative to this one")
+        try:
+            path = (Path(element.file).parent / href).resolve()
+            is_file = path.is_file()
+        except (OSError, RuntimeError, ValueError) as failure:
+            raise refuse(f"href='{_short(href)}' can't be followed: {_reason(failure)}") from None
+        if not path.is_relative_to(self._folder):
+            raise refuse(f"href='{href}' leads out of the schema's folder {self._folder}")
+        if path in opened:
+            raise refuse(f"href='{href}' includes itself: " + " > ".join(one.name for one in (*opened, path)))
+        if len(opened) >= MAX_DEPTH:
+            raise refuse(f"includes are nested more than {MAX_DEPTH} deep")
+        if self._files >= MAX_FILES:
+            raise refuse(f"the schema includes more than {MAX_FILES - 1} files; include each of them once")
+        if not is_file:
+            raise refuse(f"href='{href}': there is no file {path}")
+        return self.load(path, opened)
 
 
-def _resolve(element: Element, folder: Path, opened: tuple[Path, ...]) -> None:
-    resolved: list[Element] = []
-    for child in element.children:
-        if child.name == "include":
-            included = _include(child, folder, opened)
-            resolved.extend(included.children if included.name == "messageSchema" else [included])
-        else:
-            resolved.append(child)
-    element.children = resolved
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "..."
 
 
-def _load(path: Path, folder: Path, opened: tuple[Path, ...]) -> Element:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise SchemaError([Problem("SCHEMA_XML", str(path), 0, "", f"more than {MAX_BYTES} bytes")])
-        content = path.read_bytes()
-    except OSError as failure:
-        raise SchemaError([Problem("SCHEMA_XML", str(path), 0, "", failure.strerror or str(failure))]) from None
-    root = _Reader(str(path)).read(content)
-    _resolve(root, folder, (*opened, path))
+def _reason(failure: Exception) -> str:
+    text = failure.strerror if isinstance(failure, OSError) and failure.strerror else str(failure)
+    return _short(text)
+
+
+def _content(included: Element, parent: Element) -> list[Element]:
+    """What stands in the parent instead of an include."""
+    if included.name == parent.name or (included.name == "messageSchema" and parent.name != "types"):
+        return included.children
+    if included.name == "messageSchema":
+        return [one for types in included.named("types") for one in types.children]
+    return [included]
+
+
+def _check_root(root: Element) -> Element:
+    if root.name != "messageSchema":
+        text = f"root <{root.name}> is not a messageSchema"
+        raise SchemaError([Problem("SCHEMA_XML", root.file, root.line, "", text)])
     return root
 
 
 def load(path: Path) -> Element:
     """The root of a schema file, its includes in their places."""
-    path = path.resolve()
-    root = _load(path, path.parent, ())
-    if root.name != "messageSchema":
-        raise SchemaError(
-            [Problem("SCHEMA_XML", str(path), root.line, "", f"root <{root.name}> is not a messageSchema")]
-        )
-    return root
+    try:
+        path = path.resolve()
+    except (OSError, RuntimeError, ValueError) as failure:
+        raise SchemaError([Problem("SCHEMA_XML", _short(str(path)), 0, "", _reason(failure))]) from None
+    return _check_root(_Loader(path.parent).load(path, ()))
 
 
 def parse(text: str | bytes, name: str = "<schema>") -> Element:
-    """The root of a schema given as text, which can include nothing."""
-    root = _Reader(name).read(text.encode() if isinstance(text, str) else text)
-    for child in root.named("include"):
-        raise SchemaError(
-            [Problem("SCHEMA_INCLUDE", name, child.line, "include", "a schema given as text has no folder")]
-        )
-    if root.name != "messageSchema":
-        raise SchemaError([Problem("SCHEMA_XML", name, root.line, "", f"root <{root.name}> is not a messageSchema")])
-    return root
+    """The root of a schema given as text, which can include nothing. What encoding a `str` declares means nothing."""
+    if isinstance(text, str):
+        try:
+            content = text.encode()
+        except UnicodeEncodeError as failure:
+            line = text.count("\n", 0, failure.start) + 1
+            raise SchemaError([Problem("SCHEMA_XML", name, line, "", f"no text: {failure}")]) from None
+        root = _Reader(name, "utf-8").read(content)
+    else:
+        root = _Reader(name).read(text)
+    for parent in (root, *root.named("types")):
+        for child in parent.children:
+            if child.is_include:
+                why = "a schema given as text has no folder"
+                raise SchemaError([Problem("SCHEMA_INCLUDE", name, child.line, "include", why)])
+    return _check_root(root)
