@@ -26,6 +26,7 @@ from aeron_spark.sbe.model import Composite, Data, Enum, Field, Member, Primitiv
 from aeron_spark.sbe.options import MAX_DIGITS, Options
 from aeron_spark.sbe.plan import Level, Plan
 from aeron_spark.sbe.run import Place, Run, Task, Tasks, list_of
+from aeron_spark.sbe.walk import first_on_wire
 
 DECIMAL_DIGITS = {8: 19, 4: 10, 2: 5, 1: 3}
 UINT64_DIGITS = 20
@@ -46,6 +47,7 @@ BOOLEANS = ({"f", "t"}, {"false", "true"}, {"no", "yes"})
 NAMES = pa.dictionary(pa.int16(), pa.string())
 HEADER = "sbe_header"
 """Column with the members of the message's header."""
+DAY_NS = 86_400 * 10**9
 DATE_PARTS = ("year", "month", "day", "week")
 MAX_NAMES = np.iinfo(np.int16).max
 
@@ -64,19 +66,25 @@ def charset_of(name: str) -> int | None:
     return CHARSETS.get(codecs.lookup(name).name)
 
 
-def _member(of: Composite, name: str) -> Member | None:
+def member_of(of: Composite, name: str) -> Member | None:
     """A member whatever the case of its name."""
     return next((one for one in of.members if one.name.lower() == name), None)
 
 
 def _guard(of: Composite, offset: int) -> tuple[int, Primitive, float] | None:
     """The first member that takes bytes: the composite is null when that is. Spec: 10 §3.5."""
-    first = next((one for one in of.members if not one.is_constant), None)
-    if first is None or isinstance(first.type, Set):
+    first = first_on_wire(of, offset)
+    if first is None or isinstance(first[1], Set):
         return None
-    if isinstance(first.type, Composite):
-        return _guard(first.type, offset + first.offset)
-    return offset + first.offset, first.type.primitive, first.type.null
+    return first[0], first[1].primitive, first[1].null
+
+
+def _year(of: Composite, offset: int) -> tuple[int, Primitive, float] | None:
+    """A MonthYear is null when its year is. Spec: 10 §14.6."""
+    year = member_of(of, "year")
+    if year is None or not isinstance(year.type, Scalar) or year.type.size != year.type.primitive.size:
+        return None
+    return offset + year.offset, year.type.primitive, year.type.null
 
 
 def type_of_number(primitive: Primitive) -> pa.DataType:
@@ -135,8 +143,11 @@ class Compiler:
             return self._constant(field.constant, field.type, Place(level.number, 0, 0, 0))
         place = Place(level.number, field.offset, field.since, field.offset + field.size)
         is_optional = field.presence == "optional"
-        if isinstance(field.type, Composite) and is_optional:
-            place = replace(place, guard=_guard(field.type, field.offset))
+        if isinstance(field.type, Composite):
+            guard = _guard(field.type, field.offset) if is_optional else None
+            if field.semantic_type.lower() == "monthyear" and self._options.timestamps != "long":
+                guard = _year(field.type, field.offset) or guard
+            place = replace(place, guard=guard)
         time = self._time(field.semantic_type.lower(), field, place, is_optional=is_optional)
         if time is not None:
             return time
@@ -396,7 +407,7 @@ class Compiler:
     # -- decimals, Spec: 10 §14.3 ----------------------------------------------------------------------------------------------
 
     def _decimal(self, of: Composite, place: Place) -> Column | None:  # noqa: PLR0911 - a table of cases
-        exponent = _member(of, "exponent")
+        exponent = member_of(of, "exponent")
         numbers = [one for one in of.members if not one.is_constant and one is not exponent]
         if exponent is None or len(of.members) != len(numbers) + 1 or len(numbers) != 1:
             return None
@@ -414,12 +425,14 @@ class Compiler:
         if not exponent.is_constant:
             if self._options.decimals == "exact" or exponent.type.primitive.name != "int8":
                 return None
-            return self._folded(at, mantissa, null, self._exponent(place.at(exponent.offset)))
+            return self._folded(at, mantissa, null, self._exponent(place.at(exponent.offset)), self._options.decimal)
         shift = exponent.type.constant
         if not isinstance(shift, int):
             return None
         if self._options.decimals != "exact":
-            return self._folded(at, mantissa, null, shift) if abs(shift) <= decimals.MAX_SHIFT else None
+            if abs(shift) > decimals.MAX_SHIFT:
+                return None
+            return self._folded(at, mantissa, null, shift, self._options.decimal)
         return self._constant_shift(at, mantissa, null, shift)
 
     def _constant_shift(self, at: Place, mantissa: Scalar, null: float | None, shift: int) -> Column | None:
@@ -427,9 +440,9 @@ class Compiler:
         digits = UINT64_DIGITS if primitive.name == "uint64" else DECIMAL_DIGITS[primitive.size]
         digits, scale = (max(digits, -shift), -shift) if shift <= 0 else (min(MAX_DIGITS, digits + shift), 0)
         if scale > MAX_DIGITS:
-            return self._folded(at, mantissa, null, shift, decimals="double") if -shift <= decimals.MAX_SHIFT else None
+            return self._folded(at, mantissa, null, shift, None) if -shift <= decimals.MAX_SHIFT else None
         if shift > 18:  # noqa: PLR2004 - 10^18 is the largest power of ten in 64 bits
-            return None
+            return self._folded(at, mantissa, null, shift, (digits, scale)) if shift <= decimals.MAX_SHIFT else None
         task = Task(
             place=at, primitive=primitive, form=_decimal_form(primitive), width=0, null=null, factor=10 ** max(shift, 0)
         )  # fmt: skip
@@ -440,13 +453,11 @@ class Compiler:
         return self._task(task, pa.int8())
 
     def _folded(
-        self, at: Place, mantissa: Scalar, null: float | None, exponent: Column | int, decimals: str = ""
+        self, at: Place, mantissa: Scalar, null: float | None, exponent: Column | int, decimal: tuple[int, int] | None
     ) -> Column:
-        """A mantissa and its exponent as one number."""
+        """A mantissa and its exponent as one number: a double, or a decimal of digits and scale."""
         task = Task(place=at, primitive=mantissa.primitive, form=_decimal_form(mantissa.primitive), width=0, null=null)
-        return _fold(
-            self._task(task, pa.decimal128(MAX_DIGITS, 0)), exponent, None if decimals else self._options.decimal
-        )
+        return _fold(self._task(task, pa.decimal128(MAX_DIGITS, 0)), exponent, decimal)
 
     def _sibling_decimal(self, field: Field, level: Level, place: Place) -> Column | None:
         """A mantissa whose exponent is a field of its own, in the same block or one around it."""
@@ -467,7 +478,8 @@ class Compiler:
         if found.type.length != 1 or found.presence == "constant":
             return None
         exponent = self._exponent(Place(level.number, found.offset, found.since, found.offset + found.size))
-        return self._folded(place, of, of.null if field.presence == "optional" else None, _repeated(exponent, steps))
+        null = of.null if field.presence == "optional" else None
+        return self._folded(place, of, null, _repeated(exponent, steps), self._options.decimal)
 
     # -- times, Spec: 10 §14.6 -----------------------------------------------------------------------------------------------
 
@@ -492,9 +504,9 @@ class Compiler:
             return self._moment(place, of.primitive, null, code) if code else None
         if semantic == "utctimeonly" and of.primitive.size == 8:  # noqa: PLR2004 - nanoseconds since midnight
             kind = pa.int64() if self._options.spark else pa.time64("ns")
-            return self._task(
-                Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null), kind
-            )
+            task = Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null)
+            task.most = 0 if self._options.spark else DAY_NS - 1
+            return self._task(task, kind)
         if semantic in ("utcdateonly", "localmktdate") and of.primitive.size <= 4:  # noqa: PLR2004 - days in 32 bits
             days = self._number(place, of.primitive, null)
             return Column(pa.date32(), lambda run: days.make(run).cast(pa.int32()).cast(pa.date32()))
@@ -504,7 +516,7 @@ class Compiler:
         self, of: Composite, place: Place, given: str | None
     ) -> Column | None:
         """A time beside its unit, which is a constant, on the wire, or the one that was given."""
-        time, unit = _member(of, "time"), _member(of, "unit")
+        time, unit = member_of(of, "time"), member_of(of, "unit")
         if time is None or not isinstance(time.type, Scalar):
             return None
         if time.type.length != 1 or time.type.primitive.is_float or time.type.is_text:
@@ -541,7 +553,7 @@ class Compiler:
     def _month_year(self, of: Composite, place: Place) -> Column | None:
         parts: dict[str, Column] = {}
         for name in DATE_PARTS:
-            member = _member(of, name)
+            member = member_of(of, name)
             if member is None or not isinstance(member.type, Scalar) or member.is_constant or member.type.length != 1:
                 return None
             # A part that is not there holds its null value, whatever its presence.

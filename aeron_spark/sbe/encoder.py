@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.columns import TIME_UNITS, Compiler
+from aeron_spark.sbe.columns import TIME_UNITS, Compiler, member_of
 from aeron_spark.sbe.framing import Framing, named
-from aeron_spark.sbe.model import Block, Data, Field, Group, Role, Scalar, Schema
+from aeron_spark.sbe.model import Block, Composite, Data, Field, Group, Role, Scalar, Schema
 from aeron_spark.sbe.names import nearest
 from aeron_spark.sbe.older import of_version
 from aeron_spark.sbe.options import Options
@@ -124,7 +124,7 @@ class _Writing:
             self._levels[one.number].next_sibling = following
 
     def _field(self, field: Field, column: pa.Array | None, count: int, path: str) -> None:
-        is_optional = field.presence == "optional"
+        is_optional = field.presence == "optional" or _is_null_by_year(field)
         if column is None:
             if not is_optional:
                 raise UsageError(f"column {path} is missing, and its field is required")
@@ -247,6 +247,14 @@ def _refuse_others(columns: Iterable[str], block: Block, what: str) -> None:
     for name in columns:
         if name not in known:
             raise UsageError(f"{what} has no {name}; it has {', '.join(known)}{nearest(name, known)}")
+
+
+def _is_null_by_year(field: Field) -> bool:
+    """A MonthYear whose year is null is null, whatever the field's presence. Spec: 10 §14.6."""
+    if field.semantic_type.lower() != "monthyear" or not isinstance(field.type, Composite):
+        return False
+    year = member_of(field.type, "year")
+    return year is not None and isinstance(year.type, Scalar) and year.type.presence == "optional"
 
 
 def _put_role(to: Any, role: Role) -> None:

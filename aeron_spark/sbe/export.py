@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
-from aeron_spark._native.check import check
-from aeron_spark.sbe.run import Run, Scratch, pointer
+from aeron_spark.sbe.run import Run, Scratch, check_batch, pointer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +74,12 @@ class Exporter:
     def batch(self, run: Run, scratch: Scratch) -> pa.RecordBatch | None:
         """The columns; None if they must be made one by one."""
         array, counts = ffi.new("int64_t[]", ARROW_ARRAY_WORDS), ffi.new("int64_t[2]")
-        check(
+        check_batch(
             lib.as_sbe_export(
                 scratch.native, self._native, len(self._nodes), scratch.task_lists, scratch.task_counts, array,
                 counts, counts + 1,
-            )
+            ),
+            run.message_count,
         )  # fmt: skip
         if counts[1]:
             return None

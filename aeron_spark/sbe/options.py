@@ -51,7 +51,7 @@ class Options:
     `20260131`, `202601w2`). `header`: a struct `sbe_header` of all members of the message's header.
     `drop_deprecated`: no columns of deprecated elements.
     `strict_blocks`: a field that a message's version has but its block cuts off is an error, not a null.
-    `max_entries`: most entries of a group whose entries take no bytes.
+    `max_entries`: most entries of a message that take no bytes.
     `spark`: only types that Spark has: no dictionaries, times of day as numbers, timestamps in microseconds.
     """
 

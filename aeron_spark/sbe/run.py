@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
-from aeron_spark._native.check import check
+from aeron_spark._native.check import check, error
 from aeron_spark.sbe.model import Primitive
 from aeron_spark.sbe.plan import Plan, bits_of
 
@@ -64,6 +64,7 @@ class Task:
     repeat: int = 1
     factor: int = 1
     divisor: int = 1
+    most: int = 0
     enum: tuple[np.ndarray, ...] = ()
 
 
@@ -87,7 +88,7 @@ class Tasks:
             for to, task in zip(array, tasks, strict=True):
                 task.place.fill(to.column, task.primitive, null=task.null, repeat=task.repeat)
                 to.form, to.is_signed = task.form, not task.primitive.is_unsigned and not task.primitive.is_char
-                to.factor, to.divisor = task.factor, task.divisor
+                to.factor, to.divisor, to.most = task.factor, task.divisor, task.most
                 if len(task.enum) == 1:
                     to.of_byte = pointer("int16_t *", task.enum[0])
                 elif task.enum:
@@ -120,6 +121,17 @@ def allocate(size: int) -> pa.Buffer:
     return pa.allocate_buffer(size)
 
 
+def check_batch(result: int, count: int) -> None:
+    """Of a call over `count` messages: UsageError and InternalError say what was too much."""
+    if result < 0:
+        what = (
+            "a column has more than 2 GiB of text or more than 2^31 - 1 items"
+            if result == lib.AS_E_USAGE
+            else "there is not enough memory, or a group has more than 2^31 - 1 entries"
+        )
+        raise error(result, text=f"{count} messages in one batch: {what}; decode fewer at once", code=0)
+
+
 def _up(size: int) -> int:
     return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
@@ -150,10 +162,12 @@ class Run:
         self._native = scratch.native
         self._keep = (payload, starts, ends)
         bytes_at = ffi.cast("uint8_t *", payload.address) if payload is not None and payload.size else ffi.NULL
-        check(
+        self.message_count = len(starts)
+        check_batch(
             lib.as_sbe_batch_walk(
                 self._native, bytes_at, pointer("int64_t *", starts), pointer("int64_t *", ends), len(starts)
-            )
+            ),
+            self.message_count,
         )
         self.error_count = int(lib.as_sbe_batch_error_count(self._native))
         self.counts: list[int] = []
@@ -194,7 +208,7 @@ class Run:
 
         `found_errors` and `found_ends` (where an error showed, undefined for other messages) are None if there is no error.
         """
-        count = len(self._keep[1])
+        count = self.message_count
         self.short_fields = sum(int(lib.as_sbe_batch_short(self._native, *one)) for one in self.plan.later)
         self.unread = int(lib.as_sbe_batch_unread(self._native))
         if self.error_count:
@@ -253,11 +267,12 @@ class Run:
     def _text(self, count: int, capacity: int, charset: int, gather: Any) -> pa.Array:
         offsets, validity, nulls = allocate(4 * (count + 1)), allocate((count + 7) // 8), ffi.new("int64_t *")
         out = allocate(capacity + SPARE_BYTES)
-        check(
+        check_batch(
             gather(
                 ffi.cast("int32_t *", offsets.address), ffi.cast("uint8_t *", out.address), out.size,
                 ffi.cast("uint8_t *", validity.address), nulls,
-            )
+            ),
+            self.message_count,
         )  # fmt: skip
         of = pa.binary() if charset == lib.AS_SBE_BYTES else pa.string()
         return pa.Array.from_buffers(of, count, [validity if nulls[0] else None, offsets, out], nulls[0])
@@ -278,11 +293,12 @@ class Run:
         offsets, out = allocate(4 * (count + 1)), allocate(2 * (count * len(bits) + 1))
         validity, nulls = self._bitmap(place.level), ffi.new("int64_t *")
         column = place.fill(ffi.new("as_sbe_column *"), primitive)
-        check(
+        check_batch(
             lib.as_sbe_gather_set(
                 self._native, column, pointer("uint8_t *", bits), len(bits), ffi.cast("int32_t *", offsets.address),
                 ffi.cast("int16_t *", out.address), ffi.cast("uint8_t *", validity.address), nulls,
-            )
+            ),
+            self.message_count,
         )  # fmt: skip
         total = int(np.frombuffer(offsets, np.int32)[count])
         items = pa.DictionaryArray.from_arrays(pa.Array.from_buffers(pa.int16(), total, [None, out], 0), names)

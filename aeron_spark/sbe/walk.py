@@ -32,6 +32,9 @@ from aeron_spark.sbe.model import (
 )
 
 MAX_ENTRIES = 1_000_000
+MAX_SKIP_DEPTH = 64
+"""Of unknown groups in unknown groups."""
+MAX_BLOCK = 2**31 - 1
 
 Value = Any
 
@@ -59,8 +62,12 @@ class Decoded:
 
 
 def _is_null(primitive: Primitive, raw: Raw, null: Raw) -> bool:
-    # Any NaN is the null of a float whose null value is NaN.
-    return raw == null or (primitive.is_float and math.isnan(null) and math.isnan(raw))
+    if not primitive.is_float:
+        return raw == null
+    # Any NaN is the null of a float whose null value is NaN; others are compared by the bits that the wire has.
+    if math.isnan(null):
+        return math.isnan(raw)
+    return struct.pack(primitive.code, raw) == struct.pack(primitive.code, null)
 
 
 def _number(primitive: Primitive, raw: Raw) -> Value:
@@ -74,6 +81,18 @@ def _number(primitive: Primitive, raw: Raw) -> Value:
     return float(str(np.float32(raw))) if primitive.name == "float" else raw
 
 
+def first_on_wire(of: Composite, offset: int = 0) -> tuple[int, Scalar | Enum | Set] | None:
+    """Offset and type of a composite's first member that takes bytes, however deep. Spec: 10 §3.5."""
+    for member in of.members:
+        if isinstance(member.type, Composite):
+            found = first_on_wire(member.type, offset + member.offset)
+            if found is not None:
+                return found
+        elif member.type.size:
+            return offset + member.offset, member.type
+    return None
+
+
 def _text(content: bytes, charset: str) -> str:
     return content.decode(charset or "ascii", "replace")
 
@@ -81,8 +100,8 @@ def _text(content: bytes, charset: str) -> str:
 class Walker:
     """Decoder of one schema's messages.
 
-    `strict_blocks`: a field that its version has but its block cuts off is an error, never null. `max_entries` bounds groups
-    whose entries take no bytes. Thread rule: any number of threads.
+    `strict_blocks`: a field that its version has but its block cuts off is an error, never null. `max_entries` bounds a
+    message's entries that take no bytes. Thread rule: any number of threads.
     """
 
     def __init__(self, schema: Schema, *, strict_blocks: bool = False, max_entries: int = MAX_ENTRIES) -> None:
@@ -106,6 +125,7 @@ class _Walk:
         self._start = start
         self._end = end
         self._order = walker.order
+        self._empty_entries = 0
         self.at = start
         self.version = 0
 
@@ -159,49 +179,52 @@ class _Walk:
             raise
         return Decoded(message, template_id, schema_id, self.version, block_length, self.at - self._start, values)
 
-    def _counts(self, groups: Role | None, data: Role | None, base: int) -> tuple[int, int] | None:
-        """How many groups and data follow a block, where the wire says so."""
-        if groups is None or data is None:
-            return None
-        return self._role(groups, base, 0), self._role(data, base, 0)
+    def _counts(self, groups: Role | None, data: Role | None, base: int) -> tuple[int, int]:
+        """How many groups and data follow a block; -1, as many as the schema has: only of newer versions are there more."""
+        if self.version <= self.schema.version:
+            return -1, -1
+        return self._role(groups, base, -1), self._role(data, base, -1)
 
-    def _block(self, block: Block, length: int, too_small: str, counts: tuple[int, int] | None) -> dict[str, Value]:
+    def _block(self, block: Block, length: int, too_small: str, counts: tuple[int, int]) -> dict[str, Value]:
         base = self.at
         values = {field.name: self._field(field, base, length, too_small) for field in block.fields}
         self.at = base + length
-        groups = [one for one in block.groups if one.since <= self.version]
-        data = [one for one in block.data if one.since <= self.version]
-        is_newer = counts is not None and self.version > self.schema.version
         for group in block.groups:
             values[group.name] = self._group(group) if group.since <= self.version else None
-        if is_newer and counts is not None:
-            for _ in range(counts[0] - len(groups)):
-                self._skip_group(block)
+        self._skip_rest(block, counts[0] - len(block.groups), 0, depth=0)
         for one in block.data:
             values[one.name] = self._data(one) if one.since <= self.version else None
-        if is_newer and counts is not None:
-            for _ in range(counts[1] - len(data)):
-                self._skip_data(block)
+        self._skip_rest(block, 0, counts[1] - len(block.data), depth=0)
         return values
 
-    def _skip_group(self, block: Block) -> None:
+    def _skip_rest(self, block: Block, groups: int, data: int, *, depth: int) -> None:
+        for _ in range(groups):
+            start = self.at
+            self._skip_group(block, depth)
+            self._take_empty(self.at == start)
+        for _ in range(data):
+            start = self.at
+            self._skip_data(block)
+            self._take_empty(self.at == start)
+
+    def _skip_group(self, block: Block, depth: int) -> None:
         """A group that the schema does not know: headed like the others of its level, and it says itself what it holds."""
-        if not block.groups or block.groups[0].dimension.num_groups is None:
+        if not block.groups or block.groups[0].dimension.num_groups is None or depth >= MAX_SKIP_DEPTH:
             raise self._fail("NEWER_VERSION", "an unknown group follows, and nothing says how long it is")
         dimension = block.groups[0].dimension
         self._need(dimension.size, "SHORT_GROUP_HEADER", "a group header")
         base = self.at
         length, count = self._role(dimension.block_length, base, 0), self._role(dimension.num_in_group, base, 0)
-        counts = self._counts(dimension.num_groups, dimension.num_var_data, base) or (0, 0)
+        counts = self._counts(dimension.num_groups, dimension.num_var_data, base)
         self.at += dimension.size
-        self._check_entries(length, count, is_bare=counts == (0, 0))
-        for _ in range(count):
+        is_bare = length == 0 and max(counts) <= 0
+        self._check_entries(length, count, is_bare=is_bare)
+        for _ in range(0 if is_bare else count):
+            start = self.at
             self._need(length, "SHORT_GROUP_ENTRY", "a group entry")
             self.at += length
-            for _ in range(counts[0]):
-                self._skip_group(block)
-            for _ in range(counts[1]):
-                self._skip_data(block)
+            self._skip_rest(block, *counts, depth=depth + 1)
+            self._take_empty(self.at == start)
 
     def _skip_data(self, block: Block) -> None:
         if not block.data:
@@ -211,9 +234,16 @@ class _Walk:
     # -- group and data --------------------------------------------------------------------------------------------------------
 
     def _check_entries(self, length: int, count: int, *, is_bare: bool) -> None:
+        """`is_bare`: entries are known to take no bytes."""
+        if count < 0 or (count > 0 and length > MAX_BLOCK):
+            raise self._fail("SHORT_GROUP_ENTRY", f"{count} entries of {length} bytes")
+        self._take_empty(count if is_bare else 0)
+
+    def _take_empty(self, count: int) -> None:
         # Entries that take bytes are bounded by the bytes that are left: the walk ends at the first that is not there.
-        if length == 0 and is_bare and count > self._walker.max_entries:
-            raise self._fail("LIMIT", f"{count} entries of no bytes")
+        if count > self._walker.max_entries - self._empty_entries:
+            raise self._fail("LIMIT", f"more than {self._walker.max_entries} entries of no bytes in a message")
+        self._empty_entries += count
 
     def _group(self, group: Group) -> list[dict[str, Value]]:
         dimension = group.dimension
@@ -222,11 +252,14 @@ class _Walk:
         length, count = self._role(dimension.block_length, base, 0), self._role(dimension.num_in_group, base, 0)
         counts = self._counts(dimension.num_groups, dimension.num_var_data, base)
         self.at += dimension.size
-        self._check_entries(length, count, is_bare=not group.groups and not group.data)
+        is_bare = length == 0 and not group.groups and not group.data and max(counts) <= 0
+        self._check_entries(length, count, is_bare=is_bare)
         entries = []
         for _ in range(count):
+            start = self.at
             self._need(length, "SHORT_GROUP_ENTRY", f"an entry of group {group.name}")
             entries.append(self._block(group, length, "GROUP_BLOCK_TOO_SMALL", counts))
+            self._take_empty(self.at == start and not is_bare)
         return entries
 
     def _data(self, data: Data) -> Value:
@@ -302,9 +335,10 @@ class _Walk:
 
     def _is_null_composite(self, of: Composite, at: int) -> bool:
         """Spec: 10 §3.5 - null when its first member that takes bytes holds its null value."""
-        first = next((one for one in of.members if not one.is_constant), None)
-        if first is None or isinstance(first.type, Set):
+        first = first_on_wire(of, at)
+        if first is None:
             return False
-        if isinstance(first.type, Composite):
-            return self._is_null_composite(first.type, at + first.offset)
-        return _is_null(first.type.primitive, self._raw(first.type.primitive, at + first.offset), first.type.null)
+        at, member = first
+        if isinstance(member, Set):
+            return False
+        return _is_null(member.primitive, self._raw(member.primitive, at), member.null)

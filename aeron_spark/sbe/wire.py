@@ -160,7 +160,7 @@ class Wire:
                 member.type, inner, f"{path}.{member.name}", is_optional=may_be_null or (is_optional and first)
             )
             made[:, member.offset : member.offset + found.shape[1]] = found
-            first = False
+            first = first and found.shape[1] == 0
         return made
 
     def _folded(self, of: Composite, column: pa.Array, path: str, made: np.ndarray, *, is_optional: bool) -> np.ndarray:

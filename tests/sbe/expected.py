@@ -11,6 +11,7 @@ import pyarrow as pa
 from aeron_spark.sbe.model import Block, Composite, Enum, Field, Scalar, Set, Type
 
 MAX_LONG = 2**63 - 1
+DAY_NS = 86_400 * 10**9
 TIMES = {"utctimestamp", "utctimeonly"}
 DATES = {"utcdateonly", "localmktdate"}
 
@@ -37,9 +38,14 @@ def _field(field: Field, value: Any) -> Any:
         time = next(one for name, one in value.items() if name.lower() == "time")
         factor = 1 if _constant_unit(field.type) else _unit_on_the_wire(field.type, value)
         return None if time is None or factor is None or time * factor > MAX_LONG else time * factor
+    if isinstance(field.type, Composite) and semantic == "monthyear":
+        year = next((one for one in field.type.members if one.name.lower() == "year"), None)
+        if year is not None and value[year.name] in (None, getattr(year.type, "null", None)):
+            return None
     if isinstance(field.type, Scalar) and field.type.length == 1:
         if semantic in TIMES and field.type.primitive.size == 8:
-            return None if value > MAX_LONG else value
+            is_lost = value > MAX_LONG if semantic == "utctimestamp" else not 0 <= value < DAY_NS
+            return None if is_lost else value
         if semantic in TIMES | DATES:
             return value
     return _value(field.type, value, is_optional=field.presence == "optional")

@@ -37,6 +37,10 @@ static bool to_long(uint64_t bits, const as_sbe_task *task, int64_t *value)
         return false;
     }
     const int64_t raw = task->is_signed ? asi_sbe_extend(bits, task->column.width) : (int64_t)bits;
+    if (task->most > 0 && (uint64_t)raw > task->most)
+    {
+        return false;
+    }
     const int64_t divided = raw / task->divisor - (raw % task->divisor < 0 ? 1 : 0);
     return !__builtin_mul_overflow(divided, task->factor, value);
 }
@@ -277,6 +281,7 @@ FIXED void gather_unsigned_long(
     const uint8_t *bytes = p->bytes + task->column.offset;
     const int64_t *restrict starts = p->starts;
     const uint64_t null_bits = task->column.null_bits;
+    const uint64_t most = task->most > 0 ? task->most : INT64_MAX;
     int64_t *restrict out = task->out;
     uint8_t flags[BLOCK + 8];
     int64_t lost = 0;
@@ -284,7 +289,7 @@ FIXED void gather_unsigned_long(
     {
         const uint64_t bits = asi_sbe_load(bytes + starts[i], 8, is_big_endian);
         const bool is_null = has_null && bits == null_bits;
-        const bool fits = bits <= INT64_MAX;
+        const bool fits = bits <= most;
         out[i] = is_null || !fits ? 0 : (int64_t)(bits / (uint64_t)divisor);
         lost += !is_null && !fits;
         flags[i - first] = !is_null && fits;
@@ -368,7 +373,7 @@ static bool is_common(const asi_sbe_place *p, const as_sbe_task *task)
     {
         return 8 == column->width && (1 == task->divisor || 1000 == task->divisor);
     }
-    if (1 != task->divisor || (column->null_is_nan && AS_SBE_FORM_SAME != task->form))
+    if (1 != task->divisor || task->most > 0 || (column->null_is_nan && AS_SBE_FORM_SAME != task->form))
     {
         return false;
     }

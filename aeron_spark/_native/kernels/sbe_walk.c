@@ -13,6 +13,7 @@ typedef struct walk
     int64_t at;
     int64_t end;
     int64_t version;
+    int64_t empty_entries; /* that took no bytes: the bytes that are left bound all others */
     as_sbe_error error;
     bool has_memory;
     bool has_known;          /* what the last header of 8 bytes said: most say the same */
@@ -121,7 +122,12 @@ HOT int64_t role_of(const as_sbe_plan *plan, const as_sbe_role *role, const uint
         return role->constant;
     }
     const uint64_t value = asi_sbe_load(base + role->offset, role->size, plan->is_big_endian);
-    return role->is_signed ? asi_sbe_extend(value, role->size) : (int64_t)value;
+    if (role->is_signed)
+    {
+        return asi_sbe_extend(value, role->size);
+    }
+    /* More than any message has, and newer than any version: never below 0. */
+    return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
 static bool fail(walk *w, as_sbe_error error)
@@ -134,6 +140,17 @@ static bool out_of_memory(walk *w)
 {
     w->has_memory = false;
     return false;
+}
+
+/* `count` more entries that take no bytes. */
+HOT bool take_empty(walk *w, int64_t count)
+{
+    if (count > w->batch->plan->max_entries - w->empty_entries)
+    {
+        return fail(w, AS_SBE_LIMIT);
+    }
+    w->empty_entries += count;
+    return true;
 }
 
 HOT bool add_instance(walk *w, asi_sbe_instances *level, int64_t start, int32_t length)
@@ -248,14 +265,16 @@ static bool skip_rest(walk *w, const as_sbe_level *level, following more, int32_
 {
     for (int64_t i = 0; i < more.groups; i++)
     {
-        if (!skip_group(w, level, depth))
+        const int64_t start = w->at;
+        if (!skip_group(w, level, depth) || (start == w->at && !take_empty(w, 1)))
         {
             return false;
         }
     }
     for (int64_t i = 0; i < more.data; i++)
     {
-        if (!skip_data(w, level))
+        const int64_t start = w->at;
+        if (!skip_data(w, level) || (start == w->at && !take_empty(w, 1)))
         {
             return false;
         }
@@ -281,18 +300,23 @@ static bool skip_group(walk *w, const as_sbe_level *level, int32_t depth)
     const int64_t count = role_of(plan, &like->count, header);
     const following inner = told(w, &like->groups_told, &like->data_told, header);
     w->at += like->header_size;
+    if (length < 0 || count < 0)
+    {
+        return fail(w, AS_SBE_SHORT_GROUP_ENTRY);
+    }
     if (0 == length && inner.groups <= 0 && inner.data <= 0)
     {
-        return count <= plan->max_entries || fail(w, AS_SBE_LIMIT);
+        return take_empty(w, count);
     }
     for (int64_t i = 0; i < count; i++)
     {
-        if (length < 0 || length > w->end - w->at)
+        const int64_t start = w->at;
+        if (length > w->end - w->at)
         {
             return fail(w, AS_SBE_SHORT_GROUP_ENTRY);
         }
         w->at += length;
-        if (!skip_rest(w, level, inner, depth + 1))
+        if (!skip_rest(w, level, inner, depth + 1) || (start == w->at && !take_empty(w, 1)))
         {
             return false;
         }
@@ -369,9 +393,9 @@ HOT bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *ins
     following there)
 {
     const bool is_bare = level->first_child < 0 && 0 == level->data_count && there.groups <= 0 && there.data <= 0;
-    if (is_bare && 0 == length && count > w->batch->plan->max_entries)
+    if (is_bare && 0 == length && !take_empty(w, count))
     {
-        return fail(w, AS_SBE_LIMIT);
+        return false;
     }
     if (count > 0 && length <= w->end - w->at && is_too_small(w, level, length))
     {
@@ -389,6 +413,7 @@ HOT bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *ins
     }
     for (int64_t i = 0; i < count; i++)
     {
+        const int64_t start = w->at;
         if (length > w->end - w->at)
         {
             return fail(w, AS_SBE_SHORT_GROUP_ENTRY);
@@ -398,7 +423,7 @@ HOT bool walk_entries(walk *w, const as_sbe_level *level, asi_sbe_instances *ins
             return false;
         }
         w->at += length;
-        if (!walk_rest(w, level, there))
+        if (!walk_rest(w, level, there) || (start == w->at && !take_empty(w, 1)))
         {
             return false;
         }
@@ -424,7 +449,7 @@ static bool walk_group(walk *w, int32_t index)
     const int64_t count = role_of(plan, &level->count, header);
     const following there = told(w, &level->groups_told, &level->data_told, header);
     w->at += level->header_size;
-    if (length < 0 || count < 0 || length > INT32_MAX)
+    if (length < 0 || count < 0 || (count > 0 && length > INT32_MAX))
     {
         return fail(w, AS_SBE_SHORT_GROUP_ENTRY);
     }
@@ -594,6 +619,7 @@ static bool walk_all(as_sbe_batch *batch, const int64_t *starts, const int64_t *
         w.end = ends[i];
         w.error = AS_SBE_OK;
         w.version = 0;
+        w.empty_entries = 0;
         take_marks(batch, batch->marks);
         if (!walk_message(&w))
         {

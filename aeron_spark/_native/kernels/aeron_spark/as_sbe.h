@@ -95,7 +95,7 @@ typedef struct as_sbe_plan
     int64_t own_template_id;
     int64_t own_schema_id;
     int64_t own_version;
-    int64_t max_entries;    /* of groups whose entries take no bytes */
+    int64_t max_entries;    /* that take no bytes, in one message */
     const as_sbe_level *levels;
     int32_t level_count;
     const as_sbe_data *data;
@@ -177,6 +177,7 @@ typedef struct as_sbe_task
     bool is_signed;
     int64_t factor;         /* multiplies decimals and longs; what overflows is null. 1: none */
     int64_t divisor;        /* of longs, rounding down. 1: none */
+    uint64_t most;          /* of longs: what is more, or below 0, does not fit. 0: all of 64 bits with a sign fit */
     const int16_t *of_byte; /* of an enum of one byte: the index of each, -1 unknown, 0 of the null */
     const int64_t *values;  /* of a wider enum: ascending, with these indices */
     const int16_t *indices;
