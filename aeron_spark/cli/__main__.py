@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -32,6 +33,9 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     options = parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        # A name that the terminal's charset lacks is shown by its code, not lost in an exception.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return int(options.run(options))
     except AeronError as failure:

@@ -17,6 +17,8 @@ EXAMPLES = """\
   aeron-spark sbe decode --schema prices.xml message.bin
   aeron-spark sbe decode --schema mdp3.xml --framing cme-udp --hex packets.txt | jq .values"""
 
+MAX_DIGITS = 18
+
 
 def add_to(verbs: Any) -> None:
     """Add the verb with its own verbs."""
@@ -59,13 +61,19 @@ def _add_decode(verbs: Any) -> None:
         "--framing", metavar="NAME", default="none", help=f"how messages lie in a payload: {' '.join(FRAMINGS)}"
     )
     verb.add_argument(
-        "--skip", metavar="BYTES", type=int, default=0, help="bytes before the framing begins (default 0)"
+        "--skip", metavar="BYTES", type=_whole, default=0, help="bytes before the framing begins (default 0)"
     )
     verb.add_argument(
         "--hex", action="store_true", help="each line is a payload in hexadecimal digits, not the file as it is"
     )
     _add_header(verb)
     verb.add_argument("file", metavar="FILE", help="payload, or - for standard input")
+
+
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of bytes, 0 or more")
+    return int(text)
 
 
 def _add_header(verb: argparse.ArgumentParser) -> None:
@@ -100,30 +108,41 @@ def _run_check(options: argparse.Namespace) -> int:
     return 0 if verdict.startswith("OK") else 1
 
 
-def _payloads(options: argparse.Namespace) -> Iterator[bytes]:
+def _content(options: argparse.Namespace) -> bytes:
+    if options.file == "-" and sys.stdin is None:
+        raise UsageError("standard input is closed; give a file, or pipe the payload in")
     try:
-        content = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
+        return sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
     except OSError as failure:
         raise StorageError(f"cannot read {options.file}: {failure.strerror}", code=failure.errno or 0) from None
+
+
+def _payloads(options: argparse.Namespace) -> Iterator[tuple[dict[str, int], bytes]]:
+    """Where each payload stands, for errors, and its bytes."""
+    content = _content(options)
     if not options.hex:
-        yield content
+        yield {}, content
         return
     for number, line in enumerate(content.split(b"\n"), 1):
-        if line.strip():
-            try:
-                yield bytes.fromhex(line.decode("ascii"))
-            except ValueError as failure:
-                raise UsageError(f"line {number} of {options.file} is not hexadecimal: {failure}") from None
+        digits = b"".join(line.split())
+        if not digits:
+            continue
+        if len(digits) % 2:
+            raise UsageError(f"line {number} of {options.file} has {len(digits)} hexadecimal digits; a byte is two")
+        try:
+            yield {"line": number}, bytes.fromhex(digits.decode("ascii"))
+        except ValueError as failure:
+            raise UsageError(f"line {number} of {options.file} is not hexadecimal: {failure}") from None
 
 
 def _run_decode(options: argparse.Namespace) -> int:
     schema = load(options.schema, header_type=options.header)
     failed = 0
-    for payload in _payloads(options):
+    for where, payload in _payloads(options):
         for one in decode(schema, payload, framing=options.framing, skip=options.skip):
             if isinstance(one, DecodeError):
                 failed += 1
-                print_json({"error": one.kind, "offset": one.offset, "text": str(one)})
+                print_json({"error": one.kind, **where, "offset": one.offset, "text": str(one)})
             else:
                 print_json(
                     {

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aeron_spark.errors import UsageError
 from aeron_spark.sbe.decoder import Decoder, Rows
 from aeron_spark.sbe.encoder import Encoder
 from aeron_spark.sbe.framing import FRAMINGS, MESSAGES, Framing, frames, named
@@ -50,13 +51,15 @@ def decode(
     """The messages of a payload, in order; what can't be decoded comes as its error.
 
     `skip`: bytes at the payload's beginning that belong to neither the framing nor a message. Behind an error the messages go
-    on where the framing tells where the next one begins, else it is the last. UsageError: an unknown framing.
+    on where the framing tells where the next one begins, else it is the last. UsageError: an unknown framing, a negative skip.
     """
     how = named(framing)
+    if skip < 0:
+        raise UsageError(f"skip={skip} is below 0")
     walker = Walker(schema)
     view = memoryview(payload).cast("B")[skip:]
     try:
-        for start, end in _bounds(how, walker, view):
+        for start, end in _bounds(how, walker, view, schema.header.composite.size):
             try:
                 yield walker.decode(view, start, end)
             except DecodeError as failure:
@@ -67,9 +70,9 @@ def decode(
         yield failure
 
 
-def _bounds(how: Framing, walker: Walker, view: memoryview) -> Iterator[tuple[int, int]]:
+def _bounds(how: Framing, walker: Walker, view: memoryview, header: int) -> Iterator[tuple[int, int]]:
     if how is not MESSAGES:
-        yield from frames(how, view)
+        yield from frames(how, view, header)
         return
     at = 0
     while at < len(view):

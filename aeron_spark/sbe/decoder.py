@@ -237,7 +237,8 @@ class Decoder:
         valid = np.flatnonzero(np.asarray(array.is_valid())) if array.null_count else None
         array = array.drop_null() if valid is not None else array
         offsets, content = _parts(array)
-        rows = self._rows(content, cut(self._how, content, offsets, self._skip, self._consumed))
+        header = self._registry.schemas[0].header.composite.size
+        rows = self._rows(content, cut(self._how, content, offsets, self._skip, self._consumed, header=header))
         return rows if valid is None else replace(rows, payload=valid[rows.payload])
 
     def _rows(self, content: pa.Buffer | None, found: Frames) -> Rows:

@@ -124,8 +124,8 @@ def _whole(given: dict[str, str], name: str, low: int) -> int:
     return int(text)
 
 
-def frames(framing: Framing, payload: bytes | memoryview) -> Iterator[tuple[int, int]]:
-    """Where each message's SBE header begins, and where its frame ends.
+def frames(framing: Framing, payload: bytes | memoryview, header: int = 0) -> Iterator[tuple[int, int]]:
+    """Where each message's SBE header, of so many bytes, begins, and where its frame ends.
 
     DecodeError: FRAME_SIZE, a size that can't be, or a stream cut inside of a frame; FRAME_TYPE, a mark that is not there. What
     came before is right. Not for `messages`, whose ends only a walk finds.
@@ -147,12 +147,15 @@ def frames(framing: Framing, payload: bytes | memoryview) -> Iterator[tuple[int,
     left = struct.unpack_from(framing.count, payload, framing.count_at)[0] if framing.count else -1
     at = framing.packet_header
     width = struct.calcsize(framing.size)
+    least = max(framing.skip + header, framing.size_at + width)
     while left != 0 and (left > 0 or at < end):
         if at + framing.size_at + width > end:
             raise DecodeError("FRAME_SIZE", at, f"{end - at} bytes, too few for a message's size")
         size = struct.unpack_from(framing.size, payload, at + framing.size_at)[0] + framing.size_adds
-        if size < max(framing.skip, framing.size_at + width) or size > end - at:
-            raise DecodeError("FRAME_SIZE", at, f"a frame of {size} bytes, {end - at} are there")
+        if size < least or size > end - at:
+            raise DecodeError(
+                "FRAME_SIZE", at, f"a frame of {size} bytes, of which {least} are headers; {end - at} are there"
+            )
         if framing.marks and not framing.mark_is_of_packet:
             _check_mark(framing, payload, at + framing.mark_at)
         yield at + framing.skip, at + size

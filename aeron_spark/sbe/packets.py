@@ -34,8 +34,10 @@ class Frames:
 Consumed = Callable[[Any, int, int], tuple[int, int]]
 
 
-def cut(framing: Framing, content: pa.Buffer | None, offsets: np.ndarray, skip: int, consumed: Consumed) -> Frames:
-    """The messages of payloads, payload i in `[offsets[i], offsets[i + 1])` of `content`.
+def cut(
+    framing: Framing, content: pa.Buffer | None, offsets: np.ndarray, skip: int, consumed: Consumed, *, header: int
+) -> Frames:
+    """The messages of payloads, payload i in `[offsets[i], offsets[i + 1])` of `content`; each has a header of so many bytes.
 
     `consumed` tells error and length of the message at a start; only `messages` needs it.
     """
@@ -46,7 +48,7 @@ def cut(framing: Framing, content: pa.Buffer | None, offsets: np.ndarray, skip: 
         return Frames(starts, ends, np.arange(len(starts)), None, ends)
     if framing is MESSAGES:
         return _walked(content, np.minimum(starts + skip, ends), ends, consumed)
-    return _framed(_native(framing, skip), content, offsets)
+    return _framed(_native(framing, skip), content, offsets, header)
 
 
 def _walked(content: pa.Buffer | None, starts: np.ndarray, ends: np.ndarray, consumed: Consumed) -> Frames:
@@ -79,7 +81,7 @@ def _native(framing: Framing, skip: int) -> Any:
     return made
 
 
-def _framed(framing: Any, content: pa.Buffer | None, offsets: np.ndarray) -> Frames:
+def _framed(framing: Any, content: pa.Buffer | None, offsets: np.ndarray, header: int) -> Frames:
     count = len(offsets) - 1
     bytes_at = ffi.cast("uint8_t *", content.address) if content is not None and content.size else ffi.NULL
     capacity = 2 * count + 64
@@ -94,5 +96,22 @@ def _framed(framing: Any, content: pa.Buffer | None, offsets: np.ndarray) -> Fra
             break
         capacity = found
     starts, ends, payloads, errors = starts[:found], ends[:found], payloads[:found], errors[:found]
+    is_short = (ends - starts < header) & (errors == 0)
+    if is_short.any():
+        # A frame that can't hold a header is no frame: the error that its payload ends with, as in C.
+        starts[is_short] -= framing.skip
+        ends[is_short], errors[is_short] = starts[is_short], lib.AS_SBE_FRAME_SIZE
+        keep = _up_to_first(is_short, payloads)
+        starts, ends, payloads, errors = starts[keep], ends[keep], payloads[keep], errors[keep]
     stops = np.where(errors > 0, offsets[1:][payloads], ends) if errors.any() else ends
     return Frames(starts, ends, payloads, errors if errors.any() else None, stops)
+
+
+def _up_to_first(is_last: np.ndarray, payloads: np.ndarray) -> np.ndarray:
+    """Which messages stand not behind the first of their payload that must be its last."""
+    found = np.flatnonzero(is_last)
+    those, at = np.unique(payloads[found], return_index=True)
+    last = np.full(int(payloads[-1]) + 1, len(payloads))
+    last[those] = found[at]
+    keep: np.ndarray = np.arange(len(payloads)) <= last[payloads]
+    return keep

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from aeron_spark.cli.__main__ import main
+from aeron_spark.errors import UsageError
+from aeron_spark.sbe import decode, load
+from tests.sbe.test_schema import schema as schema_text
 from tests.sbe.vectors import GOLDEN, messages
 
 
@@ -49,6 +55,41 @@ def test_decode_says_what_it_can_not_read(capsys: pytest.CaptureFixture[str], tm
     assert "line 1" in capsys.readouterr().err
     assert main(["sbe", "decode", "--schema", str(tmp_path / "none.xml"), str(tmp_path / "text")]) == 1
     assert "SCHEMA_XML" in capsys.readouterr().err
+    (tmp_path / "text").write_text("00\n\n00 0", encoding="ascii")
+    assert main(["sbe", "decode", "--schema", schema, "--hex", str(tmp_path / "text")]) == 2
+    told = capsys.readouterr()
+    assert "line 3" in told.err
+    assert "has 3 hexadecimal digits" in told.err
+    error = json.loads(told.out)
+    assert (error["error"], error["line"]) == ("SHORT_HEADER", 1)
+    with pytest.raises(SystemExit) as failed:
+        main(["sbe", "decode", "--schema", schema, "--skip", "-22", str(tmp_path / "text")])
+    assert failed.value.code == 2
+    assert "'-22' is not a number of bytes" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="below 0"):
+        list(decode(load(schema), b"", skip=-3))
+
+
+def test_standard_input_that_is_closed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["sbe", "decode", "--schema", str(GOLDEN / "car/example-schema.xml"), "-"]) == 2
+    assert "standard input is closed" in capsys.readouterr().err
+
+
+def test_names_that_the_terminal_can_not_show(tmp_path: Path) -> None:
+    file = tmp_path / "x.xml"
+    file.write_text(
+        schema_text("", '<message name="M" id="1"><field name="é" id="1" type="no"/></message>'), encoding="utf-8"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "aeron_spark.cli", "sbe", "check", str(file)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "field[\\xe9]" in done.stdout
 
 
 def test_check_prints_the_verdict_first(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

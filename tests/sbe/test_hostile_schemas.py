@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from aeron_spark.sbe import Decoder, SchemaError, Walker, check, load, parse
+from aeron_spark.sbe import DecodeError, Decoder, SchemaError, Walker, check, decode, load, parse
 from tests.sbe.test_schema import HEADER, schema
 
 XI = 'xmlns:xi="http://www.w3.org/2001/XInclude"'
@@ -234,3 +234,19 @@ def test_a_schema_of_types_alone_needs_no_header(tmp_path: Path) -> None:
     read, warnings = check(file)
     assert [one.text for one in warnings] == ["there is no message in it"]
     assert read.header.composite.size == 8
+
+
+@pytest.mark.parametrize("size", [0, 2, 5, 9])
+def test_a_frame_that_holds_no_header_ends_its_packet(size: int) -> None:
+    read = parse(schema("", message('<field name="x" id="1" type="int32"/>')))
+    good = a_message(struct.pack("<i", 9))
+    frame = struct.pack("<H", 2 + len(good)) + good
+    bad = bytes(12) + frame + struct.pack("<H", size) + bytes(size) + frame
+    fine = bytes(12) + frame + frame
+    walked = [
+        one.kind if isinstance(one, DecodeError) else one.values["x"] for one in decode(read, bad, framing="cme-udp")
+    ]
+    assert walked == [9, "FRAME_SIZE"]
+    rows = Decoder(read, message="M", framing="cme-udp").decode(pa.array([fine, bad, fine]))
+    assert rows["x"].to_pylist() == [9, 9, 9, None, 9, 9]
+    assert rows["sbe_error"].to_pylist() == [None, None, None, "FRAME_SIZE", None, None]
