@@ -172,14 +172,16 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     start = part.start
     while start < part.end:
-        failure, at = yield from _until_broken(folder, replace(part, start=start), columns)
+        failure, given, at = yield from _until_broken(folder, replace(part, start=start), columns)
         if failure is None:
             return
         if skipped.is_allowed:
-            # The batch in which it was met is gone with its rows: what stands before is read again, up to there.
-            at = max(start, at if at > start else _broken_at(folder, recording, replace(part, start=start)))
-            failed_again, _ = yield from _until_broken(folder, replace(part, start=start, end=at, limit=at), columns)
-            at = start if failed_again else at
+            # The batch in which it was met is gone with its rows: what stands between those given and it is read again.
+            at = max(given, at if at > given else _broken_at(folder, recording, replace(part, start=given)))
+            failed_again, given, _ = yield from _until_broken(
+                folder, replace(part, start=given, end=at, limit=at), columns
+            )
+            at = given if failed_again else at
         start = min(skipped.resume_at(recording, at, failure), part.end)
         skipped.add(recording, at, start, failure)
 
@@ -199,14 +201,14 @@ def _broken_at(folder: Folder, recording: Recording, part: Range) -> int:
         try:
             next(scan)
         except StopIteration as ended:
-            return int(ended.value[1])
+            return int(ended.value[2])
 
 
 def _until_broken(
     folder: Folder, part: Range, columns: Columns
-) -> Generator[pa.RecordBatch, None, tuple[DataLossError | None, int]]:
-    """Batches until the end, or until what is broken is met; then why, and where the next message would begin."""
-    at = part.start
+) -> Generator[pa.RecordBatch, None, tuple[DataLossError | None, int, int]]:
+    """Batches until the end, or until what is broken is met; then why, where the last batch ends, and where it was met."""
+    given = part.start
     if not isinstance(folder, Folder):
         # Leaving out what is broken needs the files: see _store_batches, and of replays open_folder.
         yield from folder.read(
@@ -218,7 +220,7 @@ def _until_broken(
             row_capacity=columns.row_capacity,
             byte_capacity=columns.byte_capacity,
         )
-        return None, part.end
+        return None, part.end, part.end
     try:
         with SegmentReader(
             folder,
@@ -233,9 +235,9 @@ def _until_broken(
             try:
                 while (batch := reader.next_batch()) is not None:
                     yield batch
-                    at = reader.position
+                    given = reader.position
             except DataLossError as error:
-                return error, max(at, reader.position)
+                return error, given, max(given, reader.position)
     except DataLossError as error:
-        return error, at
-    return None, part.end
+        return error, given, given
+    return None, part.end, part.end

@@ -28,11 +28,12 @@ TERM, SEGMENT = 64 * 1024, 128 * 1024
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Recording 0: 600 messages over 8 segments; 1: 50."""
+    """Recording 0: 600 messages over 8 segments; 1: 50; 2: 6,000 small ones, 1,024 in a term."""
     archive_dir = tmp_path_factory.mktemp("loss") / "archive"
     with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
         archive.recorded(1001, 600, SIZES)
         archive.recorded(1002, 50, SIZES)
+        archive.recorded(1003, 6000, [8])
     return archive_dir
 
 
@@ -42,16 +43,16 @@ def copy(folder: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def break_frame(copy: Path, position: int) -> None:
-    """Of recording 0: an impossible frame length."""
-    with (copy / f"0-{position // SEGMENT * SEGMENT}.rec").open("r+b") as file:
+def break_frame(copy: Path, position: int, recording_id: int = 0) -> None:
+    """An impossible frame length."""
+    with (copy / f"{recording_id}-{position // SEGMENT * SEGMENT}.rec").open("r+b") as file:
         file.seek(position % SEGMENT)
         file.write(b"\x05\x00\x00\x00")
 
 
-def remove(copy: Path, position: int) -> None:
-    """The segment of recording 0 that holds a position."""
-    (copy / f"0-{position // SEGMENT * SEGMENT}.rec").unlink()
+def remove(copy: Path, position: int, recording_id: int = 0) -> None:
+    """The segment that holds a position."""
+    (copy / f"{recording_id}-{position // SEGMENT * SEGMENT}.rec").unlink()
 
 
 Damage = Callable[[Path, int], None]
@@ -92,6 +93,34 @@ def test_broken_bytes_are_left_out_and_counted(
     assert seen == expected
 
 
+@pytest.mark.parametrize("frame", [0, 1, 10, 100, 500, 1023])
+def test_rows_before_what_is_broken_are_given_once(copy: Path, frame: int) -> None:
+    """In whichever batch and partition they are, and wherever the range begins."""
+    whole = read(batch(copy, recordingIds="2", columns="position"))
+    broken = 2 * TERM + 64 * frame
+    break_frame(copy, broken, 2)
+    expected = [row for row in whole if not broken <= row["position"] < 3 * TERM]
+    skip = {"recordingIds": "2", "columns": "position", "onCorruption": "skip"}
+    for rows_per_batch in ("1", "50", "16384"):
+        for split in ("1g", "20k", "3k"):
+            options = {**skip, "rowsPerBatch": rows_per_batch, "maxBytesPerPartition": split}
+            assert read(batch(copy, **options)) == expected, (rows_per_batch, split)
+    for begin in (broken - 640, broken - 64, broken):
+        from_there = read(batch(copy, **skip, rowsPerBatch="50", startingPositions=f'{{"2": {begin}}}'))
+        assert from_there == [row for row in expected if row["position"] >= begin]
+    with Follower(copy, **skip, rowsPerBatch="50") as follower:
+        assert follower.step() == expected
+
+
+def test_rows_before_what_is_missing_are_given_once(copy: Path) -> None:
+    whole = read(batch(copy, recordingIds="2", columns="position"))
+    remove(copy, 2 * TERM, 2)
+    expected = [row for row in whole if not 2 * TERM <= row["position"] < 4 * TERM]
+    for split in ("1g", "20k"):
+        options = {"columns": "position", "failOnDataLoss": "false", "maxBytesPerPartition": split}
+        assert read(batch(copy, recordingIds="2", rowsPerBatch="50", **options)) == expected
+
+
 def test_a_plan_whose_bytes_went_is_cut_if_that_may_be(copy: Path, caplog: pytest.LogCaptureFixture) -> None:
     reader = batch(copy, recordingIds="0", failOnDataLoss="false")
     whole = read(reader)
@@ -110,7 +139,7 @@ def test_a_plan_whose_bytes_went_is_cut_if_that_may_be(copy: Path, caplog: pytes
             "purged before",
         ),
         ((0, STOP_POSITION, 64), lambda row: row["recording_id"], "truncated"),
-        ((1, STATE, 2), lambda row: not row["recording_id"], "not in archive"),
+        ((1, STATE, 2), lambda row: row["recording_id"] != 1, "not in archive"),
     ],
 )
 def test_a_query_goes_on_if_that_may_be(

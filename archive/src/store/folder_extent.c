@@ -270,14 +270,12 @@ as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t positio
 {
     checksum_votes votes = { 0 };
     int32_t sampled = 0;
-    while (sampled < CHECKSUM_SAMPLE_FRAMES)
+    as_result result = AS_OK;
+    while (AS_OK == result && sampled < CHECKSUM_SAMPLE_FRAMES)
     {
         asi_segment_walk walk = asi_segment_walk_start(window, position, limit, true);
         const asi_segment_step step = asi_segment_walk_next(&walk);
-        if (ASI_SEGMENT_FAILED == step)
-        {
-            return walk.failure;
-        }
+        result = ASI_SEGMENT_FAILED == step ? walk.failure : AS_OK;
         if (ASI_SEGMENT_FRAME != step)
         {
             break;
@@ -286,10 +284,10 @@ as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t positio
         if (!asi_frame_is_padding(walk.frames.frame))
         {
             const int64_t occupancy = walk.position - walk.frame_position;
-            const as_result result = asi_segment_window_load(window, walk.frame_position, occupancy, limit);
+            result = asi_segment_window_load(window, walk.frame_position, occupancy, limit);
             if (AS_OK != result)
             {
-                return result;
+                break;
             }
             const uint8_t *frame = window->buffer + (walk.frame_position - window->position);
             vote((const asi_frame_header *)(const void *)frame, catalog_session_id, &votes);
@@ -297,7 +295,7 @@ as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t positio
         }
     }
     *checksum = votes.crc32 > votes.crc32c ? AS_CHECKSUM_CRC32 : votes.crc32c > 0 ? AS_CHECKSUM_CRC32C : AS_CHECKSUM_NONE;
-    return AS_OK;
+    return result;
 }
 
 as_result as_folder_checksum(as_folder *folder, int64_t recording_id, as_record_checksum *checksum)
