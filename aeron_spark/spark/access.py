@@ -104,6 +104,7 @@ class AccessOptions:
         for name in ("replayChannel", "controlStreamId", "archiveCredentialsFile"):
             if given.text(name) is not None and control is None:
                 raise UsageError(f"option {name} is for replays, give controlChannel as well")
+        _check_of_store(given, is_store=scheme is not None or way == OBJECT_STORE)
         stream = given.text("controlStreamId")
         if stream is not None and re.fullmatch(r"\s*-?\d{1,10}\s*", stream) is None:
             raise UsageError(f"option controlStreamId={stream!r} is no whole number")
@@ -121,6 +122,12 @@ class AccessOptions:
             store_credentials_file=given.text("storeCredentialsFile"),
             application=application_identity(),
         )
+
+
+def _check_of_store(given: Given, *, is_store: bool) -> None:
+    for name in ("storeOptions", "storeCredentialsFile"):
+        if given.text(name) is not None and not is_store:
+            raise UsageError(f"option {name} is for object stores: give one's path, like s3://bucket/folder")
 
 
 def store_scheme(path: str | None) -> str | None:

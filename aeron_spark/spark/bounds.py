@@ -102,10 +102,12 @@ class Bounds:
         position = int(asked)
         inside = min(max(position, extent.start_position), extent.limit_position)
         if inside != position:
-            path = segment_path(self._options, recording, position)
+            is_behind = position > extent.limit_position
+            path = segment_path(self._options, recording, extent.limit_position if is_behind else position)
+            file = f"{'which ends in' if is_behind else 'in'} {path}"
             lost(
                 self._options,
-                f"{name} {position} of recording {recording.recording_id}, in {path}, is out of range, "
+                f"{name} {position} of recording {recording.recording_id}, {file}, is out of range, "
                 f"{extent.start_position} to {extent.limit_position} can be read",
             )
         return inside

@@ -28,6 +28,7 @@ from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.ledger import Entry, PlacedEntry, PublishedRange, first_of_each, is_ledger, read_entries
+from aeron_spark.spark.loss import LOG
 from aeron_spark.spark.offsets import Offset
 from aeron_spark.spark.options import LATEST, ReadOptions
 from aeron_spark.spark.plan import Range
@@ -57,6 +58,7 @@ def check_isolation(options: ReadOptions) -> None:
         "endingTimestamp": options.ending_timestamp,
         "tail": options.tail,
         "minBytesPerTrigger": options.min_bytes_per_trigger,
+        "filterPushdown": options.filter_pushdown or None,
         "segment files": options.segments,
     }
     for name, value in cutting.items():
@@ -84,6 +86,14 @@ def _check_ledger(folder: Folder) -> None:
         raise DataLossError(
             f"the ledger, recording {recording.recording_id}, has no segment in {folder.path}: put its segment files there, "
             f"beside those of the recordings that it names"
+        )
+
+
+def _tell_of_no_ledger(folder: Folder, options: ReadOptions) -> None:
+    if not any(map(is_ledger, folder.recordings())):
+        LOG.warning(
+            "%s has no ledger: nothing was written there with guarantee=exactly-once, so isolation=read_committed has no rows",
+            options.path,
         )
 
 
@@ -147,7 +157,9 @@ class CommittedBatchReader(DataSourceReader):
         """Fixes the ranges now."""
         with open_folder(self._options) as folder:
             _check_ledger(folder)
-            entries = [placed.entry for placed in first_of_each(read_entries(folder, {}), set())]
+            _tell_of_no_ledger(folder, self._options)
+            is_all = self._options.starting_positions.word != LATEST
+            entries = [placed.entry for placed in first_of_each(read_entries(folder, {}), set())] if is_all else []
             folder.refresh()
             # What was purged, whole recordings or the heads of some, is no more part of a table.
             found = list(_ranges(folder, entries, self._options, purged_is_loss=False))
@@ -246,6 +258,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Resolved once: Spark asks twice, and "latest" must not move in between."""
         if self._initial is None:
             ledger = self._ledger(fresh=True)
+            _tell_of_no_ledger(ledger.folder, self._options)
             is_latest = self._options.starting_positions.word == LATEST
             starts = dict(ledger.positions if is_latest else ledger.starts)
             self._initial = ledger.offset(starts, starts).to_json_dict()

@@ -7,7 +7,7 @@ recorded are asked for one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from aeron_spark.archive.segments import Extent, Folder, Recording
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.places import Numbers, find
-from aeron_spark.spark.selection import identity_of, is_chosen, select_recordings
+from aeron_spark.spark.selection import identity_of, is_chosen
 from aeron_spark.types import NULL_VALUE, Position
 
 __all__ = ["Look", "Looker"]
@@ -48,6 +48,7 @@ class Looker:
         empty = np.empty(0, np.int64)
         self._ids, self._revisions, self._identities = empty, empty, empty
         self._chosen = np.empty(0, bool)
+        self._far_chosen: dict[int, int] = {}
 
     def look(self, folder: Folder) -> Look:
         """What there is now."""
@@ -73,20 +74,31 @@ class Looker:
             return
         chosen, identities = np.zeros(len(ids), bool), np.zeros(len(ids), np.int64)
         at, same = find(self._ids, ids)
+        is_known = same.copy()
         same[same] = self._revisions[at[same]] == revisions[same]
         chosen[same], identities[same] = self._chosen[at[same]], self._identities[at[same]]
         for index in np.flatnonzero(~same).tolist():
             recording = recording_at(index)
-            chosen[index] = is_chosen(recording, self._options)
             identities[index] = identity_of(recording)
+            # A recording that was the query's stays so: an extension gives it another session, an update another channel.
+            was_chosen = (
+                is_known[index] and self._chosen[at[index]] and self._identities[at[index]] == identities[index]
+            )
+            chosen[index] = was_chosen or is_chosen(recording, self._options)
         self._ids, self._revisions, self._chosen, self._identities = ids, revisions, chosen, identities
 
     def _far(self, folder: Folder) -> Look:
-        recordings: Sequence[Recording] = select_recordings(folder, self._options, allow_none=True)
+        recordings = [one for one in folder.recordings() if self._is_chosen_far(one)]
+        self._far_chosen = {one.recording_id: identity_of(one) for one in recordings}
         extents = [folder.extent(recording.recording_id) for recording in recordings]
         return Look(
             np.array([recording.recording_id for recording in recordings], np.int64),
             np.array([extent.start_position for extent in extents], np.int64),
             np.array([extent.limit_position for extent in extents], np.int64),
-            np.array([identity_of(recording) for recording in recordings], np.int64),
+            np.array(list(self._far_chosen.values()), np.int64),
         )
+
+    def _is_chosen_far(self, recording: Recording) -> bool:
+        is_known = recording.recording_id in self._far_chosen
+        was_chosen = is_known and self._far_chosen[recording.recording_id] == identity_of(recording)
+        return was_chosen or is_chosen(recording, self._options)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe.names import nearest
@@ -102,6 +103,8 @@ def _parse_bool(name: str, text: str) -> bool:
 
 
 def _parse_ids(name: str, text: str) -> tuple[int, ...]:
+    if not all(part.strip() for part in text.split(",")):
+        raise UsageError(f"option {name}={text!r} must be ids with commas between, like 0,3")
     ids = tuple(_parse_int(name, part, 0, (1 << 63) - 1) for part in text.split(","))
     if len(set(ids)) != len(ids):
         raise UsageError(f"option {name}={text!r} names a recording twice")
@@ -123,27 +126,35 @@ class Positions:
         return self.word
 
 
+class _Pairs(list[tuple[str, object]]):
+    """A JSON object with all its names, also those that stand in it twice."""
+
+
 def _parse_positions(name: str, text: str, default_word: str) -> Positions:
     stripped = text.strip()
     if stripped.lower() in (EARLIEST, LATEST):
         return Positions(word=stripped.lower())
     example = '{"0": 4096}'
     try:
-        parsed = json.loads(stripped)
+        parsed = json.loads(stripped, object_pairs_hook=_Pairs)
     except ValueError:
         raise UsageError(f"option {name}={text!r} must be earliest, latest or JSON like {example}") from None
-    if not isinstance(parsed, dict) or not parsed:
+    if not isinstance(parsed, _Pairs) or not parsed:
         raise UsageError(f"option {name}={text!r} must be a JSON object of recording id to position, like {example}")
     by_recording: list[tuple[int, int | str]] = []
-    for key, value in parsed.items():
-        if value in (EARLIEST, LATEST):
-            by_recording.append((_parse_int(name, key, 0, (1 << 63) - 1), value))
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    for key, value in parsed:
+        if re.fullmatch(r"\s*\d{1,19}\s*", key, re.ASCII) is None:
+            raise UsageError(f"option {name}: {key!r} is no recording id, write it like {example}")
+        recording_id = _parse_int(name, key, 0, (1 << 63) - 1)
+        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        if is_number or value in (EARLIEST, LATEST):
+            by_recording.append((recording_id, cast("int | str", value)))
+        else:
             raise UsageError(
                 f"option {name}: position {value!r} of recording {key} must be earliest, latest or a number from 0"
             )
-        by_recording.append((_parse_int(name, key, 0, (1 << 63) - 1), value))
+    if len(dict(by_recording)) < len(by_recording):
+        raise UsageError(f"option {name}={text!r} names a recording twice")
     return Positions(word=default_word, by_recording=tuple(sorted(by_recording)))
 
 
@@ -157,8 +168,8 @@ class _Given:
             if key not in self._documented and key not in _SPARKS_OWN:
                 near = difflib.get_close_matches(key, self._documented, n=1, cutoff=0.5)
                 hint = f", did you mean {self._documented[near[0]]}?" if near else ""
-                known = ", ".join(sorted(self._documented.values()))
-                raise UsageError(f"unknown option {key!r}{hint or '.'} Known options: {known}")
+                known = f". Known options: {', '.join(sorted(self._documented.values()))}"
+                raise UsageError(f"unknown option {key!r}{hint or known}")
 
     def text(self, name: str) -> str | None:
         value = self._values.get(_option(name))
@@ -214,6 +225,7 @@ class ReadOptions:
     record_checksum: str
     fail_on_data_loss: bool
     skip_corruption: bool
+    filter_pushdown: bool
     max_bytes_per_trigger: int | None
     max_messages_per_trigger: int | None
     min_bytes_per_trigger: int | None
@@ -245,6 +257,7 @@ class ReadOptions:
         "recordChecksum",
         "failOnDataLoss",
         "onCorruption",
+        "filterPushdown",
         "maxBytesPerTrigger",
         "maxMessagesPerTrigger",
         "minBytesPerTrigger",
@@ -310,6 +323,7 @@ class ReadOptions:
             tail=_optional_int(given, "tail", 0, (1 << 63) - 1),
             record_checksum=_choice(given, "recordChecksum", _CHECKSUMS),
             fail_on_data_loss=_parse_bool("failOnDataLoss", given.text("failOnDataLoss") or "true"),
+            filter_pushdown=_parse_bool("filterPushdown", given.text("filterPushdown") or "false"),
             skip_corruption=_choice(given, "onCorruption", ("fail", "skip")) == "skip",
             max_bytes_per_trigger=most,
             max_messages_per_trigger=_optional_int(given, "maxMessagesPerTrigger", 1, (1 << 63) - 1),
@@ -329,14 +343,17 @@ def _check_together(given: _Given, *, is_of_files: bool, streaming: bool | None)
     given.exclusive("recordingIds", "sessionId")
     given.exclusive("startingPositions", "startingTimestamp", "tail")
     given.exclusive("endingPositions", "endingTimestamp")
+    for name in ("endingPositions", "endingTimestamp"):
+        given.exclusive("tail", name)
     if is_of_files:
-        for name in ("recordingIds", "tail"):
+        for name in ("recordingIds", "channel", "channelPattern", "streamId", "sessionId", "tail"):
             given.refuse(name, "segment files are given, which say what is read: leave it out, or give the folder")
         if streaming:
             raise UsageError("a stream follows a folder, not a list of segment files: give the archive's folder")
     if streaming:
         for name in ("endingPositions", "endingTimestamp"):
             given.refuse(name, "it is for batch reads; stop a stream with trigger(availableNow=True)")
+        given.refuse("filterPushdown", "it is for batch reads, Spark pushes no filters into streams")
     if streaming is False:
         for name in _STREAMING_ONLY:
             given.refuse(name, "it is for streaming reads; a batch read takes all from its start to its end")

@@ -26,6 +26,7 @@ from aeron_spark.spark.selection import open_folder, select_recordings
 
 __all__ = ["Interval", "Rows", "read_schema"]
 
+_MAX_INT64 = (1 << 63) - 1
 _MICROSECONDS = pa.timestamp("us", "UTC")
 
 
@@ -63,6 +64,8 @@ class Interval:
 
     def mask(self, column: pa.Array) -> pa.Array:
         """Rows whose value is in it; times count in microseconds."""
+        if (self.low is not None and self.low > _MAX_INT64) or (self.high is not None and self.high < -_MAX_INT64 - 1):
+            return pa.repeat(pa.scalar(value=False), len(column))
         numbers = column.cast(pa.int64())
         found = pc.is_valid(numbers)
         if self.low is not None:

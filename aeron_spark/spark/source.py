@@ -54,8 +54,10 @@ class AeronDataSource(DataSource):
 
             check_isolation(options)
             return CommittedBatchReader(options, schema)
-        # With the setting off, Spark refuses every reader that has the method.
-        return (PushdownReader if is_pushing_filters() else AeronBatchReader)(options, schema)
+        # With the setting off, Spark refuses every reader that has the method. With it on, Spark 4.3 keeps what a filter left
+        # with the table, and reads no more for other uses of it: only who asks for it, knows.
+        is_narrowed = options.filter_pushdown and is_pushing_filters()
+        return (PushdownReader if is_narrowed else AeronBatchReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Micro-batches of an archive folder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID, uuid5
@@ -84,6 +85,11 @@ class WriteOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str], columns: Collection[str] = ("value",)) -> WriteOptions:
         """Checks everything that can be checked without a driver; raises UsageError. ``columns`` are those of the rows."""
+        if any(name.lower() == "path" for name in options):
+            raise UsageError(
+                "a sink publishes and has no path: leave it out of save() and start(); recordTo names the archive's folder "
+                "where what is published is recorded"
+            )
         given = _Given(options, cls.NAMES)
         payload = _choice(given, "payload", (VALUE, ARROW, SBE))
         key = _choice(given, "key", (NO_KEY, RESERVED_KEY, HEADER_KEY))
@@ -168,7 +174,11 @@ def _sbe_encoder(given: _Given) -> Encoder:
 
 def parse_linger(text: str) -> float:
     """Seconds; 0 is allowed here."""
-    return 0.0 if text.strip().rstrip("smun") == "0" else parse_duration_seconds("linger", text)
+    return (
+        0.0
+        if re.fullmatch(r"0+|0+(ms|us|ns|s|m|min|h)", text.strip().lower())
+        else parse_duration_seconds("linger", text)
+    )
 
 
 def awaiting_channel(text: str, awaited: int) -> str:

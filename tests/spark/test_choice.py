@@ -194,9 +194,8 @@ def test_tail(folder: Path, count: int) -> None:
 def test_positions_outside(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     limit = read(batch(folder, recordingIds="1"))[-1]["next_position"]
     chosen = {"recordingIds": "1", "startingPositions": '{"1": 99999999}'}
-    with pytest.raises(
-        DataLossError, match=rf"startingPositions 99999999 of recording 1, in .*rec, is out of range, 0 to {limit}"
-    ):
+    told = rf"startingPositions 99999999 of recording 1, which ends in .*/1-131072.rec, is out of range, 0 to {limit}"
+    with pytest.raises(DataLossError, match=told):
         batch(folder, **chosen).partitions()
     assert read(batch(folder, failOnDataLoss="false", **chosen)) == []
     assert "going on" in caplog.text
@@ -212,7 +211,9 @@ def test_recordings_change_while_they_are_followed(tmp_path: Path) -> None:
             recorded.publish(publication, 1001, 2000, SIZES)
             archive.wait_recorded(1001, publication.position)
             follower = opened.enter_context(Follower(archive_dir))
+            of_session = opened.enter_context(Follower(archive_dir, sessionId=str(publication.session_id)))
             seen = follower.step()
+            assert of_session.step() == seen
             archive.control.purge_segments(0, 2 * 128 * 1024)
             recorded.publish(publication, 1001, 100, SIZES, first=2000)
             archive.stop(publication, 1001)
@@ -227,7 +228,10 @@ def test_recordings_change_while_they_are_followed(tmp_path: Path) -> None:
                 again.wait_connected(10)
                 recorded.publish(again, 1001, 50, SIZES, first=2100)
                 archive.wait_recorded(1001, again.position)
-                seen += follower.step()
+                extended = follower.step()
+                seen += extended
+                # An extension has another session: the recording stays the query's.
+                assert of_session.step()[-50:] == extended
             restarted = archive.record(1001)
             recorded.publish(restarted, 1001, 70, SIZES, first=2150)
             archive.stop(restarted, 1001)

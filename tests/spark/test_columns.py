@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.reader import AeronBatchReader, PushdownReader, RangesPartition
-from aeron_spark.spark.rows import Rows, read_schema
+from aeron_spark.spark.rows import Interval, Rows, read_schema
 from aeron_spark.spark.source import AeronDataSource
 from tests.kit import dirs
 from tests.spark import recorded
@@ -218,6 +218,9 @@ def test_sbe_schema_that_is_refused(folder: Path, tmp_path: Path, sbe: dict[str,
     broken.write_text(SCHEMA.replace('primitiveType="uint16"', 'primitiveType="uint17"', 1), encoding="utf-8")
     with pytest.raises(UsageError, match=r"broken\.xml: .*uint17"):
         batch(folder, payload="sbe", sbeSchema=str(broken))
+    broken.unlink()
+    with pytest.raises(UsageError, match=r"option sbeSchema: .*broken\.xml cannot be read \(No such file"):
+        batch(folder, payload="sbe", sbeSchema=str(broken))
 
 
 def test_a_stream_that_is_refused_says_why(folder: Path) -> None:
@@ -289,8 +292,30 @@ def test_filters_on_and_off_in_spark(spark: SparkSession, folder: Path, sbe: dic
     for setting in ("true", "false"):
         spark.conf.set("spark.sql.python.filterPushdown.enabled", setting)
         try:
-            frame = spark.read.format("aeron").options(**sbe, recordingIds="0").load(str(folder))
+            narrowed = {**sbe, "recordingIds": "0", "filterPushdown": "true"}
+            frame = spark.read.format("aeron").options(**narrowed).load(str(folder))
             notes = frame.where("template_id = 2 AND position >= 64").agg(F.count("*"), F.sum("Note.code")).first()
             assert tuple(notes) == (1000, 5000)
         finally:
             spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_uses_of_a_frame_do_not_narrow_each_other(spark: SparkSession, folder: Path) -> None:
+    """Spark keeps what a pushed filter left with the table, for every use of it."""
+    frame = spark.read.format("aeron").load(str(folder))
+    whole = frame.count()
+    first, others = frame.where("recording_id = 0"), frame.where("recording_id > 0")
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        assert 0 < first.count() < whole
+        assert frame.count() == whole
+        assert first.union(others).count() == whole
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_bounds_beyond_what_a_column_holds() -> None:
+    column = pa.array([-(1 << 63), 0, (1 << 63) - 1, None], pa.int64())
+    assert Interval(low=1 << 63).mask(column).to_pylist() == [False] * 4
+    assert Interval(high=-(1 << 63) - 1).mask(column).to_pylist() == [False] * 4
+    assert Interval(low=-(1 << 63), high=(1 << 63) - 1).mask(column).to_pylist() == [True, True, True, False]

@@ -276,6 +276,14 @@ def test_parse_duration() -> None:
         ({"path": "x", "startingposition": "earliest"}, False, "did you mean startingPositions"),
         ({"path": "x", "recordingids": "1", "channel": "aeron:ipc"}, False, "not both"),
         ({"path": "x", "recordingids": "1,1"}, False, "twice"),
+        ({"path": "x", "recordingids": "1,"}, False, "'1,' must be ids with commas between"),
+        ({"path": "x", "startingpositions": '{"0": 0, " 0": 64}'}, False, "twice"),
+        ({"path": "x", "startingpositions": '{"first": 0}'}, False, "'first' is no recording id"),
+        ({"path": "x", "startingpositions": '[["0", 64]]'}, False, "must be a JSON object"),
+        ({"path": "x", "tail": "5", "endingpositions": "latest"}, False, "tail or endingPositions, not both"),
+        ({"path": "a/0-0.rec", "streamid": "5"}, False, "streamId cannot be given: segment files are given"),
+        ({"path": "x", "filterpushdown": "true"}, True, "it is for batch reads"),
+        ({"path": "x", "storeoptions": "{}"}, False, "storeOptions is for object stores"),
         ({"path": "x", "recordingids": "one"}, False, "no whole number"),
         ({"path": "x", "endingpositions": "latest"}, True, "batch reads"),
         ({"path": "x", "maxbytespertrigger": "1m"}, False, "streaming reads"),
@@ -304,6 +312,8 @@ def test_read_options_refused(options: dict[str, str], streaming: bool, names: s
         ({"streamid": "1", "publishtimeout": "never"}, "unit"),
         ({"streamid": "1", "chanel": "x"}, "channel"),
         ({"streamid": "1", "channel": "ipc"}, "must begin with 'aeron:'"),
+        ({"streamid": "1", "path": "x"}, "a sink publishes and has no path"),
+        ({"streamid": "1", "linger": "0munsnu"}, "no number with a unit"),
     ],
 )
 def test_write_options_refused(options: dict[str, str], names: str) -> None:
