@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,9 @@ class Registry:
             raise UsageError("there is no schema")
         self._check_headers()
         every = [(schema, one) for schema in self.schemas for one in schema.messages.values()]
-        names = [one.name for _, one in every]
+        uses = Counter(one.name for _, one in every)
         self.messages: dict[str, tuple[Schema, Message]] = {
-            one.name if names.count(one.name) == 1 else f"{one.name}_{schema.id}": (schema, one)
-            for schema, one in every
+            one.name if uses[one.name] == 1 else f"{one.name}_{schema.id}": (schema, one) for schema, one in every
         }
         if len(self.messages) < len(every):
             raise UsageError("two messages have the same name, with their schema's id behind it, too")

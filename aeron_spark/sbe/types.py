@@ -254,6 +254,7 @@ class Types:
         primitive = encoding.primitive
         null = findings.null_value(element, primitive, encoding.null)
         values: dict[str, int] = {}
+        seen: set[int] = set()
         for child in element.named("validValue"):
             try:
                 value_name = findings.name(child)
@@ -270,9 +271,10 @@ class Types:
                 findings.error("SCHEMA_ENUM", child, f"{value_name}={text} is the null value")
             elif value_name in values:
                 findings.error("SCHEMA_DUPLICATE", child, f"{value_name} stands there twice")
-            elif raw in values.values():
+            elif raw in seen:
                 findings.warn(child, f"{value_name}={text}: another name comes first for this value")
             values.setdefault(value_name, raw)
+            seen.add(raw)
         return Enum(name, primitive, null, tuple(values.items()), semantic, since, deprecated)
 
     def _set(self, element: Element, name: str, since: int, deprecated: int, semantic: str) -> Set:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from aeron_spark.sbe import DecodeError, Decoder, SchemaError, Walker, check, decode, load, parse
+from aeron_spark.sbe.model import Enum
 from tests.sbe.test_schema import HEADER, schema
 
 XI = 'xmlns:xi="http://www.w3.org/2001/XInclude"'
@@ -234,6 +236,17 @@ def test_a_schema_of_types_alone_needs_no_header(tmp_path: Path) -> None:
     read, warnings = check(file)
     assert [one.text for one in warnings] == ["there is no message in it"]
     assert read.header.composite.size == 8
+
+
+def test_an_enum_of_many_values_is_read_in_one_go() -> None:
+    values = "".join(f'<validValue name="v{index}">{index}</validValue>' for index in range(100_000))
+    before = time.process_time()
+    read = parse(schema(f'<enum name="E" encodingType="uint32">{values}</enum>'))
+    # Comparing each with each takes minutes.
+    assert time.process_time() - before < 30
+    made = read.types["E"]
+    assert isinstance(made, Enum)
+    assert len(made.values) == 100_000
 
 
 @pytest.mark.parametrize("size", [0, 2, 5, 9])
