@@ -111,7 +111,13 @@ def test_describe(golden: Golden, run: Run) -> None:
 def test_no_folder_and_no_recording(golden: Golden, run: Run, tmp_path: Path) -> None:
     code, out = run("verify", tmp_path)
     assert code == 1
-    assert "is no archive folder" in out
+    assert "is no archive folder: there is no archive.catalog in it" in out
+    file = tmp_path / "file"
+    file.touch()
+    for verb in ("verify", "list"):
+        code, out = run(verb, file)
+        assert code == 1
+        assert f"{file} is no archive folder: it, or a part of that path, is a file" in out
     code, out = run("verify", golden("archive-crc"), 7)
     assert code == 2
     assert "no recording found with recordingId: 7" in out

@@ -34,8 +34,8 @@ static as_result read_catalog(
     if (-ENOENT == fd || -ENOTDIR == fd)
     {
         return asi_fail(AS_E_DATA, -fd,
-            "%s is no archive folder: there is no " ASI_CATALOG_FILE " in it; give the directory that the "
-            "archive was started with (aeron.archive.dir)", archive_dir);
+            "%s is no archive folder: %s; give the directory that the archive was started with (aeron.archive.dir)",
+            archive_dir, -ENOTDIR == fd ? "it, or a part of that path, is a file" : "there is no " ASI_CATALOG_FILE " in it");
     }
     if (fd < 0)
     {

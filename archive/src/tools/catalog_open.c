@@ -86,8 +86,9 @@ static as_result read_file(as_catalog *catalog, bool writable)
     const int fd = files->open(files->context, catalog->path, writable ? ASI_FILE_WRITE : ASI_FILE_READ);
     if (-ENOENT == fd || -ENOTDIR == fd)
     {
-        return asi_fail(AS_E_DATA, -fd, "%s is no archive folder: there is no " ASI_CATALOG_FILE " in it; give the directory that "
-            "the archive was started with (aeron.archive.dir)", catalog->dir);
+        return asi_fail(AS_E_DATA, -fd,
+            "%s is no archive folder: %s; give the directory that the archive was started with (aeron.archive.dir)",
+            catalog->dir, -ENOTDIR == fd ? "it, or a part of that path, is a file" : "there is no " ASI_CATALOG_FILE " in it");
     }
     if (fd < 0)
     {

@@ -453,9 +453,7 @@ void asi_driver_config_set_leniently(as_driver_config *config, const char *name,
 {
     if (AS_OK != as_driver_config_set(config, name, value))
     {
-        char environment[128];
-        to_environment_name(name, environment, sizeof(environment));
-        fprintf(stderr, "WARNING: %s=%s is invalid, using default\n", environment, value);
+        fprintf(stderr, "WARNING: %s=%s is invalid, using default: %s\n", name, value, as_error_text());
         as_driver_config_set(config, name, "");
     }
 }

@@ -127,7 +127,7 @@ static const argument_row ARGUMENTS[] = {
         "    threading_mode=DEDICATED\n", "" },
     { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.threading.mode=INVOKER" }, 0, "", "" },
     { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.threading.mode=FAST" }, 0, "",
-        "WARNING: AERON_THREADING_MODE=FAST is invalid, using default\n" },
+        "WARNING: aeron.threading.mode=FAST is invalid, using default: aeron.threading.mode: 'FAST' is not one of DEDICATED, SHARED" },
     { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.driver.dynamic.libraries=x.so" }, 0, "",
         "WARNING: AERON_DRIVER_DYNAMIC_LIBRARIES=x.so has no effect" },
     { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.udp.channel.transport.bindings.media=default" }, 0, "",

@@ -115,6 +115,8 @@ static void refusals(void)
         { "aeron:udp", ASI_ERR_INVALID_CHANNEL, "URIs for UDP must specify" },
         { "aeron:udp?", ASI_ERR_INVALID_CHANNEL, "URIs for UDP must specify endpoint, control, tags, or control-mode" },
         { "aeron:udp?endpoint=", ASI_ERR_INVALID_CHANNEL, "URIs for UDP must specify" },
+        { "aeron:udp?endpont=127.0.0.1:9", ASI_ERR_INVALID_CHANNEL, "control-mode=manual/response; endpont is none of them, is endpoint meant?" },
+        { "aeron:udp?contol=127.0.0.1:9", ASI_ERR_INVALID_CHANNEL, "contol is none of them, is control meant?" },
         { "aeron:udp?mtu=1408", ASI_ERR_INVALID_CHANNEL, "URIs for UDP must specify" },
         { "aeron:tcp?endpoint=127.0.0.1:1", ASI_ERR_INVALID_CHANNEL, "invalid URI scheme or transport" },
         { "aeron-spy:aeron:ipc", ASI_ERR_INVALID_CHANNEL, "UDP channels must use UDP URIs" },

@@ -11,6 +11,7 @@
 #include "wire/command.h"
 
 #define MAX_INTERFACES 256
+#define MAX_KEY_LENGTH 16 /* that is taken for a misspelt one */
 #define MAX_TTL 255
 
 static as_result fail_channel(const char *text) { return asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "%s", text); }
@@ -241,6 +242,50 @@ static as_result make_canonical(asi_udp_channel *channel, bool is_destination, i
     return length < (int)sizeof(channel->canonical) ? AS_OK : fail_channel("endpoint and control are too long");
 }
 
+/* How many letters must be put in, left out or changed. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t costs[MAX_KEY_LENGTH + 1];
+    const size_t length = strlen(b);
+    for (size_t k = 0; k <= length; k++)
+    {
+        costs[k] = k;
+    }
+    for (size_t i = 0; '\0' != a[i]; i++)
+    {
+        size_t diagonal = costs[0];
+        costs[0] = i + 1;
+        for (size_t k = 0; k < length; k++)
+        {
+            const size_t changed = diagonal + (a[i] == b[k] ? 0 : 1);
+            const size_t moved = (costs[k] < costs[k + 1] ? costs[k] : costs[k + 1]) + 1;
+            diagonal = costs[k + 1];
+            costs[k + 1] = changed < moved ? changed : moved;
+        }
+    }
+    return costs[length];
+}
+
+/* Unknown parameters are taken, as by the stock drivers, so a misspelt one is only seen by what is missing. */
+static as_result fail_without_address(const asi_uri *uri)
+{
+    static const char text[] = "URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response";
+    static const char *const KEYS[] = { "endpoint", "control", "tags", "control-mode" };
+    for (int32_t i = 0; i < uri->param_count; i++)
+    {
+        const char *key = uri->params[i].key;
+        for (size_t k = 0; k < sizeof(KEYS) / sizeof(KEYS[0]) && strlen(key) <= MAX_KEY_LENGTH; k++)
+        {
+            const size_t changes = distance(key, KEYS[k]);
+            if (changes > 0 && changes <= (strlen(KEYS[k]) + 1) / 4)
+            {
+                return asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "%s; %s is none of them, is %s meant?", text, key, KEYS[k]);
+            }
+        }
+    }
+    return fail_channel(text);
+}
+
 static as_result fill(asi_udp_channel *channel, const asi_udp_channel_context *context, bool is_destination)
 {
     const asi_uri *uri = &channel->uri;
@@ -261,7 +306,7 @@ static as_result fill(asi_udp_channel *channel, const asi_udp_channel_context *c
     if (NULL == asi_uri_get(uri, "endpoint") && NULL == asi_uri_get(uri, "control") && !channel->has_tag &&
         ASI_CONTROL_MODE_MANUAL != channel->control_mode && ASI_CONTROL_MODE_RESPONSE != channel->control_mode)
     {
-        return fail_channel("URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response");
+        return fail_without_address(uri);
     }
     result = read_options(channel);
     result = AS_OK == result ? derive_addresses(channel, context) : result;
