@@ -16,6 +16,7 @@ import pyarrow as pa
 from aeron_spark._native._lib import ffi
 from aeron_spark._native.check import nanoseconds
 from aeron_spark.errors import UsageError
+from aeron_spark.names import check_columns
 
 # One call into C waits no longer, so that Ctrl-C and close() are never late.
 _SLICE_S = 0.1
@@ -58,9 +59,7 @@ class ColumnBuffers:
         recording_id: int | None = None,
     ) -> None:
         known = [*FIELDS, *([] if recording_id is None else [RECORDING_ID.name])]
-        unknown = [name for name in columns if name not in known]
-        if unknown or not columns or len(set(columns)) != len(columns):
-            raise UsageError(f"columns {list(columns)} must be different ones of {known}")
+        check_columns(columns, known)
         if not 0 < row_capacity < 2**31 or not 0 < byte_capacity < 2**31:
             raise UsageError(f"capacities of {row_capacity} rows and {byte_capacity} bytes must be in 1..2147483647")
         self.schema = pa.schema([FIELDS.get(name, RECORDING_ID) for name in columns])

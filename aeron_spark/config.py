@@ -8,6 +8,7 @@ import importlib.metadata
 import itertools
 import os
 import shutil
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -49,6 +50,16 @@ def misspelt(names: Iterable[str]) -> dict[str, str]:
         if near:
             found[name] = near[0] if name.isupper() else known[near[0]]
     return found
+
+
+def warn_misspelt(settings: Iterable[str], *, of_archive: bool) -> None:
+    """A warning for each name that is no setting but nearly one, of an archive or else of a driver.
+
+    Servers pass over what they do not know; driver and archive of one process get the same settings.
+    """
+    for name, nearest in misspelt(settings).items():
+        if (".archive." in nearest.lower().replace("_", ".")) == of_archive:
+            warnings.warn(f"{name} is no setting and has no effect, did you mean {nearest}?", UserWarning, stacklevel=3)
 
 
 def default_aeron_dir() -> Path:

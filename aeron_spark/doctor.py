@@ -192,7 +192,8 @@ def check_sockets(facts: Facts) -> list[Finding]:
                 about="sockets",
                 text=f"the window aeron.rcv.initial.window.length={human(window)} is more than a receive buffer holds "
                 f"({human(granted)})",
-                remedy=f"sudo sysctl -w net.core.rmem_max={window}; aeron-spark driver -D aeron.socket.so_rcvbuf={window}",
+                remedy=f"sudo sysctl -w net.core.rmem_max={window}; "
+                f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.socket.so_rcvbuf={window}",
             )
         )
     elif window < mtu:
@@ -202,7 +203,7 @@ def check_sockets(facts: Facts) -> list[Finding]:
                 about="sockets",
                 text=f"the window aeron.rcv.initial.window.length={human(window)} is less than one datagram of "
                 f"aeron.mtu.length={human(mtu)}",
-                remedy="aeron-spark driver -D aeron.rcv.initial.window.length=128k",
+                remedy=f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.rcv.initial.window.length=128k",
             )
         )
     elif not found and facts.rmem_max < 2 << 20:
@@ -213,7 +214,8 @@ def check_sockets(facts: Facts) -> list[Finding]:
                 text=f"a receive buffer can have {human(facts.rmem_max)} at most: enough for the window, little for a "
                 "fast sender or a long way",
                 remedy="sudo sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304; "
-                "aeron-spark driver -D aeron.socket.so_rcvbuf=2m -D aeron.rcv.initial.window.length=2m",
+                f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.socket.so_rcvbuf=2m "
+                "-D aeron.rcv.initial.window.length=2m",
             )
         )
     return found or [_ok("sockets", f"window {human(window)}, receive buffers up to {human(facts.rmem_max)}")]
@@ -234,18 +236,16 @@ def check_threads(facts: Facts) -> list[Finding]:
                 level="error",
                 about=about,
                 text=f"aeron.threading.mode={mode} is none of DEDICATED, SHARED_NETWORK, SHARED, INVOKER",
-                remedy="aeron-spark driver -D aeron.threading.mode=SHARED",
+                remedy=f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.threading.mode=SHARED",
             )
         ]
     spinning = [agent for agent in agents if facts.setting(f"aeron.{agent}.idle.strategy") in SPINNING]
     text = f"{mode}: {len(agents)} threads, {len(spinning)} of them never rest, {facts.cores} cores"
     if len(spinning) >= facts.cores:
-        remedy = "aeron-spark driver " + " ".join(f"-D aeron.{agent}.idle.strategy=backoff" for agent in spinning)
+        remedy = f"aeron-spark driver --dir {facts.aeron_dir} " + " ".join(
+            f"-D aeron.{agent}.idle.strategy=backoff" for agent in spinning
+        )
         return [Finding(level="error", about=about, text=text, remedy=remedy)]
-    if len(agents) > facts.cores:
-        return [
-            Finding(level="warn", about=about, text=text, remedy="aeron-spark driver -D aeron.threading.mode=SHARED")
-        ]
     return [_ok(about, text)]
 
 

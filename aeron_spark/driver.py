@@ -11,7 +11,7 @@ from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check
 from aeron_spark._native.handle import Handle
-from aeron_spark.config import Settings, default_aeron_dir, text
+from aeron_spark.config import Settings, default_aeron_dir, text, warn_misspelt
 from aeron_spark.counters import Counters
 from aeron_spark.errors import DataLossError, StorageError, WaitTimeoutError
 from aeron_spark.process import ChildProcess
@@ -39,6 +39,7 @@ class MediaDriver(Handle):
         embedded: bool = True,
     ) -> None:
         self.aeron_dir = Path(aeron_dir) if aeron_dir is not None else default_aeron_dir()
+        warn_misspelt(settings or (), of_archive=False)
         self._terminated = threading.Event()
         all_settings: Settings = {**(settings or {}), "aeron.dir": self.aeron_dir}
         if embedded:

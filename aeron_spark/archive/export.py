@@ -28,6 +28,7 @@ from aeron_spark.archive.segments import READ_COLUMNS, Folder, SegmentReader
 from aeron_spark.archive.text_values import ENCODERS, json_lines
 from aeron_spark.batch import FIELDS, RECORDING_ID
 from aeron_spark.errors import DataLossError, StorageError, UsageError
+from aeron_spark.names import check_columns
 
 __all__ = ["FORMATS", "ExportReport", "Range", "export", "verify_export"]
 
@@ -161,9 +162,7 @@ def _check(  # noqa: PLR0917 - the options of export
 ) -> None:
     if file_format not in FORMATS:
         raise UsageError(f"format {file_format!r} is none of {', '.join(FORMATS)}")
-    unknown = [name for name in columns if name not in COLUMNS]
-    if unknown or not columns or len(set(columns)) != len(columns):
-        raise UsageError(f"columns {', '.join(columns)} must be different ones of {', '.join(COLUMNS)}")
+    check_columns(columns, COLUMNS)
     if value not in ENCODERS:
         raise UsageError(f"value {value!r} is none of {', '.join(ENCODERS)}")
     if compression not in COMPRESSIONS:

@@ -11,7 +11,7 @@ from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.check import c_string, check, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.segments import Folder
-from aeron_spark.config import Settings, default_aeron_dir, text
+from aeron_spark.config import Settings, default_aeron_dir, text, warn_misspelt
 from aeron_spark.driver import START_TIMEOUT_S, MediaDriver
 from aeron_spark.process import ChildProcess
 
@@ -37,6 +37,7 @@ class ArchiveServer(Handle):
     ) -> None:
         self.archive_dir = Path(archive_dir)
         self.aeron_dir = Path(aeron_dir) if aeron_dir is not None else default_aeron_dir()
+        warn_misspelt(settings or (), of_archive=True)
         all_settings: Settings = {
             **(settings or {}),
             "aeron.dir": self.aeron_dir,

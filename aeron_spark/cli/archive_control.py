@@ -16,7 +16,7 @@ from aeron_spark.archive.client import Archive
 from aeron_spark.archive.replay import ReplayLength
 from aeron_spark.archive.text_values import hex_text, json_lines
 from aeron_spark.cli.archive_session import add_running, connect, say
-from aeron_spark.cli.common import print_json
+from aeron_spark.cli.common import at_least, print_json
 from aeron_spark.cli.progress import Progress, Work
 from aeron_spark.errors import PeerError, UsageError
 from aeron_spark.types import RecordingSignal, Signal, SourceLocation
@@ -40,7 +40,7 @@ def add_to(parts: Any) -> None:
     _add_source(record)
     record.add_argument("--extend", metavar="RECORDING", type=int, help="go on with a stopped recording")
     record.add_argument("--duration", metavar="SECONDS", type=float, help="end after so long")
-    record.add_argument("--bytes", metavar="N", type=int, help="end after so many bytes")
+    record.add_argument("--bytes", metavar="N", type=at_least(1), help="end after so many bytes")
     record.add_argument("--auto-stop", action="store_true", help="end when the first publisher is gone")
 
     replay = add_running(
@@ -56,9 +56,11 @@ def add_to(parts: Any) -> None:
     )
     replay.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
     replay.add_argument(
-        "--from", dest="start", metavar="POSITION", type=int, help="where to begin (default: the start)"
+        "--from", dest="start", metavar="POSITION", type=at_least(0), help="where to begin (default: the start)"
     )
-    replay.add_argument("--to", dest="end", metavar="POSITION", type=int, help="where to end (default: the end now)")
+    replay.add_argument(
+        "--to", dest="end", metavar="POSITION", type=at_least(0), help="where to end (default: the end now)"
+    )
     replay.add_argument(
         "--follow", action="store_true", help="go on with an active recording until it stops, or Ctrl-C"
     )

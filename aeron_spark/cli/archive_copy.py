@@ -8,6 +8,7 @@ from typing import Any
 
 from aeron_spark.archive.client import Archive
 from aeron_spark.cli.archive_session import add_credentials, add_running, connect, credentials, say
+from aeron_spark.cli.common import at_least
 from aeron_spark.cli.progress import Work
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.types import RecordingSignal, Signal
@@ -38,7 +39,7 @@ def add_to(parts: Any) -> None:
     )
     add_credentials(copy, "source-", "the other archive")
     copy.add_argument("--recording", metavar="RECORDING", type=int, help="a stopped recording to go on with")
-    copy.add_argument("--to", dest="end", metavar="POSITION", type=int, help="how far to copy (default: all)")
+    copy.add_argument("--to", dest="end", metavar="POSITION", type=at_least(0), help="how far to copy (default: all)")
     copy.add_argument("--live", metavar="URI", help="go on from this live stream once caught up, and return")
     copy.add_argument(
         "--replication-channel", metavar="URI", help="where the other replays to (default: the archive's setting)"

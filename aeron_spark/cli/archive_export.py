@@ -21,7 +21,7 @@ from aeron_spark.archive.export import (
 )
 from aeron_spark.archive.segments import READ_COLUMNS, Folder
 from aeron_spark.archive.text_values import ENCODERS
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json
 from aeron_spark.cli.progress import Work
 from aeron_spark.errors import UsageError
 
@@ -63,8 +63,10 @@ def add_to(parts: Any) -> None:
         default=DEFAULT_ROW_GROUP_ROWS,
         help=f"most rows of a row group of Parquet (default {DEFAULT_ROW_GROUP_ROWS:,})",
     )
-    part.add_argument("--from", dest="start", metavar="POSITION", type=int, help="messages that begin here or later")
-    part.add_argument("--to", dest="end", metavar="POSITION", type=int, help="messages that begin before it")
+    part.add_argument(
+        "--from", dest="start", metavar="POSITION", type=at_least(0), help="messages that begin here or later"
+    )
+    part.add_argument("--to", dest="end", metavar="POSITION", type=at_least(0), help="messages that begin before it")
     for name, what in (("from-time", "first"), ("to-time", "end")):
         part.add_argument(
             f"--{name}",

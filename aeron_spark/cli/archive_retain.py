@@ -12,7 +12,7 @@ from typing import Any
 from aeron_spark.archive.retain import Action, Done, Policy, apply, archive_settings, inventory, is_ledger, plan
 from aeron_spark.archive.segments import Folder
 from aeron_spark.cli.archive_session import add_control, connect
-from aeron_spark.cli.common import add_dir, add_json, add_verb, local_time, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, local_time, print_json
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark.ledger import batches_before
 
@@ -42,7 +42,7 @@ def add_to(parts: Any) -> None:
     part.add_argument(
         "--keep-recordings",
         metavar="N",
-        type=int,
+        type=at_least(0),
         help="so many of each channel and stream stay, the newest; active ones always do",
     )
     part.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")

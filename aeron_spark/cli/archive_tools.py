@@ -21,7 +21,7 @@ from aeron_spark.archive.tools import (
     state_name,
     total_bytes,
 )
-from aeron_spark.cli.common import add_dir, add_json, add_verb, local_time, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, local_time, print_json
 from aeron_spark.cli.progress import Work
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
@@ -180,12 +180,18 @@ def add_to(parts: Any) -> None:
   aeron-spark archive dump recordings --frames 0 --no-payload --json""",
         one=True,
     )
-    dump.add_argument("--from", dest="start", metavar="POSITION", type=int, help="first frame (default: the start)")
     dump.add_argument(
-        "--to", dest="end", metavar="POSITION", type=int, help="end before it (default: the recording's end)"
+        "--from", dest="start", metavar="POSITION", type=at_least(0), help="first frame (default: the start)"
     )
     dump.add_argument(
-        "--frames", metavar="N", type=int, default=100, help="so many of each recording (default 100; 0: all of them)"
+        "--to", dest="end", metavar="POSITION", type=at_least(0), help="end before it (default: the recording's end)"
+    )
+    dump.add_argument(
+        "--frames",
+        metavar="N",
+        type=at_least(0),
+        default=100,
+        help="so many of each recording (default 100; 0: all of them)",
     )
     dump.add_argument("--no-payload", action="store_true", help="headers only")
     add_dir(dump)

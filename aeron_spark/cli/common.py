@@ -50,6 +50,21 @@ def add_dir(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def at_least(least: int) -> Callable[[str], int]:
+    """A whole number that is not below `least`; for argparse."""
+
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{text} is below {least}")
+        return value
+
+    return number
+
+
 def add_json(verb: argparse.ArgumentParser) -> None:
     """Option --json."""
     verb.add_argument("--json", action="store_true", help="print JSON, one object a line")
@@ -142,12 +157,12 @@ def _open(directory: str | None) -> Counters:
         where = directory or default_aeron_dir()
         raise StorageError(
             f"{error}; start a driver there (aeron-spark driver --dir {where}), or name the directory of a running one "
-            f"with --dir or AERON_DIR{_others()}",
+            f"with --dir or AERON_DIR{other_drivers()}",
             code=error.code,
         ) from None
 
 
-def _others() -> str:
+def other_drivers() -> str:
     """Where drivers do live, as a hint."""
     found = []
     for path in sorted(Path("/dev/shm").glob("*/cnc.dat")):  # noqa: S108 - where drivers make their directories
@@ -175,5 +190,5 @@ def _check_alive(aeron_dir: Path, driver: DriverInfo) -> None:
     last = "it ended in order" if driver.heartbeat_ms is None else f"last heartbeat {local_time(driver.heartbeat_ms)}"
     raise PeerError(
         f"the driver of {aeron_dir} is gone ({last}), these are its last figures: start one there "
-        f"(aeron-spark driver --dir {aeron_dir}), or name the directory of a running one with --dir{_others()}"
+        f"(aeron-spark driver --dir {aeron_dir}), or name the directory of a running one with --dir{other_drivers()}"
     )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from aeron_spark.cli.common import add_dir, add_verb
-from aeron_spark.config import executable
+from aeron_spark.config import executable, misspelt
+from aeron_spark.doctor_facts import read_settings
+from aeron_spark.errors import UsageError
 
 EXAMPLES = """\
   aeron-spark driver --dir /dev/shm/aeron-demo
@@ -53,6 +57,13 @@ def become(
 ) -> NoReturn:
     """Replace this process by a native server."""
     path = str(executable(name))
+    with contextlib.suppress(UsageError):  # the server itself says what it can't read
+        for given, nearest in misspelt(read_settings(options.define, options.properties, {})).items():
+            print(
+                f"aeron-spark {options.verb}: {given} is no setting and has no effect, did you mean {nearest}?",
+                file=sys.stderr,
+                flush=True,
+            )
     defines = [f"-D{key}={value}" for key, value in settings.items() if value is not None]
     defines += [f"-D{define}" for define in options.define]
     os.execv(path, [path, *arguments, *defines, *options.properties])  # noqa: S606 - our own executable

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 
+from aeron_spark.cli.common import other_drivers
 from aeron_spark.config import default_aeron_dir
 
+_NO_DRIVER = "no live driver"
 _HINTS: tuple[tuple[str, str], ...] = (
     (
-        r"no live driver",
-        "start one in another terminal, aeron-spark driver --dir {dir}; or name its directory with --dir or AERON_DIR",
+        _NO_DRIVER,
+        "start one in another terminal, aeron-spark {server}; or name its directory with --dir or AERON_DIR{others}",
     ),
     (
         r"no archive reads control requests on channel=aeron:ipc",
@@ -44,8 +46,13 @@ _HINTS: tuple[tuple[str, str], ...] = (
 def hint(error: str, options: argparse.Namespace) -> str:
     """A remedy, with the command's own directory, channel and stream in it; empty where none is known."""
     given = getattr(options, "dir", None)
+    where = given or default_aeron_dir()
     values = {
-        "dir": given or default_aeron_dir(),
+        "dir": where,
+        "server": f"archive run --dir {where} --archive-dir FOLDER"
+        if options.verb == "archive"
+        else f"driver --dir {where}",
+        "others": other_drivers() if _NO_DRIVER in error else "",
         "at": f" --dir {given}" if given else "",
         "channel": getattr(options, "channel", "aeron:ipc"),
         "stream": getattr(options, "stream", 1001),

@@ -7,7 +7,7 @@ import itertools
 import sys
 from typing import Any
 
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json
 from aeron_spark.cli.progress import Progress
 from aeron_spark.client import Client
 
@@ -21,7 +21,9 @@ def add_to(verbs: Any) -> None:
     """Add the verb."""
     verb = add_verb(verbs, "publish", run, about="publish the lines of standard input as messages", examples=EXAMPLES)
     add_stream(verb)
-    verb.add_argument("--batch", metavar="N", type=int, default=1000, help="lines published at once (default 1000)")
+    verb.add_argument(
+        "--batch", metavar="N", type=at_least(1), default=1000, help="lines published at once (default 1000)"
+    )
 
 
 def add_stream(verb: argparse.ArgumentParser) -> None:

@@ -58,7 +58,10 @@ def _add_decode(verbs: Any) -> None:
     )
     verb.add_argument("--schema", metavar="X.xml", required=True, help="schema file")
     verb.add_argument(
-        "--framing", metavar="NAME", default="none", help=f"how messages lie in a payload: {' '.join(FRAMINGS)}"
+        "--framing",
+        metavar="NAME",
+        default="none",
+        help=f"how messages lie in a payload: {' '.join(FRAMINGS)}, or lengthPrefix=u16be,... with the settings of docs/sbe.md",
     )
     verb.add_argument(
         "--skip", metavar="BYTES", type=_whole, default=0, help="bytes before the framing begins (default 0)"

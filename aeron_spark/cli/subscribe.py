@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aeron_spark.cli.common import add_verb, print_json
+from aeron_spark.cli.common import add_verb, at_least, print_json
 from aeron_spark.cli.progress import Progress
 from aeron_spark.cli.publish import add_stream
 from aeron_spark.client import Client
@@ -28,7 +28,7 @@ def add_to(verbs: Any) -> None:
         verbs, "subscribe", run, about="print messages of a stream as lines, until Ctrl-C", examples=EXAMPLES
     )
     add_stream(verb)
-    verb.add_argument("--count", metavar="N", type=int, help="end after so many messages")
+    verb.add_argument("--count", metavar="N", type=at_least(0), help="end after so many messages")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -164,7 +164,11 @@ def test_wrong_usage_writes_nothing(folder: Path, run: Run, tmp_path: Path) -> N
         ((folder, "--out", there), "exists"),
         ((folder, "--out", tmp_path / "x.txt"), "the format is not told"),
         ((folder, "--out", "-", "--format", "parquet"), "not to standard output"),
-        ((folder, "--out", tmp_path / "x.csv", "--columns", "value,nonsense"), "must be different ones of"),
+        (
+            (folder, "--out", tmp_path / "x.csv", "--columns", "value,positon"),
+            "'positon' does not exist, did you mean position?",
+        ),
+        ((folder, "--out", tmp_path / "x.csv", "--columns", "value,value"), "must be different ones of"),
         ((folder, "--out", tmp_path / "x.csv", "--from", 64), "positions of one recording"),
         ((folder, 3, "--out", tmp_path / "x.csv", "--from", 64), "recording 3 goes from 200704 to 301248"),
         ((folder, 77, "--out", tmp_path / "x.csv"), "unknown recording id: 77"),

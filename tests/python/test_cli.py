@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -194,3 +195,60 @@ def test_a_port_in_use_has_a_remedy(driver: MediaDriver, capsys: pytest.CaptureF
         channel = f"aeron:udp?endpoint=127.0.0.1:{taken.getsockname()[1]}"
         assert main(["subscribe", "--dir", str(driver.aeron_dir), "--channel", channel, "--stream", "9"]) == 1
     assert "`ss -lunp` shows which" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["archive", "dump", "recordings", "0", "--frames", "-3"],
+        ["archive", "export", "recordings", "--out", "x.csv", "--from", "-1"],
+        ["archive", "retain", "recordings", "--keep-recordings", "-1"],
+        ["archive", "record", "--channel", "aeron:ipc", "--stream", "1", "--bytes", "0"],
+        ["subscribe", "--channel", "aeron:ipc", "--stream", "1", "--count", "-1"],
+        ["publish", "--channel", "aeron:ipc", "--stream", "1", "--batch", "0"],
+    ],
+)
+def test_limits_below_the_least_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert re.search(rf"argument {arguments[-2]}: {arguments[-1]} is below [01]\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("verb", "name"),
+    [
+        (["driver"], "aeron.threading.mode"),
+        (["archive", "run", "--archive-dir", "recordings"], "aeron.archive.segment.file.length"),
+    ],
+)
+def test_a_misspelt_setting_of_a_server_is_told(
+    verb: list[str], name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+
+    def become(_: str, command: list[str]) -> None:
+        started.extend(command)
+        raise SystemExit
+
+    monkeypatch.setattr(os, "execv", become)
+    with pytest.raises(SystemExit):
+        main([*verb, "-D", f"{name[:-1]}=x", "-D", f"{name}=y", "-D", "my.own=z"])
+    assert {f"-D{name[:-1]}=x", f"-D{name}=y", "-Dmy.own=z"} <= set(started)
+    assert capsys.readouterr().err == (
+        f"aeron-spark {verb[0]}: {name[:-1]} is no setting and has no effect, did you mean {name}?\n"
+    )
+
+
+def test_hints_name_a_server_for_the_verb_and_drivers_that_live(
+    driver: MediaDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = ["--dir", str(tmp_path / "none"), "--channel", "aeron:ipc", "--stream", "1"]
+    texts = {}
+    for name, verb in {"archive": ["archive", "start"], "publish": ["publish"]}.items():
+        assert main([*verb, *nowhere, "--timeout", "0.1"]) == 1
+        texts[name] = capsys.readouterr().err
+        assert "there are drivers in " in texts[name]
+        assert str(driver.aeron_dir) in texts[name]
+    assert f"aeron-spark archive run --dir {tmp_path}/none --archive-dir FOLDER" in texts["archive"]
+    assert f"aeron-spark driver --dir {tmp_path}/none;" in texts["publish"]

@@ -136,7 +136,6 @@ def test_a_healthy_machine_has_no_findings() -> None:
             "window.length=128k",
         ),
         ({"rmem_max": 212_992}, "warn", "208 KiB at most", "net.core.rmem_max=4194304"),
-        ({"cores": 2}, "warn", "DEDICATED: 3 threads, 0 of them never rest, 2 cores", "threading.mode=SHARED"),
         (
             {
                 "cores": 2,
@@ -185,6 +184,10 @@ def test_a_finding_has_its_remedy(changes: dict[str, Any], level: str, text: str
     assert found.level == level
     assert text in found.text
     assert remedy in found.remedy
+
+
+def test_threads_that_rest_share_cores() -> None:
+    assert not findings(cores=1)
 
 
 def test_what_can_not_be_told_is_no_finding() -> None:
@@ -248,7 +251,7 @@ def test_this_machine(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -
     assert [finding.level for finding in found if finding.about == "driver"] == ["ok"]
     assert all(finding.remedy for finding in found if finding.level != "ok")
     assert main(["doctor", "--dir", str(driver.aeron_dir), "-D", "aeron.threading.mode=FAST"]) == 1
-    assert re.search(r"^error  threads .*\n +-> aeron-spark driver -D", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^error  threads .*\n +-> aeron-spark driver --dir \S+ -D", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_a_port_in_use_is_seen() -> None:

@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from aeron_spark import Client, Counters, MediaDriver, PeerError, StorageError, UsageError, WaitTimeoutError
+from aeron_spark import (
+    ArchivingMediaDriver,
+    Client,
+    Counters,
+    MediaDriver,
+    PeerError,
+    StorageError,
+    UsageError,
+    WaitTimeoutError,
+)
 from aeron_spark.counters import request_termination
 from aeron_spark.driver import is_driver_active
 from tests.kit.wait import wait_until
@@ -98,3 +107,16 @@ def test_ctrl_c_during_a_long_call_is_not_late(driver: MediaDriver) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert "KeyboardInterrupt" in errors
+
+
+def test_a_misspelt_setting_is_warned_of(aeron_dir: Path, archive_dir: Path) -> None:
+    settings = {**SETTINGS, "aeron.threading.mod": "SHARED", "aeron.archive.segment.file.lenght": "64k", "my.own": "1"}
+    with (
+        pytest.warns(UserWarning, match="is no setting") as told,
+        ArchivingMediaDriver(archive_dir, aeron_dir, settings=settings),
+    ):
+        pass
+    assert [str(one.message) for one in told] == [
+        "aeron.threading.mod is no setting and has no effect, did you mean aeron.threading.mode?",
+        "aeron.archive.segment.file.lenght is no setting and has no effect, did you mean aeron.archive.segment.file.length?",
+    ]
