@@ -47,6 +47,8 @@ BOOLEANS = ({"f", "t"}, {"false", "true"}, {"no", "yes"})
 NAMES = pa.dictionary(pa.int16(), pa.string())
 HEADER = "sbe_header"
 """Column with the members of the message's header."""
+MAX_SHOWN = 32
+"""Bytes of a text that an error shows."""
 DAY_NS = 86_400 * 10**9
 DATE_PARTS = ("year", "month", "day", "week")
 MAX_NAMES = np.iinfo(np.int16).max
@@ -122,7 +124,7 @@ class Compiler:
                 made[child.block.name] = self._group(child, level.number)
         for index, one in enumerate(block.data):
             if self._is_wanted(one, level):
-                made[one.name] = self._data(level.first_data + index, one, level.number)
+                made[one.name] = self._data(level.first_data + index, one, level)
         return made
 
     def _group(self, level: Level, parent: int) -> Column:
@@ -141,7 +143,9 @@ class Compiler:
     def _field(self, field: Field, level: Level) -> Column:
         if field.presence == "constant":
             return self._constant(field.constant, field.type, Place(level.number, 0, 0, 0))
-        place = Place(level.number, field.offset, field.since, field.offset + field.size)
+        place = Place(
+            level.number, field.offset, field.since, field.offset + field.size, path=level.path_of(field.name)
+        )  # fmt: skip
         is_optional = field.presence == "optional"
         if isinstance(field.type, Composite):
             guard = _guard(field.type, field.offset) if is_optional else None
@@ -210,19 +214,28 @@ class Compiler:
         )
         charset = of.charset or "ascii"
         node = Node(kind=lib.AS_SBE_NODE_TEXT, level=place.level, column=column)
+
+        def refuse(run: Run, instance: int, text: str) -> None:
+            run.refuse("BAD_TEXT", place, instance, text)
+
         if self._options.chars == "binary":
             return Column(pa.binary(), lambda run: run.text(column, place.level, of.length, lib.AS_SBE_BYTES), node)
-        text = self._text(charset, lambda run, number: run.text(column, place.level, of.length, number), node)
+        text = self._text(charset, lambda run, number: run.text(column, place.level, of.length, number), node, refuse)
         if self._options.chars == "trim":
             return Column(text.type, lambda run: pc.utf8_rtrim(text.make(run), characters=" "))
         return text
 
-    def _data(self, number: int, of: Data, level: int) -> Column:
-        node = Node(kind=lib.AS_SBE_NODE_DATA, level=level, index=number)
+    def _data(self, number: int, of: Data, level: Level) -> Column:
+        place = Place(level.number, 0, of.since, 0, path=level.path_of(of.name))
+        node = Node(kind=lib.AS_SBE_NODE_DATA, level=place.level, index=number)
+
+        def refuse(run: Run, instance: int, text: str) -> None:
+            run.refuse_data("BAD_TEXT", number, place, instance, text)
+
         if of.charset:
-            made = self._text(of.charset, lambda run, charset: run.data(number, level, charset), node)
+            made = self._text(of.charset, lambda run, charset: run.data(number, place.level, charset), node, refuse)
         else:
-            made = Column(pa.binary(), lambda run: run.data(number, level, lib.AS_SBE_BYTES), node)
+            made = Column(pa.binary(), lambda run: run.data(number, place.level, lib.AS_SBE_BYTES), node)
         if of.name not in self._options.empty_as_null:
             return made
 
@@ -232,8 +245,10 @@ class Compiler:
 
         return Column(made.type, make)
 
-    def _text(self, charset: str, gather: Callable[[Run, int], pa.Array], node: Node) -> Column:
-        """`node` is that of the bytes."""
+    def _text(
+        self, charset: str, gather: Callable[[Run, int], pa.Array], node: Node, refuse: Callable[[Run, int, str], None]
+    ) -> Column:
+        """`node` is that of the bytes; `refuse` makes an instance's message an error."""
         number = charset_of(charset)
         if number is not None and self._options.bad_text == "replace":
             return Column(pa.string(), lambda run: gather(run, number), replace(node, charset=number))
@@ -245,12 +260,14 @@ class Compiler:
                     return raw.cast(pa.string())
                 decoded = [None if one is None else one.decode(charset) for one in raw.to_pylist()]
             except (UnicodeDecodeError, pa.ArrowInvalid):
-                decoded = [self._decode(run, one, charset) for one in raw.to_pylist()]
+                decoded = [self._decode(run, one, charset, refuse, i) for i, one in enumerate(raw.to_pylist())]
             return pa.array(decoded, pa.string())
 
         return Column(pa.string(), make)
 
-    def _decode(self, run: Run, raw: bytes | None, charset: str) -> str | None:
+    def _decode(
+        self, run: Run, raw: bytes | None, charset: str, refuse: Callable[[Run, int, str], None], instance: int
+    ) -> str | None:
         if raw is None:
             return None
         try:
@@ -258,8 +275,12 @@ class Compiler:
         except UnicodeDecodeError:
             if self._options.bad_text == "replace":
                 return raw.decode(charset, "replace")
-            run.lost += 1
-            run.complaint = run.complaint or ("BAD_TEXT" if self._options.bad_text == "error" else "")
+            if self._options.bad_text == "error":
+                refuse(
+                    run, instance, f"{raw[:MAX_SHOWN].hex()}{'...' * (len(raw) > MAX_SHOWN)}, which is not {charset}"
+                )
+            else:
+                run.lost += 1
             return None
 
     # -- enums and sets ------------------------------------------------------------------------------------------------------
@@ -306,19 +327,23 @@ class Compiler:
         is_true = [raw == 1 for _, raw in of.values]
 
         def make(run: Run) -> pa.Array:
-            found = self._known(run, of, indices.make(run))
+            found = self._known(run, of, place, indices.make(run))
             return pc.equal(found, is_true.index(True))
 
         return Column(pa.bool_(), make)
 
-    def _known(self, run: Run, of: Enum, indices: pa.Array) -> pa.Array:
+    def _known(self, run: Run, of: Enum, place: Place, indices: pa.Array) -> pa.Array:
         """With nulls for what has no name."""
         is_known = pc.greater_equal(indices, 0)
         unknown = len(indices) - indices.null_count - (pc.sum(is_known).as_py() or 0)
-        if unknown:
+        if unknown and self._options.unknown_enum == "error":
+            raw = run.raw(Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0))
+            for instance in np.flatnonzero(np.asarray(indices.fill_null(0)) < 0).tolist():
+                value = raw[instance].as_py()
+                shown = repr(chr(value)) if of.primitive.is_char else str(value)
+                run.refuse("BAD_ENUM", place, instance, f"{shown}, which is no value of enum {of.name}")
+        elif unknown:
             run.lost += unknown
-            if self._options.unknown_enum == "error":
-                run.complaint = run.complaint or f"BAD_ENUM in {of.name}"
         return pc.if_else(is_known, indices, pa.scalar(None, pa.int16())) if unknown else indices
 
     def _enum_names(self, of: Enum, place: Place) -> Column:
@@ -332,7 +357,7 @@ class Compiler:
             if not run.unknown(slot):
                 return pa.DictionaryArray.from_arrays(found, known, safe=False)
             if self._options.unknown_enum != "text":
-                return pa.DictionaryArray.from_arrays(self._known(run, of, found), known)
+                return pa.DictionaryArray.from_arrays(self._known(run, of, place, found), known)
             return _named(of, found, run.raw(raw_task))
 
         if self._options.spark:
@@ -385,8 +410,8 @@ class Compiler:
         if isinstance(of, Scalar):
             if of.presence == "constant":
                 return self._constant(of.constant, of, place)
-            return self._scalar(of, place.at(member.offset), is_optional=of.presence == "optional")
-        return self._value(of, place.at(member.offset), is_optional=False)
+            return self._scalar(of, place.at(member), is_optional=of.presence == "optional")
+        return self._value(of, place.at(member), is_optional=False)
 
     def _constant(self, value: Any, of: Type, place: Place) -> Column:
         plain = isinstance(of, (Scalar, Enum)) and not isinstance(value, str)
@@ -420,12 +445,12 @@ class Compiler:
             return None
         if mantissa.length != 1 or mantissa.primitive.is_float or mantissa.is_text or exponent.type.length != 1:
             return None
-        at = place.at(numbers[0].offset)
+        at = place.at(numbers[0])
         null = mantissa.null if mantissa.presence == "optional" else None
         if not exponent.is_constant:
             if self._options.decimals == "exact" or exponent.type.primitive.name != "int8":
                 return None
-            return self._folded(at, mantissa, null, self._exponent(place.at(exponent.offset)), self._options.decimal)
+            return self._folded(at, mantissa, null, self._exponent(place.at(exponent)), self._options.decimal)
         shift = exponent.type.constant
         if not isinstance(shift, int):
             return None
@@ -522,7 +547,7 @@ class Compiler:
         if time.type.length != 1 or time.type.primitive.is_float or time.type.is_text:
             return None
         null = time.type.null if time.type.presence == "optional" else None
-        at = place.at(time.offset)
+        at = place.at(time)
         if given is not None:
             return self._moment(at, time.type.primitive, null, given)
         if unit is None or not isinstance(unit.type, (Scalar, Enum)):
@@ -532,7 +557,7 @@ class Compiler:
             return None if code is None else self._moment(at, time.type.primitive, null, code)
         if unit.type.primitive.name != "uint8":
             return None
-        return self._mixed_moment(at, time.type, null, place.at(unit.offset))
+        return self._mixed_moment(at, time.type, null, place.at(unit))
 
     def _mixed_moment(self, at: Place, of: Scalar, null: float | None, unit: Place) -> Column:
         """Of units on the wire: nanoseconds, or microseconds where those are asked for."""
@@ -557,7 +582,7 @@ class Compiler:
             if member is None or not isinstance(member.type, Scalar) or member.is_constant or member.type.length != 1:
                 return None
             # A part that is not there holds its null value, whatever its presence.
-            parts[name] = self._number(place.at(member.offset), member.type.primitive, member.type.null)
+            parts[name] = self._number(place.at(member), member.type.primitive, member.type.null)
 
         def make(run: Run) -> pa.Array:
             made, lost = times.month_years({name: column.make(run) for name, column in parts.items()})

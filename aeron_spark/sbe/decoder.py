@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -65,8 +65,12 @@ class _Counts:
     lost: int = 0
     short_fields: int = 0
     unread_bytes: int = 0
+    reasons: dict[int, str] = field(default_factory=dict)
 
-    def add(self, run: Run) -> None:
+    def add(self, run: Run, rows: np.ndarray | None = None) -> None:
+        """`rows`: which of all messages are the run's, where not all are."""
+        for message, (_, _, text) in run.refused.items():
+            self.reasons[message if rows is None else int(rows[message])] = text
         self.lost += run.lost
         self.short_fields += run.short_fields
         self.unread_bytes += run.unread
@@ -86,6 +90,24 @@ class _Template:
         self._idle: list[Scratch] = []
 
     def run(self, payload: pa.Buffer | None, starts: np.ndarray, ends: np.ndarray) -> tuple[Run, list[pa.Array]]:
+        """With messages whose values an option makes errors: they are rows of nulls like all that can't be decoded."""
+        run, columns = self.run_once(payload, starts, ends)
+        if not run.refused:
+            return run, columns
+        refused = run.refused
+        rows = np.fromiter(refused, np.int64)
+        without = ends.copy()
+        without[rows] = starts[rows]
+        run, columns = self.run_once(payload, starts, without)
+        if run.found_errors is None or run.found_ends is None:
+            run.found_errors, run.found_ends = np.zeros(len(starts), np.uint8), np.zeros(len(starts), np.int64)
+        run.found_errors[rows] = [ERRORS.index(kind) for kind, _, _ in refused.values()]
+        run.found_ends[rows] = [offset for _, offset, _ in refused.values()]
+        run.refused = refused
+        return run, columns
+
+    def run_once(self, payload: pa.Buffer | None, starts: np.ndarray, ends: np.ndarray) -> tuple[Run, list[pa.Array]]:
+        """With such messages as the walk sees them."""
         try:
             scratch = self._idle.pop()
         except IndexError:
@@ -260,7 +282,7 @@ class Decoder:
         if found.errors is not None:
             errors = np.where(found.errors > 0, found.errors, 0 if errors is None else errors).astype(np.uint8)
             ends = np.where(found.errors > 0, 0, 0 if ends is None else ends)
-        batch, rows, dropped = self._with_errors(content, found, columns, errors, ends)
+        batch, rows, dropped = self._with_errors(content, found, columns, errors, ends, reasons=counts.reasons)
         if self._explode:
             batch, parents = explode(batch, self._explode, ERROR)
             rows = rows[parents]
@@ -272,15 +294,12 @@ class Decoder:
         )  # fmt: skip
 
     def _complain(self, run: Run) -> None:
-        if self.options.on_error == "fail" and run.lost and not run.complaint:
+        if self.options.on_error == "fail" and run.lost:
             raise DecodeError("LOST_VALUE", 0, f"{run.lost} values do not fit the types of their columns")
-        if run.complaint:
-            kind, _, where = run.complaint.partition(" in ")
-            raise DecodeError(kind, 0, f"a value of {where or 'a text'} has no meaning")
 
     def _with_errors(
         self, content: pa.Buffer | None, found: Frames, columns: list[pa.Array], errors: np.ndarray | None,
-        ends: np.ndarray | None,
+        ends: np.ndarray | None, *, reasons: Mapping[int, str],
     ) -> tuple[pa.RecordBatch, np.ndarray, int]:  # fmt: skip
         names = self._plain
         count, rows = len(found.starts), found.payload
@@ -291,8 +310,9 @@ class Decoder:
             return _batch(columns, names, count), rows, 0
         if self.options.on_error == "fail":
             row = int(bad[0])
-            text = f"message {row}, of payload {int(rows[row])}"
-            raise DecodeError(ERRORS[errors[row]], int(ends[row]), f"{text}, as {self.message or 'any template'}")
+            text = f"message {row}, of payload {int(rows[row])}, as {self.message or 'any template'}"
+            reason = f": {reasons[row]}" if row in reasons else ""
+            raise DecodeError(ERRORS[errors[row]], int(ends[row]), text + reason)
         if self.options.on_error == "drop":
             batch = _batch(columns, names, count)
             return batch.filter(pa.array(errors == 0)), rows[errors == 0], len(bad)
@@ -339,7 +359,7 @@ class Decoder:
             starts, stops = np.ascontiguousarray(found.starts[rows]), np.ascontiguousarray(found.ends[rows])
             run, columns = template.run(content, starts, stops)
             self._complain(run)
-            counts.add(run)
+            counts.add(run, rows)
             good = np.ones(len(rows), bool)
             if run.found_errors is not None and run.found_ends is not None:
                 errors[rows], ends[rows] = run.found_errors, run.found_ends
@@ -376,7 +396,7 @@ class Decoder:
         number = int(self._nearest(content, found)[0]) if number < 0 else number
         if number not in self._walked:
             return ERRORS.index("UNKNOWN_TEMPLATE"), 0
-        run, _ = self._walked[number].run(content, found.starts, found.ends)
+        run, _ = self._walked[number].run_once(content, found.starts, found.ends)
         if run.found_errors is not None:
             return int(run.found_errors[0]), 0
         return 0, run.first_end

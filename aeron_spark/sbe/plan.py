@@ -23,6 +23,10 @@ class Level:
     first_data: int = 0
     parent: Level | None = None
 
+    def path_of(self, member: str) -> str:
+        """A member's name behind those of the groups around it."""
+        return member if self.parent is None else self.parent.path_of(f"{self.block.name}.{member}")
+
     @property
     def needs(self) -> list[tuple[int, int]]:
         """Version and end of each field that came with a later version."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.check import check, error
-from aeron_spark.sbe.model import Primitive
+from aeron_spark.sbe.model import Member, Primitive
 from aeron_spark.sbe.plan import Plan, bits_of
 
 ALIGNMENT = 64
@@ -29,10 +29,11 @@ class Place:
     since: int
     field_end: int
     guard: tuple[int, Primitive, float] | None = None
+    path: str = ""
 
-    def at(self, offset: int) -> Place:
+    def at(self, member: Member) -> Place:
         """A member of what is here."""
-        return replace(self, offset=self.offset + offset)
+        return replace(self, offset=self.offset + member.offset, path=f"{self.path}.{member.name}")
 
     def fill(self, column: Any, primitive: Primitive, *, null: float | None = None, repeat: int = 1) -> Any:
         """The C structure."""
@@ -144,7 +145,8 @@ class Run:
     """One walk's results.
 
     `lost` counts values that are null because no column of their type can hold them, `short_fields` those that their version
-    has and their block cuts off, `unread` the bytes behind messages.
+    has and their block cuts off, `unread` the bytes behind messages. `refused`: by message, the first of its values that an
+    option makes an error: kind, offset in the message, and words.
     """
 
     def __init__(self, plan: Plan, tasks: Tasks, scratch: Scratch, messages: Messages) -> None:
@@ -153,7 +155,7 @@ class Run:
         self.lost = 0
         self.short_fields = 0
         self.unread = 0
-        self.complaint = ""
+        self.refused: dict[int, tuple[str, int, str]] = {}
         self.found_errors: np.ndarray | None = None
         self.found_ends: np.ndarray | None = None
         self.first_end = 0
@@ -215,6 +217,30 @@ class Run:
             self.found_errors = np.frombuffer(ffi.buffer(lib.as_sbe_batch_errors(self._native), count), np.uint8).copy()
             self.found_ends = np.frombuffer(ffi.buffer(lib.as_sbe_batch_ends(self._native), 8 * count), np.int64).copy()
         self.first_end = int(lib.as_sbe_batch_ends(self._native)[0]) if count else 0
+
+    # -- values that are errors ------------------------------------------------------------------------------------------
+
+    def refuse(self, kind: str, place: Place, instance: int, text: str) -> None:
+        """A value makes its message an error."""
+        at = int(lib.as_sbe_batch_starts(self._native, place.level)[instance]) + place.offset
+        self._refuse(kind, place.level, instance, at, f"{place.path} is {text}")
+
+    def refuse_data(self, kind: str, number: int, place: Place, instance: int, text: str) -> None:
+        """The same of variable data."""
+        at = int(lib.as_sbe_batch_data_starts(self._native, number)[instance])
+        self._refuse(kind, place.level, instance, at, f"{place.path} is {text}")
+
+    def _refuse(self, kind: str, level: int, instance: int, at: int, text: str) -> None:
+        parent = self.plan.levels[level].parent
+        while parent is not None:
+            size = 4 * (self.counts[parent.number] + 1)
+            offsets = np.frombuffer(ffi.buffer(lib.as_sbe_batch_list_offsets(self._native, level), size), np.int32)
+            instance = int(np.searchsorted(offsets, instance, side="right")) - 1
+            level, parent = parent.number, parent.parent
+        offset = at - int(self._keep[1][instance])
+        known = self.refused.get(instance)
+        if known is None or offset < known[1]:
+            self.refused[instance] = (kind, offset, text)
 
     # -- columns ---------------------------------------------------------------------------------------------------------
 

@@ -178,6 +178,83 @@ def test_values_that_are_errors_when_asked(payload: bytes, options: dict[str, An
         Decoder(SCHEMA, "M", on_error="fail", **options).decode([payload])
 
 
+def test_values_that_are_errors_spoil_only_their_message() -> None:
+    leg = b"\x01\0\x02" + b"\x0a\x01\0\0" + b"\x0b\x01\0\x01\x05"
+    payloads = [m(), m(side=b"X", legs=leg), m(legs=leg), m(flag=9, note=b"ok\xff"), m(note=b"\xff"), m()[:-1], m()]
+    wrong = {"unknown_enum": "error", "bad_text": "error"}
+    kinds = [None, "BAD_ENUM", None, "BAD_ENUM", "BAD_TEXT", "SHORT_DATA_LENGTH", None]
+    offsets = [None, 8 + 25, None, 8 + 26, len(m()), len(m()) - 1, None]
+    for more in ({}, {"spark": True}, {"enums": "bool"}, {"columns": ["id", "side", "flag", "legs", "note", *_ERRORS]}):
+        found = Decoder(SCHEMA, "M", **wrong, **more).decode_rows(payloads)
+        found.batch.validate(full=True)
+        assert found.lost == 0
+        assert found.batch.column("sbe_error").to_pylist() == kinds
+        assert found.batch.column("sbe_error_at").to_pylist() == offsets
+        assert found.batch.column("sbe_raw").to_pylist() == [
+            payload if kind else None for payload, kind in zip(payloads, kinds, strict=True)
+        ]
+        assert found.batch.column("id").to_pylist() == [None if kind else 7 for kind in kinds]
+        assert pc.list_value_length(found.batch.column("legs")).to_pylist() == [0, None, 2, None, None, None, 0]
+        dropped = Decoder(SCHEMA, "M", on_error="drop", **wrong).decode_rows(payloads)
+        assert (dropped.dropped, dropped.payload.tolist()) == (4, [0, 2, 6])
+    union = Decoder(SCHEMA, **wrong).decode([n(1), *payloads])
+    assert union.column("sbe_error").to_pylist() == [None, *kinds]
+    assert [row is None for row in union.column("M").to_pylist()] == [True, *[kind is not None for kind in kinds]]
+
+
+_ERRORS = ("sbe_error", "sbe_error_at", "sbe_raw")
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (
+            m(side=b"X"),
+            "BAD_ENUM at offset 33: message 1, of payload 1, as M: side is 'X', which is no value of enum Side",
+        ),
+        (m(flag=9), "BAD_ENUM at offset 34: .* flag is 9, which is no value of enum Flag"),
+        (m(note=b"\xff"), f"BAD_TEXT at offset {len(m())}: .* note is ff, which is not UTF-8"),
+    ],
+)
+def test_a_value_that_is_an_error_is_named(payload: bytes, text: str) -> None:
+    with pytest.raises(DecodeError, match=text):
+        Decoder(SCHEMA, "M", on_error="fail", unknown_enum="error", bad_text="error").decode([m(), payload])
+
+
+def test_a_value_that_is_an_error_deep_in_groups() -> None:
+    body = (
+        '<message name="M" id="1"><group name="o" id="1"><group name="i" id="2"><field name="s" id="3" type="Side"/>'
+        '<data name="d" id="4" type="text"/></group></group></message>'
+    )
+    read = parse(schema(TYPES, body))
+
+    def nested(*groups: list[tuple[bytes, bytes]]) -> bytes:
+        made = struct.pack("<HHHHHB", 0, 1, 1, 1, 0, len(groups))
+        for one in groups:
+            made += struct.pack("<HB", 1, len(one)) + b"".join(side + bytes([len(note)]) + note for side, note in one)
+        return made
+
+    good = nested([], [(b"B", b"x")], [])
+    payloads = [
+        good,
+        nested([(b"B", b"")], [], [(b"B", b""), (b"Z", b"")]),
+        good,
+        nested([], [(b"B", b"\xff")]),
+        nested(),
+    ]
+    decoder = Decoder(read, "M", unknown_enum="error", bad_text="error")
+    batch = decoder.decode(payloads)
+    batch.validate(full=True)
+    assert batch.column("sbe_error").to_pylist() == [None, "BAD_ENUM", None, "BAD_TEXT", None]
+    assert batch.column("sbe_error_at").to_pylist() == [None, 8 + 3 + 3 + 2 + 3 + 3 + 2, None, 8 + 3 + 3 + 3 + 2, None]
+    assert batch.slice(0, 1).to_pylist() == decoder.decode([good]).to_pylist()
+    with pytest.raises(DecodeError, match=r"o\.i\.s is 'Z'"):
+        Decoder(read, "M", on_error="fail", unknown_enum="error").decode(payloads)
+    # Messages back to back: the next one begins where the walk ends.
+    stream = Decoder(read, "M", framing="messages", unknown_enum="error", bad_text="error").decode([b"".join(payloads)])
+    assert stream.column("sbe_error").to_pylist() == batch.column("sbe_error").to_pylist()
+
+
 def test_lost_values_are_counted() -> None:
     found = Decoder(SCHEMA, "M", uint64="long").decode_rows([m(number=2**63), m(), m(at=2**64 - 5)])
     assert found.lost == 2

@@ -147,8 +147,12 @@ def test_what_becomes_of_messages_that_can_not_be_decoded(schemas: Path) -> None
     with pytest.raises(DataLossError, match="1 values of 1 messages do not fit"):
         rows(parsed(schemas, **lost), m(number=2**63))
     assert rows(parsed(schemas, **lost, onSbeError="drop"), m(number=2**63))[0]["id"] is None
-    with pytest.raises(DataLossError, match="BAD_ENUM"):
-        rows(parsed(schemas, sbeMessage="M", sbeUnknownEnum="error", onSbeError="drop"), m(side=b"X"))
+    strict = {"sbeMessage": "M", "sbeUnknownEnum": "error"}
+    with pytest.raises(DataLossError, match="BAD_ENUM; 1 of 2"):
+        rows(parsed(schemas, **strict), m(), m(side=b"X"))
+    assert [row["side"] for row in rows(parsed(schemas, **strict, onSbeError="drop"), m(), m(side=b"X"))] == ["Buy"]
+    kept = rows(parsed(schemas, **strict, onSbeError="null"), m(), m(side=b"X"))
+    assert [row["sbe_error"] for row in kept] == [None, "BAD_ENUM"]
 
 
 def test_strict_blocks_and_bounds(schemas: Path, tmp_path: Path) -> None:

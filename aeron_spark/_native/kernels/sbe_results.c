@@ -9,6 +9,10 @@ const int64_t *as_sbe_batch_ends(const as_sbe_batch *batch) { return batch->ends
 
 int64_t as_sbe_batch_instances(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].count; }
 
+const int64_t *as_sbe_batch_starts(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].starts; }
+
+const int64_t *as_sbe_batch_data_starts(const as_sbe_batch *batch, int32_t data) { return batch->data[data].starts; }
+
 const int32_t *as_sbe_batch_list_offsets(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].list_offsets; }
 
 const uint8_t *as_sbe_batch_list_validity(const as_sbe_batch *batch, int32_t level) { return batch->levels[level].list_validity; }

@@ -35,7 +35,9 @@ typedef enum as_sbe_error_e
     AS_SBE_LIMIT,
     AS_SBE_NEWER_VERSION,
     AS_SBE_FRAME_SIZE,
-    AS_SBE_FRAME_TYPE
+    AS_SBE_FRAME_TYPE,
+    AS_SBE_BAD_ENUM, /* never of a walk: what columns may take for an error */
+    AS_SBE_BAD_TEXT
 } as_sbe_error;
 
 /* An integer of a header: `size` bytes at `offset`, or a constant if size is 0. */
@@ -121,6 +123,9 @@ int64_t as_sbe_batch_error_count(const as_sbe_batch *batch);
 const uint8_t *as_sbe_batch_errors(const as_sbe_batch *batch);
 const int64_t *as_sbe_batch_ends(const as_sbe_batch *batch);
 int64_t as_sbe_batch_instances(const as_sbe_batch *batch, int32_t level);
+/* Where an instance's block, and a data's bytes, begin in the walk's bytes. */
+const int64_t *as_sbe_batch_starts(const as_sbe_batch *batch, int32_t level);
+const int64_t *as_sbe_batch_data_starts(const as_sbe_batch *batch, int32_t data);
 /* Of a group: where the entries of its parent's instance i end, for i from -1 on; and whether there is a group at all. */
 const int32_t *as_sbe_batch_list_offsets(const as_sbe_batch *batch, int32_t level);
 const uint8_t *as_sbe_batch_list_validity(const as_sbe_batch *batch, int32_t level);
