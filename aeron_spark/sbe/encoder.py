@@ -141,7 +141,7 @@ class _Writing:
         if column is None:
             raise UsageError(f"column {path} is missing")
         offsets, content, lengths = contents(column, data.charset, path)
-        _check_role(data.length, int(lengths.max()) if len(lengths) else 0, f"column {path}: data of", "bytes")
+        _check_range(data.length, lengths, f"column {path}: data of", "bytes")
         self._data.append((data, offsets, content))
 
     def _group(self, level: Level, column: pa.Array | None, parents: int, path: str) -> None:
@@ -157,7 +157,7 @@ class _Writing:
             lengths = found.astype(np.int64)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         entries = column.flatten()
-        _check_role(block.dimension.num_in_group, int(lengths.max()) if parents else 0, f"column {path}:", "entries")
+        _check_range(block.dimension.num_in_group, lengths, f"column {path}:", "entries")
         to.offsets = self._kept(ffi.cast("int64_t *", self._kept(offsets).ctypes.data))
         _put_role(to.count, block.dimension.num_in_group)
         if entries.null_count:
@@ -260,6 +260,15 @@ def _is_null_by_year(field: Field) -> bool:
 def _put_role(to: Any, role: Role) -> None:
     if role.constant is None:
         to.offset, to.size = role.offset, role.primitive.size
+
+
+def _check_range(role: Role, sizes: np.ndarray, what: str, unit: str) -> None:
+    """Counts or lengths that the schema allows, or its primitive: its null is for readers alone. Spec: 10 §16."""
+    for size in (int(sizes.min()), int(sizes.max())) if len(sizes) else ():
+        _check_role(role, size, what, unit)
+        most = role.primitive.high if role.most is None else role.most
+        if role.constant is None and not role.least <= size <= most:
+            raise UsageError(f"{what} {size} {unit}; the schema allows {role.least} to {most}")
 
 
 def _check_role(role: Role, value: int, what: str, unit: str) -> None:

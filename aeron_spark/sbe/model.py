@@ -216,6 +216,9 @@ class Role:
     offset: int
     primitive: Primitive
     constant: int | None
+    least: int = 0
+    most: int | None = None
+    """What counts and lengths may be when they are written; None: what the primitive's range says."""
 
     @property
     def end(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from aeron_spark.sbe.findings import MAX_COUNT, Findings, RefusedError
 from aeron_spark.sbe.model import (
@@ -401,7 +402,7 @@ class Types:
             raise findings.refuse("SCHEMA_DIMENSION", user, f"'{name}' lacks blockLength or numInGroup")
         if not block_length.primitive.is_unsigned:
             findings.error("SCHEMA_DIMENSION", user, f"blockLength of '{name}' is signed")
-        self._check_bounds("SCHEMA_DIMENSION", name, "numInGroup", count, user)
+        count = self._bounded("SCHEMA_DIMENSION", name, "numInGroup", count, user)
         return Dimension(composite.size, block_length, count, num_groups, num_data)
 
     def _role(self, kind: str, composite: Composite, name: str, user: Element) -> Role | None:
@@ -417,8 +418,8 @@ class Types:
             raise self._findings.refuse(kind, user, f"member {name} of '{composite.name}' is not a number")
         return Role(member.offset, found.primitive, constant)
 
-    def _check_bounds(self, kind: str, composite: str, name: str, role: Role, user: Element) -> None:
-        """A count's or length's minValue and maxValue."""
+    def _bounded(self, kind: str, composite: str, name: str, role: Role, user: Element) -> Role:
+        """A count or length with its minValue and maxValue."""
         findings = self._findings
         element = next(
             (one for one in self._elements[composite].named("type", "ref") if one.attributes.get("name") == name), user
@@ -439,6 +440,7 @@ class Types:
             findings.error(kind, user, f"{name} of '{composite}': maxValue={high} is not from {low} to {MAX_COUNT}")
         elif high is None and role.primitive.low == 0 and role.primitive.high > MAX_COUNT:
             findings.warn(user, f"{name} of '{composite}' has no maxValue: {MAX_COUNT} is taken")
+        return replace(role, least=low, most=min(int(role.primitive.high), MAX_COUNT) if high is None else high)
 
     def var_data(self, name: str, user: Element) -> tuple[Role, int, str]:
         """Of a composite for variable data: the length, the offset of the bytes, the charset (empty: bytes)."""
@@ -451,7 +453,7 @@ class Types:
             raise findings.refuse("SCHEMA_DATA", user, f"'{name}' lacks length or varData")
         if not isinstance(content.type, Scalar) or content.type.primitive.size != 1:
             raise findings.refuse("SCHEMA_DATA", user, f"{content.name} of '{name}' is not made of char, uint8 or int8")
-        self._check_bounds("SCHEMA_DATA", name, "length", length, user)
+        length = self._bounded("SCHEMA_DATA", name, "length", length, user)
         charset = content.type.charset
         if charset and not _is_charset(charset):
             raise findings.refuse("SCHEMA_CHARSET", user, f"characterEncoding='{charset}' of '{name}' is not known")

@@ -121,6 +121,44 @@ def test_what_is_too_much_for_a_batch_says_so() -> None:
         check_batch(-1, 5)
 
 
+def test_counts_and_lengths_are_written_within_their_ranges() -> None:
+    def encoder(count: str, length: str) -> Encoder:
+        types = (
+            '<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint8"/>'
+            f'<type name="numInGroup" primitiveType="uint8"{count}/></composite>'
+            f'<composite name="bytes"><type name="length" primitiveType="uint8"{length}/>'
+            '<type name="varData" primitiveType="uint8" length="0"/></composite>'
+        )
+        group = '<group name="g" id="1"><field name="x" id="2" type="uint8"/></group>'
+        return Encoder(
+            parse(schema(types, f'<message name="M" id="1">{group}<data name="d" id="3" type="bytes"/></message>')), "M"
+        )
+
+    def encoded(one: Encoder, *rows: tuple[int, int]) -> list[bytes]:
+        given = [{"g": [{"x": 1}] * count, "d": b"!" * size} for count, size in rows]
+        found: list[bytes] = one.encode(pa.RecordBatch.from_pylist(given, schema=one.arrow_schema)).to_pylist()
+        return found
+
+    narrow = encoder(' minValue="1" maxValue="3"', ' maxValue="4"')
+    assert len(encoded(narrow, (1, 0), (3, 4))) == 2
+    for row, text in (
+        ((4, 0), "column g: 4 entries.* 1 to 3"),
+        ((0, 0), "column g: 0 entries"),
+        ((1, 5), "data of 5 bytes.* 0 to 4"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            encoded(narrow, (2, 2), row)
+    assert encoded(narrow) == []
+    bare, whole = encoder("", ""), encoder(' maxValue="255"', ' maxValue="255"')
+    assert len(encoded(bare, (254, 254))) == len(encoded(whole, (255, 255))) == 1
+    for row, text in (((255, 0), "255 entries"), ((0, 255), "data of 255 bytes")):
+        with pytest.raises(UsageError, match=text):
+            encoded(bare, row)
+    # What is too much to write may be read.
+    [payload] = encoded(whole, (255, 255))
+    assert Decoder(bare.schema, "M").decode([payload]).column("sbe_error").to_pylist() == [None]
+
+
 def test_a_negative_count_is_no_empty_group() -> None:
     size = dimension("groupSizeEncoding", "uint16", "int8").replace(
         'name="numInGroup"', 'name="numInGroup" minValue="0"'
