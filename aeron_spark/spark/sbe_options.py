@@ -163,7 +163,7 @@ def load_schema(path: str, header_type: str | None = None, header_map: Sequence[
         stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
     except OSError as error:
         raise UsageError(
-            f"option sbeSchema: {path} cannot be read ({error.strerror}): give the path of the schema's XML, as it is seen here"
+            f"option sbeSchema={path} cannot be read ({error.strerror}): give the path of the schema's XML, as it is seen here"
         ) from None
     return _load(path, header_type, tuple(header_map), stamp)
 

@@ -219,7 +219,7 @@ def test_sbe_schema_that_is_refused(folder: Path, tmp_path: Path, sbe: dict[str,
     with pytest.raises(UsageError, match=r"broken\.xml: .*uint17"):
         batch(folder, payload="sbe", sbeSchema=str(broken))
     broken.unlink()
-    with pytest.raises(UsageError, match=r"option sbeSchema: .*broken\.xml cannot be read \(No such file"):
+    with pytest.raises(UsageError, match=r"option sbeSchema=.*broken\.xml cannot be read \(No such file"):
         batch(folder, payload="sbe", sbeSchema=str(broken))
 
 
