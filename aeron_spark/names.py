@@ -1,19 +1,24 @@
-"""The nearest right name of one that is not known."""
+"""Names that users give, and the nearest right one."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from aeron_spark.errors import UsageError
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to append to an error about a name that is not known; nothing if none is like it."""
+    folded = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.5)
+    return f"; did you mean {folded[found[0]]}?" if found else ""
 
 
 def check_columns(columns: Sequence[str], known: Sequence[str]) -> None:
     """UsageError for no column, one that is not known, or one that is named twice."""
     for name in columns:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            meant = f", did you mean {near[0]}?" if near else "."
-            raise UsageError(f"column {name!r} does not exist{meant} Columns: {', '.join(known)}")
+            raise UsageError(f"column {name!r} does not exist, there are {', '.join(known)}{nearest(name, known)}")
     if not columns or len(set(columns)) != len(columns):
         raise UsageError(f"columns {', '.join(columns)} must be different ones of {', '.join(known)}")

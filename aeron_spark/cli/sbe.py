@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aeron_spark.cli.common import add_json, add_verb, print_json
+from aeron_spark.cli.common import add_json, add_verb, at_least, print_json
 from aeron_spark.errors import StorageError, UsageError
 from aeron_spark.sbe import FRAMINGS, DecodeError, SchemaError, check, decode, load
 
@@ -16,8 +16,6 @@ EXAMPLES = """\
   aeron-spark sbe check prices.xml
   aeron-spark sbe decode --schema prices.xml message.bin
   aeron-spark sbe decode --schema mdp3.xml --framing cme-udp --hex packets.txt | jq .values"""
-
-MAX_DIGITS = 18
 
 
 def add_to(verbs: Any) -> None:
@@ -64,19 +62,13 @@ def _add_decode(verbs: Any) -> None:
         help=f"how messages lie in a payload: {' '.join(FRAMINGS)}, or lengthPrefix=u16be,... with the settings of docs/sbe.md",
     )
     verb.add_argument(
-        "--skip", metavar="BYTES", type=_whole, default=0, help="bytes before the framing begins (default 0)"
+        "--skip", metavar="BYTES", type=at_least(0), default=0, help="bytes before the framing begins (default 0)"
     )
     verb.add_argument(
         "--hex", action="store_true", help="each line is a payload in hexadecimal digits, not the file as it is"
     )
     _add_header(verb)
     verb.add_argument("file", metavar="FILE", help="payload, or - for standard input")
-
-
-def _whole(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of bytes, 0 or more")
-    return int(text)
 
 
 def _add_header(verb: argparse.ArgumentParser) -> None:

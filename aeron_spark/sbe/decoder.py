@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from aeron_spark._native._lib import ffi
 from aeron_spark.errors import UsageError
+from aeron_spark.names import nearest
 from aeron_spark.sbe.columns import HEADER, NAMES, Column, Compiler
 from aeron_spark.sbe.explode import explode, exploded_schema
 from aeron_spark.sbe.export import Exporter, struct_node
 from aeron_spark.sbe.framing import named
 from aeron_spark.sbe.model import Message, Schema
-from aeron_spark.sbe.names import nearest
 from aeron_spark.sbe.options import Options
 from aeron_spark.sbe.packets import Frames, cut
 from aeron_spark.sbe.plan import Plan

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.errors import UsageError
+from aeron_spark.names import nearest
 from aeron_spark.sbe.columns import TIME_UNITS, Compiler, member_of
 from aeron_spark.sbe.framing import Framing, named
 from aeron_spark.sbe.model import Block, Composite, Data, Field, Group, Role, Scalar, Schema
-from aeron_spark.sbe.names import nearest
 from aeron_spark.sbe.older import of_version
 from aeron_spark.sbe.options import Options
 from aeron_spark.sbe.plan import Level, Plan

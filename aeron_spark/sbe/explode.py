@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.names import nearest
+from aeron_spark.names import nearest
 
 
 def _steps(path: str) -> list[str]:

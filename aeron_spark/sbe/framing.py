@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.names import nearest
+from aeron_spark.names import nearest
 from aeron_spark.sbe.walk import DecodeError
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.names import nearest
+from aeron_spark.names import nearest
 from aeron_spark.sbe.walk import MAX_ENTRIES
 
 CHOICES: Mapping[str, tuple[str, ...]] = {

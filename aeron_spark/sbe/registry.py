@@ -13,8 +13,8 @@ import pyarrow as pa
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.check import check
 from aeron_spark.errors import UsageError
+from aeron_spark.names import nearest
 from aeron_spark.sbe.model import Header, Message, Role, Schema
-from aeron_spark.sbe.names import nearest
 from aeron_spark.sbe.packets import Frames
 from aeron_spark.sbe.plan import Plan
 from aeron_spark.sbe.run import pointer

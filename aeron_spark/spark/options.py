@@ -6,7 +6,6 @@ the nearest right one, because a silently ignored limit or start position is wor
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.names import nearest
+from aeron_spark.names import nearest
 from aeron_spark.spark.access import AccessOptions, store_scheme
 from aeron_spark.spark.sbe_options import SbeOptions
 from aeron_spark.spark.time_text import TimeSource, parse_time_ns, parse_time_source
@@ -166,8 +165,7 @@ class _Given:
         self._values = {key.lower(): value for key, value in options.items()}
         for key in self._values:
             if key not in self._documented and key not in _SPARKS_OWN:
-                near = difflib.get_close_matches(key, self._documented, n=1, cutoff=0.5)
-                hint = f", did you mean {self._documented[near[0]]}?" if near else ""
+                hint = nearest(key, self._documented.values())
                 known = f". Known options: {', '.join(sorted(self._documented.values()))}"
                 raise UsageError(f"unknown option {key!r}{hint or known}")
 

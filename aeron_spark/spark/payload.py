@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.names import nearest
 from aeron_spark.sbe import DecodeError, Decoder, Rows
-from aeron_spark.sbe.names import nearest
 from aeron_spark.sbe.registry import Registry
 from aeron_spark.spark.arrow_types import spark_type
 from aeron_spark.spark.loss import LOG

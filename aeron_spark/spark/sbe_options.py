@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from aeron_spark.errors import UsageError
+from aeron_spark.names import nearest
 from aeron_spark.sbe import Decoder, Encoder, Options, Schema, SchemaError, load
 from aeron_spark.sbe.framing import named
-from aeron_spark.sbe.names import nearest
 from aeron_spark.sbe.options import CHOICES, UNITS
 
 __all__ = ["WRITING", "SbeOptions", "encoder_of", "load_schema"]

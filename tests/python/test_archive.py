@@ -115,7 +115,7 @@ def test_read_chosen_columns_and_range(archive: Archive, servers: ArchivingMedia
             folder.read(recording_id, 0, 1 << 40, limit=1 << 40)
         with pytest.raises(UsageError, match=str(recording_id)):
             folder.recording(recording_id + 100)
-        with pytest.raises(UsageError, match="'positon' does not exist, did you mean position"):
+        with pytest.raises(UsageError, match=r"'positon' does not exist, there are .*; did you mean position"):
             folder.read(recording_id, columns=["positon"])
 
 

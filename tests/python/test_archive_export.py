@@ -166,7 +166,7 @@ def test_wrong_usage_writes_nothing(folder: Path, run: Run, tmp_path: Path) -> N
         ((folder, "--out", "-", "--format", "parquet"), "not to standard output"),
         (
             (folder, "--out", tmp_path / "x.csv", "--columns", "value,positon"),
-            "'positon' does not exist, did you mean position?",
+            "; did you mean position?",
         ),
         ((folder, "--out", tmp_path / "x.csv", "--columns", "value,value"), "must be different ones of"),
         ((folder, "--out", tmp_path / "x.csv", "--from", 64), "positions of one recording"),
