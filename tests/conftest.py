@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import random
 import secrets
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from tests.kit import dirs, processes, stock, stock_c
 from tests.kit.subject import Subject
 
 # A test that runs longer shows the stacks of all threads and ends the session: nothing here takes that long.
-STUCK_AFTER_S = 300
+STUCK_AFTER_S = 600
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,12 +31,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the session's seed once."""
+    """Choose the session's seed once, and where stacks go: a test's own stderr ends with the session, unread."""
     given = config.getoption("--seed")
     config.stash[_SEED] = given if given is not None else secrets.randbits(31)
+    config.stash[_STDERR] = os.dup(2)
 
 
 _SEED = pytest.StashKey[int]()
+_STDERR = pytest.StashKey[int]()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -62,8 +65,8 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 
 @pytest.fixture(autouse=True)
-def _stuck() -> Iterator[None]:
-    faulthandler.dump_traceback_later(STUCK_AFTER_S, exit=True)
+def _stuck(request: pytest.FixtureRequest) -> Iterator[None]:
+    faulthandler.dump_traceback_later(STUCK_AFTER_S, exit=True, file=request.config.stash[_STDERR])
     yield
     faulthandler.cancel_dump_traceback_later()
 
