@@ -382,7 +382,17 @@ static int64_t fill_term(asi_rand *rand, const asi_log *log, model_row *rows, in
     return count;
 }
 
-static void random_terms_in_random_pieces(void)
+static void check_row(const column_set *set, int64_t row, const model_row *expected)
+{
+    CHECK_I64(set->position[row], expected->position);
+    CHECK_I64(set->next_position[row], expected->next_position);
+    CHECK_I64(set->reserved_value[row], expected->position * 10);
+    check_value(set, row, expected->length, expected->byte);
+}
+
+typedef void (*term_reader)(asi_rand *rand, const asi_log *log, const model_row *rows, int64_t count, int64_t end);
+
+static void read_random_terms(term_reader read)
 {
     asi_rand rand = test_rand();
     for (int round = 0; round < 200; round++)
@@ -391,71 +401,66 @@ static void random_terms_in_random_pieces(void)
         static model_row rows[TERM / 32];
         int64_t end;
         const int64_t count = fill_term(&rand, &log, rows, &end);
-        int64_t row = 0;
-        asi_columns_range range = range_of(&log, 0, 0, end);
-        while (range.offset < end)
-        {
-            column_set *set = columns_create(1 + test_rand_below(&rand, 20), 1 + test_rand_below(&rand, 6000));
-            range.begin_limit = range.offset + 1 + test_rand_below(&rand, end - range.offset);
-            const int64_t before = range.offset;
-            const asi_columns_stop stop = asi_columns_append(&range, &set->columns);
-            CHECK(ASI_COLUMNS_END == stop || ASI_COLUMNS_FULL == stop || ASI_COLUMNS_TOO_LARGE == stop);
-            CHECK(range.offset > before || ASI_COLUMNS_TOO_LARGE == stop || ASI_COLUMNS_FULL == stop);
-            CHECK(ASI_COLUMNS_TOO_LARGE != stop || range.needed_bytes == rows[row].length);
-            for (int64_t i = 0; i < set->columns.row_count; i++, row++)
-            {
-                CHECK_I64(set->position[i], rows[row].position);
-                CHECK_I64(set->next_position[i], rows[row].next_position);
-                check_value(set, i, rows[row].length, rows[row].byte);
-            }
-            columns_delete(set);
-        }
-        CHECK_I64(row, count);
+        read(&rand, &log, rows, count, end);
         log_delete(&log);
     }
 }
 
-/* As the segment reader does: each piece of the term lies behind the values so far, and its payloads move down over its headers. */
-static void random_pieces_among_the_values(void)
+static void read_into_small_columns(asi_rand *rand, const asi_log *log, const model_row *rows, int64_t count, int64_t end)
 {
-    asi_rand rand = test_rand();
-    for (int round = 0; round < 200; round++)
+    int64_t row = 0;
+    asi_columns_range range = range_of(log, 0, 0, end);
+    while (range.offset < end)
     {
-        asi_log log = log_create(5, 5, 0);
-        static model_row rows[TERM / 32];
-        int64_t end;
-        const int64_t count = fill_term(&rand, &log, rows, &end);
-        column_set *set = columns_create(ROWS, 4 * TERM);
-        CHECK(count <= ROWS);
-        asi_columns_range range = range_of(&log, 0, 0, end);
-        int64_t length = 0;
-        while (range.offset < end)
+        column_set *set = columns_create(1 + test_rand_below(rand, 20), 1 + test_rand_below(rand, 6000));
+        range.begin_limit = range.offset + 1 + test_rand_below(rand, end - range.offset);
+        const int64_t before = range.offset;
+        const asi_columns_stop stop = asi_columns_append(&range, &set->columns);
+        CHECK(ASI_COLUMNS_END == stop || ASI_COLUMNS_FULL == stop || ASI_COLUMNS_TOO_LARGE == stop);
+        CHECK(range.offset > before || ASI_COLUMNS_TOO_LARGE == stop || ASI_COLUMNS_FULL == stop);
+        CHECK(ASI_COLUMNS_TOO_LARGE != stop || range.needed_bytes == rows[row].length);
+        for (int64_t i = 0; i < set->columns.row_count; i++, row++)
         {
-            uint8_t *to = set->value + set->columns.byte_count;
-            to += -(uintptr_t)to % 32;
-            length = length < 0 ? -2 * length : 32 * (1 + test_rand_below(&rand, 200));
-            length = length < end - range.offset ? length : end - range.offset;
-            memcpy(to, log.terms[0] + range.offset, (size_t)length);
-            memset(to + length, 0xaa, 4096); /* what is behind a piece is no frame */
-            range.term = (const uint8_t *)((uintptr_t)to - (uintptr_t)range.offset);
-            range.data_limit = range.offset + length;
-            const int64_t before = range.offset;
-            const asi_columns_stop stop = asi_columns_append(&range, &set->columns);
-            CHECK(ASI_COLUMNS_END == stop || ASI_COLUMNS_PARTIAL == stop);
-            length = range.offset > before ? 0 : -length; /* a message that is longer than the piece */
-        }
-        CHECK_I64(set->columns.row_count, count);
-        for (int64_t row = 0; row < count; row++)
-        {
-            CHECK_I64(set->position[row], rows[row].position);
-            CHECK_I64(set->next_position[row], rows[row].next_position);
-            CHECK_I64(set->reserved_value[row], frame_at(&log, 0, rows[row].position)->reserved_value);
-            check_value(set, row, rows[row].length, rows[row].byte);
+            check_row(set, i, &rows[row]);
         }
         columns_delete(set);
-        log_delete(&log);
     }
+    CHECK_I64(row, count);
 }
+
+static void random_terms_in_random_pieces(void) { read_random_terms(read_into_small_columns); }
+
+/* As the segment reader does: each piece of the term lies behind the values so far, and its payloads move down over its headers. */
+static void read_among_the_values(asi_rand *rand, const asi_log *log, const model_row *rows, int64_t count, int64_t end)
+{
+    column_set *set = columns_create(ROWS, 4 * TERM);
+    CHECK(count <= ROWS);
+    asi_columns_range range = range_of(log, 0, 0, end);
+    int64_t length = 0;
+    while (range.offset < end)
+    {
+        uint8_t *to = set->value + set->columns.byte_count;
+        to += -(uintptr_t)to % 32;
+        length = length < 0 ? -2 * length : 32 * (1 + test_rand_below(rand, 200));
+        length = length < end - range.offset ? length : end - range.offset;
+        memcpy(to, log->terms[0] + range.offset, (size_t)length);
+        memset(to + length, 0xaa, 4096); /* what is behind a piece is no frame */
+        range.term = (const uint8_t *)((uintptr_t)to - (uintptr_t)range.offset);
+        range.data_limit = range.offset + length;
+        const int64_t before = range.offset;
+        const asi_columns_stop stop = asi_columns_append(&range, &set->columns);
+        CHECK(ASI_COLUMNS_END == stop || ASI_COLUMNS_PARTIAL == stop);
+        length = range.offset > before ? 0 : -length; /* a message that is longer than the piece */
+    }
+    CHECK_I64(set->columns.row_count, count);
+    for (int64_t row = 0; row < count; row++)
+    {
+        check_row(set, row, &rows[row]);
+    }
+    columns_delete(set);
+}
+
+static void random_pieces_among_the_values(void) { read_random_terms(read_among_the_values); }
 
 /* Whatever stands in a term, reading stays inside it and ends. */
 static void survives_random_bytes(void)
