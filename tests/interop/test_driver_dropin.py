@@ -25,7 +25,7 @@ from py4j.protocol import Py4JJavaError
 from tests.interop.test_driver_behaviour import channels, connected, transfer
 from tests.kit import dirs, native, stock, stock_c
 from tests.kit.cnc import HEADER_LENGTH, VALUE_LENGTH, Cnc
-from tests.kit.ports import free_port
+from tests.kit.ports import free_port, free_range
 from tests.kit.processes import Process, driver_ready
 from tests.kit.subject import Subject
 from tests.kit.wait import wait_until
@@ -395,27 +395,28 @@ def test_counters_are_found_by_type_and_label(launch: Launch, connect: Any, stre
 
 
 def test_ports_of_a_range(launch: Launch, connect: Any, stream: int, opened: Opened) -> None:
+    first = free_range(5)
     driver = launch(
         {
-            "AERON_RECEIVER_WILDCARD_PORT_RANGE": "20700 20702",
-            "AERON_SENDER_WILDCARD_PORT_RANGE": "20710 20711",
+            "AERON_RECEIVER_WILDCARD_PORT_RANGE": f"{first} {first + 2}",
+            "AERON_SENDER_WILDCARD_PORT_RANGE": f"{first + 3} {first + 4}",
         }
     )
     driver.awaits_errors = True
     client = connect(driver)
     wildcard = "aeron:udp?endpoint=127.0.0.1:0"
     subscriptions = [opened(client.subscription(wildcard, stream)) for _ in range(3)]
-    ports = {wait_until(one.raw().resolvedEndpoint, 10, "its port").rpartition(":")[2] for one in subscriptions}
-    assert ports == {"20700", "20701", "20702"}
+    resolved = [wait_until(one.raw().resolvedEndpoint, 10, "its port") for one in subscriptions]
+    assert sorted(resolved) == [f"127.0.0.1:{first + index}" for index in range(3)]
     with stock.raises("RegistrationException", "no available ports in range"):
         client.subscription(wildcard, stream)
     subscriptions[1].raw().close()
     again = wait_until(lambda: add_again(client, wildcard, stream), 20, "the port to be free again")
-    assert wait_until(opened(again).raw().resolvedEndpoint, 10, "its port").endswith(":20701")
+    assert wait_until(opened(again).raw().resolvedEndpoint, 10, "its port") == resolved[1]
     control = "aeron:udp?control=127.0.0.1:0|control-mode=dynamic"
     publication = opened(client.exclusivePublication(control, stream))
     address = wait_until(lambda: list(publication.raw().localSocketAddresses()), 10, "its port")[0]
-    assert address in {"127.0.0.1:20710", "127.0.0.1:20711"}
+    assert address in {f"127.0.0.1:{first + 3}", f"127.0.0.1:{first + 4}"}
 
 
 def add_again(client: Any, channel: str, stream: int) -> Any:

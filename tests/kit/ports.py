@@ -42,3 +42,12 @@ def free_port(host: str = "127.0.0.1") -> int:
     """A UDP port that was free a moment ago."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as probe:
         return bind_free(probe, host)
+
+
+def free_range(count: int) -> int:
+    """The first of `count` UDP ports of 127.0.0.1 in a row that were free a moment ago."""
+    first, following = 0, 0
+    while following < count:
+        port = free_port()
+        first, following = (first, following + 1) if port == first + following else (port, 1)
+    return first

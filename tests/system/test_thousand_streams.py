@@ -15,6 +15,7 @@ import pytest
 from aeron_spark import Client
 from tests.kit import native
 from tests.kit.cnc import Cnc
+from tests.kit.ports import free_port
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until
 
@@ -49,14 +50,22 @@ class Kind:
     private: int
     has_sparse_logs: bool
 
-    def channel_of(self, index: int) -> str:
-        """The channel of stream `index`."""
-        return self.channel.replace("PORT", str(20_000 + index))
+    def channels(self) -> list[str]:
+        """One for each stream."""
+        if "PORT" not in self.channel:
+            return [self.channel] * STREAMS
+        return [self.channel.replace("PORT", str(free_port())) for _ in range(STREAMS)]
 
 
 KINDS = [
     Kind(name="ipc", channel="aeron:ipc", logs=1, private=IPC_STREAM, has_sparse_logs=False),
-    Kind(name="udp", channel="aeron:udp?endpoint=127.0.0.1:20000", logs=2, private=UDP_STREAM, has_sparse_logs=False),
+    Kind(
+        name="udp",
+        channel=f"aeron:udp?endpoint=127.0.0.1:{free_port()}",
+        logs=2,
+        private=UDP_STREAM,
+        has_sparse_logs=False,
+    ),
     Kind(
         name="udp-sparse-endpoint-each",
         channel="aeron:udp?endpoint=127.0.0.1:PORT",
@@ -97,12 +106,12 @@ def test_a_thousand_streams_stay_in_their_memory_and_give_it_back(aeron_dir: Pat
         assert private_bytes(driver) < ALONE
         assert log_bytes(aeron_dir) == (0, 0)
         with ExitStack() as streams:
+            channels = kind.channels()
             subscriptions = [
-                streams.enter_context(client.add_subscription(kind.channel_of(index), index))
-                for index in range(STREAMS)
+                streams.enter_context(client.add_subscription(channel, index)) for index, channel in enumerate(channels)
             ]
             publications = [
-                streams.enter_context(client.add_publication(kind.channel_of(index), index)) for index in range(STREAMS)
+                streams.enter_context(client.add_publication(channel, index)) for index, channel in enumerate(channels)
             ]
             for publication in publications:
                 publication.wait_connected(60)

@@ -27,7 +27,7 @@ from tests.conformance.udp.driver import (
     ours,
 )
 from tests.conformance.udp.receiving import PATIENCE, Source, Subscribing, naks, statuses
-from tests.kit.ports import free_port
+from tests.kit.ports import free_port, free_range
 from tests.kit.wait import wait_until
 
 TIMEOUTS = "untethered-window-limit-timeout=300ms|untethered-linger-timeout=300ms|untethered-resting-timeout=600ms"
@@ -319,19 +319,19 @@ def test_a_requester(driver: Driver, q: raw.Socket, opened: ExitStack) -> None:
 # --- settings -----------------------------------------------------------------------------------------------------------------
 
 
-PORTS = {
-    "aeron.receiver.wildcard.port.range": "24301 24302",
-    "aeron.sender.wildcard.port.range": "24311 24312",
-    "aeron.receiver.group.tag": "77",
-}
-
-
 def test_wildcard_ports_of_a_range(drivers: Drivers, opened: ExitStack) -> None:
     """Port 0 gives the ports of the range, and an error when they are all taken; a port that is given back serves again."""
-    driver = drivers(PORTS)
+    first = free_range(4)
+    receiving, sending = {str(first), str(first + 1)}, {str(first + 2), str(first + 3)}
+    driver = drivers(
+        {
+            "aeron.receiver.wildcard.port.range": f"{first} {first + 1}",
+            "aeron.sender.wildcard.port.range": f"{first + 2} {first + 3}",
+        }
+    )
     taken = [Subscribing(driver, "aeron:udp?endpoint=127.0.0.1:0", 79) for _ in range(2)]
     labels = [one.label for one in driver.counters(LOCAL_ADDRESS)]
-    assert sorted(label.rsplit(":", 1)[1] for label in labels) == ["24301", "24302"]
+    assert sorted(label.rsplit(":", 1)[1] for label in labels) == sorted(receiving)
     with pytest.raises(AeronError):
         driver.client.add_subscription("aeron:udp?endpoint=127.0.0.1:0", 79)
     for one in taken:
@@ -340,13 +340,13 @@ def test_wildcard_ports_of_a_range(drivers: Drivers, opened: ExitStack) -> None:
     opened.enter_context(Subscribing(driver, "aeron:udp?endpoint=127.0.0.1:0", 79))
     opened.enter_context(driver.client.add_publication("aeron:udp?control=127.0.0.1:0|control-mode=dynamic", 79))
     labels = [one.label for one in driver.counters(LOCAL_ADDRESS)]
-    assert {label.rsplit(":", 1)[1] for label in labels} & {"24301", "24302"}
-    assert {label.rsplit(":", 1)[1] for label in labels} & {"24311", "24312"}
+    assert {label.rsplit(":", 1)[1] for label in labels} & receiving
+    assert {label.rsplit(":", 1)[1] for label in labels} & sending
 
 
 def test_the_settings_group_tag(drivers: Drivers, p: raw.Socket, subscribe: Subscribe) -> None:
     """`aeron.receiver.group.tag` is the tag of channels that have none of their own."""
-    driver = drivers(PORTS)
+    driver = drivers({"aeron.receiver.group.tag": "77"})
     subscribing, source = subscribe(driver, p)
     assert source.join(subscribing).tag == 77
     other, source = subscribe(driver, p, "|gtag=5")
