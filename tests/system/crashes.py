@@ -85,8 +85,9 @@ def end_of_frames(archive_dir: Path, recording_id: int) -> int:
         if not path.exists():
             return position
         data = path.read_bytes()
-        if not data:  # killed between making the file and giving it its length
-            return position
+        assert len(data) == SEGMENT_LENGTH, (
+            path
+        )  # its name comes when it has its length, whenever the archive is killed
         while position < base + SEGMENT_LENGTH:
             (length,) = struct.unpack_from("<i", data, position - base)
             if length <= 0:

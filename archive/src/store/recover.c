@@ -10,6 +10,7 @@
 #include "store/checksum.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"
+#include "store/segment_write.h"
 
 #define DISK_PAGE_LENGTH 4096
 /* Two blocks of the longest that are written at a time by default (aeron.archive.file.io.max.length). */
@@ -272,18 +273,9 @@ static as_result add_empty_segment(const asi_file_ops *files, const char *archiv
     {
         return result;
     }
-    const int fd = files->open(files->context, path, ASI_FILE_CREATE);
-    if (-ENOSPC == fd || -EDQUOT == fd)
-    {
-        return AS_OK;
-    }
-    int error = fd < 0 ? fd : files->ftruncate(files->context, fd, record->segment_file_length);
-    if (fd >= 0)
-    {
-        error = 0 == error ? asi_file_sync(files, fd, options->file_sync_level) : error;
-        files->close(files->context, fd);
-    }
-    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot create segment %s", path);
+    const int error = asi_segment_replace_by_empty(files, path, record->segment_file_length, options->file_sync_level);
+    return 0 == error || -ENOSPC == error || -EDQUOT == error ? AS_OK :
+        asi_fail_errno(AS_E_STORAGE, -error, "cannot create segment %s", path);
 }
 
 /* The archive may have died between making a segment and making its name durable. */

@@ -137,25 +137,31 @@ int asi_segment_open_own(const asi_file_ops *files, const char *path)
     return 0 == error ? files->open(files->context, path, ASI_FILE_WRITE) : error;
 }
 
-/* Full length and clear from segment_offset on. */
-static as_result size_file(asi_segment_writer *writer, int64_t clear_from)
+static as_result sync_folder(asi_segment_writer *writer)
 {
     const asi_file_ops *files = writer->files;
-    int error = 0;
-    if (clear_from >= 0)
-    {
-        error = files->ftruncate(files->context, writer->fd, clear_from);
-    }
-    if (0 == error)
-    {
-        error = files->ftruncate(files->context, writer->fd, writer->segment_length);
-    }
+    const int error = writer->sync_directory ? files->sync_directory(files->context, writer->archive_dir) : 0;
+    return 0 == error ? AS_OK : fail_storage(writer, -error, 0, "make durable the name of");
+}
+
+/* The writer's file is an empty one of full length: a crash leaves all of it under its name or nothing. */
+static as_result open_empty_file(asi_segment_writer *writer)
+{
+    const asi_file_ops *files = writer->files;
+    const int error = asi_segment_replace_by_empty(files, writer->path, writer->segment_length, writer->file_sync_level);
+    close_file(writer);
+    writer->fd = 0 == error ? files->open(files->context, writer->path, ASI_FILE_WRITE) : error;
+    return writer->fd >= 0 ? sync_folder(writer) : fail_storage(writer, -writer->fd, 0, "create");
+}
+
+/* A file that is there gets its full length, and is clear from segment_offset on. */
+static as_result settle_file(asi_segment_writer *writer, int64_t size)
+{
+    const asi_file_ops *files = writer->files;
+    int error = size > writer->segment_offset ? files->ftruncate(files->context, writer->fd, writer->segment_offset) : 0;
+    error = 0 == error ? files->ftruncate(files->context, writer->fd, writer->segment_length) : error;
     error = 0 == error ? asi_file_sync(files, writer->fd, writer->file_sync_level) : error;
-    if (0 == error && writer->sync_directory)
-    {
-        error = files->sync_directory(files->context, writer->archive_dir);
-    }
-    return 0 == error ? AS_OK : fail_storage(writer, -error, 0, "set the length of");
+    return 0 == error ? sync_folder(writer) : fail_storage(writer, -error, 0, "set the length of");
 }
 
 static as_result open_first_file(asi_segment_writer *writer, bool must_hold_data)
@@ -168,34 +174,22 @@ static as_result open_first_file(asi_segment_writer *writer, bool must_hold_data
         return result;
     }
     writer->fd = asi_segment_open_own(files, writer->path);
-    if (-ENOENT == writer->fd && !must_hold_data)
-    {
-        writer->fd = files->open(files->context, writer->path, ASI_FILE_CREATE);
-    }
-    if (-ENOENT == writer->fd)
+    if (-ENOENT == writer->fd && must_hold_data)
     {
         return asi_fail(AS_E_DATA, ENOENT,
             "recording %" PRId64 " cannot be extended at position %" PRId64 ": segment %s with the "
             "bytes before it is missing; restore it or truncate the recording to a position before it",
             writer->recording_id, asi_segment_writer_position(writer), writer->path);
     }
-    if (writer->fd < 0)
+    if (writer->fd < 0 && -ENOENT != writer->fd)
     {
         return fail_storage(writer, -writer->fd, 0, "open");
     }
-    int64_t size = files->size(files->context, writer->fd);
-    if (size > 0 && 0 == writer->segment_offset)
+    if (-ENOENT == writer->fd || 0 == writer->segment_offset)
     {
-        close_file(writer);
-        const int error =
-            asi_segment_replace_by_empty(files, writer->path, writer->segment_length, writer->file_sync_level);
-        writer->fd = 0 == error ? files->open(files->context, writer->path, ASI_FILE_WRITE) : error;
-        if (writer->fd < 0)
-        {
-            return fail_storage(writer, -writer->fd, 0, "clear");
-        }
-        size = 0;
+        return open_empty_file(writer);
     }
+    const int64_t size = files->size(files->context, writer->fd);
     if (size < 0)
     {
         return fail_storage(writer, (int)-size, 0, "find the length of");
@@ -206,7 +200,7 @@ static as_result open_first_file(asi_segment_writer *writer, bool must_hold_data
             PRId64 " bytes; restore it or truncate the recording", writer->recording_id, asi_segment_writer_position(writer),
             writer->path, size);
     }
-    return size_file(writer, size > writer->segment_offset ? writer->segment_offset : -1);
+    return settle_file(writer, size);
 }
 
 as_result asi_segment_writer_open(const asi_segment_writer_params *params, asi_segment_writer **writer_out)
@@ -348,19 +342,18 @@ static as_result roll(asi_segment_writer *writer)
     {
         return result;
     }
-    const int next_fd = files->open(files->context, writer->path, ASI_FILE_CREATE_NEW);
-    if (-EEXIST == next_fd)
+    const int there = files->open(files->context, writer->path, ASI_FILE_READ);
+    if (there >= 0)
     {
+        files->close(files->context, there);
         return asi_fail(AS_E_STORAGE, EEXIST, "recording %" PRId64 " at position %" PRId64 ": segment file already exists: %s",
             writer->recording_id, next_base, writer->path);
     }
-    if (next_fd < 0)
+    if (-ENOENT != there)
     {
-        return fail_storage(writer, -next_fd, 0, "create");
+        return fail_storage(writer, -there, 0, "look for");
     }
-    close_file(writer);
-    writer->fd = next_fd;
-    result = size_file(writer, -1);
+    result = open_empty_file(writer);
     if (AS_OK == result)
     {
         writer->segment_base = next_base;

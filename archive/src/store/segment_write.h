@@ -11,9 +11,9 @@
 #include "aeron_spark/as_archive.h"
 #include "store/file_ops.h"
 
-/* Puts an empty segment of full length in the place of one that holds nothing of its recording any more, in one step: behind a full
- * segment tools look for a whole one, also after a crash in the middle of this. What a crash leaves has the name of a deleted
- * segment. The caller syncs the folder. 0 or -errno. */
+/* Puts an empty segment of full length where none is, or in the place of one that holds nothing of its recording any more, in one
+ * step: behind a full segment tools look for a whole one, also after a crash in the middle of this. What a crash leaves has the
+ * name of a deleted segment. The caller syncs the folder. 0 or -errno. */
 int asi_segment_replace_by_empty(const asi_file_ops *files, const char *path, int32_t segment_length, int32_t sync_level);
 
 /* Opens a segment to write to it. A migration that died between its writes to the catalog leaves two recordings with the same files

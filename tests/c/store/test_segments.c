@@ -286,6 +286,55 @@ static void fault_at_each_call(void)
     stream_free(&made);
 }
 
+typedef struct live_segments
+{
+    const char *dir;
+    int64_t count;
+} live_segments;
+
+static bool check_length(void *context, const char *name)
+{
+    live_segments *live = context;
+    int64_t id;
+    int64_t base;
+    if (ASI_SEGMENT_NAME_LIVE == asi_segment_name_parse(name, &id, &base))
+    {
+        char path[AS_PATH_MAX];
+        CHECK_I64(asi_segment_path(path, sizeof(path), live->dir, id, base), AS_OK);
+        const int fd = open(path, O_RDONLY);
+        CHECK_I64(lseek(fd, 0, SEEK_END), SEGMENT_LENGTH);
+        close(fd);
+        live->count++;
+    }
+    return true;
+}
+
+/* Killed at any call: tools of others refuse a segment that is shorter than its recording's are. */
+static void no_segment_is_short_after_a_crash(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    asi_rand rand = test_rand();
+    stream made = stream_make(&rand, 64, TERM_LENGTH, 150, 30000);
+    int64_t most = 0;
+    bool has_passed = false;
+    for (int64_t fail_at = 1; !has_passed; fail_at++)
+    {
+        scratch_create(scratch);
+        failing_files files;
+        failing_files_init(&files, fail_at, EIO, true);
+        asi_segment_writer *writer = writer_open(&files.ops, scratch, &made, made.start_position, AS_CHECKSUM_NONE);
+        has_passed = NULL != writer && AS_OK == write_blocks(writer, &made, made.start_position);
+        asi_segment_writer_close(writer);
+        live_segments live = { .dir = scratch };
+        CHECK_I64(asi_file_ops_posix()->readdir(NULL, scratch, check_length, &live), 0);
+        CHECK(live.count >= most);
+        most = live.count;
+        scratch_delete(scratch);
+    }
+    CHECK(most > 1);
+    stream_free(&made);
+}
+
 /* A power cut: of what was written behind some position, pages were lost. What is kept of the last frame decides. */
 static void lost_pages(void)
 {
@@ -530,6 +579,7 @@ int main(void)
     RUN(files_as_stock);
     RUN(bad_blocks);
     RUN(fault_at_each_call);
+    RUN(no_segment_is_short_after_a_crash);
     RUN(lost_pages);
     RUN(padding_last);
     RUN(extension_clears_rests);
