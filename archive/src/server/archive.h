@@ -123,6 +123,7 @@ struct as_archive
     asi_hand_over returned_deletions;
 
     asi_agent agents[3];
+    bool is_recovered;                   /* what the last archive left is settled, and the folder says who writes it now */
     bool is_aborting;                    /* closing after a fatal failure: what is active stays active in the catalog */
     /* Written by the conductor, read by the owner's thread: text first, then the flag with release. */
     bool has_failed;

@@ -365,7 +365,9 @@ static as_result open_catalog(as_archive *archive)
         result = asi_recover_leftovers(archive->catalog, archive->files, config->archive_dir, &archive->compaction.is_possible);
         archive->compaction.reclaimable_bytes = asi_catalog_deleted_bytes(archive->catalog);
     }
-    return AS_OK == result ? asi_catalog_set_writer(archive->catalog, &writer) : result;
+    result = AS_OK == result ? asi_catalog_set_writer(archive->catalog, &writer) : result;
+    archive->is_recovered = AS_OK == result;
+    return result;
 }
 
 /* Spec: 07 §5 - the control channel with the sparse setting, unless it names its own. */
@@ -530,7 +532,8 @@ void as_archive_close(as_archive *archive)
     asi_cycle_counters_close(&archive->replayer_cycle);
     as_client_close(archive->client);
     as_inspector_close(archive->inspector);
-    if (NULL != archive->catalog && !archive->is_aborting)
+    const bool is_in_order = archive->is_recovered && !archive->is_aborting;
+    if (is_in_order)
     {
         static const asi_catalog_writer nobody = { .is_known = false };
         (void)!asi_catalog_set_writer(archive->catalog, &nobody); /* on a broken disk the next start takes it for a crash */
@@ -539,7 +542,7 @@ void as_archive_close(as_archive *archive)
     if (NULL != archive->mark)
     {
         asi_error_log_close(&archive->error_log);
-        asi_mark_close(archive->mark);
+        (is_in_order ? asi_mark_close : asi_mark_abandon)(archive->mark);
     }
     asi_hand_over_close(&archive->closed_recordings);
     asi_hand_over_close(&archive->closed_replays);

@@ -46,8 +46,12 @@ struct asi_mark
     asi_map map;    /* owned */
     uint8_t *block; /* borrowed from map */
     int32_t error_buffer_length;
+    bool is_ready;
+    /* What was found when the file was claimed. */
     bool is_after_crash;
-    int64_t last_start_ms;
+    int32_t found_version;
+    int64_t found_start_ms;
+    int64_t found_activity_ms;
     char path[AS_PATH_MAX];
 };
 
@@ -211,8 +215,9 @@ static as_result claim(asi_mark *mark, int64_t now_ms)
             INT64_MAX == seen ? " (it is starting)" : "");
     }
     mark->is_after_crash = AS_NULL_VALUE != seen;
-    mark->last_start_ms =
-        0 != asi_get_i32(block + BLOCK_VERSION) ? asi_get_i64(block + BLOCK_START_TIMESTAMP) : AS_NULL_VALUE;
+    mark->found_version = asi_get_i32(block + BLOCK_VERSION);
+    mark->found_start_ms = asi_get_i64(block + BLOCK_START_TIMESTAMP);
+    mark->found_activity_ms = INT64_MAX == seen ? mark->found_start_ms : seen;
     if (!asi_cas_i64(activity, seen, INT64_MAX))
     {
         return asi_fail(AS_E_USAGE, 0,
@@ -364,7 +369,7 @@ as_result asi_mark_open(const asi_mark_params *params, const asi_clock *clock, a
     }
     if (AS_OK != result)
     {
-        asi_mark_close(mark);
+        asi_mark_abandon(mark);
         return AS_AGAIN == result ? AS_E_STORAGE : result;
     }
     *mark_out = mark;
@@ -377,6 +382,7 @@ void asi_mark_ready(asi_mark *mark, int64_t archive_id, int64_t now_ms)
     asi_store_release_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP), now_ms);
     /* Last: a reader that loads the version with acquire sees all fields. */
     asi_store_release_i32((int32_t *)(void *)(mark->block + BLOCK_VERSION), ASI_ARCHIVE_STORAGE_VERSION);
+    mark->is_ready = true;
     asi_map_sync(&mark->map);
 }
 
@@ -386,7 +392,7 @@ void asi_mark_heartbeat(asi_mark *mark, int64_t now_ms)
 }
 
 bool asi_mark_is_after_crash(const asi_mark *mark) { return mark->is_after_crash; }
-int64_t asi_mark_last_start_ms(const asi_mark *mark) { return mark->last_start_ms; }
+int64_t asi_mark_last_start_ms(const asi_mark *mark) { return 0 != mark->found_version ? mark->found_start_ms : AS_NULL_VALUE; }
 int64_t asi_mark_start_ms(const asi_mark *mark) { return asi_get_i64(mark->block + BLOCK_START_TIMESTAMP); }
 
 uint8_t *asi_mark_error_buffer(asi_mark *mark, int64_t *length)
@@ -395,19 +401,52 @@ uint8_t *asi_mark_error_buffer(asi_mark *mark, int64_t *length)
     return mark->map.base + ASI_MARK_HEADER_LENGTH;
 }
 
+static void end_activity(asi_mark *mark, int64_t activity_ms)
+{
+    asi_store_release_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP), activity_ms);
+    asi_map_sync(&mark->map);
+}
+
+static void release(asi_mark *mark)
+{
+    asi_map_close(&mark->map);
+    free(mark);
+}
+
 void asi_mark_close(asi_mark *mark)
+{
+    if (NULL != mark)
+    {
+        end_activity(mark, AS_NULL_VALUE);
+        release(mark);
+    }
+}
+
+/* What the last archive left: the next start must find its crash, and when it began. */
+static void restore(asi_mark *mark)
+{
+    asi_put_i64(mark->block + BLOCK_START_TIMESTAMP, mark->found_start_ms);
+    asi_store_release_i32((int32_t *)(void *)(mark->block + BLOCK_VERSION), mark->found_version);
+    end_activity(mark, mark->found_activity_ms);
+}
+
+void asi_mark_abandon(asi_mark *mark)
 {
     if (NULL == mark)
     {
         return;
     }
-    if (NULL != mark->block) /* claimed */
+    if (mark->is_ready)
     {
-        asi_store_release_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP), -1);
-        asi_map_sync(&mark->map);
+        /* So long ago that nobody waits for the next sign of life. */
+        const int64_t last_ms = asi_load_acquire_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP));
+        end_activity(mark, last_ms - ASI_MARK_LIVENESS_TIMEOUT_MS);
     }
-    asi_map_close(&mark->map);
-    free(mark);
+    else if (NULL != mark->block) /* claimed */
+    {
+        restore(mark);
+    }
+    release(mark);
 }
 
 /* -- reading -------------------------------------------------------------------------------------------------------------- */

@@ -2,10 +2,13 @@
  * reported as recorded is missing, nothing torn is kept, and the recording can be replayed and extended. Method: a child
  * process runs driver, archive and publishers at full speed and tells through a pipe what was recorded; it is killed with -9
  * at a random moment, again and again. The seed is printed; TEST_SEED repeats it as far as two processes repeat. */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "server_rig.h"
+#include "store/mark.h"
 #include "store/segment_layout.h"
 
 #define ROUNDS 12
@@ -231,9 +234,67 @@ static void an_archive_without_its_driver_recovers_later(void)
     rig_close(&rig);
 }
 
+/* What the next start on the folder will find. */
+static void check_left(int32_t version, int64_t start_ms, bool is_in_order)
+{
+    asi_mark_info info;
+    CHECK_I64(asi_mark_read_untrusted(rig.archive_dir, &info), AS_OK);
+    CHECK_I64(info.version, version);
+    CHECK_I64(info.start_timestamp_ms, start_ms);
+    CHECK_I64(AS_NULL_VALUE == info.activity_timestamp_ms, is_in_order);
+    CHECK(!asi_mark_is_live(&info, rig_epoch_ms(&rig)));
+    char path[AS_PATH_MAX];
+    uint8_t writer[8];
+    CHECK(snprintf(path, sizeof(path), "%s/archive.catalog", rig.archive_dir) < (int)sizeof(path));
+    const int fd = open(path, O_RDONLY);
+    CHECK_I64(pread(fd, writer, sizeof(writer), 20), sizeof(writer));
+    close(fd);
+    CHECK_I64(0 == writer[0], is_in_order);
+}
+
+/* A start that fails on a disk that refuses leaves everything as it found it: the next start must see the crash, and whose it was. */
+static void a_start_that_fails_hides_no_crash(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.driver.timeout", "1000");
+    rig_set(&rig, "aeron.archive.file.sync.level", "1");
+    rig_set(&rig, "aeron.archive.catalog.file.sync.level", "1");
+    rig_open_archive(&rig);
+    const int64_t start_ms = asi_mark_start_ms(rig.archive->mark);
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_start(session, 5200, false);
+    const int64_t end = publish(&rig, recording.publication, 1000, 50);
+    UNTIL(&rig, raw_position(session, ASI_CODEC_RECORDING_POSITION, recording.id) == end);
+    raw_close(session);
+    as_client_close(rig.client);
+    rig.client = NULL;
+    as_driver_close(rig.driver);
+    rig.driver = NULL;
+    UNTIL(&rig, as_archive_has_failed(rig.archive));
+    rig_close_archive(&rig);
+    check_left(ASI_ARCHIVE_STORAGE_VERSION, start_ms, false);
+    CHECK(AS_OK != rig_try_open_archive(&rig)); /* no driver */
+    check_left(ASI_ARCHIVE_STORAGE_VERSION, start_ms, false);
+    rig_open_driver(&rig);
+    rig.fail_with = EIO;
+    rig.fail_at = 1;
+    CHECK_I64(rig_try_open_archive(&rig), AS_E_STORAGE);
+    check_left(ASI_ARCHIVE_STORAGE_VERSION, start_ms, false);
+    rig.fail_at = 0;
+    rig_open_archive(&rig);
+    const int64_t next_ms = asi_mark_start_ms(rig.archive->mark);
+    session = raw_connect(&rig);
+    CHECK_I64(raw_position(session, ASI_CODEC_STOP_POSITION, recording.id), end);
+    raw_close(session);
+    rig_close_archive(&rig);
+    check_left(ASI_ARCHIVE_STORAGE_VERSION, next_ms, true);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(s75_killed_at_any_moment);
     RUN(an_archive_without_its_driver_recovers_later);
+    RUN(a_start_that_fails_hides_no_crash);
     return 0;
 }
