@@ -269,6 +269,8 @@ static as_result open_checked(asi_catalog *catalog, int64_t capacity, bool is_af
         result = AS_OK == result ? load(catalog, &scan) : result;
         /* The archive that died may have met a sync that failed: then bytes that can be read need not be durable. */
         catalog->must_rewrite = is_after_crash && catalog->sync_level > 0;
+        /* And its name may be that of an older one still, after a power cut. */
+        catalog->must_sync_directory = true;
     }
     if (AS_OK != result)
     {
@@ -631,6 +633,7 @@ as_result asi_catalog_set_writer(asi_catalog *catalog, const asi_catalog_writer 
         /* At every level: after a power cut a torn frame of ours would be taken for another's, and stop the start. */
         const int error = catalog->files->fsync(catalog->files->context, catalog->fd);
         result = 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", catalog->path);
+        result = AS_OK == result && catalog->must_sync_directory ? asi_catalog_sync_directory(catalog) : result;
     }
     return result;
 }
