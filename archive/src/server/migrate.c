@@ -10,6 +10,7 @@
 
 #include "server/archive.h"
 #include "store/segment_layout.h"
+#include "store/segment_write.h"
 #include "store/time_index.h"
 
 typedef struct migration
@@ -189,6 +190,16 @@ static as_result name_files(const migration *work, bool must_sync, bool *is_link
     return result;
 }
 
+/* Spec: 06 §12.1 - tools want an empty segment behind a full one; the destination may have none, as it was never written to, or its
+ * own is replaced. Where the disk takes none it is left to the next extension. Returns whether it was added. */
+static bool add_empty_end(const as_archive *archive, const migration *work, char *path)
+{
+    const int64_t stop = work->is_head ? work->dst.stop_position : work->src.stop_position;
+    return AS_NULL_VALUE != stop && stop == base_of(&work->src, stop) && AS_OK == segment_path(work, &work->dst, stop, path) &&
+        !exists(work, path) && 0 == asi_segment_replace_by_empty(work->files, path, work->src.segment_file_length,
+        (int32_t)archive->config.file_sync_level);
+}
+
 static as_result move_destination(const as_archive *archive, const migration *work, const asi_catalog_record *to)
 {
     return work->is_head ? asi_catalog_set_start_position(archive->catalog, work->dst.recording_id, to->start_position) :
@@ -228,10 +239,16 @@ static void migrate(asi_control_session *session, const asi_codec_request *reque
     {
         return;
     }
+    char end[AS_PATH_MAX];
+    const bool has_new_end = add_empty_end(archive, work, end);
     as_result result = name_files(work, deletion->work.sync_directory, &is_linked);
     result = AS_OK == result ? move_positions(archive, work, is_linked) : result;
     if (AS_OK != result)
     {
+        if (has_new_end)
+        {
+            (void)work->files->unlink(work->files->context, end);
+        }
         asi_deletions_discard(deletion);
         asi_control_storage_error(session, request->correlation_id);
         return;
