@@ -116,6 +116,8 @@ as_result asi_purge_whole(as_archive *archive, asi_deletion *deletion, const asi
     }
     else
     {
+        /* The record may be gone, though not durably; its files go with the next start, which finds them by it. */
+        archive->compaction.is_possible = false;
         asi_deletions_discard(deletion);
     }
     return result;
