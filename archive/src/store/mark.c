@@ -163,13 +163,25 @@ static int reserve_blocks(int fd, int64_t length)
     return EOPNOTSUPP == error || EINVAL == error ? 0 : error;
 }
 
+/* A file that ends within its fields was damaged and says nothing: no archive makes one of that length. */
+static int set_length(int fd, int64_t length)
+{
+    struct stat st;
+    int error = fstat(fd, &st);
+    if (0 == error && st.st_size > 0 && st.st_size < MARK_MESSAGE_HEADER_LENGTH + MARK_BLOCK_LENGTH)
+    {
+        error = ftruncate(fd, 0);
+        st.st_size = 0;
+    }
+    return 0 == error && st.st_size < length ? ftruncate(fd, length) : error;
+}
+
 /* Maps the file, new or old, with at least `length` bytes. */
 static as_result map_file(asi_mark *mark, int64_t length)
 {
     const int fd = open(mark->path, O_RDWR | O_CREAT | O_CLOEXEC, ASI_ARCHIVE_FILE_MODE);
-    struct stat st;
     as_result result = AS_OK;
-    if (fd < 0 || 0 != fstat(fd, &st) || (st.st_size < length && 0 != ftruncate(fd, length)))
+    if (fd < 0 || 0 != set_length(fd, length))
     {
         result = asi_fail_errno(AS_E_STORAGE, errno, "cannot create mark file %s", mark->path);
     }
@@ -186,13 +198,21 @@ static as_result map_file(asi_mark *mark, int64_t length)
     return AS_OK == result ? asi_map_open(&mark->map, mark->path, length, true) : result;
 }
 
+static bool is_gone(int64_t pid) { return pid <= 0 || (pid <= INT32_MAX && 0 != kill((pid_t)pid, 0) && ESRCH == errno); }
+
 /* An archive that was killed while it started left INT64_MAX, which is nobody's sign of life. It is dead when it began long ago
  * and its process is gone; one of our own process is another archive of a simulation. */
-static bool has_starter_died(const uint8_t *block, int64_t now_ms)
+static bool has_starter_died(const uint8_t *block, int64_t pid, int64_t now_ms)
 {
-    const int64_t pid = asi_get_i64(block + BLOCK_PID);
-    const bool is_gone = pid <= 0 || pid == getpid() || (pid <= INT32_MAX && 0 != kill((pid_t)pid, 0) && ESRCH == errno);
-    return is_gone && now_ms - asi_get_i64(block + BLOCK_START_TIMESTAMP) >= ASI_MARK_LIVENESS_TIMEOUT_MS;
+    return (pid == getpid() || is_gone(pid)) &&
+        now_ms - asi_get_i64(block + BLOCK_START_TIMESTAMP) >= ASI_MARK_LIVENESS_TIMEOUT_MS;
+}
+
+/* Of a time that is still to come, as the clock was set back or the file is damaged, the process decides. */
+static bool is_fresh(int64_t activity_ms, int64_t pid, int64_t now_ms)
+{
+    return activity_ms > now_ms + ASI_MARK_LIVENESS_TIMEOUT_MS ? !is_gone(pid) :
+        activity_ms > 0 && now_ms - activity_ms < ASI_MARK_LIVENESS_TIMEOUT_MS;
 }
 
 /* Spec: 06 §10, start protocol 1. A new file holds 0 there, so that two starters also meet in the compare-and-set. */
@@ -207,7 +227,7 @@ static as_result claim(asi_mark *mark, int64_t now_ms)
     int64_t *activity = block_i64(block, BLOCK_ACTIVITY_TIMESTAMP);
     const int64_t seen = asi_load_acquire_i64(activity);
     const int64_t pid = asi_get_i64(block + BLOCK_PID);
-    if (INT64_MAX == seen ? !has_starter_died(block, now_ms) : seen > 0 && now_ms - seen < ASI_MARK_LIVENESS_TIMEOUT_MS)
+    if (INT64_MAX == seen ? !has_starter_died(block, pid, now_ms) : is_fresh(seen, pid, now_ms))
     {
         return asi_fail(AS_E_USAGE, 0,
             "active mark file detected: %s; it belongs to process %" PRId64 ": use another folder, stop "
@@ -584,6 +604,5 @@ as_result asi_mark_read_any_untrusted(const char *archive_dir, asi_mark_info *in
 
 bool asi_mark_is_live(const asi_mark_info *info, int64_t now_ms)
 {
-    const int64_t activity = info->activity_timestamp_ms;
-    return activity > 0 && (INT64_MAX == activity || now_ms - activity < ASI_MARK_LIVENESS_TIMEOUT_MS);
+    return INT64_MAX == info->activity_timestamp_ms || is_fresh(info->activity_timestamp_ms, info->pid, now_ms);
 }

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <unistd.h>
 
 #include "archive_support.h"
 #include "shm/error_log.h"
@@ -97,6 +98,58 @@ static void one_owner(void)
     CHECK(NULL != second);
     asi_mark_close(second);
     asi_mark_close(mark);
+    scratch_delete(scratch);
+}
+
+/* An archive whose last sign of life lies in the future, as the clock was set back, is believed while its process lives. */
+static void clock_set_back(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    scratch_create(scratch);
+    asi_mark_params params = params_for(scratch);
+    asi_mark_info info;
+    params.pid = getppid();
+    asi_mark *first = mark_open(&params);
+    CHECK(NULL != first);
+    asi_mark_ready(first, 7, now_ms + 100000);
+    CHECK_I64(asi_mark_read_untrusted(scratch, &info), AS_OK);
+    CHECK(asi_mark_is_live(&info, now_ms));
+    CHECK(NULL == mark_open(&params));
+    CHECK(NULL != strstr(as_error_text(), "active mark file detected"));
+    asi_mark_close(first);
+    params.pid = 0;
+    first = mark_open(&params);
+    CHECK(NULL != first);
+    asi_mark_ready(first, 7, now_ms + 100000);
+    CHECK_I64(asi_mark_read_untrusted(scratch, &info), AS_OK);
+    CHECK(!asi_mark_is_live(&info, now_ms));
+    asi_mark *second = mark_open(&params);
+    CHECK(NULL != second);
+    asi_mark_close(first);
+    asi_mark_close(second);
+    scratch_delete(scratch);
+}
+
+/* Whatever a damaged file that ends within its fields would say: it is no archive's. */
+static void cut_short(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    scratch_create(scratch);
+    snprintf(path, sizeof(path), "%s/" ASI_MARK_FILE, scratch);
+    asi_mark_params params = params_for(scratch);
+    params.pid = getppid();
+    for (int64_t length = 0; length < 136; length++)
+    {
+        asi_mark *mark = mark_open(&params); /* which leaves INT64_MAX there */
+        CHECK(NULL != mark);
+        CHECK_I64(truncate(path, length), 0);
+        asi_mark *next = mark_open(&params);
+        CHECK(NULL != next);
+        CHECK(asi_mark_is_after_crash(next));
+        asi_mark_close(next);
+        asi_mark_close(mark);
+    }
     scratch_delete(scratch);
 }
 
@@ -226,6 +279,8 @@ int main(void)
 {
     RUN(same_bytes_as_stock);
     RUN(one_owner);
+    RUN(clock_set_back);
+    RUN(cut_short);
     RUN(errors_are_kept);
     RUN(other_directory);
     RUN(refused);
