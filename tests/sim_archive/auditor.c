@@ -539,7 +539,8 @@ void auditor_on_started(auditor *audit, asi_catalog *catalog)
         {
             recording->life = AUDIT_FORGOTTEN;
         }
-        if (AUDIT_PURGED == recording->life)
+        /* What a disk refuses to delete is tried again at the next start. */
+        if (AUDIT_PURGED == recording->life && audit->errors_before_start == audit->disk->errors)
         {
             check_purged(audit, recording);
         }

@@ -101,6 +101,7 @@ typedef struct auditor
     audit_migration migration;
     asi_catalog *catalog;    /* of the living archive; NULL: dead */
     int64_t starts;
+    int64_t errors_before_start; /* calls on the disk that had failed when it was started last */
     const int64_t *now_ns;
     int64_t epoch_ns;        /* ns from 1970 to now_ns = 0 */
     int64_t round_ns;        /* when the archive's last turn began */

@@ -151,7 +151,8 @@ as_result world_open_archive(
     asi_rand rand;
     asi_rand_seed(&rand, asi_rand_u64(&world->rand));
     const asi_archive_dependencies dependencies = { .files = files, .clock = &world->clock, .rand = &rand,
-        .open_client = open_client, .open_client_context = world };
+        .open_client = open_client, .open_client_context = world,
+        .boot = world->boot };
     const as_result result = as_archive_config_set(config, "aeron.dir", world->driver_dir);
     return AS_OK == result ? asi_archive_open_on(config, &dependencies, archive) : result;
 }
@@ -223,6 +224,7 @@ static void die(sim_world *world, bool is_power_cut)
         world_close_streams(world);
         world_close_source(world);
         sim_disk_cut_power(&world->disk);
+        world->boot++;
         auditor_on_power_cut(&world->audit);
         stop_driver(world);
         start_driver(world);
@@ -263,7 +265,7 @@ static start_outcome try_to_start(sim_world *world)
     world->disk.on_kill = &on_kill;
     world->disk.catalog_errors = 0;
     world->starts++;
-    world->errors_before_start = world->disk.errors;
+    world->audit.errors_before_start = world->disk.errors;
     if (0 != setjmp(on_kill))
     {
         return START_KILLED;
@@ -276,7 +278,7 @@ static start_outcome try_to_start(sim_world *world)
         return STARTED;
     }
     sim_trace("archive does not start: %.200s", as_error_text());
-    if (world->errors_before_start == world->disk.errors)
+    if (world->audit.errors_before_start == world->disk.errors)
     {
         sim_fail("starts", "%s", as_error_text());
     }
@@ -380,6 +382,7 @@ void world_round(sim_world *world)
 static void open_world(sim_world *world, uint64_t seed, const char *dir)
 {
     memset(world, 0, sizeof(*world));
+    world->boot = 1;
     world->seed = seed;
     world->now_ns = 1000 * MS;
     asi_rand_seed(&world->rand, seed);

@@ -94,7 +94,7 @@ struct sim_world
     world_stream streams[WORLD_MAX_STREAMS];
     int32_t stream_count;
     bool is_publishing;
-    int64_t errors_before_start;
+    uint32_t boot;           /* of the machine */
     auditor audit;
     int64_t rounds;
     int64_t starts;

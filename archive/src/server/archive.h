@@ -123,6 +123,7 @@ struct as_archive
     asi_hand_over returned_deletions;
 
     asi_agent agents[3];
+    uint32_t boot;                       /* of the machine; 0: it can't be told */
     bool is_recovered;                   /* what the last archive left is settled, and the folder says who writes it now */
     bool is_aborting;                    /* closing after a fatal failure: what is active stays active in the catalog */
     /* Written by the conductor, read by the owner's thread: text first, then the flag with release. */
@@ -147,6 +148,7 @@ typedef struct asi_archive_dependencies
     /* Opens the archive's Aeron client; NULL: as_client_open. */
     as_result (*open_client)(void *context, const as_client_options *options, as_client **client);
     void *open_client_context;
+    uint32_t boot;                    /* another number after each boot of the machine; 0: the system is asked */
 } asi_archive_dependencies;
 
 as_result asi_archive_open_on(const as_archive_config *config, const asi_archive_dependencies *dependencies,

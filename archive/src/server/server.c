@@ -306,29 +306,16 @@ static as_result open_counters(as_archive *archive)
     return result;
 }
 
-/* Another number after each boot of the machine; 0 if it can't be told. */
-static uint32_t boot_number(void)
-{
-    char text[64] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    const size_t length = NULL == file ? 0 : fread(text, 1, sizeof(text) - 1, file);
-    if (NULL != file)
-    {
-        fclose(file);
-    }
-    return 0 == length ? 0 : asi_crc32c((const uint8_t *)text, (int64_t)length);
-}
-
 /* Whether the last frame of a recording that a crash ended can be taken as it is found. Our writer makes a block visible when all of it
  * is written, so it is whole unless the machine lost power with sync level 0; then what the page test does not prove is cut off.
  * Of another's recordings (whose start is in the mark file) the test decides, and the operator. */
-static void judge_last_writer(const as_archive *archive, uint32_t boot, asi_recover_options *options)
+static void judge_last_writer(const as_archive *archive, asi_recover_options *options)
 {
     const asi_catalog_writer writer = asi_catalog_get_writer(archive->catalog);
     const int64_t last_start_ms = asi_mark_last_start_ms(archive->mark);
     const bool is_ours = writer.is_known &&
         (AS_NULL_VALUE == last_start_ms || writer.start == ((uint32_t)(uint64_t)last_start_ms & 0xFFFFFF));
-    options->is_last_frame_whole = is_ours && (writer.file_sync_level > 0 || writer.boot == boot);
+    options->is_last_frame_whole = is_ours && (writer.file_sync_level > 0 || (0 != archive->boot && writer.boot == archive->boot));
     options->cuts_unproven = is_ours;
 }
 
@@ -357,8 +344,8 @@ static as_result open_catalog(as_archive *archive)
         return result;
     }
     const asi_catalog_writer writer = { .is_known = true, .file_sync_level = (int32_t)config->file_sync_level,
-        .start = (uint32_t)(uint64_t)asi_mark_start_ms(archive->mark) & 0xFFFFFF, .boot = boot_number() };
-    judge_last_writer(archive, writer.boot, &options);
+        .start = (uint32_t)(uint64_t)asi_mark_start_ms(archive->mark) & 0xFFFFFF, .boot = archive->boot };
+    judge_last_writer(archive, &options);
     result = asi_recover_catalog(archive->catalog, archive->files, config->archive_dir, &options, NULL);
     if (AS_OK == result && (is_after_crash || asi_catalog_deleted_bytes(archive->catalog) > 0))
     {
@@ -423,6 +410,19 @@ static as_result open_streams(as_archive *archive)
     return result;
 }
 
+/* Another number after each boot of the machine; 0 if it can't be told. */
+static uint32_t boot_number(void)
+{
+    char text[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    const size_t length = NULL == file ? 0 : fread(text, 1, sizeof(text) - 1, file);
+    if (NULL != file)
+    {
+        fclose(file);
+    }
+    return 0 == length ? 0 : asi_crc32c((const uint8_t *)text, (int64_t)length);
+}
+
 static void init_archive(as_archive *archive, const asi_archive_dependencies *dependencies)
 {
     archive->clock = NULL == dependencies->clock ? asi_clock_system() : *dependencies->clock;
@@ -436,6 +436,7 @@ static void init_archive(as_archive *archive, const asi_archive_dependencies *de
     {
         archive->rand = *dependencies->rand;
     }
+    archive->boot = 0 != dependencies->boot ? dependencies->boot : boot_number();
     archive->next_control_session_id = (int64_t)(asi_rand_u64(&archive->rand) & INT32_MAX);
     asi_hand_over_init(&archive->closed_recordings);
     asi_hand_over_init(&archive->closed_replays);

@@ -199,19 +199,21 @@ as_result asi_recover_end(const asi_file_ops *files, const char *archive_dir, co
     asi_segment_window_init(&window, &source);
     last_frame last;
     const int64_t from = base == start_term_base ? record->start_position : base;
-    result = scan(&window, from, base + length, &last);
+    const as_result scanned = scan(&window, from, base + length, &last);
+    const bool has_end = AS_OK == scanned || AS_E_DATA == scanned;
+    result = AS_OK;
     /* Spec: 06 §6, QUIRK - a padding frame is whole by construction. */
-    if (AS_OK == result && last.end > last.position && !last.is_padding && crosses_page(base, &last))
+    if (has_end && last.end > last.position && !last.is_padding && crosses_page(base, &last))
     {
         result = prove(&window, base + length, &last, asi_checksum_function(checksum), &end->is_proven);
     }
     asi_segment_window_close(&window);
-    if (AS_OK == result)
+    if (AS_OK == result && has_end)
     {
         end->stop_position = last.end;
         end->last_fragment_position = last.position;
     }
-    return result;
+    return AS_OK == result ? scanned : result;
 }
 
 /* The end of the segment once more, up to `length`: after a sync that failed, the kernel takes bytes for durable that never reached the
@@ -288,10 +290,14 @@ static as_result settle_names(const asi_file_ops *files, const char *archive_dir
 static as_result recover_one(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir,
     const asi_recover_options *options, const asi_catalog_record *record)
 {
-    asi_recovered_end end;
+    asi_recovered_end end = { .is_proven = true };
     as_result result = asi_recover_end(files, archive_dir, record, options->checksum, &end);
+    /* Of an archive of ours that wrote without sync, after lost power: what was there before, or half of what came, is no frame. */
+    const bool is_cut = options->cuts_unproven && !options->is_last_frame_whole;
+    const bool is_broken = AS_E_DATA == result && is_cut && '\0' != end.path[0];
+    result = is_broken ? AS_OK : result;
     const bool is_doubtful = AS_OK == result && !end.is_proven && !options->is_last_frame_whole;
-    if (is_doubtful && !options->cuts_unproven)
+    if (is_doubtful && !is_cut)
     {
         result = asi_fail(AS_E_DATA, 0, "Found potentially incomplete last fragment straddling page boundary in file: %s\n"
             "Run `ArchiveTool verify` for corrective action!", end.path);
@@ -304,7 +310,7 @@ static as_result recover_one(asi_catalog *catalog, const asi_file_ops *files, co
     {
         const int64_t base = asi_segment_base(
             record->start_position, end.last_fragment_position, record->term_buffer_length, record->segment_file_length);
-        result = settle_segment(files, options, record, base, &end, is_doubtful);
+        result = settle_segment(files, options, record, base, &end, is_doubtful || is_broken);
         if (AS_OK == result && end.stop_position == base + record->segment_file_length)
         {
             result = add_empty_segment(files, archive_dir, options, record, end.stop_position);

@@ -19,8 +19,8 @@ typedef struct asi_recovered_end
     char path[AS_PATH_MAX];         /* the file that was scanned, "" if there is none */
 } asi_recovered_end;
 
-/* Reads only. `checksum` proves the last frame (NONE: the page test). AS_E_DATA: a frame or a file name that can't be;
- * AS_E_STORAGE: the folder can't be read. */
+/* Reads only. `checksum` proves the last frame (NONE: the page test). AS_E_DATA: a frame that can't be (`end` is where it begins, and
+ * says which file), or a file name (no file is named); AS_E_STORAGE: the folder can't be read. */
 as_result asi_recover_end(const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record,
     as_record_checksum checksum, asi_recovered_end *end) AS_MUST_USE;
 typedef struct asi_recover_options
@@ -28,7 +28,7 @@ typedef struct asi_recover_options
     as_record_checksum checksum;
     int32_t file_sync_level;      /* above 0: what is found is made durable before the catalog says so */
     bool is_last_frame_whole;     /* the last archive wrote so that a frame that begins is whole: no test, nothing to refuse */
-    bool cuts_unproven;           /* a last frame that is not proven is cut off; else it is AS_E_DATA */
+    bool cuts_unproven;           /* a last frame that is not proven is cut off, and all from a broken one on; else it is AS_E_DATA */
     int64_t now_ms;
 } asi_recover_options;
 

@@ -540,6 +540,43 @@ static int refuse_to_sync(void *context, const char *path)
     return -EIO;
 }
 
+/* After lost power without sync levels, what was in a file before may stand behind the last frame: an archive of ours ends there. */
+static void rests_behind_the_end(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    asi_rand rand = test_rand();
+    scratch_create(scratch);
+    stream made = stream_make(&rand, 0, TERM_LENGTH, 20, 300);
+    const int64_t id = add_recording(scratch, &made, AS_NULL_VALUE);
+    asi_segment_writer *writer = writer_open(asi_file_ops_posix(), scratch, &made, 0, AS_CHECKSUM_CRC32);
+    CHECK(NULL != writer);
+    CHECK_I64(write_blocks(writer, &made, 0), AS_OK);
+    asi_segment_writer_close(writer);
+    CHECK_I64(asi_segment_path(path, sizeof(path), scratch, id, 0), AS_OK);
+    const int fd = open(path, O_RDWR);
+    CHECK_I64(pwrite(fd, "what was", 8, made.end_position), 8);
+    const asi_catalog_params params = { .files = asi_file_ops_posix(), .archive_dir = scratch, .capacity = 4096 };
+    asi_recover_options options = { .checksum = AS_CHECKSUM_CRC32, .now_ms = 5 };
+    asi_catalog *catalog = NULL;
+    asi_catalog_record record;
+    CHECK_I64(asi_catalog_open(&params, &catalog), AS_OK);
+    CHECK_I64(asi_recover_catalog(catalog, asi_file_ops_posix(), scratch, &options, NULL), AS_E_DATA);
+    CHECK(NULL != strstr(as_error_text(), "broken frame") && NULL != strstr(as_error_text(), path));
+    options.cuts_unproven = true;
+    CHECK_I64(asi_recover_catalog(catalog, asi_file_ops_posix(), scratch, &options, NULL), AS_OK);
+    CHECK(asi_catalog_find(catalog, id, &record));
+    CHECK_I64(record.stop_position, made.end_position);
+    uint8_t rest[8];
+    CHECK_I64(pread(fd, rest, sizeof(rest), made.end_position), sizeof(rest));
+    CHECK(0 == rest[0] && 0 == memcmp(rest, rest + 1, sizeof(rest) - 1));
+    close(fd);
+    asi_catalog_close(catalog);
+    check_messages(scratch, &made, made.end_position, AS_CHECKSUM_CRC32);
+    stream_free(&made);
+    scratch_delete(scratch);
+}
+
 /* The archive may have died before the name of the last segment was durable: a stop position behind it must not be, before it is. */
 static void names_are_durable_before_the_stop_position(void)
 {
@@ -585,6 +622,7 @@ int main(void)
     RUN(extension_clears_rests);
     RUN(extension_at_a_boundary);
     RUN(server_refresh);
+    RUN(rests_behind_the_end);
     RUN(names_are_durable_before_the_stop_position);
     return 0;
 }
