@@ -184,9 +184,13 @@ static void make_multicast(sim_flow_plan *flow, int32_t port, asi_rand *rand, in
         strcpy(flow->subscribers[i].channel, flow->channel);
     }
     put_flow_control(flow, rand, &is_tagged);
+    /* The tag is the endpoint's, which the subscriptions of one node share, and comes of the first of them (Spec: 04 §8.7.3). */
+    const int32_t tagged_node = flow->subscribers[0].node;
+    const bool is_other_tagged = percent(rand, 50);
     for (int32_t i = 0; i < flow->subscriber_count; i++)
     {
-        put_subscription_options(&flow->subscribers[i], is_reliable, is_tagged && (0 == i || percent(rand, 50)), rand);
+        sim_subscriber_plan *subscriber = &flow->subscribers[i];
+        put_subscription_options(subscriber, is_reliable, is_tagged && (tagged_node == subscriber->node || is_other_tagged), rand);
     }
 }
 

@@ -14,15 +14,29 @@ static sim_subscriber *some_subscriber(sim_world *world)
     return &flow->subscribers[sim_below(world, flow->publisher.plan->subscriber_count)];
 }
 
+/* The driver's image stays until all of its subscribers have read what there is: one of them excuses it for all. */
+static void excuse_image(auditor *a, const auditor_image *stalled, int64_t until_ns)
+{
+    for (int32_t i = 0; i < a->image_count; i++)
+    {
+        auditor_image *image = &a->images[i];
+        if (image->is_open && image->driver == stalled->driver && image->correlation_id == stalled->correlation_id &&
+            image->stalled_until_ns < until_ns)
+        {
+            image->stalled_until_ns = until_ns;
+        }
+    }
+}
+
 /* Until then the subscriber reads nothing, or its client does not hear what the driver says. */
 static void excuse_images(sim_world *world, const sim_subscriber *subscriber, int64_t until_ns)
 {
-    for (int32_t i = 0; i < world->audit.image_count; i++)
+    auditor *a = &world->audit;
+    for (int32_t i = 0; i < a->image_count; i++)
     {
-        auditor_image *image = &world->audit.images[i];
-        if (image->is_open && image->subscription == subscriber->subscription && image->stalled_until_ns < until_ns)
+        if (a->images[i].is_open && a->images[i].subscription == subscriber->subscription)
         {
-            image->stalled_until_ns = until_ns;
+            excuse_image(a, &a->images[i], until_ns);
         }
     }
 }
