@@ -7,6 +7,7 @@ same_bytes(source, recording_id, archive, events[0].recordingId, position)
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from tests.conformance.archive import folder
@@ -45,6 +46,19 @@ def await_end(session: Session, replication: int, *, stops: bool = False) -> lis
 def same_bytes(source: Archive, original: int, archive: Archive, copy: int, stop: int) -> None:
     """Every byte of a recording's segment files, from its start to `stop`, is in the copy's as well."""
     assert _bytes(archive, copy, stop) == _bytes(source, original, stop)
+
+
+def common_end(source: Archive, original: int, archive: Archive, copy: int, stop: int) -> int:
+    """Position behind the last frame up to which a copy of `stop` bytes is, byte by byte, what was recorded."""
+    wanted, found = _bytes(source, original, stop), _bytes(archive, copy, stop)
+    position = 0
+    while position < stop:
+        (length,) = struct.unpack_from("<i", wanted, position)
+        end = position + folder.aligned(length)
+        if length <= 0 or end > stop or wanted[position:end] != found[position:end]:
+            break
+        position = end
+    return position
 
 
 def _bytes(archive: Archive, recording_id: int, stop: int) -> bytes:
