@@ -338,6 +338,15 @@ static inline void check_error(const asi_codec_event *event, int32_t code, const
 
 static inline void raw_forget(raw_session *session) { session->event_count = 0; }
 
+/* After a question that is asked until its answer is the wanted one: an answer that nothing followed makes room for the next. */
+static inline void raw_forget_answer(raw_session *session)
+{
+    if (session->events[session->event_count - 1].correlation_id == session->last_correlation_id)
+    {
+        session->event_count--;
+    }
+}
+
 /* Streams of a session, connected to nothing yet. */
 static inline raw_session *raw_open(test_rig *rig)
 {
@@ -431,7 +440,9 @@ static inline asi_codec_request replay_of(
 static inline int64_t raw_position(raw_session *session, int32_t template_id, int64_t recording_id)
 {
     asi_codec_request request = request_of(template_id, recording_id);
-    return raw_ask_ok(session, &request);
+    const int64_t position = raw_ask_ok(session, &request);
+    raw_forget_answer(session);
+    return position;
 }
 
 /* The signal of that kind; `correlation_id` AS_NULL_VALUE: of any request. */

@@ -212,7 +212,9 @@ static void a_threshold_of_0_keeps_the_catalog_as_it_is(void)
 static bool is_valid(raw_session *session, int64_t recording_id)
 {
     asi_codec_request request = request_of(ASI_CODEC_START_POSITION, recording_id);
-    return ASI_CODEC_OK == raw_ask(session, &request)->code;
+    const bool is_ok = ASI_CODEC_OK == raw_ask(session, &request)->code;
+    raw_forget_answer(session);
+    return is_ok;
 }
 
 /* Four recordings of one stream may stay; the oldest is replayed from its second segment on, by a reader
