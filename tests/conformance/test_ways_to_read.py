@@ -302,3 +302,37 @@ def test_a_replay_that_the_archive_ends_is_no_end_of_the_data(recorded: Recorded
         recorded.archive.stop_all_replays(recorded.recording_id)
         with pytest.raises(PeerError, match="ended at position"):
             list(reading)
+
+
+@pytest.fixture(scope="module")
+def cut_short(recorded: Recorded) -> Recorded:
+    """A recording that was truncated inside its second message."""
+    archive, channel = recorded.archive, "aeron:ipc?mtu=1408|alias=cut-short"
+    archive.start_recording(channel, STREAM, auto_stop=True)
+    with archive.client.add_exclusive_publication(channel, STREAM) as publication:
+        publication.wait_connected(10)
+        recording_id = archive.wait_recording("cut-short", STREAM, publication.session_id)
+        archive.wait_position(recording_id, publication.offer_batch([b"whole".ljust(32), bytes(9000)]))
+    wait_until(lambda: archive.stop_position(recording_id), 10, "the end of the recording")
+    archive.truncate_recording(recording_id, 64 + 3 * 1408)
+    return recorded._replace(recording_id=recording_id)
+
+
+@pytest.mark.parametrize("way", [replayed, from_segments, from_split_segments])
+def test_a_message_that_was_cut_is_passed_over(cut_short: Recorded, way: Callable[[Recorded], list[Row]]) -> None:
+    assert way(cut_short) == [Row(0, 64, 0, b"whole".ljust(32))]
+
+
+def test_a_message_that_was_cut_is_passed_over_from_afar(
+    cut_short: Recorded, far: RemoteArchive | ObjectFolder
+) -> None:
+    extent = far.extent(cut_short.recording_id)
+    assert extent.limit_position == 64 + 3 * 1408
+    assert rows_of(far, cut_short.recording_id, 0, extent.limit_position) == [Row(0, 64, 0, b"whole".ljust(32))]
+    assert rows_of(far, cut_short.recording_id, 64, extent.limit_position) == []
+
+
+@pytest.mark.parametrize("position", [0, 64])
+def test_a_replay_may_end_inside_a_message(cut_short: Recorded, position: int) -> None:
+    with cut_short.archive.replay(cut_short.recording_id, position=position, length=1408) as replay:
+        assert sum(batch.num_rows for batch in replay.batches()) == (position == 0)

@@ -333,9 +333,9 @@ typedef struct as_columns
 } as_columns;
 
 /* Appends whole messages of one image to the columns from row 0 on and moves the subscriber position past them. A message
- * whose last fragment is not there yet stays for the next call. Waits up to timeout_ns for a first row. AS_OK with
- * row_count >= 0; AS_E_USAGE when the next message alone is larger than byte_capacity; AS_E_DATA on a broken frame;
- * AS_E_CLOSED when the image is closed and drained. */
+ * whose last fragment is not there yet stays for the next call; one that the stream ended within is passed over. Waits up to
+ * timeout_ns for a first row. AS_OK with row_count >= 0; AS_E_USAGE when the next message alone is larger than byte_capacity;
+ * AS_E_DATA on a broken frame; AS_E_CLOSED when the image is closed and drained. */
 as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t timeout_ns);
 /* Same over the images of a subscription, one after the other until the columns are full. Never AS_E_CLOSED for one image. */
 as_result as_subscription_poll_columns(as_subscription *subscription, as_columns *columns, int64_t timeout_ns);

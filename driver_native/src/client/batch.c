@@ -187,6 +187,13 @@ static as_result fail_take(const as_image *image, const asi_columns_range *range
         range->term_position + range->fault_offset, image->session_id, image->stream_id, image->source_identity);
 }
 
+/* A stream may end inside a message, as the replay of a recording that was truncated there does. Its END will never come: it is passed
+ * over, as the assemblers do, so that the image comes to its end. */
+static bool ends_inside_message(const as_image *image, const asi_columns_range *range)
+{
+    return range->term_position + range->unfinished_end == asi_load_acquire_i64(&image->metadata->end_of_stream_position);
+}
+
 /* Takes what is there now, across terms, and moves the subscriber position. *result is set with TAKE_FAILED. */
 static take_outcome take_columns(as_image *image, as_columns *columns, as_result *result)
 {
@@ -211,6 +218,10 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
             .offset = offset,
         };
         const asi_columns_stop stop = asi_columns_append(&range, columns);
+        if (ASI_COLUMNS_PARTIAL == stop && ends_inside_message(image, &range))
+        {
+            range.offset = range.unfinished_end;
+        }
         const int64_t next = range.term_position + range.offset;
         if (next > position && !asi_load_acquire_bool(&image->is_closed) && asi_image_owns_position(image))
         {

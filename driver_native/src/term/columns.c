@@ -201,6 +201,7 @@ static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_
             case MESSAGE_WHOLE:
                 break;
             case MESSAGE_UNFINISHED:
+                range->unfinished_end = extent.end_offset;
                 return ASI_COLUMNS_PARTIAL;
             case MESSAGE_BAD:
                 return ASI_COLUMNS_BROKEN;

@@ -49,6 +49,7 @@ typedef struct asi_columns_range
     int64_t fault_offset;
     asi_columns_fault fault;
     int64_t needed_bytes;
+    int64_t unfinished_end;    /* ASI_COLUMNS_PARTIAL: where the fragments end that are there */
     int64_t skipped_fragments; /* fragments passed over, added up */
 } asi_columns_range;
 

@@ -206,6 +206,47 @@ static void unfinished_message_waits_and_cut_off_one_is_passed_over(void)
     world_close(&w);
 }
 
+/* As a replay does that ends where a recording was truncated; whether the columns come before the end or after it. */
+static void a_message_that_the_stream_ended_within_is_passed_over(void)
+{
+    static buffers in;
+    for (int is_polled_before = 0; is_polled_before < 2; is_polled_before++)
+    {
+        world w;
+        world_open(&w, false);
+        pair p = world_pair(&w, IPC_64K, true);
+        as_buffer_claim claim;
+        CHECK(as_publication_offer(p.publication, (const uint8_t *)"whole", 5) > 0);
+        CHECK(as_publication_try_claim(p.publication, 40, &claim) > 0);
+        claim.frame[5] = 0x80; /* BEGIN without END */
+        as_buffer_claim_commit(&claim);
+        CHECK(as_publication_try_claim(p.publication, 40, &claim) > 0);
+        claim.frame[5] = 0;
+        as_buffer_claim_commit(&claim);
+        as_columns columns = columns_of(&in, ROWS, BYTES);
+        if (is_polled_before)
+        {
+            CHECK_I64(as_image_poll_columns(p.image, &columns, 0), AS_OK);
+            CHECK_I64(columns.row_count, 1);
+            CHECK_I64(as_image_position(p.image), 64);
+        }
+        as_publication_close(p.publication);
+        if (!is_polled_before)
+        {
+            AWAIT(&w, 64 + 2 * 96 == as_image_end_of_stream_position(p.image));
+            CHECK_I64(as_subscription_poll_columns(p.subscription, &columns, 0), AS_OK);
+            CHECK_I64(columns.row_count, 1);
+        }
+        AWAIT(&w, AS_OK == as_subscription_poll_columns(p.subscription, &columns, 0) && 1 == w.unavailable_images);
+        CHECK_I64(columns.row_count, 0);
+        CHECK(as_image_is_end_of_stream(p.image));
+        CHECK_I64(as_image_position(p.image), 64 + 2 * 96);
+        as_image_release(p.image);
+        as_subscription_close(p.subscription);
+        world_close(&w);
+    }
+}
+
 static void outcomes_of_batches(void)
 {
     static uint8_t data[10000];
@@ -297,6 +338,7 @@ int main(void)
     RUN(batches_to_columns_over_many_terms);
     RUN(what_does_not_fit);
     RUN(unfinished_message_waits_and_cut_off_one_is_passed_over);
+    RUN(a_message_that_the_stream_ended_within_is_passed_over);
     RUN(outcomes_of_batches);
     RUN(columns_of_a_closed_image);
     RUN(full_columns_starve_no_image);
