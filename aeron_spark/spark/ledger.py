@@ -11,8 +11,8 @@ the order of their ids; it is extended from commit to commit. A message is an en
     0   4 bytes  "ASLE"
     4   uint16   version, 1
     6   uint16   0
-    8   16 bytes query, a UUID in the order of its text; of a batch write, its random id
-    24  int64    batch; -1 of a batch write
+    8   16 bytes query, a UUID in the order of its text; of a batch write, of its writeId or random
+    24  int64    batch; -1 of a batch write outside of foreachBatch
     32  int64    when it was written, ms since the epoch
     40  uint32   count of ranges
     44  uint32   CRC-32 of the whole entry with 0 in this field
@@ -105,7 +105,7 @@ class PublishedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What one batch published; ``batch`` is -1 for a batch write."""
+    """What one batch published; ``batch`` is -1 for a batch write outside of foreachBatch."""
 
     query: UUID
     batch: int

@@ -14,12 +14,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from aeron_spark.counters import Counters
-from aeron_spark.errors import AeronError, WaitTimeoutError
+from aeron_spark.errors import AeronError, UsageError, WaitTimeoutError
 from aeron_spark.spark.encode import BATCH_WRITE, Encoder, Messages, RowKey
 from aeron_spark.spark.ledger import PublishedRange
 from aeron_spark.spark.pool import Outlet, give_back, take
 from aeron_spark.spark.selection import identity_of
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.write_options import EXACTLY_ONCE, WriteOptions
 from aeron_spark.streams import BacklogRow, backlog
 
 __all__ = ["Published", "publish_batches"]
@@ -37,14 +37,20 @@ class Published(WriterCommitMessage):
 
 
 def publish_batches(
-    batches: Iterator[pa.RecordBatch], options: WriteOptions, application: str, write_id: UUID
+    batches: Iterator[pa.RecordBatch],
+    options: WriteOptions,
+    application: str,
+    write_id: UUID,
+    *,
+    in_query: bool = False,
 ) -> Published:
     """Publishes every row in order; an error names the first row that was not published.
 
     Waits up to ``publish_timeout`` without progress for subscribers or through back-pressure, then raises. With an
-    archive, returns when that has recorded everything. ``write_id`` stands for the query in a batch write.
+    archive, returns when that has recorded everything. ``write_id`` stands for the query unless the rows are a streaming
+    query's own (``in_query``).
     """
-    task = _Task(options, application, _row_key(write_id))
+    task = _Task(options, application, _row_key(options, write_id, in_query=in_query))
     try:
         for batch in batches:
             for messages in task.encoder.encode(batch):
@@ -57,14 +63,23 @@ def publish_batches(
     return published
 
 
-def _row_key(write_id: UUID) -> RowKey:
+def _row_key(options: WriteOptions, write_id: UUID, *, in_query: bool) -> RowKey:
     context = TaskContext.get()
     if context is None:
         return RowKey(query=write_id, batch=BATCH_WRITE, partition=0)
+    partition = context.partitionId()
+    # Set for what foreachBatch writes, too: there it may write more than once.
     query, batch = (context.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
-    if not query or not batch:
-        return RowKey(query=write_id, batch=BATCH_WRITE, partition=context.partitionId())
-    return RowKey(query=UUID(query), batch=int(batch), partition=context.partitionId())
+    if in_query and query and batch:
+        return RowKey(query=UUID(query), batch=int(batch), partition=partition)
+    if in_query or not batch or options.guarantee != EXACTLY_ONCE:
+        return RowKey(query=write_id, batch=BATCH_WRITE, partition=partition)
+    if options.write_id is None:
+        raise UsageError(
+            "an exactly-once write inside of foreachBatch needs option writeId, another one for each write of the function: "
+            "Spark repeats a micro-batch after a failure, and knows the write again by its writeId and the batch's number"
+        )
+    return RowKey(query=write_id, batch=int(batch), partition=partition)
 
 
 class _Task:

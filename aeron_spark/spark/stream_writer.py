@@ -26,7 +26,7 @@ class AeronStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Runs in a task."""
-        return publish_batches(iterator, self._options, self._application, self._write_id)
+        return publish_batches(iterator, self._options, self._application, self._write_id, in_query=True)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """With exactly-once, the batch's entry unless it has one; otherwise messages are out when a task ends."""

@@ -15,9 +15,10 @@ from uuid import UUID
 
 import pytest
 from chispa import assert_df_equality
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.client import Client
@@ -26,6 +27,7 @@ from aeron_spark.errors import WaitTimeoutError
 from aeron_spark.spark import launch
 from aeron_spark.spark.encode import KEY_LENGTH
 from tests.kit import dirs, native
+from tests.kit.payload import payload
 from tests.kit.wait import wait_until
 from tests.spark import recorded
 
@@ -290,3 +292,54 @@ def _alive(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_writes_of_foreach_batch_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Two exactly-once writes and two keyed ones in each micro-batch; one micro-batch is repeated."""
+    failures = ["in the middle of the second micro-batch"]
+
+    def write(frame: DataFrame, batch_id: int) -> None:
+        frame = frame.select("value").coalesce(1)
+        exactly_once = {"guarantee": "exactly-once", "recordTo": str(archive_dir)}
+        save(frame, aeron_dir, streamId="101", writeId="first", **exactly_once)
+        if batch_id == 1 and failures:
+            raise RuntimeError(failures.pop())
+        save(frame, aeron_dir, streamId="102", writeId="second", **exactly_once)
+        for _ in range(2):
+            save(frame, aeron_dir, streamId="103", key="header", recordTo=str(archive_dir))
+
+    def run() -> StreamingQuery:
+        stream = (
+            spark.readStream.format("aeron").option("maxMessagesPerTrigger", 10).option("startingPositions", "earliest")
+        )
+        return (
+            stream.load(str(source_dir))
+            .writeStream.foreachBatch(write)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+
+    def committed(stream_id: int, isolation: str = "read_committed") -> list[bytes]:
+        reader = spark.read.format("aeron").option("isolation", isolation).option("streamId", stream_id)
+        return [row.value for row in reader.load(str(archive_dir)).collect()]
+
+    with dirs.fresh("aeron") as aeron_dir, dirs.fresh("archive") as archive_dir, dirs.fresh("archive") as source_dir:
+        with dirs.fresh("aeron") as source_driver, recorded.archive(source_driver, source_dir) as archive:
+            archive.recorded(STREAM_ID, 20, [100])
+        with recorded.archive(aeron_dir, archive_dir):
+            with pytest.raises(StreamingQueryException, match="second micro-batch"):
+                run().awaitTermination(120)
+            run().awaitTermination(120)
+            expected = sorted(payload(STREAM_ID, index, 100) for index in range(20))
+            assert sorted(committed(101)) == expected
+            assert sorted(committed(102)) == expected
+            assert len(committed(101, "read_uncommitted")) == 30
+            keyed = committed(103, "read_uncommitted")
+            assert len({message[:KEY_LENGTH] for message in keyed}) == len(keyed) == 40
+            unnamed = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS value").writeStream
+            query = unnamed.foreachBatch(
+                lambda frame, _: save(frame, aeron_dir, guarantee="exactly-once", recordTo=str(archive_dir))
+            )
+            with pytest.raises(StreamingQueryException, match="needs option writeId"):
+                query.trigger(processingTime="0 seconds").start().awaitTermination(120)
