@@ -182,7 +182,7 @@ static void take_descriptor(asi_replication *replication)
     const asi_catalog_record *source = &replication->record;
     const int32_t io_length = replication->params.file_io_max_length;
     int64_t stop = AS_NULL_VALUE;
-    char text[160];
+    char text[192];
     if (AS_OK != check_descriptor_untrusted(replication))
     {
         asi_replication_fail_as_told(replication);
@@ -209,6 +209,14 @@ static void take_descriptor(asi_replication *replication)
     {
         asi_replication_signal(replication, source->stop_position, AS_SIGNAL_SYNC);
         asi_replication_finish(replication);
+        return;
+    }
+    if (AS_NULL_VALUE != replication->params.stop_position && replication->params.stop_position < source->start_position)
+    {
+        /* What the source would answer, if the length were no word of its own for an open end. */
+        snprintf(text, sizeof(text), "replay length must be positive: stopPosition=%lld of the replication, replayPosition=%lld for "
+            "recording %lld", (long long)replication->params.stop_position, (long long)stop, (long long)source->recording_id);
+        asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
         return;
     }
     if (AS_NULL_VALUE != replication->params.stop_position && stop >= replication->params.stop_position)

@@ -144,6 +144,14 @@ static void what_the_source_lacks_is_told(void)
     check_signal(nth_event(p.destination, id, 0), AS_SIGNAL_REPLICATE, 0, 0);
     check_error(nth_event(p.destination, id, 1), ASI_CODEC_E_GENERIC, "cannot live merge without active source recording");
 
+    request = replicate_of(recording.id, AS_NULL_VALUE);
+    request.stop_position = -64;
+    id = pair_replicate(&p, &request);
+    pair_await_end(&p, id);
+    check_signal(nth_event(p.destination, id, 0), AS_SIGNAL_REPLICATE, 1, 0);
+    check_error(nth_event(p.destination, id, 1), ASI_CODEC_E_GENERIC,
+        "replay length must be positive: stopPosition=-64 of the replication, replayPosition=0 for recording 0");
+
     /* Nobody answers there: told after the message timeout. */
     request = replicate_of(recording.id, AS_NULL_VALUE);
     request.stream_id = 999;
