@@ -436,7 +436,13 @@ def test_stopping_what_is_not_recorded_is_refused(archive: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("channel", "text"), [("aeron:nonsense", "unknown media: nonsense"), ("rubbish", "must start with 'aeron:'")]
+    ("channel", "text"),
+    [
+        ("aeron:nonsense", "unknown media: nonsense"),
+        ("rubbish", "must start with 'aeron:'"),
+        ("aeron:ipc?alias=a|", "no more input found, state=PARAMS_KEY"),
+        ("aeron:ipc?alias", "no more input found, state=PARAMS_KEY"),
+    ],
 )
 def test_a_channel_that_does_not_parse_is_refused(archive: Any, channel: str, text: str) -> None:
     with stock.raises("ArchiveException", text) as error:

@@ -111,6 +111,19 @@ static as_result build(const asi_uri *uri, const channel_values *values, asi_cha
     return result;
 }
 
+/* What a driver passes over, a key without a value at the end, a stock archive refuses. */
+static as_result check_last_key(const char *params, const char *text, int64_t length)
+{
+    for (const char *at = text + length; at > params && '|' != at[-1]; at--)
+    {
+        if ('=' == at[-1])
+        {
+            return AS_OK;
+        }
+    }
+    return asi_fail(AS_E_USAGE, 0, "no more input found, state=PARAMS_KEY in %.*s", (int)(length < 200 ? length : 200), text);
+}
+
 as_result asi_channel_parse_untrusted(asi_uri *uri, const char *text, int64_t length)
 {
     static const char SPY[] = "aeron-spy:";
@@ -138,7 +151,8 @@ as_result asi_channel_parse_untrusted(asi_uri *uri, const char *text, int64_t le
     {
         return asi_fail(AS_E_USAGE, 0, "unknown media: %.*s", (int)(media < 200 ? media : 200), at);
     }
-    return asi_uri_parse_untrusted(uri, text, length);
+    const as_result result = asi_uri_parse_untrusted(uri, text, length);
+    return AS_OK == result && media < left ? check_last_key(at + media + 1, text, length) : result;
 }
 
 bool asi_channel_is_response(const asi_uri *uri)

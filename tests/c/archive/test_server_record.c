@@ -169,6 +169,8 @@ static void start_errors(void)
         { "", "Aeron URIs must start with 'aeron:', found: " },
         { "bogus", "Aeron URIs must start with 'aeron:', found: bogus" },
         { "aeron:nonsense", "unknown media: nonsense" },
+        { "aeron:ipc?alias=a|", "no more input found, state=PARAMS_KEY in aeron:ipc?alias=a|" },
+        { "aeron:ipc?alias", "no more input found, state=PARAMS_KEY in aeron:ipc?alias" },
     };
     raw_session *session = raw_connect(&rig);
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
