@@ -202,7 +202,9 @@ class Encoder:
     def _channel(self, text: str, row: int) -> str:
         if text not in self._channels:
             try:
-                self._channels[text] = awaiting_channel(text, self._options.await_subscribers)
+                self._channels[text] = awaiting_channel(
+                    text, self._options.await_subscribers, is_spied=self._options.is_spied
+                )
             except UsageError as error:
                 raise UsageError(f"row {row} of partition {self._key.partition}: {error}") from None
         return self._channels[text]

@@ -163,7 +163,7 @@ def _open_once(
 
 def source_of(options: WriteOptions, channel: str) -> SourceLocation:
     """Where the archive finds a channel: beside its own driver, or on the network. UsageError where it would find nothing."""
-    if options.control_channel is None or ChannelUri.parse(options.control_channel).media == "ipc":
+    if options.is_spied:
         return SourceLocation.LOCAL
     if ChannelUri.parse(channel).media != "udp":
         raise UsageError(

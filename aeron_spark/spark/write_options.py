@@ -122,14 +122,17 @@ class WriteOptions:
         stream_id = _optional_int(given, "streamId", -(1 << 31), (1 << 31) - 1)
         if stream_id is None and "stream_id" not in places:
             raise UsageError("option streamId is missing: give the stream to publish to, or a column stream_id")
+        record_to = _optional_folder(given, "recordTo")
         awaited = _parse_int("awaitSubscribers", given.text("awaitSubscribers") or "1", 1, MAX_SUBSCRIBERS)
         return cls(
-            channel=awaiting_channel(given.text("channel") or "aeron:ipc", awaited),
+            channel=awaiting_channel(
+                given.text("channel") or "aeron:ipc", awaited, is_spied=_is_beside(record_to, control)
+            ),
             stream_id=stream_id,
             aeron_dir=_optional_folder(given, "aeronDir"),
             publish_timeout=parse_duration_seconds("publishTimeout", given.text("publishTimeout") or "30s"),
             launch_driver=_parse_bool("launchDriver", given.text("launchDriver") or "true"),
-            record_to=_optional_folder(given, "recordTo"),
+            record_to=record_to,
             control_channel=control,
             control_stream_id=_optional_int(given, "controlStreamId", -(1 << 31), (1 << 31) - 1),
             archive_credentials_file=given.text("archiveCredentialsFile"),
@@ -147,6 +150,15 @@ class WriteOptions:
     def archive(self) -> str | None:
         """What names the archive that records; None without one."""
         return self.record_to or self.control_channel
+
+    @property
+    def is_spied(self) -> bool:
+        """Whether the archive that records hears the publication's own driver, and not the network."""
+        return _is_beside(self.record_to, self.control_channel)
+
+
+def _is_beside(record_to: str | None, control: str | None) -> bool:
+    return record_to is not None or (control is not None and ChannelUri.parse(control).media == "ipc")
 
 
 def _control_channel(given: _Given) -> str | None:
@@ -181,15 +193,18 @@ def parse_linger(text: str) -> float:
     )
 
 
-def awaiting_channel(text: str, awaited: int) -> str:
+def awaiting_channel(text: str, awaited: int, *, is_spied: bool) -> str:
     """The channel, such that a publication on it is connected only when ``awaited`` receivers are.
 
     Over IPC subscribers can be counted one by one. Over UDP the driver tells no more than "connected"; its flow control
-    "min" can be told a size of the group.
+    "min" can be told a size of the group. An archive beside the publication's driver is a spy (``is_spied``) over UDP, and
+    counts as the one subscriber only where the channel says that spies do.
     """
     channel = ChannelUri.parse(text)
     if channel.is_spy:
         raise UsageError(f"channel {text!r} is a spy's: nobody can publish on it")
+    if channel.media == "udp" and awaited == 1 and is_spied and "ssc" not in channel.params:
+        return str(channel.with_params(ssc="true"))
     if channel.media == "ipc" or awaited == 1:
         return str(channel)
     if not _has_group(channel):

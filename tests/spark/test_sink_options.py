@@ -24,6 +24,7 @@ from aeron_spark.spark.publish import Published, publish_batches
 from aeron_spark.spark.write_options import WriteOptions
 from aeron_spark.streams import StreamCounter, streams
 from tests.kit import native
+from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 from tests.spark import recorded
 
@@ -31,15 +32,19 @@ WRITE = UUID("00112233-4455-6677-8899-aabbccddeeff")
 STREAM_ID = 1001
 
 
+def close_pool(aeron_dir: Path) -> None:
+    for outlets in pool._idle.values():
+        while outlets:
+            outlets.pop().close()
+    pool.client_of(str(aeron_dir)).close()
+
+
 @pytest.fixture
 def client(aeron_dir: Path) -> Iterator[Client]:
     """A subscriber's client of a driver."""
     with native.driver(aeron_dir), Client(aeron_dir) as client:
         yield client
-        for outlets in pool._idle.values():
-            while outlets:
-                outlets.pop().close()
-        pool.client_of(str(aeron_dir)).close()
+        close_pool(aeron_dir)
 
 
 def publish(client: Client, batches: list[pa.RecordBatch], **options: str) -> Published:
@@ -201,10 +206,7 @@ def test_a_recording_that_was_stopped_is_not_published_to_again(aeron_dir: Path,
         assert ranges[0].recording_id == ranges[1].recording_id != ranges[2].recording_id
         assert (ranges[0].begin, ranges[0].end) == (0, ranges[1].begin)
         assert {result.archive_id for result in results} == {archive.control.archive_id}
-        for outlets in pool._idle.values():
-            while outlets:
-                outlets.pop().close()
-        pool.client_of(str(aeron_dir)).close()
+        close_pool(aeron_dir)
     with Folder(archive_dir) as folder:
         assert sum(part.num_rows for entry in folder.recordings() for part in folder.read(entry.recording_id)) == 3
 
@@ -234,6 +236,20 @@ def test_awaited_receivers_are_the_flow_controls_business_over_udp() -> None:
     for channel in ("aeron:udp?endpoint=224.0.1.1:4000", "aeron:udp?control=10.0.0.1:4001|control-mode=dynamic"):
         options = WriteOptions.parse({"streamId": "1", "channel": channel, "awaitSubscribers": "3"})
         assert options.channel == f"{channel}|fc=min,g:/3"
+
+
+def test_a_recorded_udp_stream_needs_no_other_subscriber(aeron_dir: Path, archive_dir: Path) -> None:
+    channel, other = (f"aeron:udp?endpoint=127.0.0.1:{port}" for port in (free_port(), free_port()))
+    batch = pa.record_batch({"value": pa.array(["a", "b"]), "channel": pa.array([None, other])})
+    with recorded.archive(aeron_dir, archive_dir) as archive:
+        given = {"channel": channel, "streamId": str(STREAM_ID), "recordTo": str(archive_dir), "publishTimeout": "5s"}
+        options = WriteOptions.parse(given, batch.schema.names)
+        done = publish_batches(iter([batch]), options, "test", WRITE)
+        assert (done.rows, [part.messages for part in done.ranges]) == (2, [1, 1])
+        assert all("ssc=true" in one.original_channel for one in archive.control.recordings())
+        close_pool(aeron_dir)
+    spies_do_not_count: dict[str, str] = {**given, "channel": f"{channel}|ssc=false"}
+    assert WriteOptions.parse(spies_do_not_count).channel.endswith("|ssc=false")
 
 
 def test_columns_of_arrow_messages_are_free() -> None:
