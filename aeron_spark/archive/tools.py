@@ -326,18 +326,21 @@ class Catalog(Handle):
             check(lib.as_catalog_compact(catalog, deleted, reclaimed))
         return deleted[0], reclaimed[0]
 
-    def frames(self, entry: CatalogEntry, start: int, limit: int) -> Iterator[Frame]:
-        """Frames of [start, limit); DataLossError where one is broken, after those before it."""
-        with _Dump(self, entry.index, start, limit) as dump:
+    def frames(self, entry: CatalogEntry, start: int, end: int, *, limit: int) -> Iterator[Frame]:
+        """Frames that begin in [start, end); DataLossError where one is broken, after those before it.
+
+        `limit` >= end is how far the recording goes. UsageError: [start, end) is not in it.
+        """
+        with _Dump(self, entry.index, start, end, limit) as dump:
             while (frame := dump.next()) is not None:
                 yield frame
 
 
 class _Dump(Handle):
-    def __init__(self, catalog: Catalog, index: int, start: int, limit: int) -> None:
+    def __init__(self, catalog: Catalog, index: int, start: int, end: int, limit: int) -> None:
         out = ffi.new("as_dump **")
         with catalog._use() as pointer:
-            check(lib.as_dump_open(pointer, index, start, limit, out))
+            check(lib.as_dump_open(pointer, index, start, end, limit, out))
             super().__init__(out[0], lib.as_dump_close, catalog)
         self._raw = ffi.new("as_dump_frame *")
 

@@ -181,11 +181,9 @@ def add_to(parts: Any) -> None:
         one=True,
     )
     dump.add_argument(
-        "--from", dest="start", metavar="POSITION", type=at_least(0), help="first frame (default: the start)"
+        "--from", dest="start", metavar="POSITION", type=at_least(0), help="frames that begin here or later"
     )
-    dump.add_argument(
-        "--to", dest="end", metavar="POSITION", type=at_least(0), help="end before it (default: the recording's end)"
-    )
+    dump.add_argument("--to", dest="end", metavar="POSITION", type=at_least(0), help="frames that begin before it")
     dump.add_argument(
         "--frames",
         metavar="N",
@@ -534,6 +532,8 @@ def run_errors(options: argparse.Namespace) -> int:
 
 def run_dump(options: argparse.Namespace) -> int:
     """Print frames; a broken one ends its recording, not the run."""
+    if options.recording_id is None and (options.start is not None or options.end is not None):
+        raise UsageError("--from and --to are positions of one recording: name it")
     findings = 0
     with Catalog(options.path) as catalog, Folder(options.path, aeron_dir=options.dir) as folder:
         for entry in catalog.entries(options.recording_id):
@@ -559,10 +559,10 @@ def _dump_frames(catalog: Catalog, folder: Folder, entry: CatalogEntry, options:
         limit = folder.extent(recording.recording_id).limit_position
     start = recording.start_position if options.start is None else options.start
     end = limit if options.end is None else min(options.end, limit)
-    if end <= recording.start_position and not options.json:
+    if limit <= recording.start_position and not options.json:
         print("Recording is empty")
     shown = 0
-    for frame in catalog.frames(entry, start, max(start, end)):
+    for frame in catalog.frames(entry, start, end, limit=limit):
         if options.frames and shown == options.frames:
             if not options.json:
                 print(f"... --from {frame.position} goes on")

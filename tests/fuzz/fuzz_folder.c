@@ -174,7 +174,7 @@ static void run_tools(bool is_writing)
             CHECK(AS_VERIFY_BAD != report.outcome || '\0' != report.text[0]);
         }
         (void)!as_catalog_checksum(catalog, i, AS_CHECKSUM_CRC32, true, !is_writing, NULL, NULL, &checksums);
-        if (AS_OK == as_dump_open(catalog, i, entry.recording.start_position, INT64_MAX / 2, &dump))
+        if (AS_OK == as_dump_open(catalog, i, entry.recording.start_position, INT64_MAX / 4, INT64_MAX / 2, &dump))
         {
             while (AS_OK == as_dump_next(dump, &frame))
             {

@@ -382,6 +382,18 @@ def test_dump(golden: Golden, run: Run) -> None:
     code, out = run("dump", folder, 5, "--from", 263200, "--frames", 1)
     assert "Frame at position [263200] data at offset [1088] with length = 1000" in out
     assert "... --from 264256 goes on" in out
+    for start, end, shown in (  # the frame at 263200 ends at 264256
+        (263201, 264257, [264256]),
+        (263232, 264256, []),
+        (263200, 263201, [263200]),
+        (263200, 263232, [263200]),
+    ):
+        code, out = run("dump", folder, 5, "--from", start, "--to", end, "--json")
+        assert (code, [row["position"] for row in rows(out)]) == (0, shown), out
+    code, out = run("dump", folder, 5, "--from", 999_999_968)
+    assert (code, "goes from position" in out) == (2, True), out
+    code, out = run("dump", folder, "--from", 64)
+    assert (code, "name it" in out) == (2, True), out
     change(folder / "1-131072.rec", 16, struct.pack("<i", 77))
     code, out = run("dump", folder, "--frames", 0, "--no-payload")
     assert code == 1

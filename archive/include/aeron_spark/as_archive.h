@@ -393,8 +393,9 @@ typedef struct as_dump_frame
     int64_t payload_length;   /* 0 of padding, of which only the header is stored */
 } as_dump_frame;
 
-/* Frames of [start, limit), headers checked against their position. */
-as_result as_dump_open(as_catalog *catalog, int64_t index, int64_t start, int64_t limit, as_dump **dump);
+/* Frames that begin in [start, end), headers checked against their position; `limit` >= end is how far the recording goes. A
+ * `start` inside a frame is moved up to the next one. */
+as_result as_dump_open(as_catalog *catalog, int64_t index, int64_t start, int64_t end, int64_t limit, as_dump **dump);
 /* AS_AGAIN: the end; AS_E_DATA names recording, file and position. */
 as_result as_dump_next(as_dump *dump, as_dump_frame *frame);
 void as_dump_close(as_dump *dump);

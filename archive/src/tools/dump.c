@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "store/folder.h"
 #include "store/segment_layout.h"
 #include "tools/catalog_tool.h"
 
@@ -10,9 +11,11 @@ struct as_dump
 {
     asi_segment_window window;
     asi_segment_walk walk;
+    int64_t end; /* frames that begin before it are told, and may reach over it up to the walk's limit */
 };
 
-as_result as_dump_open(as_catalog *catalog, int64_t index, int64_t start, int64_t limit, as_dump **dump_out)
+as_result as_dump_open(
+    as_catalog *catalog, int64_t index, int64_t start, int64_t end, int64_t limit, as_dump **dump_out)
 {
     asi_catalog_record *record = NULL;
     as_result result = asi_tool_record(catalog, index, false, &record);
@@ -21,10 +24,11 @@ as_result as_dump_open(as_catalog *catalog, int64_t index, int64_t start, int64_
     {
         return result;
     }
-    if (start < record->start_position || limit < start || 0 != start % AS_FRAME_ALIGNMENT)
+    if (start < record->start_position || end < start || limit < end)
     {
-        return asi_fail(AS_E_USAGE, 0, "recording %" PRId64 " begins at position %" PRId64 ": no frames from %" PRId64 " to %" PRId64,
-            record->recording_id, record->start_position, start, limit);
+        return asi_fail(AS_E_USAGE, 0,
+            "recording %" PRId64 " goes from position %" PRId64 " to %" PRId64 ": no frames from %" PRId64 " to %" PRId64,
+            record->recording_id, record->start_position, limit, start, end);
     }
     as_dump *dump = calloc(1, sizeof(*dump));
     if (NULL == dump)
@@ -33,7 +37,16 @@ as_result as_dump_open(as_catalog *catalog, int64_t index, int64_t start, int64_
     }
     const asi_segment_source source = asi_tool_source(catalog, record);
     asi_segment_window_init(&dump->window, &source);
-    dump->walk = asi_segment_walk_start(&dump->window, start, limit, true);
+    /* A header that is looked for inside a frame is payload, and would be called broken. */
+    int64_t first = start;
+    result = start < end ? asi_folder_frame_at(&dump->window, start, limit, &first) : AS_OK;
+    if (AS_OK != result)
+    {
+        as_dump_close(dump);
+        return result;
+    }
+    dump->walk = asi_segment_walk_start(&dump->window, first, limit, true);
+    dump->end = end;
     *dump_out = dump;
     return AS_OK;
 }
@@ -42,6 +55,10 @@ as_result as_dump_next(as_dump *dump, as_dump_frame *out)
 {
     asi_segment_walk *walk = &dump->walk;
     asi_segment_window *window = &dump->window;
+    if (walk->position >= dump->end)
+    {
+        return AS_AGAIN;
+    }
     const asi_segment_step step = asi_segment_walk_next(walk);
     if (ASI_SEGMENT_FRAME != step)
     {

@@ -37,7 +37,8 @@ static void dump(as_catalog *catalog, int64_t index)
     as_dump_frame frame;
     as_catalog_entry entry;
     CHECK_I64(as_catalog_at(catalog, index, &entry), AS_OK);
-    if (AS_OK == as_dump_open(catalog, index, entry.recording.start_position, entry.recording.start_position + (1 << 20), &opened))
+    const int64_t start = entry.recording.start_position;
+    if (AS_OK == as_dump_open(catalog, index, start + 32, start + (1 << 19), start + (1 << 20), &opened))
     {
         int64_t last = -1;
         while (AS_OK == as_dump_next(opened, &frame))
