@@ -71,6 +71,7 @@ def find(options: argparse.Namespace) -> int:
     recording_id = options.recording_id
     with Folder(options.path, aeron_dir=options.dir) as folder:
         if options.position is not None:
+            _check_written(folder, recording_id, options.position)
             found = folder.time_at(recording_id, options.position)
             answer: dict[str, object] = {"position": options.position, "time_ns": found, "time": _iso(found)}
         elif options.reserved is not None:
@@ -85,6 +86,16 @@ def find(options: argparse.Namespace) -> int:
     else:
         print(f"{answer['position']}{' (rebuilt: up to a segment early)' if answer['is_rebuilt'] else ''}")
     return 0
+
+
+def _check_written(folder: Folder, recording_id: int, position: int) -> None:
+    """UsageError where there is no byte: a lookup would answer with the time of bytes before it."""
+    extent = folder.extent(recording_id)
+    if not extent.start_position <= position < extent.limit_position:
+        raise UsageError(
+            f"recording {recording_id} goes from {extent.start_position} to {extent.limit_position}: nothing was written "
+            f"at --position {position}, give one before its end and not before its start"
+        )
 
 
 def describe(options: argparse.Namespace) -> int:

@@ -126,6 +126,9 @@ def test_by_the_console(servers: ArchivingMediaDriver, capsys: pytest.CaptureFix
     assert ask("time", path, chosen, str(time.time_ns()))["position"] == end
     assert ask("time", path, chosen, "--position", "0")["time_ns"] == info["first_ns"]
     assert ask("time", path, chosen, "0", "--reserved", "ns")["position"] == 0
+    for outside in (-1, end, end + 32):
+        assert main(["archive", "time", path, chosen, "--position", str(outside)]) == 2
+        assert f"goes from 0 to {end}: nothing was written at --position {outside}" in capsys.readouterr().err
     assert main(["archive", "time", path, chosen, "2001-01-01T00:00:00Z"]) == 0
     assert capsys.readouterr().out == "0\n"
 
