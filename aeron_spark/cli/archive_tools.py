@@ -164,7 +164,7 @@ def add_to(parts: Any) -> None:
         parts,
         "errors",
         run_errors,
-        about="distinct errors that the archive and its driver logged",
+        about="errors that the archive and its driver logged; `unreadable` of --json tells why the driver's are missing",
         examples="  aeron-spark archive errors recordings",
     )
     add_dir(errors)
@@ -510,6 +510,9 @@ def run_errors(options: argparse.Namespace) -> int:
         for source, entries in (("archive", logged), ("driver", driver)):
             for entry in entries:
                 print_json({"source": source, **dataclasses.asdict(entry)})
+        if reason:
+            # Without it a script would take a log that nobody read for one without errors.
+            print_json({"source": "driver", "count": 0, "unreadable": reason})
         return EXIT_FINE
     for title, entries in (
         ("Archive error log:", logged),

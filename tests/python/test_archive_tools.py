@@ -104,8 +104,10 @@ def test_describe(golden: Golden, run: Run) -> None:
     assert run("count-entries", folder, "--json") == (0, '{"invalid": 0, "valid": 11, "deleted": 1}\n')
     assert run("pid", folder) == (0, "9325\n")
     code, out = run("errors", folder, "--json")
-    assert [row["source"] for row in rows(out)] == ["archive"]
-    assert "unknown media: nonsense" in str(rows(out)[0]["text"])
+    logged, unread = rows(out)
+    assert (logged["source"], unread["source"], unread["count"]) == ("archive", "driver", 0)
+    assert "unknown media: nonsense" in str(logged["text"])
+    assert "cnc.dat" in str(unread["unreadable"])
 
 
 def test_no_folder_and_no_recording(golden: Golden, run: Run, tmp_path: Path) -> None:
