@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from aeron_spark.archive.client import Archive
+from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.replay import ReplayLength
 from aeron_spark.archive.text_values import hex_text, json_lines
 from aeron_spark.cli.archive_session import add_running, connect, say
@@ -22,6 +23,7 @@ from aeron_spark.errors import PeerError, UsageError
 from aeron_spark.types import RecordingSignal, Signal, SourceLocation
 
 _POLL_S = 0.05
+_FRAME_ALIGNMENT = 32
 
 
 def add_to(parts: Any) -> None:
@@ -107,7 +109,7 @@ def add_to(parts: Any) -> None:
     stop_replay.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
     stop_replay.add_argument("--session", metavar="ID", type=int, help="replay session id, as `replay` printed it")
 
-    for name, about, position, deletes in _CHANGES:
+    for name, phrase, about, position, deletes in _CHANGES:
         change = add_running(
             parts,
             name,
@@ -120,17 +122,35 @@ def add_to(parts: Any) -> None:
             change.add_argument("position", metavar="POSITION", type=int, help="position")
         if deletes:
             change.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
-        change.set_defaults(change=name, position=None, yes=not deletes)
+        change.set_defaults(change=name, phrase=phrase, position=None, yes=not deletes)
 
 
-# Verb, what it does, whether it takes a position, whether it deletes.
+# Verb, the words before "recording 3", what it does, whether it takes a position, whether it deletes.
 _CHANGES = (
-    ("truncate", "make a stopped recording end at a position", True, True),
-    ("purge", "delete a stopped recording", False, True),
-    ("purge-segments", "make a recording start at a later segment and delete those before it", True, True),
-    ("detach", "make a recording start at a later segment and keep the files of those before it", True, False),
-    ("delete-detached", "delete the segment files before the recording's start", False, True),
-    ("attach", "make a recording start with the segment files that lie before it", False, False),
+    ("truncate", "truncate", "make a stopped recording end at a position", True, True),
+    ("purge", "purge", "delete a stopped recording", False, True),
+    (
+        "purge-segments",
+        "purge segments of",
+        "make a recording start at a later segment and delete those before it",
+        True,
+        True,
+    ),
+    (
+        "detach",
+        "detach segments of",
+        "make a recording start at a later segment and keep the files of those before it",
+        True,
+        False,
+    ),
+    (
+        "delete-detached",
+        "delete detached segments of",
+        "delete the segment files before the recording's start",
+        False,
+        True,
+    ),
+    ("attach", "attach segments to", "make a recording start with the segment files that lie before it", False, False),
 )
 
 
@@ -295,10 +315,15 @@ def run_change(options: argparse.Namespace) -> int:
         recording = archive.recording(recording_id)
         if recording is None:
             raise UsageError(f"unknown recording id: {recording_id}")
+        _check_change(archive, recording, options)
         about = f"recording {recording_id} ({recording.start_position} to {recording.stop_position})"
         if not options.yes:
             target = "" if position is None else f" at position {position}"
-            print(f"would {options.change} {about}{target}; --yes does it")
+            # The archive sees by the segment's bytes whether a frame begins somewhere; a client does not have them.
+            known = {recording.start_position, recording.stop_position}
+            is_known = options.change != "truncate" or position in known or position == recording.segment_base(position)
+            condition = "" if is_known else ", if a frame begins there"
+            print(f"would {options.phrase} {about}{target}{condition}; --yes does it")
             return 0
         calls: dict[str, Callable[[], int | None]] = {
             "truncate": lambda: archive.truncate_recording(recording_id, position),
@@ -312,6 +337,30 @@ def run_change(options: argparse.Namespace) -> int:
     files = "" if segments is None else f": {segments} segment files"
     say(options, {"recording_id": recording_id, "segments": segments}, f"{options.change} of {about}{files}")
     return 0
+
+
+def _check_change(archive: Archive, recording: Recording, options: argparse.Namespace) -> None:
+    """Refuse what the archive would: a dry run promises nothing that is refused then."""
+    recording_id, position = recording.recording_id, options.position
+    start, stop = recording.start_position, recording.stop_position
+    if options.change in {"truncate", "purge"} and stop is None:
+        raise UsageError(
+            f"recording {recording_id} is active: stop it first, aeron-spark archive stop --recording {recording_id}"
+        )
+    if options.change == "truncate" and not (start <= position <= stop and position % _FRAME_ALIGNMENT == 0):
+        raise UsageError(
+            f"recording {recording_id} goes from {start} to {stop}: it can't be truncated at {position}, give a position "
+            f"in it where a frame begins, a multiple of {_FRAME_ALIGNMENT}"
+        )
+    if options.change in {"purge-segments", "detach"}:
+        starts = recording.detachable(archive.max_recorded_position(recording_id) if stop is None else stop)
+        if position not in starts:
+            remedy = (
+                f"give a position where one does, every {starts.step} from {starts[0]} to {starts[-1]}"
+                if starts
+                else "it has one segment, which stays; purge deletes a whole recording"
+            )
+            raise UsageError(f"no later segment of recording {recording_id} begins at {position}: {remedy}")
 
 
 # -- replaying -------------------------------------------------------------------------------------------------------------

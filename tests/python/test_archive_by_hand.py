@@ -148,7 +148,10 @@ def test_start_stop_and_changes(archive: Archive, run: Run) -> None:
         assert (code, "was not active" in out) == (1, True)
     assert run("stop")[0] == 2
     code, out = run("truncate", recording_id, 320)
-    assert (code, f"would truncate recording {recording_id} (0 to 640) at position 320" in out) == (0, True)
+    expected = (
+        f"would truncate recording {recording_id} (0 to 640) at position 320, if a frame begins there; --yes does it"
+    )
+    assert (code, out) == (0, expected + "\n")
     assert archive.stop_position(recording_id) == 640
     assert run("truncate", recording_id, 320, "--yes")[0] == 0
     assert archive.stop_position(recording_id) == 320
@@ -157,3 +160,35 @@ def test_start_stop_and_changes(archive: Archive, run: Run) -> None:
     assert archive.recording(recording_id) is None
     code, out = run("purge", recording_id, "--yes")
     assert (code, "unknown recording id" in out) == (2, True)
+
+
+def test_a_dry_run_promises_nothing_that_is_refused(archive: Archive, run: Run) -> None:
+    recording_id, end = record(archive, [bytes(992)] * 300)
+    wait_until(lambda: archive.stop_position(recording_id) == end, 10, "the recording to stop")
+    for verb, position, reason in (
+        ("truncate", 70_001, f"goes from 0 to {end}: it can't be truncated at 70001"),
+        ("truncate", -32, "it can't be truncated at -32"),
+        ("truncate", end + 32, "it can't be truncated at"),
+        ("purge-segments", 0, "no later segment"),
+        ("purge-segments", 131_104, "every 131072 from 131072 to 262144"),
+        ("purge-segments", 393_216, "no later segment"),
+    ):
+        for arguments in ((verb, recording_id, position), (verb, recording_id, position, "--yes")):
+            code, out = run(*arguments)
+            assert (code, reason in out) == (2, True), (arguments, out)
+    code, out = run("truncate", recording_id, 131_072)
+    assert (code, out.endswith(" at position 131072; --yes does it\n")) == (0, True), out
+    code, out = run("purge-segments", recording_id, 131_072)
+    assert (code, out.startswith(f"would purge segments of recording {recording_id} (0 to ")) == (0, True), out
+    assert run("purge-segments", recording_id, 131_072, "--yes")[0] == 0
+
+
+def test_an_active_recording_is_neither_purged_nor_truncated(archive: Archive, run: Run) -> None:
+    archive.start_recording("aeron:ipc", 9)
+    with archive.client.add_exclusive_publication("aeron:ipc", 9) as publication:
+        recording_id = archive.wait_recording("aeron:ipc", 9, publication.session_id)
+        for arguments in (("purge", recording_id), ("truncate", recording_id, 0)):
+            code, out = run(*arguments)
+            assert (code, "is active: stop it first" in out) == (2, True), out
+        code, out = run("purge-segments", recording_id, 131_072)
+        assert (code, "it has one segment" in out) == (2, True), out
