@@ -316,14 +316,13 @@ def run_change(options: argparse.Namespace) -> int:
         if recording is None:
             raise UsageError(f"unknown recording id: {recording_id}")
         _check_change(archive, recording, options)
-        about = f"recording {recording_id} ({recording.start_position} to {recording.stop_position})"
         if not options.yes:
             target = "" if position is None else f" at position {position}"
             # The archive sees by the segment's bytes whether a frame begins somewhere; a client does not have them.
             known = {recording.start_position, recording.stop_position}
             is_known = options.change != "truncate" or position in known or position == recording.segment_base(position)
             condition = "" if is_known else ", if a frame begins there"
-            print(f"would {options.phrase} {about}{target}{condition}; --yes does it")
+            print(f"would {options.phrase} {_named(recording)}{target}{condition}; --yes does it")
             return 0
         calls: dict[str, Callable[[], int | None]] = {
             "truncate": lambda: archive.truncate_recording(recording_id, position),
@@ -334,9 +333,15 @@ def run_change(options: argparse.Namespace) -> int:
             "attach": lambda: archive.attach_segments(recording_id),
         }
         segments = calls[options.change]()
+        changed = archive.recording(recording_id) or recording  # one that was purged is told as it was
     files = "" if segments is None else f": {segments} segment files"
-    say(options, {"recording_id": recording_id, "segments": segments}, f"{options.change} of {about}{files}")
+    say(options, {"recording_id": recording_id, "segments": segments}, f"{options.change} of {_named(changed)}{files}")
     return 0
+
+
+def _named(recording: Recording) -> str:
+    stop = "now, active" if recording.stop_position is None else recording.stop_position
+    return f"recording {recording.recording_id} ({recording.start_position} to {stop})"
 
 
 def _check_change(archive: Archive, recording: Recording, options: argparse.Namespace) -> None:

@@ -183,6 +183,19 @@ def test_a_dry_run_promises_nothing_that_is_refused(archive: Archive, run: Run) 
     assert run("purge-segments", recording_id, 131_072, "--yes")[0] == 0
 
 
+def test_a_change_tells_the_range_that_it_left(archive: Archive, run: Run) -> None:
+    recording_id, end = record(archive, [bytes(992)] * 300)
+    wait_until(lambda: archive.stop_position(recording_id) == end, 10, "the recording to stop")
+    for verb, *arguments, told in (
+        ("detach", 131_072, f"(131072 to {end})"),
+        ("attach", f"(0 to {end}): 1 segment files"),
+        ("truncate", 1024, "--yes", "(0 to 1024)"),
+        ("purge", "--yes", "(0 to 1024)"),
+    ):
+        code, out = run(verb, recording_id, *arguments)
+        assert (code, told in out) == (0, True), out
+
+
 def test_an_active_recording_is_neither_purged_nor_truncated(archive: Archive, run: Run) -> None:
     archive.start_recording("aeron:ipc", 9)
     with archive.client.add_exclusive_publication("aeron:ipc", 9) as publication:
