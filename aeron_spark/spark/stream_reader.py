@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -37,6 +38,7 @@ from aeron_spark.spark.reader import RangesPartition, partition_ranges, read_par
 from aeron_spark.spark.rows import Rows
 from aeron_spark.spark.sbe_values import times_of
 from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings
+from aeron_spark.types import Position
 
 __all__ = ["AeronStreamReader", "RefusedStream"]
 
@@ -92,6 +94,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._pinned: Look | None = None
         self._waited: Mapping[int, int] = {}
         self._batch_at: float | None = None
+        #: Of recordings that nothing was read of: how far startingTimestamp was looked for, and where reading begins.
+        self._timed: dict[tuple[int, int], tuple[int, int]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """Tasks get options and what makes rows; the open folder stays on the driver."""
@@ -147,6 +151,36 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             starts[index] = folder.align(recording_id, position, limit, back=given.of(recording_id) == LATEST)
         return starts
 
+    def _from_time(
+        self, ids: Numbers, positions: Numbers, starts: Numbers, limits: Numbers, chosen: npt.NDArray[np.bool_]
+    ) -> Numbers:
+        """The positions; with startingTimestamp, where nothing was read yet, the first message of that time or the limit."""
+        begins = positions.copy()
+        if self._options.starting_timestamp is not None:
+            for index in np.flatnonzero(chosen & (positions == starts)).tolist():
+                begins[index] = self._at_time(int(ids[index]), int(positions[index]), int(limits[index]))
+        return begins
+
+    def _at_time(self, recording_id: int, begin: int, limit: int) -> int:
+        options, folder = self._options, self._opened()
+        searched, found = self._timed.get((recording_id, begin), (begin, begin))
+        if found < searched:
+            return min(found, limit)
+        # The index dates what is written next by the clock, and cannot tell yet that it will be late enough.
+        is_to_come = options.timestamp_from.kind == "index" and time.time_ns() < (options.starting_timestamp or 0)
+        if limit <= searched or is_to_come:
+            return limit
+        extent = Extent(start_position=Position(begin), limit_position=Position(limit), is_active=True)
+        try:
+            position = Bounds(folder, options, times_of(options)).start(folder.recording(recording_id), extent)
+            found = folder.align(recording_id, position, limit)
+        except DataLossError:
+            if not goes_on(options):
+                raise
+            found = begin  # the task finds out what can be read
+        self._timed[recording_id, begin] = (limit, found)
+        return found
+
     def _tell(self, what: str, ids: Numbers, positions: Numbers) -> None:
         """The first ones by name: a folder may have very many."""
         for recording_id, position in zip(ids[:MAX_TOLD].tolist(), positions[:MAX_TOLD].tolist(), strict=True):
@@ -179,11 +213,12 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             limits = np.minimum(limits, stops)
         for index in np.flatnonzero(is_read & ((positions < look.starts) | (positions > look.limits))).tolist():
             positions[index] = self._available(int(look.ids[index]), int(positions[index]), look.extent(index))
-        to_read = np.flatnonzero(is_read & (limits > positions))
+        begins = self._from_time(look.ids, positions, starts, limits, is_read & (limits > positions))
+        to_read = np.flatnonzero(is_read & (limits > begins))
         slices = [
             Slice(recording_id=recording_id, begin=position, limit=end)
             for recording_id, position, end in zip(
-                look.ids[to_read].tolist(), positions[to_read].tolist(), limits[to_read].tolist(), strict=True
+                look.ids[to_read].tolist(), begins[to_read].tolist(), limits[to_read].tolist(), strict=True
             )
         ]
         if self._shall_wait(slices, limit):
@@ -194,7 +229,9 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for part in slices
             if ends[part.recording_id] == part.begin
         }
-        positions[to_read] = [ends[part.recording_id] for part in slices]
+        for index, part in zip(to_read.tolist(), slices, strict=True):
+            if ends[part.recording_id] > part.begin:
+                positions[index] = ends[part.recording_id]
         if len(begin.ids) == np.count_nonzero(is_read):
             reached = begin.moved(np.arange(len(begin.ids)), positions[at])
         else:
@@ -244,6 +281,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             extent = look.extent(int(at[index]))
             low = self._available(recording_id, begin, extent)
             high = min(position, self._available(recording_id, position, extent))
+            if self._options.starting_timestamp is not None and begin == last.starts[index] and low < high:
+                low = self._at_time(recording_id, low, high)
             if low == begin != last.starts[index] and low < high:
                 low = self._boundary(recording_id, low, high)
             if low < high:

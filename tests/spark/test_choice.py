@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,8 @@ import pytest
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark import bounds
+from aeron_spark.publication import ExclusivePublication
+from aeron_spark.spark import bounds, stream_reader
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.time_text import parse_time_ns
 from tests.kit import dirs
@@ -165,6 +167,65 @@ def test_time_between_two_halves(tmp_path: Path) -> None:
             assert before == expected[: len(before)]
             assert len(before) >= 500
             publication.close()
+
+
+def test_a_stream_waits_for_messages_of_its_time(tmp_path: Path) -> None:
+    """A time behind the end: what is recorded before it comes is not read, in old recordings and new ones, over restarts."""
+
+    def put(publication: ExclusivePublication, stream_id: int, first: int, after: int) -> None:
+        stamps = range(first, after)
+        reserved = pa.array([stamp * 1_000_000 for stamp in stamps], pa.int64())
+        publication.offer_batch([b"%d" % stamp for stamp in stamps], reserved_values=reserved, timeout=10)
+        archive.wait_recorded(stream_id, publication.position)
+
+    def numbers(rows: list[dict[str, Any]]) -> list[int]:
+        return [int(row["value"]) for row in rows]
+
+    options = {"startingTimestamp": "500ms", "timestampFrom": "reserved(ns)"}
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        old = archive.record(1)
+        put(old, 1, 1, 101)
+        with Follower(archive.archive_dir, **options) as follower:
+            assert follower.step() == []
+            put(old, 1, 101, 131)
+            assert follower.step() == []
+            new = archive.record(2)
+            put(new, 2, 200, 230)
+            assert follower.step() == []
+            begin = follower.offset
+            put(old, 1, 495, 510)
+            assert numbers(follower.step()) == list(range(500, 510))
+            with Follower(archive.archive_dir, **options) as restarted:
+                again = restarted.reader.partitions(begin, follower.offset)
+                assert numbers(read(restarted.reader, again)) == list(range(500, 510)), "the same batch, planned again"
+            put(new, 2, 480, 520)
+            put(old, 1, 400, 401)
+            assert sorted(numbers(follower.step())) == [400, *range(500, 520)], (
+                "a position is followed once it is found"
+            )
+        old.close()
+        new.close()
+
+
+def test_a_stream_waits_for_the_archives_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the index nothing that is written before the time has come is read, though it be the last that was."""
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        publication = archive.record(1001)
+        recorded.publish(publication, 1001, 500, SIZES)
+        archive.wait_recorded(1001, publication.position)
+        when = time.time_ns()
+        with Follower(archive.archive_dir, startingTimestamp=f"{when}ns") as follower:
+            before = SimpleNamespace(time_ns=lambda: when - 1, monotonic=time.monotonic)
+            monkeypatch.setattr(stream_reader, "time", before)
+            assert follower.step() == []
+            monkeypatch.setattr(stream_reader, "time", time)
+            recorded.publish(publication, 1001, 500, SIZES, first=500)
+            archive.wait_recorded(1001, publication.position)
+            rows = [row["value"] for row in follower.step()]
+        expected = [payload(1001, index, SIZES[index % 3]) for index in range(1000)]
+        assert rows == expected[-len(rows) :]
+        assert len(rows) >= 500
+        publication.close()
 
 
 def test_ending_timestamp_without_index_is_refused(folder: Path, tmp_path: Path) -> None:
