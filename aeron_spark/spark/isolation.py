@@ -243,6 +243,9 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._opened: _Ledger | None = None
         self._initial: dict[str, object] | None = None
         self._pinned: dict[int, int] | None = None
+        #: What ``latestOffset`` said last, and what was behind it at a length of the ledger.
+        self._reached: Offset | None = None
+        self._behind: tuple[Offset, int, dict[str, object]] | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """Tasks get options and what makes rows; the open folder stays on the driver."""
@@ -285,12 +288,43 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             if not budget.takes([part for part in placed.entry.ranges if part.recording_id in chosen]):
                 break
             reached[placed.recording_id] = placed.next_position
-        return ledger.offset(reached, begin.starts).to_json_dict()
+        self._reached = ledger.offset(reached, begin.starts)
+        return self._reached.to_json_dict()
 
     def reportLatestOffset(self) -> dict[str, object] | None:
-        """How far the ledger goes."""
+        """How far the ledger goes, and of what it names, what lies behind the offset that was given last: see ``lag``."""
         ledger = self._ledger(fresh=False)
-        return ledger.offset(ledger.positions, {}).to_json_dict()
+        latest = ledger.offset(ledger.positions, {}).to_json_dict()
+        return latest if self._reached is None else {**latest, "behind": self._behind_of(ledger, self._reached)}
+
+    def _behind_of(self, ledger: _Ledger, reached: Offset) -> dict[str, object]:
+        known = self._behind
+        if known is None or known[:2] != (reached, len(ledger.entries)):
+            end = ledger.offset(dict(ledger.positions), reached.starts)
+            known = (reached, len(ledger.entries), self._count(ledger, reached, end))
+            self._behind = known
+        return known[2]
+
+    def _count(self, ledger: _Ledger, reached: Offset, end: Offset) -> dict[str, object]:
+        named = {part.recording_id for placed in ledger.entries for part in placed.entry.ranges}
+        chosen = _chosen(ledger.folder, self._options).keys() & named
+        unread: dict[int, list[PublishedRange]] = {recording_id: [] for recording_id in sorted(chosen)}
+        for placed in ledger.between(reached, end):
+            for part in placed.entry.ranges:
+                if part.recording_id in unread:
+                    unread[part.recording_id].append(part)
+        return {
+            "after": {str(key): position for key, position in reached.positions.items()},
+            "ranges": {
+                str(key): {
+                    "bytes": sum(part.end - part.begin for part in parts),
+                    "messages": sum(part.messages for part in parts),
+                    "begin": min((part.begin for part in parts), default=0),
+                    "end": max((part.end for part in parts), default=0),
+                }
+                for key, parts in unread.items()
+            },
+        }
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Pins the end once."""

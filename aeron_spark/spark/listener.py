@@ -1,14 +1,15 @@
 """How far a streaming query is behind its recordings: out of its progress, by a helper or a listener.
 
 Spark's progress of this source tells where the last micro-batch ended (``endOffset``) and how far the recordings go
-(``latestOffset``). Bytes behind are exact from that; messages and seconds need a look at the archive's folder.
+(``latestOffset``). Bytes behind are exact from that; messages and seconds need a look at the archive's folder. With
+``isolation=read_committed`` both are of the ledger, and the latter says what of the recordings lies between them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from aeron_spark.archive.segments import Folder
-from aeron_spark.errors import AeronError
+from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark.loss import LOG
 
 __all__ = ["Lag", "LagListener", "lag", "total"]
@@ -32,9 +33,9 @@ __all__ = ["Lag", "LagListener", "lag", "total"]
 class Lag:
     """What a query has not read yet, of one recording or of all of a source.
 
-    ``messages`` and ``seconds`` are None without a folder. ``seconds`` lie between the writes of the first unread byte and of
-    the last one, at most an interval of the time index wrong; None where a recording has no index. Of several recordings the
-    sum of bytes and messages, the most of seconds.
+    ``messages`` (but of committed rows) and ``seconds`` are None without a folder. ``seconds`` lie between the writes of the
+    first unread byte and of the last one, at most an interval of the time index wrong; None where a recording has no index.
+    Of several recordings the sum of bytes and messages, the most of seconds.
     """
 
     bytes: int
@@ -60,17 +61,27 @@ def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Pat
         progress = json.loads(progress)
     sources = progress["sources"] if isinstance(progress, Mapping) else progress.sources
     behind: dict[int, tuple[int, int]] = {}
+    committed: dict[int, _Committed] = {}
     for source in sources:
         end, latest = _positions(source, "endOffset"), _positions(source, "latestOffset")
         if end is None or latest is None:
             continue
+        if "behind" in _parsed(source, "latestOffset"):
+            committed.update(_committed(source, end))
+            continue
         starts = _section(source, "latestOffset", "starts")
         for recording_id, position in latest.items():
             behind[recording_id] = (end.get(recording_id, starts.get(recording_id, position)), position)
-    if folder is None:
-        return {key: Lag(bytes=max(0, high - low)) for key, (low, high) in sorted(behind.items())}
-    with Folder(folder, aeron_dir=aeron_dir) as opened:
-        return {key: _measured(opened, key, low, high) for key, (low, high) in sorted(behind.items())}
+    found = {key: Lag(bytes=max(0, high - low)) for key, (low, high) in behind.items()}
+    found |= {key: Lag(bytes=part.bytes, messages=part.messages) for key, part in committed.items()}
+    if folder is not None:
+        with Folder(folder, aeron_dir=aeron_dir) as opened:
+            found |= {key: _measured(opened, key, low, high) for key, (low, high) in behind.items()}
+            for key, part in committed.items():
+                found[key] = replace(
+                    found[key], seconds=_seconds(opened, key, part.begin, part.end) if part.bytes else 0.0
+                )
+    return dict(sorted(found.items()))
 
 
 def total(lags: Mapping[int, Lag]) -> Lag:
@@ -131,11 +142,36 @@ def _measured(folder: Folder, recording_id: int, low: int, high: int) -> Lag:
     try:
         batches = folder.read(recording_id, low, high, limit=high, columns=("position",))
         messages = sum(batch.num_rows for batch in batches)
-        first, last = folder.index_times_at(recording_id, [low, high - 1]).cast(pa.int64()).to_pylist()
     except AeronError:
         return Lag(bytes=size)
-    seconds = None if first is None or last is None else max(0, last - first) / 1e9
-    return Lag(bytes=size, messages=messages, seconds=seconds)
+    return Lag(bytes=size, messages=messages, seconds=_seconds(folder, recording_id, low, high))
+
+
+def _seconds(folder: Folder, recording_id: int, low: int, high: int) -> float | None:
+    try:
+        first, last = folder.index_times_at(recording_id, [low, high - 1]).cast(pa.int64()).to_pylist()
+    except AeronError:
+        return None
+    return None if first is None or last is None else max(0, last - first) / 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Committed:
+    """What was committed of a recording and not read yet; it lies in [begin, end)."""
+
+    bytes: int
+    messages: int
+    begin: int
+    end: int
+
+
+def _committed(source: Any, end: dict[int, int]) -> dict[int, _Committed]:
+    behind = _parsed(source, "latestOffset")["behind"]
+    if {int(key): position for key, position in behind["after"].items()} != end:
+        raise UsageError(
+            "the progress of a query with isolation=read_committed tells its lag at its own endOffset only: give it as it came"
+        )
+    return {int(key): _Committed(**numbers) for key, numbers in behind["ranges"].items()}
 
 
 def _parsed(source: Any, name: str) -> Mapping[str, Any]:

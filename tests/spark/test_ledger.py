@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -23,6 +24,7 @@ from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import AeronError, DataLossError, UsageError, WaitTimeoutError
 from aeron_spark.spark import commit, ledger, pool
 from aeron_spark.spark.isolation import CommittedBatchReader, CommittedStreamReader, check_isolation
+from aeron_spark.spark.listener import Lag, lag
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.publish import Published, publish_batches
 from aeron_spark.spark.selection import select_recordings
@@ -223,12 +225,33 @@ def test_a_stream_reads_entry_by_entry(sink: Sink) -> None:
             one._ledger(fresh=True)
         end = pinned.latestOffset(nothing, ReadAllAvailable())
         later = reader.latestOffset(nothing, ReadAllAvailable())
-        assert later == reader.reportLatestOffset()
+        reported = reader.reportLatestOffset()
+        assert reported is not None
+        assert later == {name: value for name, value in reported.items() if name != "behind"}
         assert _rows(reader, end, later) == [b"later"]
         with streaming(sink) as latest:
             assert latest.initialOffset()["positions"] == later["positions"]
     with pytest.raises(UsageError, match="whole entries"):
         check_isolation(sink.read_options(startingPositions='{"0": 64}'))
+
+
+def test_lag_is_that_of_what_was_committed(sink: Sink) -> None:
+    """Of the chosen recordings, not of the ledger; with a folder seconds, too."""
+    sink.commit(sink.task(b"a" * 1000, b"b", batch=0))
+    sink.task(b"not committed", batch=1)
+    sink.commit(sink.task(b"c", batch=1), sink.task(b"d", batch=1, streamId="7"))
+    (one,) = {part.recording_id for part in sink.archive.control.recordings() if part.stream_id == STREAM_ID}
+    with streaming(sink, streamId=str(STREAM_ID), startingPositions="earliest") as reader:
+        start = reader.initialOffset()
+        for expected in (Lag(bytes=64, messages=1), Lag(bytes=0, messages=0)):
+            start = reader.latestOffset(start, ReadMaxRows(1))
+            progress = {"sources": [{"endOffset": start, "latestOffset": reader.reportLatestOffset()}]}
+            assert lag(json.dumps(progress)) == {one: expected}
+            measured = lag(progress, sink.folder)[one]
+            assert measured.seconds is not None
+            assert replace(measured, seconds=None) == expected
+        with pytest.raises(UsageError, match="its own endOffset only"):
+            lag({"sources": [{"endOffset": reader.initialOffset(), "latestOffset": reader.reportLatestOffset()}]})
 
 
 @pytest.mark.parametrize("step", ["check_recorded", "_extend", "publish_entry", "after"])
