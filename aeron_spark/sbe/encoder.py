@@ -34,6 +34,7 @@ class Encoder:
     Columns are by name and of the types that a `Decoder` gives, by any of its options that lose nothing: enums by name or
     number, sets as lists or bits, decimals as `decimal128` or structs. A column may be absent where its field is optional or
     constant. A null is the field's null value, no entries, or data of length 0; in a required field it is an error.
+    The value of a char array has no zero bytes but at its end, where they are padding.
     `version`: of the messages, the schema's if not given; what came later is left out. `framing`: `none`, or one that has each
     message's size before it and no packet header. `header_type`, `header_map`: as for `load`. An encoder may be pickled, and
     used by any number of threads. Other members of headers, counts of groups and data among them, are 0, as the reference's

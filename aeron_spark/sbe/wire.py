@@ -91,6 +91,12 @@ class Wire:
         if not is_optional:
             self._refuse_nulls(column, path)
         made = _padded(_encoded(column, of.charset or "ascii", path), of.length, path, is_exact=False)
+        # Readers end a value at its first zero byte. Zeros at its end are the padding that every shorter one has.
+        is_zero = made == 0
+        if (is_zero[:, :-1] & ~is_zero[:, 1:]).any():
+            raise UsageError(
+                f"column {path}: a value with a zero byte inside, where readers would end it: take that out"
+            )
         if is_optional:
             made[np.asarray(column.is_null()), 0] = of.null
         return made

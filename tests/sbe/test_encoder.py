@@ -117,6 +117,8 @@ def test_a_message() -> None:
         ({"bits": ["b"]}, "no 'b'; it has a, c"),
         ({"name": "abcde"}, "5 bytes, the field has 4"),
         ({"name": "ä"}, "column name"),
+        ({"name": "a\0b"}, "column name: a value with a zero byte inside"),
+        ({"name": "\0b"}, "column name: a value with a zero byte inside"),
         ({"raw": b"\1"}, "column raw"),
         ({"note": "x" * 256}, "data of 256 bytes"),
         ({"legs": [{"id": 256, "fills": []}]}, "column legs.id"),
@@ -129,6 +131,10 @@ def test_a_message() -> None:
 def test_what_a_message_can_not_hold(changes: dict[str, Any], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         encoded(**changes)
+
+
+def test_zeros_behind_a_text_are_padding() -> None:
+    assert encoded(name="a\0\0") == encoded(name="a")
 
 
 def test_times_decimals_and_nulls() -> None:
