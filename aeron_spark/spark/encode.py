@@ -159,11 +159,16 @@ class Encoder:
         fields = batch.drop_columns(places)
         try:
             values = encoder.encode(fields)
-        except UsageError as error:
-            row = first + _first_refused(encoder, fields)
-            raise UsageError(
-                f"row {row} of partition {self._key.partition} is no message {encoder.message.name}: {error}"
-            ) from None
+        except UsageError:
+            index = _first_refused(encoder, fields)
+            try:
+                encoder.encode(fields.slice(index, 1))
+            except UsageError as error:
+                raise UsageError(
+                    f"row {first + index} of partition {self._key.partition} is no message {encoder.message.name}: {error}"
+                ) from None
+            # No row is to blame: together they are more than a batch holds.
+            raise
         return pa.RecordBatch.from_arrays([values, *(batch.column(name) for name in places)], names=["value", *places])
 
     def _refuse_nulls(self, batch: pa.RecordBatch, name: str, first: int, remedy: str = "filter or fill it") -> None:

@@ -275,3 +275,16 @@ def test_a_row_that_is_no_message_is_named(tmp_path: Path, bad: int, value: int 
     numbers[bad] = value
     with pytest.raises(UsageError, match=rf"row {10 + bad} of partition 2 is no message M: column n: .*{words}"):
         list(made.encode(pa.record_batch({"n": pa.array(numbers, pa.int64())})))
+
+
+def test_a_row_is_refused_for_its_own_reason(tmp_path: Path) -> None:
+    """Another row's is found first, in the column before."""
+    batch = pa.record_batch({"n": pa.array([1, 1, 1, 300]), "late": pa.array([1, 400, 1, 1])})
+    with pytest.raises(UsageError, match=r"row 1 of partition 2 is no message M: column late: .*400"):
+        list(encoder(tmp_path).encode(batch))
+
+
+def test_more_than_a_batch_holds_is_the_fault_of_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aeron_spark.sbe.encoder.MAX_BYTES", 25)
+    with pytest.raises(UsageError, match=r"^30 bytes of messages in a batch"):
+        list(encoder(tmp_path).encode(pa.record_batch({"n": pa.array([1, 1, 1])})))
