@@ -82,19 +82,19 @@ class AeronDataSource(DataSource):
 
         if overwrite:
             raise UsageError("messages cannot be overwritten, write with mode('append')")
-        return AeronBatchWriter(self._write_options(schema))
+        return AeronBatchWriter(self._write_options(schema, streaming=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         """Publishes the rows of each micro-batch."""
         from aeron_spark.spark.stream_writer import AeronStreamWriter
 
-        return AeronStreamWriter(self._write_options(schema))
+        return AeronStreamWriter(self._write_options(schema, streaming=True))
 
-    def _write_options(self, schema: StructType) -> WriteOptions:
+    def _write_options(self, schema: StructType, *, streaming: bool) -> WriteOptions:
         """Options and columns of a write, checked before its query starts."""
         from aeron_spark.spark.encode import check_columns
         from aeron_spark.spark.write_options import WriteOptions
 
-        options = WriteOptions.parse(self.options, schema.names)
+        options = WriteOptions.parse(self.options, schema.names, streaming=streaming)
         check_columns(schema, options.payload, options.sbe)
         return options

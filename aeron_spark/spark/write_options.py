@@ -83,7 +83,9 @@ class WriteOptions:
     )
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], columns: Collection[str] = ("value",)) -> WriteOptions:
+    def parse(
+        cls, options: Mapping[str, str], columns: Collection[str] = ("value",), *, streaming: bool = False
+    ) -> WriteOptions:
         """Checks everything that can be checked without a driver; raises UsageError. ``columns`` are those of the rows."""
         if any(name.lower() == "path" for name in options):
             raise UsageError(
@@ -105,13 +107,7 @@ class WriteOptions:
         guarantee = _choice(given, "guarantee", (AT_LEAST_ONCE, EXACTLY_ONCE))
         given.exclusive("recordTo", "controlChannel")
         control = _control_channel(given)
-        if guarantee == EXACTLY_ONCE and given.text("recordTo") is None and control is None:
-            raise UsageError(
-                "guarantee=exactly-once needs an archive that keeps rows and ledger: recordTo, its folder, or controlChannel"
-            )
-        for name in ("syncLevel", "writeId"):
-            if guarantee != EXACTLY_ONCE and given.text(name) is not None:
-                raise UsageError(f"option {name} is for guarantee=exactly-once")
+        _check_guarantee(given, guarantee, streaming=streaming)
         sync_level = _parse_int("syncLevel", given.text("syncLevel") or "0", 0, 2)
         if sync_level > 0 and control is not None:
             raise UsageError(
@@ -159,6 +155,24 @@ class WriteOptions:
 
 def _is_beside(record_to: str | None, control: str | None) -> bool:
     return record_to is not None or (control is not None and ChannelUri.parse(control).media == "ipc")
+
+
+def _check_guarantee(given: _Given, guarantee: str, *, streaming: bool) -> None:
+    if streaming:
+        given.refuse(
+            "writeId",
+            "it names a batch write; a stream's batches are named by the query's id, which its checkpoint keeps, and their "
+            "numbers: leave it out",
+        )
+    if guarantee == EXACTLY_ONCE:
+        if given.text("recordTo") is None and given.text("controlChannel") is None:
+            raise UsageError(
+                "guarantee=exactly-once needs an archive that keeps rows and ledger: recordTo, its folder, or controlChannel"
+            )
+        return
+    for name in ("syncLevel", "writeId"):
+        if given.text(name) is not None:
+            raise UsageError(f"option {name} is for guarantee=exactly-once")
 
 
 def _control_channel(given: _Given) -> str | None:

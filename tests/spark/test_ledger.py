@@ -375,6 +375,8 @@ def test_write_ids_and_levels_are_of_exactly_once() -> None:
             WriteOptions.parse({"streamId": "1", **options})
     given = {"streamId": "1", "guarantee": "exactly-once", "recordTo": os.sep, "writeId": "day 5"}
     assert WriteOptions.parse(given).write_id == WriteOptions.parse(given).write_id
+    with pytest.raises(UsageError, match=r"writeId cannot be given: .* a stream's batches are named by the query's id"):
+        WriteOptions.parse(given, streaming=True)
     with pytest.raises(UsageError, match="read_committed"):
         ReadOptions.parse({"path": "x", "isolation": "serial"}, streaming=False)
 
