@@ -86,8 +86,14 @@ class AeronDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         """Publishes the rows of each micro-batch."""
+        from aeron_spark.errors import UsageError
         from aeron_spark.spark.stream_writer import AeronStreamWriter
 
+        if overwrite:
+            raise UsageError(
+                "outputMode('complete') gives the whole result anew in each micro-batch, and messages cannot be overwritten: "
+                "write with outputMode('append'), or each batch as you mean it by foreachBatch"
+            )
         return AeronStreamWriter(self._write_options(schema, streaming=True))
 
     def _write_options(self, schema: StructType, *, streaming: bool) -> WriteOptions:

@@ -21,6 +21,7 @@ from aeron_spark.counters import Counters
 from aeron_spark.errors import UsageError, WaitTimeoutError
 from aeron_spark.spark import encode, pool
 from aeron_spark.spark.publish import Published, publish_batches
+from aeron_spark.spark.source import AeronDataSource
 from aeron_spark.spark.write_options import WriteOptions
 from aeron_spark.streams import StreamCounter, streams
 from tests.kit import native
@@ -230,6 +231,16 @@ def test_options_refused(options: dict[str, str], names: str) -> None:
     columns = options.pop("columns", "value").split()
     with pytest.raises(UsageError, match=names):
         WriteOptions.parse({"streamid": "1", **options}, columns)
+
+
+def test_only_appending_is_possible() -> None:
+    source = AeronDataSource({"streamid": "1"})
+    schema = StructType().add("value", "string")
+    source.streamWriter(schema, overwrite=False)
+    with pytest.raises(UsageError, match=r"outputMode\('complete'\) .*foreachBatch"):
+        source.streamWriter(schema, overwrite=True)
+    with pytest.raises(UsageError, match=r"write with mode\('append'\)"):
+        source.writer(schema, overwrite=True)
 
 
 def test_awaited_receivers_are_the_flow_controls_business_over_udp() -> None:
