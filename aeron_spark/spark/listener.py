@@ -8,7 +8,7 @@ Spark's progress of this source tells where the last micro-batch ended (``endOff
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from pyspark.sql.streaming.listener import (
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark.loss import LOG
+from aeron_spark.spark.options import local_folder
 
 __all__ = ["Lag", "LagListener", "lag", "total"]
 
@@ -55,11 +56,11 @@ def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Pat
     """Lag of each recording in a query's progress: ``query.lastProgress``, its JSON, or that of a listener's event.
 
     With the archive's ``folder``, messages are counted and times looked up, which reads what is behind: keep it for a look now
-    and then. Recordings whose bytes are gone have no messages and seconds. Empty for a query without a source of ours.
+    and then; its path is written as for ``load``. Recordings whose bytes are gone have no messages and seconds. Empty for a
+    query without a source of ours, and for None, which ``query.lastProgress`` is until the first micro-batch has ended.
+    UsageError for what is no progress.
     """
-    if isinstance(progress, str):
-        progress = json.loads(progress)
-    sources = progress["sources"] if isinstance(progress, Mapping) else progress.sources
+    sources = _sources(progress)
     behind: dict[int, tuple[int, int]] = {}
     committed: dict[int, _Committed] = {}
     for source in sources:
@@ -75,7 +76,7 @@ def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Pat
     found = {key: Lag(bytes=max(0, high - low)) for key, (low, high) in behind.items()}
     found |= {key: Lag(bytes=part.bytes, messages=part.messages) for key, part in committed.items()}
     if folder is not None:
-        with Folder(folder, aeron_dir=aeron_dir) as opened:
+        with Folder(local_folder("folder", str(folder)), aeron_dir=aeron_dir) as opened:
             found |= {key: _measured(opened, key, low, high) for key, (low, high) in behind.items()}
             for key, part in committed.items():
                 found[key] = replace(
@@ -172,6 +173,19 @@ def _committed(source: Any, end: dict[int, int]) -> dict[int, _Committed]:
             "the progress of a query with isolation=read_committed tells its lag at its own endOffset only: give it as it came"
         )
     return {int(key): _Committed(**numbers) for key, numbers in behind["ranges"].items()}
+
+
+def _sources(progress: Any) -> Iterable[Any]:
+    if progress is None:
+        return ()
+    try:
+        given = json.loads(progress) if isinstance(progress, str) else progress
+        found: Iterable[Any] = given["sources"] if isinstance(given, Mapping) else given.sources
+    except (ValueError, KeyError, AttributeError):
+        raise UsageError(
+            f"{type(progress).__name__} without sources is no progress: give query.lastProgress, its JSON, or event.progress"
+        ) from None
+    return found
 
 
 def _parsed(source: Any, name: str) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxBytes
 
+from aeron_spark.errors import UsageError
 from aeron_spark.spark.listener import Lag, LagListener, lag, total
 from tests.kit import dirs
 from tests.spark import recorded
@@ -47,7 +48,7 @@ def test_lag(folder: Path) -> None:
         assert {key: one.bytes for key, one in lag(progress_of(end, latest)).items()} == expected
         # Classic sessions hand on objects, Connect texts.
         as_text = json.dumps(progress_of(json.dumps(end), json.dumps(latest)))
-        found = lag(as_text, folder)
+        found = lag(as_text, f"file:{folder}")
         assert {key: one.bytes for key, one in found.items()} == expected
         assert {key: one.messages for key, one in found.items()} == {0: 1000 - taken[0], 1: 100 - taken[1]}
         assert all(one.seconds is not None and 0 <= one.seconds < 60 for one in found.values())
@@ -59,6 +60,16 @@ def test_lag(folder: Path) -> None:
         }
         assert lag(progress_of(None, None)) == {}
         assert lag(progress_of('{"topic": {"0": 1}}', '{"topic": {"0": 2}}')) == {}
+
+
+def test_before_the_first_batch_nothing_is_known() -> None:
+    assert lag(None) == {}
+
+
+@pytest.mark.parametrize("given", [{}, "", "{}", "null", 7, {"lag": 1}])
+def test_what_is_no_progress(given: object) -> None:
+    with pytest.raises(UsageError, match=r"is no progress: give query\.lastProgress"):
+        lag(given)
 
 
 def test_listener_tells_an_operator(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
