@@ -106,8 +106,8 @@ class AccessOptions:
                 raise UsageError(f"option {name} is for replays, give controlChannel as well")
         _check_of_store(given, is_store=scheme is not None or way == OBJECT_STORE)
         stream = given.text("controlStreamId")
-        if stream is not None and re.fullmatch(r"\s*-?\d{1,10}\s*", stream) is None:
-            raise UsageError(f"option controlStreamId={stream!r} is no whole number")
+        if stream is not None and not _is_int32(stream):
+            raise UsageError(f"option controlStreamId={stream!r} is no whole number from {-1 << 31} to {(1 << 31) - 1}")
         from aeron_spark.spark.launch import application_identity
 
         return cls(
@@ -122,6 +122,10 @@ class AccessOptions:
             store_credentials_file=given.text("storeCredentialsFile"),
             application=application_identity(),
         )
+
+
+def _is_int32(text: str) -> bool:
+    return re.fullmatch(r"\s*-?\d{1,10}\s*", text) is not None and -1 << 31 <= int(text) < 1 << 31
 
 
 def _check_of_store(given: Given, *, is_store: bool) -> None:

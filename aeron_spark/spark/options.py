@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
@@ -33,7 +34,10 @@ READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
 _SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "paths", "__paths__"})
 
 _SIZE_UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
-_TIME_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "m": 60.0, "min": 60.0, "h": 3600.0}
+_TIMES = {"": "1", "s": "1", "ms": "1e-3", "us": "1e-6", "ns": "1e-9", "m": "60", "min": "60", "h": "3600"}
+_TIME_UNITS = {unit: Decimal(seconds) for unit, seconds in _TIMES.items()}
+#: More, as nanoseconds, is near the end of what 64 bits and the system's own waits take.
+_MAX_SECONDS = 1 << 32
 _CHECKSUMS = ("auto", "none", "crc-32", "crc-32c")
 _SEGMENT = re.compile(r"(\d{1,19})-(\d{1,19})\.rec", re.ASCII)
 _STREAMING_ONLY = ("maxBytesPerTrigger", "maxMessagesPerTrigger", "minBytesPerTrigger", "maxTriggerDelay")
@@ -43,11 +47,11 @@ def _option(documented: str) -> str:
     return documented.lower()
 
 
-def _parse_unit(name: str, text: str, units: Mapping[str, float], example: str) -> float:
+def _parse_unit(name: str, text: str, units: Mapping[str, int | Decimal], example: str) -> Decimal:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
     if match is None or match.group(2).lower() not in units:
         raise UsageError(f"option {name}={text!r} is no number with a unit, write it like {example}")
-    return float(match.group(1)) * units[match.group(2).lower()]
+    return Decimal(match.group(1)) * units[match.group(2).lower()]
 
 
 def parse_bytes(name: str, text: str, most: int = 1 << 62) -> int:
@@ -76,11 +80,12 @@ def local_folder(name: str, text: str) -> str:
     return str(Path(path).absolute())
 
 
-def parse_duration_seconds(name: str, text: str) -> float:
-    """Seconds from ``5``, ``5s`` or ``500ms``; more than 0."""
-    value = _parse_unit(name, text, _TIME_UNITS, "30s")
-    if value <= 0:
-        raise UsageError(f"option {name}={text!r} must be more than 0")
+def parse_duration_seconds(name: str, text: str, *, may_be_zero: bool = False) -> float:
+    """Seconds from ``5``, ``5s`` or ``500ms``; more than 0 unless that may be."""
+    value = float(_parse_unit(name, text, _TIME_UNITS, "30s"))
+    if value > _MAX_SECONDS or (value == 0 and not may_be_zero):
+        least = "at least" if may_be_zero else "more than"
+        raise UsageError(f"option {name}={text!r} must be {least} 0 and at most {_MAX_SECONDS} s")
     return value
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID, uuid5
@@ -22,7 +21,7 @@ from aeron_spark.spark.options import (
 )
 from aeron_spark.spark.sbe_options import WRITING, encoder_of
 
-__all__ = ["WriteOptions", "parse_linger"]
+__all__ = ["WriteOptions"]
 
 AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
 #: Makes ids of batch writes out of the texts that users give.
@@ -135,7 +134,7 @@ class WriteOptions:
             payload=payload,
             key=key,
             await_subscribers=awaited,
-            linger=parse_linger(given.text("linger") or "10s"),
+            linger=parse_duration_seconds("linger", given.text("linger") or "10s", may_be_zero=True),
             guarantee=guarantee,
             sync_level=sync_level,
             write_id=None if write_id is None else uuid5(_WRITE_IDS, write_id),
@@ -196,15 +195,6 @@ def _sbe_encoder(given: _Given) -> Encoder:
     if path is None:
         raise UsageError("payload=sbe needs sbeSchema, the path of the SBE schema's XML")
     return encoder_of(given, path)
-
-
-def parse_linger(text: str) -> float:
-    """Seconds; 0 is allowed here."""
-    return (
-        0.0
-        if re.fullmatch(r"0+|0+(ms|us|ns|s|m|min|h)", text.strip().lower())
-        else parse_duration_seconds("linger", text)
-    )
 
 
 def awaiting_channel(text: str, awaited: int, *, is_spied: bool) -> str:

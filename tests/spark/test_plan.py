@@ -267,6 +267,8 @@ def test_parse_bytes(text: str, value: int) -> None:
 
 def test_parse_duration() -> None:
     assert parse_duration_seconds("publishTimeout", "500ms") == 0.5
+    for text in ("0", "0s", "0.0s", " 00.000 MS"):
+        assert WriteOptions.parse({"streamId": "1", "linger": text}).linger == 0
 
 
 @pytest.mark.parametrize(
@@ -298,6 +300,13 @@ def test_parse_duration() -> None:
         ({"paths": '["x", "y"]'}, False, "several paths"),
         ({"path": "x", "bytesperbatch": "8g"}, False, "at most 1073741824"),
         ({"path": "x", "maxbytespertrigger": "99999999999g"}, True, "at most"),
+        ({"path": "x", "maxbytespertrigger": "9" * 400}, True, "at most 4611686018427387904"),
+        ({"path": "x", "maxbytespertrigger": str((1 << 62) + 1)}, True, "at most 4611686018427387904"),
+        (
+            {"controlchannel": "aeron:udp?endpoint=a:1", "controlstreamid": "2147483648"},
+            True,
+            "from -2147483648 to 2147483647",
+        ),
     ],
 )
 def test_read_options_refused(options: dict[str, str], streaming: bool, names: str) -> None:
@@ -314,6 +323,8 @@ def test_read_options_refused(options: dict[str, str], streaming: bool, names: s
         ({"streamid": "1", "channel": "ipc"}, "must begin with 'aeron:'"),
         ({"streamid": "1", "path": "x"}, "a sink publishes and has no path"),
         ({"streamid": "1", "linger": "0munsnu"}, "no number with a unit"),
+        ({"streamid": "1", "publishtimeout": "0.0s"}, "must be more than 0 and at most"),
+        ({"streamid": "1", "linger": "9" * 400}, "must be at least 0 and at most 4294967296 s"),
     ],
 )
 def test_write_options_refused(options: dict[str, str], names: str) -> None:
