@@ -17,7 +17,7 @@ With ``payload=arrow`` the row is the first one of the message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -25,8 +25,9 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkTypeError
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from aeron_spark import sbe
 from aeron_spark.errors import UsageError
@@ -64,6 +65,7 @@ def check_columns(schema: StructType, payload: str, encoder: sbe.Encoder | None 
     if payload == ARROW:
         if not given:
             raise UsageError("rows to publish have no columns")
+        _arrow_schema(schema.fields)
         return
     if "value" not in given:
         raise UsageError(
@@ -79,6 +81,20 @@ def check_columns(schema: StructType, payload: str, encoder: sbe.Encoder | None 
         _check_place(name, type_text)
 
 
+def _arrow_schema(fields: Sequence[StructField]) -> pa.Schema:
+    """As tasks get the columns; UsageError for one of a type that Python's Arrow lacks, like intervals of months."""
+    made = []
+    for field in fields:
+        try:
+            made.append(to_arrow_schema(StructType([field]), timezone="UTC").field(0))
+        except PySparkTypeError:
+            raise UsageError(
+                f"column {field.name} is {field.dataType.simpleString()}, which cannot be published: cast it to a number or "
+                f"a string"
+            ) from None
+    return pa.schema(made)
+
+
 def _check_place(name: str, type_text: str) -> None:
     if type_text not in _COLUMNS[name]:
         raise UsageError(f"column {name} is {type_text}, it must be {' or '.join(_COLUMNS[name])}")
@@ -89,7 +105,7 @@ def _check_fields(schema: StructType, given: dict[str, str], encoder: sbe.Encode
     places = [name for name in PLACES if name in given and name not in encoder.message.names]
     for name in places:
         _check_place(name, given[name])
-    arrow = to_arrow_schema(StructType([field for field in schema.fields if field.name not in places]), timezone="UTC")
+    arrow = _arrow_schema([field for field in schema.fields if field.name not in places])
     try:
         encoder.check_columns(arrow)
     except UsageError as error:

@@ -11,7 +11,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import LongType, NullType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, NullType, StringType, StructField, StructType, YearMonthIntervalType
 
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import Decoder
@@ -182,6 +182,11 @@ def changed(columns: StructType, name: str, field: StructField | None) -> Struct
         ("legs", StructField("legs", StringType()), "column legs: string is no list of structs"),
         ("id", StructField("id", NullType()), "column id: it has only nulls"),
         ("stream_id", StructField("stream_id", StringType()), "column stream_id is string, it must be int"),
+        (
+            "at",
+            StructField("at", YearMonthIntervalType()),
+            "column at is interval year to month, which cannot be published",
+        ),
         ("flags", StructField("flags", StringType()), "column flags: string is neither a list of names"),
     ],
 )

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import ArrayType, StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, StringType, StructType, YearMonthIntervalType
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.client import Client
@@ -268,3 +268,9 @@ def test_columns_of_arrow_messages_are_free() -> None:
     encode.check_columns(schema, "arrow")
     with pytest.raises(UsageError, match="payload=arrow"):
         encode.check_columns(schema, "value")
+
+
+@pytest.mark.parametrize("kind", [YearMonthIntervalType(), ArrayType(YearMonthIntervalType())])
+def test_a_type_that_python_has_not_is_refused_before_the_query(kind: DataType) -> None:
+    with pytest.raises(UsageError, match=r"column n is .*interval.* cast it to a number"):
+        encode.check_columns(StructType().add("n", kind), "arrow")
