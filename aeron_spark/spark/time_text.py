@@ -13,7 +13,9 @@ from aeron_spark.errors import UsageError
 __all__ = ["TimeSource", "parse_time_ns", "parse_time_source"]
 
 _UNITS = {"s": 10**9, **UNITS_NS}
-_FRACTION = re.compile(r"(?<=:\d\d)[.,](\d{7,9})(?=\D|$)")
+#: Digits behind microseconds, of the time and not of its zone: 14:30:00.123456789 or 143000.123456789.
+_FRACTION = re.compile(r"(?:(?<=[^+\d-]\d\d:\d\d:\d\d)|(?<=[^+\d-]\d{6}))[.,](\d{7,9})(?!\d)")
+_FINER = re.compile(r"[.,]\d{7}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +34,18 @@ def parse_time_ns(name: str, text: str) -> int:
     """Nanoseconds since 1970-01-01 UTC, of ISO 8601 text (UTC where it names no zone) or a number with a unit (ms without)."""
     stripped = text.strip()
     number = re.fullmatch(r"(\d+)\s*(s|ms|us|ns)?", stripped)
+    # Python takes microseconds and cuts the digits behind them; they are added.
+    fraction = _FRACTION.search(stripped)
+    rest = int(fraction[1][6:].ljust(3, "0")) if fraction else 0
+    in_microseconds = _FRACTION.sub(lambda found: "." + found[1][:6], stripped)
+    if _FINER.search(in_microseconds):
+        raise UsageError(
+            f"option {name}={text!r} has a fraction finer than nanoseconds: give at most 9 digits, and none in the zone"
+        )
     try:
         if number is not None:
             return time_ns(int(number[1]) * _UNITS[number[2] or "ms"])
-        # Python takes microseconds; the digits behind them are added.
-        fraction = _FRACTION.search(stripped)
-        rest = int(fraction[1][6:].ljust(3, "0")) if fraction else 0
-        when = datetime.fromisoformat(_FRACTION.sub(lambda found: "." + found[1][:6], stripped))
+        when = datetime.fromisoformat(in_microseconds)
         return time_ns(when if when.tzinfo else when.replace(tzinfo=UTC)) + rest
     except UsageError as error:
         raise UsageError(f"option {name}={text!r}: {error}; a number without unit is milliseconds") from None
@@ -53,12 +60,13 @@ def parse_time_source(text: str) -> TimeSource:
     stripped = text.strip()
     if stripped.lower() == "index":
         return TimeSource()
-    match = re.fullmatch(r"(?:(?i:reserved)|sbe:(\w+))(?:\((s|ms|us|ns)\))?", stripped)
-    if match is None or (match[1] is None and match[2] not in UNITS_NS):
+    match = re.fullmatch(r"(?:(?i:reserved)|(?i:sbe):(\w+))(?:\((?i:(s|ms|us|ns))\))?", stripped)
+    unit = "" if match is None else (match[2] or "").lower()
+    if match is None or (match[1] is None and unit not in UNITS_NS):
         raise UsageError(
             f"option timestampFrom={text!r} is unknown, choose index, reserved(ns), reserved(us), reserved(ms), or "
             f"sbe:<field>, with (ns), (us), (ms) or (s) behind it where the schema does not tell the field's unit"
         )
     if match[1] is None:
-        return TimeSource("reserved", match[2])
-    return TimeSource("sbe", match[2] or "", match[1])
+        return TimeSource("reserved", unit)
+    return TimeSource("sbe", unit, match[1])

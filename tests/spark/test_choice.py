@@ -24,7 +24,7 @@ from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.publication import ExclusivePublication
 from aeron_spark.spark import bounds, stream_reader
 from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.time_text import parse_time_ns
+from aeron_spark.spark.time_text import TimeSource, parse_time_ns, parse_time_source
 from tests.kit import dirs
 from tests.kit.payload import payload
 from tests.spark import recorded
@@ -316,11 +316,18 @@ def test_recordings_change_while_they_are_followed(tmp_path: Path) -> None:
         ("2023-11-14T22:13:20Z", 1_700_000_000_000_000_000),
         ("2023-11-14 22:13:20.123456789", 1_700_000_000_123_456_789),
         ("2023-11-15T00:13:20.5+02:00", 1_700_000_000_500_000_000),
+        ("20231114T221320.123456789Z", 1_700_000_000_123_456_789),
+        ("20231115T001320,1234567+0200", 1_700_000_000_123_456_700),
         ("2023-11-14", 1_699_920_000_000_000_000),
     ],
 )
 def test_time_text(text: str, expected: int) -> None:
     assert parse_time_ns("startingTimestamp", text) == expected
+
+
+def test_time_sources_in_any_case() -> None:
+    assert parse_time_source(" Reserved(NS)") == TimeSource("reserved", "ns")
+    assert parse_time_source("SBE:sentAt(Us)") == TimeSource("sbe", "us", "sentAt")
 
 
 @pytest.mark.parametrize(
@@ -333,6 +340,8 @@ def test_time_text(text: str, expected: int) -> None:
         ({"tail": "1", "startingTimestamp": "0"}, False, "startingTimestamp or tail"),
         ({"endingTimestamp": "2026-01-01"}, True, "endingTimestamp cannot be given: it is for batch reads"),
         ({"startingTimestamp": "soon"}, False, "write it like"),
+        ({"endingTimestamp": "2023-11-14T22:13:20.1234567891Z"}, False, "a fraction finer than nanoseconds"),
+        ({"endingTimestamp": "2023-11-14T22:13:20+01:00:00.1234567"}, False, "none in the zone"),
         ({"startingTimestamp": "1700000000000000000"}, False, "a number without unit is milliseconds"),
         ({"timestampFrom": "reserved"}, False, r"choose index, reserved\(ns\)"),
         ({"timestampFrom": "sbe:at"}, False, "needs sbeSchema"),
