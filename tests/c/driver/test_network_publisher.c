@@ -317,6 +317,29 @@ static void s14_status_messages_far_off_are_rejected(void)
     close_stage(&s);
 }
 
+/* A receiver that stands still half a term behind: the padding at the end of the term takes the sender over its limit. */
+static void padding_over_the_limit_turns_no_receiver_away(void)
+{
+    stage s;
+    open_stage(&s);
+    connect_stage(&s, 32768);
+    const int64_t stands_at = 23 * 1408;
+    for (int64_t sent = 0; sent < 65536;)
+    {
+        rig_offer(&s.publication, 1376);
+        rig_cycles(&s.rig, 2);
+        sent = rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_POSITION);
+        send_status(&s.rig, &s.q, &s.publication, sent < stands_at ? sent : stands_at, 32768, 0);
+    }
+    CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_LIMIT), stands_at + 32768);
+    send_status(&s.rig, &s.q, &s.publication, stands_at, 32768, 0);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 0);
+    CHECK(is_connected(&s));
+    send_status(&s.rig, &s.q, &s.publication, stands_at - 32, 32768, 0);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 1);
+    close_stage(&s);
+}
+
 static void s15_a_setup_can_be_asked_for(void)
 {
     stage s;
@@ -398,6 +421,7 @@ int main(void)
     RUN(s12_disjoint_naks_of_unicast_are_both_served);
     RUN(s13_the_resend_pool_of_groups_is_bounded);
     RUN(s14_status_messages_far_off_are_rejected);
+    RUN(padding_over_the_limit_turns_no_receiver_away);
     RUN(s15_a_setup_can_be_asked_for);
     RUN(s16_asking_for_setups_connects_nobody);
     RUN(s35_a_start_position_shows_in_setup);

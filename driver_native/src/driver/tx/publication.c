@@ -402,7 +402,11 @@ bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *pu
 {
     const int64_t half = publication->log.term_length / 2;
     const int64_t position = position_of_status(publication, frame);
-    return position >= publication->position - half && position <= publication->position + half;
+    /* A departure: with a window of half a term, padding that began before the limit and reaches over it would take a receiver that
+     * stands still out of the bounds, and so the connection from a stream whose slowest subscriber pauses. */
+    const int64_t over = publication->position - publication->limit;
+    const int64_t padding = over > 0 && over < half / 2 ? over : 0;
+    return position >= publication->position - half - padding && position <= publication->position + half;
 }
 
 static void tell_response(
