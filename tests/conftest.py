@@ -6,6 +6,7 @@ import faulthandler
 import os
 import random
 import secrets
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the session's seed once, and where stacks go: a test's own stderr ends with the session, unread."""
+    """Choose the session's seed once, where stacks go (a test's own stderr ends with the session, unread), and heed Ctrl-C."""
     given = config.getoption("--seed")
     config.stash[_SEED] = given if given is not None else secrets.randbits(31)
     config.stash[_STDERR] = os.dup(2)
+    # Begun in the background of a shell without job control, Python ignores SIGINT, and so would everything that tests start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 _SEED = pytest.StashKey[int]()
