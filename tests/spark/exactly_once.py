@@ -116,7 +116,7 @@ class CrashingSource(AeronDataSource):
         return "aeron_crashing"
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> CrashingWriter:
-        return CrashingWriter(self._write_options(schema))
+        return CrashingWriter(self._write_options(schema, streaming=True))
 
 
 def run_query(work: Path) -> None:
