@@ -8,6 +8,7 @@ from typing import NewType
 
 # Byte position in a stream, counted from the start of its first term; frames are aligned to 32 bytes.
 Position = NewType("Position", int)
+FRAME_ALIGNMENT = 32
 SessionId = NewType("SessionId", int)
 StreamId = NewType("StreamId", int)
 RecordingId = NewType("RecordingId", int)

@@ -32,7 +32,7 @@ from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import READ_COLUMNS, Extent, Folder
 from aeron_spark.batch import DEFAULT_ROWS
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
-from aeron_spark.types import Position, RecordChecksum
+from aeron_spark.types import FRAME_ALIGNMENT, Position, RecordChecksum
 
 __all__ = ["CATALOG", "ObjectFolder", "catalog_of"]
 
@@ -45,7 +45,6 @@ PARALLEL_REQUESTS = 8
 
 _SEGMENT = re.compile(r"(\d{1,19})-(\d{1,19})\.rec", re.ASCII)
 _MAX_MESSAGE_LENGTH = 16 << 20
-_FRAME_ALIGNMENT = 32
 # Holds 16 frames of any length.
 _CHECKSUM_SAMPLE_BYTES = 2 << 20
 
@@ -253,8 +252,8 @@ class ObjectFolder(TermCuts):
         term_length, segment_length = recording.term_buffer_length, recording.segment_file_length
         span = max(term_length, WINDOW_BYTES - WINDOW_BYTES % term_length)
         largest = min(term_length // 8, _MAX_MESSAGE_LENGTH)
-        fragments = largest // max(recording.mtu_length - _FRAME_ALIGNMENT, _FRAME_ALIGNMENT) + 1
-        largest += 2 * _FRAME_ALIGNMENT * fragments
+        fragments = largest // max(recording.mtu_length - FRAME_ALIGNMENT, FRAME_ALIGNMENT) + 1
+        largest += 2 * FRAME_ALIGNMENT * fragments
         first = self._segments[recording.recording_id].first
         begin = start
         while begin < end:
@@ -264,7 +263,7 @@ class ObjectFolder(TermCuts):
                 yield _Window(begin, stop, stop, begin)
             else:
                 term_end = -(-end // term_length) * term_length
-                reach = -(-(end + largest) // _FRAME_ALIGNMENT) * _FRAME_ALIGNMENT
+                reach = -(-(end + largest) // FRAME_ALIGNMENT) * FRAME_ALIGNMENT
                 yield _Window(begin, end, min(limit, term_end, reach), begin)
             begin = stop
 
@@ -361,7 +360,7 @@ class ObjectFolder(TermCuts):
 
     def _hole(self, recording: Recording, position: int) -> int:
         name = f"{recording.recording_id}-{position}.rec"
-        length = _FRAME_ALIGNMENT
+        length = FRAME_ALIGNMENT
         offset = 0
         while offset < recording.term_buffer_length:
             with self._open(name) as source:
@@ -369,7 +368,7 @@ class ObjectFolder(TermCuts):
             used = np.flatnonzero(data)
             if used.size:
                 found = offset + int(used[0])
-                return found - found % _FRAME_ALIGNMENT
+                return found - found % FRAME_ALIGNMENT
             offset, length = offset + len(data), REQUEST_BYTES
             if not len(data):
                 break
@@ -380,7 +379,7 @@ class ObjectFolder(TermCuts):
     def _frame_at(self, recording: Recording, position: int) -> int | None:
         """Flags of the frame whose header is there; None where there is none, by all of its fields that are known."""
         there = self._segments[recording.recording_id]
-        if position % _FRAME_ALIGNMENT or position < there.first:
+        if position % FRAME_ALIGNMENT or position < there.first:
             return None
         segment = position - (position - there.first) % recording.segment_file_length
         if segment not in there.positions:

@@ -20,10 +20,9 @@ from aeron_spark.cli.archive_session import add_running, connect, say
 from aeron_spark.cli.common import at_least, print_json
 from aeron_spark.cli.progress import Progress, Work
 from aeron_spark.errors import PeerError, UsageError
-from aeron_spark.types import RecordingSignal, Signal, SourceLocation
+from aeron_spark.types import FRAME_ALIGNMENT, RecordingSignal, Signal, SourceLocation
 
 _POLL_S = 0.05
-_FRAME_ALIGNMENT = 32
 
 
 def add_to(parts: Any) -> None:
@@ -352,10 +351,10 @@ def _check_change(archive: Archive, recording: Recording, options: argparse.Name
         raise UsageError(
             f"recording {recording_id} is active: stop it first, aeron-spark archive stop --recording {recording_id}"
         )
-    if options.change == "truncate" and not (start <= position <= stop and position % _FRAME_ALIGNMENT == 0):
+    if options.change == "truncate" and not (start <= position <= stop and position % FRAME_ALIGNMENT == 0):
         raise UsageError(
             f"recording {recording_id} goes from {start} to {stop}: it can't be truncated at {position}, give a position "
-            f"in it where a frame begins, a multiple of {_FRAME_ALIGNMENT}"
+            f"in it where a frame begins, a multiple of {FRAME_ALIGNMENT}"
         )
     if options.change in {"purge-segments", "detach"}:
         starts = recording.detachable(archive.max_recorded_position(recording_id) if stop is None else stop)

@@ -21,6 +21,7 @@ from aeron_spark.spark.plan import Range, pack, target_partition_bytes
 from aeron_spark.spark.rows import Interval, Rows, intervals
 from aeron_spark.spark.sbe_values import times_of
 from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings, task_slots
+from aeron_spark.types import FRAME_ALIGNMENT
 
 __all__ = [
     "AeronBatchReader",
@@ -35,10 +36,6 @@ __all__ = [
 
 #: No message is longer (spec 02 section 4), so a batch that holds this many bytes takes any.
 MAX_MESSAGE_LENGTH = 16 << 20
-#: Every frame begins at a multiple of this, so a range of n bytes holds no more than n / 32 rows.
-FRAME_ALIGNMENT = 32
-
-
 #: Batches of less than this part of what one may hold are joined.
 SMALL_PART = 8
 
@@ -129,6 +126,7 @@ def _read_ranges(
             recording = folder.recording(part.recording_id)
             largest = min(recording.term_buffer_length // 8, MAX_MESSAGE_LENGTH)
             span = min(part.limit, part.end + largest) - part.start
+            # A row has a frame of its own, so a range of n bytes holds no more than n / 32.
             columns = Columns(
                 names=rows.native_columns,
                 row_capacity=min(options.rows_per_batch, span // FRAME_ALIGNMENT + 1),
