@@ -156,7 +156,8 @@ int64_t as_publication_offerv(as_publication *publication, const as_iovec *parts
 int64_t as_publication_try_claim(as_publication *publication, int64_t length, as_buffer_claim *claim);
 void as_buffer_claim_commit(as_buffer_claim *claim);
 void as_buffer_claim_abort(as_buffer_claim *claim);
-/* Exclusive only: a padding frame of `length` payload bytes; a block of whole framed bytes at the current position. */
+/* Exclusive only: a padding frame of `length` payload bytes, at most a term with its header; a block of whole framed bytes at the
+ * current position. */
 int64_t as_publication_append_padding(as_publication *publication, int64_t length);
 int64_t as_publication_offer_block(as_publication *publication, const uint8_t *frames, int64_t length);
 /* The same in two steps, for who can write the frames where they go. Claiming gives room for at most `length` bytes, less at a term's

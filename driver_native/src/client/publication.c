@@ -224,9 +224,12 @@ int64_t as_publication_append_padding(as_publication *publication, int64_t lengt
     {
         return refuse_shared(publication);
     }
-    if (length < 0 || length > publication->max_message_length)
+    /* Longer than any message: what a publisher leaves at a term's end when a fragmented message does not fit, or a receiver in the
+     * place of what was lost, is recorded, and must go where it was in a replay. */
+    const int64_t max_length = publication->appender.log->term_length - AS_FRAME_HEADER_LENGTH;
+    if (length < 0 || length > max_length)
     {
-        return refuse_length(publication, length, publication->max_message_length);
+        return refuse_length(publication, length, max_length);
     }
     const int64_t status = check_flow(publication, length);
     return 0 == status ? asi_append_padding(&publication->appender, length) : status;

@@ -3,7 +3,7 @@
  * Two appenders share the frame writing: concurrent (many threads and processes, fetch-add on the tail) and exclusive (one
  * writer with private state). Every frame's length goes negative before any other byte of it and positive last. Results:
  * a stream position (> 0), AS_ADMIN_ACTION after a trip, AS_MAX_POSITION_EXCEEDED. Preconditions of the caller (the
- * client's publication): the limit was checked, length <= max message length. Thread rule: concurrent any; exclusive one. */
+ * client's publication): the limit was checked, length <= max message length, of padding <= a term. Thread rule: concurrent any; exclusive one. */
 #ifndef ASI_TERM_APPEND_H
 #define ASI_TERM_APPEND_H
 

@@ -96,6 +96,30 @@ static void s43_s60_a_whole_recording(void)
     raw_close(session);
 }
 
+/* As a publisher leaves it at a term's end when a message of many fragments does not fit, and a receiver in the place of what was
+ * lost. */
+static void padding_longer_than_a_message(void)
+{
+    raw_session *session = raw_connect(&rig);
+    raw_recording recording = raw_start(session, 4100, true);
+    for (int64_t i = 0; i < 6; i++)
+    {
+        publish_one(&rig, recording.publication, 8192, i); /* frames of 8,384 bytes in all */
+    }
+    CHECK_I64(as_publication_append_padding(recording.publication, RIG_TERM_LENGTH - 8320 - 6 * 8384 - 32), RIG_TERM_LENGTH - 8320);
+    CHECK_I64(publish_one(&rig, recording.publication, 8192, 6), RIG_TERM_LENGTH + 8384);
+    CHECK_I64(as_publication_append_padding(recording.publication, 50000 - 32), RIG_TERM_LENGTH + 8384 + 50016);
+    raw_finish(session, &recording, publish_one(&rig, recording.publication, 8192, 7));
+    asi_codec_request request = replay_of(recording.id, 0, -1, REPLAY_CHANNEL, 4100);
+    reader *replay = read_open(raw_ask_ok(session, &request), 4100, 8192);
+    read_until_end(replay);
+    CHECK_I64(replay->messages, 8);
+    CHECK_I64(as_image_position(replay->image), raw_position(session, ASI_CODEC_STOP_POSITION, recording.id));
+    read_close(replay);
+    await_no_replay();
+    raw_close(session);
+}
+
 static void s46_a_length_rounds_up_to_a_frame(void)
 {
     raw_session *session = raw_connect(&rig);
@@ -501,6 +525,7 @@ int main(void)
     rig_open(&rig);
     rig_open_archive(&rig);
     RUN(s43_s60_a_whole_recording);
+    RUN(padding_longer_than_a_message);
     RUN(s44_wrong_requests_are_refused);
     RUN(s45_a_position_inside_a_frame);
     RUN(s46_a_length_rounds_up_to_a_frame);

@@ -356,6 +356,38 @@ static void on_block(void *context, const uint8_t *frames, int64_t length, int32
     b->total += length;
 }
 
+static void on_length(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    (void)data;
+    int64_t *last = context;
+    last[0] = header->position;
+    last[1] += length;
+}
+
+/* Each takes the stream past its limit, by most of a term. */
+static void padding_of_most_of_a_term(void)
+{
+    world w;
+    world_open(&w, false);
+    pair p = world_pair(&w, IPC_64K, true);
+    uint8_t data[992] = { 0 };
+    int64_t end = 0;
+    int64_t last[2] = { 0 };
+    for (int i = 0; i < 12; i++)
+    {
+        CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
+        AWAIT(&w, (end = as_publication_append_padding(p.publication, 65536 - 2 * 1024 - 32)) > 0);
+        CHECK_I64(end % 65536, 65536 - 1024);
+        AWAIT(&w, (as_image_poll(p.image, on_length, last, 10), as_image_position(p.image) == end));
+        end = offer(&w, p.publication, data, sizeof(data));
+        CHECK_I64(end, 65536 * (i + 1));
+        AWAIT(&w, (as_image_poll(p.image, on_length, last, 10), last[0] == end));
+        CHECK_I64(last[1], 2 * 992 * (i + 1));
+    }
+    world_close_pair(&p);
+    world_close(&w);
+}
+
 static void block_polls_and_block_offers(void)
 {
     world w;
@@ -407,7 +439,7 @@ static void block_polls_and_block_offers(void)
     CHECK_I64(as_publication_commit_block(p.publication, b.bytes, 2040), AS_PUBLICATION_ERROR);
     CHECK_I64(as_publication_commit_block(p.publication, b.bytes, 2048), position + 2048);
     CHECK_I64(as_image_block_poll(p.image, on_block, &b, 100000), 2048);
-    CHECK_I64(as_publication_append_padding(p.publication, 8193), AS_PUBLICATION_ERROR);
+    CHECK_I64(as_publication_append_padding(p.publication, 65536 - 31), AS_PUBLICATION_ERROR);
     world_close_pair(&p);
     pair shared = world_pair(&w, IPC_64K, false);
     CHECK_I64(as_publication_append_padding(shared.publication, 64), AS_PUBLICATION_ERROR);
@@ -644,6 +676,7 @@ int main(void)
     RUN(last_position);
     RUN(controlled_actions);
     RUN(bounded_polls_and_set_position);
+    RUN(padding_of_most_of_a_term);
     RUN(block_polls_and_block_offers);
     RUN(late_joiner_begins_at_its_join_position);
     RUN(image_goes_with_its_publication);
