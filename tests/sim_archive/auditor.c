@@ -380,7 +380,9 @@ static void check_files(const auditor *audit, const audited *recording, int64_t 
 
 void audit_channel(int32_t number, char *to, size_t capacity)
 {
-    static const char filler[] = "a-channel-of-many-lengths-so-that-its-record-moves-those-behind-it-to-where-another-sector-begins";
+    static const char filler[] = "a-channel-of-many-lengths-so-that-its-record-moves-those-behind-it-to-where-another-sector-begins-and-"
+        "so-long-that-most-records-lie-in-two-sectors-of-which-a-power-cut-may-leave-one-without-the-other-if-they-were-not-made-"
+        "durable";
     snprintf(to, capacity, "aeron:ipc?alias=%.*s-%d", number * 37 % (int32_t)(sizeof(filler) - 1), filler, number);
 }
 

@@ -71,7 +71,7 @@ typedef struct audited
     int64_t attach_sure;    /* and are down to here */
     bool is_attaching;      /* asked: it may start anywhere between attach_low and `start` */
     bool is_moving;         /* of the migration under way, or in doubt */
-    int32_t channel;        /* the number of the one given last; 0: its first one */
+    int32_t channel;        /* the number of the one given last; 0: none of ours */
     int32_t asked_channel;  /* of a request under way or in doubt, else == channel */
     int32_t original;       /* of a copy: which; -1: it is none, or has got other bytes */
     int64_t starts_asked;   /* when its recording was asked for: how often the archive had started, */

@@ -182,6 +182,19 @@ int64_t sim_disk_size_of(const sim_disk *disk, const char *file_name)
     return NULL == entry ? -1 : entry->file->size;
 }
 
+void sim_disk_leave(sim_disk *disk, const char *file_name, const void *from, int64_t length, int64_t offset)
+{
+    sim_file *file = sim_disk_find_entry(&disk->now, file_name)->file;
+    for (int64_t done = 0; done < length; done++)
+    {
+        sim_page *page = sim_disk_make_page(file, (offset + done) / SIM_DISK_PAGE);
+        const uint8_t byte = ((const uint8_t *)from)[done];
+        page->now[(offset + done) % SIM_DISK_PAGE] = byte;
+        page->disk[(offset + done) % SIM_DISK_PAGE] = byte;
+    }
+    count_space(disk);
+}
+
 void sim_disk_read(const sim_disk *disk, const char *file_name, void *to, int64_t length, int64_t offset)
 {
     const sim_entry *entry = sim_disk_find_entry((sim_folder *)(uintptr_t)&disk->now, file_name);

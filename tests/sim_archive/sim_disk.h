@@ -106,6 +106,7 @@ typedef struct sim_disk
     int64_t used_pages;
     /* Counts down over calls that change something; at 0 the process is killed inside the call. -1: never. */
     int64_t calls_to_kill;
+    bool only_catalog_kills; /* it counts those on the catalog's file */
     jmp_buf *on_kill;       /* where the world goes on; set while the archive runs */
     int64_t injected[SIM_DISK_FAULT_COUNT];
     int64_t written_bytes;
@@ -136,6 +137,8 @@ const char *sim_disk_fault_name(sim_disk_fault fault);
 
 /* For the auditor, outside of all counting and faults. -1: no such file. */
 int64_t sim_disk_size_of(const sim_disk *disk, const char *name);
+/* As if written and durable long ago; inside the file, which is there. */
+void sim_disk_leave(sim_disk *disk, const char *name, const void *from, int64_t length, int64_t offset);
 /* Zeros where nothing was written or the file ends. */
 void sim_disk_read(const sim_disk *disk, const char *name, void *to, int64_t length, int64_t offset);
 

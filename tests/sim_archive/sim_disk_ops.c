@@ -40,9 +40,9 @@ static int fail(sim_disk *disk, sim_disk_fault fault, const char *doing, const c
 }
 
 /* True when the process dies inside this call; the caller does what is done by then and calls die. */
-static bool is_last_call(sim_disk *disk)
+static bool is_last_call(sim_disk *disk, bool is_on_catalog)
 {
-    return disk->calls_to_kill > 0 && 0 == --disk->calls_to_kill;
+    return (is_on_catalog || !disk->only_catalog_kills) && disk->calls_to_kill > 0 && 0 == --disk->calls_to_kill;
 }
 
 static void die(sim_disk *disk, const char *doing)
@@ -50,13 +50,14 @@ static void die(sim_disk *disk, const char *doing)
     sim_trace("disk: killed inside %s", doing);
     disk->injected[SIM_DISK_KILLED]++;
     disk->calls_to_kill = -1;
+    disk->only_catalog_kills = false;
     longjmp(*disk->on_kill, 1);
 }
 
-/* Kill before or behind a call that is done at once. */
-static void may_die(sim_disk *disk, const char *doing)
+/* Kill before or behind a call that is done at once; `fd` -1: on a name. */
+static void may_die(sim_disk *disk, const char *doing, int fd)
 {
-    if (is_last_call(disk))
+    if (is_last_call(disk, fd >= 0 && disk->is_catalog[fd - FIRST_DESCRIPTOR]))
     {
         die(disk, doing);
     }
@@ -111,7 +112,7 @@ static int disk_open(void *context, const char *path, asi_file_mode mode)
     }
     if (NULL == file)
     {
-        may_die(disk, "create");
+        may_die(disk, "create", -1);
         if (falls(disk, disk->chances.io_error))
         {
             return fail(disk, SIM_DISK_IO_ERROR, "create", file_name, EIO);
@@ -187,7 +188,7 @@ static int64_t disk_pwrite(void *context, int fd, const void *from, int64_t leng
 {
     sim_disk *disk = context;
     sim_file *file = file_of(disk, fd);
-    const bool is_last = is_last_call(disk);
+    const bool is_last = is_last_call(disk, disk->is_catalog[fd - FIRST_DESCRIPTOR]);
     if (!is_last && falls(disk, disk->chances.io_error))
     {
         return fail_descriptor(disk, SIM_DISK_IO_ERROR, "write to", fd, EIO);
@@ -226,7 +227,7 @@ static int disk_ftruncate(void *context, int fd, int64_t length)
 {
     sim_disk *disk = context;
     sim_file *file = file_of(disk, fd);
-    may_die(disk, "truncate");
+    may_die(disk, "truncate", fd);
     if (falls(disk, disk->chances.io_error))
     {
         return fail_descriptor(disk, SIM_DISK_IO_ERROR, "truncate of", fd, EIO);
@@ -255,7 +256,7 @@ static int disk_punch(void *context, int fd, int64_t offset, int64_t length)
 {
     sim_disk *disk = context;
     sim_file *file = file_of(disk, fd);
-    may_die(disk, "punch");
+    may_die(disk, "punch", fd);
     if (falls(disk, disk->chances.io_error))
     {
         return fail_descriptor(disk, SIM_DISK_IO_ERROR, "punch of", fd, EIO);
@@ -285,7 +286,7 @@ static int disk_fsync(void *context, int fd)
 {
     sim_disk *disk = context;
     sim_file *file = file_of(disk, fd);
-    may_die(disk, "sync");
+    may_die(disk, "sync", fd);
     const bool is_failed = falls(disk, disk->chances.failed_sync);
     for (int64_t i = 0; i < file->page_capacity; i++)
     {
@@ -317,7 +318,7 @@ static int disk_sync_directory(void *context, const char *path)
     {
         sim_fail("outside", "the archive syncs %s, which is not its folder", path);
     }
-    may_die(disk, "sync of the folder");
+    may_die(disk, "sync of the folder", -1);
     if (falls(disk, disk->chances.failed_sync))
     {
         return fail(disk, SIM_DISK_FAILED_SYNC, "sync of", "the folder", EIO);
@@ -359,7 +360,7 @@ static int disk_unlink(void *context, const char *path)
     {
         return -ENOENT;
     }
-    may_die(disk, "unlink");
+    may_die(disk, "unlink", -1);
     if (falls(disk, disk->chances.io_error))
     {
         return fail(disk, SIM_DISK_IO_ERROR, "unlink", file_name, EIO);
@@ -380,7 +381,7 @@ static int disk_rename(void *context, const char *from, const char *to)
     {
         return -ENOENT;
     }
-    may_die(disk, "rename");
+    may_die(disk, "rename", -1);
     if (falls(disk, disk->chances.io_error))
     {
         return fail(disk, SIM_DISK_IO_ERROR, "rename", from_name, EIO);
@@ -408,7 +409,7 @@ static int disk_link(void *context, const char *from, const char *to)
     {
         return -EEXIST;
     }
-    may_die(disk, "link");
+    may_die(disk, "link", -1);
     if (falls(disk, disk->chances.io_error))
     {
         return fail(disk, SIM_DISK_IO_ERROR, "link", to_name, EIO);

@@ -123,13 +123,19 @@ static void begin(sim_world *world, world_stream *stream, const audited *asked)
     stream->stream_id = asked->stream_id;
     stream->is_zero = world_percent(world, 15);
     stream->max_length = world_percent(world, 50) ? 300 : asked->mtu - 32;
-    snprintf(stream->channel, sizeof(stream->channel), "aeron:ipc?alias=%.*s", (int)world_below(world, 100),
-        "a-long-alias-that-makes-records-of-many-lengths-in-the-catalog-so-that-they-end-anywhere-in-a-sector");
+    const int32_t number = 1 + (int32_t)world_below(world, 1000000);
+    audit_channel(number, stream->channel, sizeof(stream->channel));
     snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|mtu=%d|init-term-id=%d|term-id=%d|term-offset=%lld", asked->mtu,
         asked->initial_term_id, (int32_t)((uint32_t)asked->initial_term_id + (uint32_t)(asked->start / TERM_LENGTH)),
         (long long)(asked->start % TERM_LENGTH));
     stream->recording = auditor_add(&world->audit, asked);
+    stream->recording->channel = stream->recording->asked_channel = number;
     sim_trace("start stream %d at %lld, mtu %d", stream->stream_id, (long long)asked->start, asked->mtu);
+    if (world->disk.calls_to_kill > 0 && world->dies_at_start)
+    {
+        world->disk.calls_to_kill = 2 + world_below(world, 4); /* while its record is added */
+        world->disk.only_catalog_kills = true;
+    }
     ask_for_recording(world, stream, ASI_CODEC_START_RECORDING_2, channel);
 }
 
@@ -204,6 +210,26 @@ world_stream *world_stream_of(sim_world *world, const audited *recording)
     return NULL;
 }
 
+/* A frame behind the end, as an archive that was cut off there before has left it. Spec: 06 §6, bytes after the recovered stop. */
+static void leave_rest(sim_world *world, const audited *recording, const asi_catalog_record *record)
+{
+    const int64_t stop = recording->stop;
+    const int64_t base = audit_base_of(recording, stop);
+    char name[SIM_DISK_NAME];
+    struct { asi_frame_header header; uint8_t payload[96]; } rest = { .header = { .frame_length = sizeof(rest), .flags = 0xc0,
+        .type = ASI_FRAME_DATA, .term_offset = (int32_t)(stop % recording->term_length), .session_id = record->session_id,
+        .stream_id = recording->stream_id,
+        .term_id = (int32_t)((uint32_t)recording->initial_term_id + (uint32_t)(stop / recording->term_length)) } };
+    memset(rest.payload, 0x5a, sizeof(rest.payload));
+    snprintf(name, sizeof(name), "%" PRId64 "-%" PRId64 ".rec", recording->id, base);
+    if (recording->term_length - stop % recording->term_length >= (int64_t)sizeof(rest) &&
+        sim_disk_size_of(&world->disk, name) >= stop - base + (int64_t)sizeof(rest))
+    {
+        sim_trace("a rest behind recording %" PRId64 " at %" PRId64, recording->id, stop);
+        sim_disk_leave(&world->disk, name, &rest, sizeof(rest), stop - base);
+    }
+}
+
 static void extend(sim_world *world)
 {
     audited *recording = world_pick(world, AUDIT_STOPPED);
@@ -224,6 +250,10 @@ static void extend(sim_world *world)
     auditor_cut(recording, stop); /* what was published behind it was not recorded */
     recording->original = -1;
     recording->starts_asked = -1; /* its times may have a gap */
+    if (world_percent(world, 30))
+    {
+        leave_rest(world, recording, &record);
+    }
     snprintf(channel, sizeof(channel), "aeron:ipc?term-length=64k|mtu=%d|init-term-id=%d|term-id=%d|term-offset=%lld",
         record.mtu_length, recording->initial_term_id,
         (int32_t)((uint32_t)recording->initial_term_id + (uint32_t)(stop / TERM_LENGTH)), (long long)(stop % TERM_LENGTH));

@@ -239,6 +239,7 @@ static void calm_disk(sim_world *world)
 {
     world->disk.chances = (sim_disk_chances){ 0 };
     world->disk.calls_to_kill = -1;
+    world->disk.only_catalog_kills = false;
 }
 
 static void trouble_disk(sim_world *world)
@@ -409,6 +410,7 @@ static void storm(sim_world *world)
     trouble_disk(world);
     world->disk.calls_to_kill = 1 + world_below(world, world_percent(world, 50) ? 60 : 600);
     world->is_publishing = true;
+    world->dies_at_start = world_percent(world, 25);
     if (!world_connect(world))
     {
         return;
@@ -456,6 +458,7 @@ void world_run(sim_world *world, uint64_t seed, const char *dir)
     world->disk.capacity_pages = 64 * 1024;
     calm_disk(world);
     world->is_publishing = true;
+    world->dies_at_start = world_percent(world, 25);
     if (!world_connect(world))
     {
         sim_fail("session", "the archive does not answer when all is calm");

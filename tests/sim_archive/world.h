@@ -94,6 +94,7 @@ struct sim_world
     world_stream streams[WORLD_MAX_STREAMS];
     int32_t stream_count;
     bool is_publishing;
+    bool dies_at_start;          /* of this storm: killed while the record of a new recording is added */
     uint32_t boot;           /* of the machine */
     auditor audit;
     int64_t rounds;

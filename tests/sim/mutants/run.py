@@ -149,7 +149,7 @@ def main() -> int:
     """Run the chosen mutants."""
     parser = argparse.ArgumentParser(description="The simulation must catch each broken driver.")
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--seeds", type=int, default=300)
+    parser.add_argument("--seeds", type=int, default=1500)
     parser.add_argument("--some", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
