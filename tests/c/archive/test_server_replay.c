@@ -106,9 +106,12 @@ static void padding_longer_than_a_message(void)
     {
         publish_one(&rig, recording.publication, 8192, i); /* frames of 8,384 bytes in all */
     }
-    CHECK_I64(as_publication_append_padding(recording.publication, RIG_TERM_LENGTH - 8320 - 6 * 8384 - 32), RIG_TERM_LENGTH - 8320);
+    int64_t end;
+    UNTIL(&rig, (end = as_publication_append_padding(recording.publication, RIG_TERM_LENGTH - 8320 - 6 * 8384 - 32)) > 0);
+    CHECK_I64(end, RIG_TERM_LENGTH - 8320);
     CHECK_I64(publish_one(&rig, recording.publication, 8192, 6), RIG_TERM_LENGTH + 8384);
-    CHECK_I64(as_publication_append_padding(recording.publication, 50000 - 32), RIG_TERM_LENGTH + 8384 + 50016);
+    UNTIL(&rig, (end = as_publication_append_padding(recording.publication, 50000 - 32)) > 0);
+    CHECK_I64(end, RIG_TERM_LENGTH + 8384 + 50016);
     raw_finish(session, &recording, publish_one(&rig, recording.publication, 8192, 7));
     asi_codec_request request = replay_of(recording.id, 0, -1, REPLAY_CHANNEL, 4100);
     reader *replay = read_open(raw_ask_ok(session, &request), 4100, 8192);
