@@ -93,6 +93,17 @@ as_result asi_catalog_repair(const asi_file_ops *files, int fd, const char *path
         }
         offset += frame_length;
     }
+    /* A negative length ends a catalog as zero does; rests of a record that another took the place of must not stay there, though. */
+    static const uint8_t end[ASI_CATALOG_RECORD_HEADER_LENGTH] = { 0 };
+    const int64_t left = length - offset;
+    if (left >= (int64_t)sizeof(int32_t) && asi_get_i32(bytes + offset) < 0)
+    {
+        const as_result result = put(&at, offset, end, left < (int64_t)sizeof(end) ? left : (int64_t)sizeof(end));
+        if (AS_OK != result)
+        {
+            return result;
+        }
+    }
     const int64_t next_id = last_id + 1;
     return asi_get_i64(bytes + CATALOG_NEXT_RECORDING_ID) >= next_id ? AS_OK :
         put(&at, CATALOG_NEXT_RECORDING_ID, &next_id, sizeof(next_id));

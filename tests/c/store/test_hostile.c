@@ -206,6 +206,17 @@ static void repaired_catalogs(void)
             CHECK(after.recording_id < next_id);
         }
         asi_catalog_close(catalog);
+        int64_t stored_length;
+        uint8_t *stored = file_load(path, ASI_CATALOG_FILE, &stored_length);
+        CHECK_I64(asi_catalog_scan_start_untrusted(&scan, stored, stored_length, "repaired"), AS_OK);
+        while (AS_OK == asi_catalog_scan_next_untrusted(&scan, &after))
+        {
+        }
+        if (scan.offset + (int64_t)sizeof(int32_t) <= stored_length)
+        {
+            CHECK_I64(asi_get_i32(stored + scan.offset), 0);
+        }
+        free(stored);
         params.is_after_crash = false;
         CHECK_I64(asi_catalog_open(&params, &catalog), AS_OK);
         CHECK_I64(asi_catalog_count(catalog), count);
