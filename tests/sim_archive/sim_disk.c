@@ -191,8 +191,9 @@ void sim_disk_leave(sim_disk *disk, const char *file_name, const void *from, int
         const uint8_t byte = ((const uint8_t *)from)[done];
         page->now[(offset + done) % SIM_DISK_PAGE] = byte;
         page->disk[(offset + done) % SIM_DISK_PAGE] = byte;
+        disk->used_pages += page->is_used ? 0 : 1;
+        page->is_used = true;
     }
-    count_space(disk);
 }
 
 void sim_disk_read(const sim_disk *disk, const char *file_name, void *to, int64_t length, int64_t offset)
