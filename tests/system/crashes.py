@@ -82,11 +82,10 @@ def channel_to_extend(recording: Recording, position: int) -> ChannelUri:
     )
 
 
-def end_of_frames(archive_dir: Path, recording_id: int, *, is_stock: bool = False) -> int:
+def end_of_frames(archive_dir: Path, recording_id: int) -> int:
     """Position after the last whole frame in the segment files, of which the last one is not full.
 
-    The stock archive makes a segment file before it gives it its length, and may be killed between the two; ours gives a file
-    its name when it has its length, whenever it is killed.
+    Ours gives a file its name when it has its length, whenever it is killed.
     """
     position = 0
     while True:
@@ -95,8 +94,6 @@ def end_of_frames(archive_dir: Path, recording_id: int, *, is_stock: bool = Fals
         if not path.exists():
             return position
         data = path.read_bytes()
-        if is_stock and not data:
-            return position
         assert len(data) == SEGMENT_LENGTH, path
         while position < base + SEGMENT_LENGTH:
             (length,) = struct.unpack_from("<i", data, position - base)
