@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +27,11 @@ from tests.system.crashes import CHANNEL, SETTINGS, STREAM, end_of_frames
 from tests.system.spark_crashes import KILLS, PARTITIONS, ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
+# Not the pause of a busy machine is to end a client, but the driver's death.
+PATIENT_SETTINGS = {**SETTINGS, "aeron.client.liveness.timeout": "5s", "aeron.publication.unblock.timeout": "8s"}
+# More than fits between Spark and the sink, so that the sink is never done. The input must have an end: Spark's worker reads
+# all of it after a failure, and the JVM may hear of that only then.
+BATCHES_AFTER_THE_KILL = 20
 
 
 def application(what: str, directory: Path) -> dict[str, object]:
@@ -93,6 +99,7 @@ def test_a_killed_driver_fails_the_sink_and_a_query_goes_on_after_the_restart(
     spark: SparkSession, aeron_dir: Path, archive_dir: Path, tmp_path: Path
 ) -> None:
     """The sink publishes, the archive records that, a query follows the recording; then the driver dies."""
+    killed = tmp_path / "killed"
     batches: list[tuple[int, int, int]] = []
 
     def collect(frame: DataFrame, _: int) -> None:
@@ -100,8 +107,8 @@ def test_a_killed_driver_fails_the_sink_and_a_query_goes_on_after_the_restart(
         if row is not None and row[0]:
             batches.append((row[0], row[1], row[2]))
 
-    driver = MediaDriver(aeron_dir, settings=SETTINGS, embedded=False)
-    server = ArchiveServer(archive_dir, aeron_dir, settings=SETTINGS, embedded=False)
+    driver = MediaDriver(aeron_dir, settings=PATIENT_SETTINGS, embedded=False)
+    server = ArchiveServer(archive_dir, aeron_dir, settings=PATIENT_SETTINGS, embedded=False)
     with Archive(aeron_dir=aeron_dir) as archive:
         archive.start_recording(CHANNEL, STREAM)
     stream = spark.readStream.format("aeron").options(startingPositions="earliest", maxBytesPerTrigger="64m")
@@ -109,12 +116,23 @@ def test_a_killed_driver_fails_the_sink_and_a_query_goes_on_after_the_restart(
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
 
     def kill() -> None:
-        wait_until(lambda: batches or query.exception(), 90, "a first batch of the query")
-        os.kill(driver.pid, signal.SIGKILL)
+        try:
+            wait_until(lambda: batches or query.exception(), 90, "a first batch of the query")
+        finally:
+            os.kill(driver.pid, signal.SIGKILL)
+            killed.touch()
+
+    def numbered(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin, after = 0, 0
+        while after < BATCHES_AFTER_THE_KILL:
+            after += killed.exists()
+            numbers = pa.array(range(begin, begin + 10_000)).cast(pa.string())
+            yield pa.RecordBatch.from_arrays([pc.utf8_rpad(numbers, width=200, padding=".")], names=["value"])
+            begin += 10_000
 
     killer = threading.Thread(target=kill)
     killer.start()
-    rows = spark.range(0, 1 << 40, 1, 1).selectExpr("rpad(CAST(id AS STRING), 200, '.') AS value")
+    rows = spark.range(0, 1, 1, 1).mapInArrow(numbered, "value string")
     options = {"channel": str(CHANNEL), "streamId": str(STREAM), "aeronDir": str(aeron_dir)}
     with pytest.raises(
         PySparkException, match=rf"row \d+ of partition 0 was not published .*{aeron_dir} is closed: the media"
@@ -126,8 +144,8 @@ def test_a_killed_driver_fails_the_sink_and_a_query_goes_on_after_the_restart(
     driver.close()
     end = end_of_frames(archive_dir, 0)
     with (
-        MediaDriver(aeron_dir, settings=SETTINGS, embedded=False),
-        ArchiveServer(archive_dir, aeron_dir, settings=SETTINGS, embedded=False),
+        MediaDriver(aeron_dir, settings=PATIENT_SETTINGS, embedded=False),
+        ArchiveServer(archive_dir, aeron_dir, settings=PATIENT_SETTINGS, embedded=False),
     ):
         wait_until(
             lambda: batches[-1][2] == end or query.exception(),
