@@ -102,8 +102,8 @@ soak-spark: build ## a query, then the exactly-once sink, near and far, killed a
 	$(BIN)/python -m tests.spark.exactly_once $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.spark.exactly_once --far $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
 
-mutants: ## the simulation must catch every patch of tests/sim/mutants: a table of which seed did, and how
-	$(PYTHON) tests/sim/mutants/run.py
+mutants: build ## each breakage in tests/mutants must fail the test it names: all, or SAMPLE=n of them by SEED=n, or NAMES='a b'
+	$(BIN)/python tests/mutants/run.py $(NAMES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 FUZZ_S ?= 60
 fuzz: build/.environment ## fuzz targets under sanitizers for FUZZ_S seconds in all (FUZZ_TARGETS=name ... for some of them)

@@ -1,0 +1,1 @@
+"""Breakages of the product that the tests must notice."""
