@@ -392,6 +392,31 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Sorted times as quantiles, and as counts below each power of two. */
+static void print_times(const load *run, const int64_t *times)
+{
+    const int64_t count = run->messages;
+    printf("{\"program\": \"bench_load\", \"mode\": \"rtt\", \"length\": %" PRId64 ", \"messages\": %" PRId64
+           ", \"min_ns\": %" PRId64 ", \"p50_ns\": %" PRId64 ", \"p99_ns\": %" PRId64 ", \"p999_ns\": %" PRId64
+           ", \"p9999_ns\": %" PRId64 ", \"max_ns\": %" PRId64,
+        run->length, count, times[0], times[count / 2], times[count * 99 / 100], times[count * 999 / 1000],
+        times[count * 9999 / 10000], times[count - 1]);
+    int64_t below = 0;
+    for (int64_t bound = 64; below < count; bound *= 2)
+    {
+        const int64_t before = below;
+        while (below < count && times[below] < bound)
+        {
+            below++;
+        }
+        if (below > before)
+        {
+            printf(", \"below_%" PRId64 "_ns\": %" PRId64, bound, below - before);
+        }
+    }
+    printf("}\n");
+}
+
 static void round_trips(load *run, as_client *client)
 {
     as_subscription *near = add_subscription(client, run->channel, run->stream_id);
@@ -431,10 +456,7 @@ static void round_trips(load *run, as_client *client)
         }
     }
     qsort(times, (size_t)run->messages, sizeof(*times), by_size);
-    printf("{\"program\": \"bench_load\", \"mode\": \"rtt\", \"length\": %" PRId64 ", \"messages\": %" PRId64
-           ", \"min_ns\": %" PRId64 ", \"p50_ns\": %" PRId64 ", \"p99_ns\": %" PRId64 ", \"max_ns\": %" PRId64 "}\n",
-        run->length, run->messages, times[0], times[run->messages / 2], times[run->messages * 99 / 100],
-        times[run->messages - 1]);
+    print_times(run, times);
     free(times);
 }
 

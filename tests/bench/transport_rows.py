@@ -42,7 +42,8 @@ DATAGRAM_BYTES = 1408
 HEADER_BYTES = 32
 IPC_MESSAGES = {32: 20_000_000, 288: 6_000_000, 1344: 2_000_000}
 IPC_PAIRS = 11  # who waits for whom changes from run to run, and with it the rate by half
-ROUND_TRIPS = 30_000
+ROUND_TRIPS = 200_000  # 20 of them are beyond p99.99
+IPC_ROUND_TRIPS = 1_000_000
 IDLE_STREAMS = 1000
 GB = 1e9
 LOSSES = {"01": 0.001, "1": 0.01, "5": 0.05}
@@ -145,20 +146,38 @@ def udp_streams() -> Iterator[Row]:
         )
 
 
+QUANTILES = ("p50", "p99", "p999", "p9999")
+
+
 class Quantiles:
-    """Runs that each give two rows their figure: the second row reads what the first one's runs left."""
+    """Runs that each give several rows their figure: the first row's runs leave what the others read."""
 
     def __init__(self, run: Callable[[], Figures]) -> None:
         self._run = run
-        self._p99: list[float] = []
+        self._left: dict[str, list[float]] = {quantile: [] for quantile in QUANTILES}
+        self.histogram: dict[int, float] = {}  # trips by the power of two that they stay below, in ns
 
-    def p50(self) -> float:
-        figures = self._run()
-        self._p99.append(figures["p99_ns"] / 1e3)
-        return figures["p50_ns"] / 1e3
+    def take(self, quantile: str) -> float:
+        """The next run's quantile in us."""
+        if quantile == QUANTILES[0]:
+            figures = self._run()
+            for name, left in self._left.items():
+                left.append(figures[f"{name}_ns"] / 1e3)
+            for name, count in figures.items():
+                if name.startswith("below_"):
+                    bound = int(name.split("_")[1])
+                    self.histogram[bound] = self.histogram.get(bound, 0) + count
+        return self._left[quantile].pop(0)
 
-    def p99(self) -> float:
-        return self._p99.pop(0)
+
+def print_histograms(medium: str, ours: Quantiles, peer: Quantiles) -> None:
+    """All round trips of all runs by their time, one side beside the other."""
+    totals = [sum(side.histogram.values()) or 1 for side in (ours, peer)]
+    print(f"  {medium} round trips by time, share of all: ours, {PEER}")
+    for bound in sorted({*ours.histogram, *peer.histogram}):
+        shares = [side.histogram.get(bound, 0) / total for side, total in zip((ours, peer), totals, strict=True)]
+        bars = "".join(f"  {share:9.5%}  {'#' * round(30 * share) or ('.' if share else ''):30}" for share in shares)
+        print(f"  below {bound / 1e3:10,.2f} us{bars}".rstrip())
 
 
 def round_trips() -> Iterator[Row]:
@@ -168,7 +187,7 @@ def round_trips() -> Iterator[Row]:
         def run(side: Side, medium: str = medium) -> Figures:
             channel = udp() if medium == "udp" else "aeron:ipc"
             client = OURS if medium == "udp" else side
-            trips = ROUND_TRIPS if medium == "udp" else 30 * ROUND_TRIPS
+            trips = ROUND_TRIPS if medium == "udp" else IPC_ROUND_TRIPS
             settings = SPIN if medium == "udp" else BACKOFF
             return pinned(side, client, settings, "rtt", channel=channel, messages=trips, warmup=trips // 10)
 
@@ -179,19 +198,19 @@ def round_trips() -> Iterator[Row]:
             "length": 32,
             "cores": "1 and 1",
         }
-        rows = (("p50", ours.p50, peer.p50), ("p99", ours.p99, peer.p99))
-        for quantile, our_figure, peer_figure in rows:
+        for quantile in QUANTILES:
             yield measure(
                 f"{medium}_rtt_{quantile}",
                 "us",
-                our_figure,
-                peer_figure,
+                lambda quantile=quantile, side=ours: side.take(quantile),
+                lambda quantile=quantile, side=peer: side.take(quantile),
                 peer_name=PEER if medium == "udp" else f"{PEER} and client",
                 target=1.0,
                 higher_is_better=False,
                 ours_config={**config, "driver and client": "ours"},
                 peer_config={**config, "driver and client": "stock, client ours" if medium == "udp" else "stock"},
             )
+        print_histograms(medium, ours, peer)
 
 
 def ipc_streams() -> Iterator[Row]:

@@ -357,14 +357,24 @@ fn round_trips(run: &Run, pings: bool, pongs: bool) -> String {
     }
     times.sort_unstable();
     let at = |share: f64| times[((times.len() as f64 * share) as usize).min(times.len() - 1)];
-    format!(
-        "\"messages\": {}, \"min_ns\": {}, \"p50_ns\": {}, \"p99_ns\": {}, \"max_ns\": {}",
+    let mut figures = format!(
+        "\"messages\": {}, \"min_ns\": {}, \"p50_ns\": {}, \"p99_ns\": {}, \"p999_ns\": {}, \"p9999_ns\": {}, \"max_ns\": {}",
         times.len(),
         times[0],
         at(0.5),
         at(0.99),
+        at(0.999),
+        at(0.9999),
         times[times.len() - 1]
-    )
+    );
+    for power in 6..63 {
+        let (from, to) = (if power == 6 { 0 } else { 1u64 << (power - 1) }, 1u64 << power);
+        let count = times.iter().filter(|time| (from..to).contains(time)).count();
+        if count > 0 {
+            figures += &format!(", \"below_{to}_ns\": {count}");
+        }
+    }
+    figures
 }
 
 fn parse() -> Run {
