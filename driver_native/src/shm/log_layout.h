@@ -98,6 +98,8 @@ typedef struct asi_log
     int64_t paged_from;    /* where the first lap began */
     int64_t paged_to;
     int64_t page_next_at;  /* position at which there is something to do; INT64_MAX: never again */
+    int64_t page_step;     /* bytes made in one call at most */
+    int64_t pages_ahead;   /* bytes that shall be there beyond what is written */
 } asi_log;
 
 int64_t asi_log_file_length(int32_t term_length, int32_t page_size);
@@ -109,10 +111,10 @@ as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch)
 void asi_log_close(asi_log *log);
 
 void asi_log_add_pages(asi_log *log, int64_t position);
-/* Tells how far a sparse log is written. In the first lap, pages that come next are made, and mapped, before the message that
- * meets them: as many as were used, at most 256 KiB, none where the stream is faster than that. Otherwise publisher, driver and
- * subscriber have a fault each at every page, and those are the round trips that last longest. Thread rule: one for each
- * asi_log; several processes may do it. */
+/* Makes and maps the next pages of a sparse log, whose end is `position`, before a message needs them; only in the first lap. As many
+ * as were used, up to pages_ahead, but a step in each call: a call may delay a message. None where the stream is faster than
+ * that. Without it publisher, driver and subscriber have a fault each at every page, and these are the longest round trips.
+ * Thread rule: one for each asi_log; several processes may do it. */
 static inline void asi_log_page_ahead(asi_log *log, int64_t position)
 {
     if (__builtin_expect(position >= log->page_next_at, 0))
