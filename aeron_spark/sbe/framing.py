@@ -21,7 +21,8 @@ class Framing:
 
     `packet_header`: bytes before the first message. `count`: where the number of messages stands in it. `size`: the message's
     size, at `size_at` of the frame; `size_adds` is what the frame is longer than that. `skip`: from the frame's beginning to
-    the SBE header. `marks`: what must stand at `mark_at`, any of them. `quiet_types`: first byte of packets without messages.
+    the SBE header. `marks`: what must stand at `mark_at`, any of them. `quiet_mark`: what a packet without messages begins
+    with; it is at least `quiet_bytes` long, and no longer than a packet header.
     """
 
     packet_header: int = 0
@@ -34,7 +35,8 @@ class Framing:
     marks: tuple[bytes, ...] = ()
     mark_at: int = 0
     mark_is_of_packet: bool = False
-    quiet_types: bytes = b""
+    quiet_mark: bytes = b""
+    quiet_bytes: int = 0
 
 
 NONE = Framing()
@@ -49,7 +51,19 @@ FRAMINGS = {
     "sofh-le4": Framing(size="<H", skip=4, marks=(b"\x50\xeb",), mark_at=2),
     "sofh": Framing(size=">I", skip=6, marks=(b"\x5b\xe0", b"\xeb\x50"), mark_at=4),
     "sofh-le6": Framing(size="<I", skip=6, marks=(b"\x50\xeb",), mark_at=4),
-    "memx": Framing(packet_header=20, count=">H", count_at=18, size=">H", size_adds=2, skip=2, quiet_types=b"\0"),
+    # The marks are a packet's type and the length of its header: 2 has messages, 0 is a heartbeat, without a count.
+    "memx": Framing(
+        packet_header=20,
+        count=">H",
+        count_at=18,
+        size=">H",
+        size_adds=2,
+        skip=2,
+        marks=(b"\x02\x12",),
+        mark_is_of_packet=True,
+        quiet_mark=b"\x00\x12",
+        quiet_bytes=18,
+    ),
     "coinbase-md": Framing(packet_header=24, count="<B", count_at=19, size="<H"),
     "coinbase-ord": Framing(size="<H", size_at=2),
     "deribit-md": Framing(packet_header=24, count="<H", count_at=22, size="<H"),
@@ -134,14 +148,13 @@ def frames(framing: Framing, payload: bytes | memoryview, header: int = 0) -> It
     if not framing.size:
         yield 0, end
         return
-    if len(payload) < framing.packet_header:
-        if framing.quiet_types and len(payload) and payload[0] in framing.quiet_types:
-            return
+    may_be_quiet = framing.quiet_mark and framing.quiet_bytes <= end <= framing.packet_header
+    if may_be_quiet and bytes(payload[: len(framing.quiet_mark)]) == framing.quiet_mark:
+        return
+    if end < framing.packet_header:
         raise DecodeError(
             "FRAME_SIZE", 0, f"a packet header of {framing.packet_header} bytes, of which {end} are there"
         )
-    if framing.quiet_types and payload[0] in framing.quiet_types:
-        return
     if framing.mark_is_of_packet:
         _check_mark(framing, payload, framing.mark_at)
     left = struct.unpack_from(framing.count, payload, framing.count_at)[0] if framing.count else -1

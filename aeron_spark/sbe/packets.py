@@ -76,8 +76,8 @@ def _native(framing: Framing, skip: int) -> Any:
     made.mark_offset, made.mark_count = framing.mark_at, len(framing.marks)
     made.mark_is_of_packet = framing.mark_is_of_packet
     ffi.memmove(made.marks, b"".join(framing.marks), 2 * len(framing.marks))
-    if framing.quiet_types:
-        made.has_quiet_type, made.quiet_type = True, framing.quiet_types[0]
+    made.quiet_bytes = framing.quiet_bytes
+    ffi.memmove(made.quiet_mark, framing.quiet_mark, len(framing.quiet_mark))
     return made
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe import Decoded, DecodeError, Walker, decode, load, parse
+from aeron_spark.sbe import Decoded, DecodeError, Decoder, Walker, decode, load, parse
 from tests.sbe.test_schema import schema
 from tests.sbe.vectors import GOLDEN, READ_BY, messages, schema_of
 
@@ -170,10 +170,32 @@ def test_a_bad_message_in_a_frame_spoils_no_other() -> None:
     assert values(payload, "cme-udp") == [1, "UNKNOWN_TEMPLATE", 3]
 
 
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (b"\x00\x12" + bytes(16), []),  # a heartbeat
+        (b"\x00\x12" + bytes(18), []),  # one with a count of 0
+        (b"\x00\x12", ["FRAME_SIZE"]),
+        (b"\x00\x12" + bytes(15), ["FRAME_SIZE"]),
+        (b"\x00\x12" + bytes(19), ["FRAME_TYPE"]),
+        (bytes(20), ["FRAME_TYPE"]),
+        (bytes(100), ["FRAME_TYPE"]),
+        (b"\0", ["FRAME_SIZE"]),
+        (b"", ["FRAME_SIZE"]),
+        (b"\x01\x12" + bytes(18), ["FRAME_TYPE"]),
+        (b"\x02\x13" + bytes(18), ["FRAME_TYPE"]),
+        (b"\x02\x12" + bytes(18), []),
+    ],
+)
+def test_a_heartbeat_of_memx_is_told_from_what_is_none(payload: bytes, expected: list[str]) -> None:
+    assert values(payload, "memx") == expected
+    rows = Decoder(ONE, "M", framing="memx").decode([payload])
+    assert rows.column("sbe_error").to_pylist() == expected
+
+
 def test_marks_sizes_and_names_that_can_not_be() -> None:
     assert values(struct.pack("<H", 16) + b"\0\0" + message(1), "ilink3") == ["FRAME_TYPE"]
     assert values(bytes(12) + struct.pack("<H", 0) + message(1), "cme-udp") == ["FRAME_SIZE"]
     assert values(bytes(3), "cme-udp") == ["FRAME_SIZE"]
-    assert values(b"\x00\x12", "memx") == []  # a heartbeat
     with pytest.raises(UsageError, match="cme-udp"):
         values(b"", "cme")

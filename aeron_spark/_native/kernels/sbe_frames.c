@@ -43,11 +43,17 @@ static bool has_mark(const frames *f, int64_t at)
     return 0 == f->framing->mark_count;
 }
 
+static bool is_quiet(const frames *f, int64_t at, int64_t length)
+{
+    const as_sbe_framing *framing = f->framing;
+    return 0 != framing->quiet_bytes && length >= framing->quiet_bytes && length <= framing->packet_header &&
+        0 == memcmp(f->bytes + at, framing->quiet_mark, sizeof framing->quiet_mark);
+}
+
 static void cut_packet(frames *f, int64_t at, int64_t end)
 {
     const as_sbe_framing *framing = f->framing;
-    const bool is_quiet = framing->has_quiet_type && end > at && framing->quiet_type == f->bytes[at];
-    if (is_quiet)
+    if (is_quiet(f, at, end - at))
     {
         return;
     }

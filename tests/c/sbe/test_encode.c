@@ -88,7 +88,7 @@ static void frames_of_chance(void)
             .payload_skip = round % 3, .packet_header = round % 2 ? 4 : 0, .count = { .offset = 1, .size = round % 4 == 1 ? 1 : 0 },
             .size = { .offset = round % 5 ? 0 : 2, .size = 1 << round % 3 }, .is_big_endian = 0 != round % 7 % 2,
             .size_adds = round % 6 ? 0 : 2, .skip = 2 + round % 4, .mark_offset = 0, .mark_count = round % 8 ? 0 : 1,
-            .has_quiet_type = 0 == round % 9
+            .quiet_mark = { (uint8_t)(round % 5), (uint8_t)(round % 3) }, .quiet_bytes = 0 == round % 9 ? 2 + round % 2 : 0
         };
         const int64_t length = (int64_t)(asi_rand_u64(&rand) % 40);
         uint8_t *payload = malloc((size_t)length + 1);

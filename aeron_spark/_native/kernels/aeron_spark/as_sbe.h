@@ -264,8 +264,8 @@ typedef struct as_sbe_framing
     int32_t mark_count;
     uint8_t marks[4];
     bool mark_is_of_packet;
-    bool has_quiet_type;    /* packets of this first byte have no messages */
-    uint8_t quiet_type;
+    uint8_t quiet_mark[2];  /* what packets without messages begin with */
+    int32_t quiet_bytes;    /* how long they are at least; at most a packet header; 0: there are none */
 } as_sbe_framing;
 
 /* Where the messages of payloads lie, payload i in [offsets[i], offsets[i + 1]). Returns how many there are; the first `capacity` are
