@@ -221,7 +221,7 @@ class Compiler:
         if self._options.chars == "binary":
             return Column(pa.binary(), lambda run: run.text(column, place.level, of.length, lib.AS_SBE_BYTES), node)
         text = self._text(charset, lambda run, number: run.text(column, place.level, of.length, number), node, refuse)
-        if self._options.chars == "trim":
+        if self._options.chars == "trim" and of.length > 1:
             return Column(text.type, lambda run: pc.utf8_rtrim(text.make(run), characters=" "))
         return text
 

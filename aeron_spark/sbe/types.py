@@ -21,7 +21,7 @@ from aeron_spark.sbe.model import (
     Set,
     Type,
 )
-from aeron_spark.sbe.xml import Element
+from aeron_spark.sbe.xml import Element, trimmed
 
 KINDS = ("type", "composite", "enum", "set")
 HEADER_ROLES = ("templateId", "blockLength", "schemaId", "version")
@@ -57,8 +57,11 @@ def _standard_header(name: str) -> Header:
 
 def _signature(element: Element) -> tuple[object, ...]:
     """What two definitions must share to be the same."""
-    attributes = {name: value.strip() for name, value in element.attributes.items() if name != "description"}
-    return element.name, sorted(attributes.items()), element.text.strip(), [_signature(one) for one in element.children]
+    attributes = {
+        name: trimmed(value, is_char=True) for name, value in element.attributes.items() if name != "description"
+    }
+    text = trimmed(element.text, is_char=True)
+    return element.name, sorted(attributes.items()), text, [_signature(one) for one in element.children]
 
 
 class Types:
@@ -197,7 +200,7 @@ class Types:
         if reference:
             raw = self.referenced(element, reference, primitive)
             return chr(raw) if primitive.is_char else raw
-        text = element.text.strip()
+        text = trimmed(element.text, is_char=primitive.is_char)
         if not text:
             raise findings.refuse(
                 "SCHEMA_CONST", element, "a constant needs its value as the element's text, or a valueRef"
@@ -259,18 +262,25 @@ class Types:
         for child in element.named("validValue"):
             try:
                 value_name = findings.name(child)
-                text = child.text.strip()
+                text = trimmed(child.text, is_char=primitive.is_char)
                 if not text:
                     raise findings.refuse("SCHEMA_ENUM", child, f"{value_name} has no value")
                 raw = int(findings.value(child, "SCHEMA_ENUM", primitive, text))
             except RefusedError:
                 continue
             self.since(child)
-            if not primitive.low <= raw <= primitive.high:
-                findings.error("SCHEMA_ENUM", child, f"{value_name}={text} is not in {primitive.name}'s range")
-            elif raw == null and not primitive.is_char:
-                findings.error("SCHEMA_ENUM", child, f"{value_name}={text} is the null value")
-            elif value_name in values:
+            if raw == null:
+                findings.warn(
+                    child, f"{value_name}={text} is the enum's null value: it is decoded as null, not as a name"
+                )
+            elif not primitive.low <= raw <= primitive.high:
+                findings.error(
+                    "SCHEMA_ENUM",
+                    child,
+                    f"{value_name}={text} is not in {primitive.name}'s range, {primitive.low} to {primitive.high}, "
+                    f"and not the null value, {null}",
+                )
+            if value_name in values:
                 findings.error("SCHEMA_DUPLICATE", child, f"{value_name} stands there twice")
             elif raw in seen:
                 findings.warn(child, f"{value_name}={text}: another name comes first for this value")
@@ -289,7 +299,7 @@ class Types:
         for child in element.named("choice"):
             try:
                 choice_name = findings.name(child)
-                text = child.text.strip()
+                text = trimmed(child.text)
                 bit = int(findings.value(child, "SCHEMA_ENUM", PRIMITIVES["int64"], text))
             except RefusedError:
                 continue

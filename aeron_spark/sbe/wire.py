@@ -45,7 +45,9 @@ class Wire:
 
     # -- numbers -----------------------------------------------------------------------------------------------------------
 
-    def _numbers(self, of: Scalar, column: pa.Array, path: str, *, is_optional: bool) -> np.ndarray:
+    def _numbers(
+        self, of: Scalar, column: pa.Array, path: str, *, is_optional: bool, may_be_null_value: bool = False
+    ) -> np.ndarray:
         """As numpy holds them, null values for nulls."""
         kind = pa.from_numpy_dtype(np.dtype(of.primitive.code))
         if pa.types.is_dictionary(column.type):
@@ -62,7 +64,7 @@ class Wire:
             self._refuse_nulls(column, path)
             return np.asarray(numbers)
         null = pa.scalar(of.null, kind)
-        if not of.primitive.is_float and pc.any(pc.equal(numbers, null)).as_py():
+        if not may_be_null_value and not of.primitive.is_float and pc.any(pc.equal(numbers, null)).as_py():
             raise UsageError(f"column {path}: the value {of.null} means null in the schema")
         return np.asarray(numbers.fill_null(null))
 
@@ -106,9 +108,10 @@ class Wire:
     def _enum(self, of: Enum, column: pa.Array, path: str) -> np.ndarray:
         if pa.types.is_boolean(column.type) or _is_number(column.type):
             plain = Scalar(of.name, of.primitive, presence="optional", null=of.null)
-            return self._numbers(
-                plain, column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column, path, is_optional=True
-            )
+            column = column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column
+            # Some schemas name the null value: then its number may be written as its name may.
+            is_named = any(raw == of.null for _, raw in of.values)
+            return self._numbers(plain, column, path, is_optional=True, may_be_null_value=is_named)
         if not _is_text(column.type):
             raise UsageError(f"column {path}: {column.type} is neither names nor numbers of enum {of.name}")
         names = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -1,7 +1,8 @@
 """Schema files as elements with line numbers.
 
 Elements and attributes are known by their local names, whatever their namespace (Spec: 10 §2.1). A schema may come from
-anybody: no DTD, no entities, no network, and includes stay in the folder of the file that was asked for.
+anybody: no DTD that declares or fetches anything, no entities, no network, and includes stay in the folder of the file that
+was asked for.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class Element:
     def named(self, *names: str) -> Iterator[Element]:
         """Children of these local names."""
         return (child for child in self.children if child.name in names)
+
+
+def trimmed(text: str, *, is_char: bool = False) -> str:
+    """Without the white space around it, which XML files are laid out with. Of a char, a lone space is the value."""
+    return text if is_char and text == " " else text.strip(" \t\r\n")
 
 
 def _local(name: str) -> str:
@@ -110,8 +116,14 @@ class _Reader:
         if self._open:
             self._open[-1].text += text
 
-    def _doctype(self, *_: object) -> None:
-        raise self._refused("SCHEMA_XML", "a document type declaration is not accepted; take it out")
+    def _doctype(self, name: str, system_id: str | None, public_id: str | None, has_subset: int) -> None:
+        # Without either it declares nothing. All of B3's published schemas begin with `<!DOCTYPE xml>`.
+        if has_subset or system_id is not None or public_id is not None:
+            what = "declarations" if has_subset else "an external identifier"
+            raise self._refused(
+                "SCHEMA_XML",
+                f"the document type <!DOCTYPE {_short(name)} ...> has {what}, which is not accepted; take it out",
+            )
 
 
 class _Loader:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe import DecodeError, Decoder, decode, load, parse
+from aeron_spark.sbe import DecodeError, Decoder, Encoder, decode, load, parse
 from tests.sbe.test_schema import schema
 from tests.sbe.test_walk import FRAMED, message
 from tests.sbe.vectors import GOLDEN, messages, schema_of
@@ -420,3 +420,55 @@ def test_columns_of_the_same_name_are_refused() -> None:
     with pytest.raises(UsageError, match="sbe_error"):
         Decoder(taken, "M")
     assert Decoder(taken, "M", on_error="drop").arrow_schema.names == ["sbe_error"]
+
+
+# -- null values that have a name, and spaces --------------------------------------------------------------------------------
+
+NAMED_NULL = parse(
+    schema(
+        '<enum name="Small" encodingType="uint8"><validValue name="A">1</validValue>'
+        '<validValue name="None">255</validValue></enum>'
+        '<enum name="Large" encodingType="uint16" nullValue="0"><validValue name="Zero">0</validValue>'
+        '<validValue name="A">1</validValue></enum>'
+        '<enum name="Session" encodingType="char"><validValue name="Regular"> </validValue>'
+        '<validValue name="Late">L</validValue></enum>'
+        '<type name="Pad" primitiveType="char" presence="constant"> </type>',
+        '<message name="M" id="1"><field name="small" id="1" type="Small"/><field name="large" id="2" type="Large"/>'
+        '<field name="session" id="3" type="Session"/><field name="mark" id="4" type="char"/>'
+        '<field name="pad" id="5" type="Pad"/></message>',
+    )
+)
+
+
+def named_null(small: int, large: int, session: bytes, mark: bytes = b" ") -> bytes:
+    return struct.pack("<HHHHBHcc", 5, 1, 1, 1, small, large, session, mark)
+
+
+@pytest.mark.parametrize("spark", [False, True])
+def test_a_named_null_value_is_null_and_a_space_is_a_name(spark: bool) -> None:
+    payloads = [named_null(255, 0, b" "), named_null(1, 1, b"L"), named_null(255, 1, b" ")]
+    batch = Decoder(NAMED_NULL, "M", on_error="fail", spark=spark).decode(payloads)
+    batch.validate(full=True)
+    assert batch.to_pylist() == [
+        {"small": None, "large": None, "session": "Regular", "mark": " ", "pad": " "},
+        {"small": "A", "large": "A", "session": "Late", "mark": " ", "pad": " "},
+        {"small": None, "large": "A", "session": "Regular", "mark": " ", "pad": " "},
+    ]
+    assert [one.values for payload in payloads for one in decode(NAMED_NULL, payload)] == batch.to_pylist()
+    values = Decoder(NAMED_NULL, "M", on_error="fail", enums="values", spark=spark, chars="trim").decode(payloads[:1])
+    assert values.to_pylist() == [{"small": None, "large": None, "session": " ", "mark": " ", "pad": " "}]
+
+
+def test_a_null_value_may_be_written_by_its_name_its_number_or_as_null() -> None:
+    expected = [named_null(255, 0, b" ")]
+    columns = {"session": ["Regular"], "mark": [" "]}
+    for small, large in (
+        (["None"], ["Zero"]),
+        (pa.array([255], pa.int32()), pa.array([0], pa.int64())),
+        (pa.array([None], pa.string()), pa.array([None], pa.uint16())),
+    ):
+        batch = pa.RecordBatch.from_pydict({"small": small, "large": large, **columns})
+        assert Encoder(NAMED_NULL, "M").encode(batch).to_pylist() == expected
+    batch = pa.RecordBatch.from_pydict({"small": ["Other"], "large": ["Zero"], **columns})
+    with pytest.raises(UsageError, match="has no 'Other'; it has A, None"):
+        Encoder(NAMED_NULL, "M").encode(batch)

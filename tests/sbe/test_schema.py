@@ -78,10 +78,32 @@ def test_includes_that_are_refused(tmp_path: Path, href: str, words: str) -> Non
     assert words in str(failed.value)
 
 
-def test_no_document_type_no_entities() -> None:
-    with pytest.raises(SchemaError) as failed:
-        parse('<!DOCTYPE m [<!ENTITY a "aaaa">]>' + schema())
+@pytest.mark.parametrize(
+    ("doctype", "words"),
+    [
+        ('<!DOCTYPE m [<!ENTITY a "aaaa">]>', "declarations"),
+        ("<!DOCTYPE m []>", "declarations"),
+        ('<!DOCTYPE m SYSTEM "file:///etc/passwd">', "an external identifier"),
+        ('<!DOCTYPE m PUBLIC "-//X//Y" "http://localhost/m.dtd">', "an external identifier"),
+    ],
+)
+def test_a_document_type_that_declares_or_fetches_is_refused(doctype: str, words: str) -> None:
+    with pytest.raises(SchemaError, match=f"has {words}.*take it out") as failed:
+        parse(doctype + schema())
     assert failed.value.kind == "SCHEMA_XML"
+
+
+def test_a_document_type_that_says_nothing(tmp_path: Path) -> None:
+    """As in each schema that B3 publishes; entities stay unknown."""
+    doctype = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE xml>\n'
+    body = '<message name="M" id="1"/><xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="more.xml"/>'
+    (tmp_path / "b3.xml").write_text(doctype + schema("", body), encoding="utf-8")
+    (tmp_path / "more.xml").write_text(
+        f'{doctype}<types><type name="T" primitiveType="int8"/></types>', encoding="utf-8"
+    )
+    assert check(tmp_path / "b3.xml")[1] == ()
+    with pytest.raises(SchemaError, match="undefined entity"):
+        parse(doctype + schema("", '<message name="&a;" id="1"/>'))
 
 
 @pytest.mark.parametrize("text", ["", "<messageSchema", "<types/>", "\0", "<messageSchema id='1'></types>"])
@@ -89,6 +111,67 @@ def test_what_is_no_schema(text: str) -> None:
     with pytest.raises(SchemaError) as failed:
         parse(text)
     assert failed.value.kind == "SCHEMA_XML"
+
+
+SPACES = (
+    '<enum name="Session" encodingType="char"><validValue name="Regular"> </validValue>'
+    '<validValue name="Late">&#32;</validValue><validValue name="Pre">\n P\t</validValue></enum>'
+    '<type name="Pad" primitiveType="char" presence="constant"> </type>'
+    '<type name="Wide" primitiveType="char" length="4" presence="constant"> AB </type>'
+)
+
+
+def test_a_space_is_a_value_of_char() -> None:
+    """As in MEMOIR Last Sale; white space around other values is layout."""
+    types = parse(schema(SPACES)).types
+    session, pad, wide = types["Session"], types["Pad"], types["Wide"]
+    assert isinstance(session, Enum)
+    assert session.values == (("Regular", 32), ("Late", 32), ("Pre", 80))
+    assert isinstance(pad, Scalar)
+    assert isinstance(wide, Scalar)
+    assert (pad.constant, pad.length, wide.constant) == (" ", 1, "AB")
+    for text in ("", "  ", "\n", "\t"):
+        with pytest.raises(SchemaError, match="Blank has no value"):
+            parse(schema(SPACES.replace("\n P\t", text).replace("Pre", "Blank")))
+    with pytest.raises(SchemaError, match="is not a number"):
+        parse(schema('<enum name="E" encodingType="uint8"><validValue name="A">x</validValue></enum>'))
+    with pytest.raises(SchemaError, match="A has no value"):
+        parse(schema('<enum name="E" encodingType="uint8"><validValue name="A"> </validValue></enum>'))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "null", "value"),
+    [
+        ("uint8", "", 255),
+        ("uint8", 'nullValue="0"', 0),
+        ("uint16", "", 65535),
+        ("int8", "", -128),
+        ("int64", "", -(2**63)),
+        ("uint64", "", 2**64 - 1),
+        ("Named", "", 99),
+    ],
+)
+def test_a_name_of_the_null_value_is_a_warning(tmp_path: Path, encoding: str, null: str, value: int) -> None:
+    types = '<type name="Named" primitiveType="uint8" nullValue="99" presence="optional"/>'
+    values = f'<validValue name="Buy">1</validValue>\n<validValue name="Neither">{value}</validValue>'
+    enum = f'<enum name="Side" encodingType="{encoding}" {null}>{values}</enum>'
+    file = tmp_path / "x.xml"
+    file.write_text(schema(types + enum, '<message name="M" id="1"/>'), encoding="utf-8")
+    read, [warning] = check(file)
+    assert (warning.path, warning.line) == ("enum[Side]", 2)
+    assert f"Neither={value} is the enum's null value: it is decoded as null" in warning.text
+    side = read.types["Side"]
+    assert isinstance(side, Enum)
+    assert (side.null, side.values) == (value, (("Buy", 1), ("Neither", value)))
+
+
+def test_values_out_of_range_are_errors_still() -> None:
+    """The type's own null value is one, too, where the enum has another."""
+    for null, value in (("", 256), ("", -1), ('nullValue="0"', 255)):
+        enum = f'<enum name="E" encodingType="uint8" {null}><validValue name="A">{value}</validValue></enum>'
+        with pytest.raises(SchemaError, match=f"A={value} is not in uint8's range, 0 to 254") as failed:
+            parse(schema(enum))
+        assert failed.value.kind == "SCHEMA_ENUM"
 
 
 def test_offsets_and_blocks() -> None:
