@@ -15,6 +15,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {folded[found[0]]}?" if found else ""
 
 
+def pairs(option: str, text: str, example: str) -> dict[str, str]:
+    """`a:b,c:d` of an option. UsageError for another form."""
+    found: dict[str, str] = {}
+    for part in text.split(",") if text.strip() else ():
+        key, colon, value = (one.strip() for one in part.partition(":"))
+        if not (key and colon and value) or key in found:
+            raise UsageError(f"{option}={text!r} is no list of different names, write it like {example}")
+        found[key] = value
+    return found
+
+
 def check_columns(columns: Sequence[str], known: Sequence[str]) -> None:
     """UsageError for no column, one that is not known, or one that is named twice."""
     for name in columns:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from aeron_spark.cli.captures import capture_format, compression
 from aeron_spark.cli.common import add_json, add_verb, at_least, print_json
 from aeron_spark.errors import StorageError, UsageError
+from aeron_spark.names import pairs
 from aeron_spark.sbe import FRAMINGS, DecodeError, SchemaError, check, decode, load
+from aeron_spark.sbe.framing import named
 
 EXAMPLES = """\
   aeron-spark sbe check prices.xml
   aeron-spark sbe decode --schema prices.xml message.bin
   aeron-spark sbe decode --schema mdp3.xml --framing cme-udp --hex packets.txt | jq .values"""
+
+
+_MAP_EXAMPLE = "templateId:messageTypeId"
 
 
 def add_to(verbs: Any) -> None:
@@ -48,10 +56,12 @@ def _add_decode(verbs: Any) -> None:
         verbs,
         "decode",
         _run_decode,
-        about="print each message as one JSON object; exit code 1 if one could not be decoded",
+        about="print each message as one JSON object a line; exit code 1 if one could not be decoded",
         examples=(
             "  aeron-spark sbe decode --schema prices.xml message.bin\n"
-            "  echo 2a00... | aeron-spark sbe decode --schema prices.xml --hex -"
+            "  echo 2a00... | aeron-spark sbe decode --schema prices.xml --hex -\n"
+            "  tshark -r x.pcap -Y udp -T fields -e udp.payload | aeron-spark sbe decode --schema prices.xml --hex -\n"
+            "  aeron-spark sbe decode --schema venue.xml --header venueHeader --header-map templateId:messageTypeId x.bin"
         ),
     )
     verb.add_argument("--schema", metavar="X.xml", required=True, help="schema file")
@@ -65,7 +75,9 @@ def _add_decode(verbs: Any) -> None:
         "--skip", metavar="BYTES", type=at_least(0), default=0, help="bytes before the framing begins (default 0)"
     )
     verb.add_argument(
-        "--hex", action="store_true", help="each line is a payload in hexadecimal digits, not the file as it is"
+        "--hex",
+        action="store_true",
+        help="each line is a payload in hexadecimal digits (with blanks or colons between, if you like), not the file as it is",
     )
     _add_header(verb)
     verb.add_argument("file", metavar="FILE", help="payload, or - for standard input")
@@ -75,11 +87,22 @@ def _add_header(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--header", metavar="TYPE", help="composite that heads the messages, where the schema tells another"
     )
+    verb.add_argument(
+        "--header-map",
+        metavar="ROLE:MEMBER,...",
+        default="",
+        help="what the header's members are called, where they have other names: templateId:messageTypeId",
+    )
+
+
+def _header(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options say about the header, for `check` and `load`."""
+    return {"header_type": options.header, "header_map": pairs("--header-map", options.header_map, _MAP_EXAMPLE)}
 
 
 def _run_check(options: argparse.Namespace) -> int:
     try:
-        schema, findings = check(options.schema, header_type=options.header)
+        schema, findings = check(options.schema, **_header(options))
     except SchemaError as failure:
         verdict, findings, counts = failure.kind, failure.problems, {}
     else:
@@ -107,45 +130,83 @@ def _content(options: argparse.Namespace) -> bytes:
     if options.file == "-" and sys.stdin is None:
         raise UsageError("standard input is closed; give a file, or pipe the payload in")
     try:
-        return sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
+        content = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
     except OSError as failure:
         raise StorageError(f"cannot read {options.file}: {failure.strerror}", code=failure.errno or 0) from None
+    _refuse_containers(options, content)
+    return content
+
+
+def _refuse_containers(options: argparse.Namespace, content: bytes) -> None:
+    """Files that have payloads in them, but are none."""
+    name = "standard input" if options.file == "-" else options.file
+    capture, codec = capture_format(content), compression(content)
+    if capture is not None:
+        raise UsageError(
+            f"{name} is a capture file ({capture}), whose packets have other headers before their payloads. Take the payloads "
+            f"out with tshark, one a line in hexadecimal digits:\n  {_extraction(options)}\n"
+            f"For TCP write tcp.payload in both places; a message that is in two segments is an error then."
+        )
+    if codec is not None:
+        raise UsageError(f"{name} is compressed by {codec}: decompress it first ({codec} -dc), and give what comes out")
+
+
+def _extraction(options: argparse.Namespace) -> str:
+    """The command that takes payloads out of a capture file, and decodes them as the options say."""
+    file = "FILE" if options.file == "-" else shlex.quote(options.file)
+    words = ["aeron-spark", "sbe", "decode", "--schema", options.schema]
+    for flag, value, default in (
+        ("--framing", options.framing, "none"), ("--skip", options.skip, 0), ("--header", options.header, None),
+        ("--header-map", options.header_map, ""),
+    ):  # fmt: skip
+        words += [] if value == default else [flag, str(value)]
+    return f"tshark -r {file} -Y udp.payload -T fields -e udp.payload | {shlex.join([*words, '--hex', '-'])}"
 
 
 def _payloads(options: argparse.Namespace) -> Iterator[tuple[dict[str, int], bytes]]:
-    """Where each payload stands, for errors, and its bytes."""
+    """Where each payload stands, and its bytes."""
     content = _content(options)
     if not options.hex:
         yield {}, content
         return
     for number, line in enumerate(content.split(b"\n"), 1):
-        digits = b"".join(line.split())
-        if not digits:
-            continue
+        wrong = re.search(rb"[^0-9A-Fa-f:\s]", line)
+        if wrong:
+            found = ascii(wrong[0].decode("ascii")) if wrong[0].isascii() else f"the byte 0x{wrong[0].hex()}"
+            raise UsageError(
+                f"line {number} of {options.file} has {found} at character {wrong.start() + 1}, which is no hexadecimal digit; "
+                f"without --hex the file is taken as it is"
+            )
+        digits = b"".join(line.replace(b":", b" ").split())
         if len(digits) % 2:
             raise UsageError(f"line {number} of {options.file} has {len(digits)} hexadecimal digits; a byte is two")
-        try:
+        if digits:
             yield {"line": number}, bytes.fromhex(digits.decode("ascii"))
-        except ValueError as failure:
-            raise UsageError(f"line {number} of {options.file} is not hexadecimal: {failure}") from None
 
 
 def _run_decode(options: argparse.Namespace) -> int:
-    schema = load(options.schema, header_type=options.header)
-    failed = 0
+    named(options.framing)  # an unknown one is an error, whatever the input
+    schema = load(options.schema, **_header(options))
+    number = failed = 0
     for where, payload in _payloads(options):
         for one in decode(schema, payload, framing=options.framing, skip=options.skip):
+            number += 1
             if isinstance(one, DecodeError):
                 failed += 1
-                print_json({"error": one.kind, **where, "offset": one.offset, "text": str(one)})
+                print_json({"number": number, **where, "error": one.kind, "offset": one.offset, "text": str(one)})
             else:
                 print_json(
                     {
+                        "number": number,
+                        **where,
                         "message": one.message.name,
                         "template_id": one.template_id,
                         "version": one.version,
                         "consumed": one.consumed,
+                        "header": one.header,
                         "values": one.values,
                     }
                 )
+    if not number:
+        print(f"aeron-spark sbe: there is no message in {options.file}", file=sys.stderr)
     return 1 if failed else 0

@@ -56,10 +56,12 @@ def decode(
     how = named(framing)
     if skip < 0:
         raise UsageError(f"skip={skip} is below 0")
-    walker = Walker(schema)
-    view = memoryview(payload).cast("B")[skip:]
+    return _decoded(how, Walker(schema), memoryview(payload).cast("B")[skip:], schema.header.composite.size)
+
+
+def _decoded(how: Framing, walker: Walker, view: memoryview, header: int) -> Iterator[Decoded | DecodeError]:
     try:
-        for start, end in _bounds(how, walker, view, schema.header.composite.size):
+        for start, end in _bounds(how, walker, view, header):
             try:
                 yield walker.decode(view, start, end)
             except DecodeError as failure:

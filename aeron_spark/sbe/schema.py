@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from aeron_spark.errors import UsageError
+from aeron_spark.names import nearest
 from aeron_spark.sbe import xml
 from aeron_spark.sbe.findings import MAX_COUNT, Findings, RefusedError, unsigned
 from aeron_spark.sbe.model import Composite, Data, Enum, Field, Group, Message, Presence, Raw, Scalar, Schema, Set, Type
 from aeron_spark.sbe.problem import Problem, SchemaError
-from aeron_spark.sbe.types import Types
+from aeron_spark.sbe.types import HEADER_COUNTS, HEADER_ROLES, Types
 from aeron_spark.sbe.xml import Element
 
 MEMBERS = ("field", "group", "data")
@@ -207,6 +209,10 @@ def _messages(root: Element, blocks: _Blocks, findings: Findings) -> dict[int, M
 
 
 def _read(root: Element, header_type: str | None, renames: Mapping[str, str]) -> tuple[Schema, tuple[Problem, ...]]:
+    for role in renames:
+        if role not in (*HEADER_ROLES, *HEADER_COUNTS):
+            roles = ", ".join((*HEADER_ROLES, *HEADER_COUNTS))
+            raise UsageError(f"header map: '{role}' is none of {roles}{nearest(role, (*HEADER_ROLES, *HEADER_COUNTS))}")
     findings = Findings()
     schema: Schema | None = None
     try:

@@ -25,6 +25,7 @@ from aeron_spark.sbe.xml import Element, trimmed
 
 KINDS = ("type", "composite", "enum", "set")
 HEADER_ROLES = ("templateId", "blockLength", "schemaId", "version")
+HEADER_COUNTS = ("numGroups", "numVarDataFields")
 
 
 DATA_NAMES = ("varData", "data")
@@ -388,7 +389,13 @@ class Types:
         template_id, *others = (find(role) for role in HEADER_ROLES)
         for role, found in zip(HEADER_ROLES, (template_id, *others), strict=True):
             if found is None and (role == "templateId" or not is_chosen):
-                findings.error("SCHEMA_HEADER", root, f"the message header '{name}' has no member {role}")
+                members = ", ".join(one.name for one in composite.members)
+                findings.error(
+                    "SCHEMA_HEADER",
+                    root,
+                    f"the message header '{name}' has no member {renames.get(role, role)}, but {members}: say by a header map "
+                    f"which of them is its {role}",
+                )
             elif found is not None and found.constant is None and found.primitive.name != "uint16":
                 findings.warn(root, f"member {role} of '{name}' is a {found.primitive.name}, not a uint16")
         block_length, schema_id, version = others
@@ -396,9 +403,7 @@ class Types:
             findings.error("SCHEMA_HEADER", root, f"member blockLength of '{name}' is signed")
         if template_id is None:
             raise RefusedError
-        return Header(
-            composite, block_length, template_id, schema_id, version, find("numGroups"), find("numVarDataFields")
-        )
+        return Header(composite, block_length, template_id, schema_id, version, *map(find, HEADER_COUNTS))
 
     def dimension(self, name: str, user: Element) -> Dimension:
         """A group's header."""

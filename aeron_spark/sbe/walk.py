@@ -50,7 +50,10 @@ class DecodeError(AeronError):
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A message: its definition, what the header says, how many bytes it took, and its values by name."""
+    """A message: its definition, what the header says, how many bytes it took, and its values by name.
+
+    `header`: all members of the header, by name.
+    """
 
     message: Message
     template_id: int
@@ -59,6 +62,7 @@ class Decoded:
     block_length: int
     consumed: int
     values: dict[str, Value]
+    header: dict[str, Value]
 
 
 def _is_null(primitive: Primitive, raw: Raw, null: Raw) -> bool:
@@ -167,6 +171,7 @@ class _Walk:
                 "HEADER_INCOMPLETE", f"version {self.version} without a block length, the schema is {schema.version}"
             )
         block_length = self._role(header.block_length, base, message.block_length)
+        members = self._members(header.composite, base)
         self.at += header.composite.size
         try:
             self._need(block_length, "SHORT_BLOCK", "a root block")
@@ -177,7 +182,9 @@ class _Walk:
                 text = f"{failure}; version {self.version} is newer than the schema's {schema.version}"
                 raise DecodeError("NEWER_VERSION", failure.offset, text) from None
             raise
-        return Decoded(message, template_id, schema_id, self.version, block_length, self.at - self._start, values)
+        return Decoded(
+            message, template_id, schema_id, self.version, block_length, self.at - self._start, values, members
+        )
 
     def _counts(self, groups: Role | None, data: Role | None, base: int) -> tuple[int, int]:
         """How many groups and data follow a block; -1, as many as the schema has: only of newer versions are there more."""
@@ -300,7 +307,7 @@ class _Walk:
             case Set():
                 return self._set(of, at)
             case Composite():
-                return {member.name: self._member(member.type, at + member.offset) for member in of.members}
+                return self._members(of, at)
 
     def _scalar(self, of: Scalar, at: int, *, is_optional: bool) -> Value:
         primitive = of.primitive
@@ -327,6 +334,9 @@ class _Walk:
     def _set(self, of: Set, at: int) -> Value:
         raw = int(self._raw(of.primitive, at))
         return {"raw": raw, "names": [name for name, bit in of.choices if raw >> bit & 1]}
+
+    def _members(self, of: Composite, at: int) -> dict[str, Value]:
+        return {member.name: self._member(member.type, at + member.offset) for member in of.members}
 
     def _member(self, of: Type, at: int) -> Value:
         if isinstance(of, Scalar) and of.presence == "constant":

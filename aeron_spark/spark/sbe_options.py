@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from aeron_spark.errors import UsageError
-from aeron_spark.names import nearest
+from aeron_spark.names import nearest, pairs
 from aeron_spark.sbe import Decoder, Encoder, Options, Schema, SchemaError, load
 from aeron_spark.sbe.framing import named
 from aeron_spark.sbe.options import CHOICES, UNITS
@@ -205,17 +205,7 @@ def _number(given: Given, name: str, low: int, high: int) -> int:
 
 def _pairs(given: Given, name: str, example: str) -> tuple[tuple[str, str], ...]:
     """``a:b,c:d``."""
-    found: dict[str, str] = {}
-    for part in (given.text(name) or "").split(","):
-        key, colon, value = (one.strip() for one in part.partition(":"))
-        if not part.strip() and not found:
-            continue
-        if not (key and colon and value) or key in found:
-            raise UsageError(
-                f"option {name}={given.text(name)!r} is no list of different names, write it like {example}"
-            )
-        found[key] = value
-    return tuple(found.items())
+    return tuple(pairs(f"option {name}", given.text(name) or "", example).items())
 
 
 def _framing(given: Given) -> str:

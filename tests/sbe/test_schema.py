@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from aeron_spark.errors import UsageError
 from aeron_spark.sbe import SchemaError, check, load, parse
 from aeron_spark.sbe.model import Composite, Enum, Scalar
 from tests.sbe.vectors import GOLDEN, messages
@@ -213,6 +214,20 @@ def test_forward_references_and_redefined_primitives() -> None:
     assert side.values == (("Buy", 1),)
     assert isinstance(read.messages[7].fields[1].type, Scalar)
     assert read.messages[7].block_length == 13
+
+
+def test_header_members_that_are_not_there_are_named_with_those_that_are() -> None:
+    text = schema(
+        '<composite name="venue"><type name="length" primitiveType="uint16"/><type name="kind" primitiveType="uint16"/>'
+        "</composite>",
+        '<message name="M" id="7"/>',
+    )
+    with pytest.raises(SchemaError, match="has no member templateId, but length, kind: say by a header map"):
+        parse(text, header_type="venue")
+    with pytest.raises(SchemaError, match=r"has no member sort, but length, kind: .* its templateId"):
+        parse(text, header_type="venue", header_map={"templateId": "sort"})
+    with pytest.raises(UsageError, match=r"'templateID' is none of templateId.*did you mean templateId"):
+        parse(text, header_type="venue", header_map={"templateID": "kind"})
 
 
 def test_a_header_of_another_name_may_lack_what_the_schema_tells() -> None:
