@@ -7,15 +7,16 @@ writes to it again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi
 from aeron_spark._native.check import nanoseconds
-from aeron_spark.errors import UsageError
+from aeron_spark.errors import ClosedError, UsageError
 from aeron_spark.names import check_columns
 
 # One call into C waits no longer, so that Ctrl-C and close() are never late.
@@ -44,6 +45,78 @@ DEFAULT_ROWS = 65_536
 DEFAULT_BYTES = 16 * 1024 * 1024
 
 
+def schema_of(columns: Sequence[str], *, is_recorded: bool) -> pa.Schema:
+    """Of batches of these columns. UsageError names one that there is not; only a recording has `recording_id`."""
+    check_columns(columns, [*FIELDS, *([RECORDING_ID.name] if is_recorded else [])])
+    return pa.schema([FIELDS.get(name, RECORDING_ID) for name in columns])
+
+
+class Batches(Iterator[pa.RecordBatch]):
+    """Record batches of one schema, in order: an iterator, and a stream for whatever takes Arrow data.
+
+    for batch in folder.read(3): ...
+    table = folder.read(3).read_all()
+    batches = folder.read(3); duckdb.sql("SELECT count(*) FROM batches"); polars.DataFrame(folder.read(4))
+
+    Each batch is given once: read again for another pass. What is read from is freed after the last batch, by `close`, at the
+    end of a `with`, and with the last reference. Errors are raised as they are by iteration and `read_all`; other libraries
+    make their own of them, with the same text. Thread rule: one thread at a time.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], close: Callable[[], object] | None = None
+    ) -> None:
+        self.schema = schema
+        self._batches: Iterator[pa.RecordBatch] | None = batches
+        # A generator frees what it holds; other iterators have somebody who does.
+        self._close = close or getattr(batches, "close", None)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._batches is None:
+            raise StopIteration
+        try:
+            return next(self._batches)
+        except BaseException:  # the end, too
+            self.close()
+            raise
+
+    def read_all(self) -> pa.Table:
+        """All batches that are left, as a table. ClosedError after the last, or after `close`."""
+        self._check_open()
+        return pa.Table.from_batches(self, self.schema)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The batches that are left, by Arrow's PyCapsule interface. ClosedError as for `read_all`."""
+        self._check_open()
+        return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__(requested_schema)
+
+    def _check_open(self) -> None:
+        # Not an empty result, which would look like a recording without messages.
+        if self._batches is None:
+            raise ClosedError("these batches were given or closed already, and are given once: read again")
+
+    def close(self) -> None:
+        """Free what the batches are read from; again is harmless. Batches that were given stay valid."""
+        self._batches = None
+        close, self._close = self._close, None
+        if close is not None:
+            close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
 class ColumnBuffers:
     """Makes record batches of the chosen columns, in their order.
 
@@ -58,11 +131,9 @@ class ColumnBuffers:
         byte_capacity: int = DEFAULT_BYTES,
         recording_id: int | None = None,
     ) -> None:
-        known = [*FIELDS, *([] if recording_id is None else [RECORDING_ID.name])]
-        check_columns(columns, known)
+        self.schema = schema_of(columns, is_recorded=recording_id is not None)
         if not 0 < row_capacity < 2**31 or not 0 < byte_capacity < 2**31:
             raise UsageError(f"capacities of {row_capacity} rows and {byte_capacity} bytes must be in 1..2147483647")
-        self.schema = pa.schema([FIELDS.get(name, RECORDING_ID) for name in columns])
         self._row_capacity = row_capacity
         self._byte_capacity = byte_capacity
         self._constant = None if recording_id is None else pa.array(np.full(row_capacity, recording_id, np.int64))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition
+from aeron_spark.batch import Batches
 from aeron_spark.errors import UsageError
 from aeron_spark.types import Position
 
@@ -45,7 +46,7 @@ class TermCuts:
         columns: Sequence[str] = _BOUNDARIES,
         row_capacity: int = 0,
         byte_capacity: int | None = None,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Batches:
         """Messages that begin in [start, end); `start` is a boundary."""
 
     @abstractmethod

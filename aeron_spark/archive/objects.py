@@ -30,7 +30,7 @@ from pyarrow import fs as filesystems
 from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import READ_COLUMNS, Extent, Folder
-from aeron_spark.batch import DEFAULT_ROWS
+from aeron_spark.batch import DEFAULT_ROWS, Batches, schema_of
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
 from aeron_spark.types import FRAME_ALIGNMENT, Position, RecordChecksum
 
@@ -178,8 +178,9 @@ class ObjectFolder(TermCuts):
         columns: Sequence[str] = READ_COLUMNS,
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Batches:
         """Messages that begin in [start, end); see `Folder.read`. `start` is a frame's begin."""
+        schema = schema_of(columns, is_recorded=True)
         recording = self.recording(recording_id)
         if start is None or end is None or limit is None:
             extent = self.extent(recording_id)
@@ -202,7 +203,7 @@ class ObjectFolder(TermCuts):
                 byte_capacity=byte_capacity,
             )
 
-        return self._batches(recording, windows, rows_of)
+        return Batches(schema, self._batches(recording, windows, rows_of))
 
     def read_windows(
         self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf

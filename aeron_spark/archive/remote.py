@@ -20,7 +20,7 @@ from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.replay import Replay
 from aeron_spark.archive.segments import READ_COLUMNS, Extent
-from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_ROWS, RECORDING_ID
+from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_ROWS, RECORDING_ID, Batches, schema_of
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.types import Position
@@ -121,7 +121,7 @@ class RemoteArchive(TermCuts):
         columns: Sequence[str] = READ_COLUMNS,
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Batches:
         """Messages that begin in [start, end), by one bounded replay; see `Folder.read`.
 
         PeerError: the archive refuses, or the replay ended early; WaitTimeoutError: it gave nothing for the stall timeout.
@@ -132,16 +132,18 @@ class RemoteArchive(TermCuts):
             start = extent.start_position if start is None else start
             limit = extent.limit_position if limit is None else limit
             end = limit if end is None else end
-        return self._replayed(
+        schema = schema_of(columns, is_recorded=True)
+        batches = self._replayed(
             recording,
             start,
             end,
             # A frame begins where a term does, and at the limit: a replay must not end inside one.
             stop=min(limit, -(-end // recording.term_buffer_length) * recording.term_buffer_length),
-            columns=tuple(columns),
+            schema=schema,
             row_capacity=row_capacity,
             byte_capacity=byte_capacity or DEFAULT_BYTES,
         )
+        return Batches(schema, batches)
 
     def begins_message(self, recording_id: int, position: int) -> bool:
         """The first message of a replay from there, if the archive agrees to one: it refuses what is no frame's begin."""
@@ -163,13 +165,13 @@ class RemoteArchive(TermCuts):
         end: int,
         *,
         stop: int,
-        columns: tuple[str, ...],
+        schema: pa.Schema,
         row_capacity: int,
         byte_capacity: int,
     ) -> Iterator[pa.RecordBatch]:
         if start >= end:
             return
-        polled = tuple(dict.fromkeys((*_BOUNDARIES, *(name for name in columns if name != RECORDING_ID.name))))
+        polled = tuple(dict.fromkeys((*_BOUNDARIES, *(name for name in schema.names if name != RECORDING_ID.name))))
         start, opened = self._replay_at_or_after(recording, start, stop)
         if opened is None:
             return
@@ -188,7 +190,7 @@ class RemoteArchive(TermCuts):
                     raise self._short(recording, start, reached, stop) from None
                 if batch.num_rows:
                     complete = batch.column(1)[-1].as_py()
-                    yield from _rows_before(batch, end, recording, columns)
+                    yield from _rows_before(batch, end, recording, schema)
                 if position == reached and not batch.num_rows:
                     if ended:
                         raise self._short(recording, start, reached, stop)
@@ -251,22 +253,16 @@ class RemoteArchive(TermCuts):
         )
 
 
-def _rows_before(
-    batch: pa.RecordBatch, end: int, recording: Recording, columns: tuple[str, ...]
-) -> Iterator[pa.RecordBatch]:
+def _rows_before(batch: pa.RecordBatch, end: int, recording: Recording, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Rows that begin before `end`, with the recording's id and session."""
     positions = batch.column(0).to_numpy()
     rows = int(positions.searchsorted(end))
     if rows == 0:
         return
     kept = batch.slice(0, rows)
-    arrays, fields = [], []
-    for name in columns:
-        if name == RECORDING_ID.name:
-            arrays.append(pa.repeat(pa.scalar(recording.recording_id, pa.int64()), rows))
-            fields.append(RECORDING_ID)
-            continue
-        fields.append(kept.schema.field(name))
-        constant = name == "session_id"
-        arrays.append(pa.repeat(pa.scalar(recording.session_id, pa.int32()), rows) if constant else kept.column(name))
-    yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    constants = {
+        RECORDING_ID.name: pa.scalar(recording.recording_id, pa.int64()),
+        "session_id": pa.scalar(recording.session_id, pa.int32()),
+    }
+    arrays = [pa.repeat(constants[name], rows) if name in constants else kept.column(name) for name in schema.names]
+    yield pa.RecordBatch.from_arrays(arrays, schema=schema)

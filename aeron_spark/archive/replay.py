@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.archive.control import or_null
-from aeron_spark.batch import DEFAULT_COLUMNS
+from aeron_spark.batch import DEFAULT_COLUMNS, Batches, schema_of
 from aeron_spark.errors import ClosedError
 from aeron_spark.subscription import Image, Subscription
 from aeron_spark.types import SessionId
@@ -42,13 +42,16 @@ class Replay:
         """Block until the replayed stream is there; WaitTimeoutError after `timeout` seconds."""
         return self.subscription.wait_image(timeout, self.session_id)
 
-    def batches(self, timeout: float = 10.0, *, columns: Sequence[str] = DEFAULT_COLUMNS) -> Iterator[pa.RecordBatch]:
-        """Messages as record batches until the replay ends.
+    def batches(self, timeout: float = 10.0, *, columns: Sequence[str] = DEFAULT_COLUMNS) -> Batches:
+        """Messages as record batches until the replay ends, also as a stream of Arrow data (see `aeron_spark.batch.Batches`).
 
         `timeout` (seconds) is how long to wait for the stream to appear. A replay that follows an active recording gives
         batches as they come, and has no end until the recording stops. ClosedError when it ends before: stopped by a request,
         failed (then `Archive.poll` raises the archive's text), or its stream was lost.
         """
+        return Batches(schema_of(columns, is_recorded=False), self._batches(timeout, columns))
+
+    def _batches(self, timeout: float, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with self.wait_image(timeout) as image:
             while True:
                 ended = image.is_ended

@@ -8,7 +8,7 @@ Thread rule: a folder and its readers serialise their calls; different folders a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from aeron_spark._native.check import c_string, check, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition, Times
-from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, RECORDING_ID, ColumnBuffers
+from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, RECORDING_ID, Batches, ColumnBuffers
 from aeron_spark.errors import DataLossError, StorageError
 from aeron_spark.types import NULL_VALUE, Position, RecordChecksum
 
@@ -255,9 +255,10 @@ class Folder(Times):
         columns: Sequence[str] = READ_COLUMNS,
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Batches:
         """Messages that begin in [start, end), in position order, as batches of the chosen columns (see `batch.FIELDS`).
 
+        Iterate over them, or give them to pyarrow, DuckDB, Polars or pandas as a stream of Arrow data, see `Batches`.
         `limit` >= end is how far bytes may be read to complete the last message; by default, as far as the recording
         goes. Without `start` and `end`: the whole recording as it is now. Bad positions raise here, UsageError; broken
         or missing bytes raise DataLossError where they are met, after the rows before them.
@@ -277,7 +278,7 @@ class Folder(Times):
             row_capacity=row_capacity,
             byte_capacity=byte_capacity,
         )
-        return _batches(reader)
+        return Batches(reader.schema, iter(reader.next_batch, None), reader.close)
 
 
 class SegmentReader(Handle):
@@ -333,9 +334,3 @@ def archive_is_live(path: str | os.PathLike[str]) -> bool:
 
 def _numbers(array: np.ndarray[Any, Any]) -> Any:
     return ffi.cast("int64_t *", array.ctypes.data)
-
-
-def _batches(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
-    with reader:
-        while (batch := reader.next_batch()) is not None:
-            yield batch

@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
+import polars as pl
+import pyarrow as pa
 import pytest
 from pyarrow import fs
 
@@ -17,7 +20,8 @@ from aeron_spark import Archive, ArchivingMediaDriver, Folder, ReplayLength
 from aeron_spark.archive import objects
 from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.remote import RemoteArchive, own_address
-from aeron_spark.errors import DataLossError, PeerError, UsageError
+from aeron_spark.batch import FIELDS, Batches
+from aeron_spark.errors import ClosedError, DataLossError, PeerError, UsageError
 from aeron_spark.subscription import Subscription
 from aeron_spark.types import Header
 from tests.kit import s3
@@ -336,3 +340,130 @@ def test_a_message_that_was_cut_is_passed_over_from_afar(
 def test_a_replay_may_end_inside_a_message(cut_short: Recorded, position: int) -> None:
     with cut_short.archive.replay(cut_short.recording_id, position=position, length=1408) as replay:
         assert sum(batch.num_rows for batch in replay.batches()) == (position == 0)
+
+
+# -- streams of Arrow data ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def near(recorded: Recorded) -> Iterator[Folder]:
+    with Folder(recorded.folder) as folder:
+        yield folder
+
+
+STORES = {"folder": near, **FAR}
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, recorded: Recorded) -> Iterator[Folder | RemoteArchive | ObjectFolder]:
+    with STORES[request.param](recorded) as opened:
+        yield opened
+
+
+def expected_table(recorded: Recorded) -> pa.Table:
+    schema = pa.schema([FIELDS[name] for name in COLUMNS])
+    return pa.Table.from_pylist([row._asdict() for row in recorded.batched], schema)
+
+
+TAKEN_BY: dict[str, Callable[[Batches], pa.Table]] = {
+    "read_all": lambda batches: batches.read_all(),
+    "pyarrow": pa.table,
+    "pyarrow reader": lambda batches: pa.RecordBatchReader.from_stream(batches).read_all(),
+    "polars": lambda batches: pl.DataFrame(batches).to_arrow(),
+    "duckdb": lambda batches: duckdb.from_arrow(batches).to_arrow_table(),
+    "iteration": pa.Table.from_batches,
+}
+
+
+@pytest.mark.usefixtures("small_windows")
+@pytest.mark.parametrize("taken_by", TAKEN_BY)
+def test_a_recording_is_a_stream_of_arrow_data(
+    recorded: Recorded, store: Folder | RemoteArchive | ObjectFolder, taken_by: str
+) -> None:
+    expected = expected_table(recorded)
+    batches = store.read(recorded.recording_id, columns=COLUMNS, row_capacity=100)
+    assert batches.schema == expected.schema
+    found = TAKEN_BY[taken_by](batches)
+    assert found.cast(expected.schema).to_pylist() == expected.to_pylist()
+    # A second pass is an error: no rows would look like an empty recording.
+    for again in (batches.read_all, batches.__arrow_c_stream__):
+        with pytest.raises(ClosedError, match="read again"):
+            again()
+    assert list(batches) == []
+
+
+def test_a_replay_is_a_stream_of_arrow_data(recorded: Recorded) -> None:
+    expected = expected_table(recorded)
+    with recorded.archive.replay(recorded.recording_id, length=ReplayLength.CURRENT_END) as replay:
+        batches = replay.batches(columns=COLUMNS)
+        assert batches.schema == expected.schema
+        assert batches.read_all().equals(expected)
+
+
+def test_what_is_left_of_a_stream_and_a_range_without_rows(
+    recorded: Recorded, store: Folder | RemoteArchive | ObjectFolder
+) -> None:
+    expected = expected_table(recorded)
+    batches = store.read(recorded.recording_id, columns=COLUMNS, row_capacity=10)
+    first = next(batches)
+    assert batches.read_all().equals(expected.slice(first.num_rows))
+    limit = recorded.batched[-1].next_position
+    empty = store.read(recorded.recording_id, limit, limit, limit=limit, columns=COLUMNS).read_all()
+    assert (empty.num_rows, empty.schema) == (0, expected.schema)
+
+
+@pytest.mark.usefixtures("small_windows")
+@pytest.mark.parametrize("how", ["close", "with", "break", "unread"])
+def test_a_stream_that_is_left_early_frees_what_it_reads_from(
+    recorded: Recorded,
+    store: Folder | RemoteArchive | ObjectFolder,
+    how: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))  # where windows of far segments lie
+    owner = store if isinstance(store, Folder) else recorded.archive.client
+    owner = store._archive.client if isinstance(store, RemoteArchive) else owner
+    before = len(owner._children)
+    batches = store.read(recorded.recording_id, columns=COLUMNS, row_capacity=10)
+    if how == "break":
+        for _ in batches:
+            break
+        assert not isinstance(store, ObjectFolder) or list(tmp_path.iterdir())
+        del batches
+    elif how == "with":
+        with batches:
+            assert next(batches).num_rows == 10
+    else:
+        if how == "close":
+            next(batches)
+        batches.close()
+        batches.close()
+        with pytest.raises(ClosedError, match="read again"):
+            batches.read_all()
+    assert len(owner._children) == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_a_stream_is_the_one_of_iteration(recorded: Recorded, tmp_path: Path) -> None:
+    for file in recorded.folder.glob("*.*"):
+        if file.suffix in {".rec", ".catalog"}:
+            shutil.copy(file, tmp_path)
+    names = sorted(tmp_path.glob(f"{recorded.recording_id}-*.rec"), key=lambda path: int(path.stem.partition("-")[2]))
+    names[1].unlink()
+    store = ObjectFolder(fs.LocalFileSystem(), str(tmp_path))
+    with pytest.raises(DataLossError, match=f"{names[1].name} is missing"):
+        store.read(recorded.recording_id).read_all()
+    with pytest.raises(pa.ArrowInvalid, match=f"{names[1].name} is missing"):
+        pa.table(store.read(recorded.recording_id))
+    with pytest.raises(duckdb.Error, match=f"{names[1].name} is missing"):
+        duckdb.from_arrow(store.read(recorded.recording_id)).fetchall()
+    with pytest.raises(pl.exceptions.ComputeError, match=f"{names[1].name} is missing"):
+        pl.DataFrame(store.read(recorded.recording_id))
+
+
+def test_columns_that_there_are_not_are_told_before_anything_is_read(
+    recorded: Recorded, store: Folder | RemoteArchive | ObjectFolder
+) -> None:
+    with pytest.raises(UsageError, match=r"column 'valu'.*did you mean value"):
+        store.read(recorded.recording_id, columns=["valu"])

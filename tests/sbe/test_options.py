@@ -7,6 +7,8 @@ import struct
 from decimal import Decimal
 from typing import Any
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -472,3 +474,11 @@ def test_a_null_value_may_be_written_by_its_name_its_number_or_as_null() -> None
     batch = pa.RecordBatch.from_pydict({"small": ["Other"], "large": ["Zero"], **columns})
     with pytest.raises(UsageError, match="has no 'Other'; it has A, None"):
         Encoder(NAMED_NULL, "M").encode(batch)
+
+
+def test_decoded_messages_are_taken_by_others() -> None:
+    """Names of enums as dictionaries, groups as lists of structs, decimals."""
+    batch = Decoder(SCHEMA, "M", on_error="fail").decode([m(legs=LEGS), m(legs=LEGS, side=b"?")])
+    assert pl.DataFrame(batch).to_dicts() == duckdb.from_arrow(batch).pl().to_dicts()
+    found = duckdb.sql("SELECT side, px, len(legs), legs[1].fills[2].n FROM batch ORDER BY side DESC").fetchall()
+    assert found == [("Buy", Decimal("-1.50"), 2, 2), ("?", Decimal("-1.50"), 2, 2)]
