@@ -406,6 +406,8 @@ typedef void (*as_on_text)(void *context, const char *text);
  * is there, so a step was cut short. `steps` counts. Spec: 06 §13. */
 as_result as_archive_migrate(const char *archive_dir, bool is_dry, as_on_text on_step, void *context, int32_t *steps);
 /* CFFI-END */
+/* Nobody is called unless this is set: the errors are in the mark file's error log only. */
+void as_archive_config_on_error(as_archive_config *config, as_on_logged_error on_error, void *context);
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -378,6 +378,11 @@ as_result as_archive_config_load_properties(as_archive_config *config, const cha
     return asi_properties_load_untrusted(path, on_property, config);
 }
 
+void as_archive_config_on_error(as_archive_config *config, as_on_logged_error on_error, void *context)
+{
+    config->error_sink = (asi_error_sink){ .on_error = on_error, .context = context };
+}
+
 const char *as_archive_config_archive_dir(const as_archive_config *config)
 {
     return config->archive_dir;

@@ -8,6 +8,7 @@
 
 #include "aeron_spark/as_archive.h"
 #include "base/idle.h"
+#include "shm/error_log.h"
 
 typedef enum asi_archive_threading
 {
@@ -95,6 +96,7 @@ struct as_archive_config
     asi_idle replayer_idle;
     bool has_recorder_idle;
     bool has_replayer_idle;
+    asi_error_sink error_sink;     /* no setting: the owner's */
 };
 
 /* Relations between settings that no single value shows: AS_E_USAGE names both and the remedy. Fills what depends on others

@@ -5,18 +5,22 @@
  * this process; 1 on any failure. Started in place of `java`, with one of the stock main classes (launch.h), it ends as a virtual
  * machine does: with 128 and the signal's number. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "aeron_spark/as_archive.h"
 #include "aeron_spark/as_driver.h"
 #include "base/atomic.h"
+#include "base/console.h"
+#include "base/map.h"
 #include "base/properties.h"
 #include "base/thread.h"
-#include "server/config.h"
+#include "server/archive.h"
 #include "server/launch.h"
 
 #define WAIT_NS 20000000L /* of the main thread between two looks at its flags */
@@ -65,6 +69,34 @@ typedef struct settings
 static int fail(const char *stage)
 {
     fprintf(stderr, "ERROR: %s (%d) %s\n", stage, as_error_code(), as_error_text());
+    return EXIT_FAILURE;
+}
+
+/* Whose folder it is, when that is the reason; the first of the two that the error names. */
+static void print_owner(const settings *from)
+{
+    const char *aeron_dir = as_driver_config_aeron_dir(from->driver);
+    const char *archive_dir = from->archive->archive_dir;
+    const bool is_of_driver = NULL == strstr(as_error_text(), archive_dir);
+    char owner[64];
+    asi_path_owner(is_of_driver ? aeron_dir : archive_dir, owner, sizeof(owner));
+    fprintf(stderr, "  -> sudo -u %s aeron-spark-archive %s-Daeron.dir=%s -Daeron.archive.dir=%s  # whose directory it is; or another %s\n",
+        owner, from->is_beside_driver ? "--beside-driver " : "", aeron_dir, archive_dir,
+        is_of_driver ? "-Daeron.dir" : "-Daeron.archive.dir");
+}
+
+static int fail_to_start(const settings *from, const char *stage, as_result result)
+{
+    (void)fail(stage);
+    if (EACCES == as_error_code() || EPERM == as_error_code())
+    {
+        print_owner(from);
+    }
+    else if (AS_E_TIMEOUT == result)
+    {
+        fprintf(stderr, "  -> aeron-spark-driver -Daeron.dir=%s  # in another terminal; or leave --beside-driver out\n",
+            as_driver_config_aeron_dir(from->driver));
+    }
     return EXIT_FAILURE;
 }
 
@@ -191,13 +223,39 @@ static void run_while_wanted(as_archive *archive, const as_archive_config *confi
     }
 }
 
+static void print_ready(const as_archive *archive, bool is_beside_driver)
+{
+    const as_archive_config *config = &archive->config;
+    const bool has_network = config->control_channel_enabled && '\0' != config->control_channel[0];
+    char folder[AS_PATH_MAX];
+    printf("aeron-spark-archive %s (%s): ready, pid %d, folder %s, control channel %s stream %" PRId64 ", %s driver in %s\n",
+        as_version_text(), as_commit_text(), getpid(),
+        NULL == realpath(config->archive_dir, folder) ? config->archive_dir : folder,
+        has_network ? config->control_channel : config->local_control_channel,
+        has_network ? config->control_stream_id : config->local_control_stream_id,
+        is_beside_driver ? "beside the" : "with its own", config->aeron_dir);
+    fflush(stdout);
+}
+
+static const char *end_reason(const as_archive *archive)
+{
+    switch (received_signal)
+    {
+        case SIGINT: return "SIGINT";
+        case SIGTERM: return "SIGTERM";
+        default: return as_archive_is_idle_expired(archive) ? "idle for aeron.spark.archive.exit.when.idle" :
+            "a client asked the driver to end";
+    }
+}
+
 static int run_archive(const settings *from)
 {
     const as_archive_config *config = from->archive;
     as_archive *archive = NULL;
-    if (AS_OK != as_archive_open(config, &archive))
+    const as_result opened = as_archive_open(config, &archive);
+    if (AS_OK != opened)
     {
-        return fail("archive init");
+        return fail_to_start(from, "archive init", opened);
     }
     if (AS_OK != as_archive_start(archive))
     {
@@ -205,6 +263,7 @@ static int run_archive(const settings *from)
         as_archive_close(archive);
         return status;
     }
+    print_ready(archive, from->is_beside_driver);
     run_while_wanted(archive, config);
     int status = 0 != received_signal && from->is_in_place_of_java ? 128 + received_signal : received_signal;
     if (as_archive_has_failed(archive))
@@ -215,7 +274,12 @@ static int run_archive(const settings *from)
     }
     printf(from->is_in_place_of_java ? "Shutdown Archive...\n" : "Shutting down archive...\n");
     fflush(stdout);
+    const char *reason = as_archive_has_failed(archive) ? NULL : end_reason(archive);
     as_archive_close(archive);
+    if (NULL != reason)
+    {
+        printf("aeron-spark-archive: ended in order, %s\n", reason);
+    }
     return status;
 }
 
@@ -244,9 +308,10 @@ static as_result start_driver(driver_main *of, asi_agent *agent)
 static int run_with_driver(settings *from)
 {
     as_driver *driver = NULL;
-    if (AS_OK != as_driver_open(from->driver, on_termination, &keep_running, &driver))
+    const as_result opened = as_driver_open(from->driver, on_termination, &keep_running, &driver);
+    if (AS_OK != opened)
     {
-        return fail("driver init");
+        return fail_to_start(from, "driver init", opened);
     }
     driver_main first = { .driver = driver, .keep_running = true };
     asi_agent agent = { .started = false };
@@ -269,12 +334,31 @@ static int run_with_driver(settings *from)
     return status;
 }
 
+static int run_with_consoles(settings *given)
+{
+    asi_console of_archive;
+    asi_console of_driver;
+    char archive_command[AS_PATH_MAX + 64];
+    char driver_command[AS_PATH_MAX + 64];
+    snprintf(archive_command, sizeof(archive_command), "aeron-spark archive errors %s", given->archive->archive_dir);
+    snprintf(driver_command, sizeof(driver_command), "aeron-spark errors --dir %s", as_driver_config_aeron_dir(given->driver));
+    asi_console_init(&of_archive, "archive", archive_command, asi_clock_system(), STDERR_FILENO);
+    asi_console_init(&of_driver, "driver", driver_command, asi_clock_system(), STDERR_FILENO);
+    as_archive_config_on_error(given->archive, asi_console_on_error, &of_archive);
+    as_driver_config_on_error(given->driver, asi_console_on_error, &of_driver);
+    const int status = given->is_beside_driver ? run_archive(given) : run_with_driver(given);
+    asi_console_close(&of_archive);
+    asi_console_close(&of_driver);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct sigaction action = { .sa_handler = on_signal };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* whoever read our output may be gone: that ends no archive */
 
     settings given = { .is_beside_driver = false };
     int status = EXIT_SUCCESS;
@@ -286,7 +370,7 @@ int main(int argc, char **argv)
     }
     else if (!apply_arguments(&given, argc, argv, &status))
     {
-        status = given.is_beside_driver ? run_archive(&given) : run_with_driver(&given);
+        status = run_with_consoles(&given);
     }
     as_driver_config_close(given.driver);
     as_archive_config_close(given.archive);

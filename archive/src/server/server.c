@@ -246,6 +246,7 @@ static as_result claim_folder(as_archive *archive)
         int64_t length;
         uint8_t *section = asi_mark_error_buffer(archive->mark, &length);
         asi_error_log_init(&archive->error_log, section, length, NULL);
+        archive->error_log.sink = config->error_sink;
     }
     return result;
 }

@@ -58,6 +58,8 @@ bool as_driver_is_idle_expired(const as_driver *driver);
  * forked child of the process that opened it. */
 void as_driver_close(as_driver *driver);
 /* CFFI-END */
+/* Nobody is called unless this is set: the errors are in the directory's error log only. */
+void as_driver_config_on_error(as_driver_config *config, as_on_logged_error on_error, void *context);
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -66,6 +66,10 @@ enum
 /* CFFI-END */
 #pragma GCC visibility pop
 
+/* Called for each distinct error when a driver or an archive logs it for the first time, on the agent's thread that logs it: it must
+ * not wait. `text` is borrowed for the call. */
+typedef void (*as_on_logged_error)(void *context, int32_t code, const char *text);
+
 #define AS_FRAME_ALIGNMENT 32
 #define AS_FRAME_HEADER_LENGTH 32
 #define AS_TERM_MIN_LENGTH (64 * 1024)

@@ -158,6 +158,37 @@ bool asi_file_exists(const char *path)
     return 0 == stat(path, &st) && S_ISREG(st.st_mode);
 }
 
+void asi_path_owner(const char *path, char *to, size_t capacity)
+{
+    char at[AS_PATH_MAX];
+    struct stat st;
+    snprintf(at, sizeof(at), "%s", path);
+    while (0 != stat(at, &st))
+    {
+        char *slash = strrchr(at, '/');
+        if (NULL == slash)
+        {
+            snprintf(at, sizeof(at), ".");
+        }
+        else
+        {
+            slash[slash == at ? 1 : 0] = '\0';
+        }
+    }
+    struct passwd entry;
+    struct passwd *found = NULL;
+    char strings[4096];
+    const bool is_known = 0 == getpwuid_r(st.st_uid, &entry, strings, sizeof(strings), &found) && NULL != found;
+    if (is_known)
+    {
+        snprintf(to, capacity, "%s", found->pw_name);
+    }
+    else
+    {
+        snprintf(to, capacity, "'#%u'", (unsigned)st.st_uid);
+    }
+}
+
 int64_t asi_usable_space(const char *path)
 {
     struct statvfs vfs;

@@ -413,6 +413,7 @@ as_result as_driver_config_open(as_driver_config **config)
         return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for the driver's configuration");
     }
     asi_driver_settings_init(&opened->settings);
+    opened->error_sink = (asi_error_sink){ 0 };
     *config = opened;
     return AS_OK;
 }
@@ -490,6 +491,11 @@ static as_result on_property(void *context, const char *name, const char *value)
 as_result as_driver_config_load_properties(as_driver_config *config, const char *path)
 {
     return asi_properties_load_untrusted(path, on_property, config);
+}
+
+void as_driver_config_on_error(as_driver_config *config, as_on_logged_error on_error, void *context)
+{
+    config->error_sink = (asi_error_sink){ .on_error = on_error, .context = context };
 }
 
 const char *as_driver_config_aeron_dir(const as_driver_config *config) { return config->settings.aeron_dir; }

@@ -9,6 +9,7 @@
 
 #include "aeron_spark/as_driver.h"
 #include "base/idle.h"
+#include "shm/error_log.h"
 
 typedef enum asi_threading_mode
 {
@@ -155,6 +156,7 @@ typedef struct asi_driver_settings
 struct as_driver_config
 {
     asi_driver_settings settings;
+    asi_error_sink error_sink;
 };
 
 void asi_driver_settings_init(asi_driver_settings *settings);

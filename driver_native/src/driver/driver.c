@@ -231,6 +231,7 @@ static as_result open_parts(as_driver *driver, const asi_driver_dependencies *de
         return result;
     }
     driver->conductor.events = driver->events;
+    driver->conductor.errors.sink = dependencies->errors;
     result = open_network(driver, dependencies);
     if (AS_OK != result)
     {
@@ -282,11 +283,16 @@ as_result asi_driver_open_with(const asi_driver_settings *settings, const asi_dr
     return result;
 }
 
+static asi_driver_dependencies kernel_dependencies(asi_clock clock, asi_rand rand)
+{
+    return (asi_driver_dependencies){ .clock = clock, .rand = rand, .ops = asi_udp_ops_kernel(),
+        .resolver = asi_name_resolver_system() };
+}
+
 as_result asi_driver_open(const asi_driver_settings *settings, asi_clock clock, asi_rand rand, as_on_termination on_termination,
     void *context, as_driver **driver)
 {
-    const asi_driver_dependencies dependencies = { .clock = clock, .rand = rand, .ops = asi_udp_ops_kernel(),
-        .resolver = asi_name_resolver_system() };
+    const asi_driver_dependencies dependencies = kernel_dependencies(clock, rand);
     return asi_driver_open_with(settings, &dependencies, on_termination, context, driver);
 }
 
@@ -295,7 +301,9 @@ as_result as_driver_open(
 {
     asi_rand rand;
     asi_rand_seed_system(&rand);
-    as_result result = asi_driver_open(&config->settings, asi_clock_system(), rand, on_termination, context, driver);
+    asi_driver_dependencies dependencies = kernel_dependencies(asi_clock_system(), rand);
+    dependencies.errors = config->error_sink;
+    as_result result = asi_driver_open_with(&config->settings, &dependencies, on_termination, context, driver);
     if (AS_OK == result && config->settings.print_configuration)
     {
         result = as_driver_config_print(config);

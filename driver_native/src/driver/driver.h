@@ -11,6 +11,7 @@ typedef struct asi_driver_dependencies
     asi_rand rand;
     asi_udp_ops ops;            /* used by all three agents' threads */
     asi_name_resolver resolver;
+    asi_error_sink errors;
 } asi_driver_dependencies;
 
 as_result asi_driver_open_with(const asi_driver_settings *settings, const asi_driver_dependencies *dependencies,

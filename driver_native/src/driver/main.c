@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/console.h"
+#include "base/map.h"
 #include "base/properties.h"
 #include "driver/config.h"
 
@@ -43,6 +46,19 @@ static void on_termination(void *context) { asi_store_release_bool(context, fals
 static int fail(const char *stage)
 {
     fprintf(stderr, "ERROR: %s (%d) %s\n", stage, as_error_code(), as_error_text());
+    return EXIT_FAILURE;
+}
+
+static int fail_to_start(const char *stage, const char *dir)
+{
+    const int32_t code = as_error_code();
+    char owner[64];
+    (void)fail(stage);
+    if (EACCES == code || EPERM == code)
+    {
+        asi_path_owner(dir, owner, sizeof(owner));
+        fprintf(stderr, "  -> sudo -u %s aeron-spark-driver -Daeron.dir=%s  # whose directory it is; or another -Daeron.dir\n", owner, dir);
+    }
     return EXIT_FAILURE;
 }
 
@@ -138,12 +154,29 @@ static bool apply_arguments(as_driver_config *config, int argc, char **argv, int
     return EXIT_SUCCESS != *status;
 }
 
+static void print_ready(const as_driver_config *config)
+{
+    printf("aeron-spark-driver %s (%s): ready, pid %d, directory %s, threads %s\n", as_version_text(), as_commit_text(), getpid(),
+        config->settings.aeron_dir, asi_threading_mode_text(config->settings.threading_mode));
+    fflush(stdout);
+}
+
+static const char *end_reason(const as_driver *driver)
+{
+    switch (received_signal)
+    {
+        case SIGINT: return "SIGINT";
+        case SIGTERM: return "SIGTERM";
+        default: return as_driver_is_idle_expired(driver) ? "no client was there for " IDLE_PROPERTY : "a client asked for it";
+    }
+}
+
 static int run(const as_driver_config *config)
 {
     as_driver *driver = NULL;
     if (AS_OK != as_driver_open(config, on_termination, &keep_running, &driver))
     {
-        return fail("driver init");
+        return fail_to_start("driver init", config->settings.aeron_dir);
     }
     if (AS_OK != as_driver_start_others(driver))
     {
@@ -151,11 +184,26 @@ static int run(const as_driver_config *config)
         as_driver_close(driver);
         return status;
     }
+    print_ready(config);
     as_driver_run_main(driver, &keep_running);
     printf("Shutting down driver...\n");
     fflush(stdout);
+    const char *reason = end_reason(driver);
     as_driver_close(driver);
+    printf("aeron-spark-driver: ended in order, %s\n", reason);
     return received_signal;
+}
+
+static int run_with_console(as_driver_config *config)
+{
+    asi_console console;
+    char command[AS_PATH_MAX + 64];
+    snprintf(command, sizeof(command), "aeron-spark errors --dir %s", config->settings.aeron_dir);
+    asi_console_init(&console, "driver", command, asi_clock_system(), STDERR_FILENO);
+    as_driver_config_on_error(config, asi_console_on_error, &console);
+    const int status = run(config);
+    asi_console_close(&console);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -164,6 +212,7 @@ int main(int argc, char **argv)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* whoever read our output may be gone: that ends no driver */
 
     as_driver_config *config = NULL;
     if (AS_OK != as_driver_config_open(&config) || AS_OK != as_driver_config_load_environment(config))
@@ -173,7 +222,7 @@ int main(int argc, char **argv)
     int status = EXIT_SUCCESS;
     if (!apply_arguments(config, argc, argv, &status))
     {
-        status = run(config);
+        status = run_with_console(config);
     }
     as_driver_config_close(config);
     return status;

@@ -103,7 +103,8 @@ static bool record_within(asi_error_log *log, int64_t room, int32_t code, const 
     const int64_t text_length = (int64_t)strlen(text);
     pthread_mutex_lock(&log->mutex);
     error_record *record = find_record(log, code, text, text_length);
-    if (NULL == record)
+    const bool is_new = NULL == record;
+    if (is_new)
     {
         record = add_record(log, room, code, text, text_length, now_ms);
     }
@@ -116,6 +117,10 @@ static bool record_within(asi_error_log *log, int64_t room, int32_t code, const 
     if (NULL != log->error_counter)
     {
         asi_fetch_add_i64(log->error_counter, 1);
+    }
+    if (is_new && NULL != record && NULL != log->sink.on_error)
+    {
+        log->sink.on_error(log->sink.context, code, text);
     }
     return NULL != record;
 }

@@ -9,6 +9,13 @@
 
 #include "base/result.h"
 
+/* Who is called for an error that is logged for the first time, after it is in the log and outside the log's mutex. */
+typedef struct asi_error_sink
+{
+    as_on_logged_error on_error; /* NULL: nobody */
+    void *context;
+} asi_error_sink;
+
 typedef struct asi_error_observation
 {
     int32_t code;
@@ -26,6 +33,7 @@ typedef struct asi_error_log
     int64_t observation_count;
     int64_t observation_capacity;
     bool is_full_told;
+    asi_error_sink sink; /* set before the first error */
     pthread_mutex_t mutex;
 } asi_error_log;
 

@@ -122,7 +122,8 @@ static const argument_row ARGUMENTS[] = {
     { { "--exit-when-idle", "soon" }, 1, "", "not soon" },
     { { "-Daeron.dir=/proc/aeron-spark-test" }, 1, "", "ERROR: driver init (" },
     { { "-Daeron.timer.interval=20s" }, 1, "", "must be greater than aeron.timer.interval" },
-    { { "-Daeron.driver.timeout=1", "--exit-when-idle=1ms" }, 0, "Shutting down driver...\n", "" },
+    { { "-Daeron.driver.timeout=1", "--exit-when-idle=1ms" }, 0, "Shutting down driver...\n"
+        "aeron-spark-driver: ended in order, no client was there for aeron.spark.driver.exit.when.idle\n", "" },
     { { "-Daeron.driver.timeout=1", "-Daeron.spark.driver.exit.when.idle=1ms", "-Daeron.print.configuration=true" }, 0,
         "    threading_mode=DEDICATED\n", "" },
     { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.threading.mode=INVOKER" }, 0, "", "" },
@@ -177,7 +178,13 @@ static void signals(void)
         CHECK(0 == kill(child.pid, SIGNALS[i]));
         finish(&child, &outcome);
         CHECK_I64(outcome.status, SIGNALS[i]);
-        CHECK_TEXT(outcome.out, "Shutting down driver...\n");
+        char ready[AS_PATH_MAX];
+        snprintf(ready, sizeof(ready), "aeron-spark-driver %s (%s): ready, pid %d, directory %s, threads DEDICATED\n",
+            as_version_text(), as_commit_text(), child.pid, dir);
+        CHECK_I64(strncmp(outcome.out, ready, strlen(ready)), 0);
+        snprintf(ready, sizeof(ready), "Shutting down driver...\naeron-spark-driver: ended in order, %s\n",
+            SIGINT == SIGNALS[i] ? "SIGINT" : "SIGTERM");
+        CHECK(NULL != strstr(outcome.out, ready));
         CHECK_TEXT(outcome.err, "");
         CHECK(!asi_dir_exists(dir));
     }

@@ -56,6 +56,29 @@ static void records_distinct_errors(void)
     asi_error_log_close(&log);
 }
 
+static void take_text(void *context, int32_t code, const char *text)
+{
+    char *told = context;
+    snprintf(told + strlen(told), 64, "%d %s;", code, text);
+}
+
+static void sink_hears_of_each_error_once(void)
+{
+    static uint8_t section[SECTION] __attribute__((aligned(64)));
+    char told[256] = "";
+    asi_error_log log;
+    asi_error_log_init(&log, section, 128, NULL);
+    log.sink = (asi_error_sink){ .on_error = take_text, .context = told };
+    asi_error_log_record(&log, 1, "first", 100);
+    asi_error_log_record(&log, 1, "first", 200);
+    asi_error_log_record_of_peer(&log, 2, "peer", 300);
+    asi_error_log_record_of_peer(&log, 2, "peer", 400);
+    CHECK_TEXT(told, "1 first;2 peer;");
+    asi_error_log_record_of_peer(&log, 3, "no room", 500);
+    CHECK_TEXT(told, "1 first;2 peer;");
+    asi_error_log_close(&log);
+}
+
 static void full_log_keeps_what_it_has(void)
 {
     static uint8_t section[64] __attribute__((aligned(64)));
@@ -173,6 +196,7 @@ static void threads_share_a_log(void)
 int main(void)
 {
     RUN(records_distinct_errors);
+    RUN(sink_hears_of_each_error_once);
     RUN(full_log_keeps_what_it_has);
     RUN(stock_bytes_come_out_the_same);
     RUN(reading_survives_hostile_lengths);

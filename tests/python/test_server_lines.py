@@ -1,0 +1,165 @@
+"""What the servers say on their own: that they are ready, each distinct error once as it comes, why they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aeron_spark import Archive, Client, Counters, MediaDriver
+from aeron_spark.errors import AeronError
+from tests.kit import native
+from tests.kit.processes import Process, driver_ready
+from tests.kit.wait import wait_until
+
+BAD_CHANNEL = "aeron:udp?endpoint=nowhere.invalid:40123"
+
+
+def lines(text: str) -> list[str]:
+    return text.splitlines()
+
+
+def fail_to_publish(aeron_dir: Path) -> None:
+    with Client(aeron_dir) as client, pytest.raises(AeronError):
+        client.add_publication(BAD_CHANNEL, 7)
+
+
+def test_a_driver_tells_its_life(aeron_dir: Path) -> None:
+    driver = native.driver(aeron_dir)
+    wait_until(lambda: "ready" in driver.stdout(), 10, "the line", state=driver.report)
+    (ready,) = lines(driver.stdout())
+    assert ready.startswith("aeron-spark-driver ")
+    assert ready.endswith(f": ready, pid {driver.pid}, directory {aeron_dir}, threads SHARED")
+    assert driver.stderr() == ""
+
+    fail_to_publish(aeron_dir)
+    (error,) = lines(driver.stderr())
+    assert error.startswith("ERROR: driver: ")
+    assert "nowhere.invalid" in error
+    fail_to_publish(aeron_dir)
+    with Counters(aeron_dir) as counters:
+        (logged,) = counters.errors()
+    assert logged.count == 2
+    assert len(lines(driver.stderr())) == 1
+
+    assert driver.stop(signal.SIGINT) == signal.SIGINT
+    assert lines(driver.stdout())[1:] == ["Shutting down driver...", "aeron-spark-driver: ended in order, SIGINT"]
+    assert len(lines(driver.stderr())) == 1
+
+
+def test_a_driver_by_the_command_tells_the_same(aeron_dir: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "aeron_spark",
+        "driver",
+        "--dir",
+        str(aeron_dir),
+        "-D",
+        "aeron.threading.mode=SHARED",
+    ]
+    driver = Process("driver", command)
+    driver.wait_ready(driver_ready(driver, aeron_dir))
+    fail_to_publish(aeron_dir)
+    assert len(lines(driver.stderr())) == 1
+    assert driver.stop() == signal.SIGTERM
+    assert "directory" in driver.stdout()
+
+
+def test_a_driver_whose_reader_is_gone_goes_on(aeron_dir: Path) -> None:
+    program, settings = native.executable("aeron-spark-driver"), f"-Daeron.dir={aeron_dir}"
+    driver = Process("driver", ["bash", "-c", f"exec {program} {settings} > >(exec true) 2>&1"])
+    driver.wait_ready(driver_ready(driver, aeron_dir))
+    fail_to_publish(aeron_dir)
+    fail_to_publish(aeron_dir)
+    assert driver.stop() == signal.SIGTERM
+
+
+def test_an_archive_tells_its_life(aeron_dir: Path, archive_dir: Path) -> None:
+    with MediaDriver(aeron_dir, settings={"aeron.threading.mode": "SHARED"}):
+        archive = native.archive(aeron_dir, archive_dir, {"aeron.spark.archive.max.control.sessions": "1"})
+        wait_until(lambda: "ready" in archive.stdout(), 10, "the line", state=archive.report)
+        (ready,) = lines(archive.stdout())
+        assert ready.startswith("aeron-spark-archive ")
+        assert ready.endswith(
+            f": ready, pid {archive.pid}, folder {archive_dir}, control channel aeron:ipc?term-length=64k stream "
+            f"10, beside the driver in {aeron_dir}"
+        )
+        with Archive(aeron_dir=aeron_dir):
+            for _ in range(2):
+                with pytest.raises(AeronError):
+                    Archive(aeron_dir=aeron_dir, timeout=0.2)
+        (error,) = lines(archive.stderr())
+        assert error == "ERROR: archive: max control sessions reached 1: connect request dropped"
+        assert archive.stop() == signal.SIGTERM
+        assert lines(archive.stdout())[1:] == [
+            "Shutting down archive...",
+            "aeron-spark-archive: ended in order, SIGTERM",
+        ]
+
+
+def test_an_archive_with_its_driver_tells_of_both(aeron_dir: Path, archive_dir: Path) -> None:
+    settings = {
+        "aeron.dir": str(aeron_dir),
+        "aeron.archive.dir": str(archive_dir),
+        "aeron.archive.control.channel.enabled": "false",
+        "aeron.archive.threading.mode": "SHARED",
+        "aeron.spark.archive.exit.when.idle": "1s",
+    }
+    command = [
+        str(native.executable("aeron-spark-archive")),
+        *(f"-D{name}={value}" for name, value in settings.items()),
+    ]
+    archive = Process("archive", command)
+    archive.wait_ready(driver_ready(archive, aeron_dir))
+    fail_to_publish(aeron_dir)
+    assert archive.wait_end() == 0
+    (error,) = lines(archive.stderr())
+    assert error.startswith("ERROR: driver: ")
+    ready, _, end = lines(archive.stdout())
+    assert ready.endswith(f"with its own driver in {aeron_dir}")
+    assert end == "aeron-spark-archive: ended in order, idle for aeron.spark.archive.exit.when.idle"
+
+
+def test_an_embedded_driver_says_nothing(aeron_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with MediaDriver(aeron_dir, settings={"aeron.threading.mode": "SHARED"}):
+        fail_to_publish(aeron_dir)
+    assert capfd.readouterr() == ("", "")
+
+
+def as_another_user(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run it so that root, too, may only do with files of others what anybody may."""
+    given_up = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner,-chown"] if os.geteuid() == 0 else []
+    return subprocess.run([*given_up, *command], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_server_that_may_not_start_names_the_user_who_may(aeron_dir: Path, archive_dir: Path) -> None:
+    me = archive_dir.owner()
+    driver, archive = (str(native.executable(name)) for name in ("aeron-spark-driver", "aeron-spark-archive"))
+    closed = archive_dir / "closed"
+    closed.mkdir(mode=0o500)
+    refused = as_another_user([driver, f"-Daeron.dir={closed}/driver"])
+    assert refused.returncode == 1
+    assert f"{closed}/driver: Permission denied" in refused.stderr
+    assert f"  -> sudo -u {me} aeron-spark-driver -Daeron.dir={closed}/driver  # " in refused.stderr
+    with MediaDriver(aeron_dir, settings={"aeron.threading.mode": "SHARED"}):
+        command = [archive, "--beside-driver", f"-Daeron.dir={aeron_dir}", f"-Daeron.archive.dir={closed}"]
+        refused = as_another_user(command)
+    assert refused.returncode == 1
+    assert f"{closed}/archive-mark.dat: Permission denied" in refused.stderr
+    assert (
+        f"  -> sudo -u {me} aeron-spark-archive --beside-driver -Daeron.dir={aeron_dir} -Daeron.archive.dir={closed}  # "
+        in refused.stderr
+    )
+
+
+def test_an_archive_without_a_driver_says_how_to_start_one(aeron_dir: Path, archive_dir: Path) -> None:
+    command = [str(native.executable("aeron-spark-archive")), "--beside-driver", "-Daeron.driver.timeout=100"]
+    refused = as_another_user([*command, f"-Daeron.dir={aeron_dir}", f"-Daeron.archive.dir={archive_dir}"])
+    assert refused.returncode == 1
+    assert f"no live driver in {aeron_dir}" in refused.stderr
+    assert f"  -> aeron-spark-driver -Daeron.dir={aeron_dir}  # " in refused.stderr
