@@ -156,6 +156,18 @@ static void save_errors(const char *path, const asi_cnc *cnc, int64_t now_ms)
     fprintf(stderr, "WARNING: Existing errors saved to: %s\n", name);
 }
 
+/* As with the stock C driver, who can't be asked whether he lives counts as dead; but not in silence. `reason` is of the failed opening. */
+static void warn_of_unreadable(const char *path, const char *reason)
+{
+    char file[PATH_CAPACITY];
+    snprintf(file, sizeof(file), "%s/" ASI_CNC_FILE, path);
+    if (asi_file_exists(file))
+    {
+        fprintf(stderr, "WARNING: %s; taken for a dead driver's and replaced: if a driver does run there, stop it and start this one "
+            "again, or give one of them another aeron.dir\n", reason);
+    }
+}
+
 /* Spec: 01 §1.3 step 2b, §1.4. */
 static as_result take_over(const asi_driver_settings *settings, const asi_clock *clock)
 {
@@ -175,6 +187,10 @@ static as_result take_over(const asi_driver_settings *settings, const asi_clock 
     else if (is_readable)
     {
         save_errors(settings->aeron_dir, &cnc, asi_clock_ms(clock));
+    }
+    else
+    {
+        warn_of_unreadable(settings->aeron_dir, as_error_text());
     }
     asi_cnc_close(&cnc);
     return result;

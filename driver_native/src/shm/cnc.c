@@ -127,7 +127,7 @@ static as_result check_header_untrusted(asi_cnc *cnc, const char *path)
 {
     if (major_of(cnc->version) != major_of(ASI_CNC_VERSION) || minor_of(cnc->version) < minor_of(ASI_CNC_VERSION))
     {
-        return asi_fail(AS_E_DATA, 0, "%s is of CnC version %d.%d.%d (driver pid %" PRId64 "), this client needs %d.%d", path,
+        return asi_fail(AS_E_DATA, 0, "%s is of CnC version %d.%d.%d (driver pid %" PRId64 "), this program needs %d.%d", path,
             major_of(cnc->version), minor_of(cnc->version), patch_of(cnc->version), cnc->pid, major_of(ASI_CNC_VERSION),
             minor_of(ASI_CNC_VERSION));
     }

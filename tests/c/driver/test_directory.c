@@ -49,6 +49,22 @@ static as_result open_driver(const asi_driver_settings *settings, as_driver **dr
     return asi_driver_open(settings, asi_clock_system(), rand, NULL, NULL, driver);
 }
 
+#define SAID_CAPACITY 2048
+
+/* The same, with what it says on standard error. */
+static as_result open_driver_hearing(const asi_driver_settings *settings, as_driver **driver, char *said)
+{
+    FILE *heard = tmpfile();
+    const int own = dup(STDERR_FILENO);
+    CHECK(NULL != heard && own >= 0 && dup2(fileno(heard), STDERR_FILENO) >= 0);
+    const as_result result = open_driver(settings, driver);
+    CHECK(dup2(own, STDERR_FILENO) >= 0 && 0 == close(own));
+    rewind(heard);
+    said[fread(said, 1, SAID_CAPACITY - 1, heard)] = '\0';
+    CHECK(0 == fclose(heard));
+    return result;
+}
+
 typedef enum left_behind
 {
     LEFT_NOTHING,      /* the directory does not even exist */
@@ -119,19 +135,21 @@ static void leave(const char *dir, left_behind what)
 
 static void claims(void)
 {
-    static const struct { left_behind what; bool delete_on_start; bool starts; int saved; } ROWS[] = {
-        { LEFT_NOTHING, false, true, 0 },
-        { LEFT_EMPTY, false, true, 0 },
-        { LEFT_STRANGE_FILE, false, true, 0 },
-        { LEFT_SHORT_CNC, false, true, 0 },
-        { LEFT_ZERO_VERSION, false, true, 0 },
-        { LEFT_OTHER_VERSION, false, true, 0 },
-        { LEFT_CLOSED, false, true, 0 },
-        { LEFT_DEAD, false, true, 0 },
-        { LEFT_DEAD_WITH_ERRORS, false, true, 1 },
-        { LEFT_DEAD_WITH_ERRORS, true, true, 0 },
-        { LEFT_LIVE, false, false, 0 },
-        { LEFT_LIVE, true, true, 0 },
+    static const struct { left_behind what; bool delete_on_start; bool starts; int saved; const char *said; } ROWS[] = {
+        { LEFT_NOTHING, false, true, 0, "" },
+        { LEFT_EMPTY, false, true, 0, "" },
+        { LEFT_STRANGE_FILE, false, true, 0, "" },
+        { LEFT_SHORT_CNC, false, true, 0, "/cnc.dat has 9 bytes" },
+        { LEFT_ZERO_VERSION, false, true, 0, "/cnc.dat is not ready" },
+        { LEFT_OTHER_VERSION, false, true, 0, "/cnc.dat is of CnC version 1.0.0 (driver pid 4711), this program needs 0.2; taken for a dead "
+            "driver's and replaced: if a driver does run there, stop it" },
+        { LEFT_OTHER_VERSION, true, true, 0, "" },
+        { LEFT_CLOSED, false, true, 0, "" },
+        { LEFT_DEAD, false, true, 0, "" },
+        { LEFT_DEAD_WITH_ERRORS, false, true, 1, "Existing errors saved to" },
+        { LEFT_DEAD_WITH_ERRORS, true, true, 0, "" },
+        { LEFT_LIVE, false, false, 0, "" },
+        { LEFT_LIVE, true, true, 0, "" },
     };
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
@@ -142,8 +160,10 @@ static void claims(void)
         asi_driver_settings settings = rig_settings(dir);
         settings.delete_on_start = ROWS[i].delete_on_start;
         settings.driver_timeout_ms = 1000;
-        const as_result result = open_driver(&settings, &driver);
+        char said[SAID_CAPACITY];
+        const as_result result = open_driver_hearing(&settings, &driver, said);
         CHECK_I64(result, ROWS[i].starts ? AS_OK : AS_E_USAGE);
+        CHECK('\0' == ROWS[i].said[0] ? '\0' == said[0] : NULL != strstr(said, ROWS[i].said));
         CHECK_I64(delete_saved_errors(dir), ROWS[i].saved);
         if (AS_OK == result)
         {
