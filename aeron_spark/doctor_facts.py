@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aeron_spark
-from aeron_spark.archive_health import ArchiveFacts, CredentialsFacts, archive_facts, credentials_facts
+from aeron_spark.archive_health import ArchiveFacts, CredentialsFacts, archive_facts, credentials_facts, may_hold, owner
 from aeron_spark.config import default_aeron_dir, executable, misspelt
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, UsageError
@@ -146,7 +146,7 @@ def gather(
     return Facts(
         aeron_dir=where,
         user=environment.get("USER") or getpass.getuser(),
-        dir_owner=_owner(where) if where.exists() else None,
+        dir_owner=owner(where) if where.exists() else None,
         dir_is_writable=os.access(where, os.W_OK | os.X_OK),
         parent_is_writable=os.access(where.parent, os.W_OK | os.X_OK),
         driver=driver,
@@ -200,7 +200,7 @@ def read_settings(defines: Sequence[str], files: Sequence[str], environment: Map
 
 
 def _driver(where: Path) -> tuple[DriverFacts | None, str]:
-    if not (where / "cnc.dat").exists():
+    if not may_hold(where, "cnc.dat"):
         return None, ""
     try:
         with Counters(where) as counters:
@@ -220,13 +220,6 @@ def _driver(where: Path) -> tuple[DriverFacts | None, str]:
         network_publications=kinds.count(StreamCounter.SENDER_POSITION),
         images=kinds.count(StreamCounter.RECEIVER_POSITION),
     ), ""
-
-
-def _owner(path: Path) -> str:
-    try:
-        return path.owner()
-    except (KeyError, OSError):
-        return f"user {path.stat().st_uid}"
 
 
 def _disk(where: Path) -> tuple[int | None, int | None]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
+import shlex
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,9 @@ import pytest
 
 from aeron_spark import MediaDriver, doctor, doctor_facts
 from aeron_spark.archive.server import ArchiveServer
+from aeron_spark.archive.tools import MarkFile
 from aeron_spark.archive_health import ArchiveFacts
-from aeron_spark.cli.__main__ import main
+from aeron_spark.cli.__main__ import main, parser
 from aeron_spark.doctor import Finding
 from aeron_spark.doctor_facts import DriverFacts, Facts, PythonFacts
 from aeron_spark.errors import UsageError
@@ -57,6 +61,19 @@ WELL = Facts(
     open_files=65536,
     archive_port_in_use="",
 )
+
+
+def can_be_typed(remedy: str) -> bool:
+    """Whether a shell runs programs that exist, with options that ours take."""
+    for command in remedy.partition("  # ")[0].split(";"):
+        words = shlex.split(command)
+        if words[0] == "sudo":
+            words = words[3:] if words[1] == "-u" else words[1:]
+        if words[0] == "aeron-spark":
+            parser().parse_args(words[1:])
+        elif words[0] not in {*("chmod", "export", "install", "mount", "pip", "rm", "ss", "sysctl", "ulimit", "unset")}:
+            return False
+    return True
 
 
 def findings(**changes: Any) -> list[Finding]:
@@ -184,6 +201,7 @@ def test_a_finding_has_its_remedy(changes: dict[str, Any], level: str, text: str
     assert found.level == level
     assert text in found.text
     assert remedy in found.remedy
+    assert found.about == "settings" or can_be_typed(found.remedy)
 
 
 def test_threads_that_rest_share_cores() -> None:
@@ -273,6 +291,8 @@ def test_foreign_files_are_an_error(tmp_path: Path) -> None:
 ARCHIVE = ArchiveFacts(
     folder=Path("recordings"),
     exists=True,
+    owner="root",
+    is_readable=True,
     is_writable=True,
     is_open_to_all=False,
     free_bytes=GIB,
@@ -284,15 +304,75 @@ ARCHIVE = ArchiveFacts(
 def test_the_archives_folder() -> None:
     assert findings(archive=ARCHIVE) == []
     for changes, level, text, remedy in (
-        ({"is_writable": False}, "error", "can't be written by somebody", "chown somebody recordings"),
-        ({"free_bytes": 128 << 20}, "error", "128 MiB are free, and no recording starts", "archive retain"),
+        (
+            {"is_writable": False},
+            "error",
+            "can't be written by somebody, it belongs to root",
+            "sudo -u root aeron-spark archive run --beside-driver --dir /dev/shm/aeron-somebody --archive-dir recordings",
+        ),
+        (
+            {"is_writable": False, "exists": False},
+            "error",
+            "can't be made by somebody",
+            "sudo install -d -m 0700 -o somebody recordings",
+        ),
+        (
+            {"free_bytes": 128 << 20},
+            "error",
+            "128 MiB are free, and no recording starts",
+            "aeron-spark archive retain recordings --older-than 7d",
+        ),
         ({"trouble": "no catalog"}, "error", "no catalog", "aeron-spark archive verify recordings"),
+        (
+            {"trouble": "Permission denied", "is_readable": False},
+            "error",
+            "Permission denied",
+            "sudo -u root aeron-spark archive verify recordings",
+        ),
         ({"is_open_to_all": True}, "warn", "open to every user", "chmod o-rwx recordings"),
     ):
         (finding,) = findings(archive=dataclasses.replace(ARCHIVE, **changes))
         assert finding.level == level
         assert text in finding.text
         assert remedy in finding.remedy
+        assert can_be_typed(finding.remedy)
+
+
+def test_a_killed_archive_is_started_with_its_driver_where_none_runs() -> None:
+    mark = MarkFile(
+        path=Path("recordings/archive-mark.dat"),
+        version=0x030100,
+        activity_timestamp_ms=1,
+        start_timestamp_ms=1,
+        pid=7,
+        archive_id=1,
+        is_live=False,
+        control_stream_id=10,
+        local_control_stream_id=10,
+        events_stream_id=30,
+        header_length=8192,
+        error_buffer_length=1 << 20,
+        control_channel="",
+        local_control_channel="aeron:ipc",
+        events_channel="",
+        aeron_dir="",
+    )
+    where = "--dir /dev/shm/aeron-somebody --archive-dir recordings"
+    (with_driver,) = findings(archive=dataclasses.replace(ARCHIVE, mark=mark))
+    assert with_driver.remedy.startswith(f"aeron-spark archive run --beside-driver {where}")
+    killed = dataclasses.replace(DRIVER, is_active=False)
+    _, without = findings(archive=dataclasses.replace(ARCHIVE, mark=mark), driver=killed)
+    assert without.remedy.startswith(f"aeron-spark archive run {where}")
+
+
+def test_another_users_driver_is_not_deleted() -> None:
+    directory, driver = findings(
+        dir_owner="root", dir_is_writable=False, driver=None, driver_trouble="cannot open cnc.dat: Permission denied"
+    )
+    assert directory.about == "directory"
+    assert can_be_typed(directory.remedy)
+    assert driver.remedy.startswith("sudo -u root aeron-spark doctor --dir /dev/shm/aeron-somebody")
+    assert can_be_typed(driver.remedy)
 
 
 def test_the_archive_of_this_machine(driver: MediaDriver, tmp_path: Path) -> None:
@@ -314,6 +394,9 @@ def test_the_archive_of_this_machine(driver: MediaDriver, tmp_path: Path) -> Non
     (killed,) = about_folder()
     assert killed.level == "warn"
     assert "was killed or hangs" in killed.text
+    run = f"aeron-spark archive run --beside-driver --dir {driver.aeron_dir} --archive-dir {folder}"
+    assert killed.remedy.startswith(run)
+    assert can_be_typed(killed.remedy)
 
 
 def test_the_credentials_file(driver: MediaDriver, tmp_path: Path) -> None:
@@ -331,3 +414,20 @@ def test_the_credentials_file(driver: MediaDriver, tmp_path: Path) -> None:
     assert found().remedy == f"chmod 600 {path}"
     path.chmod(0o600)
     assert found().level == "ok"
+
+
+def test_folders_that_may_not_be_searched(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    # Root may look everywhere, but for what it was told to give up.
+    given_up = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    command = [sys.executable, "-m", "aeron_spark", "doctor", "--json", "--dir", str(closed)]
+    done = subprocess.run(
+        [*given_up, *command, "-D", f"aeron.archive.dir={closed}"], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    found = [Finding(**json.loads(line)) for line in done.stdout.splitlines()]
+    for about in ("driver", "archive folder"):
+        first = next(finding for finding in found if finding.about == about)
+        assert "Permission denied" in first.text
+        assert first.remedy.startswith(f"sudo -u {closed.owner()} aeron-spark ")
