@@ -9,6 +9,7 @@ Thread rule: as every handle, one thread at a time.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -40,6 +41,8 @@ __all__ = [
     "version_text",
 ]
 
+# An archive writes its time to the mark file every second.
+_SIGN_OF_LIFE_S = 3.0
 # Called with the bytes done so far; what it raises ends the work and is raised by the call.
 OnProgress = Callable[[int], object]
 
@@ -199,6 +202,22 @@ class Catalog(Handle):
         if recording_id is not None and not found:
             raise UsageError(f"no recording found with recordingId: {recording_id} in {self.path}")
         return found
+
+    def is_kept(self) -> bool:
+        """Whether an archive works on this very folder; False only after it gave no sign of life for a while.
+
+        The mark file of a copy, or of an archive that was killed, looks alive for 10 s.
+        """
+        deadline = time.monotonic() + _SIGN_OF_LIFE_S
+        first = mark = self.mark()
+        while mark is not None and mark.is_live and first is not None:
+            if mark.activity_timestamp_ms != first.activity_timestamp_ms:
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+            mark = self.mark()
+        return False
 
     def mark(self) -> MarkFile | None:
         """What the mark file says, None without one."""

@@ -7,6 +7,7 @@ import dataclasses
 import re
 import sys
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 from aeron_spark.archive.segment_files import Orphan, orphans, segment_files
@@ -252,24 +253,41 @@ def run_verify(options: argparse.Namespace) -> int:
             findings += report.is_finding
             _print_report(entry, report, as_json=options.json)
         work.end()
-    if damage:
-        _finding(damage, as_json=options.json)
+        torn = _why_torn(options, limits) if findings or damage else ""
+    for text in filter(None, (damage, torn)):
+        _finding(text, as_json=options.json)
     return EXIT_FINDINGS if findings or damage else EXIT_FINE
+
+
+def _why_torn(options: argparse.Namespace, limits: _LiveLimits) -> str:
+    mark = limits.mark
+    if options.repair or mark is None or mark.activity_timestamp_ms is None or limits.is_kept:
+        return ""
+    return (
+        f"{options.path} is a copy that was made while its archive (pid {mark.pid}) ran, so that its files are of different "
+        "instants, or the folder of an archive that was killed. A copy: stop that archive and copy its folder again, or keep "
+        f"what is whole: aeron-spark archive verify {options.path} --repair"
+    )
 
 
 class _LiveLimits:
     """How far the active recordings of a live archive go."""
 
     def __init__(self, options: argparse.Namespace, catalog: Catalog) -> None:
-        mark = catalog.mark()
-        self._path = options.path if not options.repair and mark is not None and mark.is_live else None
-        self._aeron_dir = options.dir
+        self.mark = catalog.mark()
+        self._options = options
+        self._catalog = catalog
+
+    @cached_property
+    def is_kept(self) -> bool:
+        """Whether an archive works on the folder; for a repair none may."""
+        return not self._options.repair and self._catalog.is_kept()
 
     def of(self, entry: CatalogEntry) -> int | None:
         """Recorded position of an active recording, None of another."""
-        if self._path is None or entry.recording.stop_position is not None or entry.state != RecordingState.VALID:
+        if entry.recording.stop_position is not None or entry.state != RecordingState.VALID or not self.is_kept:
             return None
-        with Folder(self._path, aeron_dir=self._aeron_dir) as folder:
+        with Folder(self._options.path, aeron_dir=self._options.dir) as folder:
             return folder.extent(entry.recording.recording_id).limit_position
 
 

@@ -7,6 +7,7 @@ The stock tool's opinion of the same folders is in tests/interop/test_archive_to
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 import tarfile
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from aeron_spark import ArchivingMediaDriver
+from aeron_spark import Archive, ArchivingMediaDriver
 from aeron_spark.archive.segment_files import orphans, segment_files
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.tools import Catalog, RecordingState
@@ -358,6 +359,41 @@ def test_a_live_archive_is_looked_at_and_not_touched(servers: ArchivingMediaDriv
         assert code == 2, (verb, out)
         assert "active mark file detected" in out
         assert "stop it first" in out
+
+
+def test_a_copy_of_a_live_folder_is_told(servers: ArchivingMediaDriver, tmp_path: Path, run: Run) -> None:
+    folder, copy = servers.archive_dir, tmp_path / "copy"
+    with (
+        Archive(aeron_dir=servers.aeron_dir) as archive,
+        archive.client.add_publication("aeron:ipc?alias=torn", 5) as publication,
+        archive.client.add_publication("aeron:ipc?alias=active", 6) as other,
+    ):
+        for stream in (publication, other):
+            alias = "torn" if stream is publication else "active"
+            archive.start_recording(f"aeron:ipc?alias={alias}", stream.stream_id)
+            recording_id = archive.wait_recording(alias, stream.stream_id, stream.session_id)
+            archive.wait_position(recording_id, stream.offer_batch([b"early"]))
+        shutil.copytree(folder, copy)
+        position = publication.offer_batch([b"late"] * 100)
+        archive.wait_position(recording_id - 1, position)
+        archive.stop_recording("aeron:ipc?alias=torn", 5)
+        shutil.copy2(folder / "archive.catalog", copy)
+        shutil.copy2(folder / "archive-mark.dat", copy)
+        other.offer_batch([b"late"] * 100)
+        assert run("verify", folder)[0] == 0
+        code, out = run("verify", copy)
+    assert code == 1
+    assert f"before stopPosition={position}: bytes are missing" in out
+    assert f"(recordingId={recording_id}) OK: was active when its archive died" in out
+    assert f"ERR: {copy} is a copy that was made while its archive (pid {os.getpid()}) ran" in out
+    assert f"aeron-spark archive verify {copy} --repair" in out
+    # As if the copy had been looked at a while later.
+    with (copy / "archive-mark.dat").open("r+b") as mark:
+        mark.seek(ACTIVITY_OFFSET)
+        mark.write(struct.pack("<q", 1_700_000_000_000))
+    assert f"ERR: {copy} is a copy that was made while its archive" in run("verify", copy)[1]
+    assert "is a copy" not in run("verify", copy, "--repair")[1]
+    assert run("verify", copy)[0] == 0
 
 
 def test_no_archive_starts_while_a_tool_writes(golden: Golden) -> None:
