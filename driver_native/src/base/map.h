@@ -30,9 +30,9 @@ as_result asi_dir_create_with(const char *path, uint32_t mode) AS_MUST_USE;
 as_result asi_dir_delete(const char *path) AS_MUST_USE;
 bool asi_dir_exists(const char *path);
 bool asi_file_exists(const char *path);
-/* Bytes an unprivileged process may still write to the file system of `path`; INT64_MAX if it can't be told. */
 /* Name of the user who owns the path, or what of it exists, as sudo -u takes it. */
 void asi_path_owner(const char *path, char *to, size_t capacity);
+/* Bytes an unprivileged process may still write to the file system of `path`; INT64_MAX if it can't be told. */
 int64_t asi_usable_space(const char *path);
 /* AERON_DIR, else "/dev/shm/aeron-<user>". Spec: 01 §1.1. */
 void asi_default_aeron_dir(char *to, size_t capacity);
