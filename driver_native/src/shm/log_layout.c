@@ -17,7 +17,7 @@
 #define PAGES_AHEAD_OF_DRIVER (256 * 1024)
 #define PAGES_STEP_OF_DRIVER 1
 #define PAGES_AHEAD_OF_CLIENT (32 * 1024)
-#define PAGES_STEP_OF_CLIENT 4
+#define PAGES_STEP_OF_CLIENT 2
 #define PAGES_OUTRUN_LENGTH (64 * 1024)
 #define CACHED_LOG_MAX_LENGTH (32 * 1024 * 1024)
 #define NOT_PAGED (-1)
@@ -101,12 +101,12 @@ static void make_pages(asi_log *log, int64_t from, int64_t to)
     log->page_next_at = is_refused || !is_first_lap(log, log->paged_to) ? INT64_MAX : log->paged_to;
 }
 
-void asi_log_add_pages(asi_log *log, int64_t position)
+bool asi_log_add_pages(asi_log *log, int64_t position)
 {
     if (NOT_PAGED == log->paged_to)
     {
         begin_paging(log, position);
-        return;
+        return false;
     }
     const int64_t page = page_length();
     const int64_t here = position & ~(page - 1);
@@ -115,7 +115,7 @@ void asi_log_add_pages(asi_log *log, int64_t position)
         /* Whoever is that fast is there by now, and two that make a page hinder each other. */
         log->paged_to = here;
         log->page_next_at = is_first_lap(log, here) ? here + page : INT64_MAX;
-        return;
+        return false;
     }
     const int64_t used = position - log->paged_from;
     const int64_t target = here + (used < log->pages_ahead ? asi_align_i64(used, page) : log->pages_ahead);
@@ -125,6 +125,7 @@ void asi_log_add_pages(asi_log *log, int64_t position)
     {
         log->page_next_at = log->paged_to < target ? position : here + log->page_step;
     }
+    return log->paged_to > from;
 }
 
 void asi_log_claim_pages(asi_log *log, int64_t from, int64_t to)

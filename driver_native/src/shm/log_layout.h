@@ -110,17 +110,14 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
 as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch) AS_MUST_USE;
 void asi_log_close(asi_log *log);
 
-void asi_log_add_pages(asi_log *log, int64_t position);
+bool asi_log_add_pages(asi_log *log, int64_t position);
 /* Makes and maps the next pages of a sparse log, whose end is `position`, before a message needs them; only in the first lap. As many
  * as were used, up to pages_ahead, but a step in each call: a call may delay a message. None where the stream is faster than
  * that. Without it publisher, driver and subscriber have a fault each at every page, and these are the longest round trips.
- * Thread rule: one for each asi_log; several processes may do it. */
-static inline void asi_log_page_ahead(asi_log *log, int64_t position)
+ * Returns whether it made some, so that a duty cycle counts it as work. Thread rule: one for each asi_log; several processes may. */
+static inline bool asi_log_page_ahead(asi_log *log, int64_t position)
 {
-    if (__builtin_expect(position >= log->page_next_at, 0))
-    {
-        asi_log_add_pages(log, position);
-    }
+    return __builtin_expect(position >= log->page_next_at, 0) && asi_log_add_pages(log, position);
 }
 
 void asi_log_claim_pages(asi_log *log, int64_t from, int64_t to);

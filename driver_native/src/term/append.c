@@ -163,7 +163,7 @@ ALWAYS_INLINE int64_t claim_exclusive(asi_appender *appender, int64_t required, 
     {
         appender->term_offset = end;
         const int64_t position = appender->term_begin_position + end;
-        asi_log_page_ahead(log, position);
+        (void)asi_log_page_ahead(log, position);
         return position;
     }
     if (place->offset < log->term_length)

@@ -154,10 +154,10 @@ int asi_network_image_update(asi_conductor *conductor, asi_network_image *image)
     {
         return 0;
     }
-    asi_log_page_ahead(&image->image.log, asi_load_acquire_i64(&image->image.hwm));
+    int work = asi_log_page_ahead(&image->image.log, asi_load_acquire_i64(&image->image.hwm));
     bool found_loss = false;
     asi_gap published = { .length = 0 };
-    int work = asi_image_rebuild(&image->image, span.max, conductor->now_ns, &found_loss, &published);
+    work += asi_image_rebuild(&image->image, span.max, conductor->now_ns, &found_loss, &published);
     if (published.length > 0)
     {
         report_loss(conductor, image, &published);

@@ -53,7 +53,7 @@ int asi_ipc_update(asi_ipc_publication *publication)
     {
         return 0;
     }
-    asi_log_page_ahead(&publication->log, refresh_producer_position(publication));
+    const bool made_pages = asi_log_page_ahead(&publication->log, refresh_producer_position(publication));
     const asi_position_span span = span_of(publication);
     if (span.has_working)
     {
@@ -72,7 +72,7 @@ int asi_ipc_update(asi_ipc_publication *publication)
         publication->trip_limit = publication->consumer_position;
         return 1;
     }
-    return 0;
+    return made_pages;
 }
 
 /* -- subscribers -------------------------------------------------------------------------------------------------------- */

@@ -78,7 +78,7 @@ static bool is_clean_for(const asi_network_publication *publication, int64_t lim
 static int update_limit(asi_network_publication *publication, const asi_position_span *spies)
 {
     const int64_t sent = sender_position(publication);
-    asi_log_page_ahead(&publication->sender.log, refresh_producer_position(publication));
+    const bool made_pages = asi_log_page_ahead(&publication->sender.log, refresh_producer_position(publication));
     const bool is_connected = has_subscribers(publication);
     set_connected(publication, is_connected);
     if (!is_connected)
@@ -89,13 +89,13 @@ static int update_limit(asi_network_publication *publication, const asi_position
             clean_behind(publication, sent);
             return 1;
         }
-        return 0;
+        return made_pages;
     }
     const int64_t consumed = spies->min < sent ? spies->min : sent;
     const int64_t limit = consumed + publication->params.window_length;
     if (limit <= publication->limit)
     {
-        return 0;
+        return made_pages;
     }
     clean_behind(publication, consumed);
     if (is_clean_for(publication, limit))
