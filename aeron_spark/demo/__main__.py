@@ -68,6 +68,8 @@ def _interrupt(_number: int, _frame: object) -> None:
 def _work(folder: Path, aeron_dir: Path, archive_dir: Path, seconds: float) -> int:
     (folder / "tmp").mkdir()
     environment = {
+        # Spark asks for the machine's own name, which need not resolve.
+        "SPARK_LOCAL_HOSTNAME": "localhost",
         **os.environ,
         **java.environment(folder),
         "TMPDIR": str(folder / "tmp"),
