@@ -19,15 +19,14 @@ help: ## show these commands
 
 build: build/.installed ## environment, native code and Python package, ready in .venv
 
-run: build ## the main job: publish, record, stream and replay with Spark (KEEP=1 keeps the recording)
-	@$(BIN)/python -m aeron_spark.demo.java || $(BIN)/pip install -q --disable-pip-version-check '$(shell sed -n 's/^java = \["\(.*\)"\]/\1/p' pyproject.toml)'
+run: build java ## the main job: publish, record, stream and replay with Spark (KEEP=1 keeps the recording)
 	@exec $(BIN)/python -m aeron_spark.demo $(if $(KEEP),--keep)
 
-test: build native-tests build/pyspark-$(LOWEST_PYSPARK)/.installed ## everything that proves the product: C, Python, Spark, interop
+test: build java native-tests build/pyspark-$(LOWEST_PYSPARK)/.installed ## what proves the product, with what `make run` needs: C, Python, Spark
 	ctest --test-dir $(NATIVE) --output-on-failure -j2
 	PYTHONPATH=build/pyspark-$(LOWEST_PYSPARK) AERON_SPARK_PYSPARK=$(LOWEST_PYSPARK) $(PYTEST) tests/spark \
 	  -k "the_same_pyspark or captured_archive or restart_continues or batch_write_is_recorded or streaming_write"
-	$(PYTEST) tests
+	$(PYTEST) tests -m "not interop"
 
 lint: build ## style and types
 	$(BIN)/ruff check .
@@ -45,8 +44,12 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 	$(BIN)/pip wheel --disable-pip-version-check -q --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
 	$(BIN)/python tests/system/wheel.py dist/*.whl
 
-interop: build native-tests ## against stock Aeron, both directions
-	$(PYTEST) tests/interop
+interop: interop-needs build java native-tests ## against stock Aeron, both directions, between hosts, on a full disk: says what to install
+	$(PYTEST) tests -m interop
+
+.PHONY: interop-needs
+interop-needs:
+	@$(PYTHON) -m tests.kit.needs
 
 interop-long: build ## ten million messages that check themselves, each way between stock and ours, under loss; a day of the archive
 	$(BIN)/python -m tests.system.ten_million
@@ -135,6 +138,10 @@ build/.environment: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/pip install -q --disable-pip-version-check cmake ninja scikit-build-core 'cffi>=1.16' 'setuptools>=70.1'
 	@mkdir -p build && touch $@
+
+.PHONY: java
+java: build
+	@$(BIN)/python -m aeron_spark.demo.java || $(BIN)/pip install -q --disable-pip-version-check '$(shell sed -n 's/^java = \["\(.*\)"\]/\1/p' pyproject.toml)'
 
 build/.installed: build/.environment $(SOURCES)
 	@$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e '.[spark,test,lint]'

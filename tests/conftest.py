@@ -6,18 +6,23 @@ import faulthandler
 import os
 import random
 import secrets
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit import dirs, processes, stock, stock_c
+from aeron_spark.demo import java
+from aeron_spark.errors import UsageError
+from tests.kit import dirs, processes, require, stock, stock_c
 from tests.kit.subject import Subject
 
 # A test that runs longer shows the stacks of all threads and ends the session: nothing here takes that long.
 STUCK_AFTER_S = 600
+INTEROP = Path(__file__).parent / "interop"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,13 +37,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the session's seed once, where stacks go (a test's own stderr ends with the session, unread), and heed Ctrl-C."""
+    """Choose the session's seed once, where stacks go (a test's own stderr ends with the session, unread), and heed Ctrl-C.
+
+    And say what Spark needs: a Java, and a name for this machine that resolves, as its own need not.
+    """
+    config.addinivalue_line(
+        "markers", f"{require.MARK}: needs more of the machine than `make run` (tests/kit/require.py)"
+    )
     given = config.getoption("--seed")
     config.stash[_SEED] = given if given is not None else secrets.randbits(31)
     config.stash[_STDERR] = os.dup(2)
     # Begun in the background of a shell without job control, Python ignores SIGINT, and so would everything that tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    wrapped = Path(tempfile.mkdtemp(prefix="aeron-spark-test-java-"))
+    config.add_cleanup(lambda: shutil.rmtree(wrapped))
+    try:
+        os.environ.update(java.environment(wrapped))
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+    os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the interop folder carry its mark, and all do whose subject is a stock peer; of others it is written."""
+    for item in items:
+        if INTEROP in item.path.parents or os.environ.get("PEER", "ours") != "ours":
+            item.add_marker(require.MARK)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the kit know whether this test may use what `make test` does without."""
+    require.mark(is_marked=item.get_closest_marker(require.MARK) is not None)
 
 
 _SEED = pytest.StashKey[int]()

@@ -1,15 +1,15 @@
 """The tree keeps to ARCHITECTURE.md: rooms include downward only, and what the house bans stays out.
 
-Method: the files git knows of are read as text. Rules of inclusion are data, in `rooms.txt`.
+Method: the files of the tree that git would not ignore are read as text. Rules of inclusion are data, in `rooms.txt`.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -75,16 +75,27 @@ def rooms() -> tuple[Room, ...]:
 
 @cache
 def files() -> tuple[Path, ...]:
-    """Return what belongs to the project, relative to its root: tracked, or new and not ignored."""
-    git = shutil.which("git")
-    assert git is not None, "the tree is listed by git"
-    listed = subprocess.run(
-        [git, "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    return tuple(Path(name) for name in sorted(listed.split("\0")) if name and (ROOT / name).is_file())
+    """Return what belongs to the project, relative to its root: all that `.gitignore` does not name."""
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        here = Path(folder).relative_to(ROOT)
+        folders[:] = [name for name in folders if name != ".git" and not _is_ignored(here / name, is_folder=True)]
+        found += [here / name for name in names if name != ".git" and not _is_ignored(here / name, is_folder=False)]
+    return tuple(sorted(found))
+
+
+def _is_ignored(path: Path, *, is_folder: bool) -> bool:
+    """Return what git would say of a path: a slash in front makes a pattern one of the root, one behind one of folders."""
+    return any(
+        fnmatch(f"/{path}" if pattern.startswith("/") else path.name, pattern.rstrip("/"))
+        for pattern in _ignored()
+        if is_folder or not pattern.endswith("/")
+    )
+
+
+@cache
+def _ignored() -> tuple[str, ...]:
+    return tuple((ROOT / ".gitignore").read_text("utf-8").split())
 
 
 def c_files(*, under: tuple[str, ...] = ("driver_native", "archive", "tests/c", "aeron_spark")) -> list[Path]:

@@ -117,6 +117,7 @@ def several(count: int, *, mtu: int = 1500) -> Iterator[list[Host]]:
 
 @contextmanager
 def _namespaces(count: int) -> Iterator[list[Host]]:
+    require.beyond("a network namespace")
     if shutil.which("ip") is None:
         require.missing("no ip on PATH: install iproute2 for tests between hosts")
     stem = f"as-{os.getpid()}-{next(_numbers)}"

@@ -17,6 +17,7 @@ BALLAST = 512 * 1024
 @contextmanager
 def mounted(folder: Path, capacity: str) -> Iterator[Path]:
     """A tmpfs on `folder` with a file `ballast` in it that can be deleted to make room."""
+    require.beyond("a file system of the test's own")
     mount, umount = shutil.which("mount"), shutil.which("umount")
     if mount is None or umount is None or os.geteuid() != 0:
         require.missing("a small file system: root and mount")

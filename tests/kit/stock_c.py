@@ -18,18 +18,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.kit import require
+from tests.kit import needs, require
 from tests.kit.processes import Process, driver_ready
 from tests.kit.stock import BUILD, ROOT, BuildError
 
 SOURCES = ROOT / "tests" / "interop" / "stock_c"
 FOLDER = BUILD / "stock-c"
-# Where Debian's packages put what the build wants beside cargo and the environment's own CMake (3.30 at least).
-PACKAGES = {
-    "libclang-dev": ("usr/lib/llvm-*/lib/libclang*.so*", "usr/lib*/*/libclang*.so*", "usr/lib*/libclang*.so*"),
-    "uuid-dev": ("usr/include/uuid/uuid.h",),
-    "libbsd-dev": ("usr/include/bsd/bsd.h",),
-}
+# Debian's packages that the build wants beside cargo and the environment's own CMake (3.30 at least).
+PACKAGES = ("libclang-dev", "uuid-dev", "libbsd-dev")
 
 # The stock counterparts of tests.kit.native's settings.
 DRIVER_SETTINGS: Mapping[str, str] = {
@@ -70,6 +66,7 @@ def ensure_built() -> Path:
 
 def programs_or_skip() -> Path:
     """`ensure_built` for a test: what is missing skips aloud, and fails under `CI=true`."""
+    require.beyond("stock Aeron in C")
     try:
         return _build_once()
     except BuildError as error:
@@ -91,11 +88,7 @@ def _source_hash() -> str:
 def _cargo() -> None:
     if shutil.which("cargo") is None:
         raise BuildError("cargo is not on PATH; install Rust to test against the stock C driver and client")
-    absent = [
-        name
-        for name, patterns in PACKAGES.items()
-        if not any(path for pattern in patterns for path in Path("/").glob(pattern))
-    ]
+    absent = needs.absent(*PACKAGES)
     tools = Path(sys.prefix) / "bin"
     done = subprocess.run(
         ["cargo", "build", "--release", "--locked", "-j2", "--manifest-path", str(SOURCES / "Cargo.toml")],  # noqa: S607

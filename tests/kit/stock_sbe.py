@@ -78,6 +78,7 @@ def _built() -> str:
 
 def class_path_or_skip() -> str:
     """`ensure_built` for a test: what is missing skips aloud, and fails under `CI=true`."""
+    require.beyond("the SBE reference tool")
     try:
         return _built()
     except BuildError as error:

@@ -28,6 +28,8 @@ SPARK_HOME = Path(pyspark.__file__).parent
 JOB = Path(__file__).parent / "cluster" / "job.py"
 MESSAGES = 20_000
 
+pytestmark = pytest.mark.interop
+
 
 class Cluster(NamedTuple):
     """Addresses and machines of a cluster that runs."""

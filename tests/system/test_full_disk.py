@@ -22,6 +22,8 @@ CAPACITY = "4m"
 STORAGE_SPACE = 11
 FULL_SETTINGS = {**SETTINGS, "aeron.archive.low.storage.space.threshold": 0, "aeron.archive.catalog.capacity": 65536}
 
+pytestmark = pytest.mark.interop
+
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:

@@ -14,6 +14,7 @@ from tests.kit.processes import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+AVRO = "11_spark_formats.py"
 # What each prints, shortest proof that it did what it says.
 PRINTED = {
     "03_spark_batch.py": r"45000 of 50000 messages are trades(.|\n)*A\| 50000\|  103\.0(.|\n)*25000 messages from position",
@@ -26,12 +27,13 @@ PRINTED = {
     "09_spark_time_range.py": r"1800 messages of three minutes(.|\n)*30\|     600\|1000\|1006\|(.|\n)*32\|     600"
     r"(.|\n)*36000 messages were recorded by then, 0 later",
     "10_spark_export.py": r"100000 messages in the file, their sum is 4999950000(.|\n)*\n0 messages of the recording are not",
-    "11_spark_formats.py": r"20000 messages of Avro, 1\d bytes each\n0 differ(.|\n)*D\| 25000",
+    AVRO: r"20000 messages of Avro, 1\d bytes each\n0 differ(.|\n)*D\| 25000",
 }
 
 
 def avro_jar() -> Path:
     """Spark's package for Avro, from the registry or as it was fetched before; the newest that registries have."""
+    require.beyond("Spark's package for Avro, which Maven brings,")
     folder, version = ROOT / "build" / "avro", "4.1.1"
     jar = folder / f"spark-avro_2.13-{version}.jar"
     if not jar.exists():
@@ -50,10 +52,18 @@ def test_every_spark_example_is_here() -> None:
     }
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize("name", [name for name in PRINTED if name != AVRO])
 def test_example(name: str, tmp_path: Path) -> None:
-    options = f"--jars {avro_jar()} pyspark-shell" if name == "11_spark_formats.py" else "pyspark-shell"
+    run_example(name, tmp_path)
+
+
+@pytest.mark.interop
+def test_example_of_avro(tmp_path: Path) -> None:
+    run_example(AVRO, tmp_path, f"--jars {avro_jar()} ")
+
+
+def run_example(name: str, tmp_path: Path, options: str = "") -> None:
     command = ["env", "-u", "PYSPARK_PYTHON", sys.executable, EXAMPLES / name]
-    program = Process(name, command, env={"PYSPARK_SUBMIT_ARGS": options}, cwd=tmp_path)
+    program = Process(name, command, env={"PYSPARK_SUBMIT_ARGS": f"{options}pyspark-shell"}, cwd=tmp_path)
     assert program.wait_end(timeout=240) == 0, program.report()
     assert re.search(PRINTED[name], program.stdout(), re.MULTILINE), program.report()

@@ -7,6 +7,8 @@ import pytest
 from tests.kit import stock
 from tests.system.ten_million import DIRECTIONS, run
 
+pytestmark = pytest.mark.interop
+
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_messages_that_check_themselves_arrive_under_loss(direction: str) -> None:

@@ -226,6 +226,7 @@ def test_s66_purge(archive: Archive, session: Session, stream: int) -> None:
     assert run.recording_id not in [it.recordingId for it in found]
 
 
+@pytest.mark.interop
 def test_s66_a_purged_id_is_never_used_again(opened: ExitStack) -> None:
     """After a restart the next recording has the next id, and the tool shows the purged one as DELETED."""
     archive = opened.enter_context(Archive(apart=True))
@@ -546,6 +547,7 @@ def test_s73_files_in_the_way_or_missing(archive: Archive, session: Session, str
 # -- update channel ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.interop
 def test_s74_update_channel(opened: ExitStack) -> None:
     """A longer channel makes the record grow and the later ones move: all stay readable, also by the tool after a restart."""
     archive = opened.enter_context(Archive(apart=True))

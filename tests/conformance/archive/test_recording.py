@@ -229,6 +229,7 @@ def test_s29_a_recording_that_joins_late(archive: Archive, session: Session, str
     assert_messages(folder.frames(archive.archive_dir, run.recording_id), run, 30)
 
 
+@pytest.mark.interop
 def test_s30_record_checksum(archives: Archives, stream: int) -> None:
     """With a record checksum each DATA frame holds the CRC-32 of its aligned payload, and ArchiveTool finds it right."""
     archive = archives(CHECKED)

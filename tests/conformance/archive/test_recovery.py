@@ -62,6 +62,7 @@ def refusal(archive: Archive, text: str) -> str:
     return archive.process.stderr()
 
 
+@pytest.mark.interop
 def test_s76_a_torn_last_frame(crashed: Callable[..., tuple[Archive, Recorded]]) -> None:
     """A last frame whose second page is missing stops the start with its file; verify with consent cuts it off."""
     archive, run = crashed(lambda run: run.publish(3, SIZES))
@@ -149,6 +150,7 @@ def test_s80_a_folder_in_use(archive: Archive) -> None:
         session.barrier()
 
 
+@pytest.mark.interop
 def test_s82_marked_invalid(opened: ExitStack) -> None:
     """A record that was marked invalid is seen by nobody; marked valid it is back after a restart."""
     archive = opened.enter_context(Archive(control=False))

@@ -107,6 +107,7 @@ def _read(subscription: Subscription, received: int) -> int:
     return received
 
 
+@pytest.mark.interop
 def test_s68_loss_both_ways(sides: tuple[Side, Side]) -> None:
     """10 % of all frames lost both ways between a stock driver and ours, in both roles: all bytes equal, no image lost."""
     ways = []
