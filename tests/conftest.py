@@ -93,10 +93,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(text)
 
 
+def _random(request: pytest.FixtureRequest) -> random.Random:
+    return random.Random(f"{request.config.stash[_SEED]}:{request.node.nodeid}")
+
+
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
     """Random numbers of one test, from the session's seed and the test's name."""
-    return random.Random(f"{request.config.stash[_SEED]}:{request.node.nodeid}")
+    return _random(request)
+
+
+@pytest.fixture(scope="module")
+def module_rng(request: pytest.FixtureRequest) -> random.Random:
+    """As `rng`, for what the tests of a file share."""
+    return _random(request)
 
 
 @pytest.fixture(autouse=True)

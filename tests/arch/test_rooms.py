@@ -36,6 +36,9 @@ BANNED_CALLS = {
     "assert": "test what comes from outside; AS_ASSERT is for our own mistakes",
 }
 MEMORY_ORDER = re.compile(r"\b(?:__ATOMIC_\w+|__atomic_\w+|__sync_\w+|memory_order_\w+|stdatomic|_Atomic)\b")
+UNSEEDED = re.compile(
+    r"random\.(?!Random\()\w+\(.*|random\.Random\((?![A-Z_]+\)).*|(?:secrets|np\.random)\..*|os\.urandom.*"
+)
 C_SLEEP = re.compile(r"\b(?:sleep|usleep|nanosleep|clock_nanosleep|thrd_sleep)\s*\(")
 # The one module whose job is to pass time (it polls with a deadline), and benchmarks, which pace their load.
 MAY_SLEEP = (Path("tests/kit/wait.py"), Path("tests/bench"))
@@ -196,6 +199,18 @@ def test_no_test_sleeps() -> None:
         str(path)
         for path in python
         if not any(path.is_relative_to(allowed) for allowed in MAY_SLEEP) and calls_sleep(path)
+    ]
+    assert wrong == []
+
+
+def test_chance_is_the_seeds() -> None:
+    """A test draws numbers from the fixtures that `--seed` repeats, or from a seed that is written down."""
+    wrong = [
+        f"{path}: {ast.unparse(node)}"
+        for path in files()
+        if path.name.startswith("test_") and path.suffix == ".py"
+        for node in ast.walk(ast.parse(text_of(path)))
+        if isinstance(node, ast.Call) and UNSEEDED.fullmatch(ast.unparse(node))
     ]
     assert wrong == []
 

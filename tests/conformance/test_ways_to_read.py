@@ -60,9 +60,8 @@ class Recorded(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+def recorded(module_rng: random.Random, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     """Messages of every kind (empty, one frame, fragments, term ends), read live in both ways while published."""
-    rng = random.Random(request.config.getoption("--seed") or 0)
     folder = tmp_path_factory.mktemp("archive")
     control_channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
     settings = {
@@ -70,7 +69,9 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         "aeron.archive.control.channel": control_channel,
         "aeron.archive.control.channel.enabled": "true",
     }
-    messages = [rng.randbytes(rng.choice([0, 1, 31, 32, 33, 1000, 1375, 1376, 1377, 8000])) for _ in range(1500)]
+    messages = [
+        module_rng.randbytes(module_rng.choice([0, 1, 31, 32, 33, 1000, 1375, 1376, 1377, 8000])) for _ in range(1500)
+    ]
     with (
         ArchivingMediaDriver(folder / "archive", folder / "aeron", settings=settings) as servers,
         Archive(aeron_dir=servers.aeron_dir) as archive,
@@ -214,10 +215,9 @@ def test_far_recordings_give_what_came_live(recorded: Recorded, far: RemoteArchi
 
 @pytest.mark.usefixtures("small_windows")
 def test_far_ranges_hold_what_begins_in_them(
-    recorded: Recorded, far: RemoteArchive | ObjectFolder, request: pytest.FixtureRequest
+    recorded: Recorded, far: RemoteArchive | ObjectFolder, rng: random.Random
 ) -> None:
     """Cut at boundaries: by split, by steps of advance with bounds of bytes or messages, and at random places moved there."""
-    rng = random.Random(request.config.getoption("--seed") or 1)
     recording_id = recorded.recording_id
     extent = far.extent(recording_id)
     start, limit = extent.start_position, extent.limit_position
@@ -249,9 +249,8 @@ def test_far_ranges_hold_what_begins_in_them(
 
 
 def test_far_recordings_are_read_from_any_position(
-    recorded: Recorded, far: RemoteArchive | ObjectFolder, request: pytest.FixtureRequest
+    recorded: Recorded, far: RemoteArchive | ObjectFolder, rng: random.Random
 ) -> None:
-    rng = random.Random(request.config.getoption("--seed") or 2)
     limit = recorded.batched[-1].next_position
     for _ in range(6):
         low, high = sorted(rng.sample(range(limit), 2))

@@ -110,9 +110,9 @@ def test_merging_with_the_live_stream(ends: Ends) -> None:
     same_bytes(ends.source, run.recording_id, ends.destination, copy, position)
 
 
-def await_some_way(session: Session, copy: int, stop: int) -> None:
+def await_some_way(session: Session, copy: int, stop: int, rng: random.Random) -> None:
     """Wait until the copy has come a random part of the way, so that a kill finds it anywhere."""
-    position = random.randrange(stop)
+    position = rng.randrange(stop)
     wait_until(
         lambda: session.ok("MaxRecordedPositionRequest", recordingId=copy) >= position,
         20,
@@ -140,7 +140,7 @@ def cut_padding(session: Session, ends: Ends, original: int, copy: int) -> None:
         await_value(lambda: session.ok("StopPositionRequest", recordingId=copy), end, "the copy's stop position")
 
 
-def test_both_ends_die(ends: Ends) -> None:
+def test_both_ends_die(ends: Ends, rng: random.Random) -> None:
     """The source, then the destination is killed while it copies; with both back the rest comes, every byte."""
     run = record(ends.of_source, 4, count=600, sizes=FRAME_1024)
     stop = ends.of_source.ok("StopPositionRequest", recordingId=run.recording_id)
@@ -149,7 +149,7 @@ def test_both_ends_die(ends: Ends) -> None:
         with Session(ends.destination) as session:
             replication = replicate(session, ends.source, run.recording_id)
             copies.append(session.signal(EXTEND).recordingId)
-            await_some_way(session, copies[-1], stop)
+            await_some_way(session, copies[-1], stop, rng)
             victim.kill()
             Control.close(old)
             if victim is ends.source:

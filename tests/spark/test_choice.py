@@ -111,11 +111,10 @@ def test_segment_files(folder: Path) -> None:
     "source",
     ["index", "reserved(ns)", "sbe:at", "sbe:raw(us)"],
 )
-def test_times_skip_nothing(folder: Path, schema_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_skip_nothing(
+    folder: Path, schema_path: Path, source: str, monkeypatch: pytest.MonkeyPatch, rng: random.Random
+) -> None:
     monkeypatch.setattr(bounds, "SCAN_BYTES", 2048)
-    seed = random.randrange(1 << 31)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
     rows = read(batch(folder, recordingIds="2"))
     times = [row["reserved_value"] for row in rows]
     is_exact = source != "index"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
 from tests.spark.crash_loop import crash_loop
 
 
-def test_killed_query_loses_and_repeats_nothing() -> None:
-    assert crash_loop(kills=2, rate=5000, seed=20261120) == 0
+def test_killed_query_loses_and_repeats_nothing(rng: random.Random) -> None:
+    assert crash_loop(kills=2, rate=5000, seed=rng.randrange(1 << 31)) == 0

@@ -60,10 +60,9 @@ def as_lists(look: Look) -> list[list[int]]:
     "given",
     [{}, {"streamId": "1"}, {"recordingIds": "1,4,7,500"}, {"streamId": "2", "sessionId": "5"}, {"streamId": "77"}],
 )
-def test_looks_after_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+def test_looks_after_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], rng: random.Random
+) -> None:
     options = ReadOptions.parse({"path": str(tmp_path), **given}, streaming=True)
     looked_at: list[int] = []
 
@@ -80,8 +79,8 @@ def test_looks_after_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gi
         assert looked_at == list(range(12))
         for round_number in range(20):
             looked_at.clear()
-            index = chance.randrange(len(listed))
-            kind = chance.choice(["stop", "session", "new", "gone", "channel", "nothing"])
+            index = rng.randrange(len(listed))
+            kind = rng.choice(["stop", "session", "new", "gone", "channel", "nothing"])
             before, expected = listed[index], [listed[index].recording_id]
             if kind == "stop":
                 listed[index] = replace(before, stop_position=Position((before.stop_position or 0) + 32))
@@ -91,7 +90,7 @@ def test_looks_after_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gi
             elif kind == "channel":
                 listed[index] = replace(before, original_channel=f"aeron:ipc?alias=x{round_number}")
             elif kind == "new":
-                listed.append(recording(listed[-1].recording_id + 1 + chance.randrange(3)))
+                listed.append(recording(listed[-1].recording_id + 1 + rng.randrange(3)))
                 expected = [listed[-1].recording_id]
             elif kind == "gone":
                 del listed[index]

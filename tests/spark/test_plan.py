@@ -59,10 +59,7 @@ def test_share_out(
     assert {recording_id: end - 128 for recording_id, end in ends.items()} == taken
 
 
-def test_share_out_never_starves_nor_exceeds() -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
+def test_share_out_never_starves_nor_exceeds(rng: random.Random) -> None:
     for _ in range(200):
         parts = slices(*[(recording_id, 64 * rng.randrange(50)) for recording_id in range(rng.randrange(1, 8))])
         budget = Budget(max_bytes=rng.choice([None, 1, 64, 1000, 5000]), max_messages=rng.choice([None, 1, 7, 100]))
@@ -117,13 +114,10 @@ def test_small_ranges_share_a_partition(sizes: list[int], target: int, packs: li
     assert [part for members in packed for part in members] == ranges
 
 
-def test_small_batches_are_joined_and_rows_stay() -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+def test_small_batches_are_joined_and_rows_stay(rng: random.Random) -> None:
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
     for _ in range(50):
-        sizes = [chance.choice([1, 1, 2, 5, 12, 13, 40, 100]) for _ in range(chance.randrange(60))]
+        sizes = [rng.choice([1, 1, 2, 5, 12, 13, 40, 100]) for _ in range(rng.randrange(60))]
         numbers = iter(range(sum(sizes)))
         batches = []
         for size in sizes:
@@ -180,29 +174,26 @@ def test_damaged_offset_is_an_error(change: dict[str, object], names: str) -> No
             kind.from_json_dict({**json.loads(GOLDEN_OFFSET_1), **change})
 
 
-def random_places(chance: random.Random, count: int) -> Places:
-    ids = sorted(chance.sample(range(3 * count), count))
-    starts = [64 * chance.randrange(4) for _ in ids]
+def random_places(rng: random.Random, count: int) -> Places:
+    ids = sorted(rng.sample(range(3 * count), count))
+    starts = [64 * rng.randrange(4) for _ in ids]
     return Places.of(
         ids=np.array(ids, np.int64),
-        positions=np.array([start + 64 * chance.randrange(4) for start in starts], np.int64),
+        positions=np.array([start + 64 * rng.randrange(4) for start in starts], np.int64),
         starts=np.array(starts, np.int64),
         identities=np.array([number * 7 for number in ids], np.int64),
     )
 
 
-def test_arrays_of_an_offset_are_the_offset() -> None:
+def test_arrays_of_an_offset_are_the_offset(rng: random.Random) -> None:
     assert json.dumps(Places.from_json_dict(json.loads(GOLDEN_OFFSET_1)).json) == GOLDEN_OFFSET_1
     unsorted = dict(reversed(json.loads(GOLDEN_OFFSET_1).items()))
     unsorted["starts"] = {"2": 0, "0": 0, "10": 0}
     assert json.dumps(Places.from_json_dict(unsorted).json) == GOLDEN_OFFSET_1
     with pytest.raises(UsageError, match="64 bits"):
         Places.from_json_dict({**json.loads(GOLDEN_OFFSET_1), "positions": {"0": 1 << 64, "10": 0, "2": 0}})
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
     for _ in range(200):
-        first, last = random_places(chance, chance.randrange(8)), random_places(chance, chance.randrange(8))
+        first, last = random_places(rng, rng.randrange(8)), random_places(rng, rng.randrange(8))
         offset, end = Offset.from_json_dict(first.json), Offset.from_json_dict(last.json)
         assert json.dumps(offset.to_json_dict()) == json.dumps(first.json)
         assert Places.from_json_dict(first.json).positions.tolist() == [
@@ -219,7 +210,7 @@ def test_arrays_of_an_offset_are_the_offset() -> None:
         assert bool(verdicts[0]) == bool(verdicts[1])
         moved = first.positions.copy()
         if len(moved):
-            index = chance.randrange(len(moved))
+            index = rng.randrange(len(moved))
             moved[index] += 64
             there = first.moved(np.arange(len(moved)), moved)
             assert Offset.from_json_dict(there.json).positions == {

@@ -12,7 +12,6 @@ now come in: the proof that something did not come.
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -27,7 +26,7 @@ from tests.kit.wait import wait_until
 Predicate = Callable[[Message], bool]
 
 _response_streams = itertools.count(20_001)
-_correlations = itertools.count(random.randrange(1 << 20, 1 << 40))
+_correlations = itertools.count(1 << 33)
 
 
 class Control:
