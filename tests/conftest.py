@@ -39,7 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the session's seed once, where stacks go (a test's own stderr ends with the session, unread), and heed Ctrl-C.
 
-    And say what Spark needs: a Java, and a name for this machine that resolves, as its own need not.
+    And say what Spark needs: a Java, and a name for this machine that resolves, as its own need not. The default Aeron
+    directory is one of this session, as a driver of somebody else may live in the machine's.
     """
     config.addinivalue_line(
         "markers", f"{require.MARK}: needs more of the machine than `make run` (tests/kit/require.py)"
@@ -57,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
     os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+    os.environ["AERON_DIR"] = str(dirs.DEFAULT)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

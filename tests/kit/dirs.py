@@ -1,12 +1,14 @@
 """Fresh directories of the tests, recognisable and always removed.
 
 Aeron directories lie in `/dev/shm/aeron-spark-test-*`, archives and other files in the same place: they are small.
-The name holds the pid of the test session, so that sessions running side by side do not accuse each other of leaks.
+The name holds the pid of the test session, and some letters as containers may share that memory: sessions that run side by
+side do not accuse each other of leaks.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Aeron directories live
-PREFIX = f"aeron-spark-test-{os.getpid()}-"
+PREFIX = f"aeron-spark-test-{os.getpid()}-{secrets.token_hex(3)}-"
+# What stands for the machine's default Aeron directory, where somebody's driver may live.
+DEFAULT = SHARED_MEMORY / f"{PREFIX}default"
 
 
 def make(name: str) -> Path:

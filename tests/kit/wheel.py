@@ -5,6 +5,7 @@ Large requirements are linked from the environment of the tests: a packed enviro
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 import sys
@@ -18,11 +19,13 @@ LINKED = ("pyarrow", "numpy", "numpy.libs", "cffi", "_cffi_backend*")
 
 
 def build(folder: Path) -> Path:
-    """The wheel, made in the build folder of `make build` with its settings, so that little is left to do."""
+    """The wheel, made in the build folder of `make build` with its settings, so that little is left to do: one at a time."""
     tests = re.search(r"^AERON_SPARK_TESTS:BOOL=(\w+)$", (BUILD / "CMakeCache.txt").read_text("utf-8"), re.MULTILINE)
     settings = (f"build-dir={BUILD}", f"cmake.define.AERON_SPARK_TESTS={tests[1] if tests else 'OFF'}")
     flags = [part for setting in settings for part in ("-C", setting)]
-    _run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, *flags, ROOT)
+    with (BUILD / "wheel.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, *flags, ROOT)
     (wheel,) = folder.glob("aeron_spark-*.whl")
     return wheel
 

@@ -149,23 +149,33 @@ def test_udp_by_hand(driver: MediaDriver) -> None:
 @pytest.mark.parametrize(
     ("channel", "remedy"),
     [
-        ("udp://localhost:40123", "a channel is aeron:ipc, or aeron:udp?endpoint=host:port"),
+        ("udp://localhost:{port}", "a channel is aeron:ipc, or aeron:udp?endpoint=host:port"),
         ("aeron:udp?endpoint=localhost", "an endpoint is host:port"),
-        ("aeron:udp?endpoint=no.such.host.invalid:40123", "correct the name"),
+        ("aeron:udp?endpoint=no.such.host.invalid:{port}", "correct the name"),
         (
-            "aeron:udp?endpoint=localhost:40123",
-            "aeron-spark subscribe --dir {dir} --channel 'aeron:udp?endpoint=localhost:40123'",
+            "aeron:udp?endpoint=localhost:{port}",
+            "aeron-spark subscribe --dir {dir} --channel 'aeron:udp?endpoint=localhost:{port}'",
         ),
     ],
 )
 def test_first_errors_have_a_remedy(
     channel: str, remedy: str, driver: MediaDriver, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--dir", str(driver.aeron_dir), "--channel", channel, "--stream", "9", "--timeout", "0.1"]
+    port = free_port()
+    options = [
+        "--dir",
+        str(driver.aeron_dir),
+        "--channel",
+        channel.format(port=port),
+        "--stream",
+        "9",
+        "--timeout",
+        "0.1",
+    ]
     assert main(["publish", *options]) == 1
     failure, advice = capsys.readouterr().err.rsplit("\n  -> ", 1)
     assert failure.startswith("aeron-spark publish: ")
-    assert remedy.format(dir=driver.aeron_dir) in advice
+    assert remedy.format(dir=driver.aeron_dir, port=port) in advice
 
 
 def test_a_missing_archive_has_a_remedy(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:

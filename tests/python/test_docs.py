@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from aeron_spark.sbe.options import Options as SbeOptions
 from aeron_spark.spark import schema
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.write_options import WriteOptions
-from tests.kit.ports import free_port
+from tests.kit import ports
 from tests.kit.processes import Process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,14 +62,14 @@ def _end_group(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def run_python(
-    page: str, folder: Path, aeron_dir: Path, *, timeout: float, others: Mapping[str, str] | None = None
-) -> str:
+def own_program(page: str, language: str, aeron_dir: Path) -> str:
+    """`program` with a directory and ports that nobody else on this machine has."""
+    return ports.own(program(page, language).replace(EXAMPLE_DIR, str(aeron_dir)))
+
+
+def run_python(page: str, folder: Path, aeron_dir: Path, *, timeout: float) -> str:
     script = folder / page.replace(".md", ".py")
-    text = program(page, "python")
-    for word, instead in {EXAMPLE_DIR: str(aeron_dir), **(others or {})}.items():
-        text = text.replace(word, instead)
-    script.write_text(text, "utf-8")
+    script.write_text(own_program(page, "python", aeron_dir), "utf-8")
     return run([sys.executable, str(script)], folder, timeout=timeout)
 
 
@@ -101,9 +100,8 @@ def test_spark_page(tmp_path: Path, aeron_dir: Path) -> None:
 
 
 def test_spark_sink_page(tmp_path: Path, aeron_dir: Path) -> None:
-    ports = {f"localhost:{port}": f"localhost:{free_port()}" for port in (8010, 8020)}
     try:
-        out = run_python("spark-sink.md", tmp_path, aeron_dir, timeout=200, others=ports)
+        out = run_python("spark-sink.md", tmp_path, aeron_dir, timeout=200)
         assert not aeron_dir.exists()
         assert not Path(f"{aeron_dir}-far").exists()
     finally:
@@ -113,7 +111,7 @@ def test_spark_sink_page(tmp_path: Path, aeron_dir: Path) -> None:
 
 
 def test_operate_page(tmp_path: Path, aeron_dir: Path) -> None:
-    script = "set -euo pipefail\n" + program("operate.md", "sh").replace(EXAMPLE_DIR, str(aeron_dir))
+    script = "set -euo pipefail\n" + own_program("operate.md", "sh", aeron_dir)
     out = run(["bash", "-c", script], tmp_path, timeout=60)
     assert "1,000 messages published" in out
     assert f"{aeron_dir}: driver pid" in out
@@ -122,7 +120,7 @@ def test_operate_page(tmp_path: Path, aeron_dir: Path) -> None:
 
 
 def test_archive_tools_page(tmp_path: Path, aeron_dir: Path) -> None:
-    script = "set -euo pipefail\n" + program("archive-tools.md", "sh").replace(EXAMPLE_DIR, str(aeron_dir))
+    script = "set -euo pipefail\n" + own_program("archive-tools.md", "sh", aeron_dir)
     out = run(["bash", "-c", script], tmp_path, timeout=90)
     assert re.search(r"recording 1: [\d,]+ bytes, from 0 to \d+", out)
     assert "read again: equal" in out

@@ -195,9 +195,10 @@ def test_folder_that_cannot_be_recorded_to(spark: SparkSession, tmp_path: Path) 
         save(numbers(spark, 10, 1), aeron_dir, recordTo=str(file))
 
 
-def test_a_lock_that_is_never_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_never_given_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(launch, "LOCK_TIMEOUT_SECONDS", 0.05)
-    handle = os.open(launch.SHARED_MEMORY, os.O_RDONLY)
+    monkeypatch.setattr(launch, "SHARED_MEMORY", tmp_path)
+    handle = os.open(tmp_path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         with dirs.fresh("aeron") as aeron_dir, pytest.raises(WaitTimeoutError, match="held the lock"):

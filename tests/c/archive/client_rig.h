@@ -3,9 +3,6 @@
 #ifndef AS_TESTS_CLIENT_RIG_H
 #define AS_TESTS_CLIENT_RIG_H
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 /* A reader that is slower than the window by 100 ms loses its image, if it is untethered; it is back after 100 ms. */
 #define RIG_SET_DRIVER(config)                                                                             \
     do                                                                                                     \
@@ -19,6 +16,7 @@
 
 #include "archive/server_rig.h"
 #include "client/archive_client.h"
+#include "ports.h"
 
 #define RIG_STREAM 1001
 #define RIG_LENGTH_MAX 4000 /* three fragments */
@@ -66,18 +64,6 @@ static inline void count_signal(void *context, const as_signal *signal)
     (void)context;
     CHECK(signal->signal >= 0 && signal->signal < 8);
     R.signals[signal->signal]++;
-}
-
-/* A UDP port that nobody has. */
-static inline int rig_free_port(void)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t length = sizeof(address);
-    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    CHECK(fd >= 0 && 0 == bind(fd, (struct sockaddr *)&address, length));
-    CHECK(0 == getsockname(fd, (struct sockaddr *)&address, &length));
-    close(fd);
-    return ntohs(address.sin_port);
 }
 
 static inline as_archive_client_options client_options(void)

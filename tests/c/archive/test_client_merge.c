@@ -20,7 +20,7 @@ static void on_message(void *context, const uint8_t *data, int64_t length, const
 static void open_streams(void)
 {
     char channel[256];
-    const int port = rig_free_port();
+    const int port = free_port();
     client_rig_open();
     snprintf(channel, sizeof(channel), "aeron:udp?control=127.0.0.1:%d|control-mode=dynamic|term-length=64k|ssc=true", port);
     snprintf(live_destination, sizeof(live_destination), "aeron:udp?endpoint=127.0.0.1:0|control=127.0.0.1:%d", port);
@@ -111,7 +111,7 @@ static void merges(const char *replay_destination)
 static void a_replay_merges_into_the_live_stream(void)
 {
     char destination[64];
-    snprintf(destination, sizeof(destination), "aeron:udp?endpoint=127.0.0.1:%d", rig_free_port());
+    snprintf(destination, sizeof(destination), "aeron:udp?endpoint=127.0.0.1:%d", free_port());
     merges(destination);
     merges("aeron:udp?endpoint=127.0.0.1:0");
 }

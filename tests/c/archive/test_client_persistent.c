@@ -190,7 +190,7 @@ static void every_message_comes_once_as_columns(void)
 static void record_udp(char *live, size_t capacity)
 {
     char channel[256];
-    const int port = rig_free_port();
+    const int port = free_port();
     snprintf(channel, sizeof(channel), "aeron:udp?control=127.0.0.1:%d|control-mode=dynamic|term-length=64k|ssc=true", port);
     snprintf(live, capacity, "aeron:udp?endpoint=127.0.0.1:0|control=127.0.0.1:%d|control-mode=dynamic", port);
     record_stream(channel);
@@ -206,7 +206,7 @@ static void every_message_comes_once_over_udp(void)
         client_rig_open();
         record_udp(live, sizeof(live));
         snprintf(replay, sizeof(replay), 0 == i ? "aeron:udp?endpoint=127.0.0.1:%d" : "aeron:udp?endpoint=127.0.0.1:0",
-            rig_free_port());
+            free_port());
         replays_and_joins(live, replay, false);
         close_all();
     }
@@ -471,7 +471,7 @@ static void live_by_seed(uint64_t seed)
     as_persistent_options options = persistent_options();
     options.live_channel = "aeron:ipc?tether=false";
     const uint64_t kind = asi_rand_u64(&rand) % 4;
-    snprintf(replay, sizeof(replay), "aeron:udp?endpoint=127.0.0.1:%d", rig_free_port());
+    snprintf(replay, sizeof(replay), "aeron:udp?endpoint=127.0.0.1:%d", free_port());
     options.replay_channel = NULL == REPLAYS[kind] ? replay : REPLAYS[kind];
     last_position = 0;
     chance = &rand;

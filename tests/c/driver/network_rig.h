@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "ports.h"
 #include "rig.h"
 #include "wire/frame.h"
 

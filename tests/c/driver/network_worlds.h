@@ -4,10 +4,8 @@
 #ifndef AS_TESTS_DRIVER_NETWORK_WORLDS_H
 #define AS_TESTS_DRIVER_NETWORK_WORLDS_H
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include "client/world.h"
+#include "ports.h"
 #include "shm/cnc.h"
 #include "shm/counters.h"
 
@@ -90,18 +88,6 @@ static inline void worlds_turn(worlds *ws)
             worlds_turn(ws);                                             \
         }                                                                \
     } while (0)
-
-/* A port that was free a moment ago. */
-static inline int free_port(void)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t length = sizeof(address);
-    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    CHECK(fd >= 0 && 0 == bind(fd, (struct sockaddr *)&address, length) &&
-        0 == getsockname(fd, (struct sockaddr *)&address, &length));
-    close(fd);
-    return ntohs(address.sin_port);
-}
 
 static inline int64_t world_counter(const world *w, int32_t id)
 {

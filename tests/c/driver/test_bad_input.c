@@ -98,10 +98,10 @@ static const bad_row ROWS[] = {
     { XPUB, 11, UDP "|channel-snd-ts-offset=8", { "channel-snd-ts-offset=8", "conflicts" } },
     { XPUB, 11, "aeron:udp?endpoint=127.0.0.1:24701|tags=7", { "tag 7", "mismatched endpoint or control" } },
     { XPUB, 11, "aeron:udp?tags=8", { "explicit control, endpoint" } },
-    { SUB, 0, "aeron:udp?endpoint=127.0.0.1:24702|so-rcvbuf=256k", { NULL } },
-    { SUB, 11, "aeron:udp?endpoint=127.0.0.1:24702|so-rcvbuf=128k", { "so-rcvbuf=131072", "262144" } },
-    { SUB, 11, "aeron:udp?endpoint=127.0.0.1:24702|reliable=false", { "reliable=false" } },
-    { SUB, 11, "aeron:udp?endpoint=127.0.0.1:24702|rejoin=false", { "rejoin=false" } },
+    { SUB, 0, "aeron:udp?endpoint=127.0.0.1:FREE|so-rcvbuf=256k", { NULL } },
+    { SUB, 11, "aeron:udp?endpoint=127.0.0.1:FREE|so-rcvbuf=128k", { "so-rcvbuf=131072", "262144" } },
+    { SUB, 11, "aeron:udp?endpoint=127.0.0.1:FREE|reliable=false", { "reliable=false" } },
+    { SUB, 11, "aeron:udp?endpoint=127.0.0.1:FREE|rejoin=false", { "rejoin=false" } },
 };
 
 static int32_t answer_to(test_rig *rig, int64_t correlation_id)
@@ -127,24 +127,32 @@ static int32_t answer_to(test_rig *rig, int64_t correlation_id)
     return code;
 }
 
+/* The channel with a port in the place of a word. */
+static void put_port(const char *channel, const char *word, int port, char *to, size_t capacity)
+{
+    const char *found = strstr(channel, word);
+    if (NULL == found)
+    {
+        snprintf(to, capacity, "%s", channel);
+        return;
+    }
+    snprintf(to, capacity, "%.*s%d%s", (int)(found - channel), channel, port, found + strlen(word));
+}
+
 static void what_bad_channels_say(void)
 {
     test_rig rig;
     peer in_use;
     int failures = 0;
     peer_open(&in_use);
+    const int unused = free_port();
     rig_open(&rig, network_settings);
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
-        char channel[512];
+        char filled[512], channel[512];
         const bad_row *row = &ROWS[i];
-        const char *placeholder = strstr(row->channel, "IN_USE");
-        const int kept = NULL == placeholder ? (int)strlen(row->channel) : (int)(placeholder - row->channel);
-        snprintf(channel, sizeof(channel), "%.*s", kept, row->channel);
-        if (NULL != placeholder)
-        {
-            snprintf(channel + kept, sizeof(channel) - (size_t)kept, "%d", in_use.port);
-        }
+        put_port(row->channel, "IN_USE", in_use.port, filled, sizeof(filled));
+        put_port(filled, "FREE", unused, channel, sizeof(channel));
         rig_send_add(&rig, row->type_id, 1, 100 + (int64_t)i, 1001, channel);
         const int32_t code = answer_to(&rig, 100 + (int64_t)i);
         const char *text = 0 == code ? "" : (const char *)rig.last.bytes + sizeof(asi_rsp_error);

@@ -3,6 +3,8 @@
  * stock Java driver does; the C driver overlooks it. */
 #include "network_rig.h"
 
+#define CHANNEL_CAPACITY 512
+
 #define OK 0
 #define PUB ASI_CMD_ADD_PUBLICATION
 #define XPUB ASI_CMD_ADD_EXCLUSIVE_PUBLICATION
@@ -204,6 +206,13 @@ static int32_t answer_to(test_rig *rig, int64_t correlation_id)
     exit(1);
 }
 
+static void send_add(test_rig *rig, int32_t type_id, int64_t correlation_id, int32_t stream_id, const char *named)
+{
+    char channel[CHANNEL_CAPACITY];
+    network_own(named, channel, sizeof(channel));
+    rig_send_add(rig, type_id, 1, correlation_id, stream_id, channel);
+}
+
 static void adds(void)
 {
     test_rig rig;
@@ -211,7 +220,7 @@ static void adds(void)
     for (size_t i = 0; i < sizeof(ADDS) / sizeof(ADDS[0]); i++)
     {
         const int64_t correlation_id = 100 + (int64_t)i;
-        rig_send_add(&rig, ADDS[i].type_id, 1, correlation_id, ADDS[i].stream_id, ADDS[i].channel);
+        send_add(&rig, ADDS[i].type_id, correlation_id, ADDS[i].stream_id, ADDS[i].channel);
         const int32_t code = answer_to(&rig, correlation_id);
         const asi_rsp_error *error = (const void *)rig.last.bytes;
         const char *text = OK == code ? "" : (const char *)(error + 1);
@@ -226,9 +235,11 @@ static void adds(void)
     rig_close(&rig);
 }
 
-static int32_t send_destination(test_rig *rig, int32_t type_id, int64_t correlation_id, int64_t resource, const char *channel)
+static int32_t send_destination(test_rig *rig, int32_t type_id, int64_t correlation_id, int64_t resource, const char *named)
 {
-    uint8_t message[512];
+    uint8_t message[CHANNEL_CAPACITY + sizeof(asi_cmd_destination)];
+    char channel[CHANNEL_CAPACITY];
+    network_own(named, channel, sizeof(channel));
     const int32_t length = (int32_t)strlen(channel);
     const asi_cmd_destination command = { { 1, correlation_id }, resource, length };
     memcpy(message, &command, sizeof(command));
@@ -243,9 +254,9 @@ static void destinations(void)
 {
     test_rig rig;
     rig_open(&rig, network_settings);
-    rig_send_add(&rig, XPUB, 1, 10, 51, "aeron:udp?control-mode=manual|control=127.0.0.1:24310|term-length=64k");
+    send_add(&rig, XPUB, 10, 51, "aeron:udp?control-mode=manual|control=127.0.0.1:24310|term-length=64k");
     CHECK_I64(answer_to(&rig, 10), OK);
-    rig_send_add(&rig, SUB, 1, 11, 53, "aeron:udp?control-mode=manual");
+    send_add(&rig, SUB, 11, 53, "aeron:udp?control-mode=manual");
     CHECK_I64(answer_to(&rig, 11), OK);
     for (size_t i = 0; i < sizeof(DESTINATIONS) / sizeof(DESTINATIONS[0]); i++)
     {
@@ -261,10 +272,10 @@ static void destinations(void)
     static const char CHANNEL[] = "aeron:udp?endpoint=127.0.0.1:24500";
     CHECK_I64(send_destination(&rig, ADD, 900, 4242, CHANNEL), ASI_ERR_UNKNOWN_PUBLICATION);
     CHECK_I64(send_destination(&rig, ADD_RCV, 901, 4242, CHANNEL), ASI_ERR_UNKNOWN_SUBSCRIPTION);
-    rig_send_add(&rig, XPUB, 1, 20, 54, "aeron:udp?endpoint=127.0.0.1:24501");
+    send_add(&rig, XPUB, 20, 54, "aeron:udp?endpoint=127.0.0.1:24501");
     CHECK_I64(answer_to(&rig, 20), OK);
     CHECK_I64(send_destination(&rig, ADD, 902, 20, CHANNEL), ASI_ERR_GENERIC);
-    rig_send_add(&rig, SUB, 1, 21, 55, "aeron:udp?endpoint=127.0.0.1:24502");
+    send_add(&rig, SUB, 21, 55, "aeron:udp?endpoint=127.0.0.1:24502");
     CHECK_I64(answer_to(&rig, 21), OK);
     CHECK_I64(send_destination(&rig, ADD_RCV, 903, 21, CHANNEL), ASI_ERR_INVALID_CHANNEL);
     rig_close(&rig);

@@ -3,7 +3,7 @@
 #include "driver/network_rig.h"
 #include "driver/network_worlds.h"
 
-#define MOVED_PORT 24777
+static int resolver_port;
 
 static void table_settings(asi_driver_settings *settings)
 {
@@ -135,7 +135,7 @@ static void gossip_settings(asi_driver_settings *settings)
     network_settings(settings);
     snprintf(settings->name_resolver, sizeof(settings->name_resolver), "driver");
     snprintf(settings->resolver_name, sizeof(settings->resolver_name), "us");
-    snprintf(settings->resolver_interface, sizeof(settings->resolver_interface), "127.0.0.1:%d", MOVED_PORT);
+    snprintf(settings->resolver_interface, sizeof(settings->resolver_interface), "127.0.0.1:%d", resolver_port);
 }
 
 /* Gossip from anybody: entries cut short, names too long, ages below zero, then anything at all. */
@@ -143,11 +143,12 @@ static void forged_gossip(void)
 {
     test_rig rig;
     peer p;
+    resolver_port = free_port();
     rig_open(&rig, gossip_settings);
     peer_open(&p);
     const uint8_t good[] = { 32, 0, 0, 0, 0, 0, 7, 0, 1, 0x80, 0x39, 0x30, 0, 0, 0, 0, 127, 0, 0, 1, 4, 0, 't', 'h', 'e', 'm', 0, 0,
         0, 0, 0, 0 };
-    peer_send_to(&p, good, sizeof(good), MOVED_PORT);
+    peer_send_to(&p, good, sizeof(good), resolver_port);
     rig_run(&rig, 30);
     CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_CACHE), 1);
     CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_NEIGHBORS), 1);
@@ -159,7 +160,7 @@ static void forged_gossip(void)
         uint8_t bad[sizeof(good)];
         memcpy(bad, good, sizeof(good));
         bad[BAD[i].at] = BAD[i].value;
-        peer_send_to(&p, bad, sizeof(bad), MOVED_PORT);
+        peer_send_to(&p, bad, sizeof(bad), resolver_port);
         rig_run(&rig, 30);
         CHECK_I64(rig_system(&rig, ASI_SYSTEM_INVALID_PACKETS), (int64_t)i + 1);
     }
@@ -175,7 +176,7 @@ static void forged_gossip(void)
         const int32_t length = 8 + (int32_t)(asi_rand_u64(&rand) % (sizeof(random) - 8));
         const uint8_t prefix[] = { (uint8_t)length, 0, 0, 0, 0, 0, 7, 0, (uint8_t)(1 + asi_rand_u64(&rand) % 3) };
         memcpy(random, prefix, sizeof(prefix));
-        peer_send_to(&p, random, (size_t)length, MOVED_PORT);
+        peer_send_to(&p, random, (size_t)length, resolver_port);
         if (0 == i % 10)
         {
             rig_run(&rig, 11);
