@@ -45,7 +45,7 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 	$(BIN)/python tests/system/wheel.py dist/*.whl
 
 interop: interop-needs build java native-tests ## against stock Aeron, both directions, between hosts, on a full disk: says what to install
-	$(PYTEST) tests -m interop
+	$(PYTEST) tests -m "interop"
 
 .PHONY: interop-needs
 interop-needs:
