@@ -45,8 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{require.MARK}: needs more of the machine than `make run` (tests/kit/require.py)"
     )
-    given = config.getoption("--seed")
-    config.stash[_SEED] = given if given is not None else secrets.randbits(31)
+    if config.option.seed is None:
+        config.option.seed = secrets.randbits(31)  # an option, so that the workers of pytest-xdist are given it
     config.stash[_STDERR] = os.dup(2)
     # Begun in the background of a shell without job control, Python ignores SIGINT, and so would everything that tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -74,14 +74,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     require.mark(is_marked=item.get_closest_marker(require.MARK) is not None)
 
 
-_SEED = pytest.StashKey[int]()
 _STDERR = pytest.StashKey[int]()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Print what a reader of a failure needs to repeat it."""
     return [
-        f"seed: {config.stash[_SEED]} (repeat with --seed)",
+        f"seed: {config.option.seed} (repeat with --seed)",
         f"stock Aeron, if used: {' or else '.join(stock.releases())}; under test: {config.getoption('--subject')}",
         f"stock Aeron in C, if used: {stock_c.version()}",
     ]
@@ -96,7 +95,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _random(request: pytest.FixtureRequest) -> random.Random:
-    return random.Random(f"{request.config.stash[_SEED]}:{request.node.nodeid}")
+    return random.Random(f"{request.config.option.seed}:{request.node.nodeid}")
 
 
 @pytest.fixture

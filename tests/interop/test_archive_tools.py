@@ -10,7 +10,6 @@ import json
 import re
 import shutil
 import struct
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ import pytest
 from aeron_spark import Archive, ArchivingMediaDriver
 from aeron_spark.archive.tools import Catalog
 from aeron_spark.cli.__main__ import main
-from tests.kit import stock
+from tests.kit import packed, stock
 from tests.kit.old_archive import downgrade
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
@@ -26,8 +25,7 @@ VERDICT = re.compile(r"\(recordingId=(\d+)(?:, file=[^)]*)?\) (OK|ERR|skipping)"
 
 
 def unpack(name: str, to: Path) -> Path:
-    with tarfile.open(GOLDEN / f"{name}.tar.gz") as packed:
-        packed.extractall(to, filter="data")
+    packed.unpack(GOLDEN / f"{name}.tar.gz", to)
     shutil.rmtree(to / name / "messages")
     return to / name
 

@@ -12,7 +12,6 @@ import hashlib
 import json
 import random
 import shutil
-import tarfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -26,6 +25,7 @@ from aeron_spark import Archive, ArchivingMediaDriver, DataLossError, Folder
 from aeron_spark.archive.export import METADATA_KEY, Range, export, verify_export
 from aeron_spark.archive.text_values import base64_text, hex_text
 from aeron_spark.cli.__main__ import main
+from tests.kit import packed
 from tests.kit.wait import wait_until
 from tests.python.test_archive import record
 
@@ -34,8 +34,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with tarfile.open(GOLDEN / "archive.tar.gz") as packed:
-        packed.extractall(tmp_path, filter="data")
+    packed.unpack(GOLDEN / "archive.tar.gz", tmp_path)
     return tmp_path / "archive"
 
 

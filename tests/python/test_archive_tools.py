@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import struct
-import tarfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.tools import Catalog, RecordingState
 from aeron_spark.cli.__main__ import main
 from aeron_spark.types import RecordChecksum
+from tests.kit import packed
 from tests.kit.old_archive import downgrade
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
@@ -35,8 +35,7 @@ Run = Callable[..., tuple[int, str]]
 @pytest.fixture
 def golden(tmp_path: Path) -> Golden:
     def unpack(name: str) -> Path:
-        with tarfile.open(GOLDEN / f"{name}.tar.gz") as packed:
-            packed.extractall(tmp_path, filter="data")
+        packed.unpack(GOLDEN / f"{name}.tar.gz", tmp_path)
         shutil.rmtree(tmp_path / name / "messages")
         return tmp_path / name
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.kit import packed
 from tests.kit.payload import RESERVED_FACTOR, payload
 from tests.spark import recorded
 
@@ -24,8 +24,7 @@ CAPTURED = sorted(path.name.removesuffix(".tar.gz") for path in GOLDEN.glob("*.t
 
 def unpack(name: str, to: Path) -> tuple[Path, dict[int, list[dict[str, str]]]]:
     """The archive's folder, and per recording what the stock archive replayed."""
-    with tarfile.open(GOLDEN / f"{name}.tar.gz") as packed:
-        packed.extractall(to, filter="data")
+    packed.unpack(GOLDEN / f"{name}.tar.gz", to)
     folders = [catalog.parent for catalog in to.rglob("archive.catalog")]
     assert len(folders) == 1
     expected = {}

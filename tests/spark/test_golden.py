@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from aeron_spark.archive.segments import Folder
 from aeron_spark.spark import ledger
 from aeron_spark.spark.offsets import OFFSET_VERSION
+from tests.kit import packed
 from tests.spark.golden import GOLDEN, QUERIES, Row, batches, reader_of, rows_between
 
 MADE = sorted(GOLDEN.glob("checkpoints-*.tar.gz"))
 
 
 def unpack(path: Path, to: Path) -> Path:
-    with tarfile.open(path) as packed:
-        packed.extractall(to, filter="data")
+    packed.unpack(path, to)
     return to
 
 
