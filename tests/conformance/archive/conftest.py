@@ -22,9 +22,9 @@ def pytest_report_header() -> str:
     return f"archive scenarios against: {PEER}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def archives() -> Iterator[Archives]:
-    """The archive with certain settings; one process for each set of them, ended with the session."""
+    """The archive with certain settings; one process for each set of them, ended with the package: each costs 3 % of a core."""
     with ExitStack() as opened:
         running: dict[tuple[tuple[str, str], ...], Archive] = {}
 
@@ -37,13 +37,13 @@ def archives() -> Iterator[Archives]:
         yield archive
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def archive(archives: Archives) -> Archive:
     """The archive with the settings that most scenarios have."""
     return archives({})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def impatient(archives: Archives) -> Archive:
     """The archive whose timeouts are 0.6 s."""
     return archives(IMPATIENT)

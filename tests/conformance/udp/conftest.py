@@ -28,9 +28,9 @@ def pytest_report_header() -> str:
     return f"socket scenarios against: {PEER}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def drivers() -> Iterator[Drivers]:
-    """The driver with certain settings; one process for each set of them, ended with the session."""
+    """The driver with certain settings; one process for each set of them, ended with the package: each costs 3 % of a core."""
     with ExitStack() as opened:
         running: dict[tuple[tuple[str, str], ...], Driver] = {}
 
@@ -44,7 +44,7 @@ def drivers() -> Iterator[Drivers]:
         yield driver
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def driver(drivers: Drivers) -> Driver:
     """The driver with the settings that most scenarios have: the defaults, with fast conductor timers."""
     return drivers({})
