@@ -6,6 +6,7 @@
 #include "driver/net/udp_loss.h"
 #include "driver/net/udp_poller.h"
 #include "driver/net/udp_socket.h"
+#include "ports.h"
 #include "sim_net.h"
 #include "support.h"
 
@@ -353,7 +354,7 @@ static asi_udp_params multicast_params(const char *group, uint16_t port)
 /* As publication and two subscriptions of one machine have it: data to the odd address, control to the even one. */
 static void groups_reach_every_member(void)
 {
-    const uint16_t port = (uint16_t)(20000 + getpid() % 20000);
+    const uint16_t port = (uint16_t)free_port();
     const asi_address data_group = fake_address("224.20.30.39", port);
     const asi_address control_group = fake_address("224.20.30.40", port);
     asi_udp_params receiver = multicast_params("224.20.30.39", port);
