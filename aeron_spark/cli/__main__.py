@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import aeron_spark
 from aeron_spark.cli import archive, backlog, doctor, driver, errors, loss, publish, sbe, stat, streams, subscribe
 from aeron_spark.cli.hints import hint
+from aeron_spark.cli.parser import Parser
 from aeron_spark.errors import AeronError, UsageError
 
 VERBS = (driver, archive, doctor, stat, errors, loss, streams, backlog, publish, subscribe, sbe)
@@ -18,7 +19,7 @@ VERBS = (driver, archive, doctor, stat, errors, loss, streams, backlog, publish,
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="aeron-spark",
         description="Aeron-compatible media driver and archive: run them, look at them, send and receive.",
         epilog="Each verb has its own --help with examples. Exit codes: 0 fine, 1 failed, 2 wrong usage.",

@@ -20,7 +20,7 @@ from aeron_spark.cli import (
     archive_tools,
     archive_user,
 )
-from aeron_spark.cli.common import add_dir, add_json, add_verb, local_time, print_json, print_table
+from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json, print_table, utc_time, with_times
 from aeron_spark.cli.driver import add_settings, become
 from aeron_spark.errors import AeronError, DataLossError, PeerError
 
@@ -166,12 +166,12 @@ def _describe_folder(options: argparse.Namespace, catalog: Catalog) -> None:
 def _mark_fields(mark: MarkFile) -> Iterator[tuple[str, str]]:
     ended = mark.activity_timestamp_ms is None
     yield "version", version_text(mark.version)
-    yield "started", local_time(mark.start_timestamp_ms)
+    yield "started", utc_time(mark.start_timestamp_ms)
     yield (
         "active",
         "ended in order"
         if ended
-        else f"{local_time(mark.activity_timestamp_ms or 0)}, {'live' if mark.is_live else 'died'}",
+        else f"{utc_time(mark.activity_timestamp_ms or 0)}, {'live' if mark.is_live else 'died'}",
     )
     for name in (
         "pid",
@@ -205,8 +205,8 @@ def _entry_row(entry: CatalogEntry) -> tuple[object, ...]:
         str(recording.session_id),
         recording.start_position,
         "-" if recording.stop_position is None else recording.stop_position,
-        local_time(recording.start_timestamp_ms),
-        "-" if stopped is None else local_time(stopped),
+        utc_time(recording.start_timestamp_ms),
+        "-" if stopped is None else utc_time(stopped),
         recording.segment_file_length,
         recording.term_buffer_length,
         recording.mtu_length,
@@ -260,7 +260,7 @@ def _row(recording: Recording, extent: Extent | None) -> tuple[object, ...]:
 
 
 def _fields(folder: Folder | None, entry: CatalogEntry, extent: Extent | None) -> Iterator[tuple[str, str]]:
-    for name, value in _entry_fields(entry).items():
+    for name, value in with_times(_entry_fields(entry), keeps_numbers=False).items():
         yield name, "-" if value is None else str(value)
     yield "limit_position", "-" if extent is None else str(extent.limit_position)
     yield "state", _state(entry.recording, extent)

@@ -12,7 +12,7 @@ from typing import Any
 from aeron_spark.archive.retain import Action, Done, Policy, apply, archive_settings, inventory, is_ledger, plan
 from aeron_spark.archive.segments import Folder
 from aeron_spark.cli.archive_session import add_control, connect
-from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, local_time, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json, utc_time
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark.ledger import batches_before
 
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
                 _round(policy, options)
             except (AeronError, OSError) as failure:
                 print(
-                    f"{local_time(round(time.time() * 1000))} not done, next try in {options.every:g} s: {failure}",
+                    f"{utc_time(round(time.time() * 1000))} not done, next try in {options.every:g} s: {failure}",
                     file=sys.stderr,
                 )
             sys.stdout.flush()

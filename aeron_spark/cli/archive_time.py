@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.times import TimeIndexInfo
-from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json, print_table
+from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json, print_table, utc_time, with_times
 from aeron_spark.errors import UsageError
 
 TIME_EXAMPLES = """\
@@ -73,7 +73,7 @@ def find(options: argparse.Namespace) -> int:
         if options.position is not None:
             _check_written(folder, recording_id, options.position)
             found = folder.time_at(recording_id, options.position)
-            answer: dict[str, object] = {"position": options.position, "time_ns": found, "time": _iso(found)}
+            answer: dict[str, object] = with_times({"position": options.position, "time_ns": found})
         elif options.reserved is not None:
             position = folder.position_at_reserved(recording_id, _when(options.when), unit=options.reserved)
             answer = {"position": position, "is_rebuilt": False}
@@ -137,8 +137,8 @@ def _print(options: argparse.Namespace, rows: list[tuple[int, TimeIndexInfo]]) -
                 info.indexed_bytes,
                 info.recording_bytes,
                 info.file_length,
-                _iso(info.first_ns),
-                _iso(info.last_ns),
+                _time(info.first_ns),
+                _time(info.last_ns),
                 "good" if info.is_believed else "outdated" if info.exists else "none",
             )
             for recording_id, info in rows
@@ -146,10 +146,8 @@ def _print(options: argparse.Namespace, rows: list[tuple[int, TimeIndexInfo]]) -
     )
 
 
-def _iso(ns: int | None) -> str:
-    if ns is None:
-        return "-"
-    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%dT%H:%M:%S}.{ns % 10**9:09d}Z"
+def _time(ns: int | None) -> str:
+    return "-" if ns is None else utc_time(ns, 10**9)
 
 
 def _when(text: str) -> datetime | int:

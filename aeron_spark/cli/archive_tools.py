@@ -22,7 +22,7 @@ from aeron_spark.archive.tools import (
     state_name,
     total_bytes,
 )
-from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, local_time, print_json
+from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json, utc_time
 from aeron_spark.cli.progress import Work
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
@@ -538,7 +538,7 @@ def run_errors(options: argparse.Namespace) -> int:
     ):
         print(title)
         for entry in entries:
-            times = f"from {local_time(entry.first_ms)} to {local_time(entry.last_ms)}"
+            times = f"from {utc_time(entry.first_ms)} to {utc_time(entry.last_ms)}"
             print(f"{entry.count:,} observations {times}:\n  {entry.text.rstrip()}")
         print(
             f"{len(entries)} distinct errors observed."

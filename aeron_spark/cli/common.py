@@ -6,9 +6,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -17,6 +17,14 @@ from aeron_spark.counters import Counters, DriverInfo
 from aeron_spark.errors import AeronError, PeerError, StorageError, UsageError
 
 _T = TypeVar("_T")
+
+_UNITS = {1000: "ms", 10**9: "ns"}
+#: Fields that are times since 1970, and how many of their unit a second has.
+_TIMES = {
+    **dict.fromkeys(("start_timestamp_ms", "stop_timestamp_ms", "activity_timestamp_ms", "heartbeat_ms"), 1000),
+    **dict.fromkeys(("first_ms", "last_ms", "time_ms"), 1000),
+    **dict.fromkeys(("first_ns", "last_ns", "time_ns"), 10**9),
+}
 
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -83,8 +91,8 @@ def add_watch(verb: argparse.ArgumentParser) -> None:
 
 
 def print_json(value: Any, *, file: TextIO | None = None) -> None:
-    """One object on one line; what JSON has no form for is printed as text."""
-    print(json.dumps(value, default=str), file=file)
+    """One object on one line; what JSON has no form for is printed as text, and times since 1970 also as ISO 8601."""
+    print(json.dumps(with_times(value) if isinstance(value, dict) else value, default=str), file=file)
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -104,12 +112,24 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         print("  ".join(cells).rstrip())
 
 
-def local_time(epoch_ms: int) -> str:
-    """A time of day with its date and zone."""
+def utc_time(epoch: int, a_second: int = 1000) -> str:
+    """ISO 8601 of milliseconds since 1970, or of what there are so many of in a second."""
     try:
-        return datetime.fromtimestamp(epoch_ms / 1000).astimezone().isoformat(" ", "milliseconds")
+        whole = datetime.fromtimestamp(epoch // a_second, UTC)
     except (ValueError, OverflowError, OSError):
-        return f"{epoch_ms} ms"
+        return f"{epoch} {_UNITS[a_second]} since 1970"
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{epoch % a_second:0{len(str(a_second)) - 1}d}Z"
+
+
+def with_times(fields: Mapping[str, Any], *, keeps_numbers: bool = True) -> dict[str, Any]:
+    """Behind each number that is a time since 1970, or in its place, the same as ISO 8601, its name without the unit."""
+    found: dict[str, Any] = {}
+    for name, value in fields.items():
+        if keeps_numbers or name not in _TIMES:
+            found[name] = value
+        if name in _TIMES:
+            found[name[:-3]] = None if value is None else utc_time(value, _TIMES[name])
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +207,7 @@ def _head(aeron_dir: Path, driver: DriverInfo, *, again: bool) -> None:
 def _check_alive(aeron_dir: Path, driver: DriverInfo) -> None:
     if driver.is_active:
         return
-    last = "it ended in order" if driver.heartbeat_ms is None else f"last heartbeat {local_time(driver.heartbeat_ms)}"
+    last = "it ended in order" if driver.heartbeat_ms is None else f"last heartbeat {utc_time(driver.heartbeat_ms)}"
     raise PeerError(
         f"the driver of {aeron_dir} is gone ({last}), these are its last figures: start one there "
         f"(aeron-spark driver --dir {aeron_dir}), or name the directory of a running one with --dir{other_drivers()}"

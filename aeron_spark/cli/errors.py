@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import Any
 
-from aeron_spark.cli.common import Before, add_dir, add_json, add_verb, add_watch, local_time, look, print_json
+from aeron_spark.cli.common import Before, add_dir, add_json, add_verb, add_watch, look, print_json, utc_time
 from aeron_spark.counters import ErrorEntry
 
 EXAMPLES = """\
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
             if options.json:
                 print_json(dataclasses.asdict(entry))
             else:
-                times = f"from {local_time(entry.first_ms)} to {local_time(entry.last_ms)}"
+                times = f"from {utc_time(entry.first_ms)} to {utc_time(entry.last_ms)}"
                 print(f"{entry.count:,} observations {times}:\n  {entry.text.rstrip()}")
         if not options.json:
             print(f"{len(entries)} distinct errors observed.")

@@ -12,10 +12,10 @@ from aeron_spark.cli.common import (
     add_json,
     add_verb,
     add_watch,
-    local_time,
     look,
     print_json,
     print_table,
+    utc_time,
 )
 from aeron_spark.counters import LossEntry
 
@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
                     entry.count,
                     entry.bytes_lost,
                     *(() if before is None else (before.rate(entry.bytes_lost, then.get(_image(entry), 0)),)),
-                    local_time(entry.first_ms),
-                    local_time(entry.last_ms),
+                    utc_time(entry.first_ms),
+                    utc_time(entry.last_ms),
                     str(entry.stream_id),
                     str(entry.session_id),
                     entry.source,

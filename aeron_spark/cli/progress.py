@@ -7,6 +7,21 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
+_SMALL = 10
+
+
+def number(value: float) -> str:
+    """A count or a rate: a small one with a digit behind the point, so that little is not nothing."""
+    return f"{value:,.1f}" if value < _SMALL and value % 1 else f"{value:,.0f}"
+
+
+def size(count: float) -> str:
+    """Bytes, by a unit in which there is something to see."""
+    for unit, name in ((1e6, "MB"), (1e3, "kB")):
+        if count >= unit:
+            return f"{count / unit:,.1f} {name}"
+    return f"{number(count)} bytes"
+
 
 class Progress:
     """Counts messages and bytes; a line a second on a terminal, and `summary` for the end."""
@@ -41,7 +56,7 @@ class Progress:
         seconds = max(time.monotonic() - self._started, 1e-3)
         return (
             f"{self.messages:,} messages {self._what}, {self.bytes:,} bytes in {seconds:.1f} s: "
-            f"{self.messages / seconds:,.0f} messages and {self.bytes / seconds / 1e6:,.1f} MB a second"
+            f"{number(self.messages / seconds)} messages and {size(self.bytes / seconds)} a second"
         )
 
 
@@ -86,14 +101,14 @@ class Work:
         """What is done, of how much, how fast, and the time left."""
         seconds = max(now - self._started, 1e-3)
         rate = self.bytes / seconds
-        total = f" of {self._total / 1e6:,.0f}" if self._total else ""
-        done = f"{self._what}: {self.bytes / 1e6:,.0f}{total} MB"
+        total = f" of {size(self._total)}" if self._total else ""
+        done = f"{self._what}: {size(self.bytes)}{total}"
         rows = f", {self.rows:,} {self._unit}" if self._unit else ""
-        row_rate = f", {self.rows / seconds:,.0f} {self._unit} a second" if self._unit and self.rows else ""
+        row_rate = f", {number(self.rows / seconds)} {self._unit} a second" if self._unit and self.rows else ""
         left = (
             "" if rate <= 0 or not self._total else f", {_duration(max(0.0, (self._total - self.bytes) / rate))} left"
         )
-        return f"{done}{rows}, {rate / 1e6:,.1f} MB a second{row_rate}{left}"
+        return f"{done}{rows}, {size(rate)} a second{row_rate}{left}"
 
     def _print(self, now: float) -> None:
         self._has_told = True

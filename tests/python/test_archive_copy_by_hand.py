@@ -133,6 +133,6 @@ def test_progress_tells_what_is_known() -> None:
     known, unknown = Work("copied", 20_000_000), Work("copied", 0)
     for work in (known, unknown):
         work.bytes = 5_000_000
-    assert "5 of 20 MB" in known.line(known._started + 1)
+    assert "5.0 MB of 20.0 MB" in known.line(known._started + 1)
     assert known.line(known._started + 1).endswith("0:00:03 left")
-    assert unknown.line(unknown._started + 1) == "copied: 5 MB, 5.0 MB a second"
+    assert unknown.line(unknown._started + 1) == "copied: 5.0 MB, 5.0 MB a second"

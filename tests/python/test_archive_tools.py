@@ -12,6 +12,7 @@ import shutil
 import struct
 import zlib
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,20 @@ def test_reading_tools_write_nothing(golden: Golden, run: Run) -> None:
         code, out = run(verb, folder, *arguments)
         assert code == 0, (verb, out)
     assert contents(folder) == before
+
+
+def test_times_of_a_recording_are_iso_8601(golden: Golden, run: Run) -> None:
+    folder = golden("archive")
+    _, out = run("describe", folder, 7, "--json")
+    [told] = rows(out)
+    started = str(told["start_timestamp"])
+    assert datetime.fromisoformat(started).timestamp() * 1000 == told["start_timestamp_ms"]
+    assert started.endswith("Z")
+    _, out = run("describe", folder, 7)
+    fields = dict(line.split(maxsplit=1) for line in out.splitlines()[1:] if len(line.split()) > 1)
+    assert (fields["start_timestamp"], fields["stop_timestamp"]) == (started, told["stop_timestamp"] or "-")
+    assert not any(name.endswith("_ms") for name in fields)
+    assert started in run("describe", folder)[1]
 
 
 def test_describe(golden: Golden, run: Run) -> None:

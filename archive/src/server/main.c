@@ -25,7 +25,8 @@
 
 #define WAIT_NS 20000000L /* of the main thread between two looks at its flags */
 
-static const char USAGE[] = "usage: %s [-v] [--help] [--beside-driver] [-Dname=value]... [main class] [propertiesFile]...\n";
+static const char USAGE[] =
+    "usage: %s [-v | --version] [--help] [--beside-driver] [-Dname=value]... [main class] [propertiesFile]...\n";
 
 static const char HELP[] =
     "\n"
@@ -37,7 +38,7 @@ static const char HELP[] =
     "  -Dname=value     one setting, by property name (aeron.archive.dir=/data/archive);\n"
     "                   aeron.spark.archive.exit.when.idle=10s ends the archive once it had no control session, recording or\n"
     "                   replay for that long\n"
-    "  -v               print the version\n"
+    "  -v, --version    print the version\n"
     "  main class       io.aeron.archive.ArchivingMediaDriver, or io.aeron.archive.Archive for --beside-driver: a command line\n"
     "                   of the stock archive with `java` replaced by this program; options of a virtual machine are passed over,\n"
     "                   and the exit status after a signal is 128 and its number\n"
@@ -146,7 +147,7 @@ static bool apply_option(settings *to, const char *program, const char *argument
         to->is_beside_driver = true;
         return false;
     }
-    if (0 == strcmp(argument, "-v"))
+    if (0 == strcmp(argument, "-v") || 0 == strcmp(argument, "--version"))
     {
         printf("%s <aeron_spark version=%s commit=%s>\n", program, as_version_text(), as_commit_text());
         return true;

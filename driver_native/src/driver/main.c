@@ -17,7 +17,7 @@
 #define IDLE_PROPERTY "aeron.spark.driver.exit.when.idle"
 
 static const char USAGE[] =
-    "usage: %s [-v] [--help] [--exit-when-idle <duration>] [-Dname=value]... [propertiesFile]...\n";
+    "usage: %s [-v | --version] [--help] [--exit-when-idle <duration>] [-Dname=value]... [propertiesFile]...\n";
 
 static const char HELP[] =
     "\n"
@@ -26,7 +26,7 @@ static const char HELP[] =
     "\n"
     "  -Dname=value                 one setting, by property name (aeron.dir=/dev/shm/mine)\n"
     "  --exit-when-idle <duration>  end after no client was there for that long (10s, 500ms); also -D" IDLE_PROPERTY "\n"
-    "  -v                           print the version\n"
+    "  -v, --version                print the version\n"
     "  propertiesFile               a path or file:// URL\n"
     "\n"
     "Exit status: the signal's number after SIGINT or SIGTERM, 0 when ended by command or idleness, 1 on failure.\n";
@@ -121,7 +121,7 @@ static bool apply_arguments(as_driver_config *config, int argc, char **argv, int
                 *status = EXIT_FAILURE;
             }
         }
-        else if (0 == strcmp(argument, "-v"))
+        else if (0 == strcmp(argument, "-v") || 0 == strcmp(argument, "--version"))
         {
             *status = print_version(argv[0]);
             return true;
@@ -143,6 +143,7 @@ static bool apply_arguments(as_driver_config *config, int argc, char **argv, int
         }
         else
         {
+            fprintf(stderr, "unknown option %s\n", argument);
             fprintf(stderr, USAGE, argv[0]);
             *status = EXIT_FAILURE;
         }
