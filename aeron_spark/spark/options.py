@@ -16,7 +16,9 @@ from typing import cast
 
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
+from aeron_spark.spark import kafka_options
 from aeron_spark.spark.access import AccessOptions, store_scheme
+from aeron_spark.spark.kafka_options import kafka_habit
 from aeron_spark.spark.sbe_options import SbeOptions
 from aeron_spark.spark.time_text import TimeSource, parse_time_ns, parse_time_source
 
@@ -165,12 +167,12 @@ def _parse_positions(name: str, text: str, default_word: str) -> Positions:
 class _Given:
     """The options as given, taken one by one, so that what is left over is unknown."""
 
-    def __init__(self, options: Mapping[str, str], documented: Iterable[str]) -> None:
+    def __init__(self, options: Mapping[str, str], documented: Iterable[str], habits: Mapping[str, str]) -> None:
         self._documented = {_option(name): name for name in documented}
         self._values = {key.lower(): value for key, value in options.items()}
         for key in self._values:
             if key not in self._documented and key not in _SPARKS_OWN:
-                hint = nearest(key, self._documented.values())
+                hint = kafka_habit(key, habits) or nearest(key, self._documented.values())
                 known = f". Known options: {', '.join(sorted(self._documented.values()))}"
                 raise UsageError(f"unknown option {key!r}{hint or known}")
 
@@ -277,7 +279,7 @@ class ReadOptions:
 
         ``streaming`` is None where it is not known yet whether a batch or a stream is to be read.
         """
-        given = _Given(options, cls.NAMES)
+        given = _Given(options, cls.NAMES, kafka_options.READING)
         path, segments = _parse_path(given)
         aeron_dir = _optional_folder(given, "aeronDir")
         access = AccessOptions.parse(given, path=path, aeron_dir=aeron_dir)

@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import Encoder
+from aeron_spark.spark import kafka_options
 from aeron_spark.spark.options import (
     _choice,
     _Given,
@@ -91,7 +92,7 @@ class WriteOptions:
                 "a sink publishes and has no path: leave it out of save() and start(); recordTo names the archive's folder "
                 "where what is published is recorded"
             )
-        given = _Given(options, cls.NAMES)
+        given = _Given(options, cls.NAMES, kafka_options.WRITING)
         payload = _choice(given, "payload", (VALUE, ARROW, SBE))
         key = _choice(given, "key", (NO_KEY, RESERVED_KEY, HEADER_KEY))
         sbe = _sbe_encoder(given) if payload == SBE else None

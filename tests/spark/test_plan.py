@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from aeron_spark.errors import DataLossError, UsageError
+from aeron_spark.spark import kafka_options
 from aeron_spark.spark.offsets import Offset, recording_identity
 from aeron_spark.spark.options import ReadOptions, parse_bytes, parse_duration_seconds
 from aeron_spark.spark.places import Places
@@ -348,3 +351,32 @@ def test_defaults() -> None:
     mixed = ReadOptions.parse({"path": "x", "startingpositions": '{"1": 64}'}, streaming=True)
     assert mixed.starting_positions.of(1) == 64
     assert mixed.starting_positions.of(2) == "earliest"
+
+
+def test_options_of_kafka_are_told_with_what_does_the_same() -> None:
+    """However they are spelled: Spark gives them in lower case."""
+    for options, expected in (
+        ({"maxoffsetspertrigger": "1000"}, "of Spark's Kafka source: give maxMessagesPerTrigger"),
+        ({"startingOffsets": "earliest"}, "give startingPositions: earliest, latest"),
+        ({"kafka.bootstrap.servers": "host:9092"}, "give the archive's folder by load"),
+        ({"kafka.security.protocol": "SSL"}, "no consumers here"),
+        ({"subscribe": "prices"}, "choose recordings by streamId"),
+        ({"maxMessagePerTrigger": "1"}, "did you mean maxMessagesPerTrigger"),
+    ):
+        with pytest.raises(UsageError, match=expected) as failed:
+            ReadOptions.parse({"path": "x", **options}, streaming=True)
+        assert str(failed.value).startswith(f"unknown option {next(iter(options)).lower()!r}")
+    with pytest.raises(UsageError, match="'topic', which is of Spark's Kafka source: give streamId, or a column"):
+        WriteOptions.parse({"topic": "prices"})
+    with pytest.raises(UsageError, match="give channel, where messages are published, and recordTo"):
+        WriteOptions.parse({"kafka.bootstrap.servers": "host:9092"})
+
+
+@pytest.mark.parametrize(
+    ("habits", "names"), [(kafka_options.READING, ReadOptions.NAMES), (kafka_options.WRITING, WriteOptions.NAMES)]
+)
+def test_what_is_said_of_kafkas_options_names_ours(habits: Mapping[str, str], names: tuple[str, ...]) -> None:
+    for option, hint in habits.items():
+        assert option not in names
+        for word in re.findall(r"\b[a-z]+[A-Z][A-Za-z]+\b", hint):
+            assert word in names, (option, word)
