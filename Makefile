@@ -9,6 +9,9 @@ SANITIZERS ?= address,undefined thread
 PYTEST := $(BIN)/python -m pytest -q
 LOWEST_PYSPARK := 4.2.0
 PEER ?= ours
+# Tells what a long command does, with the time since make began.
+STEP := $(PYTHON) -I aeron_spark/_native/build_steps.py $(shell date +%s)
+PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
@@ -41,8 +44,9 @@ format: build ## put Python into its one form, and write the stub of the C funct
 
 wheel: build ## wheel into dist/, proved in a clean environment without a compiler
 	rm -rf dist
-	$(BIN)/pip wheel --disable-pip-version-check -q --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
-	$(BIN)/python tests/system/wheel.py dist/*.whl
+	@$(STEP) "building the wheel into dist/" \
+	  $(BIN)/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
+	@$(BIN)/python tests/system/wheel.py dist/*.whl
 
 interop: interop-needs build java native-tests ## against stock Aeron, both directions, between hosts, on a full disk: says what to install
 	$(PYTEST) tests -m "interop"
@@ -119,7 +123,7 @@ clean: ## remove what was built (not .venv)
 .PHONY: simulator
 simulator: build/.environment
 	@cmake -S . -B $(NATIVE) -G Ninja -DAERON_SPARK_TESTS=ON >/dev/null
-	@cmake --build $(NATIVE) --target sim sim_archive >/dev/null
+	@$(STEP) "building the simulations" cmake --build $(NATIVE) --target sim sim_archive
 
 .PHONY: native-tests
 native-tests: build
@@ -127,22 +131,23 @@ native-tests: build
 	cmake --build $(NATIVE)
 
 build/pyspark-$(LOWEST_PYSPARK)/.installed: build/.environment
-	@echo "fetching pyspark $(LOWEST_PYSPARK), the lowest that must work: a minute at the first time"
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade --target $(@D) pyspark==$(LOWEST_PYSPARK)
+	@$(STEP) "installing pyspark $(LOWEST_PYSPARK), the lowest that must work, into $(@D)" \
+	  $(PIP_INSTALL) --no-deps --upgrade --target $(@D) pyspark==$(LOWEST_PYSPARK)
 	@touch $@
 
 # Setuptools is for pyspark, which comes as source: older ones make no wheel by themselves.
 build/.environment: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one by PYTHON=..."; exit 1; }
-	@echo "preparing the environment .venv and building: minutes at the first time"
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install -q --disable-pip-version-check cmake ninja scikit-build-core 'cffi>=1.16' 'setuptools>=70.1'
+	@test -x $(BIN)/python || $(STEP) "making the environment .venv: with what follows, minutes at the first time" $(PYTHON) -m venv .venv
+	@$(STEP) "installing the build tools" $(PIP_INSTALL) cmake ninja scikit-build-core 'cffi>=1.16' 'setuptools>=70.1'
 	@mkdir -p build && touch $@
 
 .PHONY: java
 java: build
-	@$(BIN)/python -m aeron_spark.demo.java || $(BIN)/pip install -q --disable-pip-version-check '$(shell sed -n 's/^java = \["\(.*\)"\]/\1/p' pyproject.toml)'
+	@$(BIN)/python -m aeron_spark.demo.java || $(STEP) "installing a Java runtime for Spark, as this machine has none" \
+	  $(PIP_INSTALL) '$(shell sed -n 's/^java = \["\(.*\)"\]/\1/p' pyproject.toml)'
 
 build/.installed: build/.environment $(SOURCES)
-	@$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e '.[spark,test,lint]'
+	@$(STEP) "building aeron_spark and installing what it needs, Spark among it" \
+	  $(PIP_INSTALL) --no-build-isolation -e '.[spark,test,lint]'
 	@touch $@

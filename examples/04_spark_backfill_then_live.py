@@ -13,7 +13,7 @@ from pathlib import Path
 
 from common import CHANNEL, session
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import DataStreamWriter
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from aeron_spark import Archive, ArchivingMediaDriver, ExclusivePublication
 
@@ -57,6 +57,14 @@ def query(spark: SparkSession, archive_dir: Path, folder: Path) -> DataStreamWri
     )
 
 
+def stop_between_batches(live: StreamingQuery) -> None:
+    """Stop it at any time: nothing is lost. But of a micro-batch that is interrupted Spark prints a page of Java traces."""
+    latest = time.monotonic() + 20
+    while live.isActive and live.status["isTriggerActive"] and time.monotonic() < latest:
+        time.sleep(0.01)
+    live.stop()
+
+
 def main() -> None:
     """Backfill, follow, stop, start again; publishing goes on all the time."""
     spark = session("backfill-then-live")
@@ -83,10 +91,10 @@ def main() -> None:
                 print(f"backfill: {history} messages in {batches} batches")
 
                 # The same checkpoint: it goes on where the backfill ended.
-                live = query(spark, archive_dir, folder).trigger(processingTime="1 second").start()
+                live = query(spark, archive_dir, folder).trigger(processingTime="2 seconds").start()
                 while len(live.recentProgress) < 3 and live.isActive:
                     time.sleep(0.1)
-                live.stop()
+                stop_between_batches(live)
                 print(f"live: {spark.read.parquet(str(folder / 'readings')).count() - history} more, then stopped")
 
                 sensor.ending.set()

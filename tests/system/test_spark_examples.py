@@ -67,3 +67,5 @@ def run_example(name: str, tmp_path: Path, options: str = "") -> None:
     program = Process(name, command, env={"PYSPARK_SUBMIT_ARGS": f"{options}pyspark-shell"}, cwd=tmp_path)
     assert program.wait_end(timeout=240) == 0, program.report()
     assert re.search(PRINTED[name], program.stdout(), re.MULTILINE), program.report()
+    # Where each batch takes longer than its trigger, there is no time between batches to stop a query in.
+    assert "\tat org.apache.spark" not in program.stderr() or "falling behind" in program.stderr(), program.report()

@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
+BUILD_STEPS = Path(__file__).resolve().parents[2] / "aeron_spark" / "_native" / "build_steps.py"
 COMPILERS = {"gcc", "cc", "g++", "c++", "clang", "c99", "c89", "make", "cmake", "ninja", "ld", "as"}
 
 
@@ -40,12 +42,24 @@ def main() -> int:
         environment.pop("AERON_SPARK_BIN", None)
         extras = "spark" if shutil.which("java") or "JAVA_HOME" in environment else "spark,java"
         steps = [
-            [base, "-m", "venv", folder / "env"],
-            [python, "-m", "pip", "install", "-q", "--only-binary=:all:", "--no-binary=pyspark", f"{wheel}[{extras}]"],
+            [
+                *(sys.executable, "-I", BUILD_STEPS, str(time.time()), "making a clean environment"),
+                *(base, "-m", "venv", folder / "env"),
+            ],
+            [
+                *(
+                    sys.executable,
+                    "-I",
+                    BUILD_STEPS,
+                    str(time.time()),
+                    "installing the wheel and Spark, without a compiler",
+                ),
+                *(python, "-m", "pip", "install", "--progress-bar=off", "--only-binary=:all:", "--no-binary=pyspark"),
+                f"{wheel}[{extras}]",
+            ],
             [python, "-m", "aeron_spark.demo", "--seconds", "2"],
         ]
         for step in steps:
-            print("$", *(str(part) for part in step), flush=True)
             code = subprocess.run([str(part) for part in step], env=environment, cwd=folder, check=False).returncode
             if code:
                 return code

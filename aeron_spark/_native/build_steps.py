@@ -1,0 +1,89 @@
+"""Runs a long command of the Makefile, and tells in plain words what it does, with the time since `make` began.
+
+python build_steps.py BEGUN WHAT COMMAND...
+
+BEGUN is that time in seconds since 1970, WHAT reads like "installing the build tools". Of pip it tells what it fetches and
+builds; whatever the command prints is shown if it fails.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import subprocess
+import sys
+import threading
+import time
+
+STILL_S = 20.0
+"""So long nothing is told before it is said that the step goes on."""
+_FETCHED = re.compile(
+    r"\s*(Downloading|Using cached) (?:\S*/)?(?P<name>[\w.]+)-(?P<version>\d[^-\s]*?)(?:-\S*|\.tar\.\w+|\.zip)"
+    r" \((?P<size>[\d.]+ [MG]B)\)"
+)
+_BUILT = re.compile(r"\s*Building (?:wheel|editable) for (\S+) .*: started")
+_INSTALLED = re.compile(r"Installing collected packages: (.+)")
+
+
+def step_of(line: str) -> str | None:
+    """What a line of pip's output means to a person; None: nothing. Packages below a megabyte are not worth a line."""
+    if fetched := _FETCHED.match(line):
+        verb = "fetching" if fetched[1] == "Downloading" else "taking from pip's cache"
+        return f"{verb} {fetched['name']} {fetched['version']}, {fetched['size']}"
+    if built := _BUILT.match(line):
+        return (
+            "building aeron_spark and its C code" if built[1] == "aeron-spark" else f"building the package {built[1]}"
+        )
+    if installed := _INSTALLED.match(line):
+        names = installed[1].split(", ")
+        return f"unpacking {names[0] if len(names) == 1 else f'{len(names)} packages'}"
+    return None
+
+
+def run(begun: float, what: str, command: list[str]) -> int:
+    """The command's exit code."""
+    told = 0.0
+
+    def tell(text: str) -> None:
+        nonlocal told
+        told = time.monotonic()
+        sys.stdout.write(f"[{max(0.0, time.time() - begun):3.0f} s] {text}\n")
+        sys.stdout.flush()
+
+    tell(what)
+    lines: queue.Queue[str | None] = queue.Queue()
+    with subprocess.Popen(  # noqa: S603 - a command of the Makefile
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+
+        def read() -> None:
+            for line in process.stdout or ():
+                lines.put(line)
+            lines.put(None)
+
+        threading.Thread(target=read, daemon=True).start()
+        printed: list[str] = []
+        while True:
+            try:
+                line = lines.get(timeout=max(0.0, told + STILL_S - time.monotonic()))
+            except queue.Empty:
+                line = ""
+            if line is None:
+                break
+            printed.append(line)
+            step = step_of(line)
+            if step:
+                what = step
+                tell(step)
+            elif time.monotonic() - told >= STILL_S:
+                tell(f"still {what}")
+    if process.returncode:
+        sys.stderr.writelines(printed)
+    return process.returncode
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(run(float(sys.argv[1]), sys.argv[2], sys.argv[3:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
