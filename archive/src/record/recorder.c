@@ -51,7 +51,11 @@ static void publish(asi_recorder *recorder, const asi_record_work *work)
 int asi_recorder_do_work(void *context)
 {
     asi_recorder *recorder = context;
-    int work_count = take_incoming(recorder);
+    int work_count = 0;
+    while (0 != take_incoming(recorder))
+    {
+        work_count++;
+    }
     asi_record_work work = { .clock = recorder->clock };
     for (int32_t i = recorder->session_count - 1; i >= 0; i--)
     {

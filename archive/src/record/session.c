@@ -49,13 +49,37 @@ static void on_block(void *context, const uint8_t *frames, int64_t length, int32
     }
 }
 
+void asi_record_session_stop(asi_record_session *session, const asi_record_events *events)
+{
+    if (ASI_RECORD_STOPPED == session->state)
+    {
+        return;
+    }
+    const bool had_begun = NULL != session->writer;
+    asi_segment_writer_close(session->writer);
+    session->writer = NULL;
+    if (NULL != session->times)
+    {
+        session->time_failure = asi_time_writer_close(session->times);
+        session->times = NULL;
+    }
+    session->state = ASI_RECORD_STOPPED;
+    asi_store_release_bool(&session->recorded->is_final, true);
+    if (had_begun)
+    {
+        const as_result told = asi_record_events_stopped(events, session->writer_params.recording_id,
+            session->writer_params.join_position, session->recorded->position);
+        (void)told; /* Spec: 07 §12 - a lost event is lost */
+    }
+}
+
 static void open_writer(asi_record_session *session, const asi_record_events *events)
 {
     const as_result opened = asi_segment_writer_open(&session->writer_params, &session->writer);
     if (AS_OK != opened)
     {
         set_failure(session, opened, ASI_CODEC_E_GENERIC);
-        session->state = ASI_RECORD_INACTIVE;
+        asi_record_session_stop(session, events);
         return;
     }
     if (AS_OK != asi_time_writer_open(&session->time_params, &session->times))
@@ -100,50 +124,19 @@ static int record(asi_record_session *session, const asi_record_events *events, 
     if (is_aborted || AS_OK != session->failure ||
         (0 == polled && (is_closed || as_image_is_end_of_stream(session->image))))
     {
-        session->state = ASI_RECORD_INACTIVE;
+        asi_record_session_stop(session, events);
         return 1;
     }
     return polled > 0 ? 1 : 0;
 }
 
-void asi_record_session_stop(asi_record_session *session, const asi_record_events *events)
-{
-    if (ASI_RECORD_STOPPED == session->state)
-    {
-        return;
-    }
-    const bool had_begun = NULL != session->writer;
-    asi_segment_writer_close(session->writer);
-    session->writer = NULL;
-    if (NULL != session->times)
-    {
-        session->time_failure = asi_time_writer_close(session->times);
-        session->times = NULL;
-    }
-    session->state = ASI_RECORD_STOPPED;
-    asi_store_release_bool(&session->recorded->is_final, true);
-    if (had_begun)
-    {
-        const as_result told = asi_record_events_stopped(events, session->writer_params.recording_id,
-            session->writer_params.join_position, session->recorded->position);
-        (void)told; /* Spec: 07 §12 - a lost event is lost */
-    }
-}
-
 int asi_record_session_step(asi_record_session *session, const asi_record_events *events, asi_record_work *work)
 {
-    switch (session->state)
+    int work_count = 0;
+    if (ASI_RECORD_INIT == session->state)
     {
-        case ASI_RECORD_INIT:
-            open_writer(session, events);
-            return 1;
-        case ASI_RECORD_RECORDING:
-            return record(session, events, work);
-        case ASI_RECORD_INACTIVE:
-            asi_record_session_stop(session, events);
-            return 1;
-        case ASI_RECORD_STOPPED:
-            break;
+        open_writer(session, events);
+        work_count = 1;
     }
-    return 0;
+    return ASI_RECORD_RECORDING == session->state ? work_count + record(session, events, work) : work_count;
 }

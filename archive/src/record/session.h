@@ -3,8 +3,10 @@
  * Made by the conductor, handed to the recorder, stepped there once a cycle, handed back when it is over; the conductor then
  * stores the stop position and frees it.
  *
- *   INIT ----opened----> RECORDING --abort | end of stream | closed | write or log error--> INACTIVE --> STOPPED
- *      `---- open failed ---------------------------------------------------------------^
+ *   INIT ----opened----> RECORDING --abort | end of stream | closed | write or log error--> STOPPED
+ *      `---- open failed ------------------------------------------------------------------^
+ *
+ * One step is enough for an abort, whatever the state: in an archive of one thread what was stopped is over before the next request.
  *
  * Invariant: the recorded position moves only after write (and sync) of everything before it succeeded. */
 #ifndef ASI_RECORD_SESSION_H
@@ -22,7 +24,6 @@ typedef enum asi_record_state
 {
     ASI_RECORD_INIT,
     ASI_RECORD_RECORDING,
-    ASI_RECORD_INACTIVE,
     ASI_RECORD_STOPPED
 } asi_record_state;
 

@@ -51,7 +51,11 @@ static void publish(asi_replayer *replayer, const asi_replay_work *work)
 int asi_replayer_do_work(void *context)
 {
     asi_replayer *replayer = context;
-    int work_count = take_incoming(replayer);
+    int work_count = 0;
+    while (0 != take_incoming(replayer))
+    {
+        work_count++;
+    }
     if (0 == replayer->session_count)
     {
         return work_count;

@@ -104,11 +104,13 @@ static int conductor_cycle(void *context)
     {
         return 0;
     }
-    work_count += asi_requests_step(archive);
-    work_count += asi_tokens_expire(archive);
+    /* What the other threads gave back comes before requests: who was told that a recording or a replay is stopped asks next, and then
+     * it is over. */
     work_count += asi_recordings_step(archive);
     work_count += asi_replays_step(archive);
     work_count += asi_deletions_step(archive);
+    work_count += asi_requests_step(archive);
+    work_count += asi_tokens_expire(archive);
     work_count += asi_retention_step(archive);
     work_count += asi_compaction_step(archive);
     work_count += asi_replications_step(archive);

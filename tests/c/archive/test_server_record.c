@@ -163,6 +163,58 @@ static void s23_s24_stopping_what_is_and_what_is_not_recorded(void)
     raw_close(session);
 }
 
+/* An archive of one thread: the request behind an OK finds over what the OK said was stopped. */
+static void s23_what_was_stopped_is_over(void)
+{
+    raw_session *session = raw_connect(&rig);
+    for (int32_t way = 0; way < 3; way++)
+    {
+        raw_recording recording = raw_start(session, 2070 + way, false);
+        const int64_t end = publish(&rig, recording.publication, 100, 10);
+        UNTIL(&rig, raw_position(session, ASI_CODEC_RECORDING_POSITION, recording.id) == end);
+        const int32_t templates[] = { ASI_CODEC_STOP_RECORDING, ASI_CODEC_STOP_RECORDING_SUBSCRIPTION,
+            ASI_CODEC_STOP_RECORDING_BY_IDENTITY };
+        asi_codec_request request = request_of(templates[way], recording.id);
+        request.channel = asi_codec_text(RIG_CHANNEL);
+        request.stream_id = recording.stream_id;
+        request.subscription_id = recording.subscription_id;
+        raw_ask_ok(session, &request);
+        CHECK_I64(raw_position(session, ASI_CODEC_STOP_POSITION, recording.id), end);
+        as_publication_close(recording.publication);
+    }
+    raw_close(session);
+}
+
+/* Also one that was told to begin and nothing more. */
+static void s23_what_was_stopped_can_be_extended(void)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_start(session, 2074, false);
+    stop_subscription(session, recording.subscription_id);
+    asi_codec_request request = extend_of(recording.id, "aeron:ipc?session-id=99", 2074, false);
+    stop_subscription(session, raw_ask_ok(session, &request));
+    request = request_of(ASI_CODEC_PURGE_RECORDING, recording.id);
+    raw_ask_ok(session, &request);
+    as_publication_close(recording.publication);
+    raw_close(session);
+}
+
+static void s51_a_replay_that_was_stopped_is_over(void)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_record(session, 2075, 100, 10);
+    for (int i = 0; i < 3; i++)
+    {
+        asi_codec_request request = replay_of(recording.id, AS_NULL_VALUE, AS_NULL_VALUE, RIG_CHANNEL, 2076);
+        raw_ask_ok(session, &request);
+    }
+    asi_codec_request request = request_of(ASI_CODEC_STOP_ALL_REPLAYS, recording.id);
+    raw_ask_ok(session, &request);
+    request = request_of(ASI_CODEC_PURGE_RECORDING, recording.id);
+    raw_ask_ok(session, &request);
+    raw_close(session);
+}
+
 static void start_errors(void)
 {
     static const char *const ROWS[][2] = {
@@ -552,6 +604,9 @@ int main(void)
     RUN(s19_one_subscription_per_key);
     RUN(s20_s21_s22_each_image_is_a_recording_of_its_own);
     RUN(s23_s24_stopping_what_is_and_what_is_not_recorded);
+    RUN(s23_what_was_stopped_is_over);
+    RUN(s23_what_was_stopped_can_be_extended);
+    RUN(s51_a_replay_that_was_stopped_is_over);
     RUN(start_errors);
     RUN(s35_a_local_udp_stream_is_spied_on);
     RUN(s27_a_full_segment_has_an_empty_one_behind_it);

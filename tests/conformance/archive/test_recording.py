@@ -533,3 +533,39 @@ def test_s18_many_in_a_row(archive: Archive, session: Session, stream: int) -> N
     for run in runs:
         assert_messages(folder.frames(archive.archive_dir, run.recording_id), run, 5)
     await_value(lambda: archive.counter(RECORDING_SESSIONS), before, "recording sessions")
+
+
+def test_s23_what_was_stopped_is_over(session: Session, streams: Streams) -> None:
+    """In an archive of one thread the request behind the OK of a stop finds the recording ended, however it was stopped."""
+    for stop in ("StopRecordingSubscriptionRequest", "StopRecordingByIdentityRequest", "StopRecordingRequest"):
+        for _ in range(10):
+            stream = streams()
+            run = begin(session, stream)
+            position = run.write(3)
+            named = {"subscriptionId": run.subscription_id}
+            if stop == "StopRecordingByIdentityRequest":
+                named = {"recordingId": run.recording_id}
+            elif stop == "StopRecordingRequest":
+                named = {"channel": run.channel, "streamId": stream}
+            session.ok(stop, **named)
+            assert session.ok("StopPositionRequest", recordingId=run.recording_id) == position
+            run.close()
+
+
+def test_s23_what_was_stopped_can_be_extended(session: Session, streams: Streams) -> None:
+    """So it is no active recording any more for whoever wants to extend or to purge it."""
+    for _ in range(10):
+        stream = streams()
+        run = begin(session, stream)
+        run.write(3)
+        session.ok("StopRecordingSubscriptionRequest", subscriptionId=run.subscription_id)
+        subscription = session.ok(
+            "ExtendRecordingRequest2",
+            recordingId=run.recording_id,
+            channel=f"{IPC}|session-id=99",
+            streamId=stream,
+            sourceLocation=LOCAL,
+        )
+        session.ok("StopRecordingSubscriptionRequest", subscriptionId=subscription)
+        session.ok("PurgeRecordingRequest", recordingId=run.recording_id)
+        run.close()

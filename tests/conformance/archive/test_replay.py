@@ -243,6 +243,15 @@ def test_s51_stop(archive: Archive, session: Session, stream: int) -> None:
     run.close()
 
 
+def test_s51_what_was_stopped_is_over(session: Session, streams: Streams) -> None:
+    """In an archive of one thread no replay stands in the way of the request behind the OK of its stop."""
+    for _ in range(10):
+        run = record(session, streams(), count=5)
+        with Replay(session, run.recording_id) as replay:
+            replay.stop()
+            session.ok("PurgeRecordingRequest", recordingId=run.recording_id)
+
+
 def test_s51_stop_all(archive: Archive, session: Session, run: Recorded, stream: int) -> None:
     """StopAllReplays ends those of one recording, and with -1 all."""
     live = begin(session, stream)
