@@ -94,7 +94,8 @@ static bool resolve_bound(
     if (id < 0 || id > max_id)
     {
         return refuse(refused, ASI_CODEC_E_GENERIC,
-            "unable to create replay limit counter id= %d because of: the counter ids of this driver are 0 to %d", id, max_id);
+            "unable to create replay limit counter id= %d because of: counter id %d out of range: 0 - maxCounterId=%d", id, id,
+            max_id);
     }
     if (AS_OK != as_inspector_counter(archive->inspector, id, &row))
     {
@@ -106,11 +107,13 @@ static bool resolve_bound(
     return true;
 }
 
-/* Spec: 08 §7.1, rows 9 to 11. */
-static bool check_length(const asi_codec_request *request, const asi_catalog_record *record, bool has_limit, int64_t limit,
-    replay_range *range, refusal *refused)
+/* Spec: 08 §7.1, rows 9 to 11. `limit` AS_NULL_VALUE: nothing but the recording's end; so it is, as with stock, of a limit counter that
+ * stands at -1, which the replayer waits for nevertheless. */
+static bool check_length(const asi_codec_request *request, const asi_catalog_record *record, int64_t limit, replay_range *range,
+    refusal *refused)
 {
     const long long id = record->recording_id;
+    const bool has_limit = AS_NULL_VALUE != limit;
     if (has_limit && range->position > limit)
     {
         return refuse(refused, ASI_CODEC_E_INVALID_POSITION,
@@ -181,21 +184,21 @@ static bool check_range(const as_archive *archive, const asi_codec_request *requ
             "requested replay start position=%lld is less than recording start position=%lld for recording %lld",
             (long long)range->position, (long long)record->start_position, id);
     }
-    if (AS_NULL_VALUE != record->stop_position && range->position >= record->stop_position)
+    /* Who asks for no position may replay a recording that is empty. */
+    if (AS_NULL_VALUE != asked && AS_NULL_VALUE != record->stop_position && asked >= record->stop_position)
     {
         return refuse(refused, ASI_CODEC_E_INVALID_POSITION,
             "requested replay start position=%lld must be less than the limit position=%lld for recording %lld",
-            (long long)range->position, (long long)record->stop_position, id);
+            (long long)asked, (long long)record->stop_position, id);
     }
     if (request->file_io_max_length > 0 && request->file_io_max_length < record->mtu_length)
     {
         return refuse(refused, ASI_CODEC_E_GENERIC, "fileIoMaxLength=%d < mtuLength=%d", request->file_io_max_length,
             record->mtu_length);
     }
-    const bool has_limit = is_bounded(request) || NULL != range->recorded;
     const int64_t limit = is_bounded(request) ? range->bound :
         NULL != range->recorded ? asi_load_acquire_i64(&range->recorded->position) : AS_NULL_VALUE;
-    return check_length(request, record, has_limit, limit, range, refused) &&
+    return check_length(request, record, limit, range, refused) &&
         check_deletion(archive, record, range, refused);
 }
 

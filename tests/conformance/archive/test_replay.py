@@ -517,6 +517,18 @@ def test_s57_replay_and_stop_of_nothing(archive: Archive, session: Session, stre
     run.close()
 
 
+@pytest.mark.parametrize("length", [-1, 1000, 2**63 - 1])
+def test_s57_a_replay_of_an_empty_recording(session: Session, stream: int, length: int) -> None:
+    """Who asks for no position may replay a stopped recording that is empty: the stream ends without a frame."""
+    run = begin(session, stream)
+    run.stop()
+    run.close()
+    with Replay(session, run.recording_id, length=length) as replay:
+        assert replay.read_to_end() == []
+    refused = session.answer(ask(session, run.recording_id, position=0, length=length))
+    assert (refused.code, refused.relevantId) == (ERROR, INVALID_POSITION)
+
+
 @ours("Spec: 08 §8 step 2 - upstream idles until the subscriber leaves")
 @pytest.mark.parametrize("start", [0, 96])
 def test_s57_a_length_of_nothing(archive: Archive, session: Session, stream: int, start: int) -> None:
