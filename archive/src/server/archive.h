@@ -133,8 +133,10 @@ struct as_archive
 
 /* -- server.c ---------------------------------------------------------------------------------------------------------------- */
 
-/* Records a failure in the archive's error log; as_error_text() if `text` is NULL. */
+/* Records a failure in the archive's error log, as "ERROR - <text>"; as_error_text() if `text` is NULL. */
 void asi_archive_log(as_archive *archive, int32_t code, const char *text);
+/* As "WARN - <text>": what a client did wrong, or what the archive goes on without. Such entries fill half of the log at most. */
+void asi_archive_warn(as_archive *archive, int32_t code, const char *text);
 /* Test door: an archive on other files and another clock than the system's. NULL: the system's. */
 as_result asi_archive_open_with(const as_archive_config *config, const asi_file_ops *files, const asi_clock *clock,
     as_archive **archive) AS_MUST_USE;

@@ -34,9 +34,10 @@ void asi_control_finish(asi_control_session *session, const char *reason, bool i
     session->state = ASI_CONTROL_DONE;
     if (is_unexpected)
     {
-        char text[REASON_CAPACITY];
-        snprintf(text, sizeof(text), "%s: controlSessionId=%lld", reason, (long long)session->id);
-        asi_archive_log(session->archive, 0, text);
+        char text[REASON_CAPACITY + sizeof(session->response_channel.text)];
+        snprintf(text, sizeof(text), "controlSessionId=%lld (controlResponseStreamId=%d controlResponseChannel=%s) terminated: %s",
+            (long long)session->id, session->response_stream_id, session->response_channel.text, reason);
+        asi_archive_warn(session->archive, 0, text);
         if (AS_OK != as_image_reject(session->image, reason))
         {
             asi_archive_log(session->archive, 0, NULL);
@@ -192,7 +193,7 @@ static asi_control_session *find_for(as_archive *archive, const asi_codec_reques
         char text[160];
         snprintf(text, sizeof(text), "control request for unknown session: controlSessionId=%lld templateId=%d",
             (long long)request->control_session_id, request->template_id);
-        asi_archive_log(archive, 0, text);
+        asi_archive_warn(archive, 0, text);
     }
     return session;
 }
@@ -224,9 +225,12 @@ asi_control_session *asi_control_session_for(as_archive *archive, const asi_code
     if (!asi_auth_allows(&archive->auth, &session->auth, request->template_id))
     {
         const char *name = asi_codec_request_name(request->template_id);
-        char text[128];
-        snprintf(text, sizeof(text), "unauthorised action: %s", NULL == name ? "unknown request" : name);
-        asi_archive_log(archive, ASI_CODEC_E_UNAUTHORISED_ACTION, text);
+        char text[256];
+        as_image_constants constants;
+        as_image_get_constants(image, &constants);
+        snprintf(text, sizeof(text), "unauthorised archive action=%d controlSessionId=%lld source=%s (%s)", request->template_id,
+            (long long)session->id, constants.source_identity, NULL == name ? "unknown request" : name);
+        asi_archive_warn(archive, ASI_CODEC_E_UNAUTHORISED_ACTION, text);
         asi_control_error(session, request->correlation_id, ASI_CODEC_E_UNAUTHORISED_ACTION, "unauthorised action");
         return NULL;
     }
@@ -385,7 +389,7 @@ static void reject(asi_control_session *session)
     as_image_constants constants;
     as_image_get_constants(session->image, &constants);
     snprintf(text, sizeof(text), "authentication rejected: sourceIdentity=%s", constants.source_identity);
-    asi_archive_log(session->archive, ASI_CODEC_E_AUTHENTICATION_REJECTED, text);
+    asi_archive_warn(session->archive, ASI_CODEC_E_AUTHENTICATION_REJECTED, text);
     session->state = ASI_CONTROL_REJECTED;
     session->resend_ns = 0;
 }

@@ -311,7 +311,7 @@ void asi_deletions_close(as_archive *archive)
         snprintf(text, sizeof(text), "the archive ended with %" PRId64 " segment files of recording %" PRId64
             " still to be deleted; delete-orphaned-segments and compact find them",
             deletion->work.count - deletion->work.done, deletion->work.recording_id);
-        asi_archive_log(archive, 0, text);
+        asi_archive_warn(archive, 0, text);
         remove_deletion(archive, deletion);
     }
     asi_deleter_close(&archive->deleter);

@@ -25,7 +25,7 @@ static void tell(as_archive *archive, int64_t usable, bool refuses)
         refuses ? "aeron.archive.low.storage.space.threshold" : "aeron.spark.archive.low.storage.warning",
         refuses ? config->low_storage_threshold : config->low_storage_warning,
         refuses ? "recordings are refused" : "recordings will be refused");
-    asi_archive_log(archive, ASI_CODEC_E_STORAGE_SPACE, text);
+    asi_archive_warn(archive, ASI_CODEC_E_STORAGE_SPACE, text);
 }
 
 void asi_low_storage_step(as_archive *archive, int64_t now_ms)

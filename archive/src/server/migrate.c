@@ -65,8 +65,8 @@ static as_result check_boundary(const migration *work, const asi_catalog_record 
     const int64_t base = base_of(record, work->seam);
     return work->seam == base ? AS_OK : asi_fail(AS_E_USAGE, 0,
         "invalid migrate: join position is not on segment boundary of %s recording seamPosition=%" PRId64 " startPosition=%"
-        PRId64 " termBufferLength=%d segmentFileLength=%d", whose, work->seam, record->start_position,
-        record->term_buffer_length, record->segment_file_length);
+        PRId64 " stopPosition=%" PRId64 " termBufferLength=%d segmentFileLength=%d", whose, work->seam, record->start_position,
+        record->stop_position, record->term_buffer_length, record->segment_file_length);
 }
 
 static as_result check_seam(migration *work)

@@ -15,16 +15,22 @@ static void show_recording_count(as_archive *archive, int64_t delta)
 
 /* -- from image to recording ---------------------------------------------------------------------------------------------------- */
 
-/* An image that can't be recorded: told to the requester and logged; auto-stop gives the subscription up. */
-static void refuse_image(as_archive *archive, asi_recording_subscription *subscription, int32_t code, const char *text)
+/* An image that is not recorded: told to the requester; auto-stop gives the subscription up. */
+static void answer_image(as_archive *archive, asi_recording_subscription *subscription, int32_t code, const char *text)
 {
-    asi_archive_log(archive, code, text);
     asi_control_respond(
         archive, subscription->control_session_id, subscription->correlation_id, ASI_CODEC_ERROR, code, text);
     if (subscription->auto_stop)
     {
         asi_recordings_unlist(subscription);
     }
+}
+
+/* An image that does not fit. */
+static void refuse_image(as_archive *archive, asi_recording_subscription *subscription, int32_t code, const char *text)
+{
+    asi_archive_warn(archive, code, text);
+    answer_image(archive, subscription, code, text);
 }
 
 /* Spec: 08 §4.2 - what an image must have to go on with a recording. */
@@ -259,7 +265,8 @@ static void take_image(as_archive *archive, asi_recording_subscription *subscrip
         char text[1024];
         const int32_t code = ENOSPC == as_error_code() ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC;
         snprintf(text, sizeof(text), "%s", as_error_text());
-        refuse_image(archive, subscription, code, text);
+        asi_archive_log(archive, code, text);
+        answer_image(archive, subscription, code, text);
         as_image_release(image);
     }
 }
@@ -321,7 +328,7 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
         char text[160];
         snprintf(text, sizeof(text), "time index of recording %lld has gaps, times there are found earlier than they were: %s",
             (long long)recording_id, strerror(session->time_failure));
-        asi_archive_log(archive, ASI_CODEC_E_GENERIC, text);
+        asi_archive_warn(archive, ASI_CODEC_E_GENERIC, text);
     }
     asi_replications_on_recording_end(archive, subscription->id, stop_position);
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id, recording_id, subscription->id,

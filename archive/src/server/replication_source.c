@@ -85,7 +85,10 @@ as_result asi_replication_ask_on(asi_replication *replication, as_publication *p
     replication->is_awaiting = false;
     if (ASI_CODEC_CONTROL_RESPONSE == source->answer.template_id && ASI_CODEC_ERROR == source->answer.code)
     {
-        asi_replication_fail(replication, (int32_t)source->answer.relevant_id, source->answer.text);
+        /* The source's code would be taken for one of this archive: as with stock, only its words are passed on. */
+        char text[ASI_ASYNC_TEXT_CAPACITY + 16];
+        snprintf(text, sizeof(text), "ERROR - %s", source->answer.text);
+        asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
         return AS_E_PEER;
     }
     const bool is_ok = ASI_CODEC_CONTROL_RESPONSE == source->answer.template_id && ASI_CODEC_OK == source->answer.code;

@@ -53,12 +53,20 @@ static int step_connect(asi_replication *replication)
     }
     else if (AS_E_USAGE == result)
     {
-        asi_replication_fail_as_told(replication); /* a channel that can't be: Spec: 07 §7 has code 0 for it */
+        /* A channel that can't be: Spec: 07 §7 has code 0 for it, and stock the words of its parser. */
+        asi_uri uri;
+        const char *channel = replication->params.source_channel;
+        (void)!asi_channel_parse_untrusted(&uri, channel, (int64_t)strlen(channel));
+        asi_replication_fail_as_told(replication);
     }
     else
     {
-        char text[ASI_ASYNC_TEXT_CAPACITY];
-        snprintf(text, sizeof(text), "Replication connection failed=%s", as_error_text());
+        const bool is_rejected = ASI_CODEC_E_AUTHENTICATION_REJECTED == as_error_code();
+        const char *reason = ASI_CONNECT_CHALLENGE == replication->connect.state ?
+            "Replication does not support challenge/response authentication" :
+            is_rejected ? replication->source.answer.text : as_error_text();
+        char text[ASI_ASYNC_TEXT_CAPACITY + 64];
+        snprintf(text, sizeof(text), "Replication connection failed=ERROR - %s", reason);
         asi_replication_fail(replication, ASI_CODEC_E_REPLICATION_CONNECTION_FAILURE, text);
     }
     return 1;
@@ -214,8 +222,10 @@ static void take_descriptor(asi_replication *replication)
     if (AS_NULL_VALUE != replication->params.stop_position && replication->params.stop_position < source->start_position)
     {
         /* What the source would answer, if the length were no word of its own for an open end. */
-        snprintf(text, sizeof(text), "replay length must be positive: stopPosition=%lld of the replication, replayPosition=%lld for "
-            "recording %lld", (long long)replication->params.stop_position, (long long)stop, (long long)source->recording_id);
+        const long long length = replication->params.stop_position - stop;
+        snprintf(text, sizeof(text), "ERROR - replay length must be positive: replayLength=%lld, length=%lld, stopPosition=%lld, "
+            "replayPosition=%lld for recording %lld", length, length, (long long)source->stop_position, (long long)stop,
+            (long long)source->recording_id);
         asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
         return;
     }

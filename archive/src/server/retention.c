@@ -90,7 +90,7 @@ static void tell_held(as_archive *archive, int64_t recording_id, const asi_repla
     const asi_replay_session *session = &replay->session;
     snprintf(text, sizeof(text), "retention: segments of recording %" PRId64 " are held back by a replay: sessionId=%d streamId=%d "
         "channel=%s", recording_id, session->publication_session_id, session->publication_stream_id, session->channel);
-    asi_archive_log(archive, 0, text);
+    asi_archive_warn(archive, 0, text);
 }
 
 /* How far the recording's head may go: `wanted`, or to where a replay holds it. */

@@ -19,12 +19,22 @@
 #include "wire/command.h"
 
 #define DEFAULT_PAGE_SIZE 4096
+#define ENTRY_CAPACITY 8192 /* of the error log: two channels fit */
 
 /* -- failures ----------------------------------------------------------------------------------------------------------------- */
 
 void asi_archive_log(as_archive *archive, int32_t code, const char *text)
 {
-    asi_error_log_record(&archive->error_log, code, NULL == text ? as_error_text() : text, asi_clock_ms(&archive->clock));
+    char entry[ENTRY_CAPACITY];
+    snprintf(entry, sizeof(entry), "ERROR - %s", NULL == text ? as_error_text() : text);
+    asi_error_log_record(&archive->error_log, code, entry, asi_clock_ms(&archive->clock));
+}
+
+void asi_archive_warn(as_archive *archive, int32_t code, const char *text)
+{
+    char entry[ENTRY_CAPACITY];
+    snprintf(entry, sizeof(entry), "WARN - %s", text);
+    asi_error_log_record_of_peer(&archive->error_log, code, entry, asi_clock_ms(&archive->clock));
 }
 
 static void on_client_error(void *context, as_result result, int32_t code, const char *text)

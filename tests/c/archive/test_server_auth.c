@@ -171,7 +171,7 @@ static void users_do_what_their_line_says(void)
     check_denied(bob, request_of(ASI_CODEC_REPLICATE_2, 0));
     request = request_of(ASI_CODEC_START_POSITION, 7);
     check_error(raw_ask(alice, &request), ASI_CODEC_E_UNKNOWN_RECORDING, "unknown recording id: 7");
-    CHECK(has_logged("unauthorised action: StartRecordingRequest2"));
+    CHECK(has_logged("unauthorised archive action=63"));
     raw_close(alice);
     raw_close(bob);
     raw_close(carol);

@@ -150,7 +150,7 @@ static void what_the_source_lacks_is_told(void)
     pair_await_end(&p, id);
     check_signal(nth_event(p.destination, id, 0), AS_SIGNAL_REPLICATE, 1, 0);
     check_error(nth_event(p.destination, id, 1), ASI_CODEC_E_GENERIC,
-        "replay length must be positive: stopPosition=-64 of the replication, replayPosition=0 for recording 0");
+        "ERROR - replay length must be positive: replayLength=-64, length=-64, stopPosition=1600, replayPosition=0 for recording 0");
 
     /* Nobody answers there: told after the message timeout. */
     request = replicate_of(recording.id, AS_NULL_VALUE);

@@ -282,7 +282,7 @@ def test_s12_requests_of_unknown_sessions_are_logged_and_not_answered(archive: A
     session.barrier()
     assert not session.seen(None, _mine(correlation_id))
     if IS_OURS:
-        archive.await_error(f"control request for unknown session: controlSessionId={unknown} templateId=52")
+        archive.await_error(f"WARN - control request for unknown session: controlSessionId={unknown} templateId=52")
 
 
 def test_s13_one_listing_at_a_time(session: Session, stream: int) -> None:
@@ -301,7 +301,7 @@ def test_s16_what_is_no_message_of_the_protocol_is_passed_over(archive: Archive,
     session.send(codec.header(68, 16, schema=99) + bytes(16))
     session.send(codec.header(999, 16) + bytes(16))
     session.barrier()
-    archive.await_error("expected schemaId=101, actual=99")
+    archive.await_error("ERROR - expected schemaId=101, actual=99")
     assert session.seen() in ([], session.seen("Ping"))
 
 
@@ -394,7 +394,9 @@ def test_s11_a_client_that_does_not_read_is_given_up(impatient: Archive, opened:
     session = opened.enter_context(Session(impatient))
     for _ in range(600):
         session.request("ArchiveIdRequest")
-    impatient.await_error("failed to send response for more than connectTimeoutMs=600")
+    assert "WARN - controlSessionId=" in impatient.await_error(
+        "terminated: failed to send response for more than connectTimeoutMs=600"
+    )
     await_no_sessions(impatient)
     wait_until(lambda: not session.publication.is_connected, 10, "the requests' image to be rejected")
 

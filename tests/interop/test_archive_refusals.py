@@ -1,0 +1,49 @@
+"""Ours and the stock archive answer each refused, or only just taken, control request alike: codes and texts are protocol.
+
+Both get the requests of `refusal_rows`, on the same recordings; an answer of ours that differs must stand in its `DIFFERENCES`
+with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.refusal_rows import DIFFERENCES, GROUPS
+from tests.interop.refusals import World
+from tests.kit import stock
+
+
+@pytest.fixture(scope="module")
+def worlds() -> Iterator[tuple[World, World]]:
+    """Ours and the stock archive."""
+    stock.class_path_or_skip()
+    with World("ours") as ours, World("stock-java") as theirs:
+        yield ours, theirs
+
+
+@pytest.fixture(scope="module")
+def needed() -> set[str]:
+    """The differences that were met."""
+    return set()
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_refusals_like_stock(worlds: tuple[World, World], needed: set[str], group: str) -> None:
+    """What is not in the table of differences is equal, to the letter."""
+    unlike = []
+    for row in GROUPS[group]():
+        ours, theirs = (world.provoke(row) for world in worlds)
+        if ours != theirs:
+            known = [pattern for pattern in DIFFERENCES if re.fullmatch(pattern, row.name)]
+            needed.update(known)
+            if not known:
+                unlike.append((row.name, ours, theirs))
+    assert unlike == []
+
+
+def test_each_difference_is_one(needed: set[str]) -> None:
+    """The table of differences holds no more than there are."""
+    assert set(DIFFERENCES) - needed == set()
