@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.tools import Catalog, MarkFile
-from aeron_spark.errors import AeronError
+from aeron_spark.errors import AeronError, DataLossError
 
 DEFAULT_DIR = "aeron-archive"
 
@@ -30,7 +31,7 @@ class ArchiveFacts:
     free_bytes: int
     mark: MarkFile | None
     trouble: str
-    """Why catalog or mark file can't be read; empty where they can, or are not there."""
+    """Why catalog or mark file can't be read, or a recording's entry can't be; empty where all is well, or nothing is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
         try:
             with Catalog(str(folder)) as catalog:
                 mark = catalog.mark()
+            trouble = _damage(folder)
         except AeronError as error:
             trouble = str(error)
     return ArchiveFacts(
@@ -81,6 +83,17 @@ def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
         mark=mark,
         trouble=trouble,
     )
+
+
+def _damage(path: Path) -> str:
+    """What is wrong with the first recording whose entry in the catalog can't be."""
+    with Folder(path) as folder:
+        for recording in folder.recordings():
+            try:
+                folder.recording(recording.recording_id)
+            except DataLossError as error:
+                return str(error)
+    return ""
 
 
 def credentials_facts(settings: Mapping[str, str]) -> CredentialsFacts | None:

@@ -18,7 +18,7 @@ import pytest
 from aeron_spark import MediaDriver, doctor, doctor_facts
 from aeron_spark.archive.server import ArchiveServer
 from aeron_spark.archive.tools import MarkFile
-from aeron_spark.archive_health import ArchiveFacts
+from aeron_spark.archive_health import ArchiveFacts, archive_facts
 from aeron_spark.cli.__main__ import main, parser
 from aeron_spark.doctor import Finding
 from aeron_spark.doctor_facts import DriverFacts, Facts, PythonFacts
@@ -397,6 +397,20 @@ def test_the_archive_of_this_machine(driver: MediaDriver, tmp_path: Path) -> Non
     run = f"aeron-spark archive run --beside-driver --dir {driver.aeron_dir} --archive-dir {folder}"
     assert killed.remedy.startswith(run)
     assert can_be_typed(killed.remedy)
+
+
+def test_a_recording_that_can_not_be(tmp_path: Path) -> None:
+    packed.unpack(Path(__file__).parents[1] / "golden" / "archive" / "archive.tar.gz", tmp_path)
+    folder = tmp_path / "archive"
+    found = archive_facts({"aeron.archive.dir": str(folder)})
+    assert found is not None
+    assert found.trouble == ""
+    with (folder / "archive.catalog").open("r+b") as file:
+        file.seek(32 + 72)
+        file.write((33).to_bytes(8, "little"))
+    found = archive_facts({"aeron.archive.dir": str(folder)})
+    assert found is not None
+    assert "recording 0 is damaged: startPosition=33" in found.trouble
 
 
 def test_the_credentials_file(driver: MediaDriver, tmp_path: Path) -> None:

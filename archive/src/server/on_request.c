@@ -29,61 +29,84 @@ static void on_archive_id(asi_control_session *session, const asi_codec_request 
     asi_control_ok(session, request->correlation_id, session->archive->archive_id);
 }
 
+/* Recordings that a request works with: their entries in the catalog must be sound. Queries show them as they are, and a purge takes
+ * them away. */
+typedef enum works_with
+{
+    WORKS_WITH_NONE = 0,
+    WORKS_WITH_RECORDING = 1,
+    WORKS_WITH_DESTINATION = 2
+} works_with;
+
 typedef struct route
 {
     int32_t template_id;
     request_handler handler;
+    uint32_t recordings;
 } route;
 
 static const route ROUTES[] = {
-    { ASI_CODEC_KEEP_ALIVE, on_keep_alive },
-    { ASI_CODEC_CLOSE_SESSION, on_close },
-    { ASI_CODEC_ARCHIVE_ID, on_archive_id },
-    { ASI_CODEC_START_RECORDING, asi_recordings_start },
-    { ASI_CODEC_START_RECORDING_2, asi_recordings_start },
-    { ASI_CODEC_EXTEND_RECORDING, asi_recordings_extend },
-    { ASI_CODEC_EXTEND_RECORDING_2, asi_recordings_extend },
-    { ASI_CODEC_STOP_RECORDING, asi_recordings_stop_channel },
-    { ASI_CODEC_STOP_RECORDING_SUBSCRIPTION, asi_recordings_stop_subscription },
-    { ASI_CODEC_STOP_RECORDING_BY_IDENTITY, asi_recordings_stop_identity },
-    { ASI_CODEC_REPLAY, asi_replays_start },
-    { ASI_CODEC_BOUNDED_REPLAY, asi_replays_start },
-    { ASI_CODEC_STOP_REPLAY, asi_replays_stop },
-    { ASI_CODEC_STOP_ALL_REPLAYS, asi_replays_stop_all },
-    { ASI_CODEC_REPLAY_TOKEN, asi_tokens_issue },
-    { ASI_CODEC_REPLICATE, asi_replications_start },
-    { ASI_CODEC_TAGGED_REPLICATE, asi_replications_start },
-    { ASI_CODEC_REPLICATE_2, asi_replications_start },
-    { ASI_CODEC_STOP_REPLICATION, asi_replications_stop },
-    { ASI_CODEC_LIST_RECORDINGS, asi_listing_begin },
-    { ASI_CODEC_LIST_RECORDINGS_FOR_URI, asi_listing_begin },
-    { ASI_CODEC_LIST_RECORDING_SUBSCRIPTIONS, asi_listing_begin },
-    { ASI_CODEC_LIST_RECORDING, asi_query_list_recording },
-    { ASI_CODEC_FIND_LAST_MATCHING_RECORDING, asi_query_find_last },
-    { ASI_CODEC_START_POSITION, asi_query_position },
-    { ASI_CODEC_STOP_POSITION, asi_query_position },
-    { ASI_CODEC_RECORDING_POSITION, asi_query_position },
-    { ASI_CODEC_MAX_RECORDED_POSITION, asi_query_position },
-    { ASI_CODEC_TRUNCATE_RECORDING, asi_truncate_recording },
-    { ASI_CODEC_PURGE_RECORDING, asi_purge_recording },
-    { ASI_CODEC_DETACH_SEGMENTS, asi_segments_detach },
-    { ASI_CODEC_DELETE_DETACHED_SEGMENTS, asi_segments_delete_detached },
-    { ASI_CODEC_PURGE_SEGMENTS, asi_segments_purge },
-    { ASI_CODEC_ATTACH_SEGMENTS, asi_segments_attach },
-    { ASI_CODEC_MIGRATE_SEGMENTS, asi_migrate_segments },
-    { ASI_CODEC_UPDATE_CHANNEL, asi_update_channel },
+    { ASI_CODEC_KEEP_ALIVE, on_keep_alive, WORKS_WITH_NONE },
+    { ASI_CODEC_CLOSE_SESSION, on_close, WORKS_WITH_NONE },
+    { ASI_CODEC_ARCHIVE_ID, on_archive_id, WORKS_WITH_NONE },
+    { ASI_CODEC_START_RECORDING, asi_recordings_start, WORKS_WITH_NONE },
+    { ASI_CODEC_START_RECORDING_2, asi_recordings_start, WORKS_WITH_NONE },
+    { ASI_CODEC_EXTEND_RECORDING, asi_recordings_extend, WORKS_WITH_RECORDING },
+    { ASI_CODEC_EXTEND_RECORDING_2, asi_recordings_extend, WORKS_WITH_RECORDING },
+    { ASI_CODEC_STOP_RECORDING, asi_recordings_stop_channel, WORKS_WITH_NONE },
+    { ASI_CODEC_STOP_RECORDING_SUBSCRIPTION, asi_recordings_stop_subscription, WORKS_WITH_NONE },
+    { ASI_CODEC_STOP_RECORDING_BY_IDENTITY, asi_recordings_stop_identity, WORKS_WITH_NONE },
+    { ASI_CODEC_REPLAY, asi_replays_start, WORKS_WITH_RECORDING },
+    { ASI_CODEC_BOUNDED_REPLAY, asi_replays_start, WORKS_WITH_RECORDING },
+    { ASI_CODEC_STOP_REPLAY, asi_replays_stop, WORKS_WITH_NONE },
+    { ASI_CODEC_STOP_ALL_REPLAYS, asi_replays_stop_all, WORKS_WITH_NONE },
+    { ASI_CODEC_REPLAY_TOKEN, asi_tokens_issue, WORKS_WITH_NONE },
+    { ASI_CODEC_REPLICATE, asi_replications_start, WORKS_WITH_DESTINATION },
+    { ASI_CODEC_TAGGED_REPLICATE, asi_replications_start, WORKS_WITH_DESTINATION },
+    { ASI_CODEC_REPLICATE_2, asi_replications_start, WORKS_WITH_DESTINATION },
+    { ASI_CODEC_STOP_REPLICATION, asi_replications_stop, WORKS_WITH_NONE },
+    { ASI_CODEC_LIST_RECORDINGS, asi_listing_begin, WORKS_WITH_NONE },
+    { ASI_CODEC_LIST_RECORDINGS_FOR_URI, asi_listing_begin, WORKS_WITH_NONE },
+    { ASI_CODEC_LIST_RECORDING_SUBSCRIPTIONS, asi_listing_begin, WORKS_WITH_NONE },
+    { ASI_CODEC_LIST_RECORDING, asi_query_list_recording, WORKS_WITH_NONE },
+    { ASI_CODEC_FIND_LAST_MATCHING_RECORDING, asi_query_find_last, WORKS_WITH_NONE },
+    { ASI_CODEC_START_POSITION, asi_query_position, WORKS_WITH_NONE },
+    { ASI_CODEC_STOP_POSITION, asi_query_position, WORKS_WITH_NONE },
+    { ASI_CODEC_RECORDING_POSITION, asi_query_position, WORKS_WITH_NONE },
+    { ASI_CODEC_MAX_RECORDED_POSITION, asi_query_position, WORKS_WITH_NONE },
+    { ASI_CODEC_TRUNCATE_RECORDING, asi_truncate_recording, WORKS_WITH_RECORDING },
+    { ASI_CODEC_PURGE_RECORDING, asi_purge_recording, WORKS_WITH_NONE },
+    { ASI_CODEC_DETACH_SEGMENTS, asi_segments_detach, WORKS_WITH_RECORDING },
+    { ASI_CODEC_DELETE_DETACHED_SEGMENTS, asi_segments_delete_detached, WORKS_WITH_RECORDING },
+    { ASI_CODEC_PURGE_SEGMENTS, asi_segments_purge, WORKS_WITH_RECORDING },
+    { ASI_CODEC_ATTACH_SEGMENTS, asi_segments_attach, WORKS_WITH_RECORDING },
+    { ASI_CODEC_MIGRATE_SEGMENTS, asi_migrate_segments, WORKS_WITH_RECORDING | WORKS_WITH_DESTINATION },
+    { ASI_CODEC_UPDATE_CHANNEL, asi_update_channel, WORKS_WITH_NONE },
 };
 
-static request_handler handler_of(int32_t template_id)
+static const route *route_of(int32_t template_id)
 {
     for (size_t i = 0; i < sizeof(ROUTES) / sizeof(ROUTES[0]); i++)
     {
         if (ROUTES[i].template_id == template_id)
         {
-            return ROUTES[i].handler;
+            return &ROUTES[i];
         }
     }
     return NULL;
+}
+
+/* An unknown recording is the handler's to refuse. */
+static bool is_sound(const as_archive *archive, int64_t recording_id)
+{
+    asi_catalog_record record;
+    return !asi_catalog_find(archive->catalog, recording_id, &record) || AS_OK == asi_recording_check_untrusted(&record);
+}
+
+static bool are_recordings_sound(const as_archive *archive, const route *to, const asi_codec_request *request)
+{
+    return (0 == (to->recordings & WORKS_WITH_RECORDING) || is_sound(archive, request->recording_id)) &&
+        (0 == (to->recordings & WORKS_WITH_DESTINATION) || is_sound(archive, request->dst_recording_id));
 }
 
 /* `request` is changed where a replay token stands for the session. */
@@ -106,10 +129,14 @@ static void route_request(as_archive *archive, asi_codec_request *request, as_im
     {
         return;
     }
-    const request_handler handler = handler_of(request->template_id);
-    if (NULL != handler)
+    const route *to = route_of(request->template_id);
+    if (NULL != to && !are_recordings_sound(archive, to, request))
     {
-        handler(session, request);
+        asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "%s", as_error_text());
+    }
+    else if (NULL != to)
+    {
+        to->handler(session, request);
     }
 }
 

@@ -242,10 +242,6 @@ asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const
     {
         refuse(archive, request, ASI_CODEC_E_UNKNOWN_RECORDING, "unknown recording id: %lld", (long long)recording_id);
     }
-    else if (AS_OK != asi_recording_check_untrusted(&record))
-    {
-        refuse(archive, request, ASI_CODEC_E_GENERIC, "%s", as_error_text());
-    }
     else if (record.stream_id != request->stream_id)
     {
         refuse(archive, request, ASI_CODEC_E_UNKNOWN_RECORDING,

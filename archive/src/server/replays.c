@@ -291,11 +291,6 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
         asi_control_unknown_recording(session, correlation_id, request->recording_id);
         return;
     }
-    if (AS_OK != asi_recording_check_untrusted(&record))
-    {
-        asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC, "%s", as_error_text());
-        return;
-    }
     if (!check_range(archive, request, &record, &range, &refused))
     {
         asi_control_error(session, correlation_id, refused.code, "%s", refused.text);

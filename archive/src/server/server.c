@@ -332,6 +332,11 @@ static void judge_last_writer(const as_archive *archive, asi_recover_options *op
     options->cuts_unproven = is_ours;
 }
 
+static void on_damaged_record(void *context, const char *text)
+{
+    asi_archive_log(context, 0, text);
+}
+
 static as_result open_catalog(as_archive *archive)
 {
     const as_archive_config *config = &archive->config;
@@ -345,6 +350,8 @@ static as_result open_catalog(as_archive *archive)
         .sync_level = (int32_t)config->catalog_file_sync_level,
         .checksum = checksum,
         .is_after_crash = is_after_crash,
+        .on_damage = on_damaged_record,
+        .damage_context = archive,
     };
     asi_recover_options options = {
         .checksum = checksum,

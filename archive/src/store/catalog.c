@@ -210,8 +210,16 @@ static as_result open_file(asi_catalog *catalog, int64_t capacity)
     return asi_catalog_read(files, catalog->fd, catalog->path, &catalog->bytes, &catalog->bytes_capacity);
 }
 
-/* Checks all records and builds the index; settles nextRecordingId. Spec: 06 §3.5. */
-static as_result load(asi_catalog *catalog, asi_catalog_scan *scan)
+void asi_catalog_tell_damage(const asi_catalog_params *params)
+{
+    if (NULL != params->on_damage)
+    {
+        params->on_damage(params->damage_context, as_error_text());
+    }
+}
+
+/* Goes through all records and builds the index; settles nextRecordingId. Spec: 06 §3.5. */
+static as_result load(asi_catalog *catalog, const asi_catalog_params *params, asi_catalog_scan *scan)
 {
     asi_catalog_record record;
     as_result result;
@@ -221,8 +229,12 @@ static as_result load(asi_catalog *catalog, asi_catalog_scan *scan)
         if (ASI_RECORDING_VALID == record.state)
         {
             result = asi_recording_check_untrusted(&record);
-            result = AS_OK == result ? asi_catalog_index_append(&catalog->index, &record) : asi_fail_in(result,
-                "%s", catalog->path);
+            if (AS_OK != result)
+            {
+                result = asi_fail_in(result, "%s", catalog->path);
+                asi_catalog_tell_damage(params);
+            }
+            result = asi_catalog_index_append(&catalog->index, &record);
             if (AS_OK != result)
             {
                 return result;
@@ -248,9 +260,10 @@ static as_result load(asi_catalog *catalog, asi_catalog_scan *scan)
 }
 
 /* Sets the length, too, once the content is known to be a catalog. */
-static as_result open_checked(asi_catalog *catalog, int64_t capacity, bool is_after_crash)
+static as_result open_checked(asi_catalog *catalog, const asi_catalog_params *params)
 {
     const asi_file_ops *files = catalog->files;
+    const int64_t capacity = params->capacity;
     asi_catalog_scan scan;
     as_result result = open_file(catalog, capacity);
     if (AS_OK == result)
@@ -260,15 +273,15 @@ static as_result open_checked(asi_catalog *catalog, int64_t capacity, bool is_af
     if (AS_OK == result)
     {
         catalog->alignment = scan.alignment;
-        if (is_after_crash)
+        if (params->is_after_crash)
         {
-            result = asi_catalog_repair(files, catalog->fd, catalog->path, catalog->bytes, catalog->bytes_capacity, scan.alignment,
-                catalog->checksum);
+            result = asi_catalog_repair(
+                params, catalog->fd, catalog->path, catalog->bytes, catalog->bytes_capacity, scan.alignment);
             scan.next_recording_id = asi_get_i64(catalog->bytes + CATALOG_NEXT_RECORDING_ID);
         }
-        result = AS_OK == result ? load(catalog, &scan) : result;
+        result = AS_OK == result ? load(catalog, params, &scan) : result;
         /* The archive that died may have met a sync that failed: then bytes that can be read need not be durable. */
-        catalog->must_rewrite = is_after_crash && catalog->sync_level > 0;
+        catalog->must_rewrite = params->is_after_crash && catalog->sync_level > 0;
         /* And its name may be that of an older one still, after a power cut. */
         catalog->must_sync_directory = true;
     }
@@ -321,7 +334,7 @@ as_result asi_catalog_open(const asi_catalog_params *params, asi_catalog **catal
     {
         result = asi_fail(AS_E_USAGE, ENAMETOOLONG, "archive folder name is too long: %s", params->archive_dir);
     }
-    result = AS_OK == result ? open_checked(catalog, params->capacity, params->is_after_crash) : result;
+    result = AS_OK == result ? open_checked(catalog, params) : result;
     if (AS_OK != result)
     {
         free_catalog(catalog);

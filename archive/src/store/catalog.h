@@ -130,10 +130,14 @@ typedef struct asi_catalog_params
     int32_t sync_level;          /* aeron.archive.catalog.file.sync.level */
     as_record_checksum checksum; /* aeron.archive.record.checksum */
     bool is_after_crash;         /* what the last archive may have left half done is put right, not refused */
+    /* Told of each record that is kept although its values can't be, or that the repair takes back or hides. NULL: nobody is. */
+    void (*on_damage)(void *context, const char *text);
+    void *damage_context;
 } asi_catalog_params;
 
-/* Creates the file if there is none. AS_E_DATA: another major version, records that can't be, ids not increasing,
- * nextRecordingId too low; the text names the file and what to do. */
+/* Creates the file if there is none. AS_E_DATA: another major version, records that are none, ids not increasing,
+ * nextRecordingId too low; the text names the file and what to do. Recordings whose values can't be are found and listed; whoever works
+ * with one calls asi_recording_check_untrusted first. */
 as_result asi_catalog_open(const asi_catalog_params *params, asi_catalog **catalog) AS_MUST_USE;
 /* Syncs; harmless on NULL. */
 void asi_catalog_close(asi_catalog *catalog);

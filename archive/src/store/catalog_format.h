@@ -48,7 +48,9 @@ bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi
 as_result asi_catalog_read(
     const asi_file_ops *files, int fd, const char *path, uint8_t **bytes, int64_t *length) AS_MUST_USE;
 /* After a crash: see catalog_repair.c. Changes file and bytes alike. AS_E_STORAGE: the disk refused. */
-as_result asi_catalog_repair(const asi_file_ops *files, int fd, const char *path, uint8_t *bytes, int64_t length, int32_t alignment,
-    asi_frame_checksum checksum) AS_MUST_USE;
+as_result asi_catalog_repair(const asi_catalog_params *params, int fd, const char *path, uint8_t *bytes, int64_t length,
+    int32_t alignment) AS_MUST_USE;
+/* as_error_text() goes to params->on_damage. */
+void asi_catalog_tell_damage(const asi_catalog_params *params);
 
 #endif

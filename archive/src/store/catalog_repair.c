@@ -2,15 +2,18 @@
  *
  * With a sync level above 0 the order of writes and syncs leaves nothing to repair but checksums: a record's header is written
  * when its body is durable. Without one a machine that lost power may have kept a header and lost the body, or the next id; a
- * process that was killed leaves at most a field that is newer than its checksum. A record whose body can't be is taken back when
- * it is the last, and else hidden (INVALID), because ids and later records must stay where they are. */
+ * process that was killed leaves at most a field that is newer than its checksum. A record that has no body (no term length, an id out
+ * of order) is taken back when it is the last, and else hidden (INVALID), because ids and later records must stay where they are. One
+ * that has a body stays, also where its values can't be: there may be segments of it. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "store/catalog_format.h"
+#include "store/checksum.h"
 
 typedef struct repair
 {
+    const asi_catalog_params *params;
     const asi_file_ops *files;
     int fd;
     const char *path;
@@ -38,6 +41,10 @@ static bool is_last(const repair *at, int64_t next)
 static as_result hide(const repair *at, int64_t offset, int64_t frame_length, int64_t last_id)
 {
     uint8_t header[ASI_CATALOG_RECORD_HEADER_LENGTH] = { 0 };
+    const as_result damage = asi_fail(AS_E_DATA, 0, "%s: the record at offset %" PRId64 " (after recording %" PRId64 ") is none, a "
+        "crash has left it half written; it is not listed any more", at->path, offset, last_id);
+    (void)damage; /* the text is what counts */
+    asi_catalog_tell_damage(at->params);
     if (frame_length > at->length - offset || is_last(at, offset + frame_length))
     {
         return put(at, offset, header, sizeof(header));
@@ -63,10 +70,12 @@ static as_result refresh_checksum(const repair *at, int64_t offset, asi_frame_ch
         put(at, offset + RECORD_CHECKSUM, &value, sizeof(value));
 }
 
-as_result asi_catalog_repair(const asi_file_ops *files, int fd, const char *path, uint8_t *bytes, int64_t length, int32_t alignment,
-    asi_frame_checksum checksum)
+as_result asi_catalog_repair(const asi_catalog_params *params, int fd, const char *path, uint8_t *bytes, int64_t length,
+    int32_t alignment)
 {
-    const repair at = { .files = files, .fd = fd, .path = path, .bytes = bytes, .length = length };
+    const repair at =
+        { .params = params, .files = params->files, .fd = fd, .path = path, .bytes = bytes, .length = length };
+    const asi_frame_checksum checksum = asi_checksum_function(params->checksum);
     int64_t last_id = -1;
     int64_t offset = ASI_CATALOG_HEADER_LENGTH;
     while (!is_last(&at, offset))
@@ -78,7 +87,7 @@ as_result asi_catalog_repair(const asi_file_ops *files, int fd, const char *path
             asi_catalog_parse_untrusted(bytes + offset, frame_length, &record);
         const bool is_valid = is_parsed && ASI_RECORDING_VALID == record.state;
         as_result result = AS_OK;
-        if (!is_parsed || (is_valid && (record.recording_id <= last_id || AS_OK != asi_recording_check_untrusted(&record))))
+        if (!is_parsed || (is_valid && (record.recording_id <= last_id || 0 == record.term_buffer_length)))
         {
             result = hide(&at, offset, frame_length, last_id);
         }

@@ -334,7 +334,7 @@ as_result asi_recover_catalog(asi_catalog *catalog, const asi_file_ops *files, c
     {
         asi_catalog_record record;
         asi_catalog_at(catalog, i, &record);
-        if (AS_NULL_VALUE != record.stop_position)
+        if (AS_NULL_VALUE != record.stop_position || AS_OK != asi_recording_check_untrusted(&record))
         {
             continue;
         }
