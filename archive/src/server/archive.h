@@ -124,6 +124,7 @@ struct as_archive
 
     asi_agent agents[3];
     uint32_t boot;                       /* of the machine; 0: it can't be told */
+    bool is_open;                        /* the start has succeeded */
     bool is_recovered;                   /* what the last archive left is settled, and the folder says who writes it now */
     bool is_aborting;                    /* closing after a fatal failure: what is active stays active in the catalog */
     /* Written by the conductor, read by the owner's thread: text first, then the flag with release. */

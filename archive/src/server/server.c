@@ -403,9 +403,8 @@ static as_result add_network_control(as_archive *archive)
             asi_control_on_unavailable_image, archive, &archive->control);
     } while (AS_E_PEER == result && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code() &&
         asi_clock_ns(&archive->clock) < deadline_ns);
-    return AS_OK == result ? AS_OK : asi_fail_in(result, "the network control channel %s needs a media driver with UDP; without "
-        "one set aeron.archive.control.channel.enabled=false and use %s", config->control_channel,
-        config->local_control_channel);
+    return AS_OK == result ? AS_OK : asi_fail_in(result, "cannot listen on aeron.archive.control.channel=%s (correct it, or set "
+        "aeron.archive.control.channel.enabled=false and use %s)", config->control_channel, config->local_control_channel);
 }
 
 static as_result open_streams(as_archive *archive)
@@ -499,6 +498,7 @@ as_result asi_archive_open_on(
     const as_result result = open_parts(opened, dependencies);
     if (AS_OK == result)
     {
+        opened->is_open = true;
         *archive = opened;
         return AS_OK;
     }
@@ -563,7 +563,7 @@ void as_archive_close(as_archive *archive)
     if (NULL != archive->mark)
     {
         asi_error_log_close(&archive->error_log);
-        (is_in_order ? asi_mark_close : asi_mark_abandon)(archive->mark);
+        (!archive->is_open ? asi_mark_withdraw : is_in_order ? asi_mark_close : asi_mark_abandon)(archive->mark);
     }
     asi_hand_over_close(&archive->closed_recordings);
     asi_hand_over_close(&archive->closed_replays);

@@ -46,13 +46,13 @@ struct asi_mark
     asi_map map;    /* owned */
     uint8_t *block; /* borrowed from map */
     int32_t error_buffer_length;
-    bool is_ready;
     /* What was found when the file was claimed. */
     bool is_after_crash;
     int32_t found_version;
     int64_t found_start_ms;
     int64_t found_activity_ms;
     char path[AS_PATH_MAX];
+    char link_path[AS_PATH_MAX]; /* empty: mark file and archive lie together */
 };
 
 /* Fields of 8 bytes lie on 8-byte boundaries in both forms of the file, as the block begins at 0 or 8. */
@@ -315,7 +315,7 @@ static as_result check_params(const asi_mark_params *params)
 }
 
 /* The link file exists only while mark file and archive lie apart. Spec: 06 §1. */
-static as_result write_link(const char *archive_dir, const char *mark_dir, bool is_apart)
+static as_result write_link(asi_mark *mark, const char *archive_dir, const char *mark_dir, bool is_apart)
 {
     char path[AS_PATH_MAX];
     as_result result = join_path(path, sizeof(path), archive_dir, ASI_MARK_LINK_FILE);
@@ -323,7 +323,11 @@ static as_result write_link(const char *archive_dir, const char *mark_dir, bool 
     {
         return result;
     }
-    if (!is_apart)
+    if (is_apart)
+    {
+        memcpy(mark->link_path, path, sizeof(path));
+    }
+    else
     {
         return 0 == unlink(path) || ENOENT == errno ? AS_OK : asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s", path);
     }
@@ -384,12 +388,12 @@ as_result asi_mark_open(const asi_mark_params *params, const asi_clock *clock, a
             }
             write_header(mark, params);
             mark->block = mark->map.base + MARK_MESSAGE_HEADER_LENGTH;
-            result = AS_OK == result ? write_link(params->archive_dir, mark_dir, is_apart) : result;
+            result = AS_OK == result ? write_link(mark, params->archive_dir, mark_dir, is_apart) : result;
         }
     }
     if (AS_OK != result)
     {
-        asi_mark_abandon(mark);
+        asi_mark_withdraw(mark);
         return AS_AGAIN == result ? AS_E_STORAGE : result;
     }
     *mark_out = mark;
@@ -402,7 +406,6 @@ void asi_mark_ready(asi_mark *mark, int64_t archive_id, int64_t now_ms)
     asi_store_release_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP), now_ms);
     /* Last: a reader that loads the version with acquire sees all fields. */
     asi_store_release_i32((int32_t *)(void *)(mark->block + BLOCK_VERSION), ASI_ARCHIVE_STORAGE_VERSION);
-    mark->is_ready = true;
     asi_map_sync(&mark->map);
 }
 
@@ -452,21 +455,35 @@ static void restore(asi_mark *mark)
 
 void asi_mark_abandon(asi_mark *mark)
 {
-    if (NULL == mark)
-    {
-        return;
-    }
-    if (mark->is_ready)
+    if (NULL != mark)
     {
         /* So long ago that nobody waits for the next sign of life. */
         const int64_t last_ms = asi_load_acquire_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP));
         end_activity(mark, last_ms - ASI_MARK_LIVENESS_TIMEOUT_MS);
+        release(mark);
     }
-    else if (NULL != mark->block) /* claimed */
+}
+
+void asi_mark_withdraw(asi_mark *mark)
+{
+    const bool is_claimed = NULL != mark && NULL != mark->block;
+    if (is_claimed && 0 == mark->found_version)
+    {
+        /* No archive was here. Who has the file open already finds it claimed, by a process that starts. */
+        unlink(mark->path);
+        if ('\0' != mark->link_path[0])
+        {
+            unlink(mark->link_path);
+        }
+    }
+    else if (is_claimed)
     {
         restore(mark);
     }
-    release(mark);
+    if (NULL != mark)
+    {
+        release(mark);
+    }
 }
 
 /* -- reading -------------------------------------------------------------------------------------------------------------- */

@@ -59,9 +59,11 @@ int64_t asi_mark_start_ms(const asi_mark *mark); /* of this archive */
 uint8_t *asi_mark_error_buffer(asi_mark *mark, int64_t *length);
 /* Activity -1: orderly end. Harmless on NULL. */
 void asi_mark_close(asi_mark *mark);
-/* No orderly end: the next start puts right what was left half done. Of a start that did not become ready nothing stays in the
- * file, so that the next one judges what this one found. Nobody has to wait for it to be dead. Harmless on NULL. */
+/* No orderly end: the next start puts right what was left half done. Nobody has to wait for it to be dead. Harmless on NULL. */
 void asi_mark_abandon(asi_mark *mark);
+/* Of a start that failed nothing stays: the file is as it was found, so that the next one judges what this one did, and a new one is
+ * deleted. Harmless on NULL. */
+void asi_mark_withdraw(asi_mark *mark);
 
 typedef struct asi_mark_info
 {

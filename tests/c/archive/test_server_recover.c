@@ -291,10 +291,43 @@ static void a_start_that_fails_hides_no_crash(void)
     rig_close(&rig);
 }
 
+static void check_no_mark(void)
+{
+    char path[AS_PATH_MAX];
+    snprintf(path, sizeof(path), "%s/archive-mark.dat", rig.archive_dir);
+    CHECK(0 != access(path, F_OK));
+}
+
+/* Whatever step it fails at; and the folder is still good for an archive. */
+static void a_start_that_fails_leaves_no_mark_in_a_new_folder(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.control.channel.enabled", "true");
+    rig_set(&rig, "aeron.archive.control.channel", "aeron:udp?endpoint=no.such.host.invalid:8010");
+    rig_set(&rig, "aeron.archive.replication.channel", "aeron:udp?endpoint=127.0.0.1:0");
+    CHECK(AS_OK != rig_try_open_archive(&rig));
+    CHECK(NULL != strstr(as_error_text(), "no.such.host.invalid"));
+    CHECK(NULL != strstr(as_error_text(), "correct it"));
+    CHECK(NULL == strstr(as_error_text(), "needs a media driver"));
+    check_no_mark();
+    rig_set(&rig, "aeron.archive.control.channel.enabled", "false");
+    as_client_close(rig.client);
+    rig.client = NULL;
+    as_driver_close(rig.driver);
+    rig.driver = NULL;
+    rig_set(&rig, "aeron.driver.timeout", "1000");
+    CHECK(AS_OK != rig_try_open_archive(&rig));
+    check_no_mark();
+    rig_open_driver(&rig);
+    rig_open_archive(&rig);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(s75_killed_at_any_moment);
     RUN(an_archive_without_its_driver_recovers_later);
     RUN(a_start_that_fails_hides_no_crash);
+    RUN(a_start_that_fails_leaves_no_mark_in_a_new_folder);
     return 0;
 }
