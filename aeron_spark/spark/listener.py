@@ -34,17 +34,18 @@ __all__ = ["Lag", "LagListener", "lag", "total"]
 class Lag:
     """What a query has not read yet, of one recording or of all of a source.
 
-    ``messages`` (but of committed rows) and ``seconds`` are None without a folder. ``seconds`` lie between the writes of the
-    first unread byte and of the last one, at most an interval of the time index wrong; None where a recording has no index.
-    Of several recordings the sum of bytes and messages, the most of seconds.
+    None is not known, and not 0. ``bytes`` is None where the progress has no latest offset: of the micro-batch that a
+    restarted query runs again. ``messages`` (but of committed rows) and ``seconds`` are None without a folder. ``seconds`` lie
+    between the writes of the first unread byte and of the last one, at most an interval of the time index wrong; None where a
+    recording has no index. Of several recordings the sum of bytes and messages, the most of seconds.
     """
 
-    bytes: int
+    bytes: int | None
     messages: int | None = None
     seconds: float | None = None
 
     def __str__(self) -> str:
-        parts = [f"{self.bytes:,} bytes"]
+        parts = ["an unknown number of bytes" if self.bytes is None else f"{self.bytes:,} bytes"]
         if self.messages is not None:
             parts.append(f"{self.messages:,} messages")
         if self.seconds is not None:
@@ -61,11 +62,16 @@ def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Pat
     UsageError for what is no progress.
     """
     sources = _sources(progress)
+    unknown: set[int] = set()
     behind: dict[int, tuple[int, int]] = {}
     committed: dict[int, _Committed] = {}
     for source in sources:
         end, latest = _positions(source, "endOffset"), _positions(source, "latestOffset")
-        if end is None or latest is None:
+        if end is None:
+            continue
+        if latest is None:
+            # Spark asks for no latest offset where it runs a micro-batch again.
+            unknown.update(end)
             continue
         if "behind" in _parsed(source, "latestOffset"):
             committed.update(_committed(source, end))
@@ -73,7 +79,8 @@ def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Pat
         starts = _section(source, "latestOffset", "starts")
         for recording_id, position in latest.items():
             behind[recording_id] = (end.get(recording_id, starts.get(recording_id, position)), position)
-    found = {key: Lag(bytes=max(0, high - low)) for key, (low, high) in behind.items()}
+    found = dict.fromkeys(unknown, Lag(bytes=None))
+    found |= {key: Lag(bytes=max(0, high - low)) for key, (low, high) in behind.items()}
     found |= {key: Lag(bytes=part.bytes, messages=part.messages) for key, part in committed.items()}
     if folder is not None:
         with Folder(local_folder("folder", str(folder)), aeron_dir=aeron_dir) as opened:
@@ -86,14 +93,20 @@ def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Pat
 
 
 def total(lags: Mapping[int, Lag]) -> Lag:
-    """All recordings together."""
-    messages = [one.messages for one in lags.values() if one.messages is not None]
-    seconds = [one.seconds for one in lags.values() if one.seconds is not None]
-    return Lag(
-        bytes=sum(one.bytes for one in lags.values()),
-        messages=sum(messages) if messages and len(messages) == len(lags) else None,
-        seconds=max(seconds, default=None),
+    """All recordings together: what is not known of one of them is not known of all, and of none nothing is known."""
+    size, messages, seconds = (
+        _known([getattr(one, name) for one in lags.values()]) for name in ("bytes", "messages", "seconds")
     )
+    return Lag(
+        bytes=None if size is None else sum(size),
+        messages=None if messages is None else sum(messages),
+        seconds=None if seconds is None else max(seconds),
+    )
+
+
+def _known(values: list[Any]) -> list[Any] | None:
+    """The values; None if there are none, or one is not known."""
+    return values if values and None not in values else None
 
 
 class LagListener(StreamingQueryListener):

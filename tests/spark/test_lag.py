@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +65,37 @@ def test_lag(folder: Path) -> None:
 
 def test_before_the_first_batch_nothing_is_known() -> None:
     assert lag(None) == {}
+    assert total(lag(None)) == Lag(bytes=None), "unknown is not zero"
+
+
+END = {"archive": {"0": 7, "1": 8}, "positions": {"0": 64, "1": 32}, "starts": {"0": 0, "1": 0}, "version": 1}
+
+
+@pytest.mark.parametrize("latest", [None, "null", "{}"])
+def test_a_batch_that_is_run_again_tells_no_lag(
+    folder: Path, latest: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a restart Spark asks for no latest offset: how far the recordings go is not known, which is not 0."""
+    for given in (None, folder):
+        found = lag(progress_of(json.dumps(END), latest), given)
+        assert found == {0: Lag(bytes=None), 1: Lag(bytes=None)}
+        assert total(found) == Lag(bytes=None)
+    told: list[dict[int, Lag]] = []
+    source = SimpleNamespace(endOffset=END, latestOffset=latest)
+    progress = SimpleNamespace(name="copy", id="1", batchId=7, numInputRows=5, sources=[source])
+    with caplog.at_level(logging.INFO, "aeron_spark.spark"):
+        listener = LagListener(folder, lambda _, found: told.append(found))
+        listener.onQueryProgress(SimpleNamespace(progress=progress))  # type: ignore[arg-type]
+    assert "took 5 rows, an unknown number of bytes behind in 2 recordings" in caplog.text
+    assert told == [{0: Lag(bytes=None), 1: Lag(bytes=None)}]
+
+
+@pytest.mark.parametrize("name", ["bytes", "messages", "seconds"])
+def test_a_total_knows_no_more_than_its_parts(name: str) -> None:
+    known = Lag(bytes=5, messages=2, seconds=1.5)
+    both = total({0: known, 1: Lag(bytes=7, messages=1, seconds=0.5)})
+    assert both == Lag(bytes=12, messages=3, seconds=1.5)
+    assert total({0: known, 1: replace(known, **{name: None})}) == replace(total({0: known, 1: known}), **{name: None})
 
 
 @pytest.mark.parametrize("given", [{}, "", "{}", "null", 7, {"lag": 1}])

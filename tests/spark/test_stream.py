@@ -12,6 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from aeron_spark.spark.listener import Lag, lag, total
 from tests.kit import dirs
 from tests.kit.payload import payload
 from tests.kit.wait import wait_until
@@ -107,8 +108,13 @@ def test_restart_continues_and_replays_the_same(spark: SparkSession, folder: Pat
     commits = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     commits[-1].unlink()  # as after a crash between the offset log and the commit log
     (commits[-1].parent / f".{commits[-1].name}.crc").unlink(missing_ok=True)
-    again = run(spark, folder, checkpoint, maxMessagesPerTrigger="700")
+    again = Batches()
+    query = start(spark, folder, checkpoint, again, maxMessagesPerTrigger="700")
+    query.awaitTermination(120)
     replayed_id, replayed = again.runs[0]
+    progress = query.recentProgress[0]
+    assert progress["batchId"] == replayed_id
+    assert total(lag(progress, folder)) == Lag(bytes=None), "Spark asks for no latest offset: unknown is not zero"
     assert replayed_id == int(commits[-1].name)
     assert replayed == dict(first.runs)[replayed_id]
     assert len(again.runs) == 1
