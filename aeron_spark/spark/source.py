@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -20,6 +21,32 @@ if TYPE_CHECKING:
     from aeron_spark.spark.write_options import WriteOptions
 
 __all__ = ["AeronDataSource"]
+
+#: What Spark gives a source while CREATE TABLE runs, besides the user's options.
+_OF_TABLES = frozenset({"owner", "provider"})
+_READ_VIEW = "CREATE TEMPORARY VIEW <name> USING aeron OPTIONS (path '<folder>')"
+_INSERT_VIEW = "CREATE TEMPORARY VIEW <name> (value STRING) USING aeron OPTIONS (streamId '<stream>')"
+
+
+def _refuse_tables(options: Mapping[str, str]) -> None:
+    """Spark gives a source in Python the options of a table while that is made, and none when it is read or written."""
+    from aeron_spark.errors import UsageError
+
+    if not options or {name.lower() for name in options} >= _OF_TABLES:
+        given = "" if options else "no options are given: name path or controlChannel to read, streamId to write. "
+        raise UsageError(
+            f"{given}A table of CREATE TABLE ... USING aeron can be neither read nor written, as Spark does not give its "
+            f"options to a source in Python: in SQL create a view, to SELECT from by {_READ_VIEW}, to INSERT INTO by "
+            f"{_INSERT_VIEW}"
+        )
+
+
+def _needs_columns(options: Mapping[str, str]) -> bool:
+    """Whether these are options of a sink: Spark asks for the columns of a view that names none as if it were to be read."""
+    from aeron_spark.spark.write_options import WriteOptions
+
+    given, places = {name.lower() for name in options}, {"path", "paths", "controlchannel"}
+    return not given & places or bool(given & {name.lower() for name in {*WriteOptions.NAMES} - {*ReadOptions.NAMES}})
 
 
 class AeronDataSource(DataSource):
@@ -40,14 +67,22 @@ class AeronDataSource(DataSource):
         Spark asks in ``load()``, so that wrong options are told there. With a schema of the user's it does not ask, and
         they are told when the query is planned.
         """
+        from aeron_spark.errors import UsageError
         from aeron_spark.spark.rows import read_schema
 
-        return read_schema(ReadOptions.parse(self.options, streaming=None))
+        _refuse_tables(self.options)
+        try:
+            return read_schema(ReadOptions.parse(self.options, streaming=None))
+        except UsageError as error:
+            if not _needs_columns(self.options):
+                raise
+            raise UsageError(f"{error}. A view to INSERT INTO names its columns: {_INSERT_VIEW}") from None
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Batch read of an archive folder."""
         from aeron_spark.spark.reader import AeronBatchReader, PushdownReader, is_pushing_filters
 
+        _refuse_tables(self.options)
         options = ReadOptions.parse(self.options, streaming=False)
         if options.isolation == READ_COMMITTED:
             from aeron_spark.spark.isolation import CommittedBatchReader, check_isolation
@@ -65,6 +100,7 @@ class AeronDataSource(DataSource):
         from aeron_spark.spark.stream_reader import AeronStreamReader, RefusedStream
 
         try:
+            _refuse_tables(self.options)
             options = ReadOptions.parse(self.options, streaming=True)
             if options.isolation == READ_COMMITTED:
                 from aeron_spark.spark.isolation import CommittedStreamReader, check_isolation
@@ -101,6 +137,7 @@ class AeronDataSource(DataSource):
         from aeron_spark.spark.encode import check_columns
         from aeron_spark.spark.write_options import WriteOptions
 
+        _refuse_tables(self.options)
         options = WriteOptions.parse(self.options, schema.names, streaming=streaming)
         check_columns(schema, options.payload, options.sbe)
         return options

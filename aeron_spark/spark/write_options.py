@@ -89,8 +89,8 @@ class WriteOptions:
         """Checks everything that can be checked without a driver; raises UsageError. ``columns`` are those of the rows."""
         if any(name.lower() == "path" for name in options):
             raise UsageError(
-                "a sink publishes and has no path: leave it out of save() and start(); recordTo names the archive's folder "
-                "where what is published is recorded"
+                "a sink publishes and has no path: leave it out of save(), start() and a view to INSERT INTO; recordTo names "
+                "the archive's folder where what is published is recorded"
             )
         given = _Given(options, cls.NAMES, kafka_options.WRITING)
         payload = _choice(given, "payload", (VALUE, ARROW, SBE))
