@@ -23,6 +23,7 @@ from aeron_spark.cli.__main__ import main, parser
 from aeron_spark.doctor import Finding
 from aeron_spark.doctor_facts import DriverFacts, Facts, PythonFacts
 from aeron_spark.errors import UsageError
+from tests.kit import packed
 
 GIB = 1 << 30
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe import DecodeError, Decoder, Encoder, decode, load, parse
+from aeron_spark.sbe import DecodeError, Decoder, Encoder, decode, load, parse, times
 from tests.sbe.test_schema import schema
 from tests.sbe.test_walk import FRAMED, message
 from tests.sbe.vectors import GOLDEN, messages, schema_of
@@ -415,6 +415,21 @@ def test_misspelt_options_name_the_nearest() -> None:
 def test_units_that_are_none_are_counted() -> None:
     payloads = [later(sent=(1, 7)), later(sent=(2**64 - 1, 9)), later(), later(due=(2026, 255, 1, 1))]
     assert Decoder(LATER, "M", month_years="text").decode_rows(payloads).lost == 3
+
+
+def test_times_that_do_not_fit_are_null_and_counted() -> None:
+    """In the widest unit and the narrowest; a time that is null already is not counted."""
+    made, lost = times.nanoseconds(
+        pa.array([2**63 - 1, 2**63 - 1, -(2**34), 5, None, 5], pa.int64()), pa.array([9, 0, 0, 0, 0, 7], pa.uint8())
+    )
+    assert made.to_pylist() == [2**63 - 1, None, None, 5 * 10**9, None, None]
+    assert lost == 3
+
+
+def test_microseconds_are_rounded_down() -> None:
+    """Also before 1970."""
+    given = [-1001, -1000, -1, 0, 999, 1000, None]
+    assert times.microseconds(pa.array(given, pa.int64())).to_pylist() == [-2, -1, -1, 0, 0, 1, None]
 
 
 def test_columns_of_the_same_name_are_refused() -> None:

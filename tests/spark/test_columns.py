@@ -21,10 +21,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan, Not
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.reader import AeronBatchReader, PushdownReader, RangesPartition
-from aeron_spark.spark.rows import Interval, Rows, read_schema
+from aeron_spark.spark.rows import Interval, Rows, _microseconds, read_schema
 from aeron_spark.spark.source import AeronDataSource
 from tests.kit import dirs
 from tests.spark import recorded
@@ -118,6 +119,30 @@ def test_times(folder: Path, source: str) -> None:
     if source == "index":
         times = [row["timestamp_ns"] for row in rows]
         assert times == sorted(times)
+
+
+def test_microseconds_are_rounded_down() -> None:
+    """Also before 1970."""
+    given = [-1001, -1000, -1, 0, 999, 1000, None]
+    assert _microseconds(pa.array(given, pa.int64())).cast(pa.int64()).to_pylist() == [-2, -1, -1, 0, 0, 1, None]
+
+
+def test_a_time_is_that_of_the_messages_last_byte(folder: Path) -> None:
+    """What is written behind a message is another one's, with another time."""
+
+    class Timed:
+        """A folder that tells the time of a byte by its position."""
+
+        @staticmethod
+        def index_times_at(_: int, positions: pa.Array) -> pa.Array:
+            return positions.cast(pa.timestamp("ns", "UTC"))
+
+    options = ReadOptions.parse({"path": str(folder)}, streaming=False)
+    batch = pa.record_batch({"next_position": pa.array([64, 192], pa.int64())})
+    with Folder(folder) as opened:
+        made = Rows(options, ddl("timestamp_ns bigint")).make(Timed(), opened.recording(0), batch, {})  # type: ignore[arg-type]
+    assert made is not None
+    assert made.column("timestamp_ns").to_pylist() == [63, 191]
 
 
 def test_index_does_not_guess(folder: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from aeron_spark.archive.client import Archive
 from aeron_spark.archive.segments import Folder
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import AeronError, DataLossError, UsageError, WaitTimeoutError
@@ -166,6 +167,20 @@ def test_only_committed_ranges_are_read_once(sink: Sink) -> None:
     assert sink.read(streamId=str(STREAM_ID)) == [b"a", b"b", b"c"]
     ledgers = [one for one in sink.archive.control.recordings() if ledger.is_ledger(one)]
     assert len(ledgers) == 1, "one ledger, extended by each commit"
+
+
+def test_a_task_ends_when_its_rows_are_recorded(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a write could be over, and its rows be lost with a driver that dies then."""
+    awaited: list[tuple[int, int]] = []
+    wait_position = Archive.wait_position
+
+    def wait(self: Archive, recording_id: int, position: int, *, timeout: float = 30.0) -> None:
+        awaited.append((recording_id, position))
+        wait_position(self, recording_id, position, timeout=timeout)
+
+    monkeypatch.setattr(Archive, "wait_position", wait)
+    done = sink.task(b"a", b"b", batch=0)
+    assert awaited == [(part.recording_id, part.end) for part in done.ranges]
 
 
 def test_an_uncommitted_read_does_not_show_the_ledger(sink: Sink) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructType, YearM
 from aeron_spark.archive.segments import Folder
 from aeron_spark.client import Client
 from aeron_spark.counters import Counters
-from aeron_spark.errors import UsageError, WaitTimeoutError
+from aeron_spark.errors import AeronError, UsageError, WaitTimeoutError
 from aeron_spark.spark import encode, pool
 from aeron_spark.spark.publish import Published, publish_batches
 from aeron_spark.spark.source import AeronDataSource
@@ -176,6 +176,40 @@ def test_timeout_names_who_is_slow(client: Client) -> None:
         ):
             publish(client, [batch], publishTimeout="200ms")
         assert not any(pool._idle.values()), "what a failed task used is closed"
+
+
+def test_a_row_that_is_not_published_is_named(client: Client) -> None:
+    """In the first batch of a task and in a later one, by its number in the partition."""
+    good, bad = (pa.record_batch({"value": pa.array([b"a", b"b", last])}) for last in (b"c", bytes(9000)))
+    with client.add_subscription(recorded.CHANNEL, STREAM_ID):
+        for batches, row in (([bad], 2), ([good, bad], 5)):
+            with pytest.raises(AeronError, match=f"^row {row} of partition 0 was not published to aeron:ipc"):
+                publish(client, batches)
+
+
+def test_what_a_failed_task_used_is_closed(client: Client) -> None:
+    """What it had published stands on that publication: the next task must not go on behind it."""
+    good = pa.record_batch({"value": pa.array([b"a"])})
+    bad = pa.record_batch({"value": pa.array([None], pa.binary())})
+    with client.add_subscription(recorded.CHANNEL, STREAM_ID) as subscription:
+
+        def is_gone() -> bool:
+            subscription.poll_batch()
+            return not publications(client)
+
+        with pytest.raises(UsageError, match="row 1 of partition 0 has a null value"):
+            publish(client, [good, bad])
+        assert not any(pool._idle.values())
+        wait_until(is_gone, 10, "the publication of the failed task to be closed")
+
+
+def test_a_stream_has_a_publication_of_its_own(client: Client) -> None:
+    """One task after the other in a worker, each to another stream."""
+    batch = pa.record_batch({"value": pa.array([b"x"])})
+    for stream_id in (7, 8):
+        with client.add_subscription(recorded.CHANNEL, stream_id) as subscription:
+            publish(client, [batch], streamId=str(stream_id))
+            assert subscription.poll_batch(timeout=5)["stream_id"].to_pylist() == [stream_id]
 
 
 def test_tasks_of_a_worker_share_a_publication_until_it_is_idle(client: Client) -> None:
