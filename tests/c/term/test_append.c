@@ -149,6 +149,51 @@ static void ends_at_the_last_position(bool exclusive)
     log_delete(&log);
 }
 
+/* One term before the last there is a next one. */
+static void the_last_term_is_reached(bool exclusive)
+{
+    asi_log log = log_create(1, INT32_MAX, TERM - 64);
+    asi_appender appender;
+    asi_appender_init(&appender, &log, SESSION, STREAM, exclusive);
+    uint8_t message[4000] = { 0 };
+    CHECK_I64(append_bytes(&appender, message, sizeof(message)), AS_ADMIN_ACTION);
+    CHECK_I64(log.metadata->active_term_count, INT32_MAX);
+    CHECK_I64(append_bytes(&appender, message, 0), asi_log_max_position(TERM) - TERM + 32);
+    CHECK_I64(frame_at(&log, asi_log_index(INT32_MAX), 0)->term_id, asi_wrap_add(1, INT32_MAX));
+    log_delete(&log);
+}
+
+/* The last term takes frames up to its last byte, and then none: no claim gives room, nothing that lies there is written over. */
+static void the_last_byte_is_reached(bool exclusive)
+{
+    asi_log log = log_create(1, asi_wrap_add(1, INT32_MAX), TERM - 128);
+    asi_appender appender;
+    asi_appender_init(&appender, &log, SESSION, STREAM, exclusive);
+    const int64_t max_position = asi_log_max_position(TERM);
+    const int32_t last = asi_log_index(INT32_MAX);
+    uint8_t message[96] = { 0 };
+    uint8_t *frame = NULL;
+    CHECK_I64(append_bytes(&appender, message, 96), max_position);
+    uint8_t whole[TERM];
+    memcpy(whole, log.terms[asi_log_index(0)], TERM);
+    for (int i = 0; i < 3; i++)
+    {
+        CHECK_I64(append_bytes(&appender, message, 0), AS_MAX_POSITION_EXCEEDED);
+        CHECK_I64(asi_append_claim(&appender, 8, &frame), AS_MAX_POSITION_EXCEEDED);
+        CHECK(NULL == frame);
+    }
+    if (exclusive)
+    {
+        CHECK_I64(asi_append_claim_block(&appender, 64, &frame), AS_MAX_POSITION_EXCEEDED);
+        CHECK_I64(asi_append_padding(&appender, 0), AS_MAX_POSITION_EXCEEDED);
+        CHECK(NULL == frame);
+    }
+    CHECK_I64(frame_at(&log, last, TERM - 128)->frame_length, 128);
+    CHECK(0 == memcmp(whole, log.terms[asi_log_index(0)], TERM));
+    CHECK_I64(log.metadata->active_term_count, INT32_MAX);
+    log_delete(&log);
+}
+
 static void claims_commit_and_abort(bool exclusive)
 {
     asi_log log = log_create(5, 5, 0);
@@ -429,6 +474,8 @@ static void concurrent_appender(void)
     trips_pads_and_rotates(false);
     an_exact_fit_trips_the_next(false);
     ends_at_the_last_position(false);
+    the_last_term_is_reached(false);
+    the_last_byte_is_reached(false);
     claims_commit_and_abort(false);
 }
 
@@ -439,6 +486,8 @@ static void exclusive_appender(void)
     trips_pads_and_rotates(true);
     an_exact_fit_trips_the_next(true);
     ends_at_the_last_position(true);
+    the_last_term_is_reached(true);
+    the_last_byte_is_reached(true);
     claims_commit_and_abort(true);
 }
 

@@ -4,6 +4,7 @@
 
 #include "log_fixture.h"
 #include "term/append.h"
+#include "trap.h"
 
 static void check_padding(const asi_log *log, int32_t partition, int64_t offset, int32_t length)
 {
@@ -123,6 +124,34 @@ static void hostile_states_are_left_alone(void)
     log_delete(&log);
 }
 
+static void begin_frame(void *first_frame) { asi_store_release_i32(first_frame, -128); }
+
+/* The publisher was slow, not dead: it begins its frame while the driver looks for the end of it. */
+static void who_writes_meanwhile_is_left_alone(void)
+{
+    static const struct { int64_t tail; int64_t next_frame; bool has_publisher; } ROWS[] = {
+        { 3 * TRAP_LENGTH, 2 * TRAP_LENGTH, true }, /* another's frame lies behind */
+        { 3 * TRAP_LENGTH, -1, false },
+        { TERM, -1, true },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        asi_log log = log_create(5, 5, 0);
+        log.metadata->tail_counters[0] = asi_log_raw_tail(5, ROWS[i].tail);
+        if (ROWS[i].next_frame > 0)
+        {
+            (void)put_frame(&log, 0, ROWS[i].next_frame, 32, ASI_FLAG_UNFRAGMENTED, 'x');
+        }
+        trap_arm(log.terms[0] + TRAP_LENGTH, begin_frame, log.terms[0]);
+        CHECK(!asi_log_unblock(&log, 0, ROWS[i].has_publisher));
+        trap_check_touched();
+        CHECK_I64(frame_at(&log, 0, 0)->frame_length, -128);
+        CHECK_I64(frame_at(&log, 0, 0)->type, 0);
+        CHECK_I64(log.metadata->active_term_count, 0);
+        log_delete(&log);
+    }
+}
+
 int main(void)
 {
     RUN(claimed_but_not_committed);
@@ -133,5 +162,6 @@ int main(void)
     RUN(died_last_of_all);
     RUN(full_stream_is_not_rotated);
     RUN(hostile_states_are_left_alone);
+    RUN(who_writes_meanwhile_is_left_alone);
     return 0;
 }
