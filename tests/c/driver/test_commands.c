@@ -406,6 +406,67 @@ static void session_ids(void)
     rig_close(&rig);
 }
 
+static int32_t next_session_id(test_rig *rig)
+{
+    const asi_cmd_next_session_id command = { { CLIENT, 3 }, 20 };
+    rig_send(rig, ASI_CMD_GET_NEXT_AVAILABLE_SESSION_ID, &command, sizeof(command));
+    return rig_expect_i32(rig, ASI_RSP_NEXT_AVAILABLE_SESSION_ID, 3);
+}
+
+static int32_t reserved_low;
+static int32_t reserved_high;
+
+static void reserve_sessions(asi_driver_settings *settings)
+{
+    settings->reserved_session_id_low = reserved_low;
+    settings->reserved_session_id_high = reserved_high;
+}
+
+/* Both ends of the range are reserved; the rig's driver begins at the same id each time. */
+static void reserved_session_ids(void)
+{
+    static const struct { int32_t low; int32_t high; int32_t expected[3]; } ROWS[] = { /* from where the driver begins */
+        { 100, 200, { 0, 1, 2 } },
+        { 0, 0, { 1, 2, 3 } },
+        { 0, 2, { 3, 4, 5 } },
+        { 1, 1, { 0, 2, 3 } },
+        { 1, 2, { 0, 3, 4 } },
+        { -3, 0, { 1, 2, 3 } },
+        { -3, -1, { 0, 1, 2 } },
+    };
+    test_rig rig;
+    rig_open(&rig, NULL);
+    const int32_t begin = next_session_id(&rig);
+    rig_close(&rig);
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        reserved_low = asi_wrap_add(begin, ROWS[i].low);
+        reserved_high = asi_wrap_add(begin, ROWS[i].high);
+        rig_open(&rig, reserve_sessions);
+        for (int k = 0; k < 3; k++)
+        {
+            CHECK_I64(next_session_id(&rig), asi_wrap_add(begin, ROWS[i].expected[k]));
+        }
+        rig_close(&rig);
+    }
+}
+
+/* A channel may ask for a reserved one: that is what they are reserved for. */
+static void reserved_session_ids_can_be_asked_for(void)
+{
+    test_rig rig;
+    rig_publication publication;
+    reserved_low = 1000;
+    reserved_high = 2000;
+    rig_open(&rig, reserve_sessions);
+    rig_send_add(&rig, XPUB, CLIENT, 2, 20, "aeron:ipc?session-id=1000");
+    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, CLIENT);
+    rig_expect_publication(&rig, true, &publication);
+    CHECK_I64(publication.ready.session_id, 1000);
+    asi_log_close(&publication.log);
+    rig_close(&rig);
+}
+
 static void allow(asi_driver_settings *settings) { settings->allow_termination = true; }
 
 static void termination(void)
@@ -457,6 +518,8 @@ int main(void)
     RUN(raw_commands);
     RUN(random_commands);
     RUN(session_ids);
+    RUN(reserved_session_ids);
+    RUN(reserved_session_ids_can_be_asked_for);
     RUN(termination);
     RUN(reject_with_short_reason);
     return 0;

@@ -372,6 +372,54 @@ static void what_comes_again(void)
     }
 }
 
+/* The first status message grants what `rcv-wnd` says, at most half a term, from where the SETUP says that the stream is; the log's
+ * metadata tell it to the clients. */
+static void the_first_window(void)
+{
+    static const struct { const char *params; int64_t position; int32_t granted; int32_t configured; } ROWS[] = {
+        { "", 0, TERM / 2, 128 * 1024 },
+        { "|rcv-wnd=16k", 4096, 16384, 16384 },
+        { "|rcv-wnd=64k", 2 * TERM + 64, TERM / 2, 65536 },
+        { "|rcv-wnd=1408", 0, 1408, 1408 }, /* as long as the MTU */
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        stage s;
+        asi_log log;
+        open_stage(&s, ROWS[i].params);
+        send_setup(&s, ROWS[i].position);
+        rig_image image;
+        rig_expect_image(&s.rig, 10, &image);
+        CHECK_I64(*image.position, ROWS[i].position);
+        CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_RECEIVER_HWM), ROWS[i].position);
+        CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_RECEIVER_POSITION), ROWS[i].position);
+        rig_map_log((const char *)s.rig.last.bytes + sizeof(image.available), image.available.log_file_name_length, &log);
+        CHECK_I64(log.metadata->receiver_window_length, ROWS[i].configured);
+        CHECK_I64(log.metadata->mtu_length, 1408);
+        CHECK_I64(log.initial_term_id, INITIAL_TERM);
+        CHECK_I64(log.metadata->correlation_id, image.available.image_correlation_id);
+        CHECK_I64(log.metadata->end_of_stream_position, INT64_MAX);
+        const asi_status_frame *status = peer_expect(&s.p, ASI_FRAME_STATUS);
+        CHECK_I64(status->consumption_term_id, INITIAL_TERM + ROWS[i].position / TERM);
+        CHECK_I64(status->consumption_term_offset, ROWS[i].position % TERM);
+        CHECK_I64(status->receiver_window, ROWS[i].granted);
+        asi_log_close(&log);
+        close_stage(&s);
+    }
+}
+
+/* A window that one datagram does not fit into would never be filled. */
+static void a_window_below_the_mtu(void)
+{
+    stage s;
+    open_stage(&s, "|rcv-wnd=1376");
+    send_setup(&s, 0);
+    rig_expect_none(&s.rig);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_ERRORS), 1);
+    CHECK(!has_counter(&s, ASI_COUNTER_TYPE_RECEIVER_POSITION));
+    close_stage(&s);
+}
+
 /* A publisher that waits for nobody is half a term further before it has a status message: it takes none from where the image joined,
  * so the image ends, long before the liveness timeout, and another joins where the publisher is. */
 static void what_was_left_behind_before_it_began(void)
@@ -536,6 +584,8 @@ int main(void)
     RUN(whom_subscriptions_match);
     RUN(what_comes_again);
     RUN(what_was_left_behind_before_it_began);
+    RUN(the_first_window);
+    RUN(a_window_below_the_mtu);
     RUN(untethered_readers);
     RUN(a_rejected_image);
     RUN(a_client_goes);

@@ -1,5 +1,5 @@
 /* Loss and windows by themselves: gap scan by table, NAK delays against the formula of Spec: 04 §9.3, cubic against the windows
- * that were captured (Spec: 04 §10.3), and the hand-over of gaps and schedules between two threads (thread sanitizer). */
+ * that were captured (Spec: 04 §10.3), positions of status messages, gaps that are filled, and the hand-over of gaps and schedules between two threads (thread sanitizer). */
 #include <math.h>
 
 #include "base/thread.h"
@@ -119,6 +119,114 @@ static void congestion_names(void)
     CHECK_I64(asi_congestion_parse("bogus", &kind), AS_E_USAGE);
 }
 
+/* --- what an image tells --- */
+
+static int64_t told_position(const asi_image *image)
+{
+    int64_t position;
+    int64_t change;
+    int32_t window;
+    CHECK(asi_image_read_sm(image, &position, &window, &change));
+    return position;
+}
+
+/* A loss has a status message go out at once, wherever the subscribers' counters say that they are. */
+static void status_messages_do_not_go_back(void)
+{
+    static int64_t rtt_counter;
+    static int64_t window_counter;
+    const rig_options options = { .congestion = { .kind = ASI_CONGESTION_CUBIC, .initial_rtt_ns = 100 * RIG_US,
+        .rtt_counter = &rtt_counter, .window_counter = &window_counter } };
+    rx_rig rig;
+    rig_open(&rig, &options);
+    asi_image *image = rig_join(&rig);
+    for (int i = 0; i < 8; i++)
+    {
+        peer_data(&rig, i * 1024, 992);
+    }
+    rig_cycles(&rig, 3);
+    CHECK_I64(image->rebuild_position, 8192);
+    CHECK_I64(told_position(image), 8192);
+    const int64_t floor = image->floor_position;
+    static const int64_t HOSTILE[] = { 8192 - 32, 0, -1, INT64_MIN, 8192 + 32, INT64_MAX };
+    for (size_t i = 0; i < sizeof(HOSTILE) / sizeof(HOSTILE[0]); i++)
+    {
+        CHECK_I64(asi_image_update_status(image, HOSTILE[i], true, rig.now_ns), 1);
+        CHECK_I64(told_position(image), 8192);
+        CHECK_I64(image->floor_position, floor);
+    }
+    rig_close(&rig);
+}
+
+/* Spec: 04 §10.1 - with a static window a quarter of it must have been consumed since the last one. */
+static void when_a_status_message_is_due(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &(rig_options){ .receiver_window = 16384 });
+    asi_image *image = rig_join(&rig);
+    image->rebuild_position = 16384;
+    CHECK_I64(asi_image_update_status(image, 4096, false, rig.now_ns), 0);
+    CHECK_I64(asi_image_update_status(image, 4096 + 32, false, rig.now_ns), 1);
+    CHECK_I64(told_position(image), 4096 + 32);
+    CHECK_I64(asi_image_update_status(image, 2 * 4096 + 32, false, rig.now_ns), 0);
+    CHECK_I64(asi_image_update_status(image, 2 * 4096 + 64, false, rig.now_ns), 1);
+    rig_close(&rig);
+}
+
+static asi_frame_header *slot_of(const asi_image *image, int64_t offset)
+{
+    return (asi_frame_header *)(void *)(image->log.terms[0] + offset);
+}
+
+/* The conductor found a gap; what came in before the receiver heard of it is not padded over. */
+static void a_gap_is_filled_if_it_still_is_one(void)
+{
+    static const int64_t LATE[] = { 0, 32, 2048, 4096 - 32 };
+    const asi_gap gap = { .term_id = INITIAL_TERM, .term_offset = 0, .length = 4096 };
+    for (size_t i = 0; i < sizeof(LATE) / sizeof(LATE[0]); i++)
+    {
+        rx_rig rig;
+        rig_open(&rig, &(rig_options){ 0 });
+        asi_image *image = rig_join(&rig);
+        peer_data(&rig, 4096, 992);
+        peer_data(&rig, LATE[i], 0); /* a header, so that one slot alone tells of it */
+        rig_cycles(&rig, 2);
+        CHECK(log_has(image, LATE[i], 0));
+        asi_image_fill_gap(image, &gap);
+        CHECK(log_has(image, LATE[i], 0));
+        CHECK_I64(slot_of(image, 0)->type, 0 == LATE[i] ? ASI_FRAME_DATA : 0);
+        CHECK_I64(rig_counter(&rig, ASI_SYSTEM_LOSS_GAP_FILLS), 0);
+        rig_close(&rig);
+    }
+}
+
+static void a_gap_is_filled_with_padding(void)
+{
+    const asi_gap gap = { .term_id = INITIAL_TERM, .term_offset = 1024, .length = 2048 };
+    rx_rig rig;
+    rig_open(&rig, &(rig_options){ 0 });
+    asi_image *image = rig_join(&rig);
+    peer_data(&rig, 0, 992);
+    peer_data(&rig, 3072, 992);
+    rig_cycles(&rig, 2);
+    asi_image_fill_gap(image, &gap);
+    const asi_frame_header *padding = slot_of(image, 1024);
+    CHECK_I64(padding->frame_length, 2048);
+    CHECK_I64(padding->version, 0);
+    CHECK_I64(padding->flags, ASI_FLAG_UNFRAGMENTED);
+    CHECK_I64(padding->type, ASI_FRAME_PAD);
+    CHECK_I64(padding->term_offset, 1024);
+    CHECK_I64(padding->session_id, SESSION);
+    CHECK_I64(padding->stream_id, STREAM);
+    CHECK_I64(padding->term_id, INITIAL_TERM);
+    CHECK_I64(padding->reserved_value, 0);
+    CHECK(log_has(image, 0, 992) && log_has(image, 3072, 992));
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_LOSS_GAP_FILLS), 1);
+    rig_cycles(&rig, 2);
+    CHECK_I64(image->rebuild_position, 4096);
+    rig_close(&rig);
+}
+
 /* --- two threads --- */
 
 #define HANDOVERS 200000
@@ -184,6 +292,10 @@ int main(void)
     RUN(multicast_delays);
     RUN(cubic_windows);
     RUN(congestion_names);
+    RUN(status_messages_do_not_go_back);
+    RUN(when_a_status_message_is_due);
+    RUN(a_gap_is_filled_if_it_still_is_one);
+    RUN(a_gap_is_filled_with_padding);
     RUN(values_that_belong_together_arrive_together);
     return 0;
 }
