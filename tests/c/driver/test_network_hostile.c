@@ -2,75 +2,18 @@
  * write, keep, send and tell its clients is bounded, and an honest stream goes on beside them. Each number below is a cap that the
  * code names; without the cap the flood of the test goes past it. */
 #include "driver/ctl/images.h"
-#include "net/fake_net.h"
-#include "rig.h"
+#include "memory_rig.h"
 #include "shm/error_log.h"
 #include "wire/frame.h"
 
 #define STREAM 1001
 #define SESSION 123456
 
-typedef struct hostile_rig
-{
-    test_rig rig; /* first: the clock's context */
-    fake_net net;
-    asi_udp_socket *peer;
-} hostile_rig;
-
 static void adjust_resolver(asi_driver_settings *settings)
 {
     snprintf(settings->name_resolver, sizeof(settings->name_resolver), "driver");
     snprintf(settings->resolver_name, sizeof(settings->resolver_name), "ours");
     snprintf(settings->resolver_interface, sizeof(settings->resolver_interface), "127.0.0.1:8050");
-}
-
-static void open_rig(hostile_rig *h, void (*adjust)(asi_driver_settings *settings))
-{
-    memset(h, 0, sizeof(*h));
-    h->rig.now_ns = RIG_SECOND;
-    scratch_create(h->rig.dir);
-    asi_driver_settings settings = rig_settings(h->rig.dir);
-    settings.term_buffer_length = AS_TERM_MIN_LENGTH;
-    settings.term_buffer_sparse_file = true;
-    settings.error_buffer_length = 64 * 1024;
-    settings.client_liveness_timeout_ns = 1000 * RIG_SECOND; /* nobody keeps the client alive */
-    settings.publication_unblock_timeout_ns = 2000 * RIG_SECOND;
-    if (NULL != adjust)
-    {
-        adjust(&settings);
-    }
-    asi_driver_dependencies dependencies = {
-        .clock = { .nano_time = rig_nano_time, .epoch_ms = rig_epoch_ms, .context = &h->rig },
-        .ops = fake_net_ops(&h->net),
-        .resolver = asi_name_resolver_system()
-    };
-    asi_rand_seed(&dependencies.rand, 4711);
-    CHECK_I64(asi_driver_open_with(&settings, &dependencies, rig_on_termination, &h->rig, &h->rig.driver), AS_OK);
-    rig_attach(&h->rig);
-    const asi_udp_params peer = { .bind = fake_address("127.0.0.1", 24100) };
-    CHECK_I64(fake_open(&h->net, &peer, &h->peer), AS_OK);
-}
-
-static void close_rig(hostile_rig *h)
-{
-    fake_close(&h->net, h->peer);
-    rig_close(&h->rig);
-}
-
-static void cycles(hostile_rig *h, int count)
-{
-    for (int i = 0; i < count; i++)
-    {
-        rig_cycle(&h->rig);
-    }
-}
-
-static void forge(hostile_rig *h, const void *bytes, int32_t length, uint16_t port)
-{
-    const asi_address to = fake_address("127.0.0.1", port);
-    const asi_outgoing datagram = { .bytes = bytes, .length = length, .to = &to };
-    int32_t sent;
-    CHECK_I64(fake_send(&h->net, h->peer, &datagram, 1, &sent), AS_OK);
 }
 
 static asi_setup_frame setup_of(int32_t session_id)
@@ -88,7 +31,7 @@ static asi_status_frame status_of(int64_t receiver_id)
 }
 
 /* Datagrams that wait for the peer; they are read away. */
-static int64_t count_received(hostile_rig *h, int64_t *bytes)
+static int64_t count_received(memory_rig *h, int64_t *bytes)
 {
     int64_t count = 0;
     *bytes = 0;
@@ -103,7 +46,7 @@ static int64_t count_received(hostile_rig *h, int64_t *bytes)
     return count;
 }
 
-static int32_t count_broadcasts(hostile_rig *h, int32_t type_id)
+static int32_t count_broadcasts(memory_rig *h, int32_t type_id)
 {
     int32_t count = 0;
     while (rig_receive(&h->rig))
@@ -115,14 +58,14 @@ static int32_t count_broadcasts(hostile_rig *h, int32_t type_id)
 
 static void count_text(const asi_error_entry *entry, void *context) { *(int64_t *)context += entry->text_length + 24; }
 
-static int64_t error_log_bytes(const hostile_rig *h)
+static int64_t error_log_bytes(const memory_rig *h)
 {
     int64_t bytes = 0;
     asi_error_log_read_untrusted(h->rig.cnc.error_log, h->rig.cnc.lengths.error_log, 0, count_text, &bytes);
     return bytes;
 }
 
-static int32_t count_counters(const hostile_rig *h, int32_t type_id)
+static int32_t count_counters(const memory_rig *h, int32_t type_id)
 {
     int32_t count = 0;
     const asi_counter_metadata *metadata = (const asi_counter_metadata *)(const void *)h->rig.counters.metadata;
@@ -136,61 +79,61 @@ static int32_t count_counters(const hostile_rig *h, int32_t type_id)
 /* SETUPs of ever new sessions: images up to the cap, and none after; those that nothing follows go. */
 static void setups_of_ever_new_sessions(void)
 {
-    hostile_rig h;
-    open_rig(&h, NULL);
+    memory_rig h;
+    memory_rig_open(&h, NULL);
     rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
-    cycles(&h, 3);
+    memory_rig_cycles(&h, 3);
     for (int32_t i = 0; i < ASI_IMAGES_UNHEARD_MAX + 500; i++)
     {
         const asi_setup_frame frame = setup_of(i);
-        forge(&h, &frame, sizeof(frame), 24000);
-        cycles(&h, 2);
+        memory_rig_send(&h, &frame, sizeof(frame), 24000);
+        memory_rig_cycles(&h, 2);
         (void)count_broadcasts(&h, 0);
     }
-    cycles(&h, 50);
+    memory_rig_cycles(&h, 50);
     CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), ASI_IMAGES_UNHEARD_MAX);
     for (int i = 0; i < 300; i++)
     {
         h.rig.now_ns += 100 * RIG_MS;
-        cycles(&h, 40); /* the receiver takes a command per cycle */
+        memory_rig_cycles(&h, 40); /* the receiver takes a command per cycle */
         (void)count_broadcasts(&h, 0);
     }
     CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), 0);
-    close_rig(&h);
+    memory_rig_close(&h);
 }
 
 /* SETUPs that can't be, each in other words: errors are counted all, the texts take half of the log at most. */
 static void setups_that_fill_the_error_log(void)
 {
-    hostile_rig h;
-    open_rig(&h, NULL);
+    memory_rig h;
+    memory_rig_open(&h, NULL);
     rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
-    cycles(&h, 3);
+    memory_rig_cycles(&h, 3);
     for (int32_t i = 0; i < 3000; i++)
     {
         asi_setup_frame frame = setup_of(i);
         frame.term_length = 100000 + i;
-        forge(&h, &frame, sizeof(frame), 24000);
+        memory_rig_send(&h, &frame, sizeof(frame), 24000);
         h.rig.now_ns += 10 * RIG_MS;
-        cycles(&h, 3);
+        memory_rig_cycles(&h, 3);
     }
     CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_ERRORS), 3000);
     CHECK(error_log_bytes(&h) > 1000 && error_log_bytes(&h) <= h.rig.cnc.lengths.error_log / 2);
-    close_rig(&h);
+    memory_rig_close(&h);
 }
 
-static void add_publication(hostile_rig *h, const char *channel)
+static void add_publication(memory_rig *h, const char *channel)
 {
     rig_send_add(&h->rig, ASI_CMD_ADD_PUBLICATION, 1, 10, STREAM, channel);
-    cycles(h, 3);
+    memory_rig_cycles(h, 3);
     (void)count_broadcasts(h, 0);
 }
 
 /* A receiver that comes and errs, over and over: clients hear of the first ones only. */
 static void errors_of_ever_new_receivers(void)
 {
-    hostile_rig h;
-    open_rig(&h, NULL);
+    memory_rig h;
+    memory_rig_open(&h, NULL);
     add_publication(&h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
         "term-offset=0|term-length=64k");
     for (int32_t i = 0; i < 2000; i++)
@@ -198,21 +141,21 @@ static void errors_of_ever_new_receivers(void)
         const asi_status_frame status = status_of(i);
         const asi_error_frame error = { .prefix = { .frame_length = sizeof(error), .type = ASI_FRAME_ERROR },
             .session_id = SESSION, .stream_id = STREAM, .receiver_id = i, .error_code = 13 };
-        forge(&h, &status, ASI_STATUS_LENGTH, 24001);
-        forge(&h, &error, sizeof(error), 24001);
-        cycles(&h, 2);
+        memory_rig_send(&h, &status, ASI_STATUS_LENGTH, 24001);
+        memory_rig_send(&h, &error, sizeof(error), 24001);
+        memory_rig_cycles(&h, 2);
     }
     const int32_t told = count_broadcasts(&h, ASI_RSP_PUBLICATION_ERROR);
     CHECK(told > 0 && told <= 256);
     CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_ERROR_FRAMES_RECEIVED), 2000);
-    close_rig(&h);
+    memory_rig_close(&h);
 }
 
 /* Within one second, SETUPs that can't be; then one receiver rejects its image: its publisher hears of it all the same. */
 static void bad_setups_hide_no_rejection(void)
 {
-    hostile_rig h;
-    open_rig(&h, NULL);
+    memory_rig h;
+    memory_rig_open(&h, NULL);
     rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 2, 11, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
     add_publication(&h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
         "term-offset=0|term-length=64k");
@@ -220,32 +163,32 @@ static void bad_setups_hide_no_rejection(void)
     {
         asi_setup_frame frame = setup_of(i);
         frame.term_length = 100000 + i;
-        forge(&h, &frame, sizeof(frame), 24000);
-        cycles(&h, 3);
+        memory_rig_send(&h, &frame, sizeof(frame), 24000);
+        memory_rig_cycles(&h, 3);
     }
     CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_ERRORS), 600);
     const asi_status_frame status = status_of(1);
     const asi_error_frame error = { .prefix = { .frame_length = sizeof(error), .type = ASI_FRAME_ERROR },
         .session_id = SESSION, .stream_id = STREAM, .receiver_id = 1, .error_code = 13 };
-    forge(&h, &status, ASI_STATUS_LENGTH, 24001);
-    forge(&h, &error, sizeof(error), 24001);
-    cycles(&h, 4);
+    memory_rig_send(&h, &status, ASI_STATUS_LENGTH, 24001);
+    memory_rig_send(&h, &error, sizeof(error), 24001);
+    memory_rig_cycles(&h, 4);
     CHECK_I64(count_broadcasts(&h, ASI_RSP_PUBLICATION_ERROR), 1);
-    close_rig(&h);
+    memory_rig_close(&h);
 }
 
 /* NAKs that take turns between two places: each asks for nearly a whole term, and no time passes. */
 static void naks_for_everything(void)
 {
-    hostile_rig h;
+    memory_rig h;
     rig_publication publication;
     int64_t bytes;
-    open_rig(&h, NULL);
+    memory_rig_open(&h, NULL);
     rig_send_add(&h.rig, ASI_CMD_ADD_PUBLICATION, 1, 10, STREAM,
         "aeron:udp?endpoint=127.0.0.1:24100|session-id=123456|init-term-id=7|term-id=7|term-offset=0|term-length=64k");
     rig_expect_i32(&h.rig, ASI_RSP_COUNTER_READY, 1);
     rig_expect_publication(&h.rig, false, &publication);
-    cycles(&h, 3);
+    memory_rig_cycles(&h, 3);
     const asi_address source = fake_address("127.0.0.1", 24100);
     asi_udp_socket *socket = NULL;
     for (int i = 0; i < FAKE_NET_SOCKETS; i++)
@@ -255,12 +198,12 @@ static void naks_for_everything(void)
     asi_status_frame status = status_of(1);
     const asi_outgoing granted = { .bytes = &status, .length = ASI_STATUS_LENGTH };
     fake_put(socket, &granted, &source);
-    cycles(&h, 3);
+    memory_rig_cycles(&h, 3);
     while (rig_offer(&publication, 1344) > 0)
     {
-        cycles(&h, 1);
+        memory_rig_cycles(&h, 1);
     }
-    cycles(&h, 10);
+    memory_rig_cycles(&h, 10);
     (void)count_received(&h, &bytes);
     CHECK(bytes > 20000);
     for (int32_t i = 0; i < 1000; i++)
@@ -269,9 +212,9 @@ static void naks_for_everything(void)
             .stream_id = STREAM, .term_id = 7, .term_offset = 0 == i % 2 ? 0 : 13760, .length = 13760 };
         const asi_outgoing datagram = { .bytes = &nak, .length = sizeof(nak) };
         fake_put(socket, &datagram, &source);
-        cycles(&h, 1);
+        memory_rig_cycles(&h, 1);
     }
-    cycles(&h, 3);
+    memory_rig_cycles(&h, 3);
     const int64_t resent = rig_system(&h.rig, ASI_SYSTEM_RETRANSMITTED_BYTES);
     CHECK(resent >= 2 * 13760 && resent <= 2 * AS_TERM_MIN_LENGTH + 13760);
     CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_NAKS_RECEIVED), 1000);
@@ -280,35 +223,35 @@ static void naks_for_everything(void)
         .stream_id = STREAM, .term_id = 7, .term_offset = 0, .length = 1376 };
     const asi_outgoing datagram = { .bytes = &nak, .length = sizeof(nak) };
     fake_put(socket, &datagram, &source);
-    cycles(&h, 2);
+    memory_rig_cycles(&h, 2);
     CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_RETRANSMITTED_BYTES), resent + 1376);
     asi_log_close(&publication.log);
-    close_rig(&h);
+    memory_rig_close(&h);
 }
 
 /* Requests for replies, to a publication that forged status messages gave a hundred destinations. */
 static void rttms_to_many_destinations(void)
 {
-    hostile_rig h;
-    open_rig(&h, NULL);
+    memory_rig h;
+    memory_rig_open(&h, NULL);
     add_publication(&h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
         "term-offset=0|term-length=64k");
     for (int32_t i = 0; i < 100; i++)
     {
         const asi_status_frame status = status_of(i);
-        forge(&h, &status, ASI_STATUS_LENGTH, 24001);
-        cycles(&h, 1);
+        memory_rig_send(&h, &status, ASI_STATUS_LENGTH, 24001);
+        memory_rig_cycles(&h, 1);
     }
     const int32_t sends = h.net.sends;
     for (int32_t i = 0; i < 1000; i++)
     {
         const asi_rttm_frame rttm = { .prefix = { .frame_length = sizeof(rttm), .flags = ASI_RTTM_FLAG_REQUEST,
             .type = ASI_FRAME_RTTM }, .session_id = SESSION, .stream_id = STREAM };
-        forge(&h, &rttm, sizeof(rttm), 24001);
-        cycles(&h, 1);
+        memory_rig_send(&h, &rttm, sizeof(rttm), 24001);
+        memory_rig_cycles(&h, 1);
     }
     CHECK(h.net.sends - sends - 1000 >= 1000 && h.net.sends - sends - 1000 <= 1024 + 100 + 200);
-    close_rig(&h);
+    memory_rig_close(&h);
 }
 
 static int32_t put_entry(uint8_t *to, uint32_t host, uint16_t port, const char *name)
@@ -326,10 +269,10 @@ static int32_t put_entry(uint8_t *to, uint32_t host, uint16_t port, const char *
 /* Invented names and neighbours: known up to the cap, told in a bounded number of datagrams, none to where no driver can be. */
 static void invented_neighbours(void)
 {
-    hostile_rig h;
+    memory_rig h;
     uint8_t bytes[1024] __attribute__((aligned(8)));
     char name[401];
-    open_rig(&h, adjust_resolver);
+    memory_rig_open(&h, adjust_resolver);
     memset(name, 'n', sizeof(name));
     name[400] = '\0';
     for (int32_t i = 0; i < 3000; i++)
@@ -339,23 +282,23 @@ static void invented_neighbours(void)
         const int32_t entry = put_entry(bytes + 8, 0x0100000Au + ((uint32_t)i << 16), (uint16_t)(0 == i % 3 ? 0 : 8000 + i), name);
         const asi_frame_prefix prefix = { .frame_length = 8 + entry, .type = ASI_FRAME_RESOLUTION };
         memcpy(bytes, &prefix, sizeof(prefix));
-        forge(&h, bytes, 8 + entry, 8050);
+        memory_rig_send(&h, bytes, 8 + entry, 8050);
         if (0 == i % 16)
         {
             h.rig.now_ns += 11 * RIG_MS;
-            cycles(&h, 1);
+            memory_rig_cycles(&h, 1);
         }
     }
     const int32_t before = h.net.sends;
     for (int i = 0; i < 30; i++)
     {
         h.rig.now_ns += 100 * RIG_MS;
-        cycles(&h, 1);
+        memory_rig_cycles(&h, 1);
     }
     CHECK(rig_system(&h.rig, ASI_SYSTEM_INVALID_PACKETS) >= 1000);
     CHECK(h.net.sends - before <= 2 * 2048 + 4 * 256); /* two rounds of names, a few of ourselves */
     CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_ERRORS), 0);
-    close_rig(&h);
+    memory_rig_close(&h);
 }
 
 int main(void)

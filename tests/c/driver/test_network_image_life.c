@@ -420,6 +420,59 @@ static void a_window_below_the_mtu(void)
     close_stage(&s);
 }
 
+/* What a SETUP may say of its stream, from the edge of what can be to beyond it. Spec: 04 §2.6. */
+static void setups_at_the_edge(void)
+{
+    static const struct { int32_t active_term_id; int32_t term_offset; int32_t term_length; int32_t mtu_length; bool is_taken; } ROWS[] = {
+        { INITIAL_TERM, TERM, TERM, 1408, true },
+        { INITIAL_TERM, TERM + 32, TERM, 1408, false },
+        { INITIAL_TERM, -32, TERM, 1408, false },
+        { INITIAL_TERM, 16, TERM, 1408, false },
+        { INITIAL_TERM - 1, 0, TERM, 1408, false },
+        { (int32_t)(INITIAL_TERM + 0x7FFFFFFFU), TERM - 32, TERM, 1408, true },
+        { INT32_MIN, 0, TERM, 1408, true },
+        { INITIAL_TERM, 0, 2 * TERM, 1408, true },
+        { INITIAL_TERM, 0, TERM / 2, 1408, false },
+        { INITIAL_TERM, 0, TERM + 32, 1408, false },
+        { INITIAL_TERM, 0, 3 * TERM, 1408, false },
+        { INITIAL_TERM, 0, INT32_MIN, 1408, false },
+        { INITIAL_TERM, 0, 0, 1408, false },
+        { INITIAL_TERM, 0, TERM, 64, true },
+        { INITIAL_TERM, 0, TERM, 32, false },
+        { INITIAL_TERM, 0, TERM, 1400, false },
+        { INITIAL_TERM, 0, TERM, -1408, false },
+        { INITIAL_TERM, 0, TERM, 65504, true },
+        { INITIAL_TERM, 0, TERM, 65536, false },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        stage s;
+        rig_image image;
+        open_stage(&s, "");
+        const asi_setup_frame frame = {
+            .prefix = { .frame_length = sizeof(frame), .type = ASI_FRAME_SETUP },
+            .session_id = SESSION,
+            .stream_id = NETWORK_STREAM,
+            .initial_term_id = INITIAL_TERM,
+            .active_term_id = ROWS[i].active_term_id,
+            .term_offset = ROWS[i].term_offset,
+            .term_length = ROWS[i].term_length,
+            .mtu_length = ROWS[i].mtu_length
+        };
+        send_frame(&s, &frame, sizeof(frame));
+        if (ROWS[i].is_taken)
+        {
+            rig_expect_image(&s.rig, 10, &image);
+            CHECK_I64(*image.position, (int64_t)(uint32_t)(ROWS[i].active_term_id - (int64_t)INITIAL_TERM) * ROWS[i].term_length +
+                ROWS[i].term_offset);
+        }
+        rig_expect_none(&s.rig);
+        CHECK_I64(has_counter(&s, ASI_COUNTER_TYPE_RECEIVER_POSITION), ROWS[i].is_taken);
+        CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_ERRORS), ROWS[i].is_taken ? 0 : 1);
+        close_stage(&s);
+    }
+}
+
 /* A publisher that waits for nobody is half a term further before it has a status message: it takes none from where the image joined,
  * so the image ends, long before the liveness timeout, and another joins where the publisher is. */
 static void what_was_left_behind_before_it_began(void)
@@ -585,6 +638,7 @@ int main(void)
     RUN(what_comes_again);
     RUN(what_was_left_behind_before_it_began);
     RUN(the_first_window);
+    RUN(setups_at_the_edge);
     RUN(a_window_below_the_mtu);
     RUN(untethered_readers);
     RUN(a_rejected_image);
