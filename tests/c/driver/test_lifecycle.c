@@ -304,6 +304,16 @@ static void subscribers(void)
     rig_expect_image(&stream.rig, 4, &late);
     CHECK_I64(*late.position, second);
     CHECK_I64(asi_load_acquire_i64(stream.publication.limit), second + 32768);
+    /* What the last one read before it left, read it has. */
+    const int64_t third = rig_offer(&stream.publication, 1000);
+    rig_cycle(&stream.rig);
+    asi_store_release_i64(late.position, third);
+    rig_send_remove(&stream.rig, ASI_CMD_REMOVE_SUBSCRIPTION, SUBSCRIBER, 62, 4);
+    rig_expect_success(&stream.rig, 62);
+    rig_send_add(&stream.rig, ASI_CMD_ADD_SUBSCRIPTION, SUBSCRIBER, 5, STREAM, "aeron:ipc");
+    rig_expect_i32(&stream.rig, ASI_RSP_SUBSCRIPTION_READY, 5);
+    rig_expect_image(&stream.rig, 5, &late);
+    CHECK_I64(*late.position, third);
     rig_expect_none(&stream.rig);
     close_stream(&stream);
 }

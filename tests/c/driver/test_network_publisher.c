@@ -230,6 +230,33 @@ static void s09_a_long_nak_ends_with_the_term(void)
     close_stage(&s);
 }
 
+/* More datagrams than one send takes: each goes once, in order. */
+static void a_long_resend_goes_on_where_it_stopped(void)
+{
+    enum { DATAGRAMS = 150 };
+    stage s;
+    open_stage_with(&s, "|mtu=96", false);
+    connect_stage(&s, 65536);
+    for (int i = 0; i < DATAGRAMS + 5; i++)
+    {
+        offer(&s, 64);
+        rig_cycle(&s.rig);
+    }
+    rig_cycles(&s.rig, 5);
+    CHECK_I64(peer_drain(&s.q, ASI_FRAME_DATA), DATAGRAMS + 5);
+    send_nak(&s.rig, &s.q, &s.publication, 0, 96, DATAGRAMS * 96);
+    for (int i = 0; i < DATAGRAMS; i++)
+    {
+        const asi_frame_header *frame = peer_expect(&s.q, ASI_FRAME_DATA);
+        CHECK_I64(s.q.length, 96);
+        CHECK_I64(frame->term_offset, (i + 1) * 96);
+    }
+    peer_expect_none(&s.q);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITTED_BYTES), DATAGRAMS * 96);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITS_SENT), 1);
+    close_stage(&s);
+}
+
 static void s10_bad_naks_are_counted(void)
 {
     stage s;
@@ -416,6 +443,7 @@ int main(void)
     RUN(s07_padding_travels_as_a_header);
     RUN(s08_a_nak_is_answered_once);
     RUN(s09_a_long_nak_ends_with_the_term);
+    RUN(a_long_resend_goes_on_where_it_stopped);
     RUN(s10_bad_naks_are_counted);
     RUN(s11_naks_out_of_reach_get_nothing);
     RUN(s12_disjoint_naks_of_unicast_are_both_served);

@@ -26,6 +26,10 @@ static void gaps_by_table(void)
         { { { 0, TERM + 32 } }, 0, 4096, TERM, 0 },                /* can't be: the term is over */
         { { { TERM - 32, 32 } }, TERM - 32, TERM, TERM, 0 },
         { { { 64, 32 } }, 64, 96, 96, 0 },
+        { { { TERM - 64, 64 } }, TERM - 64, TERM, TERM, 0 },
+        { { { TERM - 64, 96 } }, TERM - 64, TERM, TERM, 0 },
+        { { { TERM - 96, 64 } }, TERM - 96, TERM, TERM - 32, 32 },
+        { { { 0, 1 } }, 0, 64, 32, 32 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {
@@ -107,6 +111,52 @@ static void cubic_windows(void)
     CHECK(force);
     asi_congestion_on_rebuild(&congestion, now_ns, 0, 0, 100 * RIG_US, false, &force);
     CHECK(!force);
+}
+
+/* After a loss the window grows back to where it was, fast at first and slowly there. */
+static void cubic_grows_to_where_it_lost(void)
+{
+    int64_t rtt_counter = 0;
+    int64_t window_counter = 0;
+    const asi_congestion_params params = { .kind = ASI_CONGESTION_CUBIC, .initial_rtt_ns = 100 * RIG_US,
+        .rtt_counter = &rtt_counter, .window_counter = &window_counter };
+    asi_congestion congestion;
+    bool force;
+    asi_congestion_init(&congestion, &params, 16 * TERM, MTU, 128 * 1024, 0);
+    CHECK_I64(congestion.max_cwnd, 93);
+    for (int64_t loss = 0; loss < 3; loss++) /* 10, 8, 6, 4 */
+    {
+        asi_congestion_on_rebuild(&congestion, 0, 0, 0, 0, true, &force);
+    }
+    CHECK_I64(congestion.cwnd, 4);
+    CHECK_I64(congestion.w_max, 6);
+    const int64_t k_ns = (int64_t)(cbrt(6 * 0.2 / 0.4) * 1e9);
+    CHECK_I64(asi_congestion_on_rebuild(&congestion, k_ns, 0, 0, 0, false, &force), 6 * MTU);
+    CHECK_I64(asi_congestion_on_rebuild(&congestion, k_ns + RIG_SECOND, 0, 0, 0, false, &force), 6 * MTU);
+    CHECK_I64(asi_congestion_on_rebuild(&congestion, k_ns + 3 * RIG_SECOND, 0, 0, 0, false, &force), (6 + 10) * MTU);
+    CHECK_I64(asi_congestion_on_rebuild(&congestion, k_ns + 30 * RIG_SECOND, 0, 0, 0, false, &force), 93 * MTU);
+    CHECK(!force);
+    /* As long as an RTT has not passed it stays what it is. */
+    asi_congestion_on_rebuild(&congestion, k_ns + 30 * RIG_SECOND, 0, 0, 0, true, &force);
+    const int32_t window = asi_congestion_window(&congestion);
+    CHECK_I64(asi_congestion_on_rebuild(&congestion, k_ns + 30 * RIG_SECOND + 1, 0, 0, 0, false, &force), window);
+}
+
+/* In TCP mode, below where it lost, it grows no slower than TCP would: by an RTT of 1 ms some 0.33 MTUs in each. */
+static void cubic_in_tcp_mode(void)
+{
+    int64_t rtt_counter = 0;
+    int64_t window_counter = 0;
+    const asi_congestion_params params = { .kind = ASI_CONGESTION_CUBIC, .is_tcp_mode = true, .initial_rtt_ns = RIG_MS,
+        .rtt_counter = &rtt_counter, .window_counter = &window_counter };
+    asi_congestion congestion;
+    bool force;
+    asi_congestion_init(&congestion, &params, 16 * TERM, MTU, 128 * 1024, 0);
+    asi_congestion_on_rebuild(&congestion, 0, 0, 0, RIG_MS, true, &force);
+    CHECK_I64(congestion.w_max, 10);
+    CHECK_I64(asi_congestion_on_rebuild(&congestion, 30 * RIG_MS, 0, 0, RIG_MS, false, &force), (8 + 10) * MTU);
+    CHECK_I64(asi_congestion_on_rebuild(&congestion, 60 * RIG_MS, 0, 0, 0, false, &force), 9 * MTU); /* no RTT is known */
+    CHECK_I64(asi_congestion_on_rebuild(&congestion, 300 * RIG_MS, 0, 0, RIG_MS, false, &force), 93 * MTU);
 }
 
 static void congestion_names(void)
@@ -227,6 +277,103 @@ static void a_gap_is_filled_with_padding(void)
     rig_close(&rig);
 }
 
+/* --- what an image takes --- */
+
+/* An image whose log has been filled a lap and more: everywhere lies what was received before. */
+static asi_image *join_and_lap(rx_rig *rig, int64_t *position)
+{
+    asi_image *image = rig_join(rig);
+    for (*position = 0; *position < 4 * TERM + 8192; *position += 1024)
+    {
+        peer_data(rig, *position, 992);
+        rig_cycle(rig);
+    }
+    CHECK_I64(image->rebuild_position, *position);
+    return image;
+}
+
+static void check_zeros(const asi_image *image, int64_t from, int64_t to)
+{
+    const uint8_t *term = image->log.terms[asi_log_index_of_position(from, image->log.position_bits)];
+    for (int64_t at = from; at < to; at += AS_FRAME_ALIGNMENT)
+    {
+        CHECK_I64(asi_get_i32(term + at % TERM), 0);
+    }
+}
+
+/* What a heartbeat, or data behind a gap, says to be missing is not made up from what lay there a lap before. */
+static void nothing_of_the_last_lap_is_taken(void)
+{
+    for (int kind = 0; kind < 3; kind++)
+    {
+        rx_rig rig;
+        int64_t position;
+        rig_open(&rig, &(rig_options){ 0 });
+        asi_image *image = join_and_lap(&rig, &position);
+        check_zeros(image, position, position + AS_FRAME_ALIGNMENT);
+        if (0 == kind)
+        {
+            peer_heartbeat(&rig, position + 4096, 0);
+        }
+        else if (1 == kind)
+        {
+            peer_data(&rig, position + 4096, 992);
+        }
+        else
+        {
+            uint8_t bytes[64] __attribute__((aligned(8)));
+            put_frame(bytes, position + 4096, 0); /* padding travels as a header */
+            ((asi_frame_header *)(void *)bytes)->type = ASI_FRAME_PAD;
+            ((asi_frame_header *)(void *)bytes)->frame_length = 2048;
+            peer_send(&rig, bytes, AS_FRAME_HEADER_LENGTH);
+        }
+        rig_cycles(&rig, 3);
+        const int64_t end = position + 4096 + (0 == kind ? 0 : 1 == kind ? 1024 : 2048);
+        CHECK_I64(image->hwm, 2 == kind ? position + 4096 + AS_FRAME_HEADER_LENGTH : end);
+        CHECK_I64(image->rebuild_position, position);
+        CHECK_I64(rig.published.length, 4096);
+        check_zeros(image, position, position + 4096);
+        check_zeros(image, end, end + AS_FRAME_ALIGNMENT);
+        for (int i = 0; i < 4; i++)
+        {
+            peer_data(&rig, position + i * 1024, 992);
+        }
+        rig_cycles(&rig, 3);
+        CHECK_I64(image->rebuild_position, end);
+        rig_close(&rig);
+    }
+}
+
+/* What a datagram says to bring ends with its term, at the latest; what says more raises nothing. */
+static void padding_ends_with_its_term(void)
+{
+    static const struct { int64_t at; int32_t length; bool is_taken; } ROWS[] = {
+        { TERM - 64, 64, true }, { TERM - 64, 96, false }, { 0, TERM, true }, { 0, TERM + 32, false }, { 64, INT32_MAX, false },
+        { 64, 31, false }, { 64, -64, false },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        rx_rig rig;
+        uint8_t bytes[64] __attribute__((aligned(8)));
+        rig_open(&rig, &(rig_options){ .is_manual_images = true });
+        asi_setup_frame setup = setup_frame();
+        setup.term_offset = (int32_t)ROWS[i].at;
+        peer_send(&rig, &setup, sizeof(setup));
+        rig_cycle(&rig);
+        const asi_image *image = rig_make_image(&rig, &rig.create);
+        rig_cycles(&rig, 2);
+        put_frame(bytes, ROWS[i].at, 0);
+        ((asi_frame_header *)(void *)bytes)->type = ASI_FRAME_PAD;
+        ((asi_frame_header *)(void *)bytes)->frame_length = ROWS[i].length;
+        peer_send(&rig, bytes, AS_FRAME_HEADER_LENGTH);
+        rig_cycles(&rig, 2);
+        CHECK_I64(image->hwm, ROWS[i].at + (ROWS[i].is_taken ? AS_FRAME_HEADER_LENGTH : 0));
+        CHECK_I64(image->rebuild_position, ROWS[i].at + (ROWS[i].is_taken ? ROWS[i].length : 0));
+        CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), ROWS[i].is_taken ? 0 : 1);
+        rig_close(&rig);
+    }
+}
+
 /* --- two threads --- */
 
 #define HANDOVERS 200000
@@ -291,11 +438,15 @@ int main(void)
     RUN(gaps_by_table);
     RUN(multicast_delays);
     RUN(cubic_windows);
+    RUN(cubic_grows_to_where_it_lost);
+    RUN(cubic_in_tcp_mode);
     RUN(congestion_names);
     RUN(status_messages_do_not_go_back);
     RUN(when_a_status_message_is_due);
     RUN(a_gap_is_filled_if_it_still_is_one);
     RUN(a_gap_is_filled_with_padding);
+    RUN(nothing_of_the_last_lap_is_taken);
+    RUN(padding_ends_with_its_term);
     RUN(values_that_belong_together_arrive_together);
     return 0;
 }

@@ -337,6 +337,37 @@ static void s65_channel_timestamps(void)
     }
 }
 
+/* Whole, within the message, of its first frame, and of data only. */
+static void timestamps_stay_within_their_message(void)
+{
+    static const struct { int32_t payload_length; uint8_t flags; uint16_t type; bool is_stamped; } rows[] = {
+        { 16, ASI_FLAG_UNFRAGMENTED, ASI_FRAME_DATA, true },
+        { 15, ASI_FLAG_UNFRAGMENTED, ASI_FRAME_DATA, false },
+        { 64, ASI_FLAG_BEGIN, ASI_FRAME_DATA, true },
+        { 64, 0, ASI_FRAME_DATA, false },
+        { 64, ASI_FLAG_END, ASI_FRAME_DATA, false },
+        { 64, ASI_FLAG_UNFRAGMENTED, ASI_FRAME_PAD, false },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        rx_rig rig;
+        const rig_options options = { .channel = "aeron:udp?endpoint=127.0.0.1:24000|channel-rcv-ts-offset=8" };
+        rig_open(&rig, &options);
+        const asi_image *image = rig_join(&rig);
+        uint8_t bytes[128] __attribute__((aligned(8)));
+        const int32_t length = put_frame(bytes, 0, rows[i].payload_length);
+        ((asi_frame_header *)(void *)bytes)->flags = rows[i].flags;
+        ((asi_frame_header *)(void *)bytes)->type = rows[i].type;
+        peer_send(&rig, bytes, length);
+        rig_cycle(&rig);
+        const int64_t expected = rows[i].is_stamped ? rig_epoch_ms(&rig) * 1000000 : asi_get_i64(bytes + 40);
+        CHECK_I64(asi_get_i64(image->log.terms[0] + 40), expected);
+        asi_put_i64(bytes + 40, expected);
+        CHECK(0 == memcmp(bytes, image->log.terms[0], (size_t)length));
+        rig_close(&rig);
+    }
+}
+
 static void s67_term_ids_wrap(void)
 {
     rx_rig rig;
@@ -380,6 +411,7 @@ int main(void)
     RUN(s61_group_members_wait_before_they_ask);
     RUN(s62_round_trip_times);
     RUN(s65_channel_timestamps);
+    RUN(timestamps_stay_within_their_message);
     RUN(s67_term_ids_wrap);
     return 0;
 }

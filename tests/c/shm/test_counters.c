@@ -4,6 +4,7 @@
 
 #include "shm/cnc.h"
 #include "support.h"
+#include "trap.h"
 
 #define COUNT 64
 
@@ -71,6 +72,38 @@ static void writes_the_specified_fields(void)
     CHECK_I64(value->owner_id, 2);
     CHECK_I64(value->reference_id, 3);
     CHECK_I64(value->value, 4);
+    fixture_delete(&on);
+}
+
+static void look_at_value(void *context)
+{
+    const asi_counter_value *value = context;
+    CHECK_I64(value->registration_id, 0);
+    CHECK_I64(value->value, 4);
+}
+
+/* Who holds an old counter of the id, or finds the new one, must not take one for the other: the registration id is gone before
+ * the metadata change, and is there after them; a key is followed by zeros. */
+static void an_id_changes_hands_in_order(void)
+{
+    fixture on = fixture_create(COUNT);
+    free(on.counters.metadata);
+    uint8_t *pages = aligned_alloc(TRAP_LENGTH, 2 * TRAP_LENGTH);
+    CHECK(NULL != pages);
+    memset(pages, 0, 2 * TRAP_LENGTH);
+    on.counters.metadata = (asi_counter_metadata *)(void *)pages;
+    on.manager.counters.metadata = on.counters.metadata;
+    CHECK_I64(allocate(&on, 77, 0), 0);
+    on.counters.metadata[0].key[3] = 9;
+    on.counters.metadata[0].key[ASI_COUNTER_KEY_CAPACITY - 1] = 9;
+    on.manager.high_water_id = -1; /* the same id again */
+    trap_arm(pages, look_at_value, &on.counters.values[0]);
+    CHECK_I64(allocate(&on, 78, 0), 0);
+    trap_check_touched();
+    CHECK_I64(on.counters.values[0].registration_id, 78);
+    CHECK_I64(on.counters.metadata[0].key[2], 'y');
+    CHECK_I64(on.counters.metadata[0].key[3], 0);
+    CHECK_I64(on.counters.metadata[0].key[ASI_COUNTER_KEY_CAPACITY - 1], 0);
     fixture_delete(&on);
 }
 
@@ -304,6 +337,7 @@ int main(void)
 {
     RUN(checks_sections);
     RUN(writes_the_specified_fields);
+    RUN(an_id_changes_hands_in_order);
     RUN(cuts_long_keys_and_labels);
     RUN(appends_labels);
     RUN(reuses_ids_after_their_time_in_order);

@@ -177,6 +177,18 @@ static void refuses_foreign_files(void)
         CHECK(NULL != strstr(as_error_text(), ROWS[i].text));
         CHECK(NULL != strstr(as_error_text(), path));
     }
+    static const int32_t MTUS[] = { 64, 65504 }; /* from the least to the most */
+    for (size_t i = 0; i < sizeof(MTUS) / sizeof(MTUS[0]); i++)
+    {
+        golden_unpack("shm/c-driver-udp-publication.sparse", path);
+        asi_map map;
+        CHECK_I64(asi_map_open(&map, path, 1, true), AS_OK);
+        asi_put_i32(map.base + map.length - ASI_LOG_METADATA_LENGTH + (int64_t)offsetof(asi_log_metadata, mtu_length), MTUS[i]);
+        asi_map_close(&map);
+        CHECK_I64(asi_log_open_untrusted(&log, path, false), AS_OK);
+        CHECK_I64(log.mtu_length, MTUS[i]);
+        asi_log_close(&log);
+    }
     static const int64_t LENGTHS[] = { 0, 4096, 200703, 200705, 204800 };
     for (size_t i = 0; i < sizeof(LENGTHS) / sizeof(LENGTHS[0]); i++)
     {

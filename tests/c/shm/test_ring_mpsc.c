@@ -125,6 +125,36 @@ static void wraps_with_padding_and_fills_up(void)
     free(ring.buffer);
 }
 
+/* Room enough in all, but in two pieces: the record would need more at the start than has been read there. */
+static void a_record_does_not_reach_into_what_is_unread(void)
+{
+    asi_ring_mpsc ring = ring_create(CAPACITY);
+    const uint8_t message[120] = { 42 };
+    CHECK_I64(asi_ring_mpsc_write(&ring, 1, message, 56), AS_OK); /* 64 bytes */
+    for (int i = 0; i < 7; i++)
+    {
+        CHECK_I64(asi_ring_mpsc_write(&ring, 2, message, 120), AS_OK);
+    }
+    CHECK_I64(read_all(&ring, 1).count, 1);
+    uint8_t before[CAPACITY];
+    memcpy(before, ring.buffer, CAPACITY);
+    CHECK_I64(asi_ring_mpsc_write(&ring, 3, message, 120), AS_AGAIN);
+    CHECK_I64(asi_ring_mpsc_producer_position(&ring), 960);
+    CHECK(0 == memcmp(before, ring.buffer, CAPACITY));
+    CHECK_I64(read_all(&ring, 1).count, 1);
+    CHECK_I64(asi_ring_mpsc_write(&ring, 3, message, 120), AS_OK);
+    CHECK_I64(asi_ring_mpsc_write(&ring, 4, message, 56), AS_OK);
+    CHECK_I64(asi_ring_mpsc_write(&ring, 4, NULL, 0), AS_AGAIN); /* full to the byte */
+    const collected rest = read_all(&ring, 100);
+    CHECK_I64(rest.count, 6);
+    const collected last = read_all(&ring, 100);
+    CHECK_I64(last.count, 2);
+    CHECK_I64(last.type_ids[0], 3);
+    CHECK_I64(last.lengths[0], 120);
+    CHECK_I64(last.type_ids[1], 4);
+    free(ring.buffer);
+}
+
 static void claims_commit_and_abort(void)
 {
     asi_ring_mpsc ring = ring_create(CAPACITY);
@@ -348,6 +378,7 @@ int main(void)
     RUN(refuses_bad_lengths_and_types);
     RUN(writes_the_specified_bytes);
     RUN(wraps_with_padding_and_fills_up);
+    RUN(a_record_does_not_reach_into_what_is_unread);
     RUN(claims_commit_and_abort);
     RUN(abort_leaves_the_message_for_the_next_read);
     RUN(unblocks_what_a_dead_producer_left);

@@ -29,6 +29,13 @@ static void claimed_but_not_committed(void)
     check_padding(&log, 0, 0, 132);
     CHECK(!asi_log_unblock(&log, 0, true));
     CHECK(!asi_log_unblock(&log, 160, true)); /* nothing was claimed there */
+    CHECK_I64(asi_append_claim(&appender, 0, &frame), 192);
+    CHECK(asi_log_unblock(&log, 160, true)); /* no longer than its header */
+    check_padding(&log, 0, 160, 32);
+    CHECK_I64(asi_append_claim(&appender, 1, &frame), 256);
+    frame_at(&log, 0, 192)->frame_length = -(TERM - 192); /* as long as the term is */
+    CHECK(asi_log_unblock(&log, 192, true));
+    check_padding(&log, 0, 192, TERM - 192);
     log_delete(&log);
 }
 
