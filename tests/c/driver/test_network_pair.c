@@ -237,37 +237,74 @@ static void rejection(void)
 }
 
 /* A asks, B answers on a channel of the request's own. Spec: 04 §14. */
-static void responses(void)
+typedef struct response_streams
 {
     worlds ws;
+    as_subscription *requests;
+    as_subscription *answers;
+    as_publication *asking;
+    as_image *request;
+    char answer_channel[256];
+} response_streams;
+
+static void open_request(response_streams *s)
+{
     char channel[256];
     char text[512];
     const int request_port = free_port();
     const int response_port = free_port();
-    worlds_open(&ws, "INVOKER", NULL, NULL);
-    as_subscription *requests = world_subscription(&ws.b, channel_text(channel, "aeron:udp?endpoint=localhost:%d", request_port));
+    worlds_open(&s->ws, "INVOKER", NULL, NULL);
+    s->requests = world_subscription(&s->ws.b, channel_text(channel, "aeron:udp?endpoint=localhost:%d", request_port));
     snprintf(text, sizeof(text), "aeron:udp?control-mode=response|control=localhost:%d", response_port);
-    as_subscription *answers = world_subscription(&ws.a, text);
+    s->answers = world_subscription(&s->ws.a, text);
     as_subscription_constants answering;
-    as_subscription_get_constants(answers, &answering);
+    as_subscription_get_constants(s->answers, &answering);
     snprintf(text, sizeof(text), "%s|response-correlation-id=%" PRId64, channel, answering.registration_id);
-    as_publication *asking = world_publication(&ws.a, text, true);
-    TURN_UNTIL(&ws, 1 == as_subscription_image_count(requests));
-    as_image *request = as_subscription_image_at(requests, 0);
+    s->asking = world_publication(&s->ws.a, text, true);
+    TURN_UNTIL(&s->ws, 1 == as_subscription_image_count(s->requests));
+    s->request = as_subscription_image_at(s->requests, 0);
     as_image_constants constants;
-    as_image_get_constants(request, &constants);
-    snprintf(text, sizeof(text), "aeron:udp?control-mode=response|control=localhost:%d|response-correlation-id=%" PRId64,
-        response_port, constants.correlation_id);
-    as_publication *answer = world_publication(&ws.b, text, true);
-    run_stream(&ws, asking, requests, 100);
-    worlds turned = { .a = ws.b, .b = ws.a }; /* the other way */
-    run_stream(&turned, answer, answers, 100);
-    as_image_release(request);
+    as_image_get_constants(s->request, &constants);
+    snprintf(s->answer_channel, sizeof(s->answer_channel),
+        "aeron:udp?control-mode=response|control=localhost:%d|response-correlation-id=%" PRId64, response_port,
+        constants.correlation_id);
+}
+
+static void close_request(response_streams *s)
+{
+    as_image_release(s->request);
+    as_subscription_close(s->answers);
+    as_subscription_close(s->requests);
+    worlds_close(&s->ws);
+}
+
+static void responses(void)
+{
+    response_streams s;
+    open_request(&s);
+    as_publication *answer = world_publication(&s.ws.b, s.answer_channel, true);
+    run_stream(&s.ws, s.asking, s.requests, 100);
+    worlds turned = { .a = s.ws.b, .b = s.ws.a }; /* the other way */
+    run_stream(&turned, answer, s.answers, 100);
     as_publication_close(answer);
-    as_publication_close(asking);
-    as_subscription_close(answers);
-    as_subscription_close(requests);
-    worlds_close(&ws);
+    as_publication_close(s.asking);
+    close_request(&s);
+}
+
+/* As a client does that asks an archive for a replay: the answer's stream begins when the request's has ended. */
+static void responses_to_a_request_that_ends(void)
+{
+    for (int i = 0; i < 10; i++)
+    {
+        response_streams s;
+        open_request(&s);
+        as_publication *answer = world_publication(&s.ws.b, s.answer_channel, true);
+        as_publication_close(s.asking);
+        worlds turned = { .a = s.ws.b, .b = s.ws.a };
+        run_stream(&turned, answer, s.answers, 10);
+        as_publication_close(answer);
+        close_request(&s);
+    }
 }
 
 /* Text of the first counter of a type whose label holds `part`; false when there is none. */
@@ -455,6 +492,7 @@ int main(void)
     RUN(revoking);
     RUN(rejection);
     RUN(responses);
+    RUN(responses_to_a_request_that_ends);
     RUN(wildcard_ports);
     RUN(a_late_subscriber_joins_where_the_slowest_is);
     RUN(unreliable);

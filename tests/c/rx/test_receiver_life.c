@@ -392,6 +392,46 @@ static void s63_response_setups(void)
     rig_close(&rig);
 }
 
+/* Spec: 11 N7. No time passes but where the test lets it: a publisher that ends its stream at once hears of the response, too. */
+static void response_setups_go_at_once(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_image *image = rig_join(&rig);
+    asi_store_release_i64(&image->response_session_id, 4242);
+    asi_image_schedule_sm_now(image);
+    rig_cycle(&rig);
+    CHECK_I64(peer_receive(&rig, -1), 20);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    asi_image_schedule_sm_now(image); /* an answer is given a status message timeout */
+    rig_cycle(&rig);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    CHECK_I64(peer_receive(&rig, -1), 0);
+    asi_store_release_bool(&image->is_sending_eos_sm, true);
+    asi_image_schedule_sm_now(image); /* unless it is the last that the publisher hears */
+    rig_cycle(&rig);
+    CHECK_I64(peer_receive(&rig, -1), 20);
+    CHECK_I64(peer_receive(&rig, -1), 36);
+    CHECK_I64(got_status(&rig)->prefix.flags, ASI_STATUS_FLAG_EOS);
+    rig_close(&rig);
+}
+
+/* Its status messages go long before each is due by time. */
+static void response_setups_of_a_busy_stream_are_repeated(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    asi_image *image = rig_join(&rig);
+    asi_store_release_i64(&image->response_session_id, 4242);
+    for (int i = 0; i < 50; i++)
+    {
+        asi_image_schedule_sm_now(image);
+        rig_pass(&rig, 20 * RIG_MS, 20 * RIG_MS);
+    }
+    CHECK_I64(peer_count(&rig, ASI_FRAME_RESPONSE_SETUP), 5); /* in a second */
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(s37_data_elicits_one_setup_a_second);
@@ -410,5 +450,7 @@ int main(void)
     RUN(s59_two_destinations);
     RUN(s60_rejection);
     RUN(s63_response_setups);
+    RUN(response_setups_go_at_once);
+    RUN(response_setups_of_a_busy_stream_are_repeated);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "driver/ctl/network_publications.h"
 #include "driver/ctl/publications.h"
 #include "driver/ctl/respond.h"
+#include "driver/rx/image_status.h"
 
 asi_network_publication *asi_network_publication_find_tag(const asi_conductor *conductor, int64_t entity_tag)
 {
@@ -144,6 +145,7 @@ static void connect_response(asi_conductor *conductor, const asi_network_publica
     if (NULL != image)
     {
         asi_store_release_i64(&image->image.response_session_id, publication->sender.session_id);
+        asi_image_schedule_sm_now(&image->image); /* Spec: 11 N7 - the request's stream may end before its status message is due */
     }
 }
 

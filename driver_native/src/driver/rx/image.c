@@ -43,6 +43,7 @@ void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params
         .floor_position = join_position,
         .next_sm_position = join_position,
         .response_session_id = ASI_NO_RESPONSE_SESSION,
+        .response_deadline_ns = INT64_MIN,
         .last_packet_ns = params->now_ns,
         .hwm = join_position,
         .rtt_ns = params->congestion.initial_rtt_ns,

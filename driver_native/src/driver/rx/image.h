@@ -155,6 +155,7 @@ typedef struct asi_image
     int64_t last_rttm_ns;
     int64_t rtt_timeout_ns;
     bool is_measuring_rtt;
+    int64_t response_deadline_ns; /* of the next RSP_SETUP; the first is due at once */
     int64_t last_sm_position;   /* as last sent */
     int64_t over_run_threshold;
     int64_t zeroed_position;    /* up to here the log holds what was received, and zeros where nothing was */

@@ -80,8 +80,16 @@ void asi_receiver_send_setup_request(asi_receiver *receiver, const asi_receive_e
     }
 }
 
-static void send_response_setup(asi_receiver *receiver, const asi_image *image, int64_t response_session_id)
+/* Before a status message: when it was not said for a status message timeout, however often others go meanwhile; and when
+ * the status message is the last that the publisher hears, as it goes then, and whom it asked could never tell it. */
+static void send_due_response_setup(asi_receiver *receiver, asi_image *image)
 {
+    const int64_t response_session_id = asi_load_acquire_i64(&image->response_session_id);
+    if (ASI_NO_RESPONSE_SESSION == response_session_id ||
+        (receiver->now_ns < image->response_deadline_ns && !asi_load_acquire_bool(&image->is_sending_eos_sm)))
+    {
+        return;
+    }
     const asi_response_setup_frame frame = {
         .prefix = { .frame_length = sizeof(frame), .type = ASI_FRAME_RESPONSE_SETUP },
         .session_id = image->session_id,
@@ -89,6 +97,7 @@ static void send_response_setup(asi_receiver *receiver, const asi_image *image, 
         .response_session_id = (int32_t)response_session_id
     };
     (void)send_to_connections(receiver, image, &frame, sizeof(frame));
+    image->response_deadline_ns = receiver->now_ns + receiver->params.status_message_timeout_ns;
 }
 
 static void send_rejection(asi_receiver *receiver, const asi_image *image)
@@ -152,11 +161,7 @@ static int send_due_status(asi_receiver *receiver, asi_image *image)
     }
     else
     {
-        const int64_t response_session_id = asi_load_acquire_i64(&image->response_session_id);
-        if (is_time && ASI_NO_RESPONSE_SESSION != response_session_id)
-        {
-            send_response_setup(receiver, image, response_session_id);
-        }
+        send_due_response_setup(receiver, image);
         send_status(receiver, image, position, window);
     }
     image->last_sm_change = change;
