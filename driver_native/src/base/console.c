@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #define SECOND_NS 1000000000LL
-#define WARNING "WARN - " /* how stock Aeron begins what is no error */
+/* How entries of an archive's error log begin, as the stock one's do. */
+#define WARNING "WARN - "
+#define ERROR "ERROR - "
 
 void asi_console_init(asi_console *console, const char *server, const char *command, asi_clock clock, int fd)
 {
@@ -74,8 +76,10 @@ void asi_console_on_error(void *context, int32_t code, const char *text)
     asi_console *console = context;
     char line[PIPE_BUF];
     (void)code; /* the texts hold it where it means something */
-    const size_t severity = 0 == strncmp(text, WARNING, sizeof(WARNING) - 1) ? sizeof(WARNING) - 1 : 0;
-    snprintf(line, sizeof(line), "%s: %s: ", severity > 0 ? "WARNING" : "ERROR", console->server);
+    const bool is_warning = 0 == strncmp(text, WARNING, sizeof(WARNING) - 1);
+    const bool has_severity = is_warning || 0 == strncmp(text, ERROR, sizeof(ERROR) - 1);
+    const size_t severity = !has_severity ? 0 : is_warning ? sizeof(WARNING) - 1 : sizeof(ERROR) - 1;
+    snprintf(line, sizeof(line), "%s: %s: ", is_warning ? "WARNING" : "ERROR", console->server);
     append_text(line, sizeof(line), text + severity);
     pthread_mutex_lock(&console->mutex);
     if (!is_in_budget(console) || !print_left_out(console) || !print(console, line))

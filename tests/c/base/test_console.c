@@ -53,6 +53,7 @@ static void one_line_for_an_error(void)
         { "(22) Invalid argument\nno such endpoint\n", "ERROR: driver: (22) Invalid argument: no such endpoint\n" },
         { "a\n\n\nb\n\n", "ERROR: driver: a: b\n" },
         { "WARN - little room", "WARNING: driver: little room\n" },
+        { "ERROR - no room at all", "ERROR: driver: no room at all\n" },
         { "", "ERROR: driver: \n" },
     };
     world w;
