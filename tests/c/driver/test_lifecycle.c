@@ -393,6 +393,7 @@ static void rejection(void)
         rig_expect_none(&stream.rig);
     }
     CHECK_I64(rig_system(&stream.rig, ASI_SYSTEM_IMAGES_REJECTED), 2);
+    CHECK_I64(rig_system(&stream.rig, ASI_SYSTEM_ERRORS), 2);
     CHECK_I64(rig_offer(&stream.publication, 1000), AS_NOT_CONNECTED);
     pass_alive(&stream, 6 * RIG_SECOND);
     rig_expect_image(&stream.rig, 2, &stream.image);

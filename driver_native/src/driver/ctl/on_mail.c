@@ -1,9 +1,6 @@
 /* See on_mail.h. */
 #include "driver/ctl/on_mail.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "driver/ctl/images.h"
 #include "driver/ctl/network_publications.h"
 #include "driver/ctl/network_subscriptions.h"
@@ -16,7 +13,6 @@ static void on_publication_error(asi_conductor *conductor, const asi_mail_public
     {
         return; /* counted as a frame */
     }
-    char text[ASI_FAILURE_TEXT_CAPACITY];
     const asi_publication_error error = {
         .registration_id = mail->registration_id,
         .destination_id = mail->destination_id,
@@ -30,13 +26,6 @@ static void on_publication_error(asi_conductor *conductor, const asi_mail_public
         .text_length = mail->text_length
     };
     asi_respond_publication_error(conductor, &error);
-    /* The stock C driver's words: what is distinct here is the publication and the receiver, not a failure of this driver. */
-    snprintf(text, sizeof(text),
-        "onPublicationError: registrationId=%" PRId64 ", destinationRegistrationId=%" PRId64 ", sessionId=%d, streamId=%d, "
-        "receiverId=%" PRId64 ", groupId=%" PRId64 ", errorCode=%d, errorMessage=%.*s",
-        mail->registration_id, mail->destination_id, mail->session_id, mail->stream_id, mail->receiver_id, mail->group_tag,
-        mail->error_code, mail->text_length, mail->text);
-    asi_error_log_record_of_peer(&conductor->errors, mail->error_code, text, conductor->now_ms);
 }
 
 /* Spec: 04 §14 step 8 - the request's image need not announce the response any more. */

@@ -1,6 +1,8 @@
 /* See respond.h. A message is put together on the stack: the longest is an error text or two paths. */
 #include "driver/ctl/respond.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -121,6 +123,18 @@ static void put_source(asi_rsp_publication_error *error, const asi_address *sour
     }
 }
 
+/* The stock C driver's words: what is distinct here is the publication and the receiver, not a failure of this driver. */
+static void log_publication_error(asi_conductor *conductor, const asi_publication_error *error, int32_t text_length)
+{
+    char text[ASI_FAILURE_TEXT_CAPACITY];
+    snprintf(text, sizeof(text),
+        "onPublicationError: registrationId=%" PRId64 ", destinationRegistrationId=%" PRId64 ", sessionId=%d, streamId=%d, "
+        "receiverId=%" PRId64 ", groupId=%" PRId64 ", errorCode=%d, errorMessage=%.*s",
+        error->registration_id, error->destination_id, error->session_id, error->stream_id, error->receiver_id, error->group_tag,
+        error->error_code, text_length, error->text);
+    asi_error_log_record_of_peer(&conductor->errors, error->error_code, text, conductor->now_ms);
+}
+
 void asi_respond_publication_error(asi_conductor *conductor, const asi_publication_error *error)
 {
     /* Spec: 03 §16 T5 - the stock C client takes nothing shorter than 72 bytes. T9 - the address is in network order here. */
@@ -142,4 +156,5 @@ void asi_respond_publication_error(asi_conductor *conductor, const asi_publicati
     memcpy(message + sizeof(fixed), error->text, (size_t)fixed.message_length);
     const int64_t length = (int64_t)sizeof(fixed) + fixed.message_length;
     transmit(conductor, ASI_RSP_PUBLICATION_ERROR, message, length < CLIENT_MINIMUM ? CLIENT_MINIMUM : length);
+    log_publication_error(conductor, error, fixed.message_length);
 }
