@@ -62,6 +62,71 @@ static void a_name_moves(void)
     rig_close(&rig);
 }
 
+/* What a tag names was asked for by name, and where that is now makes no other channel of it. */
+static void a_tag_outlives_the_move_of_its_name(void)
+{
+    static const char *const CHANNELS[] = { "aeron:udp?endpoint=here:24779|tags=5|term-length=64k",
+        "aeron:udp?control=here:24780|control-mode=dynamic|tags=6|term-length=64k" };
+    for (size_t i = 0; i < sizeof(CHANNELS) / sizeof(CHANNELS[0]); i++)
+    {
+        test_rig rig;
+        rig_publication first;
+        rig_publication second;
+        rig_open(&rig, table_settings);
+        rig_add_network_publication(&rig, CHANNELS[i], true, &first);
+        asi_store_release_i64(asi_counter_addr(&rig.counters, table_counter(&rig, "name='here'")), 1);
+        rig_send_add(&rig, ASI_CMD_ADD_EXCLUSIVE_PUBLICATION, 1, 11, NETWORK_STREAM, CHANNELS[i]);
+        rig_expect_publication(&rig, true, &second);
+        CHECK_I64(second.ready.channel_status_id, first.ready.channel_status_id);
+        rig_send_add(&rig, ASI_CMD_ADD_EXCLUSIVE_PUBLICATION, 1, 12, NETWORK_STREAM,
+            0 == i ? "aeron:udp?endpoint=here:24781|tags=5" : "aeron:udp?control=here:24781|control-mode=dynamic|tags=6");
+        rig_expect_error(&rig, 12, ASI_ERR_GENERIC);
+        asi_log_close(&first.log);
+        asi_log_close(&second.log);
+        rig_close(&rig);
+    }
+}
+
+static void send_destination(test_rig *rig, int32_t type_id, int64_t correlation_id, const char *channel)
+{
+    uint8_t message[256];
+    const asi_cmd_destination command = { { 1, correlation_id }, 10, (int32_t)strlen(channel) };
+    memcpy(message, &command, sizeof(command));
+    memcpy(message + sizeof(command), channel, (size_t)command.channel_length);
+    rig_send(rig, type_id, message, (int64_t)sizeof(command) + command.channel_length);
+    rig_expect_success(rig, correlation_id);
+    rig_cycles(rig, 2);
+}
+
+/* A destination is removed by the name that it was added by: the name may have moved, or never had an address. */
+static void destinations_are_removed_by_name(void)
+{
+    test_rig rig;
+    rig_publication publication;
+    rig_open(&rig, table_settings);
+    rig_add_network_publication(&rig, "aeron:udp?control-mode=manual|term-length=64k", true, &publication);
+    send_destination(&rig, ASI_CMD_ADD_DESTINATION, 20, "aeron:udp?endpoint=here:24782");
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_MDC_DESTINATIONS), 1);
+    asi_store_release_i64(asi_counter_addr(&rig.counters, table_counter(&rig, "name='here'")), 1);
+    send_destination(&rig, ASI_CMD_REMOVE_DESTINATION, 21, "aeron:udp?endpoint=here:24782");
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_MDC_DESTINATIONS), 0);
+    asi_store_release_i64(asi_counter_addr(&rig.counters, table_counter(&rig, "name='gone'")), -1);
+    send_destination(&rig, ASI_CMD_ADD_DESTINATION, 22, "aeron:udp?endpoint=gone:24783");
+    send_destination(&rig, ASI_CMD_ADD_DESTINATION, 23, "aeron:udp?endpoint=gone:24784");
+    send_destination(&rig, ASI_CMD_REMOVE_DESTINATION, 24, "aeron:udp?endpoint=gone:24784");
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_MDC_DESTINATIONS), 1);
+    const asi_cmd_destination_by_id by_id = { { 1, 25 }, 10, 22 };
+    rig_send(&rig, ASI_CMD_REMOVE_DESTINATION_BY_ID, &by_id, sizeof(by_id));
+    rig_expect_success(&rig, 25);
+    rig_cycles(&rig, 2);
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_MDC_DESTINATIONS), 0);
+    send_destination(&rig, ASI_CMD_ADD_DESTINATION, 26, "aeron:udp?endpoint=127.0.0.2:24785");
+    send_destination(&rig, ASI_CMD_REMOVE_DESTINATION, 27, "aeron:udp?endpoint=here:24785"); /* another name of the address */
+    CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_MDC_DESTINATIONS), 0);
+    asi_log_close(&publication.log);
+    rig_close(&rig);
+}
+
 static void a_name_is_made_to_fail(void)
 {
     test_rig rig;
@@ -190,6 +255,8 @@ static void forged_gossip(void)
 int main(void)
 {
     RUN(a_name_moves);
+    RUN(a_tag_outlives_the_move_of_its_name);
+    RUN(destinations_are_removed_by_name);
     RUN(a_name_is_made_to_fail);
     RUN(tables_that_can_not_be);
     RUN(gossip);

@@ -105,10 +105,10 @@ static void manual_ones_are_listed(void)
     CHECK_I64(asi_destinations_next_silent(&destinations, 100 * SECOND)->registration_id, 12);
     CHECK_I64(asi_destinations_next_silent(&destinations, 100 * SECOND)->registration_id, 13);
     CHECK(NULL == asi_destinations_next_silent(&destinations, 100 * SECOND));
-    asi_destinations_remove(&destinations, &at3); /* absent: fine */
-    asi_destinations_remove(&destinations, &at1);
-    asi_destinations_remove_by_id(&destinations, 13);
-    asi_destinations_remove_by_id(&destinations, 13);
+    asi_destinations_remove(&destinations, 14); /* absent: fine */
+    asi_destinations_remove(&destinations, 11);
+    asi_destinations_remove(&destinations, 13);
+    asi_destinations_remove(&destinations, 13);
     CHECK_I64(counter, 1);
     CHECK_I64(destinations.items[0].registration_id, 12);
     asi_destinations_close(&destinations);

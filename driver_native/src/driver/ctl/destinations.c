@@ -73,12 +73,38 @@ as_result asi_send_destination_add(asi_conductor *conductor, const asi_destinati
     return AS_OK;
 }
 
-static void forget_destination(asi_send_channel *channel, int32_t index)
+static void forget_destination(asi_conductor *conductor, asi_send_channel *channel, int32_t index)
 {
     asi_send_destination *destination = channel->destinations.items[index];
+    const asi_sender_mail mail = { .kind = ASI_SENDER_REMOVE_DESTINATION, .endpoint = &channel->sender,
+        .destination_id = destination->registration_id };
+    asi_network_to_sender(conductor, &mail);
     asi_list_remove_at(&channel->destinations, index);
     free(destination->endpoint);
     free(destination);
+}
+
+/* Index of the one that was added by that name, else of one with the address that the name has now; -1 without any. A name that
+ * was moved or never had an address is found by what it was added by. */
+static int32_t find_destination(asi_conductor *conductor, const asi_send_channel *channel, const char *endpoint)
+{
+    for (int32_t i = 0; i < channel->destinations.count; i++)
+    {
+        if (0 == strcmp(((const asi_send_destination *)channel->destinations.items[i])->endpoint, endpoint))
+        {
+            return i;
+        }
+    }
+    asi_address address;
+    resolve_leniently(conductor, endpoint, &address);
+    for (int32_t i = 0; i < channel->destinations.count && !asi_address_is_none(&address); i++)
+    {
+        if (asi_address_equal(&((const asi_send_destination *)channel->destinations.items[i])->address, &address))
+        {
+            return i;
+        }
+    }
+    return -1;
 }
 
 as_result asi_send_destination_remove(asi_conductor *conductor, const asi_destination_command *command)
@@ -90,18 +116,11 @@ as_result asi_send_destination_remove(asi_conductor *conductor, const asi_destin
     {
         return result;
     }
-    asi_sender_mail mail = { .kind = ASI_SENDER_REMOVE_DESTINATION, .endpoint = &channel->sender };
-    resolve_leniently(conductor, asi_uri_get(&uri, "endpoint"), &mail.address);
-    for (int32_t i = 0; i < channel->destinations.count; i++)
+    const int32_t at = find_destination(conductor, channel, asi_uri_get(&uri, "endpoint"));
+    if (at >= 0)
     {
-        const asi_send_destination *destination = channel->destinations.items[i];
-        if (asi_address_equal(&destination->address, &mail.address))
-        {
-            forget_destination(channel, i);
-            break;
-        }
+        forget_destination(conductor, channel, at);
     }
-    asi_network_to_sender(conductor, &mail);
     asi_respond_success(conductor, command->correlation_id);
     return AS_OK;
 }
@@ -119,13 +138,10 @@ as_result asi_send_destination_remove_by_id(
     {
         if (destination_id == ((const asi_send_destination *)channel->destinations.items[i])->registration_id)
         {
-            forget_destination(channel, i);
+            forget_destination(conductor, channel, i);
             break;
         }
     }
-    const asi_sender_mail mail = { .kind = ASI_SENDER_REMOVE_DESTINATION_BY_ID, .endpoint = &channel->sender,
-        .destination_id = destination_id };
-    asi_network_to_sender(conductor, &mail);
     asi_respond_success(conductor, correlation_id);
     return AS_OK;
 }

@@ -19,8 +19,7 @@ typedef enum asi_sender_mail_kind
     ASI_SENDER_ADD_PUBLICATION,       /* publication */
     ASI_SENDER_REMOVE_PUBLICATION,    /* publication */
     ASI_SENDER_ADD_DESTINATION,       /* endpoint, destination_id, address */
-    ASI_SENDER_REMOVE_DESTINATION,    /* endpoint, address */
-    ASI_SENDER_REMOVE_DESTINATION_BY_ID, /* endpoint, destination_id */
+    ASI_SENDER_REMOVE_DESTINATION,    /* endpoint, destination_id */
     ASI_SENDER_ENDPOINT_MOVED,        /* endpoint, address: connect to it */
     ASI_SENDER_DESTINATION_MOVED      /* endpoint, destination_id, address */
 } asi_sender_mail_kind;

@@ -83,19 +83,7 @@ bool asi_destinations_add(
     return true;
 }
 
-void asi_destinations_remove(asi_destinations *destinations, const asi_address *address)
-{
-    for (int32_t i = 0; i < destinations->count; i++)
-    {
-        if (asi_address_equal(&destinations->items[i].address, address))
-        {
-            remove_at(destinations, i);
-            return;
-        }
-    }
-}
-
-void asi_destinations_remove_by_id(asi_destinations *destinations, int64_t registration_id)
+void asi_destinations_remove(asi_destinations *destinations, int64_t registration_id)
 {
     for (int32_t i = 0; i < destinations->count; i++)
     {

@@ -41,8 +41,7 @@ void asi_destinations_on_status_message(
 bool asi_destinations_add(
     asi_destinations *destinations, const asi_address *address, int64_t registration_id, int64_t now_ns);
 /* The first that matches; none is fine. */
-void asi_destinations_remove(asi_destinations *destinations, const asi_address *address);
-void asi_destinations_remove_by_id(asi_destinations *destinations, int64_t registration_id);
+void asi_destinations_remove(asi_destinations *destinations, int64_t registration_id);
 /* Registration id of the manual destination that a receiver is bound to; -1 if none. */
 int64_t asi_destinations_find_registration(const asi_destinations *destinations, int64_t receiver_id, const asi_address *source);
 /* Sends the batch to each, after dropping dynamic ones that were silent too long. *sent is `count`, also without any

@@ -412,6 +412,20 @@ bool asi_udp_channel_is_wildcard(const asi_udp_channel *channel)
         asi_address_is_any(&channel->local) && 0 == asi_address_port(&channel->local);
 }
 
+static bool is_same_text(const asi_udp_channel *a, const asi_udp_channel *b, const char *key)
+{
+    const char *of_a = asi_uri_get(&a->uri, key);
+    const char *of_b = asi_uri_get(&b->uri, key);
+    return NULL == of_a || NULL == of_b ? of_a == of_b : 0 == strcmp(of_a, of_b);
+}
+
+/* A name that is asked for again may have another address by now, and another name the same one. */
+static bool is_same_place(const asi_udp_channel *a, const asi_udp_channel *b)
+{
+    return (is_same_text(a, b, "endpoint") || asi_address_equal(&a->remote_data, &b->remote_data)) &&
+        ((is_same_text(a, b, "control") && is_same_text(a, b, "interface")) || asi_address_equal(&a->local, &b->local));
+}
+
 as_result asi_udp_channel_matches_tag(const asi_udp_channel *existing, const asi_udp_channel *wanted, bool *matches)
 {
     *matches = existing->has_tag && wanted->has_tag && existing->tag == wanted->tag;
@@ -424,9 +438,7 @@ as_result asi_udp_channel_matches_tag(const asi_udp_channel *existing, const asi
         return asi_fail(AS_E_USAGE, EINVAL, "matching tag %" PRId64 " has mismatched control-mode: %s <> %s",
             wanted->tag, wanted->original, existing->original);
     }
-    const bool is_same = asi_address_equal(&existing->remote_data, &wanted->remote_data) &&
-        asi_address_equal(&existing->local, &wanted->local);
-    return is_same || asi_udp_channel_is_wildcard(wanted) ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+    return asi_udp_channel_is_wildcard(wanted) || is_same_place(existing, wanted) ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
         "matching tag %" PRId64 " has mismatched endpoint or control: %s <> %s", wanted->tag, wanted->original,
         existing->original);
 }

@@ -146,10 +146,7 @@ static void on_mail(asi_sender *sender, const asi_sender_mail *mail)
         case ASI_SENDER_REMOVE_PUBLICATION: remove_publication(sender, mail->publication); break;
         case ASI_SENDER_ADD_DESTINATION: add_destination(sender, mail); break;
         case ASI_SENDER_REMOVE_DESTINATION:
-            asi_destinations_remove(&mail->endpoint->destinations, &mail->address);
-            break;
-        case ASI_SENDER_REMOVE_DESTINATION_BY_ID:
-            asi_destinations_remove_by_id(&mail->endpoint->destinations, mail->destination_id);
+            asi_destinations_remove(&mail->endpoint->destinations, mail->destination_id);
             break;
         case ASI_SENDER_ENDPOINT_MOVED: move_endpoint(sender, mail->endpoint, &mail->address); break;
         case ASI_SENDER_DESTINATION_MOVED: move_destination(mail); break;
