@@ -94,7 +94,9 @@ static const bad_row ROWS[] = {
     { PUB, 11, UDP "|session-id=101", { "different 'session-id'", "existing=100 requested=101" } },
     { PUB, 11, UDP "|ssc=true", { "spies simulate connection" } },
     { XPUB, 1, UDP "|session-id=100", { "session-id", "100" } },
-    { XPUB, 11, UDP "|so-sndbuf=64k", { "so-sndbuf=65536", "does not match existing value" } },
+    { XPUB, 11, UDP "|so-sndbuf=64k", { "so-sndbuf=65536 does not match existing value of OS default", "existingChannel=" UDP } },
+    { XPUB, 0, UDP "|so-rcvbuf=128k", { NULL } }, /* what the first has, by the driver's default */
+    { XPUB, 11, UDP "|so-rcvbuf=256k", { "so-rcvbuf=262144 does not match existing value of 131072" } },
     { XPUB, 11, UDP "|channel-snd-ts-offset=8", { "channel-snd-ts-offset=8", "conflicts" } },
     { XPUB, 11, "aeron:udp?endpoint=127.0.0.1:24701|tags=7", { "tag 7", "mismatched endpoint or control" } },
     { XPUB, 11, "aeron:udp?tags=8", { "explicit control, endpoint" } },

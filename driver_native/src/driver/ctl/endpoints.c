@@ -2,6 +2,7 @@
 #include "driver/ctl/endpoints.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 int64_t asi_effective_sndbuf(const asi_conductor *conductor, const asi_udp_channel *channel)
 {
@@ -23,15 +24,36 @@ int64_t asi_effective_receiver_window(const asi_conductor *conductor, const asi_
         conductor->settings->initial_window_length;
 }
 
-static as_result check_buffer(const char *param, int64_t requested, int64_t existing)
+/* Who names a length gets it or is refused, whoever opened the socket, and however it came by its own; who names none takes
+ * what is there, as with the stock driver in Java. */
+as_result asi_channel_check_buffers(
+    const asi_conductor *conductor, const asi_udp_channel *existing, const asi_udp_channel *requested)
 {
-    return 0 == requested || existing == requested ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
-        "%s=%" PRId64 " does not match existing value of %" PRId64 "%s", param, requested, existing,
-        0 == existing ? " (OS default)" : "");
+    const struct { const char *param; int64_t requested; int64_t existing; int64_t configured; } rows[] = {
+        { "so-sndbuf", requested->sndbuf_length, asi_effective_sndbuf(conductor, existing),
+            0 != existing->sndbuf_length ? existing->sndbuf_length : conductor->settings->socket_sndbuf_length },
+        { "so-rcvbuf", requested->rcvbuf_length, asi_effective_rcvbuf(conductor, existing),
+            0 != existing->rcvbuf_length ? existing->rcvbuf_length : conductor->settings->socket_rcvbuf_length },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        if (0 != rows[i].requested && rows[i].requested != rows[i].existing)
+        {
+            char length[32];
+            snprintf(length, sizeof(length), "%" PRId64, rows[i].existing);
+            return asi_fail(AS_E_USAGE, EINVAL, "%s=%" PRId64 " does not match existing value of %s: existingChannel=%s "
+                "channel=%s", rows[i].param, rows[i].requested, 0 == rows[i].configured ? "OS default" : length,
+                existing->original, requested->original);
+        }
+    }
+    return AS_OK;
 }
 
-as_result asi_channel_check_buffers(const asi_udp_channel *existing, const asi_udp_channel *requested)
+as_result asi_channel_check_timestamp(const char *param, const asi_udp_channel *existing, int32_t existing_offset,
+    const asi_udp_channel *requested, int32_t requested_offset)
 {
-    const as_result result = check_buffer("so-sndbuf", requested->sndbuf_length, existing->sndbuf_length);
-    return AS_OK == result ? check_buffer("so-rcvbuf", requested->rcvbuf_length, existing->rcvbuf_length) : result;
+    const bool is_off = ASI_TIMESTAMP_OFF == requested_offset;
+    return existing_offset == requested_offset ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+        "option conflicts with existing subscription: %s=%d %s existingChannel=%s channel=%s", param,
+        is_off ? -1 : requested_offset, is_off ? "(not specified)" : "", existing->original, requested->original);
 }

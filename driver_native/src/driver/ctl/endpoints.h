@@ -103,7 +103,11 @@ int64_t asi_effective_rcvbuf(const asi_conductor *conductor, const asi_udp_chann
 int64_t asi_effective_receiver_window(const asi_conductor *conductor, const asi_udp_channel *channel);
 
 /* Buffers that a channel asks for must be those of the endpoint it shares. */
-as_result asi_channel_check_buffers(const asi_udp_channel *existing, const asi_udp_channel *requested) AS_MUST_USE;
+as_result asi_channel_check_buffers(
+    const asi_conductor *conductor, const asi_udp_channel *existing, const asi_udp_channel *requested) AS_MUST_USE;
+/* And so the offset of timestamps that `param` names, given or not. */
+as_result asi_channel_check_timestamp(const char *param, const asi_udp_channel *existing, int32_t existing_offset,
+    const asi_udp_channel *requested, int32_t requested_offset) AS_MUST_USE;
 
 /* Free what the agents have given back; return the work count. */
 int asi_send_channels_collect(asi_conductor *conductor);

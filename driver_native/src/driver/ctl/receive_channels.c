@@ -227,21 +227,19 @@ static as_result find_channel(const asi_conductor *conductor, const asi_udp_chan
     return AS_OK;
 }
 
-static as_result check_window(const asi_conductor *conductor, const asi_udp_channel *channel)
+/* `existing` is NULL for a new endpoint. */
+static as_result check_window(
+    const asi_conductor *conductor, const asi_receive_channel *existing, const asi_udp_channel *channel)
 {
     const int64_t window = asi_effective_receiver_window(conductor, channel);
     const int64_t rcvbuf = asi_effective_rcvbuf(conductor, channel);
     return window <= rcvbuf ? AS_OK : asi_fail(AS_E_USAGE, EINVAL, "Initial window greater than SO_RCVBUF for channel: rcv-wnd=%"
-        PRId64 " so-rcvbuf=%" PRId64 ": lower the one or raise the other, channel=%s", window, rcvbuf, channel->original);
+        PRId64 " so-rcvbuf=%" PRId64 "%s%s channel=%s: lower the one or raise the other", window, rcvbuf,
+        NULL == existing ? "" : " existingChannel=", NULL == existing ? "" : existing->channel->original, channel->original);
 }
 
-static as_result check_timestamp(const char *param, int32_t requested, const asi_udp_channel *existing, int32_t existing_offset)
-{
-    return requested == existing_offset ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
-        "option conflicts with existing subscription: %s=%d existingChannel=%s", param, requested, existing->original);
-}
-
-static as_result check_existing(const asi_receive_channel *existing, const asi_udp_channel *requested)
+static as_result check_existing(
+    const asi_conductor *conductor, const asi_receive_channel *existing, const asi_udp_channel *requested)
 {
     const asi_udp_channel *channel = existing->channel;
     if (existing->is_closing)
@@ -249,28 +247,29 @@ static as_result check_existing(const asi_receive_channel *existing, const asi_u
         return asi_fail(AS_E_USAGE, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE,
             "receive channel endpoint found in CLOSING state, please retry: channel=%s", requested->original);
     }
-    as_result result = ASI_CONTROL_MODE_MANUAL == channel->control_mode ? AS_OK : asi_channel_check_buffers(channel, requested);
+    as_result result =
+        ASI_CONTROL_MODE_MANUAL == channel->control_mode ? AS_OK : asi_channel_check_buffers(conductor, channel, requested);
     if (AS_OK == result)
     {
-        result = check_timestamp("media-rcv-ts-offset", requested->media_receive_timestamp_offset, channel,
-            channel->media_receive_timestamp_offset);
+        result = asi_channel_check_timestamp("media-rcv-ts-offset", channel, channel->media_receive_timestamp_offset, requested,
+            requested->media_receive_timestamp_offset);
     }
-    return AS_OK == result ? check_timestamp("channel-rcv-ts-offset", requested->channel_receive_timestamp_offset, channel,
-        channel->channel_receive_timestamp_offset) : result;
+    return AS_OK != result ? result : asi_channel_check_timestamp("channel-rcv-ts-offset", channel,
+        channel->channel_receive_timestamp_offset, requested, requested->channel_receive_timestamp_offset);
 }
 
 as_result asi_receive_channel_get(
     asi_conductor *conductor, asi_udp_channel *channel, int64_t registration_id, asi_receive_channel **found)
 {
     asi_receive_channel *existing = NULL;
-    as_result result = check_window(conductor, channel);
+    as_result result = find_channel(conductor, channel, &existing);
     if (AS_OK == result)
     {
-        result = find_channel(conductor, channel, &existing);
+        result = check_window(conductor, existing, channel);
     }
     if (AS_OK == result && NULL != existing)
     {
-        result = check_existing(existing, channel);
+        result = check_existing(conductor, existing, channel);
     }
     if (AS_OK == result && NULL == existing)
     {

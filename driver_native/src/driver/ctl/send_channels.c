@@ -176,22 +176,17 @@ static as_result find_channel(const asi_conductor *conductor, const asi_udp_chan
     return AS_OK;
 }
 
-static as_result check_existing(const asi_send_channel *existing, const asi_udp_channel *requested)
+static as_result check_existing(
+    const asi_conductor *conductor, const asi_send_channel *existing, const asi_udp_channel *requested)
 {
     if (existing->is_closing)
     {
         return asi_fail(AS_E_USAGE, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE,
             "send channel endpoint found in CLOSING state, please retry: channel=%s", requested->original);
     }
-    as_result result = asi_channel_check_buffers(existing->channel, requested);
-    if (AS_OK == result &&
-        requested->channel_send_timestamp_offset != existing->channel->channel_send_timestamp_offset)
-    {
-        result = asi_fail(AS_E_USAGE, EINVAL, "option conflicts with existing subscription: channel-snd-ts-offset=%d "
-            "existingChannel=%s channel=%s", requested->channel_send_timestamp_offset, existing->channel->original,
-            requested->original);
-    }
-    return result;
+    const as_result result = asi_channel_check_buffers(conductor, existing->channel, requested);
+    return AS_OK == result ? asi_channel_check_timestamp("channel-snd-ts-offset", existing->channel,
+        existing->channel->channel_send_timestamp_offset, requested, requested->channel_send_timestamp_offset) : result;
 }
 
 /* A tag alone names an endpoint that must be there. Spec: 03 §6.1. */
@@ -210,7 +205,7 @@ as_result asi_send_channel_get(
     as_result result = find_channel(conductor, channel, &existing);
     if (AS_OK == result)
     {
-        result = NULL == existing ? check_original(channel) : check_existing(existing, channel);
+        result = NULL == existing ? check_original(channel) : check_existing(conductor, existing, channel);
     }
     if (AS_OK == result && NULL == existing)
     {
