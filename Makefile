@@ -43,7 +43,7 @@ format: build ## put Python into its one form, and write the stub of the C funct
 	$(BIN)/ruff format .
 
 wheel: build ## wheel into dist/, proved in a clean environment without a compiler
-	rm -rf dist
+	@rm -rf dist
 	@$(STEP) "building the wheel into dist/" \
 	  $(BIN)/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
 	@$(BIN)/python tests/system/wheel.py dist/*.whl

@@ -70,10 +70,10 @@ static void read_params(const asi_uri *uri)
     asi_flow_params flow;
     (void)!asi_publication_params_read(&conductor, uri, true, &params);
     (void)!asi_publication_params_read(&conductor, uri, false, &params);
-    (void)!asi_flow_params_read(&settings, uri, true, &flow);
-    (void)!asi_flow_params_read(&settings, uri, false, &flow);
-    (void)!asi_udp_channel_check_send_destination_untrusted(uri);
-    (void)!asi_udp_channel_check_destination_keys_untrusted(uri);
+    (void)!asi_flow_params_read(&settings, uri, "", true, &flow);
+    (void)!asi_flow_params_read(&settings, uri, "", false, &flow);
+    (void)!asi_udp_channel_check_send_destination_untrusted(uri, "");
+    (void)!asi_udp_channel_check_destination_keys_untrusted(uri, "");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

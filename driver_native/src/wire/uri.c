@@ -76,8 +76,8 @@ as_result asi_uri_parse_untrusted(asi_uri *uri, const char *text, int64_t length
 {
     if (length < 0 || length > AS_CHANNEL_MAX_LENGTH)
     {
-        return asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "URI length (%" PRIu64 ") exceeds max supported length (%d)",
-            (uint64_t)length, AS_CHANNEL_MAX_LENGTH);
+        return asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "URI length (%" PRIu64 ") exceeds max supported length (%d): %.*s",
+            (uint64_t)length, AS_CHANNEL_MAX_LENGTH, length < 0 ? 0 : AS_CHANNEL_MAX_LENGTH + 1, text);
     }
     char original[AS_CHANNEL_MAX_LENGTH + 1]; /* for error texts: parsing cuts the copy in the struct */
     memcpy(original, text, (size_t)length);

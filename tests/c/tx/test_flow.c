@@ -59,7 +59,7 @@ static void grammar(void)
         snprintf(channel, sizeof(channel), "aeron:udp?endpoint=a:1%s%s", NULL == row->fc ? "" : "|fc=",
             NULL == row->fc ? "" : row->fc);
         CHECK_I64(asi_uri_parse_untrusted(&uri, channel, (int64_t)strlen(channel)), AS_OK);
-        const as_result result = asi_flow_params_read(&settings, &uri, row->is_group, &params);
+        const as_result result = asi_flow_params_read(&settings, &uri, "aeron:udp", row->is_group, &params);
         if ((AS_OK == result) != row->is_valid)
         {
             fprintf(stderr, "fc=%s: %d\n", row->fc, result);
@@ -85,14 +85,14 @@ static void suppliers(void)
     CHECK_I64(asi_uri_parse_untrusted(&uri, "aeron:udp?endpoint=a:1", 22), AS_OK);
     snprintf(settings.multicast_flow_control, sizeof(settings.multicast_flow_control),
         "%s", "aeron_min_flow_control_strategy_supplier");
-    CHECK_I64(asi_flow_params_read(&settings, &uri, true, &params), AS_OK);
+    CHECK_I64(asi_flow_params_read(&settings, &uri, "aeron:udp", true, &params), AS_OK);
     CHECK_I64(params.kind, ASI_FLOW_MIN);
     snprintf(settings.multicast_flow_control, sizeof(settings.multicast_flow_control),
         "%s", "io.aeron.driver.TaggedMulticastFlowControlSupplier");
-    CHECK_I64(asi_flow_params_read(&settings, &uri, true, &params), AS_OK);
+    CHECK_I64(asi_flow_params_read(&settings, &uri, "aeron:udp", true, &params), AS_OK);
     CHECK_I64(params.kind, ASI_FLOW_TAGGED);
     snprintf(settings.multicast_flow_control, sizeof(settings.multicast_flow_control), "%s", "nonsense");
-    CHECK_I64(asi_flow_params_read(&settings, &uri, true, &params), AS_E_USAGE);
+    CHECK_I64(asi_flow_params_read(&settings, &uri, "aeron:udp", true, &params), AS_E_USAGE);
 }
 
 typedef struct stage

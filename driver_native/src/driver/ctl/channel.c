@@ -11,15 +11,15 @@ as_result asi_channel_parse_publication_untrusted(asi_uri *uri, const char *chan
 {
     const as_result parsed = asi_uri_parse_untrusted(uri, channel, length);
     return AS_OK != parsed || !uri->is_spy ? parsed : asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL,
-        "%s is for subscriptions only: channel=%.*s", ASI_SPY_CHANNEL_PREFIX, (int)length, channel);
+        "invalid URI scheme or transport: %.*s: %s is for subscriptions only", (int)length, channel, ASI_SPY_CHANNEL_PREFIX);
 }
 
 as_result asi_channel_parse_subscription_untrusted(asi_uri *uri, const char *channel, int64_t length)
 {
     const as_result parsed = asi_uri_parse_untrusted(uri, channel, length);
     return AS_OK != parsed || !uri->is_spy || ASI_MEDIA_UDP == uri->media ? parsed :
-        asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "spies are for UDP publications, subscribe to an IPC one directly: "
-            "channel=%.*s", (int)length, channel);
+        asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "failed to parse channel: UDP channels must use UDP URIs: %.*s: "
+            "spies are of UDP publications, subscribe to an IPC one directly", (int)length, channel);
 }
 
 char *asi_channel_copy(const char *channel, int64_t length)

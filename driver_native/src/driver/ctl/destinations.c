@@ -20,7 +20,8 @@ static as_result find_send_channel(const asi_conductor *conductor, int64_t regis
     }
     *channel = publication->channel;
     return ASI_CONTROL_MODE_MANUAL == publication->channel->channel->control_mode ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
-        "channel does not allow manual control of destinations, it needs control-mode=manual: %s", publication->uri);
+        "channel does not allow manual control of destinations: publication_registration_id=%" PRId64
+        ": it needs control-mode=manual: %s", registration_id, publication->uri);
 }
 
 /* An unknown host is taken none the less: nothing goes there until it is resolved. Spec: 03 §6.6. */
@@ -36,9 +37,16 @@ static void resolve_leniently(asi_conductor *conductor, const char *endpoint, as
 static as_result parse_send_destination(
     asi_conductor *conductor, const asi_destination_command *command, asi_uri *uri, asi_send_channel **channel)
 {
+    char text[AS_CHANNEL_MAX_LENGTH + 1];
     as_result result = find_send_channel(conductor, command->registration_id, channel);
     result = AS_OK == result ? asi_uri_parse_untrusted(uri, command->channel, command->channel_length) : result;
-    return AS_OK == result ? asi_udp_channel_check_send_destination_untrusted(uri) : result;
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    memcpy(text, command->channel, (size_t)command->channel_length);
+    text[command->channel_length] = '\0';
+    return asi_udp_channel_check_send_destination_untrusted(uri, text);
 }
 
 as_result asi_send_destination_add(asi_conductor *conductor, const asi_destination_command *command)
@@ -166,16 +174,6 @@ static as_result find_subscription(
         " registration_id=%" PRId64, command->client_id, command->registration_id);
 }
 
-static as_result parse_receive_destination(const asi_conductor *conductor, const asi_destination_command *command,
-    asi_uri *uri, asi_subscription **subscription)
-{
-    as_result result = find_subscription(conductor, command, subscription);
-    result =
-        AS_OK == result ? asi_channel_parse_subscription_untrusted(uri, command->channel, command->channel_length) : result;
-    return AS_OK == result && ASI_MEDIA_UDP == uri->media && !uri->is_spy ?
-        asi_udp_channel_check_destination_keys_untrusted(uri) : result;
-}
-
 /* IPC publications and spied ones reach the subscription without a socket: a subscription beside it, under the same id. */
 static as_result add_local(asi_conductor *conductor, const asi_uri *uri, const asi_destination_command *command,
     const asi_subscription *subscription)
@@ -198,7 +196,8 @@ as_result asi_receive_destination_add(asi_conductor *conductor, const asi_destin
     asi_uri uri;
     asi_subscription *subscription = NULL;
     asi_udp_channel *destination = NULL;
-    as_result result = parse_receive_destination(conductor, command, &uri, &subscription);
+    as_result result = asi_channel_parse_subscription_untrusted(&uri, command->channel, command->channel_length);
+    result = AS_OK == result ? find_subscription(conductor, command, &subscription) : result;
     if (AS_OK != result)
     {
         return result;
@@ -208,10 +207,17 @@ as_result asi_receive_destination_add(asi_conductor *conductor, const asi_destin
         return add_local(conductor, &uri, command, subscription);
     }
     result = asi_network_parse_channel(conductor, command->channel, command->channel_length, true, &destination);
-    if (AS_OK == result)
+    if (AS_OK != result)
     {
-        result = asi_receive_channel_add_transport(conductor, subscription->receive, destination);
+        return result;
     }
+    result = asi_udp_channel_check_destination_keys_untrusted(&uri, destination->original);
+    if (AS_OK != result)
+    {
+        asi_udp_channel_close(destination);
+        return result;
+    }
+    result = asi_receive_channel_add_transport(conductor, subscription->receive, destination);
     if (AS_OK == result)
     {
         asi_respond_success(conductor, command->correlation_id);
@@ -233,8 +239,9 @@ static as_result remove_local(asi_conductor *conductor, const asi_destination_co
             return AS_OK;
         }
     }
-    return asi_fail(AS_E_USAGE, ASI_ERR_UNKNOWN_SUBSCRIPTION, "unknown destination of subscription registration_id=%" PRId64
-        ": %.*s", command->registration_id, (int)command->channel_length, command->channel);
+    return asi_fail(AS_E_USAGE, ASI_ERR_UNKNOWN_SUBSCRIPTION, "unknown subscription client_id=%" PRId64 " registration_id=%"
+        PRId64 ": it has no destination %.*s", command->client_id, command->registration_id, (int)command->channel_length,
+        command->channel);
 }
 
 as_result asi_receive_destination_remove(asi_conductor *conductor, const asi_destination_command *command)
@@ -242,14 +249,15 @@ as_result asi_receive_destination_remove(asi_conductor *conductor, const asi_des
     asi_uri uri;
     asi_subscription *subscription = NULL;
     asi_udp_channel *destination = NULL;
-    as_result result = parse_receive_destination(conductor, command, &uri, &subscription);
+    as_result result = asi_channel_parse_subscription_untrusted(&uri, command->channel, command->channel_length);
+    if (AS_OK == result && (ASI_MEDIA_IPC == uri.media || uri.is_spy))
+    {
+        return remove_local(conductor, command);
+    }
+    result = AS_OK == result ? find_subscription(conductor, command, &subscription) : result;
     if (AS_OK != result)
     {
         return result;
-    }
-    if (ASI_MEDIA_IPC == uri.media || uri.is_spy)
-    {
-        return remove_local(conductor, command);
     }
     result = asi_network_parse_channel(conductor, command->channel, command->channel_length, true, &destination);
     if (AS_OK == result)

@@ -185,9 +185,7 @@ static void check_tethers(asi_conductor *conductor, asi_network_image *image)
         .floor = image->image.floor_position,
         .ceiling = INT64_MAX,
         .join_position = join_position(image),
-        .window_limit_timeout_ns = image->untethered_window_limit_timeout_ns,
-        .linger_timeout_ns = image->untethered_linger_timeout_ns,
-        .resting_timeout_ns = image->untethered_resting_timeout_ns
+        .timeouts = image->untethered
     };
     if (span.has_working)
     {

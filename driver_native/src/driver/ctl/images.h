@@ -44,9 +44,7 @@ typedef struct asi_network_image
     char *log_path;               /* owned */
     char source_identity[ASI_ADDRESS_TEXT_CAPACITY];
     int32_t counter_ids[ASI_IMAGE_COUNTER_COUNT]; /* -1: not allocated */
-    int64_t untethered_window_limit_timeout_ns;
-    int64_t untethered_linger_timeout_ns;
-    int64_t untethered_resting_timeout_ns;
+    asi_untethered_timeouts untethered;
     asi_subscribers subscribers;
     bool is_loss_report_off;      /* there was no room */
     int64_t loss_entry;           /* -1 before the first loss */

@@ -16,17 +16,11 @@ bool asi_network_image_is_wanted(const asi_network_image *image, const asi_subsc
 
 static as_result check_setup_untrusted(const asi_mail_create_image *setup)
 {
-    if (setup->mtu_length <= AS_FRAME_HEADER_LENGTH || setup->mtu_length > AS_MAX_UDP_PAYLOAD_LENGTH ||
-        0 != setup->mtu_length % AS_FRAME_ALIGNMENT)
+    as_result result = asi_check_mtu_length(setup->mtu_length);
+    result = AS_OK == result ? asi_check_term_length(setup->term_length) : result;
+    if (AS_OK != result)
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "mtuLength must be a multiple of %d, > HEADER_LENGTH and <= MAX_UDP_PAYLOAD_LENGTH: "
-            "mtuLength=%d", AS_FRAME_ALIGNMENT, setup->mtu_length);
-    }
-    if (!asi_is_power_of_two(setup->term_length) || setup->term_length < AS_TERM_MIN_LENGTH ||
-        setup->term_length > AS_TERM_MAX_LENGTH)
-    {
-        return asi_fail(AS_E_USAGE, EINVAL, "term length is not a power of two from 64k to 1g: termLength=%d",
-            setup->term_length);
+        return result;
     }
     if (asi_wrap_sub(setup->active_term_id, setup->initial_term_id) < 0 || setup->term_offset < 0 ||
         setup->term_offset > setup->term_length || 0 != setup->term_offset % AS_FRAME_ALIGNMENT)
@@ -44,8 +38,8 @@ static as_result check_windows(
     const int64_t rcvbuf = asi_effective_rcvbuf(conductor, channel);
     if (setup->mtu_length > window)
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "Sender MTU greater than initial window for channel: sender-mtu=%d initial-window=%"
-            PRId64 ": raise rcv-wnd, channel=%s", setup->mtu_length, window, channel->original);
+        return asi_fail(AS_E_USAGE, EINVAL, "mtuLength=%d > initialWindowLength=%" PRId64
+            ": raise rcv-wnd to the sender's mtu at least, channel=%s", setup->mtu_length, window, channel->original);
     }
     if (0 != rcvbuf && window > rcvbuf)
     {
@@ -95,28 +89,6 @@ static bool has_multicast_semantics(const image_creation *creation)
         ASI_INFER_TRUE == group;
 }
 
-static as_result read_timeouts(const asi_conductor *conductor, const asi_uri *uri, asi_network_image *image)
-{
-    const asi_driver_settings *settings = conductor->settings;
-    as_result result = asi_uri_get_duration_ns(uri, "untethered-window-limit-timeout",
-        settings->untethered_window_limit_timeout_ns, &image->untethered_window_limit_timeout_ns);
-    if (AS_OK == result)
-    {
-        result = asi_uri_get_duration_ns(uri, "untethered-linger-timeout", settings->untethered_linger_timeout_ns,
-            &image->untethered_linger_timeout_ns);
-    }
-    if (AS_OK == result)
-    {
-        result = asi_uri_get_duration_ns(uri, "untethered-resting-timeout", settings->untethered_resting_timeout_ns,
-            &image->untethered_resting_timeout_ns);
-    }
-    if (image->untethered_linger_timeout_ns <= 0)
-    {
-        image->untethered_linger_timeout_ns = image->untethered_window_limit_timeout_ns;
-    }
-    return result;
-}
-
 static void describe_log(const image_creation *creation, const asi_network_image *image, asi_log *log)
 {
     const asi_mail_create_image *setup = creation->setup;
@@ -132,9 +104,9 @@ static void describe_log(const image_creation *creation, const asi_network_image
     metadata->socket_rcvbuf_length = (int32_t)channel->rcvbuf_length;
     metadata->os_default_socket_sndbuf_length = creation->conductor->network.limits.default_sndbuf_length;
     metadata->os_default_socket_rcvbuf_length = creation->conductor->network.limits.default_rcvbuf_length;
-    metadata->untethered_window_limit_timeout_ns = image->untethered_window_limit_timeout_ns;
-    metadata->untethered_linger_timeout_ns = image->untethered_linger_timeout_ns;
-    metadata->untethered_resting_timeout_ns = image->untethered_resting_timeout_ns;
+    metadata->untethered_window_limit_timeout_ns = image->untethered.window_limit_ns;
+    metadata->untethered_linger_timeout_ns = image->untethered.linger_ns;
+    metadata->untethered_resting_timeout_ns = image->untethered.resting_ns;
     metadata->group = creation->is_multicast;
     metadata->is_response = creation->first->is_response;
     metadata->rejoin = creation->first->is_rejoin;
@@ -301,7 +273,7 @@ static as_result open_image(image_creation *creation, asi_network_image **create
     const int64_t join_position = asi_log_position(
         setup->active_term_id, setup->term_offset, asi_log2(setup->term_length), setup->initial_term_id);
     opened->loss_channel = asi_channel_copy(channel->original, (int64_t)strlen(channel->original));
-    result = NULL != opened->loss_channel ? read_timeouts(conductor, &channel->uri, opened) : AS_E_INTERNAL;
+    result = NULL != opened->loss_channel ? asi_untethered_timeouts_read(conductor, &channel->uri, &opened->untethered) : AS_E_INTERNAL;
     result = AS_OK == result ? open_log(creation, opened) : result;
     result = AS_OK == result ? open_counters(creation, opened, ASI_CONGESTION_CUBIC == kind, join_position) : result;
     if (AS_OK != result)

@@ -85,9 +85,9 @@ void asi_log_file_describe(const asi_conductor *conductor, asi_log *log, const a
     metadata->entity_tag = params->entity_tag;
     metadata->response_correlation_id = params->response_correlation_id;
     metadata->linger_timeout_ns = params->linger_timeout_ns;
-    metadata->untethered_window_limit_timeout_ns = params->untethered_window_limit_timeout_ns;
-    metadata->untethered_linger_timeout_ns = params->untethered_linger_timeout_ns;
-    metadata->untethered_resting_timeout_ns = params->untethered_resting_timeout_ns;
+    metadata->untethered_window_limit_timeout_ns = params->untethered.window_limit_ns;
+    metadata->untethered_linger_timeout_ns = params->untethered.linger_ns;
+    metadata->untethered_resting_timeout_ns = params->untethered.resting_ns;
     metadata->is_response = params->is_response;
     metadata->sparse = params->is_sparse;
     metadata->signal_eos = params->signal_eos;

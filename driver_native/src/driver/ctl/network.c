@@ -38,7 +38,11 @@ as_result asi_network_parse_channel(
         return result;
     }
     result = asi_uri_get_bool(&opened->uri, "ats", false, &is_secured);
-    if (AS_OK == result && is_secured)
+    if (AS_OK != result)
+    {
+        result = asi_fail_in(result, "failed to parse channel");
+    }
+    else if (is_secured)
     {
         result = asi_fail(AS_E_USAGE, EINVAL, "ATS is not enabled and thus ats=true not allowed: channel=%s", opened->original);
     }

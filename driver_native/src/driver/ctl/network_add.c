@@ -76,12 +76,14 @@ static as_result check_response(const asi_conductor *conductor, const asi_public
         asi_fail(AS_E_USAGE, EINVAL, "image.correlationId=%" PRId64 " did not request a response channel", id);
 }
 
-static as_result check_mtu(const asi_conductor *conductor, const asi_udp_channel *channel, int32_t mtu_length)
+/* `of` says whether the channel is the one that was asked for or that of the endpoint it shares. */
+static as_result check_mtu(
+    const asi_conductor *conductor, const char *of, const asi_udp_channel *channel, int32_t mtu_length)
 {
     const int64_t sndbuf = asi_effective_sndbuf(conductor, channel);
     return 0 == sndbuf || mtu_length <= sndbuf ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
-        "MTU greater than SO_SNDBUF for channel: mtu=%d so-sndbuf=%" PRId64 ": lower the one or raise the other, channel=%s",
-        mtu_length, sndbuf, channel->original);
+        "MTU greater than SO_SNDBUF for %s: mtu=%d so-sndbuf=%" PRId64 ": lower the one or raise the other, channel=%s",
+        of, mtu_length, sndbuf, channel->original);
 }
 
 /* -- sharing, Spec: 03 §6.2-6.3 ----------------------------------------------------------------------------------------- */
@@ -108,9 +110,9 @@ static as_result check_shared(const asi_network_publication *publication, const 
     as_result result = asi_publication_params_check_same(&publication->params, publication->sender.session_id, requested);
     if (AS_OK == result && requested->spies_simulate_connection != publication->params.spies_simulate_connection)
     {
-        result = asi_fail(AS_E_USAGE, EINVAL, "existing publication has different spies simulate connection: existing=%s "
-            "requested=%s", publication->params.spies_simulate_connection ? "true" : "false",
-            requested->spies_simulate_connection ? "true" : "false");
+        result = asi_fail(AS_E_USAGE, EINVAL, "existing publication has different spies simulate connection: requested=%s "
+            "existing=%s", requested->spies_simulate_connection ? "true" : "false",
+            publication->params.spies_simulate_connection ? "true" : "false");
     }
     return result;
 }
@@ -207,7 +209,7 @@ static as_result add_on(
 {
     asi_network_publication *publication = request->is_exclusive ? NULL :
         find_shared(conductor, channel, request->stream_id, params->response_correlation_id);
-    as_result result = check_mtu(conductor, channel->channel, params->mtu_length);
+    as_result result = check_mtu(conductor, "endpoint", channel->channel, params->mtu_length);
     if (AS_OK == result)
     {
         result = NULL != publication ? check_shared(publication, params) :
@@ -251,7 +253,7 @@ as_result asi_network_publication_add(asi_conductor *conductor, const asi_ipc_re
     result = asi_udp_channel_check_publication(udp);
     result = AS_OK == result ? asi_publication_params_read(conductor, &udp->uri, true, &params) : result;
     result = AS_OK == result ? check_response(conductor, &params) : result;
-    result = AS_OK == result ? check_mtu(conductor, udp, params.mtu_length) : result;
+    result = AS_OK == result ? check_mtu(conductor, "channel", udp, params.mtu_length) : result;
     if (AS_OK != result)
     {
         asi_udp_channel_close(udp);

@@ -165,7 +165,7 @@ as_result asi_network_publication_open(asi_conductor *conductor, const asi_ipc_r
     asi_flow_params flow;
     const asi_udp_channel *udp = channel->channel;
     as_result result = asi_flow_params_read(
-        conductor->settings, &udp->uri, asi_udp_channel_has_group_semantics(udp), &flow);
+        conductor->settings, &udp->uri, udp->original, asi_udp_channel_has_group_semantics(udp), &flow);
     if (AS_OK != result)
     {
         return result;

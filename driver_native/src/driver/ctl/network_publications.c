@@ -213,9 +213,7 @@ static void check_tethers(asi_conductor *conductor, asi_network_publication *pub
         .floor = publication->clean_position,
         .ceiling = publication->producer_position,
         .join_position = sent,
-        .window_limit_timeout_ns = params->untethered_window_limit_timeout_ns,
-        .linger_timeout_ns = params->untethered_linger_timeout_ns,
-        .resting_timeout_ns = params->untethered_resting_timeout_ns
+        .timeouts = params->untethered
     };
     asi_subscribers_check_tethers(conductor, &publication->spies, &rules);
 }

@@ -12,7 +12,7 @@ static as_result check_clash(const asi_subscription *existing, const asi_subscri
     const struct { const char *key; bool existing; bool added; } rows[] = {
         { "reliable", existing->is_reliable, added->is_reliable },
         { "rejoin", existing->is_rejoin, added->is_rejoin },
-        { "response", existing->is_response, added->is_response },
+        { "isResponse", existing->is_response, added->is_response },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {

@@ -22,15 +22,11 @@ static as_result fail_short(const decoded_command *command, const char *what)
         command->length);
 }
 
-/* Checks the text that follows a fixed part. A negative length is answered to its sender, Spec: 03 §5. */
+/* Checks the text that follows a fixed part. A negative length passes: whoever reads the text answers it to its sender, as
+ * stock drivers do. Spec: 03 §5. */
 static as_result read_text(
     const decoded_command *command, size_t fixed_length, int32_t text_length, const char *what, const char **text)
 {
-    if (text_length < 0)
-    {
-        return asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "command=%d has a negative length=%d%s", command->type_id,
-            text_length, what);
-    }
     if (text_length > command->length - (int64_t)fixed_length)
     {
         return fail_short(command, what);
@@ -172,7 +168,8 @@ static as_result terminate(asi_conductor *conductor, const decoded_command *comm
     asi_cmd_terminate fixed;
     const char *token = NULL;
     memcpy(&fixed, command->message, sizeof(fixed));
-    const as_result result = read_text(command, sizeof(fixed), fixed.token_length, " for token", &token);
+    const as_result result = fixed.token_length < 0 ? fail_short(command, " for token") :
+        read_text(command, sizeof(fixed), fixed.token_length, " for token", &token);
     if (AS_OK == result && conductor->settings->allow_termination && NULL != conductor->on_termination)
     {
         conductor->on_termination(conductor->termination_context);

@@ -6,17 +6,12 @@
 #include "driver/ctl/ipc.h"
 #include "driver/ctl/network_publications.h"
 
-static as_result parse_tag(const char *text, const char *what, int64_t *tag)
+static bool parse_tag(const char *text, int64_t *tag)
 {
     char *end = NULL;
     errno = 0;
-    const int64_t value = strtoll(text, &end, 10);
-    if (end == text || '\0' != *end || 0 != errno)
-    {
-        return asi_fail(AS_E_USAGE, EINVAL, "%s invalid: %s", what, text);
-    }
-    *tag = value;
-    return AS_OK;
+    *tag = strtoll(text, &end, 10);
+    return end != text && '\0' == *end && 0 == errno;
 }
 
 static as_result read_entity_tag(const asi_uri *uri, asi_publication_params *params)
@@ -24,7 +19,8 @@ static as_result read_entity_tag(const asi_uri *uri, asi_publication_params *par
     const char *tags = asi_uri_get(uri, "tags");
     const char *comma = NULL == tags ? NULL : strchr(tags, ',');
     params->entity_tag = AS_NULL_VALUE;
-    return NULL == comma || '\0' == comma[1] ? AS_OK : parse_tag(comma + 1, "Entity tag", &params->entity_tag);
+    return NULL == comma || '\0' == comma[1] || parse_tag(comma + 1, &params->entity_tag) ? AS_OK :
+        asi_fail(AS_E_USAGE, EINVAL, "Entity tag invalid: %s", comma + 1);
 }
 
 /* Publication of the same medium that carries the tag: its session id and parameters. */
@@ -61,10 +57,9 @@ static as_result read_session_id(
         return asi_uri_get_i32(uri, "session-id", 0, &params->session_id);
     }
     int64_t tag;
-    const as_result result = parse_tag(text + sizeof(prefix) - 1, "session-id tag", &tag);
-    if (AS_OK != result)
+    if (!parse_tag(text + sizeof(prefix) - 1, &tag))
     {
-        return result;
+        return asi_fail(AS_E_USAGE, EINVAL, "could not parse session-id=%s as int64_t in URI", text);
     }
     const asi_publication_params *tagged = find_by_entity_tag(conductor, tag, is_network, &params->session_id);
     if (NULL == tagged)
@@ -75,6 +70,32 @@ static as_result read_session_id(
     params->mtu_length = tagged->mtu_length;
     params->term_length = tagged->term_length;
     return AS_OK;
+}
+
+as_result asi_check_term_length(int64_t length)
+{
+    if (length < AS_TERM_MIN_LENGTH)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "term length less than min length of %d: length=%" PRId64, AS_TERM_MIN_LENGTH, length);
+    }
+    if (length > AS_TERM_MAX_LENGTH)
+    {
+        return asi_fail(
+            AS_E_USAGE, EINVAL, "term length greater than max length of %d: length=%" PRId64, AS_TERM_MAX_LENGTH, length);
+    }
+    return asi_is_power_of_two(length) ? AS_OK :
+        asi_fail(AS_E_USAGE, EINVAL, "term length not a power of 2: length=%" PRId64, length);
+}
+
+as_result asi_check_mtu_length(int64_t length)
+{
+    if (length <= AS_FRAME_HEADER_LENGTH || length > AS_MAX_UDP_PAYLOAD_LENGTH)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "mtuLength must be a > HEADER_LENGTH and <= MAX_UDP_PAYLOAD_LENGTH: mtuLength=%"
+            PRId64 ": %d < mtu <= %d", length, AS_FRAME_HEADER_LENGTH, AS_MAX_UDP_PAYLOAD_LENGTH);
+    }
+    return 0 == length % AS_FRAME_ALIGNMENT ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+        "mtuLength must be a multiple of FRAME_ALIGNMENT: mtuLength=%" PRId64 ": a multiple of %d", length, AS_FRAME_ALIGNMENT);
 }
 
 static as_result read_lengths(
@@ -98,15 +119,11 @@ static as_result read_lengths(
     }
     params->has_term_length = NULL != asi_uri_get(uri, "term-length");
     params->has_mtu_length = NULL != asi_uri_get(uri, "mtu");
-    if (!asi_is_power_of_two(term_length) || term_length < AS_TERM_MIN_LENGTH || term_length > AS_TERM_MAX_LENGTH)
+    result = asi_check_term_length(term_length);
+    result = AS_OK == result ? asi_check_mtu_length(mtu_length) : result;
+    if (AS_OK != result)
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "term-length=%" PRId64 " is not a power of two from 64k to 1g", term_length);
-    }
-    if (mtu_length <= AS_FRAME_HEADER_LENGTH || mtu_length > AS_MAX_UDP_PAYLOAD_LENGTH ||
-        0 != mtu_length % AS_FRAME_ALIGNMENT)
-    {
-        return asi_fail(AS_E_USAGE, EINVAL, "mtuLength must be a multiple of %d, > HEADER_LENGTH and <= MAX_UDP_PAYLOAD_LENGTH: "
-            "mtuLength=%" PRId64, AS_FRAME_ALIGNMENT, mtu_length);
+        return result;
     }
     params->term_length = (int32_t)term_length;
     params->mtu_length = (int32_t)mtu_length;
@@ -160,16 +177,16 @@ static as_result read_position(const asi_uri *uri, asi_publication_params *param
     }
     if (asi_wrap_sub(params->term_id, params->initial_term_id) < 0)
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "param difference greater than 2^31 - 1: init-term-id=%d term-id=%d",
+        return asi_fail(AS_E_USAGE, EINVAL, "Param difference greater than 2^31 - 1: init-term-id=%d term-id=%d",
             params->initial_term_id, params->term_id);
     }
     if (offset < 0 || offset > params->term_length)
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "term-offset=%" PRId64 " > term-length=%d", offset, params->term_length);
+        return asi_fail(AS_E_USAGE, EINVAL, "Param term-offset=%" PRId64 " > term-length=%d", offset, params->term_length);
     }
     if (0 != offset % AS_FRAME_ALIGNMENT)
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "term-offset=%" PRId64 " must be a multiple of FRAME_ALIGNMENT", offset);
+        return asi_fail(AS_E_USAGE, EINVAL, "Param term-offset=%" PRId64 " must be multiple of FRAME_ALIGNMENT", offset);
     }
     params->term_offset = (int32_t)offset;
     return AS_OK;
@@ -187,16 +204,15 @@ static as_result read_response(const asi_uri *uri, asi_publication_params *param
     }
     const as_result result =
         asi_uri_get_i64(uri, "response-correlation-id", AS_NULL_VALUE, &params->response_correlation_id);
-    if (AS_OK == result && params->response_correlation_id < AS_NULL_VALUE)
-    {
-        return asi_fail(AS_E_USAGE, EINVAL, "response-correlation-id=%s must be >= -1 or prototype", id);
-    }
-    return result;
+    return AS_OK == result && params->response_correlation_id >= AS_NULL_VALUE ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+        "invalid response-correlation-id, must be a number greater than or equal to -1, or 'prototype': "
+        "response-correlation-id=%s", id);
 }
 
 static as_result read_flags(const asi_conductor *conductor, const asi_uri *uri, asi_publication_params *params)
 {
     const asi_driver_settings *settings = conductor->settings;
+    int64_t max_resend = 0;
     as_result result = asi_uri_get_bool(uri, "sparse", settings->term_buffer_sparse_file, &params->is_sparse);
     if (AS_OK == result)
     {
@@ -208,40 +224,36 @@ static as_result read_flags(const asi_conductor *conductor, const asi_uri *uri, 
     }
     if (AS_OK == result)
     {
-        result = asi_uri_get_i32(uri, "max-resend", 0, &params->max_resend);
+        result = asi_uri_get_size(uri, "max-resend", 0, &max_resend);
     }
-    if (AS_OK == result && NULL != asi_uri_get(uri, "max-resend") &&
-        (params->max_resend <= 0 || params->max_resend > ASI_MAX_RESEND_LIMIT))
+    if (AS_OK == result && NULL != asi_uri_get(uri, "max-resend") && (max_resend <= 0 || max_resend > ASI_MAX_RESEND_LIMIT))
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "invalid max-resend=%d, must be > 0 and <= %d", params->max_resend,
+        return asi_fail(AS_E_USAGE, EINVAL, "invalid max-resend=%" PRId64 ", must be > 0 and <= %d", max_resend,
             ASI_MAX_RESEND_LIMIT);
     }
+    params->max_resend = (int32_t)max_resend;
     return result;
 }
 
-static as_result read_timeouts(const asi_conductor *conductor, const asi_uri *uri, asi_publication_params *params)
+as_result asi_untethered_timeouts_read(
+    const asi_conductor *conductor, const asi_uri *uri, asi_untethered_timeouts *timeouts)
 {
     const asi_driver_settings *settings = conductor->settings;
-    as_result result =
-        asi_uri_get_duration_ns(uri, "linger", settings->publication_linger_timeout_ns, &params->linger_timeout_ns);
+    as_result result = asi_uri_get_duration_ns(uri, "untethered-window-limit-timeout",
+        settings->untethered_window_limit_timeout_ns, &timeouts->window_limit_ns);
     if (AS_OK == result)
     {
-        result = asi_uri_get_duration_ns(uri, "untethered-window-limit-timeout", settings->untethered_window_limit_timeout_ns,
-            &params->untethered_window_limit_timeout_ns);
+        result = asi_uri_get_duration_ns(
+            uri, "untethered-linger-timeout", settings->untethered_linger_timeout_ns, &timeouts->linger_ns);
     }
     if (AS_OK == result)
     {
-        result = asi_uri_get_duration_ns(uri, "untethered-linger-timeout", settings->untethered_linger_timeout_ns,
-            &params->untethered_linger_timeout_ns);
+        result = asi_uri_get_duration_ns(
+            uri, "untethered-resting-timeout", settings->untethered_resting_timeout_ns, &timeouts->resting_ns);
     }
-    if (AS_OK == result)
+    if (AS_OK == result && timeouts->linger_ns <= 0)
     {
-        result = asi_uri_get_duration_ns(uri, "untethered-resting-timeout", settings->untethered_resting_timeout_ns,
-            &params->untethered_resting_timeout_ns);
-    }
-    if (AS_OK == result && params->untethered_linger_timeout_ns <= 0)
-    {
-        params->untethered_linger_timeout_ns = params->untethered_window_limit_timeout_ns;
+        timeouts->linger_ns = timeouts->window_limit_ns;
     }
     return result;
 }
@@ -275,5 +287,9 @@ as_result asi_publication_params_read(
     {
         result = read_response(uri, params);
     }
-    return AS_OK == result ? read_timeouts(conductor, uri, params) : result;
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_duration_ns(uri, "linger", settings->publication_linger_timeout_ns, &params->linger_timeout_ns);
+    }
+    return AS_OK == result ? asi_untethered_timeouts_read(conductor, uri, &params->untethered) : result;
 }

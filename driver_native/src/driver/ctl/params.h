@@ -9,6 +9,13 @@
 
 #define ASI_RESPONSE_PROTOTYPE (-2) /* response-correlation-id=prototype: holds the endpoint for responses to come */
 
+typedef struct asi_untethered_timeouts
+{
+    int64_t window_limit_ns;
+    int64_t linger_ns;
+    int64_t resting_ns;
+} asi_untethered_timeouts;
+
 typedef struct asi_publication_params
 {
     int32_t term_length;
@@ -30,13 +37,18 @@ typedef struct asi_publication_params
     int64_t entity_tag;
     int64_t response_correlation_id; /* -1 none, -2 prototype */
     int64_t linger_timeout_ns;
-    int64_t untethered_window_limit_timeout_ns;
-    int64_t untethered_linger_timeout_ns;
-    int64_t untethered_resting_timeout_ns;
+    asi_untethered_timeouts untethered;
 } asi_publication_params;
 
 /* AS_E_USAGE names the parameter and what is wrong with its value. */
 as_result asi_publication_params_read(
     const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_publication_params *params) AS_MUST_USE;
+
+/* Of publications, of subscriptions and of the images that those get. */
+as_result asi_untethered_timeouts_read(
+    const asi_conductor *conductor, const asi_uri *uri, asi_untethered_timeouts *timeouts) AS_MUST_USE;
+/* What a channel or a peer asks for. */
+as_result asi_check_term_length(int64_t length) AS_MUST_USE;
+as_result asi_check_mtu_length(int64_t length) AS_MUST_USE;
 
 #endif

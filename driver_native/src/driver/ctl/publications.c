@@ -205,13 +205,14 @@ as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64
     {
         return asi_network_publication_add(conductor, &request.publication);
     }
-    if (AS_OK == result)
-    {
-        result = asi_publication_params_read(conductor, &uri, false, &params);
-    }
     if (AS_OK != result)
     {
         return result;
+    }
+    result = asi_publication_params_read(conductor, &uri, false, &params);
+    if (AS_OK != result)
+    {
+        return asi_fail_in(result, "failed to parse IPC publication params");
     }
     asi_ipc_publication *publication =
         is_exclusive ? NULL : find_shared(conductor, stream_id, params.response_correlation_id);
@@ -267,7 +268,7 @@ void asi_publication_next_session_id(asi_conductor *conductor, int64_t correlati
 as_result asi_publication_reject_image(asi_conductor *conductor, int64_t correlation_id, int64_t image_correlation_id,
     const char *reason, int64_t reason_length)
 {
-    if (reason_length > ASI_REJECT_REASON_MAX_LENGTH)
+    if (reason_length < 0 || reason_length > ASI_REJECT_REASON_MAX_LENGTH)
     {
         return asi_fail(AS_E_USAGE, ASI_ERR_GENERIC, "Invalidation reason must be %d bytes or less",
             ASI_REJECT_REASON_MAX_LENGTH);

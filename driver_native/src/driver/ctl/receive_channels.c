@@ -82,6 +82,7 @@ static as_result open_transport(asi_conductor *conductor, const asi_receive_chan
     }
     if (AS_OK != result)
     {
+        result = asi_fail_in(result, "uri = %s correlation_id=%" PRId64, destination->original, channel->registration_id);
         close_transport(conductor, opened);
         return result;
     }

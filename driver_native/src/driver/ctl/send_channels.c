@@ -141,6 +141,7 @@ static as_result open_channel(
     }
     if (AS_OK != result)
     {
+        result = asi_fail_in(result, "uri=%s", channel->original);
         close_channel(conductor, opened);
         return result;
     }

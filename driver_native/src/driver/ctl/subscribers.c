@@ -216,14 +216,14 @@ static void check_tether(asi_conductor *conductor, asi_subscribers *subscribers,
             {
                 subscriber->state_since_ns = conductor->now_ns;
             }
-            else if (elapsed_ns > rules->window_limit_timeout_ns)
+            else if (elapsed_ns > rules->timeouts.window_limit_ns)
             {
                 asi_subscribers_withdraw_one(conductor, subscribers, subscriber->subscription);
                 change_state(conductor, subscriber, ASI_TETHER_LINGER);
             }
             break;
         case ASI_TETHER_LINGER:
-            if (elapsed_ns > rules->linger_timeout_ns)
+            if (elapsed_ns > rules->timeouts.linger_ns)
             {
                 const bool is_rejoin = subscriber->subscription->is_rejoin;
                 if (!is_rejoin)
@@ -234,7 +234,7 @@ static void check_tether(asi_conductor *conductor, asi_subscribers *subscribers,
             }
             break;
         case ASI_TETHER_RESTING:
-            if (elapsed_ns > rules->resting_timeout_ns)
+            if (elapsed_ns > rules->timeouts.resting_ns)
             {
                 asi_store_release_i64(subscriber->position, rules->join_position);
                 change_state(conductor, subscriber, ASI_TETHER_ACTIVE);

@@ -7,6 +7,7 @@
 #ifndef ASI_DRIVER_CTL_SUBSCRIBERS_H
 #define ASI_DRIVER_CTL_SUBSCRIBERS_H
 
+#include "driver/ctl/params.h"
 #include "driver/ctl/subscriptions.h"
 
 typedef enum asi_tether_state
@@ -69,9 +70,7 @@ typedef struct asi_tether_rules
     int64_t floor;         /* range of positions */
     int64_t ceiling;
     int64_t join_position; /* where one comes back */
-    int64_t window_limit_timeout_ns;
-    int64_t linger_timeout_ns;
-    int64_t resting_timeout_ns;
+    asi_untethered_timeouts timeouts;
 } asi_tether_rules;
 
 /* Timer. Spec: 03 §11. */

@@ -9,6 +9,7 @@
 #include "driver/ctl/liveness.h"
 #include "driver/ctl/network_publications.h"
 #include "driver/ctl/network_subscriptions.h"
+#include "driver/ctl/params.h"
 #include "driver/ctl/respond.h"
 
 /* Spec: 05 §3, scope S. */
@@ -34,8 +35,12 @@ static as_result read_params(const asi_conductor *conductor, const asi_uri *uri,
     {
         result = asi_uri_get_bool(uri, "reliable", settings->reliable_stream, &subscription->is_reliable);
     }
-    return AS_OK == result ?
-        asi_uri_get_bool(uri, "sparse", settings->term_buffer_sparse_file, &subscription->is_sparse) : result;
+    if (AS_OK == result)
+    {
+        result = asi_uri_get_bool(uri, "sparse", settings->term_buffer_sparse_file, &subscription->is_sparse);
+    }
+    asi_untethered_timeouts of_images; /* read from the endpoint's channel, when one is made: too late to say that it is wrong */
+    return AS_OK == result ? asi_untethered_timeouts_read(conductor, uri, &of_images) : result;
 }
 
 void asi_driver_subscription_free(asi_subscription *subscription)

@@ -41,16 +41,16 @@ static as_result resolve_by_system(
 
 asi_name_resolver asi_name_resolver_system(void) { return (asi_name_resolver){ .resolve = resolve_by_system }; }
 
-static as_result parse_port(const char *text, uint16_t *port)
+as_result asi_address_parse_port(const char *text, uint16_t *port)
 {
     char *end;
     errno = 0;
     const long value = strtol(text, &end, 10);
-    if ('\0' == text[0] || text[0] < '0' || text[0] > '9' || '\0' != *end || strlen(text) >= PORT_CAPACITY)
+    if (end == text || text[0] <= ' ' || '+' == text[0] || '\0' != *end || strlen(text) >= PORT_CAPACITY)
     {
         return asi_fail(AS_E_USAGE, EINVAL, "port invalid: '%s'", text);
     }
-    if (value > UINT16_MAX)
+    if (value < 0 || value > UINT16_MAX)
     {
         return asi_fail(AS_E_USAGE, EINVAL, "port out of range: '%s'", text);
     }
@@ -94,7 +94,7 @@ static as_result resolve_host(const asi_name_resolver *resolver, const char *hos
     if (is_bracketed)
     {
         return parse_v6(host, address) ? AS_OK : asi_fail(AS_E_USAGE, ASI_ERR_UNKNOWN_HOST,
-            "Unable to resolve host=(%s): no IPv6 address", host);
+            "Unable to resolve host=(%s): (%d) %s", host, EAI_NONAME, gai_strerror(EAI_NONAME));
     }
     return parse_v4(host, address) ? AS_OK : resolver->resolve(resolver->context, host, param, is_re_resolution, address);
 }
@@ -124,7 +124,7 @@ as_result asi_address_resolve(const asi_name_resolver *resolver, const char *hos
     {
         memcpy(host, host_and_port + skip, host_length);
         host[host_length] = '\0';
-        result = parse_port(port_text, &port);
+        result = asi_address_parse_port(port_text, &port);
     }
     if (AS_OK == result)
     {

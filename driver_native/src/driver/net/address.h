@@ -33,6 +33,8 @@ asi_name_resolver asi_name_resolver_system(void);
 /* "host:port", "1.2.3.4:port", "[v6]:port". `param` (endpoint, control) is for the error text. */
 as_result asi_address_resolve(const asi_name_resolver *resolver, const char *host_and_port, const char *param,
     bool is_re_resolution, asi_address *address) AS_MUST_USE;
+/* Decimal in [0, 65535]. */
+as_result asi_address_parse_port(const char *text, uint16_t *port) AS_MUST_USE;
 /* A host that is an address itself: "1.2.3.4" or an IPv6 one. False for names. */
 bool asi_address_parse_literal(const char *host, asi_address *address);
 /* Wildcard of `family`, port 0. */

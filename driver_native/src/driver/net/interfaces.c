@@ -10,35 +10,43 @@
 
 static int32_t full_prefix(int family) { return AF_INET6 == family ? 128 : 32; }
 
-static as_result fail_format(const char *text)
+static as_result fail_format(const char *reason)
 {
     return asi_fail(AS_E_USAGE, EINVAL,
-        "interface=%s is not addr[:port][/prefix], [ipv6][:port][/prefix] or {name}[:port]", text);
+        "%s, it must be addr[:port][/prefix], [ipv6][:port][/prefix] or {name}[:port]", reason);
 }
 
-/* Decimal in [0, max] up to the end of the text. */
-static bool parse_number(const char *text, int32_t max, int32_t *value)
+static as_result parse_prefix_length(const char *text, int32_t max, int32_t *value)
 {
     char *end;
     const long parsed = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || '\0' != *end || strlen(text) > 8)
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "prefixlen invalid: %s", text);
+    }
     *value = (int32_t)parsed;
-    return text[0] >= '0' && text[0] <= '9' && '\0' == *end && parsed <= max && strlen(text) < 8;
+    return parsed <= max ? AS_OK : asi_fail(AS_E_USAGE, EINVAL, "prefixlen out of range: %ld", parsed);
 }
 
-static as_result parse_named(char *text, const char *original, int family, asi_interface_search *search)
+static as_result parse_named(char *text, int family, asi_interface_search *search)
 {
     char *close = strchr(text, '}');
-    int32_t port = 0;
-    if (NULL == close || close - text - 1 >= (ptrdiff_t)sizeof(search->name) ||
-        ('\0' != close[1] && (':' != close[1] || !parse_number(close + 2, UINT16_MAX, &port))))
+    const ptrdiff_t length = NULL == close ? -1 : close - text - 1;
+    uint16_t port = 0;
+    if (length <= 0 || length >= (ptrdiff_t)sizeof(search->name))
     {
-        return fail_format(original);
+        return asi_fail(AS_E_USAGE, EINVAL, "name length %td out of bounds", length);
     }
+    if ('\0' != close[1] && ':' != close[1])
+    {
+        return fail_format("unexpected character after name closing brace");
+    }
+    const as_result result = '\0' == close[1] ? AS_OK : asi_address_parse_port(close + 2, &port);
     *close = '\0';
     memcpy(search->name, text + 1, (size_t)(close - text));
     search->address = asi_address_any(family);
-    asi_address_set_port(&search->address, (uint16_t)port);
-    return AS_OK;
+    asi_address_set_port(&search->address, port);
+    return result;
 }
 
 /* The host's address, of the family that `address` has: a literal, or the system's answer. */
@@ -62,18 +70,11 @@ static as_result find_host(const char *host, asi_address *address)
         "Unable to resolve host=(%s): it has no address of the interface's family", host);
 }
 
-as_result asi_interface_search_parse(const char *text, int family, asi_interface_search *search)
+static as_result parse(char *copy, int family, asi_interface_search *search)
 {
-    char copy[ASI_HOST_CAPACITY];
-    memset(search, 0, sizeof(*search));
-    if (strlen(text) >= sizeof(copy))
-    {
-        return fail_format(text);
-    }
-    memcpy(copy, text, strlen(text) + 1);
     if ('{' == copy[0])
     {
-        return parse_named(copy, text, family, search);
+        return parse_named(copy, family, search);
     }
     char *prefix = strchr(copy, '/');
     if (NULL != prefix)
@@ -87,7 +88,7 @@ as_result asi_interface_search_parse(const char *text, int family, asi_interface
         char *close = strchr(copy, ']');
         if (NULL == close || ('\0' != close[1] && ':' != close[1]))
         {
-            return fail_format(text);
+            return fail_format("no closing bracket before port or prefix");
         }
         port = '\0' == close[1] ? NULL : close + 1;
         *close = '\0';
@@ -98,24 +99,44 @@ as_result asi_interface_search_parse(const char *text, int family, asi_interface
     {
         search->address = asi_address_any(AF_INET);
     }
-    int32_t port_number = 0;
+    uint16_t port_number = 0;
     if (NULL != port)
     {
         *port++ = '\0';
     }
     const int own_family = search->address.any.sa_family;
     search->prefix_length = full_prefix(own_family);
-    if ((NULL != port && !parse_number(port, UINT16_MAX, &port_number)) ||
-        (NULL != prefix && !parse_number(prefix, full_prefix(own_family), &search->prefix_length)))
+    as_result result = NULL == port ? AS_OK : asi_address_parse_port(port, &port_number);
+    if (AS_OK == result && NULL != prefix)
     {
-        return fail_format(text);
+        result = parse_prefix_length(prefix, full_prefix(own_family), &search->prefix_length);
     }
-    const as_result result = find_host(host, &search->address);
     if (AS_OK == result)
     {
-        asi_address_set_port(&search->address, (uint16_t)port_number);
+        result = find_host(host, &search->address);
+    }
+    if (AS_OK == result)
+    {
+        asi_address_set_port(&search->address, port_number);
     }
     return result;
+}
+
+as_result asi_interface_search_parse(const char *text, int family, asi_interface_search *search)
+{
+    char copy[ASI_HOST_CAPACITY];
+    memset(search, 0, sizeof(*search));
+    as_result result;
+    if (strlen(text) >= sizeof(copy))
+    {
+        result = fail_format("too long");
+    }
+    else
+    {
+        memcpy(copy, text, strlen(text) + 1);
+        result = parse(copy, family, search);
+    }
+    return AS_OK == result ? AS_OK : asi_fail_in(result, "could not parse interface='%s'", text);
 }
 
 static bool has_prefix(const asi_address *address, const asi_address *wanted, int32_t prefix_length)

@@ -65,12 +65,15 @@ static as_result read_timestamp_offset(const asi_uri *uri, const char *key, int3
         *offset = ASI_TIMESTAMP_RESERVED;
         return AS_OK;
     }
-    const as_result result = asi_uri_get_i32(uri, key, ASI_TIMESTAMP_OFF, offset);
-    if (AS_OK == result && *offset < 0 && ASI_TIMESTAMP_RESERVED != *offset)
+    if (AS_OK != asi_uri_get_i32(uri, key, ASI_TIMESTAMP_OFF, offset))
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "Invalid %s: %s, it must be a number or 'reserved'", key, text);
+    }
+    if (*offset < 0 && ASI_TIMESTAMP_RESERVED != *offset)
     {
         *offset = ASI_TIMESTAMP_OFF; /* Spec: 05 §3 - other negative ones switch it off */
     }
-    return result;
+    return AS_OK;
 }
 
 static as_result read_timestamp_offsets(asi_udp_channel *channel)
@@ -148,9 +151,11 @@ static as_result find_interface(asi_udp_channel *channel, const asi_udp_ops *ops
     const int32_t chosen = asi_interface_choose(&search, interfaces, count, channel->is_multicast);
     if (chosen < 0)
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "could not find matching interface='%s': no interface that is up%s "
-            "has that name or an address of that network, see `ip addr`", text,
-            channel->is_multicast ? " and takes multicast" : "");
+        const char *which = channel->is_multicast ? "no interface that is up and takes multicast" : "no interface that is up";
+        return '\0' != search.name[0] ?
+            asi_fail(AS_E_USAGE, EINVAL, "unknown interface %s: %s has that name, see `ip addr`", search.name, which) :
+            asi_fail(AS_E_USAGE, EINVAL, "could not find matching interface='%s': %s has an address of that network, see "
+                "`ip addr`", text, which);
     }
     channel->local = interfaces[chosen].address;
     asi_address_set_port(&channel->local, asi_address_port(&search.address));
@@ -185,9 +190,13 @@ static as_result derive_addresses(asi_udp_channel *channel, const asi_udp_channe
     if (NULL != endpoint)
     {
         result = asi_address_resolve(context->resolver, endpoint, "endpoint", false, &channel->remote_data);
-        if (AS_OK != result || asi_address_is_multicast(&channel->remote_data))
+        if (AS_OK != result)
         {
-            return AS_OK != result ? result : derive_multicast(channel, context->ops, interface);
+            return asi_fail_in(result, "URI: %s", channel->original);
+        }
+        if (asi_address_is_multicast(&channel->remote_data))
+        {
+            return derive_multicast(channel, context->ops, interface);
         }
     }
     if (NULL != control)
@@ -360,40 +369,42 @@ as_result asi_udp_channel_check_subscription(const asi_udp_channel *channel)
         asi_fail(AS_E_USAGE, EINVAL, "control has port=0 for subscription: channel=%s", channel->original) : AS_OK;
 }
 
-as_result asi_udp_channel_check_destination_keys_untrusted(const asi_uri *uri)
+as_result asi_udp_channel_check_destination_keys_untrusted(const asi_uri *uri, const char *channel)
 {
     static const char *const forbidden[] = { "mtu", "rcv-wnd", "so-rcvbuf", "so-sndbuf", "response-correlation-id" };
     for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++)
     {
         if (NULL != asi_uri_get(uri, forbidden[i]))
         {
-            return asi_fail(
-                AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "destinations must not contain the key: %s", forbidden[i]);
+            return asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "destinations must not contain the key: %s channel=%s",
+                forbidden[i], channel);
         }
     }
     return ASI_CONTROL_MODE_RESPONSE == control_mode_of(asi_uri_get(uri, "control-mode")) ?
         fail_channel("destinations may not specify control-mode=response") : AS_OK;
 }
 
-as_result asi_udp_channel_check_send_destination_untrusted(const asi_uri *uri)
+as_result asi_udp_channel_check_send_destination_untrusted(const asi_uri *uri, const char *channel)
 {
     if (uri->is_spy)
     {
-        return fail_channel("Aeron spies are invalid as send destinations");
+        return asi_fail(
+            AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "Aeron spies are invalid as send destinations: %s", channel);
     }
     const char *endpoint = asi_uri_get(uri, "endpoint");
     if (ASI_MEDIA_UDP != uri->media || NULL == endpoint)
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "incorrect URI format for destination: it needs udp and an endpoint");
+        return asi_fail(
+            AS_E_USAGE, EINVAL, "incorrect URI format for destination: %s, it needs udp and an endpoint", channel);
     }
-    const as_result result = asi_udp_channel_check_destination_keys_untrusted(uri);
+    const as_result result = asi_udp_channel_check_destination_keys_untrusted(uri, channel);
     if (AS_OK != result)
     {
         return result;
     }
     const char *port = strrchr(endpoint, ':');
     return NULL != port && '\0' != port[1] && strspn(port + 1, "0") == strlen(port + 1) ?
-        asi_fail(AS_E_USAGE, EINVAL, "endpoint has port=0 for send destination: endpoint=%s", endpoint) : AS_OK;
+        asi_fail(AS_E_USAGE, EINVAL, "endpoint has port=0 for send destination: channel=%s", channel) : AS_OK;
 }
 
 bool asi_udp_channel_is_multi_destination(const asi_udp_channel *channel)

@@ -71,9 +71,9 @@ void asi_udp_channel_close(asi_udp_channel *channel); /* harmless on NULL */
 /* Publications: port 0, control without control-mode. Subscriptions: control port 0. Spec: 04 §3.4. */
 as_result asi_udp_channel_check_publication(const asi_udp_channel *channel) AS_MUST_USE;
 as_result asi_udp_channel_check_subscription(const asi_udp_channel *channel) AS_MUST_USE;
-/* Send destination: udp, endpoint with a port; forbidden keys of both kinds. Spec: 04 §3.12, 03 §6.6. */
-as_result asi_udp_channel_check_send_destination_untrusted(const asi_uri *uri) AS_MUST_USE;
-as_result asi_udp_channel_check_destination_keys_untrusted(const asi_uri *uri) AS_MUST_USE;
+/* Send destination: udp, endpoint with a port; forbidden keys of both kinds. `channel` is the text. Spec: 04 §3.12, 03 §6.6. */
+as_result asi_udp_channel_check_send_destination_untrusted(const asi_uri *uri, const char *channel) AS_MUST_USE;
+as_result asi_udp_channel_check_destination_keys_untrusted(const asi_uri *uri, const char *channel) AS_MUST_USE;
 
 bool asi_udp_channel_has_group_semantics(const asi_udp_channel *channel); /* multicast or MDC */
 bool asi_udp_channel_is_multi_destination(const asi_udp_channel *channel); /* manual or dynamic */

@@ -17,9 +17,16 @@ static as_result fail(int errno_value, const char *what, const asi_address *addr
 {
     char text[ASI_ADDRESS_TEXT_CAPACITY];
     asi_address_format(address, text);
+    return asi_fail_errno(AS_E_USAGE, errno_value, "%s %s", what, text);
+}
+
+static as_result fail_bind(int errno_value, int fd, const asi_address *address)
+{
+    char text[ASI_ADDRESS_TEXT_CAPACITY];
+    asi_address_format(address, text);
     const char *remedy = EADDRINUSE == errno_value ? ", choose another port or end who has it" :
         EADDRNOTAVAIL == errno_value ? ", no interface of this machine has that address" : "";
-    return asi_fail_errno(AS_E_USAGE, errno_value, "%s %s%s", what, text, remedy);
+    return asi_fail_errno(AS_E_USAGE, errno_value, "failed to bind(%d, %s)%s", fd, text, remedy);
 }
 
 static as_result set_option(int fd, int level, int name, const void *value, socklen_t length, const char *what)
@@ -91,7 +98,7 @@ static as_result join_group(int fd, const asi_udp_params *params)
 
 static as_result connect_fd(int fd, const asi_address *peer)
 {
-    return 0 == connect(fd, &peer->any, asi_address_length(peer)) ? AS_OK : fail(errno, "cannot connect to", peer);
+    return 0 == connect(fd, &peer->any, asi_address_length(peer)) ? AS_OK : fail(errno, "failed to connect to address:", peer);
 }
 
 static as_result open_receiving(struct asi_udp_socket *socket, const asi_udp_params *params)
@@ -108,7 +115,7 @@ static as_result open_receiving(struct asi_udp_socket *socket, const asi_udp_par
     }
     if (AS_OK == result && 0 != bind(socket->receive_fd, &params->bind.any, asi_address_length(&params->bind)))
     {
-        result = fail(errno, "failed to bind", &params->bind);
+        result = fail_bind(errno, socket->receive_fd, &params->bind);
     }
     if (AS_OK == result && is_multicast)
     {

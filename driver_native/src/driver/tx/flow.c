@@ -38,9 +38,9 @@ static as_result read_supplier(const char *name, asi_flow_kind *kind)
         "multicast_tagged", name);
 }
 
-static as_result fail_option(const char *fc, const char *option)
+static as_result fail_option(const char *fc, const char *option, const char *what)
 {
-    return asi_fail(AS_E_USAGE, EINVAL, "Flow control option unrecognised or out of range: %s in fc=%s", option, fc);
+    return asi_fail(AS_E_USAGE, EINVAL, "%s, field: %s, options: %s", what, option, fc);
 }
 
 static bool parse_whole(const char *text, int64_t min, int64_t max, int64_t *value)
@@ -57,36 +57,42 @@ static bool parse_whole(const char *text, int64_t min, int64_t max, int64_t *val
 }
 
 /* "[tag][/minSize]", not empty. */
-static bool parse_group(char *text, asi_flow_params *params)
+static as_result read_group(const char *fc, const char *option, asi_flow_params *params)
 {
-    char *slash = strchr(text, '/');
-    if (NULL != slash)
+    char tag[OPTION_CAPACITY];
+    const char *text = option + strlen("g:");
+    const char *slash = strchr(text, '/');
+    if (NULL != slash && !parse_whole(slash + 1, 0, INT32_MAX, &params->min_group_size))
     {
-        *slash = '\0';
-        if (!parse_whole(slash + 1, 0, INT32_MAX, &params->min_group_size))
-        {
-            return false;
-        }
+        return fail_option(fc, option, "Group count invalid");
     }
-    return '\0' == text[0] ? NULL != slash : parse_whole(text, INT64_MIN, INT64_MAX, &params->group_tag);
+    const size_t length = NULL == slash ? strlen(text) : (size_t)(slash - text);
+    memcpy(tag, text, length);
+    tag[length] = '\0';
+    return 0 == length || parse_whole(tag, INT64_MIN, INT64_MAX, &params->group_tag) ? AS_OK :
+        fail_option(fc, option, "Group tag invalid");
 }
 
-static as_result read_option(const char *fc, char *option, bool only_rrwm, asi_flow_params *params)
+static bool is_option(const char *option, const char *name) { return 0 == strncmp(option, name, strlen(name)); }
+
+static as_result read_option(const char *fc, const char *option, bool only_rrwm, asi_flow_params *params)
 {
-    static const char rrwm[] = "rrwm:";
-    if (0 == strncmp(option, rrwm, sizeof(rrwm) - 1))
+    const char *value = strchr(option, ':');
+    if (is_option(option, "rrwm:"))
     {
-        return parse_whole(option + sizeof(rrwm) - 1, 1, INT32_MAX, &params->rrwm) ? AS_OK : fail_option(fc, option);
+        return parse_whole(value + 1, 1, INT32_MAX, &params->rrwm) ? AS_OK :
+            fail_option(fc, option, "Flow control options - invalid flow control retransmit receiver window multiple");
     }
-    if (!only_rrwm && 0 == strncmp(option, "g:", 2))
+    if (only_rrwm || NULL == value || '\0' == value[1] || (!is_option(option, "g:") && !is_option(option, "t:")))
     {
-        return parse_group(option + 2, params) ? AS_OK : fail_option(fc, option);
+        return fail_option(fc, option, "Flow control options - unrecognised option");
     }
-    if (!only_rrwm && 0 == strncmp(option, "t:", 2))
+    if (is_option(option, "g:"))
     {
-        return asi_parse_duration_ns(option + 2, &params->receiver_timeout_ns);
+        return read_group(fc, option, params);
     }
-    return fail_option(fc, option);
+    return AS_OK == asi_parse_duration_ns(value + 1, &params->receiver_timeout_ns) ? AS_OK :
+        fail_option(fc, option, "Flow control options - invalid timeout");
 }
 
 /* Takes the text up to the next comma off `*rest`; false when nothing is left. */
@@ -105,19 +111,20 @@ static bool next_token(const char **rest, char *token)
     return true;
 }
 
-static as_result read_strategy(const char *name, asi_flow_kind *kind)
+static as_result read_strategy(const char *name, const char *channel, asi_flow_kind *kind)
 {
     if ('\0' == name[0])
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "No flow control strategy name specified: choose max, min or tagged");
+        return asi_fail(AS_E_USAGE, EINVAL, "No flow control strategy name specified, URI: %s: choose max, min or tagged", channel);
     }
     *kind = 0 == strcmp(name, "min") ? ASI_FLOW_MIN : 0 == strcmp(name, "tagged") ? ASI_FLOW_TAGGED : ASI_FLOW_MAX;
     return ASI_FLOW_MAX != *kind || 0 == strcmp(name, "max") ? AS_OK :
-        asi_fail(AS_E_USAGE, EINVAL, "Invalid flow control strategy name: %s, choose max, min or tagged", name);
+        asi_fail(AS_E_USAGE, EINVAL, "Invalid flow control strategy name: %s from URI: %s: choose max, min or tagged", name,
+            channel);
 }
 
-as_result asi_flow_params_read(
-    const asi_driver_settings *settings, const asi_uri *uri, bool is_group, asi_flow_params *params)
+as_result asi_flow_params_read(const asi_driver_settings *settings, const asi_uri *uri, const char *channel, bool is_group,
+    asi_flow_params *params)
 {
     *params = (asi_flow_params){
         .group_tag = settings->flow_control_group_tag,
@@ -135,7 +142,7 @@ as_result asi_flow_params_read(
         return result;
     }
     /* Spec: 04 §6.1, §23 row 23 - of a unicast channel's `fc` the rrwm counts, the rest is not looked at. */
-    result = is_group ? read_strategy(token, &params->kind) : AS_OK;
+    result = is_group ? read_strategy(token, channel, &params->kind) : AS_OK;
     while (AS_OK == result && next_token(&rest, token))
     {
         const bool is_end = NULL == rest && '\0' == token[0]; /* "min,": stock drivers take the comma */

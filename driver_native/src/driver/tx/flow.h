@@ -67,7 +67,8 @@ typedef struct asi_flow_status
 } asi_flow_status;
 
 /* The channel's `fc` parameter over the settings' strategies. AS_E_USAGE names what is wrong with it. */
-as_result asi_flow_params_read(const asi_driver_settings *settings, const asi_uri *uri, bool is_group, asi_flow_params *params)
+as_result asi_flow_params_read(const asi_driver_settings *settings, const asi_uri *uri, const char *channel, bool is_group,
+    asi_flow_params *params)
     AS_MUST_USE;
 as_result asi_flow_open(asi_flow *flow, const asi_flow_params *params, int64_t *receivers_counter) AS_MUST_USE;
 void asi_flow_close(asi_flow *flow); /* harmless on a zeroed one */
