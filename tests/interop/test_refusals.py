@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.udp import raw
-from tests.interop.provocations import PROVOCATIONS, Command, Provocation, sub
+from tests.interop.provocations import PROVOCATIONS, Command, Provocation, sub, unsub
 from tests.kit import commands, dirs, native, stock, stock_c
 from tests.kit.cnc import Cnc
 from tests.kit.commands import HandMadeClient
@@ -255,3 +255,24 @@ def test_setups_that_get_no_image_are_logged(kind: str) -> None:
                 peer.send(frame, to=("127.0.0.1", port))
                 wait_until(lambda: len(cnc.errors()) > before, 20, f"{name} to be logged")  # noqa: B023 - called at once
                 assert words in cnc.errors()[before]
+
+
+@pytest.mark.parametrize("kind", ["ours", "C"])
+def test_an_endpoint_that_closes_is_to_be_asked_for_again_and_no_error(kind: str) -> None:
+    start: dict[str, Start] = {
+        "ours": lambda aeron_dir: native.driver(aeron_dir, SETTINGS),
+        "C": lambda aeron_dir: stock_c.driver(aeron_dir, SETTINGS),
+    }
+    with dirs.fresh("closing") as aeron_dir, start[kind](aeron_dir), HandMadeClient(aeron_dir) as client:
+
+        def refused() -> list[tuple[int, str]]:
+            channel = sub(f"aeron:udp?endpoint=127.0.0.1:{free_port()}")
+            added = give(client, channel, {}, 1001)
+            give(client, unsub(added), {}, 1001)
+            give(client, channel, {}, 1001)
+            return [message.error for message in client.until_answered() if message.type_id == commands.ERROR]
+
+        code, text = wait_until(refused, 20, "the endpoint to be found closing")[0]
+        assert code == 10
+        assert "receive_channel_endpoint found in CLOSING state, please retry" in text
+        assert Cnc(aeron_dir).value_of("Errors") == 0

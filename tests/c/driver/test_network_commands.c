@@ -281,8 +281,30 @@ static void destinations(void)
     rig_close(&rig);
 }
 
+/* An endpoint is closed by its agent: who asks for it meanwhile is to ask again, which is no failure of anybody. */
+static void closing_endpoints(void)
+{
+    static const char CHANNEL[] = "aeron:udp?endpoint=127.0.0.1:24901";
+    test_rig rig;
+    rig_open(&rig, network_settings);
+    rig_send_add(&rig, SUB, 1, 10, NETWORK_STREAM, CHANNEL);
+    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 1);
+    rig_expect_i32(&rig, ASI_RSP_SUBSCRIPTION_READY, 10);
+    rig_send_remove(&rig, ASI_CMD_REMOVE_SUBSCRIPTION, 1, 11, 10);
+    rig_expect_success(&rig, 11);
+    rig_send_add(&rig, SUB, 1, 12, NETWORK_STREAM, CHANNEL);
+    rig_expect_error(&rig, 12, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE);
+    CHECK(NULL != strstr((const char *)rig.last.bytes + sizeof(asi_rsp_error),
+        "receive_channel_endpoint found in CLOSING state, please retry"));
+    CHECK_I64(rig_system(&rig, ASI_SYSTEM_ERRORS), 0);
+    rig_send_add(&rig, SUB, 1, 13, NETWORK_STREAM, CHANNEL);
+    rig_expect_i32(&rig, ASI_RSP_SUBSCRIPTION_READY, 13);
+    rig_close(&rig);
+}
+
 int main(void)
 {
+    RUN(closing_endpoints);
     RUN(adds);
     RUN(destinations);
     return 0;

@@ -251,9 +251,12 @@ asi_ring_action asi_on_command_untrusted(int32_t type_id, const uint8_t *message
     {
         char text[ASI_FAILURE_TEXT_CAPACITY];
         asi_conductor_failure_text(result, text, sizeof(text));
-        asi_respond_error(conductor, AS_E_DATA == result ? 0 : command.ids.correlation_id, asi_conductor_failure_code(result),
-            text);
-        asi_conductor_log_failure(conductor, result);
+        const int32_t code = asi_conductor_failure_code(result);
+        asi_respond_error(conductor, AS_E_DATA == result ? 0 : command.ids.correlation_id, code, text);
+        if (ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE != code) /* no failure, but to be asked again: Spec: 03 §4 */
+        {
+            asi_conductor_log_failure(conductor, result);
+        }
     }
     return ASI_RING_CONTINUE;
 }

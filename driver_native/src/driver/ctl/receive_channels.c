@@ -246,7 +246,7 @@ static as_result check_existing(
     if (existing->is_closing)
     {
         return asi_fail(AS_E_USAGE, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE,
-            "receive channel endpoint found in CLOSING state, please retry: channel=%s", requested->original);
+            "receive_channel_endpoint found in CLOSING state, please retry: channel=%s", requested->original);
     }
     as_result result =
         ASI_CONTROL_MODE_MANUAL == channel->control_mode ? AS_OK : asi_channel_check_buffers(conductor, channel, requested);

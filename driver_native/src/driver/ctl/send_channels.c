@@ -183,7 +183,7 @@ static as_result check_existing(
     if (existing->is_closing)
     {
         return asi_fail(AS_E_USAGE, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE,
-            "send channel endpoint found in CLOSING state, please retry: channel=%s", requested->original);
+            "send_channel_endpoint found in CLOSING state, please retry: channel=%s", requested->original);
     }
     const as_result result = asi_channel_check_buffers(conductor, existing->channel, requested);
     return AS_OK == result ? asi_channel_check_timestamp("channel-snd-ts-offset", existing->channel,
