@@ -138,5 +138,6 @@ int asi_record_session_step(asi_record_session *session, const asi_record_events
         open_writer(session, events);
         work_count = 1;
     }
-    return ASI_RECORD_RECORDING == session->state ? work_count + record(session, events, work) : work_count;
+    const bool is_due = 0 == work_count || asi_load_acquire_bool(&session->is_aborted);
+    return ASI_RECORD_RECORDING == session->state && is_due ? work_count + record(session, events, work) : work_count;
 }
