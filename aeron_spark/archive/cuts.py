@@ -27,6 +27,10 @@ _BOUNDARIES = ("position", "next_position")
 class TermCuts:
     """`advance`, `align` and `split` by what `recording`, `extent` and `read` give."""
 
+    def fingerprint(self, recording_id: int, position: int) -> int:  # noqa: ARG002 - as a folder's
+        """None: what it costs to fetch the frame before a position is more than it is worth."""
+        return 0
+
     @abstractmethod
     def recording(self, recording_id: int) -> Recording:
         """One recording."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.check import c_string, check, string
 from aeron_spark._native.handle import Handle
+from aeron_spark.archive.fingerprints import fingerprint_of
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition, Times
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, RECORDING_ID, Batches, ColumnBuffers
@@ -222,6 +223,17 @@ class Folder(Times):
                 )
             )
         return Position(out[0])
+
+    def fingerprint(self, recording_id: int, position: int) -> int:
+        """48 bits of the frame that ends at `position`; 0 where none can be seen to: at the start, or its bytes are purged.
+
+        Bytes before a position that was recorded change in one way only: the recording is truncated below it and extended
+        past it. Who keeps positions keeps this beside them, and compares with `same_fingerprint`.
+        """
+        recording = self.recording(recording_id)
+        return fingerprint_of(
+            self.path, recording, position, is_checked=self.checksum(recording_id) != RecordChecksum.NONE
+        )
 
     def align(self, recording_id: int, position: int, limit: int, *, back: bool = False) -> Position:
         """Message boundary at or after `position`, or with `back` at or before it, inside [start_position, limit]."""

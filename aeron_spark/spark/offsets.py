@@ -5,6 +5,9 @@ because Spark compares offsets as text. ``positions`` are message boundaries: ev
 resolved starts of the query: a crash inside batch 0 makes Spark ask for a fresh initial offset, and "latest" would then have
 moved, so the journaled end offset is what remembers where batch 0 begins. ``archive`` holds, per recording, a number made of
 facts that never change (spec 06 section 4), so that an offset is never applied to another archive's recording.
+
+Version 2 has ``marks`` besides, ``{"<id>": m}``: the fingerprint (``archive.fingerprints``) of the frame before a position,
+where there is one. It tells whether what was read is still what is there. A text without marks is of version 1.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ from dataclasses import dataclass
 
 from aeron_spark.errors import DataLossError, UsageError
 
-__all__ = ["OFFSET_VERSION", "Offset", "recording_identity"]
+__all__ = ["OFFSET_VERSION", "UNMARKED_VERSION", "Offset", "integers_of", "recording_identity"]
 
-OFFSET_VERSION = 1
+OFFSET_VERSION = 2
+UNMARKED_VERSION = 1
 
 
 def recording_identity(
@@ -51,22 +55,22 @@ class Offset:
             "archive": _texts(self.identities),
             "positions": _texts(self.positions),
             "starts": _texts(self.starts),
-            "version": OFFSET_VERSION,
+            "version": UNMARKED_VERSION,
         }
 
     @classmethod
     def from_json_dict(cls, parsed: Mapping[str, object]) -> Offset:
         """Reads any version ever written; UsageError names what is wrong with a text that is none of ours."""
         version = parsed.get("version")
-        if version != OFFSET_VERSION:
+        if version not in range(1, OFFSET_VERSION + 1):
             raise UsageError(
-                f"the checkpoint holds an offset of version {version!r}, this release reads version {OFFSET_VERSION}: "
+                f"the checkpoint holds an offset of version {version!r}, this release reads up to {OFFSET_VERSION}: "
                 f"use a checkpoint folder of this query, or a newer aeron_spark"
             )
         offset = cls(
-            positions=_integers(parsed, "positions"),
-            starts=_integers(parsed, "starts"),
-            identities=_integers(parsed, "archive"),
+            positions=integers_of(parsed, "positions"),
+            starts=integers_of(parsed, "starts"),
+            identities=integers_of(parsed, "archive"),
         )
         if not (offset.positions.keys() == offset.starts.keys() == offset.identities.keys()):
             raise UsageError(f"the checkpoint's offset is damaged, its recordings do not match: {dict(parsed)}")
@@ -97,7 +101,8 @@ def _texts(numbers: Mapping[int, int]) -> dict[str, int]:
     return dict(sorted((str(key), value) for key, value in numbers.items()))
 
 
-def _integers(parsed: Mapping[str, object], key: str) -> dict[int, int]:
+def integers_of(parsed: Mapping[str, object], key: str) -> dict[int, int]:
+    """A section of an offset's JSON, by recording id; UsageError for one that is none."""
     section = parsed.get(key)
     if not isinstance(section, Mapping):
         raise UsageError(f"the checkpoint's offset has no {key!r}: it is damaged or of another source")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark.offsets import OFFSET_VERSION, Offset
+from aeron_spark.spark.offsets import OFFSET_VERSION, UNMARKED_VERSION, Offset, integers_of
 
 __all__ = ["Numbers", "Places", "find"]
 
@@ -33,17 +33,24 @@ def find(ids: Numbers, wanted: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Positions reached, positions started from and identities of recordings, in the order of their ids."""
+    """Positions reached, positions started from, identities and marks of recordings, in the order of their ids.
+
+    A mark of 0 is none.
+    """
 
     ids: Numbers
     positions: Numbers
     starts: Numbers
     identities: Numbers
+    marks: Numbers
     json: dict[str, object]
 
     @classmethod
-    def of(cls, *, ids: Numbers, positions: Numbers, starts: Numbers, identities: Numbers) -> Places:
+    def of(
+        cls, *, ids: Numbers, positions: Numbers, starts: Numbers, identities: Numbers, marks: Numbers | None = None
+    ) -> Places:
         """With the JSON of it all."""
+        marks = np.zeros(len(ids), np.int64) if marks is None else marks
         texts = [str(number) for number in ids.tolist()]
         order = sorted(range(len(texts)), key=texts.__getitem__)
         keys = [texts[index] for index in order]
@@ -51,34 +58,38 @@ class Places:
             name: dict(zip(keys, values[order].tolist(), strict=True))
             for name, values in (("archive", identities), ("positions", positions), ("starts", starts))
         }
-        return cls(ids, positions, starts, identities, {**json, "version": OFFSET_VERSION})
+        return cls(ids, positions, starts, identities, marks, _marked(json, ids, marks))
 
     @classmethod
     def from_json_dict(cls, parsed: Mapping[str, object]) -> Places:
         """Reads any version ever written; raises as ``Offset.from_json_dict``."""
         columns = _columns(parsed)
         if columns is not None:
-            return cls(*columns, dict(parsed))
+            return cls(*columns, _marks_of(parsed, columns[0]), dict(parsed))
         offset = Offset.from_json_dict(parsed)
         ids = sorted(offset.positions)
         sections = (offset.positions, offset.starts, offset.identities)
         try:
             positions, starts, identities = (np.array([part[key] for key in ids], np.int64) for part in sections)
-            return cls.of(ids=np.array(ids, np.int64), positions=positions, starts=starts, identities=identities)
+            numbers = np.array(ids, np.int64)
+            marks = _marks_of(parsed, numbers)
+            return cls.of(ids=numbers, positions=positions, starts=starts, identities=identities, marks=marks)
         except OverflowError:
             raise UsageError("the checkpoint's offset is damaged: it holds a number of more than 64 bits") from None
 
-    def moved(self, indexes: NDArray[np.int64], positions: Numbers) -> Places:
-        """The same with other positions at some indexes; itself if none differs."""
+    def moved(self, indexes: NDArray[np.int64], positions: Numbers, marks: Numbers | None = None) -> Places:
+        """The same with other positions, and their marks, at some indexes; itself if no position differs."""
         differs = self.positions[indexes] != positions
         if not differs.any():
             return self
         indexes, positions = indexes[differs], positions[differs]
-        values = self.positions.copy()
+        values, marked = self.positions.copy(), self.marks.copy()
         values[indexes] = positions
+        marked[indexes] = 0 if marks is None else marks[differs]
         section: dict[str, int] = dict(self.json["positions"])  # type: ignore[call-overload]
         section.update(zip(map(str, self.ids[indexes].tolist()), positions.tolist(), strict=True))
-        return Places(self.ids, values, self.starts, self.identities, {**self.json, "positions": section})
+        json = _marked({**self.json, "positions": section}, self.ids, marked)
+        return Places(self.ids, values, self.starts, self.identities, marked, json)
 
     def only(self, kept: NDArray[np.bool_]) -> Places:
         """The offset of some recordings."""
@@ -87,6 +98,7 @@ class Places:
             positions=self.positions[kept],
             starts=self.starts[kept],
             identities=self.identities[kept],
+            marks=self.marks[kept],
         )
 
     def begins(self, end: Places) -> Numbers:
@@ -96,6 +108,14 @@ class Places:
         there[there] = self.starts[at[there]] == end.starts[there]
         begins[there] = self.positions[at[there]]
         return begins
+
+    def marks_at(self, ids: Numbers, positions: Numbers) -> Numbers:
+        """The marks of recordings where this offset stands at those positions, else 0."""
+        at, there = find(self.ids, ids)
+        marks = np.zeros(len(ids), np.int64)
+        there[there] = self.positions[at[there]] == positions[there]
+        marks[there] = self.marks[at[there]]
+        return marks
 
     def check_advances_to(self, end: Places) -> None:
         """Raises DataLossError if ``end`` lies before this offset anywhere; Spark itself does not look."""
@@ -107,10 +127,33 @@ class Places:
             )
 
 
+def _marked(json: dict[str, object], ids: Numbers, marks: Numbers) -> dict[str, object]:
+    """The JSON with these marks, in the order of its keys as text."""
+    at = np.flatnonzero(marks)
+    section = dict(sorted(zip(map(str, ids[at].tolist()), marks[at].tolist(), strict=True)))
+    head = {"archive": json["archive"], "marks": section} if section else {"archive": json["archive"]}
+    version = OFFSET_VERSION if section else UNMARKED_VERSION
+    return {**head, "positions": json["positions"], "starts": json["starts"], "version": version}
+
+
+def _marks_of(parsed: Mapping[str, object], ids: Numbers) -> Numbers:
+    marks = np.zeros(len(ids), np.int64)
+    if "marks" in parsed:
+        found = integers_of(parsed, "marks")
+        try:
+            at, there = find(ids, np.array(sorted(found), np.int64))
+            marks[at[there]] = np.array([found[key] for key in sorted(found)], np.int64)[there]
+        except OverflowError:
+            raise UsageError("the checkpoint's offset is damaged: it holds a number of more than 64 bits") from None
+    return marks
+
+
 def _columns(parsed: Mapping[str, Any]) -> tuple[Numbers, Numbers, Numbers, Numbers] | None:
     """Arrays of an offset as it is written; None where something is different, which may be wrong or not."""
     sections = [parsed.get(name) for name in _SECTIONS]
-    if parsed.get("version") != OFFSET_VERSION or not all(type(section) is dict for section in sections):
+    if parsed.get("version") not in {UNMARKED_VERSION, OFFSET_VERSION} or not all(
+        type(section) is dict for section in sections
+    ):
         return None
     keys, *others = (list(section) for section in sections)  # type: ignore[arg-type]
     try:

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from aeron_spark.archive.fingerprints import same_fingerprint
 from aeron_spark.archive.segments import Extent, Folder
 from aeron_spark.errors import AeronError, DataLossError, UsageError
 from aeron_spark.spark.bounds import Bounds
@@ -204,6 +205,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is_known[at] = True
         positions, starts, limits = look.starts.copy(), look.starts.copy(), look.limits
         positions[at], starts[at] = begin.positions, begin.starts
+        before = positions.copy()
         is_read = np.ones(len(look.ids), bool)
         if self._pinned is not None:
             pinned, is_pinned = find(self._pinned.ids, look.ids)
@@ -232,12 +234,15 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for index, part in zip(to_read.tolist(), slices, strict=True):
             if ends[part.recording_id] > part.begin:
                 positions[index] = ends[part.recording_id]
+        marks = np.zeros(len(look.ids), np.int64)
+        marks[at] = begin.marks
+        self._mark(marks, np.flatnonzero(positions != before), look.ids, positions)
         if len(begin.ids) == np.count_nonzero(is_read):
-            reached = begin.moved(np.arange(len(begin.ids)), positions[at])
+            reached = begin.moved(np.arange(len(begin.ids)), positions[at], marks[at])
         else:
-            columns = look.ids, positions, starts, look.identities
-            ids, positions, starts, identities = (column[is_read] for column in columns)
-            reached = Places.of(ids=ids, positions=positions, starts=starts, identities=identities)
+            columns = look.ids, positions, starts, look.identities, marks
+            ids, positions, starts, identities, marks = (column[is_read] for column in columns)
+            reached = Places.of(ids=ids, positions=positions, starts=starts, identities=identities, marks=marks)
             is_new = ~find(begin.ids, ids)[1]
             self._tell("joins at", ids[is_new], starts[is_new])
         if self._options.fail_on_data_loss:
@@ -276,9 +281,12 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges: list[Range] = []
         at, _ = find(look.ids, last.ids)
         begins = first.begins(last)
+        marks = first.marks_at(last.ids, begins)
         for index in np.flatnonzero(begins < last.positions).tolist():
             recording_id, begin, position = (int(column[index]) for column in (last.ids, begins, last.positions))
             extent = look.extent(int(at[index]))
+            self._check_mark(recording_id, begin, int(marks[index]), extent)
+            self._check_mark(recording_id, position, int(last.marks[index]), extent)
             low = self._available(recording_id, begin, extent)
             high = min(position, self._available(recording_id, position, extent))
             if self._options.starting_timestamp is not None and begin == last.starts[index] and low < high:
@@ -376,6 +384,22 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             f"archive lost its tail in a crash; begin with a new checkpoint folder",
         )
         return extent.limit_position
+
+    def _mark(self, marks: Numbers, moved: Numbers, ids: Numbers, positions: Numbers) -> None:
+        """Sets the marks of positions that are new."""
+        for index in moved.tolist():
+            marks[index] = self._opened().fingerprint(int(ids[index]), int(positions[index]))
+
+    def _check_mark(self, recording_id: int, position: int, mark: int, extent: Extent) -> None:
+        """What stands before a position is what stood there when it was reached."""
+        if mark == 0 or not extent.start_position < position <= extent.limit_position:
+            return
+        if not same_fingerprint(mark, self._opened().fingerprint(recording_id, position)):
+            lost(
+                self._options,
+                f"recording {recording_id} of {self._options.path}: other bytes stand before position {position} than when "
+                f"this query reached it: the recording was truncated and then extended; begin with a new checkpoint folder",
+            )
 
     def _boundary(self, recording_id: int, begin: int, end: int) -> int:
         """The position, if a message begins there, as one must."""

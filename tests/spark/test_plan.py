@@ -162,7 +162,9 @@ def test_offset_text_is_read_for_ever_and_stable() -> None:
 @pytest.mark.parametrize(
     ("change", "names"),
     [
-        ({"version": 2}, "version 2"),
+        ({"version": 3}, "version 3"),
+        ({"version": 2, "marks": 5}, "marks"),
+        ({"version": 2, "marks": {"0": "x"}}, "marks.0"),
         ({"positions": None}, "positions"),
         ({"positions": {"0": 1.5, "2": 0, "10": 0}}, "positions.0"),
         ({"positions": {"0": 1}}, "do not match"),
@@ -172,9 +174,30 @@ def test_offset_text_is_read_for_ever_and_stable() -> None:
     ],
 )
 def test_damaged_offset_is_an_error(change: dict[str, object], names: str) -> None:
-    for kind in (Offset, Places):
+    for kind in (Places,) if "marks" in change else (Offset, Places):
         with pytest.raises(UsageError, match=names):
             kind.from_json_dict({**json.loads(GOLDEN_OFFSET_1), **change})
+
+
+GOLDEN_OFFSET_2 = (
+    '{"archive": {"0": 7, "10": 9, "2": 8}, "marks": {"0": 281474976710655, "10": 65536}, '
+    '"positions": {"0": 64, "10": 32, "2": 0}, "starts": {"0": 0, "10": 0, "2": 0}, "version": 2}'
+)
+
+
+def test_an_offset_with_marks_is_read_for_ever_and_stable() -> None:
+    places = Places.from_json_dict(json.loads(GOLDEN_OFFSET_2))
+    assert places.marks.tolist() == [281474976710655, 0, 65536]
+    assert json.dumps(places.json) == GOLDEN_OFFSET_2
+    unsorted = dict(reversed(json.loads(GOLDEN_OFFSET_2).items()))
+    unsorted["starts"] = {"2": 0, "0": 0, "10": 0}
+    assert json.dumps(Places.from_json_dict(unsorted).json) == GOLDEN_OFFSET_2
+    assert Offset.from_json_dict(json.loads(GOLDEN_OFFSET_2)).positions == {0: 64, 2: 0, 10: 32}
+    here = places.marks_at(np.array([0, 2, 3, 10]), np.array([64, 0, 64, 64]))
+    assert here.tolist() == [281474976710655, 0, 0, 0], "a mark is that of its position"
+    moved = places.moved(np.array([0, 1]), np.array([96, 0]), np.array([77, 5]))
+    assert moved.json["marks"] == {"0": 77, "10": 65536}
+    assert places.moved(np.array([0, 2]), np.array([96, 64])).json["version"] == 1, "no mark is left"
 
 
 def random_places(rng: random.Random, count: int) -> Places:
