@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,25 +44,29 @@ def key(row: Row) -> tuple[int, int]:
     return row["recording_id"], row["position"]
 
 
+@contextmanager
+def opened(folder: Path, **options: str) -> Iterator[AeronStreamReader]:
+    """A reader that has been asked for nothing yet."""
+    reader = stream(folder, **options)
+    try:
+        yield reader
+    finally:
+        reader.stop()
+
+
 def step(
     folder: Path, offset: dict[str, object], limit: ReadLimit, **options: str
 ) -> tuple[dict[str, object], list[Row]]:
     """The next batch, planned by a reader that knows the offset alone; the offsets go through Spark's text."""
-    reader = stream(folder, **options)
-    try:
+    with opened(folder, **options) as reader:
         end = json.loads(json.dumps(reader.latestOffset(offset, limit)))
         return end, read(reader, reader.partitions(offset, end))
-    finally:
-        reader.stop()
 
 
 def initial(folder: Path, **options: str) -> dict[str, object]:
-    reader: AeronStreamReader = stream(folder, **options)
-    try:
+    with opened(folder, **options) as reader:
         begin: dict[str, object] = json.loads(json.dumps(reader.initialOffset()))
         return begin
-    finally:
-        reader.stop()
 
 
 @pytest.mark.parametrize("limit", [1, 64, 4_000, 5_504, 20_000, 64 << 10, 200_000, 10 << 20])
@@ -117,9 +122,8 @@ def test_a_batch_is_the_same_when_it_is_planned_again(folder: Path, rng: random.
     end, second = step(folder, middle, ReadMaxBytes(rng.randrange(10_000, 500_000)))
     latest = initial(folder, startingPositions="latest")
     for start, stop, rows in ((begin, middle, first), (middle, end, second), (latest, middle, first)):
-        reader = stream(folder, maxBytesPerPartition=str(rng.randrange(5_000, 100_000)))
-        assert sorted(read(reader, reader.partitions(start, stop)), key=key) == sorted(rows, key=key)
-        reader.stop()
+        with opened(folder, maxBytesPerPartition=str(rng.randrange(5_000, 100_000))) as reader:
+            assert sorted(read(reader, reader.partitions(start, stop)), key=key) == sorted(rows, key=key)
 
 
 def changed(offset: dict[str, object], section: str, change: int) -> dict[str, object]:
@@ -139,10 +143,8 @@ def test_a_checkpoint_of_another_archive_is_refused(folder: Path) -> None:
         lambda reader: reader.partitions(changed(begin, "archive", 1), changed(end, "archive", 1)),
         lambda reader: reader.partitions(begin, changed(end, "archive", 1)),
     ):
-        reader = stream(folder)
-        with pytest.raises(UsageError, match=told):
+        with opened(folder) as reader, pytest.raises(UsageError, match=told):
             call(reader)
-        reader.stop()
 
 
 @pytest.mark.parametrize("inside", [32, 64, 1376])
@@ -151,36 +153,38 @@ def test_an_offset_between_two_boundaries_is_data_loss(folder: Path, whole: list
     begin = initial(folder)
     end, rows = step(folder, begin, ReadMaxBytes(100_000))
     large = next(row["position"] for row in rows if len(row["value"]) == 5000)
-    reader = stream(folder)
-    with pytest.raises(DataLossError, match=f"no message begins at position {large + inside} any more"):
-        reader.partitions({**begin, "positions": {**begin["positions"], "0": large + inside}}, end)  # type: ignore[dict-item]
-    reader.stop()
-    # What is no loss: to begin where the batch before ended, and where the query began.
-    reader = stream(folder)
-    assert sorted(read(reader, reader.partitions(begin, end)), key=key) == sorted(rows, key=key)
-    reader.stop()
+    inner = {**begin, "positions": {**begin["positions"], "0": large + inside}}  # type: ignore[dict-item]
+    told = f"no message begins at position {large + inside} any more"
+    with opened(folder) as reader, pytest.raises(DataLossError, match=told):
+        reader.partitions(inner, end)
+    # What is no loss: to begin where the query began.
+    with opened(folder) as reader:
+        assert sorted(read(reader, reader.partitions(begin, end)), key=key) == sorted(rows, key=key)
 
 
 def test_an_end_before_the_begin_is_data_loss(folder: Path) -> None:
     begin = initial(folder)
     middle, _ = step(folder, begin, ReadMaxBytes(50_000))
     end, _ = step(folder, middle, ReadMaxBytes(50_000))
-    reader = stream(folder)
-    with pytest.raises(DataLossError, match=r"recording 0: the batch would end at \d+, before its begin"):
+    told = r"recording 0: the batch would end at \d+, before its begin"
+    with opened(folder) as reader, pytest.raises(DataLossError, match=told):
         reader.partitions(end, middle)
-    reader.stop()
 
 
 def test_an_available_now_run_ends_where_it_was_pinned(folder: Path, whole: list[Row], tmp_path: Path) -> None:
     """Several batches; a recording that was not there when the run began is not of it."""
-    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
-        publication = archive.record(1001)
+    with (
+        dirs.fresh("aeron") as aeron_dir,
+        recorded.archive(aeron_dir, tmp_path / "archive") as archive,
+        ExitStack() as opening,
+    ):
+        publication = opening.enter_context(archive.record(1001))
         recorded.publish(publication, 1001, 50, [100])
         archive.wait_recorded(1001, publication.position)
-        reader = stream(tmp_path / "archive")
+        reader = opening.enter_context(opened(tmp_path / "archive"))
         reader.prepareForTriggerAvailableNow()
         offset, seen = reader.initialOffset(), []
-        late = archive.record(1002)
+        late = opening.enter_context(archive.record(1002))
         for one, stream_id in ((publication, 1001), (late, 1002)):
             recorded.publish(one, stream_id, 20, [100], first=50)
             archive.wait_recorded(stream_id, one.position)
@@ -193,9 +197,6 @@ def test_an_available_now_run_ends_where_it_was_pinned(folder: Path, whole: list
             offset = end
         assert len(seen) == 50
         assert {row["recording_id"] for row in seen} == {0}
-        reader.stop()
         # The next run takes both, the new recording from its start.
         _, rest = step(tmp_path / "archive", offset, ReadAllAvailable())
         assert [row["recording_id"] for row in rest] == [0] * 20 + [1] * 20
-        publication.close()
-        late.close()
