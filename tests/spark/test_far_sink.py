@@ -14,10 +14,9 @@ from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark import access, ledger
 from aeron_spark.spark.write_options import WriteOptions
-from tests.kit import dirs, native
+from tests.kit import dirs, mark, native
 from tests.kit.ports import free_port
 from tests.kit.processes import Process
-from tests.kit.wait import wait_until
 from tests.spark.test_ledger import Sink, close_pool, stream_rows
 
 # What a far host may do in this time, it does.
@@ -48,9 +47,8 @@ class FarArchive:
             self.processes.pop().kill()
 
     def start_again(self) -> None:
-        """For 10 s a killed archive counts as alive, and another is refused."""
-        with Folder(self.archive_dir) as folder:
-            wait_until(lambda: folder.refresh() or not folder.info().is_live, 30, "the killed archive's mark to be old")
+        """Not before the killed archive's sign of life is older than the 10 s for which another would be refused."""
+        mark.age(self.archive_dir)
         self.start()
 
     def stop(self) -> None:
