@@ -101,7 +101,7 @@ def test_s02_the_answer_is_repeated_until_the_first_request(control: Control) ->
     control.inbox.clear()
     before = time.monotonic()
     wait_until(lambda: time.monotonic() - before > 0.5, 5, "two intervals to pass")
-    assert control.seen() in ([], control.seen("Ping"))
+    assert {message.name for message in control.seen()} <= {"Ping"}
 
 
 def test_s03_another_major_version_is_refused_until_the_deadline(impatient: Archive, opened: ExitStack) -> None:
@@ -302,7 +302,7 @@ def test_s16_what_is_no_message_of_the_protocol_is_passed_over(archive: Archive,
     session.send(codec.header(999, 16) + bytes(16))
     session.barrier()
     archive.await_error("ERROR - expected schemaId=101, actual=99")
-    assert session.seen() in ([], session.seen("Ping"))
+    assert {message.name for message in session.seen()} <= {"Ping"}
 
 
 def test_s17_a_replay_of_an_older_schema_version(session: Session, stream: int) -> None:
