@@ -48,14 +48,14 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 	  $(BIN)/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
 	@$(BIN)/python tests/system/wheel.py dist/*.whl
 
-interop: interop-needs build java native-tests ## against stock Aeron, both directions, between hosts, on a full disk: says what to install
+interop: interop-needs build java native-tests ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
 	$(PYTEST) tests -m "interop"
 
 .PHONY: interop-needs
 interop-needs:
 	@$(PYTHON) -m tests.kit.needs
 
-interop-long: build ## ten million messages that check themselves, each way between stock and ours, under loss; a day of the archive
+interop-long: interop-needs build ## ten million messages that check themselves, each way between stock and ours, under loss; a day of the archive
 	$(BIN)/python -m tests.system.ten_million
 	$(BIN)/python -m tests.interop.archive_day
 
