@@ -155,6 +155,11 @@ uint32_t asi_crc32(const uint8_t *bytes, int64_t length)
     return ~crc_by_table(&table_crc32, crc, bytes, length);
 }
 
+uint32_t asi_crc32c_by_table(const uint8_t *bytes, int64_t length)
+{
+    return ~crc_by_table(&table_crc32c, ~0u, bytes, length);
+}
+
 uint32_t asi_crc32c(const uint8_t *bytes, int64_t length)
 {
 #if defined(__x86_64__)
@@ -163,7 +168,7 @@ uint32_t asi_crc32c(const uint8_t *bytes, int64_t length)
         return ~crc32c_by_instruction(~0u, bytes, length);
     }
 #endif
-    return ~crc_by_table(&table_crc32c, ~0u, bytes, length);
+    return asi_crc32c_by_table(bytes, length);
 }
 
 asi_frame_checksum asi_checksum_function(as_record_checksum checksum)

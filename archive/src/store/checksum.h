@@ -10,6 +10,8 @@
 
 uint32_t asi_crc32(const uint8_t *bytes, int64_t length);
 uint32_t asi_crc32c(const uint8_t *bytes, int64_t length);
+/* What asi_crc32c does on a processor without an instruction for it. */
+uint32_t asi_crc32c_by_table(const uint8_t *bytes, int64_t length);
 
 /* NULL for AS_CHECKSUM_NONE (and AUTO, which is no algorithm). */
 asi_frame_checksum asi_checksum_function(as_record_checksum checksum);

@@ -407,6 +407,45 @@ static void files_that_can_not_be_are_refused_with_the_remedy(void)
     CHECK(NULL != strstr(as_error_text(), "aeron.spark.archive.credentials.file: can't open"));
 }
 
+/* Names of which one begins another are two users, in either order. */
+static void a_name_that_begins_another_is_nobody_else(void)
+{
+    char text[2048];
+    char path[AS_PATH_MAX];
+    asi_auth_users users;
+    snprintf(path, sizeof(path), "%s/prefixes", rig.scratch);
+    line_of(text, sizeof(text), "alice", "a", "all");
+    const size_t used = strlen(text);
+    line_of(text + used, sizeof(text) - used, "ali", "b", "query");
+    write_file(path, text, 0600);
+    CHECK_I64(asi_auth_users_load_untrusted(&users, path), AS_OK);
+    CHECK_I64(users.count, 2);
+    CHECK(&users.items[0] == asi_auth_users_find(&users, "alice", 5));
+    CHECK(&users.items[1] == asi_auth_users_find(&users, "ali", 3));
+    CHECK(NULL == asi_auth_users_find(&users, "al", 2));
+    CHECK(NULL == asi_auth_users_find(&users, "", 0));
+    CHECK(NULL == asi_auth_users_find(&users, "alices", 6));
+    asi_auth_users_close(&users);
+}
+
+/* Root reads everything, so that only the owner's number tells. */
+static void a_file_of_a_stranger_is_refused(void)
+{
+    char line[512];
+    char path[AS_PATH_MAX];
+    asi_auth_users users;
+    if (0 != geteuid())
+    {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/stranger", rig.scratch);
+    line_of(line, sizeof(line), "alice", "a", "all");
+    write_file(path, line, 0600);
+    CHECK(0 == chown(path, 65534, (gid_t)-1));
+    CHECK_I64(asi_auth_users_load_untrusted(&users, path), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), "belongs to another user (uid 65534)"));
+}
+
 static void hostile_files_are_refused_or_read(void)
 {
     asi_rand rand = test_rand();
@@ -557,10 +596,14 @@ static void plugins_that_are_wrong(void)
     char path[AS_PATH_MAX];
     open_with_plugin("", "x", "");
     snprintf(path, sizeof(path), "%s/loose.so", rig.scratch);
-    write_file(path, "no shared object", 0622);
     rig_set(&rig, "aeron.spark.archive.auth.library", path);
-    CHECK_I64(rig_try_open_archive(&rig), AS_E_USAGE);
-    CHECK(NULL != strstr(as_error_text(), "chmod go-w"));
+    static const mode_t LOOSE[] = { 0602, 0620, 0622 };
+    for (size_t i = 0; i < sizeof(LOOSE) / sizeof(LOOSE[0]); i++)
+    {
+        write_file(path, "no shared object", LOOSE[i]);
+        CHECK_I64(rig_try_open_archive(&rig), AS_E_USAGE);
+        CHECK(NULL != strstr(as_error_text(), "chmod go-w"));
+    }
     CHECK(0 == chmod(path, 0600));
     CHECK_I64(rig_try_open_archive(&rig), AS_E_USAGE);
     CHECK(NULL != strstr(as_error_text(), "can't load"));
@@ -579,6 +622,8 @@ int main(void)
     RUN(another_image_can_not_speak_for_a_session);
     RUN(replays_belong_to_who_started_them);
     RUN(files_that_can_not_be_are_refused_with_the_remedy);
+    RUN(a_name_that_begins_another_is_nobody_else);
+    RUN(a_file_of_a_stranger_is_refused);
     RUN(hostile_files_are_refused_or_read);
     rig_close(&rig);
     RUN(settings_that_contradict_each_other);

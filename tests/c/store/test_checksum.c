@@ -40,6 +40,7 @@ static void every_length_and_alignment(void)
         const int64_t shift = length % 16;
         CHECK_I64(asi_crc32(bytes + shift, length), crc_by_bits(0xEDB88320u, bytes + shift, length));
         CHECK_I64(asi_crc32c(bytes + shift, length), crc_by_bits(0x82F63B78u, bytes + shift, length));
+        CHECK_I64(asi_crc32c_by_table(bytes + shift, length), crc_by_bits(0x82F63B78u, bytes + shift, length));
     }
 }
 
