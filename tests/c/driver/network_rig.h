@@ -165,12 +165,4 @@ static inline void rig_add_network_publication(test_rig *rig, const char *channe
     rig_expect_publication(rig, exclusive, publication);
 }
 
-/* Value of the first counter of that type. */
-static inline int64_t rig_counter_of_type(const test_rig *rig, int32_t type_id)
-{
-    const int32_t id = asi_counters_find(&rig->counters, type_id, NULL, NULL);
-    CHECK(id >= 0);
-    return asi_load_acquire_i64(asi_counter_addr(&rig->counters, id));
-}
-
 #endif

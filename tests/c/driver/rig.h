@@ -290,4 +290,12 @@ static inline int64_t rig_system(const test_rig *rig, int32_t id)
     return asi_load_acquire_i64(asi_counter_addr(&rig->counters, id));
 }
 
+/* Value of the first counter of that type. */
+static inline int64_t rig_counter_of_type(const test_rig *rig, int32_t type_id)
+{
+    const int32_t id = asi_counters_find(&rig->counters, type_id, NULL, NULL);
+    CHECK(id >= 0);
+    return asi_load_acquire_i64(asi_counter_addr(&rig->counters, id));
+}
+
 #endif

@@ -211,6 +211,30 @@ static void a_claim_does_not_hold_the_end(void)
     close_stage(&s);
 }
 
+/* A publisher that claimed and died, while others go on: after the timeout the sender gets past its claim, not before, and of a
+ * stream that goes on nothing is taken. */
+static void a_claim_blocks_until_the_timeout(void)
+{
+    stage s;
+    uint8_t *frame;
+    open_stage(&s, "");
+    send_status(&s.rig, &s.q, &s.publication, 0, TERM, 0);
+    publish(&s, 1, 100);
+    pass(&s, 40 * RIG_SECOND, 160, TERM); /* idle is not blocked */
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_UNBLOCKED_PUBLICATIONS), 0);
+    const int64_t claimed = asi_append_claim(&s.publication.appender, 200, &frame);
+    CHECK(claimed > 0);
+    publish(&s, 1, 100);
+    pass(&s, 14 * RIG_SECOND, 160, TERM);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_UNBLOCKED_PUBLICATIONS), 0);
+    CHECK_I64(sent(&s), 160);
+    pass(&s, 3500 * RIG_MS, 160, TERM); /* 15 s and two ticks */
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_UNBLOCKED_PUBLICATIONS), 1);
+    CHECK_I64(((const asi_frame_header *)(const void *)frame)->type, ASI_FRAME_PAD);
+    CHECK_I64(sent(&s), claimed + 160);
+    close_stage(&s);
+}
+
 /* Without receivers unsent data holds nothing up, and no heartbeat says that the stream was sent to its end. */
 static void nobody_holds_the_end(void)
 {
@@ -496,6 +520,7 @@ int main(void)
     RUN(one_holder_revokes_it);
     RUN(spies_hold_the_end);
     RUN(a_claim_does_not_hold_the_end);
+    RUN(a_claim_blocks_until_the_timeout);
     RUN(nobody_holds_the_end);
     RUN(when_spies_may_join);
     RUN(whom_spies_match);

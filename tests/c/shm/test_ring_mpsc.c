@@ -125,6 +125,25 @@ static void wraps_with_padding_and_fills_up(void)
     free(ring.buffer);
 }
 
+/* The producer's memory of the head is old by then: it looks again, and uses the room to the byte. */
+static void a_full_ring_takes_as_much_as_was_read(void)
+{
+    asi_ring_mpsc ring = ring_create(CAPACITY);
+    const uint8_t message[120] = { 42 };
+    for (int i = 0; i < CAPACITY / 128; i++)
+    {
+        CHECK_I64(asi_ring_mpsc_write(&ring, 1, message, 120), AS_OK);
+    }
+    CHECK_I64(asi_ring_mpsc_write(&ring, 1, NULL, 0), AS_AGAIN);
+    for (int i = 0; i < 100; i++)
+    {
+        CHECK_I64(read_all(&ring, 1).count, 1);
+        CHECK_I64(asi_ring_mpsc_write(&ring, 2, message, 120), AS_OK);
+        CHECK_I64(asi_ring_mpsc_write(&ring, 1, NULL, 0), AS_AGAIN);
+    }
+    free(ring.buffer);
+}
+
 /* Room enough in all, but in two pieces: the record would need more at the start than has been read there. */
 static void a_record_does_not_reach_into_what_is_unread(void)
 {
@@ -378,6 +397,7 @@ int main(void)
     RUN(refuses_bad_lengths_and_types);
     RUN(writes_the_specified_bytes);
     RUN(wraps_with_padding_and_fills_up);
+    RUN(a_full_ring_takes_as_much_as_was_read);
     RUN(a_record_does_not_reach_into_what_is_unread);
     RUN(claims_commit_and_abort);
     RUN(abort_leaves_the_message_for_the_next_read);
