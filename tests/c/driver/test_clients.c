@@ -69,6 +69,107 @@ static void clients(void)
     }
 }
 
+/* Alive at its timeout, dead beyond it. */
+static void the_edge_of_the_timeout(void)
+{
+    test_rig rig;
+    rig_open(&rig, NULL);
+    rig_send_add(&rig, ASI_CMD_ADD_SUBSCRIPTION, PUBLISHER, 2, STREAM, "aeron:ipc");
+    int64_t *heartbeat_ms =
+        asi_counter_addr(&rig.counters, rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, PUBLISHER));
+    rig_expect_i32(&rig, ASI_RSP_SUBSCRIPTION_READY, 2);
+    for (int i = 0; i < 25; i++)
+    {
+        asi_store_release_i64(heartbeat_ms, rig_epoch_ms(&rig) + 100 - 10000);
+        rig_pass(&rig, 100 * RIG_MS);
+    }
+    rig_expect_none(&rig);
+    for (int i = 0; i < 12; i++)
+    {
+        asi_store_release_i64(heartbeat_ms, rig_epoch_ms(&rig) + 100 - 10001);
+        rig_pass(&rig, 100 * RIG_MS);
+    }
+    rig_expect(&rig, ASI_RSP_CLIENT_TIMEOUT);
+    rig_close(&rig);
+}
+
+/* A dead subscriber holds no publisher back, a dead publisher's stream ends, and nothing of either stays. */
+static void what_a_dead_client_leaves(void)
+{
+    test_rig rig;
+    rig_publication publication;
+    rig_image image;
+    rig_open(&rig, NULL);
+    rig_send_add(&rig, ASI_CMD_ADD_EXCLUSIVE_PUBLICATION, PUBLISHER, 2, STREAM, "aeron:ipc");
+    const int32_t heartbeat = rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, PUBLISHER);
+    rig_expect_publication(&rig, true, &publication);
+    rig_send_add(&rig, ASI_CMD_ADD_SUBSCRIPTION, SUBSCRIBER, 3, STREAM, "aeron:ipc");
+    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, SUBSCRIBER);
+    rig_expect_i32(&rig, ASI_RSP_SUBSCRIPTION_READY, 3);
+    rig_expect_image(&rig, 3, &image);
+    CHECK_I64(publication.log.metadata->is_connected, 1);
+    for (int second = 0; second < 12; second++)
+    {
+        rig_heartbeat(&rig, heartbeat);
+        rig_pass(&rig, RIG_SECOND);
+    }
+    rig_expect(&rig, ASI_RSP_CLIENT_TIMEOUT);
+    CHECK_I64(publication.log.metadata->is_connected, 0);
+    CHECK(asi_counters_find(&rig.counters, ASI_COUNTER_TYPE_SUBSCRIBER_POSITION, NULL, NULL) < 0);
+    CHECK(asi_counters_find(&rig.counters, ASI_COUNTER_TYPE_PUBLISHER_LIMIT, NULL, NULL) >= 0);
+    rig_pass(&rig, 30 * RIG_SECOND);
+    CHECK(asi_counters_find(&rig.counters, ASI_COUNTER_TYPE_PUBLISHER_LIMIT, NULL, NULL) < 0);
+    CHECK(asi_counters_find(&rig.counters, ASI_COUNTER_TYPE_CLIENT_HEARTBEAT, NULL, NULL) < 0);
+    CHECK_I64(rig_system(&rig, ASI_SYSTEM_CLIENT_TIMEOUTS), 2);
+    asi_log_close(&publication.log);
+    rig_close(&rig);
+}
+
+static void send_counter(test_rig *rig, int64_t correlation_id)
+{
+    uint8_t message[32] = { 0 };
+    const asi_cmd_counter add = { { PUBLISHER, correlation_id }, 1001, 0 };
+    memcpy(message, &add, sizeof(add));
+    rig_send(rig, ASI_CMD_ADD_COUNTER, message, sizeof(add) + 4);
+}
+
+static void send_static_counter(test_rig *rig, int64_t correlation_id, int64_t registration_id)
+{
+    uint8_t message[40] = { 0 };
+    const asi_cmd_static_counter add = { { PUBLISHER, correlation_id }, registration_id, 1001, 0 };
+    memcpy(message, &add, sizeof(add));
+    rig_send(rig, ASI_CMD_ADD_STATIC_COUNTER, message, sizeof(add) + 4);
+}
+
+/* A client removes the counter that it names; one of a client is no static one, and a static one outlives its clients. */
+static void counters_by_their_names(void)
+{
+    test_rig rig;
+    rig_open(&rig, NULL);
+    send_counter(&rig, 2);
+    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, PUBLISHER);
+    const int32_t first = rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 2);
+    send_counter(&rig, 3);
+    const int32_t second = rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 3);
+    rig_send_remove(&rig, ASI_CMD_REMOVE_COUNTER, PUBLISHER, 4, 3);
+    rig_expect_success(&rig, 4);
+    CHECK_I64(rig_expect_i32(&rig, ASI_RSP_UNAVAILABLE_COUNTER, 3), second);
+    CHECK_I64(asi_counter_state(&rig.counters, first), ASI_COUNTER_ALLOCATED);
+    CHECK_I64(asi_counter_state(&rig.counters, second), ASI_COUNTER_RECLAIMED);
+    rig_send_remove(&rig, ASI_CMD_REMOVE_COUNTER, PUBLISHER, 5, 3);
+    rig_expect_error(&rig, 5, ASI_ERR_UNKNOWN_COUNTER);
+    send_static_counter(&rig, 6, 2);
+    rig_expect_error(&rig, 6, ASI_ERR_GENERIC);
+    send_static_counter(&rig, 7, 77);
+    const int32_t lasting = rig_expect_i32(&rig, ASI_RSP_STATIC_COUNTER, 7);
+    send_static_counter(&rig, 8, 77);
+    CHECK_I64(rig_expect_i32(&rig, ASI_RSP_STATIC_COUNTER, 8), lasting);
+    rig_pass(&rig, 13 * RIG_SECOND);
+    CHECK_I64(asi_counter_state(&rig.counters, first), ASI_COUNTER_RECLAIMED);
+    CHECK_I64(asi_counter_state(&rig.counters, lasting), ASI_COUNTER_ALLOCATED);
+    rig_close(&rig);
+}
+
 /* A freed counter's id comes back after a second, not before. */
 static void counter_reuse(void)
 {
@@ -169,6 +270,9 @@ static void driver_heartbeat(void)
 int main(void)
 {
     RUN(clients);
+    RUN(the_edge_of_the_timeout);
+    RUN(what_a_dead_client_leaves);
+    RUN(counters_by_their_names);
     RUN(counter_reuse);
     RUN(counters_exhausted);
     RUN(exit_when_idle);

@@ -290,6 +290,24 @@ static void s11_naks_out_of_reach_get_nothing(void)
     close_stage(&s);
 }
 
+/* It lies in the log, but beyond the receiver's window: a NAK does not get it out. */
+static void what_was_never_sent_is_not_resent(void)
+{
+    stage s;
+    open_stage(&s);
+    connect_stage(&s, 1408);
+    offer(&s, 1376);
+    offer(&s, 1376);
+    rig_cycles(&s.rig, 5);
+    CHECK_I64(peer_drain(&s.q, ASI_FRAME_DATA), 1);
+    send_nak(&s.rig, &s.q, &s.publication, 0, 1408, 1408);
+    rig_run(&s.rig, 11);
+    send_nak(&s.rig, &s.q, &s.publication, 0, 0, 2 * 1408);
+    CHECK_I64(peer_drain(&s.q, ASI_FRAME_DATA), 1);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITTED_BYTES), 1408);
+    close_stage(&s);
+}
+
 static void s12_disjoint_naks_of_unicast_are_both_served(void)
 {
     stage s;
@@ -446,6 +464,7 @@ int main(void)
     RUN(a_long_resend_goes_on_where_it_stopped);
     RUN(s10_bad_naks_are_counted);
     RUN(s11_naks_out_of_reach_get_nothing);
+    RUN(what_was_never_sent_is_not_resent);
     RUN(s12_disjoint_naks_of_unicast_are_both_served);
     RUN(s13_the_resend_pool_of_groups_is_bounded);
     RUN(s14_status_messages_far_off_are_rejected);

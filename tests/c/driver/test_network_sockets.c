@@ -1,5 +1,5 @@
 /* Goal: sockets are bound in the ranges that the settings give, each port once, and follow names that move: a destination of a
- * publication, a control address of a subscription, until they are removed. Method: memory_rig.h, with names of the test's own.
+ * publication, a control address of a subscription, until they are removed; removed ones are closed. Method: memory_rig.h, with names of the test's own.
  * Spec: 04 §16, 05 §4. */
 #include "memory_rig.h"
 #include "wire/frame.h"
@@ -165,6 +165,31 @@ static uint32_t ports_in_use(const memory_rig *m, uint16_t low)
     return ports;
 }
 
+/* A destination that is removed has no socket any more; the others keep theirs. */
+static void receive_destinations_come_and_go(void)
+{
+    memory_rig m;
+    memory_rig_open(&m, NULL);
+    rig_send_add(&m.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?control-mode=manual");
+    rig_expect_i32(&m.rig, ASI_RSP_COUNTER_READY, 1);
+    rig_expect_i32(&m.rig, ASI_RSP_SUBSCRIPTION_READY, 10);
+    send_destination(&m, ASI_CMD_ADD_RCV_DESTINATION, 11, "aeron:udp?endpoint=127.0.0.1:24400");
+    CHECK_I64(ports_in_use(&m, 24400), 1);
+    send_destination(&m, ASI_CMD_ADD_RCV_DESTINATION, 12, "aeron:udp?endpoint=127.0.0.1:24401");
+    CHECK_I64(ports_in_use(&m, 24400), 3);
+    send_destination(&m, ASI_CMD_REMOVE_RCV_DESTINATION, 13, "aeron:udp?endpoint=127.0.0.1:24400");
+    memory_rig_cycles(&m, 10);
+    CHECK_I64(ports_in_use(&m, 24400), 2);
+    send_destination(&m, ASI_CMD_ADD_RCV_DESTINATION, 14, "aeron:udp?endpoint=127.0.0.1:24400"); /* free again */
+    CHECK_I64(ports_in_use(&m, 24400), 3);
+    rig_send_remove(&m.rig, ASI_CMD_REMOVE_SUBSCRIPTION, 1, 15, 10);
+    rig_expect_success(&m.rig, 15);
+    memory_rig_cycles(&m, 20);
+    CHECK_I64(ports_in_use(&m, 24400), 0);
+    CHECK_I64(rig_system(&m.rig, ASI_SYSTEM_ERRORS), 0);
+    memory_rig_close(&m);
+}
+
 static void ports_of_receivers(void)
 {
     memory_rig m;
@@ -227,6 +252,7 @@ int main(void)
 {
     RUN(a_manual_destination_moves);
     RUN(a_control_address_moves);
+    RUN(receive_destinations_come_and_go);
     RUN(ports_of_receivers);
     RUN(ports_of_senders);
     return 0;
