@@ -22,7 +22,7 @@ from tests.kit.subject import Subject
 from tests.kit.wait import wait_until
 
 COUNT, REPLAYS = 10, 10  # messages that fit into a window, as nobody reads them
-# The client's driver drops an ended publication with the next tick of its timer: 200 ms later nobody is there to be told.
+# The client's driver drops an ended publication with the next tick of its timer: 200 ms later it is gone.
 SETTINGS = {"aeron.timer.interval": "20ms"}
 RECEIVER_POSITION = 5  # type of counters. Spec: 01 §7
 

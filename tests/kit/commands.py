@@ -133,7 +133,7 @@ class HandMadeClient:
         return found
 
     def until_answered(self) -> list[Message]:
-        """All messages up to now: a command that is always answered, behind those before it, tells when that is."""
+        """All messages up to the answer of a command that is always answered, sent behind all others."""
         barrier = self.next_id()
         self.send(NEXT_SESSION_ID, struct.pack("<qqi", self.client_id, barrier, 0))
         found: list[Message] = []

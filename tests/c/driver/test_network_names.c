@@ -62,7 +62,7 @@ static void a_name_moves(void)
     rig_close(&rig);
 }
 
-/* What a tag names was asked for by name, and where that is now makes no other channel of it. */
+/* A tag matches the channel of the same name, whatever address the name has now. */
 static void a_tag_outlives_the_move_of_its_name(void)
 {
     static const char *const CHANNELS[] = { "aeron:udp?endpoint=here:24779|tags=5|term-length=64k",

@@ -392,7 +392,7 @@ static void s63_response_setups(void)
     rig_close(&rig);
 }
 
-/* Spec: 11 N7. No time passes but where the test lets it: a publisher that ends its stream at once hears of the response, too. */
+/* Spec: 11 N7. No time passes but where the test lets it: a publisher that ends its stream at once gets RSP_SETUP, too. */
 static void response_setups_go_at_once(void)
 {
     rx_rig rig;
@@ -408,7 +408,7 @@ static void response_setups_go_at_once(void)
     CHECK_I64(peer_receive(&rig, -1), 36);
     CHECK_I64(peer_receive(&rig, -1), 0);
     asi_store_release_bool(&image->is_sending_eos_sm, true);
-    asi_image_schedule_sm_now(image); /* unless it is the last that the publisher hears */
+    asi_image_schedule_sm_now(image); /* the publication may be gone after this one */
     rig_cycle(&rig);
     CHECK_I64(peer_receive(&rig, -1), 20);
     CHECK_I64(peer_receive(&rig, -1), 36);

@@ -53,7 +53,7 @@ typedef struct asi_publication_error
     int64_t text_length;
 } asi_publication_error;
 
-/* A receiver, or the reader of an IPC image, wants no more of a publication: tells the clients, and writes it in the error log. */
+/* A receiver, or the reader of an IPC image, rejected it: sends PUBLICATION_ERROR and writes the error log. */
 void asi_respond_publication_error(asi_conductor *conductor, const asi_publication_error *error);
 
 #endif

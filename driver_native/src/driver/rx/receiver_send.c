@@ -80,8 +80,8 @@ void asi_receiver_send_setup_request(asi_receiver *receiver, const asi_receive_e
     }
 }
 
-/* Before a status message: when it was not said for a status message timeout, however often others go meanwhile; and when
- * the status message is the last that the publisher hears, as it goes then, and whom it asked could never tell it. */
+/* Sends RSP_SETUP ahead of a status message: once per status message timeout, however often status messages go; and with each
+ * one that has the EOS flag, because the publisher's driver may drop the publication after it. */
 static void send_due_response_setup(asi_receiver *receiver, asi_image *image)
 {
     const int64_t response_session_id = asi_load_acquire_i64(&image->response_session_id);
