@@ -641,12 +641,5 @@ as_result asi_catalog_set_writer(asi_catalog *catalog, const asi_catalog_writer 
     }
     as_result result = asi_catalog_put(catalog, CATALOG_WRITER, bytes, sizeof(bytes));
     result = AS_OK == result ? asi_catalog_sync(catalog) : result;
-    if (AS_OK == result && writer->is_known && 0 == catalog->sync_level)
-    {
-        /* At every level: after a power cut a torn frame of ours would be taken for another's, and stop the start. */
-        const int error = catalog->files->fsync(catalog->files->context, catalog->fd);
-        result = 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", catalog->path);
-        result = AS_OK == result && catalog->must_sync_directory ? asi_catalog_sync_directory(catalog) : result;
-    }
     return result;
 }

@@ -41,7 +41,8 @@ static int write_header(const asi_time_writer *writer, int fd)
 }
 
 /* Takes up an index that exists: 0; 1 if it is not to be believed; -errno. Synced where something was cut, for entries of what
- * will be replaced must not come back when the power fails. */
+ * will be replaced must not come back when the power fails; and only there, as a disk that is busy takes seconds for a sync, which
+ * the recorder, or the whole archive, would stand still for. A header that is lost has the catalog disown the index. */
 static int take_up(asi_time_writer *writer, asi_time_file *file)
 {
     const asi_time_writer_params *params = &writer->params;
@@ -49,15 +50,14 @@ static int take_up(asi_time_writer *writer, asi_time_file *file)
     {
         return 1;
     }
-    bool has_changed;
+    bool is_cut;
     writer->header.first_slot = file->header.first_slot;
-    int error = asi_time_file_cut(file, params->join_position, &writer->next_slot, &writer->last_ns, &has_changed);
+    int error = asi_time_file_cut(file, params->join_position, &writer->next_slot, &writer->last_ns, &is_cut);
     if (0 == error && !asi_time_era_equals(&file->header.era, &params->era))
     {
         error = write_header(writer, file->fd);
-        has_changed = true;
     }
-    return 0 == error && has_changed ? params->files->fdatasync(params->files->context, file->fd) : error;
+    return 0 == error && is_cut ? params->files->fdatasync(params->files->context, file->fd) : error;
 }
 
 static as_result open_existing(asi_time_writer *writer, const char *dir)

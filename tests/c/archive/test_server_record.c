@@ -596,6 +596,56 @@ static void a_clean_end_in_every_threading_mode(void)
     a_clean_end_stores_the_stop_positions("DEDICATED");
 }
 
+static int64_t sync_count;
+
+static int count_fsync(void *context, int fd)
+{
+    (void)context;
+    (void)fd;
+    sync_count++;
+    return 0;
+}
+
+static int count_sync_directory(void *context, const char *path)
+{
+    (void)context;
+    (void)path;
+    sync_count++;
+    return 0;
+}
+
+/* A sync takes seconds on a disk that is busy, and an archive of one thread stands still for it. */
+static void nothing_is_synced_that_need_not_be(void)
+{
+    rig_open(&rig);
+    rig.files.fsync = count_fsync;
+    rig.files.fdatasync = count_fsync;
+    rig.files.sync_directory = count_sync_directory;
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    raw_recording recording = raw_record(session, 2080, 100, 10);
+    raw_close(session);
+    rig_close_archive(&rig);
+    sync_count = 0;
+    rig_open_archive(&rig);
+    CHECK_I64(sync_count, 0); /* a start */
+    session = raw_connect(&rig);
+    char channel[256];
+    asi_catalog_record record;
+    CHECK(asi_catalog_find(rig.archive->catalog, recording.id, &record));
+    snprintf(channel, sizeof(channel), RIG_CHANNEL "|init-term-id=%d|term-id=%d|term-offset=%" PRId64, record.initial_term_id,
+        record.initial_term_id, record.stop_position);
+    asi_codec_request request = extend_of(recording.id, RIG_CHANNEL, 2080, true);
+    raw_ask_ok(session, &request);
+    recording.correlation_id = request.correlation_id;
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, 2080, &recording.publication), AS_OK);
+    raw_await_signal(session, AS_SIGNAL_EXTEND, request.correlation_id);
+    raw_finish(session, &recording, publish(&rig, recording.publication, 100, 10));
+    CHECK_I64(sync_count, 0); /* an extension */
+    raw_close(session);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     rig_open(&rig);
@@ -621,5 +671,6 @@ int main(void)
     RUN(s30_checksums_take_the_place_of_the_session_id);
     RUN(s34_events_tell_the_progress);
     RUN(a_clean_end_in_every_threading_mode);
+    RUN(nothing_is_synced_that_need_not_be);
     return 0;
 }
