@@ -25,14 +25,14 @@ _started: list[Process] = []
 
 
 class Process:
-    """A child process; a context manager that stops it."""
+    """A child process; a context manager that stops it. A variable of `env` that is None is not set for it."""
 
     def __init__(
         self,
         name: str,
         command: Sequence[str | Path],
         *,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         cwd: Path | None = None,
     ) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Process:
         self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._popen = subprocess.Popen(
             self.command,
-            env={**os.environ, **(env or {})},
+            env={key: value for key, value in {**os.environ, **(env or {})}.items() if value is not None},
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=self._out,

@@ -1,4 +1,4 @@
-"""What a shell sets for Spark's own programs (spark-submit and the like), so that they run this Python's Spark."""
+"""What a shell has for Spark's own programs (spark-submit and the like): the activated environment, and nothing besides."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
 ENVIRONMENT = {
-    "SPARK_HOME": str(SPARK_HOME),
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    "PYSPARK_PYTHON": None,
+    "SPARK_HOME": None,
+    # The machine may have no name that leads to it.
+    "SPARK_LOCAL_IP": "127.0.0.1",
 }

@@ -26,8 +26,8 @@ def test_block(index: int, folder: Path, aeron_dir: Path) -> None:
     language, text = BLOCKS[index]
     text = text.replace("/dev/shm/aeron-example", str(aeron_dir))  # noqa: S108
     environment = {
-        **os.environ,
-        "PYSPARK_PYTHON": sys.executable,
+        **{name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"},
+        # The activated environment.
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     commands = (

@@ -1,4 +1,7 @@
-"""Spark Connect: a server as it is started by hand, a client without Java, and a declarative pipeline run against it."""
+"""Spark Connect: a server as it is started by hand, a client without Java, and a declarative pipeline run against it.
+
+The commands are those of `docs/spark.md`, on a port of the test's.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from aeron_spark import Archive, ArchivingMediaDriver
+from tests.kit import pages
 from tests.kit.ports import free_port
 from tests.kit.processes import Process
-from tests.kit.submit import ENVIRONMENT, SPARK_HOME
+from tests.kit.submit import ENVIRONMENT
 from tests.system.test_spark_examples import EXAMPLES
 
+#: Server, client and pipeline.
+COMMANDS = pages.block("spark.md", "sh", "SparkConnectServer").splitlines()
 # What a client asks of the tables that a pipeline made.
 LOOK = """
 import sys
@@ -29,23 +35,9 @@ print([tuple(row) for row in spark.table("volumes").orderBy("symbol").collect()]
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Connect server."""
     port, folder = free_port(), tmp_path_factory.mktemp("connect")
-    settings = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": port,
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": 1,
-        "spark.sql.warehouse.dir": folder / "warehouse",
-    }
-    server = Process(
-        "connect server",
-        [
-            *[SPARK_HOME / "bin" / "spark-submit", "--master", "local[2]"],
-            *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
-            *["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"],
-        ],
-        env={**ENVIRONMENT, "SPARK_CONNECT_MODE": "0"},
-        cwd=folder,
-    )
+    port_of_ours = f"--conf spark.connect.grpc.binding.port={port} spark-internal"
+    command = pages.placed(COMMANDS[0], {"spark-internal": port_of_ours})
+    server = Process("connect server", ["bash", "-ec", f"exec {command}"], env=ENVIRONMENT, cwd=folder)
     try:
         server.wait_ready(lambda: "Spark Connect server started" in server.stderr(), timeout=180)
         yield f"sc://127.0.0.1:{port}"
@@ -54,6 +46,8 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def run(name: str, command: list[str | Path], folder: Path, **environment: str) -> str:
+    if not (folder / "examples").exists():
+        (folder / "examples").symlink_to(EXAMPLES)
     process = Process(name, command, env={**ENVIRONMENT, **environment}, cwd=folder)
     assert process.wait_end(timeout=280) == 0, process.report()
     return process.stdout() + process.stderr()
@@ -72,21 +66,22 @@ def record(archive_dir: Path, aeron_dir: Path) -> None:
 
 
 def test_a_client_reads_and_streams(remote: str, tmp_path: Path) -> None:
-    example = EXAMPLES / "12_spark_connect.py"
-    out = run("client", [sys.executable, example], tmp_path, SPARK_REMOTE=remote, JAVA_HOME="/nowhere")
+    command = pages.placed(COMMANDS[1], {"sc://localhost:15002": remote})
+    out = run("client", ["bash", "-ec", command], tmp_path, JAVA_HOME="/nowhere")
     assert "20000 messages read by pyspark.sql.connect.session, their sum is 199990000" in out
     assert "20000 messages by a streaming query" in out
 
 
 def test_a_pipeline_takes_in_what_was_recorded_since(remote: str, tmp_path: Path, aeron_dir: Path) -> None:
-    shutil.copytree(EXAMPLES / "pipeline", tmp_path / "pipeline")
-    spec = tmp_path / "pipeline" / "spark-pipeline.yml"
+    shutil.copytree(EXAMPLES / "pipeline", tmp_path / "examples" / "pipeline")
+    spec = tmp_path / "examples" / "pipeline" / "spark-pipeline.yml"
     text, count = re.subn("file:///tmp/prices-pipeline", f"file://{tmp_path}/storage", spec.read_text("utf-8"))
     assert count == 1
     spec.write_text(text, "utf-8")
-    command = [SPARK_HOME / "bin" / "spark-pipelines", "--remote", remote, "run", "--spec", spec]
+    places = {"sc://localhost:15002": remote, "/path/of/the/archive": tmp_path / "archive"}
+    command = pages.placed(COMMANDS[2], places)
     for _ in range(2):
         record(tmp_path / "archive", aeron_dir)
-        assert "Run is COMPLETED" in run("pipeline", command, tmp_path, RECORDINGS=str(tmp_path / "archive"))
+        assert "Run is COMPLETED" in run("pipeline", ["bash", "-ec", command], tmp_path)
     # With a run that began anew, or one that missed what came since, these were 1,500 or 500.
     assert "[('A', 1000, 2000), ('B', 1000, 2000)]" in run("look", [sys.executable, "-c", LOOK, remote], tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def master_url(tmp_path: Path) -> Iterator[str]:
         assert isinstance(started, re.Match), master.report()
         url = started[1]
         worker = server(
-            "worker.Worker", ["--cores", "2", "--memory", "1g", "--work-dir", str(tmp_path / "work"), url], tmp_path
+            "worker.Worker", ["--cores", "2", "--memory", "1100m", "--work-dir", str(tmp_path / "work"), url], tmp_path
         )
         try:
             wait_until(
@@ -75,9 +76,8 @@ def test_an_example_runs_on_a_standalone_cluster(master_url: str, tmp_path: Path
     submit = Process(
         "spark-submit",
         [
-            *[SPARK_HOME / "bin" / "spark-submit", "--master", master_url],
+            *["spark-submit", "--master", master_url],
             *["--properties-file", ROOT / "conf" / "spark-defaults.conf"],
-            *["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"],
             EXAMPLES / example,
         ],
         env=ENVIRONMENT,
@@ -88,3 +88,26 @@ def test_an_example_runs_on_a_standalone_cluster(master_url: str, tmp_path: Path
     applications = list((tmp_path / "work").glob("app-*/*/stderr"))
     assert applications, "the executor ran in the worker, not in the submitting process"
     wait_until(lambda: not session_members(submit.pid), 30, "the application to be gone")
+
+
+LOOK = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+print(spark.read.format("aeron").load("/nowhere").schema)
+"""
+
+
+def test_spark_is_told_its_python_by_the_environment_and_not_by_a_setting(tmp_path: Path) -> None:
+    """As docs/spark.md has it: without the activated environment, `spark.pyspark.python` alone finds no format."""
+    (tmp_path / "look.py").write_text(LOOK, "utf-8")
+    bare = {**ENVIRONMENT, "SPARK_HOME": str(SPARK_HOME), "PATH": f"{SPARK_HOME / 'bin'}:/usr/local/bin:/usr/bin:/bin"}
+    command = ["spark-submit", "--master", "local[1]"]
+    setting = ["--conf", f"spark.pyspark.python={sys.executable}"]
+    alone = Process("by a setting", [*command, *setting, "look.py"], env=bare, cwd=tmp_path)
+    told = Process(
+        "by the variable", [*command, "look.py"], env={**bare, "PYSPARK_PYTHON": sys.executable}, cwd=tmp_path
+    )
+    assert alone.wait_end(timeout=240) != 0, alone.report()
+    assert "[DATA_SOURCE_NOT_FOUND]" in alone.stderr(), alone.report()
+    assert told.wait_end(timeout=240) == 0, told.report()
+    assert "StructField('value', BinaryType(), False)" in told.stdout(), told.report()
