@@ -416,16 +416,23 @@ static void a_name_that_begins_another_is_nobody_else(void)
     snprintf(path, sizeof(path), "%s/prefixes", rig.scratch);
     line_of(text, sizeof(text), "alice", "a", "all");
     const size_t used = strlen(text);
-    line_of(text + used, sizeof(text) - used, "ali", "b", "query");
+    line_of(text + used, sizeof(text) - used, "ali", "b", "query,StartRecordingRequest2");
     write_file(path, text, 0600);
     CHECK_I64(asi_auth_users_load_untrusted(&users, path), AS_OK);
     CHECK_I64(users.count, 2);
     CHECK(&users.items[0] == asi_auth_users_find(&users, "alice", 5));
     CHECK(&users.items[1] == asi_auth_users_find(&users, "ali", 3));
+    CHECK(users.items[0].can_stop_any_replay && !users.items[1].can_stop_any_replay);
+    CHECK(users.items[1].actions[ASI_CODEC_START_RECORDING_2] && !users.items[1].actions[ASI_CODEC_REPLAY]);
     CHECK(NULL == asi_auth_users_find(&users, "al", 2));
     CHECK(NULL == asi_auth_users_find(&users, "", 0));
     CHECK(NULL == asi_auth_users_find(&users, "alices", 6));
     asi_auth_users_close(&users);
+    const as_auth_bytes alice = { .length = 5, .bytes = "alice" };
+    const as_auth_bytes ali = { .length = 3, .bytes = "ali" };
+    const as_auth_bytes other = { .length = 3, .bytes = "bob" };
+    CHECK(asi_auth_is_same(&ali, &ali));
+    CHECK(!asi_auth_is_same(&ali, &alice) && !asi_auth_is_same(&alice, &ali) && !asi_auth_is_same(&ali, &other));
 }
 
 /* Root reads everything, so that only the owner's number tells. */

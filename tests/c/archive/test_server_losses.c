@@ -1,5 +1,6 @@
 /* Bytes that are recorded, replayed or cut by the right rules alone: each of these once broke unseen. Method: a bare session against an
  * invoked archive (server_rig.h), one situation at a time, in milliseconds. */
+#include "server/control.h"
 #include "server_rig.h"
 
 static test_rig rig;
@@ -109,7 +110,8 @@ static void tokens_end_with_their_session(void)
     token_of(session, made.id);
     asi_codec_request request = request_of(ASI_CODEC_CLOSE_SESSION, AS_NULL_VALUE);
     raw_send(session, &request);
-    UNTIL(&rig, NULL == rig.archive->tokens);
+    UNTIL(&rig, NULL == asi_control_find(rig.archive, session->id));
+    CHECK(NULL == rig.archive->tokens);
     raw_close(session);
     raw_close(other);
 }
@@ -127,6 +129,78 @@ static void tokens_have_a_bound(void)
     check_error(raw_ask(session, &request), ASI_CODEC_E_GENERIC,
         "4096 replay tokens are out already: use some, or wait until they expire");
     raw_close(session);
+}
+
+/* -- replays --------------------------------------------------------------------------------------------------------------------- */
+
+static void damage(int64_t recording_id, int64_t at)
+{
+    char path[AS_PATH_MAX];
+    uint8_t byte;
+    snprintf(path, sizeof(path), "%s/%" PRId64 "-0.rec", rig.archive_dir, recording_id);
+    FILE *file = fopen(path, "r+b");
+    CHECK(NULL != file && 0 == fseek(file, at, SEEK_SET) && 1 == fread(&byte, 1, 1, file));
+    byte ^= 0x40;
+    CHECK(0 == fseek(file, at, SEEK_SET) && 1 == fwrite(&byte, 1, 1, file) && 0 == fclose(file));
+}
+
+static const asi_codec_event *await_error(raw_session *session, int64_t correlation_id)
+{
+    const asi_codec_event *found = NULL;
+    while (NULL == found)
+    {
+        UNTIL(&rig, (raw_poll(session), session->event_count > 0));
+        for (int i = 0; i < session->event_count && NULL == found; i++)
+        {
+            const asi_codec_event *event = &session->events[i];
+            const bool is_error = ASI_CODEC_CONTROL_RESPONSE == event->template_id && ASI_CODEC_ERROR == event->code;
+            found = is_error && event->correlation_id == correlation_id ? event : NULL;
+        }
+        rig_turn(&rig);
+    }
+    return found;
+}
+
+/* A replay may begin at a frame of the recording only, and not where another stream's header stands. */
+static void a_replay_begins_at_its_own_frames(void)
+{
+    static const int64_t FIELDS[] = { 8, 16, 20 }; /* term offset, stream id, term id */
+    for (size_t i = 0; i < sizeof(FIELDS) / sizeof(FIELDS[0]); i++)
+    {
+        raw_session *session = raw_connect(&rig);
+        const raw_recording made = raw_record(session, 1012 + (int32_t)i, 1000, 3);
+        damage(made.id, 1056 + FIELDS[i]);
+        asi_codec_request request = replay_of(made.id, 1056, -1, "aeron:ipc", 1112);
+        const asi_codec_event *event = raw_ask(session, &request);
+        CHECK_I64(event->code, ASI_CODEC_ERROR);
+        CHECK_I64(event->relevant_id, ASI_CODEC_E_INVALID_POSITION);
+        raw_close(session);
+    }
+}
+
+/* The first frame of a batch is read apart from the others. */
+static void no_damaged_frame_is_replayed(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.record.checksum", "org.agrona.checksum.Crc32");
+    rig_set(&rig, "aeron.archive.replay.checksum", "org.agrona.checksum.Crc32");
+    rig_open_archive(&rig);
+    as_subscription *listener = NULL;
+    CHECK_I64(as_client_add_subscription(rig.client, "aeron:ipc", 1113, &listener), AS_OK);
+    for (int64_t frame = 0; frame < 2; frame++)
+    {
+        raw_session *session = raw_connect(&rig);
+        const raw_recording made = raw_record(session, 1016 + (int32_t)frame, 1000, 2);
+        damage(made.id, frame * 1056 + AS_FRAME_HEADER_LENGTH + 10);
+        asi_codec_request request = replay_of(made.id, 0, -1, "aeron:ipc", 1113);
+        raw_send(session, &request);
+        const asi_codec_event *event = await_error(session, request.correlation_id);
+        CHECK(0 == strncmp(event->error_message.data, "CRC checksum mismatch at position=", 34));
+        UNTIL(&rig, 0 == rig.archive->replay_count);
+        raw_close(session);
+    }
+    as_subscription_close(listener);
+    rig_close(&rig);
 }
 
 /* -- truncation ------------------------------------------------------------------------------------------------------------------ */
@@ -178,6 +252,71 @@ static void a_recording_is_cut_between_frames_only(void)
     raw_close(session);
 }
 
+static bool has_segment(int64_t recording_id, int64_t base)
+{
+    int64_t length;
+    uint8_t *bytes = read_segment(&rig, recording_id, base, &length);
+    free(bytes);
+    return NULL != bytes;
+}
+
+/* Three segments; cut in the first, the others go. */
+static void a_cut_takes_all_segments_behind_it(void)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording made = raw_record(session, 1009, 1000, 300);
+    CHECK(has_segment(made.id, 2 * RIG_SEGMENT_LENGTH));
+    asi_codec_request request = request_of(ASI_CODEC_TRUNCATE_RECORDING, made.id);
+    request.position = 1056;
+    raw_ask_ok(session, &request);
+    raw_await_signal(session, AS_SIGNAL_DELETE, request.correlation_id);
+    CHECK(has_segment(made.id, 0));
+    CHECK(!has_segment(made.id, RIG_SEGMENT_LENGTH) && !has_segment(made.id, 2 * RIG_SEGMENT_LENGTH));
+    raw_close(session);
+}
+
+static void what_is_written_or_read_stays(void)
+{
+    char text[128];
+    raw_session *session = raw_connect(&rig);
+    const raw_recording written = raw_start(session, 1010, true);
+    asi_codec_request request = request_of(ASI_CODEC_TRUNCATE_RECORDING, written.id);
+    check_error(raw_ask(session, &request), ASI_CODEC_E_ACTIVE_RECORDING, "cannot truncate active recording");
+    request = request_of(ASI_CODEC_PURGE_RECORDING, written.id);
+    snprintf(text, sizeof(text), "cannot purge active recording %" PRId64, written.id);
+    check_error(raw_ask(session, &request), ASI_CODEC_E_ACTIVE_RECORDING, text);
+    as_publication_close(written.publication);
+
+    const raw_recording read = raw_record(session, 1011, 1000, 300);
+    request = replay_of(read.id, 0, -1, "aeron:ipc", 1111); /* nobody listens yet */
+    raw_ask_ok(session, &request);
+    request = request_of(ASI_CODEC_PURGE_RECORDING, read.id);
+    snprintf(text, sizeof(text), "cannot purge recording with active replay %" PRId64, read.id);
+    check_error(raw_ask(session, &request), ASI_CODEC_E_ACTIVE_RECORDING, text);
+    static const int32_t MOVES[] = { ASI_CODEC_DETACH_SEGMENTS, ASI_CODEC_PURGE_SEGMENTS };
+    for (size_t i = 0; i < 2; i++)
+    {
+        request = request_of(MOVES[i], read.id);
+        request.position = RIG_SEGMENT_LENGTH;
+        const asi_codec_event *event = raw_ask(session, &request);
+        CHECK_I64(event->code, ASI_CODEC_ERROR);
+        CHECK(0 == strncmp(event->error_message.data, "invalid detach: replay in progress", 34));
+    }
+    CHECK_I64(raw_position(session, ASI_CODEC_START_POSITION, read.id), 0);
+    CHECK(has_segment(read.id, 0));
+    request = request_of(ASI_CODEC_STOP_ALL_REPLAYS, read.id);
+    raw_ask_ok(session, &request);
+    UNTIL(&rig, 0 == rig.archive->replay_count);
+    static const int64_t WRONG[] = { 32, RIG_SEGMENT_LENGTH + 32, 3 * RIG_SEGMENT_LENGTH, 0 };
+    for (size_t i = 0; i < sizeof(WRONG) / sizeof(WRONG[0]); i++)
+    {
+        request = request_of(ASI_CODEC_DETACH_SEGMENTS, read.id);
+        request.position = WRONG[i];
+        CHECK_I64(raw_ask(session, &request)->code, ASI_CODEC_ERROR);
+    }
+    raw_close(session);
+}
+
 /* The files of recordings whose ids begin with another's stay, and so do files that are no segments. */
 static void a_purge_takes_its_own_files(void)
 {
@@ -210,9 +349,13 @@ int main(void)
     RUN(a_refused_write_ends_the_recording);
     RUN(a_token_is_good_for_its_recording_and_its_time);
     RUN(tokens_end_with_their_session);
+    RUN(a_replay_begins_at_its_own_frames);
     RUN(a_recording_is_cut_between_frames_only);
     RUN(a_purge_takes_its_own_files);
+    RUN(a_cut_takes_all_segments_behind_it);
+    RUN(what_is_written_or_read_stays);
     RUN(tokens_have_a_bound);
     rig_close(&rig);
+    RUN(no_damaged_frame_is_replayed);
     return 0;
 }

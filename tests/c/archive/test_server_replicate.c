@@ -117,6 +117,36 @@ static void a_copy_ends_at_the_stop_position_and_goes_on_from_there(void)
 }
 
 
+/* The destination was free when it was asked for, and is written when the source's descriptor comes. */
+static void a_destination_that_is_written_meanwhile_is_refused(void)
+{
+    pair p;
+    char text[128];
+    pair_open(&p);
+    pair_start(&p);
+    const raw_recording source = raw_record(p.source, SOURCE_STREAM, 1000, 5);
+    p.rig.control_stream = 0;
+    const raw_recording own = raw_record(p.destination, SOURCE_STREAM + 1, 1000, 2);
+    const asi_catalog_record record = destination_record(&p, own.id);
+    as_archive *held = p.rig.other;
+    p.rig.other = NULL;
+    asi_codec_request request = replicate_of(source.id, own.id);
+    const int64_t id = pair_replicate(&p, &request);
+    snprintf(text, sizeof(text), RIG_CHANNEL "|init-term-id=%d|term-id=%d|term-offset=%d", record.initial_term_id,
+        record.initial_term_id, (int32_t)record.stop_position);
+    as_publication *publication = NULL;
+    CHECK_I64(as_client_add_exclusive_publication(p.rig.client, text, SOURCE_STREAM + 1, &publication), AS_OK);
+    request = extend_of(own.id, RIG_CHANNEL, SOURCE_STREAM + 1, true);
+    raw_ask_ok(p.destination, &request);
+    raw_await_signal(p.destination, AS_SIGNAL_EXTEND, request.correlation_id);
+    p.rig.other = held;
+    pair_await_end(&p, id);
+    snprintf(text, sizeof(text), "cannot replicate to active recording %" PRId64, own.id);
+    check_error(nth_event(p.destination, id, 0), ASI_CODEC_E_GENERIC, text);
+    as_publication_close(publication);
+    pair_close(&p);
+}
+
 /* Scenario 90, and the rest of what a source can refuse. */
 static void what_the_source_lacks_is_told(void)
 {
@@ -331,6 +361,7 @@ int main(void)
     RUN(a_stopped_recording_is_copied_and_then_found_in_sync);
     RUN(an_active_recording_is_followed_until_it_stops);
     RUN(a_copy_ends_at_the_stop_position_and_goes_on_from_there);
+    RUN(a_destination_that_is_written_meanwhile_is_refused);
     RUN(what_the_source_lacks_is_told);
     RUN(a_request_that_can_not_be_is_refused);
     RUN(a_replication_can_be_stopped);
