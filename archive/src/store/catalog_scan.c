@@ -12,6 +12,12 @@ asi_text asi_text_of(const char *terminated)
     return (asi_text){ .at = terminated, .length = (int32_t)strlen(terminated) };
 }
 
+static int folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return NULL == slash ? 0 : (int)(slash - path);
+}
+
 as_result asi_catalog_scan_start_untrusted(asi_catalog_scan *scan, const uint8_t *bytes, int64_t length, const char *path)
 {
     if (length < ASI_CATALOG_HEADER_LENGTH)
@@ -24,9 +30,9 @@ as_result asi_catalog_scan_start_untrusted(asi_catalog_scan *scan, const uint8_t
     {
         return asi_fail(AS_E_DATA, 0,
             "%s: incompatible catalog file version %d.%d.%d, archive software is %d.%d.%d; if it is the "
-            "catalog of an older archive, run `ArchiveTool migrate` on a copy", path, version >> 16, (version >> 8) & 0xFF,
-            version & 0xFF, ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION), (ASI_ARCHIVE_STORAGE_VERSION >> 8) & 0xFF,
-            ASI_ARCHIVE_STORAGE_VERSION & 0xFF);
+            "catalog of an older archive, on a copy: aeron-spark archive migrate %.*s --yes", path, version >> 16,
+            (version >> 8) & 0xFF, version & 0xFF, ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION),
+            (ASI_ARCHIVE_STORAGE_VERSION >> 8) & 0xFF, ASI_ARCHIVE_STORAGE_VERSION & 0xFF, folder_length(path), path);
     }
     const int32_t header_length = asi_get_i32(bytes + CATALOG_LENGTH);
     const int32_t alignment = asi_get_i32(bytes + CATALOG_RECORD_ALIGNMENT);
@@ -134,8 +140,9 @@ as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_re
 
 static as_result fail_field(const asi_catalog_record *record, const char *field, int64_t value, const char *rule)
 {
-    return asi_fail(AS_E_DATA, 0, "catalog entry of recording %" PRId64 " is damaged: %s=%" PRId64 " must be %s; hide it with "
-        "`ArchiveTool mark-invalid` or restore the catalog", record->recording_id, field, value, rule);
+    return asi_fail(AS_E_DATA, 0, "catalog entry of recording %" PRId64 " is damaged: %s=%" PRId64 " must be %s; restore the catalog, "
+        "or hide it: aeron-spark archive mark-invalid FOLDER %" PRId64, record->recording_id, field, value, rule,
+        record->recording_id);
 }
 
 as_result asi_recording_check_untrusted(const asi_catalog_record *record)

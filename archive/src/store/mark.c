@@ -70,8 +70,9 @@ static as_result check_version(const char *path, int32_t version)
     const int32_t major = ASI_ARCHIVE_STORAGE_MAJOR(version);
     if (0 != version && ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION) != major)
     {
-        return asi_fail(AS_E_DATA, 0, "mark file (%s) major version %d does not match software: %d; if the archive is older, run "
-            "`ArchiveTool migrate` on a copy", path, major, ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION));
+        return asi_fail(AS_E_DATA, 0, "mark file (%s) major version %d does not match software: %d; if the archive is older, on a "
+            "copy: aeron-spark archive migrate %.*s --yes", path, major, ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION),
+            (int)(strrchr(path, '/') - path), path);
     }
     return AS_OK;
 }

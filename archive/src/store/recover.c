@@ -299,8 +299,8 @@ static as_result recover_one(asi_catalog *catalog, const asi_file_ops *files, co
     const bool is_doubtful = AS_OK == result && !end.is_proven && !options->is_last_frame_whole;
     if (is_doubtful && !is_cut)
     {
-        result = asi_fail(AS_E_DATA, 0, "Found potentially incomplete last fragment straddling page boundary in file: %s\n"
-            "Run `ArchiveTool verify` for corrective action!", end.path);
+        result = asi_fail(AS_E_DATA, 0, "Found potentially incomplete last fragment straddling page boundary in file: %s; to cut it "
+            "off: aeron-spark archive verify %s --repair", end.path, archive_dir);
     }
     if (is_doubtful)
     {
