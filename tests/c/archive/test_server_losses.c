@@ -144,21 +144,18 @@ static void damage(int64_t recording_id, int64_t at)
     CHECK(0 == fseek(file, at, SEEK_SET) && 1 == fwrite(&byte, 1, 1, file) && 0 == fclose(file));
 }
 
-static const asi_codec_event *await_error(raw_session *session, int64_t correlation_id)
+static const asi_codec_event *find_error(const raw_session *session, int64_t correlation_id)
 {
-    const asi_codec_event *found = NULL;
-    while (NULL == found)
+    for (int i = 0; i < session->event_count; i++)
     {
-        UNTIL(&rig, (raw_poll(session), session->event_count > 0));
-        for (int i = 0; i < session->event_count && NULL == found; i++)
+        const asi_codec_event *event = &session->events[i];
+        if (ASI_CODEC_CONTROL_RESPONSE == event->template_id && ASI_CODEC_ERROR == event->code &&
+            event->correlation_id == correlation_id)
         {
-            const asi_codec_event *event = &session->events[i];
-            const bool is_error = ASI_CODEC_CONTROL_RESPONSE == event->template_id && ASI_CODEC_ERROR == event->code;
-            found = is_error && event->correlation_id == correlation_id ? event : NULL;
+            return event;
         }
-        rig_turn(&rig);
     }
-    return found;
+    return NULL;
 }
 
 /* A replay may begin at a frame of the recording only, and not where another stream's header stands. */
@@ -194,7 +191,8 @@ static void no_damaged_frame_is_replayed(void)
         damage(made.id, frame * 1056 + AS_FRAME_HEADER_LENGTH + 10);
         asi_codec_request request = replay_of(made.id, 0, -1, "aeron:ipc", 1113);
         raw_send(session, &request);
-        const asi_codec_event *event = await_error(session, request.correlation_id);
+        const asi_codec_event *event = NULL;
+        UNTIL(&rig, (raw_poll(session), NULL != (event = find_error(session, request.correlation_id))));
         CHECK(0 == strncmp(event->error_message.data, "CRC checksum mismatch at position=", 34));
         UNTIL(&rig, 0 == rig.archive->replay_count);
         raw_close(session);
