@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "archive_support.h"
+#include "store/catalog_format.h"
 #include "store/recover.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"
@@ -391,6 +392,60 @@ static void what_a_restart_finds_is_written_again(void)
     scratch_delete(scratch);
 }
 
+/* A record is seen by its header: that comes when the body is durable, in a catalog that has a sync level. */
+static void a_record_becomes_visible_last(void)
+{
+    scratch_create(scratch);
+    const asi_file_ops files = noted_files();
+    const asi_catalog_params at = { .files = &files, .archive_dir = scratch, .capacity = 4096, .sync_level = 1 };
+    const asi_recording_params params = { .stop_position = AS_NULL_VALUE, .segment_file_length = SEGMENT_LENGTH,
+        .term_buffer_length = TERM_LENGTH, .mtu_length = 1408, .stripped_channel = asi_text_of("aeron:ipc"),
+        .original_channel = asi_text_of("aeron:ipc"), .source_identity = asi_text_of("aeron:ipc") };
+    asi_catalog *catalog = NULL;
+    char body[64];
+    char header[64];
+    int64_t id;
+    CHECK_I64(asi_catalog_open(&at, &catalog), AS_OK);
+    calls[0] = '\0';
+    const int64_t begin = asi_catalog_used_bytes(catalog);
+    CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+    snprintf(body, sizeof(body), " w%" PRId64 "+", begin + ASI_CATALOG_RECORD_HEADER_LENGTH);
+    snprintf(header, sizeof(header), " s w%" PRId64 "+%d s", begin, ASI_CATALOG_RECORD_HEADER_LENGTH);
+    const char *of_body = strstr(calls, body);
+    CHECK(NULL != of_body && of_body < strstr(calls, header));
+    asi_catalog_close(catalog);
+    scratch_delete(scratch);
+}
+
+static void records_that_can_not_be_are_refused(void)
+{
+    asi_catalog_record record = begin();
+    CHECK_I64(asi_recording_check_untrusted(&record), AS_OK);
+    record.start_position = 64;
+    record.stop_position = 32;
+    CHECK_I64(asi_recording_check_untrusted(&record), AS_E_DATA);
+    record.stop_position = 64;
+    CHECK_I64(asi_recording_check_untrusted(&record), AS_OK);
+
+    asi_catalog *catalog = open_catalog();
+    const asi_recording_params params = { .stop_position = 0, .segment_file_length = SEGMENT_LENGTH,
+        .term_buffer_length = TERM_LENGTH, .mtu_length = 1408, .stripped_channel = asi_text_of("aeron:ipc"),
+        .original_channel = asi_text_of("aeron:ipc"), .source_identity = asi_text_of("aeron:ipc") };
+    int64_t id;
+    CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+    CHECK(asi_catalog_find(catalog, id, &record));
+    asi_catalog_close(catalog);
+    int64_t length;
+    uint8_t *bytes = file_load(scratch, ASI_CATALOG_FILE, &length);
+    asi_put_i64(bytes + record.offset + RECORD_RECORDING_ID, 0);
+    file_store(scratch, ASI_CATALOG_FILE, bytes, length);
+    free(bytes);
+    const asi_catalog_params again = { .files = asi_file_ops_posix(), .archive_dir = scratch, .capacity = 4096 };
+    CHECK_I64(asi_catalog_open(&again, &catalog), AS_E_DATA);
+    CHECK(NULL != strstr(as_error_text(), "ids must increase"));
+    scratch_delete(scratch);
+}
+
 /* -- reading ------------------------------------------------------------------------------------------------------------------ */
 
 static asi_segment_step walk_to(int64_t limit, int64_t *position)
@@ -543,6 +598,8 @@ int main(void)
     RUN(an_extension_needs_what_is_before_and_clears_what_is_behind);
     RUN(a_shared_segment_is_copied_before_it_is_written);
     RUN(what_a_restart_finds_is_written_again);
+    RUN(a_record_becomes_visible_last);
+    RUN(records_that_can_not_be_are_refused);
     RUN(frames_of_another_place_are_refused);
     RUN(a_reader_says_what_went_away);
     RUN(a_reader_takes_no_broken_rows);
