@@ -302,11 +302,17 @@ static void bounded_polls_and_set_position(void)
     CHECK_I64(as_image_set_position(p.image, 200), AS_E_USAGE);
     CHECK_I64(as_image_set_position(p.image, 192), AS_E_USAGE);
     CHECK_I64(as_image_set_position(p.image, 65536 + 32), AS_E_USAGE);
+    CHECK_I64(as_image_set_position(p.image, 257), AS_E_USAGE);
+    CHECK_I64(as_image_set_position(p.image, 256 + 16), AS_E_USAGE);
+    CHECK_I64(as_image_position(p.image), 256);
+    CHECK_I64(as_image_set_position(p.image, 256), AS_OK);
     CHECK_I64(as_image_set_position(p.image, 320), AS_OK);
     s.next_number = 5;
     CHECK_I64(as_image_poll(p.image, on_message, &s, 10), 1);
     CHECK_I64(as_image_poll(p.image, on_message, &s, 0), AS_E_USAGE);
     CHECK_I64(as_image_poll(p.image, NULL, &s, 1), AS_E_USAGE);
+    CHECK_I64(as_image_set_position(p.image, 65536), AS_OK); /* where its term ends */
+    CHECK_I64(as_image_position(p.image), 65536);
     world_close_pair(&p);
     world_close(&w);
 }

@@ -8,6 +8,7 @@
 #include "trap.h"
 
 #define WINDOW (TERM / 2)
+#define SECOND 1000000000LL
 
 typedef struct readers
 {
@@ -143,16 +144,16 @@ static void hostile_tails_move_no_position(void)
     network_produce(&n, 8192);
     (void)asi_network_publication_update(&n.publication, 0);
     network_produce(&n, 4096);
-    (void)asi_network_publication_update(&n.publication, INT64_MAX);
+    (void)asi_network_publication_update(&n.publication, SECOND);
     CHECK_I64(n.position_counter, 8192);
     asi_log_metadata *metadata = n.publication.sender.log.metadata;
     metadata->active_term_count = 0;
     metadata->tail_counters[0] = asi_log_raw_tail((int32_t)(5U + INT32_MAX), TERM);
     n.publication.sender.has_receivers = false;
-    (void)asi_network_publication_update(&n.publication, INT64_MAX);
+    (void)asi_network_publication_update(&n.publication, 2 * SECOND);
     CHECK_I64(n.position_counter, asi_log_max_position(TERM)); /* that far a stream may go */
     metadata->tail_counters[0] = asi_log_raw_tail(4, 0);
-    (void)asi_network_publication_update(&n.publication, INT64_MAX);
+    (void)asi_network_publication_update(&n.publication, 3 * SECOND);
     CHECK_I64(n.position_counter, asi_log_max_position(TERM));
     log_delete(&n.publication.sender.log);
 }

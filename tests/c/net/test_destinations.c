@@ -100,6 +100,9 @@ static void manual_ones_are_listed(void)
     const asi_address moved = fake_address("10.0.0.1", 101);
     CHECK_I64(asi_destinations_find_registration(&destinations, 21, &moved), 11);
     CHECK_I64(asi_destinations_find_registration(&destinations, 22, &at1), -1);
+    asi_destinations_on_status_message(&destinations, 22, &at1, 300 * SECOND); /* of another receiver */
+    CHECK_I64(destinations.items[0].last_activity_ns, 99 * SECOND);
+    CHECK_I64(destinations.items[0].receiver_id, 21);
     CHECK_I64(asi_destinations_find_registration(&destinations, 22, &at2), 12);
     /* The silent ones are asked about once per timeout. */
     CHECK_I64(asi_destinations_next_silent(&destinations, 100 * SECOND)->registration_id, 12);
@@ -111,6 +114,8 @@ static void manual_ones_are_listed(void)
     asi_destinations_remove(&destinations, 13);
     CHECK_I64(counter, 1);
     CHECK_I64(destinations.items[0].registration_id, 12);
+    asi_destinations_on_status_message(&destinations, 7, &at3, SECOND); /* there is room, but nobody added it */
+    CHECK_I64(counter, 1);
     asi_destinations_close(&destinations);
     ops.close(ops.context, from);
 }

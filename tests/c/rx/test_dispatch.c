@@ -145,8 +145,38 @@ static void pools_end(void)
     asi_dispatch_close(&dispatch);
 }
 
+/* Full tables, so that buckets are shared: what one session of the number has is never another's, by stream or by endpoint. */
+static void one_session_number_everywhere(void)
+{
+    for (int32_t round = 0; round < 64; round++)
+    {
+        asi_dispatch dispatch;
+        CHECK_I64(asi_dispatch_open(&dispatch, 8, 8), AS_OK);
+        for (int32_t i = 0; i < 8; i++)
+        {
+            asi_receive_endpoint *endpoint = &endpoints[i % 2];
+            const int32_t stream_id = round * 4 + i / 2;
+            CHECK_I64(asi_dispatch_add_stream(&dispatch, endpoint, stream_id), AS_OK);
+            CHECK(NULL == asi_dispatch_find(&dispatch, endpoint, stream_id, 77));
+            asi_session *session = asi_dispatch_get_or_add(&dispatch, endpoint, stream_id, 77);
+            CHECK(NULL != session && session->stream->endpoint == endpoint);
+            CHECK_I64(session->stream->stream_id, stream_id);
+            asi_dispatch_set_state(&dispatch, session, ASI_SESSION_ACTIVE, &images[i % 2][i / 2][0]);
+        }
+        for (int32_t i = 0; i < 8; i++)
+        {
+            const int32_t stream_id = round * 4 + i / 2;
+            CHECK(&images[i % 2][i / 2][0] == asi_dispatch_find(&dispatch, &endpoints[i % 2], stream_id, 77)->image);
+            CHECK(NULL == asi_dispatch_find(&dispatch, &endpoints[i % 2], stream_id, 78));
+            CHECK(NULL == asi_dispatch_find(&dispatch, &endpoints[2], stream_id, 77));
+        }
+        asi_dispatch_close(&dispatch);
+    }
+}
+
 int main(void)
 {
+    RUN(one_session_number_everywhere);
     RUN(random_operations);
     RUN(pools_end);
     return 0;
