@@ -395,6 +395,7 @@ def test_a_decoder_travels() -> None:
         {"decimals": "float"},
         {"colour": "red"},
         {"times": {"id": "minutes"}},
+        {"decimals": "decimal(2,3)"},
         {"max_entries": 0},
         {"framing": "x"},
         {"skip": -1},

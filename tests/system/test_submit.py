@@ -103,11 +103,12 @@ def test_spark_is_told_its_python_by_the_environment_and_not_by_a_setting(tmp_pa
     bare = {**ENVIRONMENT, "SPARK_HOME": str(SPARK_HOME), "PATH": f"{SPARK_HOME / 'bin'}:/usr/local/bin:/usr/bin:/bin"}
     command = ["spark-submit", "--master", "local[1]"]
     setting = ["--conf", f"spark.pyspark.python={sys.executable}"]
-    alone = Process("by a setting", [*command, *setting, "look.py"], env=bare, cwd=tmp_path)
-    told = Process(
-        "by the variable", [*command, "look.py"], env={**bare, "PYSPARK_PYTHON": sys.executable}, cwd=tmp_path
-    )
-    assert alone.wait_end(timeout=240) != 0, alone.report()
-    assert "[DATA_SOURCE_NOT_FOUND]" in alone.stderr(), alone.report()
-    assert told.wait_end(timeout=240) == 0, told.report()
-    assert "StructField('value', BinaryType(), False)" in told.stdout(), told.report()
+    by_variable = {**bare, "PYSPARK_PYTHON": sys.executable}
+    with (
+        Process("by a setting", [*command, *setting, "look.py"], env=bare, cwd=tmp_path) as alone,
+        Process("by the variable", [*command, "look.py"], env=by_variable, cwd=tmp_path) as told,
+    ):
+        assert alone.wait_end(timeout=240) != 0, alone.report()
+        assert "[DATA_SOURCE_NOT_FOUND]" in alone.stdout(), alone.report()
+        assert told.wait_end(timeout=240) == 0, told.report()
+        assert "StructField('value', BinaryType(), False)" in told.stdout(), told.report()
