@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -148,7 +148,8 @@ def launched(*folders: Path) -> Iterator[Path]:
     aeron_dir = dirs.make("aeron")
     yield aeron_dir
     for pid in [*(archive_pid(folder) for folder in folders), driver_pid(aeron_dir)]:
-        os.kill(pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):  # an idle one ends by itself after 10 s
+            os.kill(pid, signal.SIGTERM)
         wait_until(lambda pid=pid: not _alive(pid), 20, "driver and archives to end")
     assert not aeron_dir.exists()
 
