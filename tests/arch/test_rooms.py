@@ -40,8 +40,9 @@ UNSEEDED = re.compile(
     r"random\.(?!Random\()\w+\(.*|random\.Random\((?![A-Z_]+\)).*|(?:secrets|np\.random)\..*|os\.urandom.*"
 )
 C_SLEEP = re.compile(r"\b(?:sleep|usleep|nanosleep|clock_nanosleep|thrd_sleep)\s*\(")
-# The one module whose job is to pass time (it polls with a deadline), and benchmarks, which pace their load.
-MAY_SLEEP = (Path("tests/kit/wait.py"), Path("tests/bench"))
+# The one module whose job is to pass time (it polls with a deadline), a job of Spark that imports nothing of the tests, and
+# benchmarks, which pace their load.
+MAY_SLEEP = (Path("tests/kit/wait.py"), Path("tests/system/cluster/job.py"), Path("tests/bench"))
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home|root|Users|mnt|tmp/work)/[\w.-]")
 TEXT_SUFFIXES = frozenset(
     (".c", ".h", ".py", ".pyi", ".txt", ".md", ".toml", ".cmake", ".java", ".xml", ".yml", ".yaml", ".cfg", "")

@@ -40,7 +40,7 @@ def test_no_port_is_given_to_two_sessions(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_programs_ports_are_free_ones() -> None:
-    text = "a='localhost:8010' b='127.0.0.1:8020' c='localhost:8010' d='localhost:0' e='host:8010' f='sc://localhost:15002'"
+    text = "a='localhost:8010' b='127.0.0.1:8020' c='localhost:8010' d='localhost:0' e='host:8010' f='sc://localhost:40123'"
     found = re.fullmatch(
         r"a='localhost:(\d+)' b='127.0.0.1:(\d+)' c='localhost:(\d+)' d='localhost:0' e='host:8010' f='sc://localhost:(\d+)'",
         ports.own(text),
@@ -48,7 +48,7 @@ def test_a_programs_ports_are_free_ones() -> None:
     assert found is not None
     a, b, c, f = found.groups()
     assert a == c
-    assert len({a, b, f, "8010", "8020", "15002"}) == 6
+    assert len({a, b, f, "8010", "8020", "40123"}) == 6
 
 
 def test_no_default_is_the_machines() -> None:
