@@ -16,7 +16,7 @@ import threading
 import time
 
 STILL_S = 20.0
-"""So long nothing is told before it is said that the step goes on."""
+"""How long a step may print nothing before a line says that it still runs."""
 _FETCHED = re.compile(
     r"\s*(Downloading|Using cached) (?:\S*/)?(?P<name>[\w.]+)-(?P<version>\d[^-\s]*?)(?:-\S*|\.tar\.\w+|\.zip)"
     r" \((?P<size>[\d.]+ [MG]B)\)"

@@ -1,4 +1,4 @@
-"""Arguments of the command line: what is wrong with them is told with the verb's usage, and the nearest right word."""
+"""Arguments of the command line: errors show the verb's usage and the nearest right word."""
 
 from __future__ import annotations
 

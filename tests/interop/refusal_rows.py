@@ -413,7 +413,7 @@ GROUPS: dict[str, Callable[[], Iterator[Row]]] = {
 }
 
 # Rows by the beginning of their answer's difference: why it stays. A reason that no row needs any more is an error.
-SILENT = "the stock archive only logs a channel that does not parse, and the client waits in vain"
+SILENT = "the stock archive only logs a channel that does not parse, and the client's request times out"
 DRIVER = "the words of the media driver, which are those of the stock driver in C"
 DIFFERENCES: dict[str, str] = {
     r"(replay|update): (empty|no aeron|unknown medium|no parameter|no value)": SILENT,

@@ -32,7 +32,7 @@ SILENCE_S = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One request. `prepare` comes before it; `ends`: what is told goes on to the end of a replication."""
+    """One request. `prepare` comes before it; `ends`: answers are read up to the end of a replication."""
 
     name: str
     request: str

@@ -163,7 +163,7 @@ static void the_last_term_is_reached(bool exclusive)
     log_delete(&log);
 }
 
-/* The last term takes frames up to its last byte, and then none: no claim gives room, nothing that lies there is written over. */
+/* The last term takes frames up to its last byte, and then none: no claim gives room, and nothing in it is overwritten. */
 static void the_last_byte_is_reached(bool exclusive)
 {
     asi_log log = log_create(1, asi_wrap_add(1, INT32_MAX), TERM - 128);
