@@ -90,7 +90,7 @@ static void a_recording_without_a_counter_is_refused_and_can_be_asked_for_again(
 /* Asks for the recording. False: refused, for no other reason than that. */
 static bool is_started(raw_session *session, asi_codec_request *start)
 {
-    static const char CLOSING[] = "receive channel endpoint found in CLOSING state, please retry: channel=";
+    static const char CLOSING[] = "receive_channel_endpoint found in CLOSING state, please retry: channel=";
     const asi_codec_event *answer = raw_ask(session, start);
     if (ASI_CODEC_OK == answer->code)
     {

@@ -148,7 +148,7 @@ static void inspector(void)
     seen_errors seen = { 0 };
     CHECK_I64(as_inspector_errors(inspector, 0, on_entry, &seen), 1);
     CHECK_I64(seen.count, 1);
-    CHECK(NULL != strstr(seen.text, "term-length"));
+    CHECK(NULL != strstr(seen.text, "term length less than min"));
     CHECK_I64(as_inspector_errors(inspector, INT64_MAX, on_entry, &seen), 0);
     as_counter_row row;
     CHECK_I64(as_inspector_counter(inspector, -1, &row), AS_AGAIN);
