@@ -222,7 +222,8 @@ static void take_descriptor(asi_replication *replication)
     if (AS_NULL_VALUE != replication->params.stop_position && replication->params.stop_position < source->start_position)
     {
         /* What the source would answer, if the length were no word of its own for an open end. */
-        const long long length = replication->params.stop_position - stop;
+        /* It may wrap, as stock's does: the position is whatever a client asked for. */
+        const long long length = asi_wrap_sub_i64(replication->params.stop_position, stop);
         snprintf(text, sizeof(text), "ERROR - replay length must be positive: replayLength=%lld, length=%lld, stopPosition=%lld, "
             "replayPosition=%lld for recording %lld", length, length, (long long)source->stop_position, (long long)stop,
             (long long)source->recording_id);
