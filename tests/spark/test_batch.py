@@ -161,8 +161,11 @@ def test_nothing_is_nullable(spark: SparkSession, folder: Path) -> None:
 
 
 def test_temporary_view(spark: SparkSession, folder: Path) -> None:
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW recorded USING aeron OPTIONS (path '{folder}')")
-    assert spark.sql("SELECT count(*) FROM recorded WHERE recording_id = 1").first()[0] == 500
+    spark.sql(f"CREATE TEMPORARY VIEW recorded USING aeron OPTIONS (path '{folder}')")
+    try:
+        assert spark.sql("SELECT count(*) FROM recorded WHERE recording_id = 1").first()[0] == 500
+    finally:
+        spark.sql("DROP VIEW recorded")  # other tests share the session
 
 
 @pytest.mark.parametrize(
