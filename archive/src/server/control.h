@@ -5,7 +5,9 @@
 
 #include "server/archive.h"
 
-#define ASI_CONTROL_RESPONSE_CAPACITY 4096
+/* The longest message of a response channel with the smallest terms; an error text is cut to what fits, as no answer would be worse. */
+#define ASI_CONTROL_RESPONSE_CAPACITY 8192
+#define ASI_CONTROL_TEXT_CAPACITY (ASI_CONTROL_RESPONSE_CAPACITY - 256)
 
 /* The session does no more; it is freed by a later step. An unexpected end is logged and told to the client's publication. */
 void asi_control_finish(asi_control_session *session, const char *reason, bool is_unexpected);

@@ -149,6 +149,10 @@ asi_codec_event asi_control_response(
     event.code = code;
     event.protocol_version = ASI_CODEC_PROTOCOL_VERSION;
     event.error_message = asi_codec_text(text);
+    if (event.error_message.length > ASI_CONTROL_TEXT_CAPACITY)
+    {
+        event.error_message.length = ASI_CONTROL_TEXT_CAPACITY;
+    }
     return event;
 }
 
@@ -166,7 +170,7 @@ void asi_control_ok(asi_control_session *session, int64_t correlation_id, int64_
 
 void asi_control_error(asi_control_session *session, int64_t correlation_id, int32_t code, const char *format, ...)
 {
-    char text[ASI_CONTROL_RESPONSE_CAPACITY - 256];
+    char text[ASI_CONTROL_TEXT_CAPACITY];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);

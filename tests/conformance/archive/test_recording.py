@@ -117,6 +117,15 @@ def test_s19_a_stream_is_recorded_once(session: Session, stream: int) -> None:
     assert listed(session, stream) == []
 
 
+@pytest.mark.parametrize(
+    "channel", [f"{IPC}|alias={'z' * 6000}", f"aeron:udp?endpoint=localhost:0|interface={'i' * 2000}"]
+)
+def test_an_error_about_a_long_channel_is_an_answer(session: Session, stream: int, channel: str) -> None:
+    """The driver's error quotes the channel; however long it is, the client gets an answer."""
+    refused = session.refused("StartRecordingRequest2", channel=channel, streamId=stream, sourceLocation=LOCAL)
+    assert refused.errorMessage
+
+
 def test_s20_each_publication_is_a_recording(
     archive: Archive, session: Session, stream: int, opened: ExitStack
 ) -> None:
