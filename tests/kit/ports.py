@@ -7,6 +7,7 @@ processes at a time, as a port that is free now may be the one that a session be
 
 from __future__ import annotations
 
+import atexit
 import errno
 import itertools
 import os
@@ -19,6 +20,12 @@ LOWEST, HIGHEST = 10_000, 32_000
 BLOCK = 100
 
 _claims: list[socket.socket] = []
+
+
+@atexit.register
+def _give_back() -> None:
+    for claim in _claims:
+        claim.close()
 
 
 def _claim(block: int) -> bool:

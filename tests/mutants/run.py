@@ -35,6 +35,7 @@ TOOLS = Path(sys.executable).parent
 PYTHON = SCRATCH / "venv" / "bin" / "python"
 SEEDS_OF_A_SIMULATION = 1500
 TEST_TIMEOUT_S = 300
+SEED = "1"  # of random tests: a mutant that one seed lets live would fail a run by chance
 # What a test may find at the top of the tree, beside folders; the rest of the top is what builds made.
 NOT_COPIED = {"build", "dist", "__pycache__", ".git", ".venv", "*.so", ".*_cache"}
 EXECUTABLES = ("driver_native/aeron-spark-driver", "archive/aeron-spark-archive")
@@ -43,7 +44,11 @@ EXECUTABLES = ("driver_native/aeron-spark-driver", "archive/aeron-spark-archive"
 def run(command: Sequence[str | Path], *, timeout_s: float | None = None) -> tuple[bool, str]:
     """Whether a command succeeded, and what it printed; one that takes longer than its time failed."""
     # Compiled Python is recognised by size and second: a mutant of the same length could run as what stood there before.
-    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
+    environment = os.environ | {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TEST_SEED": SEED,
+        "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}",
+    }
     try:
         done = subprocess.run(
             command, cwd=SOURCE, env=environment, capture_output=True, text=True, check=False, timeout=timeout_s
@@ -139,7 +144,7 @@ def test_passes(mutant: Mutant, jobs: int) -> tuple[bool, str]:
         )
     if mutant.runner == "pytest":
         install()
-        command = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.test.split()]
+        command = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--seed", SEED, *mutant.test.split()]
         return run(command, timeout_s=TEST_TIMEOUT_S)
     program = NATIVE / "tests" / mutant.runner / mutant.runner
     ok, text = run([program, "--seeds", f"1-{SEEDS_OF_A_SIMULATION}", "--jobs", str(jobs)])

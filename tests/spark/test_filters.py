@@ -170,6 +170,30 @@ def test_in(folder: Path, rng: random.Random, column: str) -> None:
         assert found == [row for row in whole if number_of(row[column]) in members], (column, members)
 
 
+@pytest.mark.parametrize("column", COLUMNS)
+def test_filters_of_the_same_kind_together(folder: Path, column: str) -> None:
+    """Of two ends the narrower counts, and of two sets what is in both."""
+    options = source(folder, "index")
+    whole = read(batch(folder, **options))
+    values = sorted({number for row in whole if (number := number_of(row[column])) is not None})
+    low, middle, high = values[0], values[len(values) // 2], values[-1]
+    some, others = ({low, middle}, {middle, high})
+    found, _ = narrowed(
+        folder, [In((column,), tuple(literal(column, one) for one in of)) for of in (some, others)], **options
+    )
+    assert found == [row for row in whole if number_of(row[column]) in some & others]
+    for kind, keeps in KINDS.items():
+        for bounds in itertools.permutations((low, middle, high), 2):
+            filters = [kind((column,), literal(column, bound)) for bound in bounds]  # type: ignore[call-arg]
+            found, _ = narrowed(folder, filters, **options)
+            expected = [
+                row
+                for row in whole
+                if (one := number_of(row[column])) is not None and all(keeps(one, b) for b in bounds)
+            ]
+            assert found == expected, (kind.__name__, bounds)
+
+
 def test_filters_together(folder: Path, rng: random.Random) -> None:
     """Joined by AND: both ends of one column, several columns."""
     options = source(folder, "index")

@@ -51,6 +51,7 @@ def slices(*backlogs: tuple[int, int]) -> list[Slice]:
         ([(0, 640), (1, 640)], 64, None, {0: 64, 1: 0}),  # no room for one each: the first alone
         ([(9, 64000), (0, 6400)], 6400, None, {9: 0, 0: 576}),  # a large message waits while others fit
         ([(9, 64000)], 6400, None, {9: 64000}),
+        ([(0, 64000), (9, 64000)], 64000, None, {0: 32000, 9: 0}),  # what others took is gone for the large one
         ([(0, 640), (1, 640)], None, 5, {0: 192, 1: 128}),
         ([(0, 640)], 320, 3, {0: 192}),  # both limits hold
     ],

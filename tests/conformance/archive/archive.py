@@ -187,7 +187,8 @@ class Archive:
 
     def errors(self) -> list[str]:
         """What the archive has logged: its own error log, the driver's (the stock archive uses that one), and stderr."""
-        return [*folder.mark_errors(self.archive_dir), *self.cnc.errors(), *self.process.stderr().splitlines()]
+        printed = self.process.stderr().splitlines()  # first: what is printed there is in the log by then
+        return [*folder.mark_errors(self.archive_dir), *self.cnc.errors(), *printed]
 
     def await_error(self, text: str, *, timeout: float = 10.0) -> str:
         """Wait until something with that text is logged."""
