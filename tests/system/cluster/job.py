@@ -43,7 +43,10 @@ def waiting(value: Column, folder: Path) -> Column:
         context = TaskContext.get()
         if not (folder / "go").exists() and context is not None:
             (folder / f"busy-{context.partitionId()}").touch()
-            while not (folder / "go").exists():  # the test ends this process at the latest
+            deadline = time.monotonic() + 120
+            while not (folder / "go").exists():
+                if time.monotonic() > deadline:
+                    raise TimeoutError("the test did not say go within 120 s")
                 time.sleep(0.05)
         return number
 
