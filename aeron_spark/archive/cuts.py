@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from aeron_spark.archive.recordings import Recording
@@ -27,9 +29,13 @@ _BOUNDARIES = ("position", "next_position")
 class TermCuts:
     """`advance`, `align` and `split` by what `recording`, `extent` and `read` give."""
 
-    def fingerprint(self, recording_id: int, position: int) -> int:  # noqa: ARG002 - as a folder's
+    def fingerprints(
+        self,
+        recording_ids: np.ndarray[Any, Any],
+        positions: np.ndarray[Any, Any],  # noqa: ARG002 - as a folder's
+    ) -> np.ndarray[Any, Any]:
         """None: what it costs to fetch the frame before a position is more than it is worth."""
-        return 0
+        return np.zeros(len(recording_ids), np.int64)
 
     @abstractmethod
     def recording(self, recording_id: int) -> Recording:

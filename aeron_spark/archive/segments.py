@@ -19,7 +19,6 @@ import pyarrow as pa
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.check import c_string, check, string
 from aeron_spark._native.handle import Handle
-from aeron_spark.archive.fingerprints import fingerprint_of
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition, Times
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, RECORDING_ID, Batches, ColumnBuffers
@@ -230,10 +229,17 @@ class Folder(Times):
         Bytes before a position that was recorded change in one way only: the recording is truncated below it and extended
         past it. Who keeps positions keeps this beside them, and compares with `same_fingerprint`.
         """
-        recording = self.recording(recording_id)
-        return fingerprint_of(
-            self.path, recording, position, is_checked=self.checksum(recording_id) != RecordChecksum.NONE
-        )
+        return int(self.fingerprints(np.array([recording_id]), np.array([position]))[0])
+
+    def fingerprints(
+        self, recording_ids: np.ndarray[Any, Any], positions: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """`fingerprint` of each recording at the position beside it."""
+        ids, places = (np.ascontiguousarray(column, np.int64) for column in (recording_ids, positions))
+        found = np.zeros(len(ids), np.int64)
+        with self._use() as folder:
+            check(lib.as_folder_fingerprints(folder, _numbers(ids), _numbers(places), len(ids), _numbers(found)))
+        return found
 
     def align(self, recording_id: int, position: int, limit: int, *, back: bool = False) -> Position:
         """Message boundary at or after `position`, or with `back` at or before it, inside [start_position, limit]."""

@@ -236,7 +236,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 positions[index] = ends[part.recording_id]
         marks = np.zeros(len(look.ids), np.int64)
         marks[at] = begin.marks
-        self._mark(marks, np.flatnonzero(positions != before), look.ids, positions)
+        moved = np.flatnonzero(positions != before)
+        marks[moved] = self._opened().fingerprints(look.ids[moved], positions[moved])
         if len(begin.ids) == np.count_nonzero(is_read):
             reached = begin.moved(np.arange(len(begin.ids)), positions[at], marks[at])
         else:
@@ -282,11 +283,12 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         at, _ = find(look.ids, last.ids)
         begins = first.begins(last)
         marks = first.marks_at(last.ids, begins)
-        for index in np.flatnonzero(begins < last.positions).tolist():
+        to_read = np.flatnonzero(begins < last.positions)
+        extents = [look.extent(row) for row in at[to_read].tolist()]
+        for places, kept in ((begins, marks), (last.positions, last.marks)):
+            self._check_marks(last.ids[to_read], places[to_read], kept[to_read], extents)
+        for index, extent in zip(to_read.tolist(), extents, strict=True):
             recording_id, begin, position = (int(column[index]) for column in (last.ids, begins, last.positions))
-            extent = look.extent(int(at[index]))
-            self._check_mark(recording_id, begin, int(marks[index]), extent)
-            self._check_mark(recording_id, position, int(last.marks[index]), extent)
             low = self._available(recording_id, begin, extent)
             high = min(position, self._available(recording_id, position, extent))
             if self._options.starting_timestamp is not None and begin == last.starts[index] and low < high:
@@ -385,21 +387,19 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         return extent.limit_position
 
-    def _mark(self, marks: Numbers, moved: Numbers, ids: Numbers, positions: Numbers) -> None:
-        """Sets the marks of positions that are new."""
-        for index in moved.tolist():
-            marks[index] = self._opened().fingerprint(int(ids[index]), int(positions[index]))
-
-    def _check_mark(self, recording_id: int, position: int, mark: int, extent: Extent) -> None:
-        """What stands before a position is what stood there when it was reached."""
-        if mark == 0 or not extent.start_position < position <= extent.limit_position:
-            return
-        if not same_fingerprint(mark, self._opened().fingerprint(recording_id, position)):
-            lost(
-                self._options,
-                f"recording {recording_id} of {self._options.path}: other bytes stand before position {position} than when "
-                f"this query reached it: the recording was truncated and then extended; begin with a new checkpoint folder",
-            )
+    def _check_marks(self, ids: Numbers, positions: Numbers, marks: Numbers, extents: Sequence[Extent]) -> None:
+        """What stands before each position is what stood there when it was reached."""
+        found = self._opened().fingerprints(ids, positions)
+        for recording_id, position, mark, now, extent in zip(
+            *(column.tolist() for column in (ids, positions, marks, found)), extents, strict=True
+        ):
+            is_there = extent.start_position < position <= extent.limit_position
+            if mark != 0 and is_there and not same_fingerprint(mark, now):
+                lost(
+                    self._options,
+                    f"recording {recording_id} of {self._options.path}: other bytes stand before position {position} than when "
+                    f"this query reached it: the recording was truncated and then extended; begin with a new checkpoint folder",
+                )
 
     def _boundary(self, recording_id: int, begin: int, end: int) -> int:
         """The position, if a message begins there, as one must."""

@@ -117,6 +117,11 @@ as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording
 as_result as_folder_extents(as_folder *folder, const int64_t *recording_ids, int64_t count, as_recording_extent *extents);
 /* The checksum that applies to the recording: never AUTO. */
 as_result as_folder_checksum(as_folder *folder, int64_t recording_id, as_record_checksum *checksum);
+/* 48 bits of the frame that ends at each position, to tell later whether other bytes stand there: the upper 32 are of the frame
+ * without its session id, the lower 16 of that, 0 where a checksum takes its place. 0: no frame is seen to end there, as it is
+ * the recording's start, or its bytes are purged. AS_E_USAGE for an unknown recording. */
+as_result as_folder_fingerprints(
+    as_folder *folder, const int64_t *recording_ids, const int64_t *positions, int64_t count, int64_t *fingerprints);
 /* The largest message boundary `to` in [from, limit] with to - from <= max_bytes and at most max_messages messages (either
  * AS_NULL_VALUE: no bound), but at least one message when a whole one lies before limit. Padding at the end is included.
  * `from` must be a message boundary or any position of the recording, which is then moved up to the next message. */
