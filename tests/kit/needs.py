@@ -32,6 +32,9 @@ PACKAGES: Mapping[str, Callable[[], bool]] = {
     "uuid-dev": partial(_exists, "usr/include/uuid/uuid.h"),
     "libbsd-dev": partial(_exists, "usr/include/bsd/bsd.h"),
     "iproute2": partial(_on_path, "ip"),
+    "systemd": partial(_on_path, "systemd-analyze"),
+    "wireguard-tools": partial(_on_path, "wg"),
+    "wireguard-go": partial(_on_path, "wireguard-go"),
 }
 
 
