@@ -7,13 +7,14 @@ Standard output and error go to files, so that a talkative child never blocks an
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from tests.kit import mark, wait
 from tests.kit.cnc import Cnc
@@ -37,17 +38,18 @@ class Process:
     ) -> None:
         self.name = name
         self.command = [str(part) for part in command]
-        self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        self._popen = subprocess.Popen(
-            self.command,
-            env={key: value for key, value in {**os.environ, **(env or {})}.items() if value is not None},
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=self._out,
-            stderr=self._err,
-            start_new_session=True,
-        )
+        # Kept by name: a descriptor for each would, after hundreds of processes, be more than select() takes.
+        self._folder = Path(tempfile.mkdtemp(prefix="output-"))
+        with (self._folder / "out").open("wb") as out, (self._folder / "err").open("wb") as err:
+            self._popen = subprocess.Popen(
+                self.command,
+                env={key: value for key, value in {**os.environ, **(env or {})}.items() if value is not None},
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
         _started.append(self)
 
     @property
@@ -62,11 +64,11 @@ class Process:
 
     def stdout(self) -> str:
         """What it has written to standard output so far."""
-        return _content(self._out)
+        return (self._folder / "out").read_bytes().decode("utf-8", "replace")
 
     def stderr(self) -> str:
         """What it has written to standard error so far."""
-        return _content(self._err)
+        return (self._folder / "err").read_bytes().decode("utf-8", "replace")
 
     def wait_ready(self, is_ready: Callable[[], bool], *, timeout: float = READY_TIMEOUT_S) -> Self:
         """Wait until `is_ready`; a child that ends instead, or is late, is an error with all it said."""
@@ -111,10 +113,9 @@ class Process:
         """SIGCONT."""
         self._popen.send_signal(signal.SIGCONT)
 
-    def close_output(self) -> None:
+    def remove_output(self) -> None:
         """Give the output back to the system; it cannot be read any more."""
-        self._out.close()
-        self._err.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def report(self) -> str:
         """Command, exit code and output, for error texts."""
@@ -136,12 +137,6 @@ class Process:
             self.kill()
         else:
             self.stop()
-
-
-def _content(file: IO[bytes]) -> str:
-    """All bytes of a file that another process appends to, without moving its position."""
-    size = os.fstat(file.fileno()).st_size
-    return os.pread(file.fileno(), size, 0).decode("utf-8", "replace")
 
 
 def driver_ready(process: Process, aeron_dir: Path) -> Callable[[], bool]:
@@ -171,6 +166,6 @@ def end_all() -> list[str]:
     for process in running:
         process.kill()
     for process in _started:
-        process.close_output()
+        process.remove_output()
     _started.clear()
     return [f"{process.name} (pid {process.pid})" for process in running]
