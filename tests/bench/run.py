@@ -1,13 +1,18 @@
-"""Runs the benchmarks, all or groups of rows: python -m tests.bench.run [GROUP ...]: build/bench.jsonl."""
+"""Runs the benchmarks, all or groups of rows: python -m tests.bench.run [GROUP ...]: build/bench.jsonl.
+
+Each group has a process of its own: Spark takes its jars when its virtual machine starts, and there is one for a process.
+"""
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import signal
 import sys
+from concurrent.futures import ProcessPoolExecutor
 
 from tests.bench import archive_rows, kafka_rows, native_rows, sbe_rows, sbe_spark_rows, spark_rows, transport_rows
-from tests.bench.pairs import RESULTS, print_table
+from tests.bench.pairs import RESULTS, Row, print_table
 from tests.kit import processes, stock, stock_c, stock_sbe
 
 # The stock peers of each group; built once, before anything is measured.
@@ -30,6 +35,21 @@ GROUPS = {
 }
 
 
+def _measure(group: str) -> list[Row]:
+    # A driver that spins and is left behind would spoil all that is measured after it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        return GROUPS[group]()
+    finally:
+        processes.end_all()
+
+
+def _end(*_: object) -> None:
+    for child in multiprocessing.active_children():
+        child.terminate()
+    sys.exit(1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], help="which rows to measure (all)")
@@ -38,12 +58,9 @@ def main() -> int:
         print(f"the stock peers of {peer.__name__}: minutes where they are not built yet", flush=True)
         peer.ensure_built()
     RESULTS.unlink(missing_ok=True)
-    # A driver that spins and is left behind would spoil all that is measured after it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    try:
-        rows = [row for group in chosen for row in GROUPS[group]()]
-    finally:
-        processes.end_all()
+    signal.signal(signal.SIGTERM, _end)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        rows = [row for group in pool.map(_measure, chosen) for row in group]
     print_table(rows)
     below = [row.name for row in rows if row.is_below()]
     if below:
