@@ -13,7 +13,7 @@ static void use_accepted(const uint8_t *bytes, int64_t length)
     }
     if (ASI_FRAME_ERROR == type)
     {
-        const int32_t text_length = asi_error_text_length_untrusted(bytes, length);
+        const int32_t text_length = ((const asi_error_frame *)(const void *)bytes)->error_length;
         CHECK(text_length >= 0 && text_length <= length - (int64_t)sizeof(asi_error_frame) &&
             text_length <= ASI_ERROR_TEXT_MAX_LENGTH);
     }

@@ -69,6 +69,8 @@ AS_STATIC_ASSERT(offsetof(asi_frame_header, stream_id) == 16, "Spec: 02 §3");
 AS_STATIC_ASSERT(offsetof(asi_frame_header, term_id) == 20, "Spec: 02 §3");
 AS_STATIC_ASSERT(offsetof(asi_frame_header, reserved_value) == 24, "Spec: 02 §3");
 
+#define ASI_RESOLUTION_MIN_LENGTH 22 /* prefix and an IPv4 entry without a name */
+
 /* Bytes a frame of `frame_length` occupies. 64-bit: a hostile frame_length near INT32_MAX must not wrap. */
 static inline int64_t asi_frame_occupancy(int32_t frame_length)
 {

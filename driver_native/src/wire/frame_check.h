@@ -1,5 +1,5 @@
 /* The only reader of datagrams nobody has looked at yet: which of them are whole frames of a type that its side handles.
- * Spec: 04 §1-2.
+ * Spec: 04 §1-2; 11 N1-N3, N6.
  *
  * Called by the receiver and the sender for each datagram, before anything else. After ASI_DATAGRAM_ACCEPTED the header struct
  * of the frame's type lies within the datagram and the rules told below hold; values (ids, positions, term lengths) are still
@@ -16,21 +16,20 @@ typedef enum asi_datagram_verdict
     ASI_DATAGRAM_INVALID  /* count "Invalid packets" */
 } asi_datagram_verdict;
 
-/* For receive sockets: DATA, PAD, SETUP and RTTM. DATA and PAD: length and term offset are multiples of 32 and not negative. */
+/* For receive sockets: DATA, PAD, SETUP and RTTM. DATA and PAD: length and term offset are multiples of 32 and not negative.
+ * SETUP: term length, offset and MTU are such as a stream can have. */
 asi_datagram_verdict asi_check_data_datagram_untrusted(const void *datagram, int64_t length);
-/* For send sockets: NAK, SM, ERR, RTTM and RSP_SETUP; 0 <= frame_length <= length. NAK: offset a multiple of 32, neither it nor
- * the length negative. */
+/* For send sockets: NAK, SM, ERR, RTTM and RSP_SETUP; 0 <= frame_length <= length. ERR: the text lies within the frame. */
 asi_datagram_verdict asi_check_control_datagram_untrusted(const void *datagram, int64_t length);
 /* Bytes of term that the frames of an accepted DATA or PAD datagram span, the rest of a final PAD included; -1 when they don't
- * lie back to back and end with the datagram. Not for heartbeats. */
+ * lie back to back, each at the offset that it names, and end with the datagram. Not for heartbeats. Spec: 11 N2 */
 int64_t asi_data_extent_untrusted(const void *datagram, int64_t length);
-/* Bytes of text in an accepted ERR datagram, clamped to what is there. Spec: 04 §2.7. */
-int32_t asi_error_text_length_untrusted(const void *datagram, int64_t length);
 
+/* Spec: 11 N2 - of either type. */
 static inline bool asi_is_heartbeat(const void *accepted_datagram, int64_t length)
 {
     const asi_frame_prefix *prefix = accepted_datagram;
-    return AS_FRAME_HEADER_LENGTH == length && 0 == prefix->frame_length && ASI_FRAME_DATA == prefix->type;
+    return AS_FRAME_HEADER_LENGTH == length && 0 == prefix->frame_length;
 }
 
 #endif

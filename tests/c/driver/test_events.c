@@ -151,13 +151,13 @@ static void what_becomes_of_streams_is_told(void)
     rig_cycles(&rig, 3);
     q.driver = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
         .sin_port = htons((uint16_t)port) };
-    send_status(&rig, &q, &cast, 0, 65536, 0);
+    send_status(&rig, &q, &cast, 0, 32768, 0);
     CHECK(rig_offer(&cast, 100) > 0);
     CHECK(rig_offer(&cast, 100) > 0);
     rig_cycles(&rig, 3);
     send_nak(&rig, &q, &cast, 0, 0, 160);
     rig_run(&rig, 100);
-    send_status(&rig, &q, &cast, 160, 65536, ASI_STATUS_FLAG_EOS);
+    send_status(&rig, &q, &cast, 160, 32768, ASI_STATUS_FLAG_EOS);
     rig_run(&rig, 100);
 
     rig_send_add(&rig, ASI_CMD_ADD_EXCLUSIVE_PUBLICATION, 1, 20, 9, "aeron:ipc");

@@ -112,7 +112,7 @@ static void setups_that_fill_the_error_log(void)
     for (int32_t i = 0; i < 3000; i++)
     {
         asi_setup_frame frame = setup_of(i);
-        frame.term_length = 100000 + i;
+        frame.active_term_id = asi_wrap_sub(frame.initial_term_id, 1 + i);
         memory_rig_send(&h, &frame, sizeof(frame), 24000);
         h.rig.now_ns += 10 * RIG_MS;
         memory_rig_cycles(&h, 3);
@@ -162,7 +162,7 @@ static void bad_setups_hide_no_rejection(void)
     for (int32_t i = 0; i < 600; i++)
     {
         asi_setup_frame frame = setup_of(i);
-        frame.term_length = 100000 + i;
+        frame.active_term_id = asi_wrap_sub(frame.initial_term_id, 1 + i);
         memory_rig_send(&h, &frame, sizeof(frame), 24000);
         memory_rig_cycles(&h, 3);
     }

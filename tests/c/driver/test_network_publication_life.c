@@ -112,7 +112,7 @@ static void the_last_holder_ends_it(void)
 {
     stage s;
     open_stage(&s, "");
-    send_status(&s.rig, &s.q, &s.publication, 0, TERM, 0);
+    send_status(&s.rig, &s.q, &s.publication, 0, TERM / 2, 0);
     rig_send_add(&s.rig, ASI_CMD_ADD_PUBLICATION, CLIENT, 11, NETWORK_STREAM, s.channel);
     rig_publication again;
     rig_expect_publication(&s.rig, false, &again);
@@ -120,7 +120,7 @@ static void the_last_holder_ends_it(void)
     CHECK_I64(again.ready.session_id, s.publication.ready.session_id);
     const int64_t end = publish(&s, 3, 100);
     remove_publication(&s, PUBLICATION, 0);
-    pass(&s, 3 * RIG_SECOND, end, TERM);
+    pass(&s, 3 * RIG_SECOND, end, TERM / 2);
     CHECK_I64(heartbeat_flags(&s), 0xC0);
     CHECK_I64(end_of_stream(&s), INT64_MAX);
     CHECK(rig_offer(&again, 100) > 0);
@@ -145,23 +145,23 @@ static void one_holder_revokes_it(void)
     rig_publication again;
     rig_expect_publication(&s.rig, false, &again);
     add_spy(&s, 20, "", &spy);
-    send_status(&s.rig, &s.q, &s.publication, 0, TERM, 0);
+    send_status(&s.rig, &s.q, &s.publication, 0, TERM / 2, 0);
     const int64_t end = publish(&s, 3, 100);
     remove_publication(&s, PUBLICATION, ASI_REMOVE_PUBLICATION_REVOKE);
     rig_cycles(&s.rig, 3);
     rig_expect_none(&s.rig);
     CHECK_I64(end_of_stream(&s), INT64_MAX);
-    pass(&s, RIG_SECOND + 200 * RIG_MS, 0, TERM);
+    pass(&s, RIG_SECOND + 200 * RIG_MS, 0, TERM / 2);
     rig_expect_unavailable(&s.rig, PUBLICATION, 20);
     CHECK_I64(end_of_stream(&s), end);
     CHECK_I64(*s.publication.limit, end);
     CHECK(!is_connected(&s));
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_PUBLICATIONS_REVOKED), 1);
     CHECK_I64(heartbeat_flags(&s), 0xF0);
-    pass(&s, 8 * RIG_SECOND, end, TERM); /* LINGER lasts while somebody holds it */
+    pass(&s, 8 * RIG_SECOND, end, TERM / 2); /* LINGER lasts while somebody holds it */
     CHECK(is_there(&s));
     remove_publication(&s, 11, 0);
-    pass(&s, 2 * RIG_SECOND, end, TERM);
+    pass(&s, 2 * RIG_SECOND, end, TERM / 2);
     CHECK(!is_there(&s));
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_PUBLICATIONS_REVOKED), 1);
     rig_expect_none(&s.rig);
@@ -176,18 +176,18 @@ static void spies_hold_the_end(void)
     rig_image spy;
     open_stage(&s, "");
     add_spy(&s, 20, "", &spy);
-    send_status(&s.rig, &s.q, &s.publication, 0, TERM, 0);
+    send_status(&s.rig, &s.q, &s.publication, 0, TERM / 2, 0);
     const int64_t end = publish(&s, 3, 100);
     remove_publication(&s, PUBLICATION, 0);
-    pass(&s, 20 * RIG_SECOND, end, TERM);
+    pass(&s, 20 * RIG_SECOND, end, TERM / 2);
     rig_expect_none(&s.rig);
     CHECK(is_there(&s));
     asi_store_release_i64(spy.position, end);
-    pass(&s, 1200 * RIG_MS, end, TERM);
+    pass(&s, 1200 * RIG_MS, end, TERM / 2);
     rig_expect_unavailable(&s.rig, PUBLICATION, 20);
-    pass(&s, 4 * RIG_SECOND, end, TERM);
+    pass(&s, 4 * RIG_SECOND, end, TERM / 2);
     CHECK(is_there(&s));
-    pass(&s, 3 * RIG_SECOND, end, TERM);
+    pass(&s, 3 * RIG_SECOND, end, TERM / 2);
     CHECK(!is_there(&s));
     close_stage(&s);
 }
@@ -198,13 +198,13 @@ static void a_claim_does_not_hold_the_end(void)
     stage s;
     uint8_t *frame;
     open_stage(&s, "");
-    send_status(&s.rig, &s.q, &s.publication, 0, TERM, 0);
+    send_status(&s.rig, &s.q, &s.publication, 0, TERM / 2, 0);
     publish(&s, 1, 100);
     const int64_t claimed = asi_append_claim(&s.publication.appender, 200, &frame);
     CHECK(claimed > 0);
     remove_publication(&s, PUBLICATION, 0);
     CHECK_I64(end_of_stream(&s), claimed);
-    pass(&s, 2200 * RIG_MS, 160, TERM);
+    pass(&s, 2200 * RIG_MS, 160, TERM / 2);
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_UNBLOCKED_PUBLICATIONS), 1);
     CHECK_I64(sent(&s), claimed);
     CHECK_I64(heartbeat_flags(&s), 0xE0);
@@ -218,17 +218,17 @@ static void a_claim_blocks_until_the_timeout(void)
     stage s;
     uint8_t *frame;
     open_stage(&s, "");
-    send_status(&s.rig, &s.q, &s.publication, 0, TERM, 0);
+    send_status(&s.rig, &s.q, &s.publication, 0, TERM / 2, 0);
     publish(&s, 1, 100);
-    pass(&s, 40 * RIG_SECOND, 160, TERM); /* idle is not blocked */
+    pass(&s, 40 * RIG_SECOND, 160, TERM / 2); /* idle is not blocked */
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_UNBLOCKED_PUBLICATIONS), 0);
     const int64_t claimed = asi_append_claim(&s.publication.appender, 200, &frame);
     CHECK(claimed > 0);
     publish(&s, 1, 100);
-    pass(&s, 14 * RIG_SECOND, 160, TERM);
+    pass(&s, 14 * RIG_SECOND, 160, TERM / 2);
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_UNBLOCKED_PUBLICATIONS), 0);
     CHECK_I64(sent(&s), 160);
-    pass(&s, 3500 * RIG_MS, 160, TERM); /* 15 s and two ticks */
+    pass(&s, 3500 * RIG_MS, 160, TERM / 2); /* 15 s and two ticks */
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_UNBLOCKED_PUBLICATIONS), 1);
     CHECK_I64(((const asi_frame_header *)(const void *)frame)->type, ASI_FRAME_PAD);
     CHECK_I64(sent(&s), claimed + 160);
@@ -378,15 +378,15 @@ static void untethered_spies(void)
         rig_image spy;
         open_stage(&s, "");
         add_spy(&s, 20, ROWS[i], &spy);
-        send_status(&s.rig, &s.q, &s.publication, 0, TERM, 0);
+        send_status(&s.rig, &s.q, &s.publication, 0, TERM / 2, 0);
         const int64_t end = publish(&s, 30, 992);
-        pass(&s, 4500 * RIG_MS, end, TERM);
+        pass(&s, 4500 * RIG_MS, end, TERM / 2);
         rig_expect_none(&s.rig);
         CHECK_I64(*s.publication.limit, TERM / 2);
-        pass(&s, 2 * RIG_SECOND, end, TERM);
+        pass(&s, 2 * RIG_SECOND, end, TERM / 2);
         if (2 == i)
         {
-            pass(&s, 20 * RIG_SECOND, end, TERM);
+            pass(&s, 20 * RIG_SECOND, end, TERM / 2);
             rig_expect_none(&s.rig);
             CHECK_I64(*s.publication.limit, TERM / 2);
             close_stage(&s);
@@ -394,12 +394,12 @@ static void untethered_spies(void)
         }
         rig_expect_unavailable(&s.rig, PUBLICATION, 20);
         CHECK_I64(*s.publication.limit, TERM / 2); /* T10: LINGER still counts */
-        pass(&s, 6500 * RIG_MS, end, TERM);
+        pass(&s, 6500 * RIG_MS, end, TERM / 2);
         CHECK_I64(*s.publication.limit, end + TERM / 2);
         CHECK_I64(asi_counter_state(&s.rig.counters, spy.available.subscriber_position_id),
             0 == i ? ASI_COUNTER_ALLOCATED : ASI_COUNTER_RECLAIMED);
         rig_expect_none(&s.rig);
-        pass(&s, 12 * RIG_SECOND, end, TERM);
+        pass(&s, 12 * RIG_SECOND, end, TERM / 2);
         if (0 == i)
         {
             const int32_t counter_id = spy.available.subscriber_position_id;
@@ -439,7 +439,7 @@ static void errors_of_destinations(void)
     for (int i = 0; i < 2; i++)
     {
         peer_expect(peers[i], ASI_FRAME_SETUP);
-        asi_status_frame status = make_status(&s.publication, 0, TERM, 0);
+        asi_status_frame status = make_status(&s.publication, 0, TERM / 2, 0);
         status.receiver_id = 900 + i;
         peer_send(peers[i], &status, ASI_STATUS_LENGTH);
         rig_cycles(&s.rig, 3);
@@ -479,7 +479,7 @@ static void a_client_goes(void)
         rig_send_add(&s.rig, ASI_CMD_ADD_PUBLICATION, OTHER, 12, 1002, "aeron:udp?endpoint=127.0.0.1:24390");
         const int32_t other_heartbeat = rig_expect_i32(&s.rig, ASI_RSP_COUNTER_READY, OTHER);
         rig_expect_publication(&s.rig, false, &shared);
-        send_status(&s.rig, &s.q, &s.publication, 0, TERM, 0);
+        send_status(&s.rig, &s.q, &s.publication, 0, TERM / 2, 0);
         const int64_t end = publish(&s, 3, 100);
         if (is_closed)
         {
@@ -487,7 +487,7 @@ static void a_client_goes(void)
         }
         for (int i = 0; i < (is_closed ? 12 : 120); i++)
         {
-            send_status(&s.rig, &s.q, &s.publication, end, TERM, 0);
+            send_status(&s.rig, &s.q, &s.publication, end, TERM / 2, 0);
             rig_heartbeat(&s.rig, other_heartbeat);
             rig_pass(&s.rig, 100 * RIG_MS);
         }

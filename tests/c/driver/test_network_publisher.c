@@ -89,7 +89,7 @@ static void s05_data_holds_heartbeats_back(void)
 {
     stage s;
     open_stage(&s);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     for (int i = 0; i < 20; i++)
     {
         offer(&s, 100);
@@ -135,13 +135,13 @@ static void s07_padding_travels_as_a_header(void)
 {
     stage s;
     open_stage(&s);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     int64_t position = 0;
     while (position < 65536 - 1408 - 1000)
     {
         position = offer(&s, 1376);
         rig_cycles(&s.rig, 2);
-        send_status(&s.rig, &s.q, &s.publication, position, 65536, 0);
+        send_status(&s.rig, &s.q, &s.publication, position, 32768, 0);
     }
     peer_drain(&s.q, ASI_FRAME_DATA);
     CHECK_I64(rig_offer(&s.publication, 1376 < 65536 - position - 32 ? 1376 : 1300) > 0, true);
@@ -153,7 +153,7 @@ static void s07_padding_travels_as_a_header(void)
             tail = 0;
         }
         rig_cycles(&s.rig, 3);
-        send_status(&s.rig, &s.q, &s.publication, 65536 - 1408, 65536, 0);
+        send_status(&s.rig, &s.q, &s.publication, 65536 - 1408, 32768, 0);
     }
     bool has_padding = false;
     bool has_next = false;
@@ -198,7 +198,7 @@ static void s08_a_nak_is_answered_once(void)
 {
     stage s;
     open_stage(&s);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     send_ten(&s);
     send_nak(&s.rig, &s.q, &s.publication, 0, 1408, 1408);
     const asi_frame_header *frame = peer_expect(&s.q, ASI_FRAME_DATA);
@@ -218,13 +218,20 @@ static void s08_a_nak_is_answered_once(void)
     close_stage(&s);
 }
 
-static void s09_a_long_nak_ends_with_the_term(void)
+/* Spec: 11 N5, D9. */
+static void s09_a_nak_beyond_the_term_is_refused(void)
 {
     stage s;
     open_stage(&s);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     send_ten(&s);
-    send_nak(&s.rig, &s.q, &s.publication, 0, 0, 500000);
+    send_nak(&s.rig, &s.q, &s.publication, 0, 0, 65536 + 32);
+    send_nak(&s.rig, &s.q, &s.publication, 0, 1408, INT32_MAX);
+    peer_expect_none(&s.q);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_INVALID_PACKETS), 2);
+    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_NAKS_RECEIVED), 0);
+    CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_NAKS_RECEIVED), 0);
+    send_nak(&s.rig, &s.q, &s.publication, 0, 0, 65536);
     CHECK_I64(peer_drain(&s.q, ASI_FRAME_DATA), 10);
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITTED_BYTES), 10 * 1408);
     close_stage(&s);
@@ -236,7 +243,7 @@ static void a_long_resend_goes_on_where_it_stopped(void)
     enum { DATAGRAMS = 150 };
     stage s;
     open_stage_with(&s, "|mtu=96", false);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     for (int i = 0; i < DATAGRAMS + 5; i++)
     {
         offer(&s, 64);
@@ -261,7 +268,7 @@ static void s10_bad_naks_are_counted(void)
 {
     stage s;
     open_stage(&s);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     send_ten(&s);
     send_nak(&s.rig, &s.q, &s.publication, 0, -32, 1408);
     send_nak(&s.rig, &s.q, &s.publication, 0, 65536, 1408);
@@ -279,7 +286,7 @@ static void s11_naks_out_of_reach_get_nothing(void)
 {
     stage s;
     open_stage(&s);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     send_ten(&s);
     send_nak(&s.rig, &s.q, &s.publication, 0, 10 * 1408, 1408);
     rig_run(&s.rig, 11);
@@ -312,7 +319,7 @@ static void s12_disjoint_naks_of_unicast_are_both_served(void)
 {
     stage s;
     open_stage(&s);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     send_ten(&s);
     send_nak(&s.rig, &s.q, &s.publication, 0, 0, 1408);
     send_nak(&s.rig, &s.q, &s.publication, 0, 5 * 1408, 1408);
@@ -332,11 +339,11 @@ static void s13_the_resend_pool_of_groups_is_bounded(void)
     rig_cycles(&s.rig, 3);
     s.q.driver = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
         .sin_port = htons((uint16_t)(s.q.port + 1 < 65535 ? s.q.port + 1 : s.q.port - 1)) };
-    send_status(&s.rig, &s.q, &s.publication, 0, 65536, ASI_STATUS_FLAG_SEND_SETUP);
+    send_status(&s.rig, &s.q, &s.publication, 0, 32768, ASI_STATUS_FLAG_SEND_SETUP);
     rig_run(&s.rig, 101);
     const asi_setup_frame *setup = peer_expect(&s.q, ASI_FRAME_SETUP);
     CHECK_I64(setup->prefix.flags, ASI_SETUP_FLAG_GROUP);
-    send_status(&s.rig, &s.q, &s.publication, 0, 65536, 0);
+    send_status(&s.rig, &s.q, &s.publication, 0, 32768, 0);
     CHECK(is_connected(&s));
     peer_drain(&s.q, ASI_FRAME_DATA);
     send_ten(&s);
@@ -353,7 +360,7 @@ static void s14_status_messages_far_off_are_rejected(void)
     stage s;
     open_stage(&s);
     connect_stage(&s, 1408);
-    send_status(&s.rig, &s.q, &s.publication, 32768 + 32, 65536, 0);
+    send_status(&s.rig, &s.q, &s.publication, 32768 + 32, 32768, 0);
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 1);
     CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_LIMIT), 1408);
     send_status(&s.rig, &s.q, &s.publication, 32768, 4096, 0);
@@ -389,7 +396,7 @@ static void s15_a_setup_can_be_asked_for(void)
 {
     stage s;
     open_stage(&s);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     offer(&s, 100);
     rig_run(&s.rig, 150);
     peer_drain(&s.q, ASI_FRAME_DATA);
@@ -424,10 +431,10 @@ static void s35_a_start_position_shows_in_setup(void)
     CHECK_I64(setup->initial_term_id, 7);
     CHECK_I64(setup->active_term_id, 8);
     CHECK_I64(setup->term_offset, 128);
-    send_status(&s.rig, &s.q, &s.publication, 0, 65536, 0);
+    send_status(&s.rig, &s.q, &s.publication, 0, 32768, 0);
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 1);
     CHECK(!is_connected(&s));
-    send_status(&s.rig, &s.q, &s.publication, 65536 + 128, 65536, 0);
+    send_status(&s.rig, &s.q, &s.publication, 65536 + 128, 32768, 0);
     CHECK(is_connected(&s));
     close_stage(&s);
 }
@@ -436,14 +443,14 @@ static void s67_terms_wrap_around(void)
 {
     stage s;
     open_stage_with(&s, "|init-term-id=2147483647|term-id=2147483647|term-offset=0", true);
-    connect_stage(&s, 65536);
+    connect_stage(&s, 32768);
     int64_t position = 0;
     while (position < 3 * 65536)
     {
         const int64_t offered = rig_offer(&s.publication, 1376);
         position = offered > 0 ? offered : position;
         rig_cycles(&s.rig, 2);
-        send_status(&s.rig, &s.q, &s.publication, rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_POSITION), 65536, 0);
+        send_status(&s.rig, &s.q, &s.publication, rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_POSITION), 32768, 0);
     }
     CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_POSITION), position);
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 0);
@@ -460,7 +467,7 @@ int main(void)
     RUN(s06_the_window_holds_the_sender);
     RUN(s07_padding_travels_as_a_header);
     RUN(s08_a_nak_is_answered_once);
-    RUN(s09_a_long_nak_ends_with_the_term);
+    RUN(s09_a_nak_beyond_the_term_is_refused);
     RUN(a_long_resend_goes_on_where_it_stopped);
     RUN(s10_bad_naks_are_counted);
     RUN(s11_naks_out_of_reach_get_nothing);

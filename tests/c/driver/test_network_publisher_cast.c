@@ -125,7 +125,7 @@ static void s30_manual_destinations_are_the_listed_ones(void)
     q3.driver = c.q1.driver;
     wildcard_request(&c, &q3, 3);
     CHECK_I64(rig_counter_of_type(&c.rig, ASI_COUNTER_TYPE_MDC_DESTINATIONS), 2);
-    cast_status(&c, &c.q1, 1, 0, 0, 65536, 0);
+    cast_status(&c, &c.q1, 1, 0, 0, 32768, 0);
     peer_drain(&c.q1, 0);
     peer_drain(&c.q2, 0);
     CHECK(rig_offer(&c.publication, 100) > 0);

@@ -329,7 +329,7 @@ static void nothing_of_the_last_lap_is_taken(void)
         }
         rig_cycles(&rig, 3);
         const int64_t end = position + 4096 + (0 == kind ? 0 : 1 == kind ? 1024 : 2048);
-        CHECK_I64(image->hwm, 2 == kind ? position + 4096 + AS_FRAME_HEADER_LENGTH : end);
+        CHECK_I64(image->hwm, end);
         CHECK_I64(image->rebuild_position, position);
         CHECK_I64(rig.published.length, 4096);
         check_zeros(image, position, position + 4096);
@@ -367,7 +367,7 @@ static void padding_ends_with_its_term(void)
         ((asi_frame_header *)(void *)bytes)->frame_length = ROWS[i].length;
         peer_send(&rig, bytes, AS_FRAME_HEADER_LENGTH);
         rig_cycles(&rig, 2);
-        CHECK_I64(image->hwm, ROWS[i].at + (ROWS[i].is_taken ? AS_FRAME_HEADER_LENGTH : 0));
+        CHECK_I64(image->hwm, ROWS[i].at + (ROWS[i].is_taken ? ROWS[i].length : 0));
         CHECK_I64(image->rebuild_position, ROWS[i].at + (ROWS[i].is_taken ? ROWS[i].length : 0));
         CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), ROWS[i].is_taken ? 0 : 1);
         rig_close(&rig);

@@ -222,7 +222,7 @@ static void s54_many_frames_and_padding(void)
     padding->frame_length = 10048; /* to the end of the term; travels as 32 bytes */
     peer_send(&rig, bytes, length + 32);
     rig_cycles(&rig, 2);
-    CHECK_I64(image->hwm, start + 384 + 32);
+    CHECK_I64(image->hwm, TERM); /* with all of the padding. Spec: 11 D5 */
     CHECK_I64(image->rebuild_position, TERM);
     peer_data(&rig, TERM, 96);
     rig_cycles(&rig, 3);
@@ -397,6 +397,46 @@ static void s67_term_ids_wrap(void)
     rig_close(&rig);
 }
 
+/* Spec: 11 D3, D4. One bent frame costs the whole datagram, and none of it keeps the image alive; the right one is taken afterwards. */
+static void frames_that_do_not_lie_in_a_row(void)
+{
+    static const struct { int32_t term_offset; uint16_t type; int32_t frame_length; } ROWS[] = {
+        { 96, ASI_FRAME_DATA, 64 }, { 64, ASI_FRAME_NAK, 64 }, { 64, ASI_FRAME_DATA, 0 }, { 64, ASI_FRAME_DATA, 4096 } };
+    enum { COUNT = sizeof(ROWS) / sizeof(ROWS[0]) };
+    rx_rig rig;
+    rig_open(&rig, &plain);
+    const asi_image *image = rig_join(&rig);
+    const int64_t begun_ns = image->last_packet_ns;
+    uint8_t bytes[192] __attribute__((aligned(8)));
+    for (int i = 0; i <= COUNT; i++)
+    {
+        for (int32_t at = 0; at < 192; at += put_frame(bytes + at, at, 32))
+        {
+        }
+        asi_frame_header *middle = (asi_frame_header *)(void *)(bytes + 64);
+        if (i < COUNT)
+        {
+            middle->term_offset = ROWS[i].term_offset;
+            middle->type = ROWS[i].type;
+            middle->frame_length = ROWS[i].frame_length;
+        }
+        peer_send(&rig, bytes, sizeof(bytes));
+        rig_cycles(&rig, 2);
+        CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), i < COUNT ? i + 1 : COUNT);
+        CHECK_I64(image->hwm, i < COUNT ? 0 : 192);
+        CHECK_I64(image->last_packet_ns != begun_ns, i == COUNT);
+    }
+    asi_frame_header heartbeat = { .type = ASI_FRAME_DATA, .session_id = SESSION, .stream_id = STREAM, .term_id = INITIAL_TERM };
+    heartbeat.term_offset = TERM;
+    peer_send(&rig, &heartbeat, sizeof(heartbeat));
+    heartbeat.term_offset = 40;
+    peer_send(&rig, &heartbeat, sizeof(heartbeat));
+    rig_cycles(&rig, 2);
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), COUNT + 2);
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_HEARTBEATS_RECEIVED), 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(s41_the_first_gap_is_asked_for_until_it_is_filled);
@@ -413,5 +453,6 @@ int main(void)
     RUN(s65_channel_timestamps);
     RUN(timestamps_stay_within_their_message);
     RUN(s67_term_ids_wrap);
+    RUN(frames_that_do_not_lie_in_a_row);
     return 0;
 }

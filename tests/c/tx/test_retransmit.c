@@ -22,8 +22,11 @@ static void ranges(void)
 {
     static const struct { int32_t offset; int32_t length; asi_nak_outcome outcome; int32_t resent; } ROWS[] = {
         { 0, 1408, ASI_NAK_RESEND, 1408 },
-        { TERM - 32, 1408, ASI_NAK_RESEND, 32 },
-        { 0, INT32_MAX, ASI_NAK_RESEND, TERM },
+        { TERM - 32, 32, ASI_NAK_RESEND, 32 },
+        { TERM - 32, 1408, ASI_NAK_INVALID, 0 },
+        { 0, TERM, ASI_NAK_RESEND, TERM },
+        { 0, TERM + 32, ASI_NAK_INVALID, 0 },
+        { 0, INT32_MAX, ASI_NAK_INVALID, 0 },
         { TERM, 32, ASI_NAK_INVALID, 0 },
         { -32, 32, ASI_NAK_INVALID, 0 },
         { 48, 32, ASI_NAK_INVALID, 0 },

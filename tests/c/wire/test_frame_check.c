@@ -34,37 +34,46 @@ static void lengths_and_types(void)
         { 0, 0, 0, ASI_FRAME_DATA, X, X },
         { 7, 0, 0, ASI_FRAME_DATA, X, X },
         { 32, 32, 1, ASI_FRAME_DATA, X, X },
-        { 8, 8, 0, 0x0C, G, G },
-        { 8, 8, 0, 0x08, G, G },
-        { 8, 8, 0, 0xFFFF, G, G },
-        { 31, 31, 0, ASI_FRAME_DATA, X, G },
+        { 8, 8, 0, 0x0C, X, X },
+        { 8, 8, 0, 0x08, X, X },
+        { 32, 32, 0, 0x0F, X, X },
+        { 8, 8, 0, 0xFFFF, X, X },
+        { 31, 31, 0, ASI_FRAME_DATA, X, X },
         { 32, 32, 0, ASI_FRAME_DATA, A, G },
         { 32, 0, 0, ASI_FRAME_DATA, A, G },
-        { 33, 33, 0, ASI_FRAME_DATA, X, G }, /* OURS: whole 32-byte blocks */
+        { 32, -1, 0, ASI_FRAME_DATA, X, X },
+        { 33, 33, 0, ASI_FRAME_DATA, X, X },
         { 64, 40, 0, ASI_FRAME_DATA, A, G },
         { 32, 4096, 0, ASI_FRAME_PAD, A, G },
-        { 39, 40, 0, ASI_FRAME_SETUP, X, G },
+        { 39, 39, 0, ASI_FRAME_SETUP, X, X },
+        { 40, 400, 0, ASI_FRAME_SETUP, X, X },
         { 40, 40, 0, ASI_FRAME_SETUP, A, G },
-        { 39, 39, 0, ASI_FRAME_RTTM, X, X },
+        { 36, 36, 0, ASI_FRAME_RTTM, X, X },
         { 40, 40, 0, ASI_FRAME_RTTM, A, A },
-        { 27, 27, 0, ASI_FRAME_NAK, G, X },
+        { 40, 44, 0, ASI_FRAME_RTTM, X, X },
+        { 27, 27, 0, ASI_FRAME_NAK, X, X },
         { 28, 28, 0, ASI_FRAME_NAK, G, A },
-        { 28, -1, 0, ASI_FRAME_NAK, G, X },
-        { 35, 35, 0, ASI_FRAME_STATUS, G, X },
+        { 28, -1, 0, ASI_FRAME_NAK, X, X },
+        { 35, 35, 0, ASI_FRAME_STATUS, X, X },
         { 36, 36, 0, ASI_FRAME_STATUS, G, A },
-        { 36, 44, 0, ASI_FRAME_STATUS, G, X },
+        { 36, 44, 0, ASI_FRAME_STATUS, X, X },
         { 44, 44, 0, ASI_FRAME_STATUS, G, A },
-        { 39, 39, 0, ASI_FRAME_ERROR, G, X },
+        { 39, 39, 0, ASI_FRAME_ERROR, X, X },
         { 40, 40, 0, ASI_FRAME_ERROR, G, A },
         { 51, 51, 0, ASI_FRAME_ERROR, G, A },
-        { 19, 19, 0, ASI_FRAME_RESPONSE_SETUP, G, X },
+        { 16, 16, 0, ASI_FRAME_RESPONSE_SETUP, X, X },
         { 20, 20, 0, ASI_FRAME_RESPONSE_SETUP, G, A },
+        { 21, 21, 0, ASI_FRAME_RESOLUTION, X, X },
         { 24, 24, 0, ASI_FRAME_RESOLUTION, G, G },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {
         uint8_t frame[64] __attribute__((aligned(8))) = { 0 };
         asi_frame_prefix *prefix = (asi_frame_prefix *)(void *)frame;
+        if (ASI_FRAME_SETUP == rows[i].type)
+        {
+            *(asi_setup_frame *)(void *)frame = (asi_setup_frame){ .term_length = AS_TERM_MIN_LENGTH, .mtu_length = 1408 };
+        }
         *prefix = (asi_frame_prefix){ .frame_length = rows[i].frame_length, .version = rows[i].version, .type = rows[i].type };
         uint8_t *bytes = copy_of(frame, rows[i].length);
         CHECK_I64(asi_check_data_datagram_untrusted(bytes, rows[i].length), rows[i].data);
@@ -78,18 +87,31 @@ static void offsets(void)
     static const struct
     {
         int32_t term_offset;
-        int32_t length;
         int data;
-        int nak;
-    } rows[] = { { 0, 0, A, A }, { 32, 1408, A, A }, { 31, 32, X, X }, { -32, 32, X, X }, { 0, -1, A, X },
-        { INT32_MIN, 0, X, X }, { 0x7FFFFFE0, INT32_MAX, A, A } };
+    } rows[] = { { 0, A }, { 32, A }, { 31, X }, { -32, X }, { INT32_MIN, X }, { 0x7FFFFFE0, A } };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {
         const asi_frame_header data = { .frame_length = 32, .type = ASI_FRAME_DATA, .term_offset = rows[i].term_offset };
-        const asi_nak_frame nak = { .prefix = { .frame_length = sizeof(nak), .type = ASI_FRAME_NAK },
-            .term_offset = rows[i].term_offset, .length = rows[i].length };
         CHECK_I64(asi_check_data_datagram_untrusted(&data, sizeof(data)), rows[i].data);
-        CHECK_I64(asi_check_control_datagram_untrusted(&nak, sizeof(nak)), rows[i].nak);
+    }
+}
+
+static void setups(void)
+{
+    static const struct
+    {
+        int32_t term_length;
+        int32_t term_offset;
+        int32_t mtu_length;
+        int data;
+    } rows[] = { { 65536, 0, 1408, A }, { 65536, 65504, 32, A }, { 1 << 30, 0, 65504, A }, { 65537, 0, 1408, X },
+        { 32768, 0, 1408, X }, { INT32_MIN, 0, 1408, X }, { 65536, 65536, 1408, X }, { 65536, 31, 1408, X },
+        { 65536, -32, 1408, X }, { 65536, 0, 0, X }, { 65536, 0, 1409, X }, { 65536, 0, 65536, X }, { 65536, 0, -32, X } };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        const asi_setup_frame setup = { .prefix = { .frame_length = sizeof(setup), .type = ASI_FRAME_SETUP },
+            .term_length = rows[i].term_length, .term_offset = rows[i].term_offset, .mtu_length = rows[i].mtu_length };
+        CHECK_I64(asi_check_data_datagram_untrusted(&setup, sizeof(setup)), rows[i].data);
     }
 }
 
@@ -112,7 +134,7 @@ static void extents(void)
         { { 10000 }, true, 32, 10016 },    /* padding travels as its header */
         { { 132, 10000 }, true, 192, 160 + 10016 },
         { { INT32_MAX }, true, 32, 2147483648LL },
-        { { 10000 }, true, 64, -1 },       /* but only as the last frame */
+        { { 10000 }, true, 64, 10016 },    /* with some of its body, too */
         { { 64 }, true, 64, 64 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -127,6 +149,7 @@ static void extents(void)
             const bool is_last = 2 == k || 0 == rows[i].lengths[k + 1];
             frame->frame_length = rows[i].lengths[k];
             frame->type = is_last && rows[i].is_last_padding ? ASI_FRAME_PAD : ASI_FRAME_DATA;
+            frame->term_offset = (int32_t)(4096 + at);
             at += is_last ? 0 : asi_frame_occupancy(rows[i].lengths[k]);
         }
         CHECK_I64(asi_data_extent_untrusted(bytes, rows[i].datagram_length), rows[i].extent);
@@ -134,18 +157,47 @@ static void extents(void)
     }
 }
 
-static void error_texts_are_clamped(void)
+/* Of a datagram that is whole frames in a row, each field that would make it something else. */
+static void a_frame_in_the_midst_is_bent(void)
+{
+    static const struct
+    {
+        int32_t term_offset;
+        uint16_t type;
+        int32_t frame_length;
+        int64_t extent;
+    } rows[] = { { 64, ASI_FRAME_DATA, 64, 192 }, { 96, ASI_FRAME_DATA, 64, -1 }, { 64, ASI_FRAME_NAK, 64, -1 },
+        { 64, ASI_FRAME_DATA, 0, -1 }, { 64, ASI_FRAME_DATA, 4096, -1 }, { 64, ASI_FRAME_PAD, 64, 192 } };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        uint8_t bytes[192] __attribute__((aligned(8))) = { 0 };
+        for (int32_t k = 0; k < 3; k++)
+        {
+            *(asi_frame_header *)(void *)(bytes + 64 * k) =
+                (asi_frame_header){ .frame_length = 64, .type = ASI_FRAME_DATA, .term_offset = 64 * k };
+        }
+        asi_frame_header *middle = (asi_frame_header *)(void *)(bytes + 64);
+        middle->term_offset = rows[i].term_offset;
+        middle->type = rows[i].type;
+        middle->frame_length = rows[i].frame_length;
+        CHECK_I64(asi_data_extent_untrusted(bytes, sizeof(bytes)), rows[i].extent);
+    }
+}
+
+static void texts_of_errors_lie_within_the_frame(void)
 {
     static const struct
     {
         int32_t told;
-        int64_t datagram_length;
-        int32_t expected;
-    } rows[] = { { 11, 51, 11 }, { 12, 51, 11 }, { -1, 51, 0 }, { INT32_MAX, 1400, 1023 }, { INT32_MIN, 40, 0 }, { 0, 51, 0 } };
+        int32_t frame_length;
+        int control;
+    } rows[] = { { 11, 51, A }, { 12, 51, X }, { -1, 51, X }, { 1023, 1063, A }, { 1024, 1064, X }, { INT32_MIN, 40, X },
+        { 5, 40, X }, { 0, 40, A } };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {
-        const asi_error_frame frame = { .error_length = rows[i].told };
-        CHECK_I64(asi_error_text_length_untrusted(&frame, rows[i].datagram_length), rows[i].expected);
+        const asi_error_frame frame = { .prefix = { .frame_length = rows[i].frame_length, .type = ASI_FRAME_ERROR },
+            .error_length = rows[i].told };
+        CHECK_I64(asi_check_control_datagram_untrusted(&frame, rows[i].frame_length), rows[i].control);
     }
 }
 
@@ -183,7 +235,7 @@ static void random_bytes(void)
             CHECK(prefix->frame_length <= length);
             if (ASI_FRAME_ERROR == prefix->type)
             {
-                const int32_t text_length = asi_error_text_length_untrusted(bytes, length);
+                const int32_t text_length = ((const asi_error_frame *)(const void *)bytes)->error_length;
                 CHECK(text_length >= 0 && 40 + text_length <= length);
             }
         }
@@ -196,8 +248,10 @@ int main(void)
 {
     RUN(lengths_and_types);
     RUN(offsets);
+    RUN(setups);
     RUN(extents);
-    RUN(error_texts_are_clamped);
+    RUN(a_frame_in_the_midst_is_bent);
+    RUN(texts_of_errors_lie_within_the_frame);
     RUN(random_bytes);
     return 0;
 }

@@ -310,6 +310,12 @@ static void prepare_slots(asi_image *image, int64_t position, int32_t length, in
 static int32_t insert_data(asi_image *image, asi_receive_destination *destination, const asi_frame_header *frame, int32_t length,
     int64_t position, const asi_address *source, int64_t now_ns)
 {
+    /* First, also of what was received already: what a datagram says to bring raises rcv-hwm. Spec: 11 N2 */
+    const int64_t extent = asi_data_extent_untrusted(frame, length);
+    if (extent < 0 || extent > image->log.term_length - frame->term_offset)
+    {
+        return ASI_IMAGE_INVALID;
+    }
     if (position < image->last_sm_position)
     {
         count(image, ASI_SYSTEM_FLOW_CONTROL_UNDER_RUNS);
@@ -318,12 +324,6 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
             (void)track(image, destination, source, now_ns);
         }
         return 0;
-    }
-    /* Checked of duplicates, too: what a datagram says to bring raises rcv-hwm. */
-    const int64_t extent = asi_data_extent_untrusted(frame, length);
-    if (extent < 0 || extent > image->log.term_length - frame->term_offset)
-    {
-        return ASI_IMAGE_INVALID;
     }
     uint8_t *slot = slot_at(image, position);
     /* Below what is zeroed, anything there makes this a duplicate. Spec: 04 §24 T18 */
@@ -340,7 +340,7 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
     (void)track(image, destination, source, now_ns);
     asi_store_release_i64(&image->last_packet_ns, now_ns);
     image->is_heard = true;
-    raise_hwm(image, position + length);
+    raise_hwm(image, position + extent);
     return length;
 }
 
@@ -355,7 +355,7 @@ int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *de
     {
         return 0;
     }
-    if (term_count < 0 || spanned > image->log.term_length || frame->term_offset > image->log.term_length - spanned)
+    if (term_count < 0 || frame->term_offset >= image->log.term_length || spanned > image->log.term_length - frame->term_offset)
     {
         return ASI_IMAGE_INVALID;
     }

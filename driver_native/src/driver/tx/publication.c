@@ -471,19 +471,24 @@ void asi_sender_publication_on_nak(asi_sender *sender, asi_sender_publication *p
     asi_resend range;
     const asi_nak_outcome outcome = asi_retransmit_on_nak(
         &publication->retransmit, frame->term_id, frame->term_offset, frame->length, sender->now_ns, &range);
+    if (ASI_NAK_INVALID == outcome)
+    {
+        asi_sender_count(sender, ASI_SYSTEM_INVALID_PACKETS, 1);
+        return;
+    }
+    asi_sender_count(sender, ASI_SYSTEM_NAKS_RECEIVED, 1);
     asi_store_release_i64(publication->naks_counter, asi_load_relaxed_i64(publication->naks_counter) + 1);
     switch (outcome)
     {
-        case ASI_NAK_INVALID: asi_sender_count(sender, ASI_SYSTEM_INVALID_PACKETS, 1); break;
         case ASI_NAK_OVERFLOW: asi_sender_count(sender, ASI_SYSTEM_RETRANSMIT_OVERFLOW, 1); break;
         case ASI_NAK_RESEND: resend(sender, publication, &range); break;
-        case ASI_NAK_SUPPRESSED: break;
+        default: break;
     }
 }
 
 /* Spec: 04 §15.3. */
 void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication *publication, const asi_error_frame *frame,
-    int32_t text_length, const asi_address *source)
+    const asi_address *source)
 {
     publication->quiet_until_ns = INT64_MIN;
     const bool has_group_tag = 0 != (frame->prefix.flags & ASI_ERROR_FLAG_GROUP_TAG);
@@ -502,7 +507,7 @@ void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication 
             .receiver_id = frame->receiver_id,
             .group_tag = has_group_tag ? frame->group_tag : AS_NULL_VALUE,
             .error_code = frame->error_code,
-            .text_length = text_length,
+            .text_length = frame->error_length,
             .source = *source
         }
     };
@@ -511,7 +516,7 @@ void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication 
         mail.publication_error.destination_id =
             asi_destinations_find_registration(&publication->endpoint->destinations, frame->receiver_id, source);
     }
-    memcpy(mail.publication_error.text, frame + 1, (size_t)text_length);
+    memcpy(mail.publication_error.text, frame + 1, (size_t)frame->error_length);
     asi_sender_tell(sender, &mail);
 }
 

@@ -90,7 +90,7 @@ void asi_sender_publication_on_status(
     struct asi_sender *sender, asi_sender_publication *publication, const asi_status_frame *frame, const asi_address *source);
 void asi_sender_publication_on_nak(struct asi_sender *sender, asi_sender_publication *publication, const asi_nak_frame *frame);
 void asi_sender_publication_on_error(struct asi_sender *sender, asi_sender_publication *publication,
-    const asi_error_frame *frame, int32_t text_length, const asi_address *source);
+    const asi_error_frame *frame, const asi_address *source);
 void asi_sender_publication_on_rttm(struct asi_sender *sender, asi_sender_publication *publication, const asi_rttm_frame *frame);
 void asi_sender_publication_on_response_setup(
     struct asi_sender *sender, asi_sender_publication *publication, const asi_response_setup_frame *frame);

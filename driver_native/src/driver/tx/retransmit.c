@@ -63,8 +63,8 @@ static asi_resend *take(asi_retransmit *retransmit)
 asi_nak_outcome asi_retransmit_on_nak(asi_retransmit *retransmit, int32_t term_id, int32_t term_offset, int32_t length,
     int64_t now_ns, asi_resend *range)
 {
-    if (term_offset < 0 || term_offset > retransmit->term_length - AS_FRAME_HEADER_LENGTH || length < 0 ||
-        0 != term_offset % AS_FRAME_ALIGNMENT)
+    if (term_offset < 0 || term_offset >= retransmit->term_length || 0 != term_offset % AS_FRAME_ALIGNMENT || length < 0 ||
+        length > retransmit->term_length - term_offset) /* Spec: 11 N5 */
     {
         return ASI_NAK_INVALID;
     }
@@ -77,14 +77,12 @@ asi_nak_outcome asi_retransmit_on_nak(asi_retransmit *retransmit, int32_t term_i
     {
         return ASI_NAK_OVERFLOW;
     }
-    const int32_t left_in_term = retransmit->term_length - term_offset;
-    const int32_t bounded = length < left_in_term ? length : left_in_term;
     const bool is_delayed = retransmit->delay_ns > 0;
     *resend = (asi_resend){
         .state = is_delayed ? ASI_RESEND_DELAYED : ASI_RESEND_LINGERING,
         .term_id = term_id,
         .term_offset = term_offset,
-        .length = bounded < retransmit->max_length ? bounded : retransmit->max_length,
+        .length = length < retransmit->max_length ? length : retransmit->max_length,
         .expiry_ns = now_ns + (is_delayed ? retransmit->delay_ns : retransmit->linger_ns)
     };
     *range = *resend;

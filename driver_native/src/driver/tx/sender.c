@@ -155,10 +155,24 @@ static void on_mail(asi_sender *sender, const asi_sender_mail *mail)
 
 /* -- control frames, Spec: 04 §5.6, §7.1, §10.5, §14, §15.3 ---------------------------------------------------------------- */
 
+/* A window that no receiver has would end back-pressure for all. Spec: 11 N4 */
+static bool is_valid_status(const asi_sender_publication *publication, const asi_status_frame *frame)
+{
+    const int32_t term_length = NULL != publication ? publication->log.term_length : AS_TERM_MAX_LENGTH;
+    const int32_t offset = frame->consumption_term_offset;
+    return offset >= 0 && offset < term_length && 0 == offset % AS_FRAME_ALIGNMENT && frame->receiver_window >= 0 &&
+        frame->receiver_window <= term_length / 2;
+}
+
 static void on_status(
     asi_sender *sender, asi_sender_endpoint *endpoint, const asi_status_frame *frame, const asi_address *source)
 {
     asi_sender_publication *publication = asi_sender_endpoint_find(endpoint, frame->stream_id, frame->session_id);
+    if (!is_valid_status(publication, frame))
+    {
+        asi_sender_count(sender, ASI_SYSTEM_INVALID_PACKETS, 1);
+        return;
+    }
     asi_sender_count(sender, ASI_SYSTEM_STATUS_MESSAGES_RECEIVED, 1);
     if (NULL != publication && 0 == (frame->prefix.flags & ASI_STATUS_FLAG_SEND_SETUP) &&
         !asi_sender_publication_is_status_in_bounds(publication, frame))
@@ -180,7 +194,6 @@ static void on_status(
 static void on_nak(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_nak_frame *frame)
 {
     asi_sender_publication *publication = asi_sender_endpoint_find(endpoint, frame->stream_id, frame->session_id);
-    asi_sender_count(sender, ASI_SYSTEM_NAKS_RECEIVED, 1);
     if (NULL != publication)
     {
         asi_sender_publication_on_nak(sender, publication, frame);
@@ -194,8 +207,7 @@ static void on_error(asi_sender *sender, asi_sender_endpoint *endpoint, const as
     asi_sender_count(sender, ASI_SYSTEM_ERROR_FRAMES_RECEIVED, 1);
     if (NULL != publication)
     {
-        asi_sender_publication_on_error(sender, publication, frame,
-            asi_error_text_length_untrusted(datagram->buffer, datagram->length), &datagram->source);
+        asi_sender_publication_on_error(sender, publication, frame, &datagram->source);
     }
 }
 
