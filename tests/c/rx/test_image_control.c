@@ -7,6 +7,7 @@
 
 static void gaps_by_table(void)
 {
+    enum { MAX_GAP = 8192 };
     static const struct
     {
         int32_t frames[6][2]; /* offset, frame length */
@@ -30,6 +31,7 @@ static void gaps_by_table(void)
         { { { TERM - 64, 96 } }, TERM - 64, TERM, TERM, 0 },
         { { { TERM - 96, 64 } }, TERM - 96, TERM, TERM - 32, 32 },
         { { { 0, 1 } }, 0, 64, 32, 32 },
+        { { { TERM - 32, 32 } }, 0, TERM, 0, 8192 },               /* far ahead: no more of the gap than may be asked for */
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {
@@ -40,7 +42,7 @@ static void gaps_by_table(void)
             asi_put_i32(term + rows[i].frames[k][0], rows[i].frames[k][1]);
         }
         int32_t gap;
-        CHECK_I64(asi_gap_scan_untrusted(term, rows[i].offset, rows[i].limit, TERM, &gap), rows[i].reached);
+        CHECK_I64(asi_gap_scan_untrusted(term, rows[i].offset, rows[i].limit, TERM, MAX_GAP, &gap), rows[i].reached);
         CHECK_I64(gap, rows[i].gap);
         free(term);
     }
@@ -433,9 +435,31 @@ static void values_that_belong_together_arrive_together(void)
     free(image);
 }
 
+/* What is missing before a frame far ahead is asked for at the pace of repetitions, not with each datagram that comes in order. */
+static void a_frame_far_ahead_is_asked_for_at_its_pace(void)
+{
+    enum { DATAGRAMS = 200, STEP_US = 10 };
+    rx_rig rig;
+    rig_open(&rig, &(rig_options){ .receiver_window = 4096 });
+    const asi_image *image = rig_join(&rig);
+    peer_data(&rig, 30720, 32);
+    rig_cycles(&rig, 2);
+    for (int i = 0; i < DATAGRAMS; i++)
+    {
+        peer_data(&rig, 64 * i, 32);
+        rig.now_ns += STEP_US * RIG_US;
+        rig_cycles(&rig, 2); /* 4 us: enough for the first delay of a gap that is new */
+    }
+    CHECK_I64(image->rebuild_position, 64 * DATAGRAMS);
+    const int64_t naks = rig_counter(&rig, ASI_SYSTEM_NAKS_SENT);
+    CHECK(naks > 0 && naks <= 2 + DATAGRAMS * (STEP_US + 4) / 100);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(gaps_by_table);
+    RUN(a_frame_far_ahead_is_asked_for_at_its_pace);
     RUN(multicast_delays);
     RUN(cubic_windows);
     RUN(cubic_grows_to_where_it_lost);

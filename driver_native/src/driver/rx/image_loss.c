@@ -22,7 +22,8 @@ __attribute__((no_sanitize_thread)) static int32_t gap_end(const uint8_t *term, 
     return end;
 }
 
-int32_t asi_gap_scan_untrusted(const uint8_t *term, int32_t offset, int32_t limit, int32_t term_length, int32_t *gap_length)
+int32_t asi_gap_scan_untrusted(
+    const uint8_t *term, int32_t offset, int32_t limit, int32_t term_length, int32_t max_gap, int32_t *gap_length)
 {
     *gap_length = 0;
     while (offset < limit)
@@ -30,7 +31,7 @@ int32_t asi_gap_scan_untrusted(const uint8_t *term, int32_t offset, int32_t limi
         const int32_t frame_length = word_at(term, offset);
         if (frame_length <= 0)
         {
-            *gap_length = gap_end(term, offset, limit) - offset;
+            *gap_length = gap_end(term, offset, limit - offset > max_gap ? offset + max_gap : limit) - offset;
             break;
         }
         const int64_t occupied = asi_frame_occupancy(frame_length);
@@ -73,14 +74,22 @@ static bool is_same_gap(const asi_gap *a, const asi_gap *b)
     return a->term_id == b->term_id && a->term_offset == b->term_offset && a->length == b->length;
 }
 
+/* What is missing is more than a sender may have under way: it comes as others' receivers let it, or never, and the same frame
+ * far ahead is no news with each datagram that comes in order. */
+static bool is_as_before(const asi_image *image, const asi_gap *gap)
+{
+    const asi_gap *active = &image->loss.active;
+    return is_same_gap(active, gap) || (gap->length == image->max_window && active->length == gap->length);
+}
+
 /* True when the gap is a new one. */
 static bool on_gap(asi_image *image, const asi_gap *gap, int64_t now_ns, asi_gap *published)
 {
     asi_loss_detector *detector = &image->loss;
-    const bool is_new = !is_same_gap(&detector->active, gap);
+    const bool is_new = !is_as_before(image, gap);
+    detector->active = *gap;
     if (is_new)
     {
-        detector->active = *gap;
         detector->deadline_ns = now_ns + asi_nak_first_delay_ns(detector);
     }
     if (now_ns >= detector->deadline_ns)
@@ -116,7 +125,7 @@ int asi_image_rebuild(
         const int32_t limit = hwm - term_base < log->term_length ? (int32_t)(hwm - term_base) : log->term_length;
         asi_gap gap = { .term_id = asi_log_term_id_of_position(position, log->position_bits, log->initial_term_id) };
         gap.term_offset = asi_gap_scan_untrusted(log->terms[asi_log_index_of_position(position, log->position_bits)], offset,
-            limit, log->term_length, &gap.length);
+            limit, log->term_length, image->max_window, &gap.length);
         position = term_base + gap.term_offset;
         *found_loss = gap.length > 0 && on_gap(image, &gap, now_ns, published);
     }
