@@ -83,6 +83,8 @@ typedef struct asi_driver_settings
     int64_t sender_io_vector_capacity;
     int64_t receiver_io_vector_capacity;
     int64_t stream_session_limit;
+    int64_t images_unbegun_max;
+    int64_t image_term_length_max;
     int64_t max_resend;
     int64_t send_to_status_poll_ratio;
     int64_t publication_connection_timeout_ns;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -49,6 +50,19 @@ static void bind_sections(asi_log *log, const asi_map *map, int32_t term_length)
     log->metadata = (asi_log_metadata *)(void *)(map->base + map->length - ASI_LOG_METADATA_LENGTH);
 }
 
+/* False when there is no room. What an older kernel does not know to do, the first write does. */
+static bool populate(uint8_t *page, int64_t length)
+{
+    return 0 == madvise(page, (size_t)length, MADV_POPULATE_WRITE) || (EFAULT != errno && ENOMEM != errno);
+}
+
+/* In one call instead of a fault at each page. False: there is no room for them. */
+static bool map_pages(uint8_t *from, int64_t length)
+{
+    const size_t before = (uintptr_t)from & (uintptr_t)(page_length() - 1);
+    return populate(from - before, length + (int64_t)before);
+}
+
 as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, int32_t page_size, bool sparse)
 {
     if (!is_power_of_two_within(term_length, AS_TERM_MIN_LENGTH, AS_TERM_MAX_LENGTH))
@@ -66,6 +80,12 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
         return result;
     }
     bind_sections(log, &map, term_length);
+    if (sparse && !map_pages((uint8_t *)log->metadata, ASI_LOG_METADATA_LENGTH))
+    {
+        asi_log_close(log);
+        (void)unlink(path);
+        return asi_fail(AS_E_STORAGE, ENOSPC, "no room for log %s: free space there, or ask for a smaller term-length", path);
+    }
     log->metadata->term_length = term_length;
     log->metadata->page_size = page_size;
     log->page_next_at = sparse ? 0 : INT64_MAX;
@@ -77,6 +97,37 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
 static uint8_t *place_of(const asi_log *log, int64_t position)
 {
     return log->terms[asi_log_index_of_position(position, log->position_bits)] + (position & (log->term_length - 1));
+}
+
+as_result asi_log_track_backing(asi_log *log)
+{
+    const int32_t page_bits = asi_log2((int32_t)page_length());
+    const int64_t pages = ASI_LOG_PARTITION_COUNT * (int64_t)log->term_length >> page_bits;
+    log->backed = calloc((size_t)pages, sizeof(*log->backed));
+    log->page_bits = page_bits;
+    return NULL != log->backed ? AS_OK : asi_fail(AS_E_INTERNAL, ENOMEM, "no memory to track %" PRId64 " pages of a log", pages);
+}
+
+bool asi_log_back(asi_log *log, int64_t position, int64_t length)
+{
+    if (NULL == log->backed)
+    {
+        return true;
+    }
+    const int64_t page = (int64_t)1 << log->page_bits;
+    for (int64_t at = position & ~(page - 1); at < position + length; at += page)
+    {
+        uint8_t *place = place_of(log, at);
+        if (!asi_log_is_backed(log, place))
+        {
+            if (!populate(place, page))
+            {
+                return false;
+            }
+            asi_store_release_u8(&log->backed[(place - log->terms[0]) >> log->page_bits], 1);
+        }
+    }
+    return true;
 }
 
 static bool is_first_lap(const asi_log *log, int64_t position)
@@ -207,6 +258,7 @@ as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch)
 
 void asi_log_close(asi_log *log)
 {
+    free(log->backed);
     asi_map_close(&log->map);
     *log = (asi_log){ 0 };
 }
@@ -265,13 +317,6 @@ void asi_log_rotate(asi_log *log, int32_t term_count, int32_t term_id)
     (void)asi_cas_i32(&log->metadata->active_term_count, term_count, next_count);
 }
 
-/* In one call instead of a fault at each page; a refusal costs those faults. */
-static void map_pages(uint8_t *from, int64_t length)
-{
-    const size_t before = (uintptr_t)from & (uintptr_t)(page_length() - 1);
-    (void)!madvise(from - before, (size_t)length + before, MADV_POPULATE_WRITE);
-}
-
 int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
 {
     target &= ~(int64_t)(AS_FRAME_ALIGNMENT - 1); /* it comes from subscribers' counters, which may hold anything */
@@ -283,9 +328,9 @@ int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
     const int64_t left_in_term = log->term_length - offset;
     const int64_t length = target - clean_position < left_in_term ? target - clean_position : left_in_term;
     uint8_t *from = place_of(log, clean_position);
-    if (is_first_lap(log, clean_position))
+    if (is_first_lap(log, clean_position) && !map_pages(from, length))
     {
-        map_pages(from, length);
+        return clean_position + length; /* nothing was written there yet: it is zero without storage */
     }
     /* Spec: 02 §8 - first word last: a stale positive frame length must never be followed by zeroed content. */
     uint8_t *rest = from + sizeof(int64_t);

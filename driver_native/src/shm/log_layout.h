@@ -100,6 +100,8 @@ typedef struct asi_log
     int64_t page_next_at;  /* position at which there is something to do; INT64_MAX: never again */
     int64_t page_step;     /* bytes made in one call at most */
     int64_t pages_ahead;   /* bytes that shall be there beyond what is written */
+    uint8_t *backed;       /* owned: of each page of the terms whether it has storage; NULL: all have */
+    int32_t page_bits;     /* log2 of a page's length, with `backed` */
 } asi_log;
 
 int64_t asi_log_file_length(int32_t term_length, int32_t page_size);
@@ -109,6 +111,18 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
  * input. AS_E_DATA names path and field. */
 as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch) AS_MUST_USE;
 void asi_log_close(asi_log *log);
+
+/* For a sparse log that a process writes on behalf of a peer: from now on asi_log_back says which pages have storage. */
+as_result asi_log_track_backing(asi_log *log) AS_MUST_USE;
+/* Gives storage to the pages of [position, position + length), which may cross into the next term. False when the file system
+ * refuses: touching them would end the process by SIGBUS. Cheap where the pages are there. Threads: several may call it. */
+bool asi_log_back(asi_log *log, int64_t position, int64_t length);
+
+/* Whether the page of a term's byte has storage; one that has none reads as zeros and need not be touched for it. */
+static inline bool asi_log_is_backed(const asi_log *log, const uint8_t *at)
+{
+    return NULL == log->backed || 0 != asi_load_acquire_u8(&log->backed[(at - log->terms[0]) >> log->page_bits]);
+}
 
 bool asi_log_add_pages(asi_log *log, int64_t position);
 /* Makes and maps the next pages of a sparse log, whose end is `position`, before a message needs them; only in the first lap. As many

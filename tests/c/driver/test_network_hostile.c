@@ -1,7 +1,10 @@
 /* Floods of forged datagrams against a whole driver, over a network in memory and a clock of the test's own: what they make it
  * write, keep, send and tell its clients is bounded, and an honest stream goes on beside them. Each number below is a cap that the
  * code names; without the cap the flood of the test goes past it. */
-#include "driver/ctl/images.h"
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "memory_rig.h"
 #include "shm/error_log.h"
 #include "wire/frame.h"
@@ -15,6 +18,8 @@ static void adjust_resolver(asi_driver_settings *settings)
     snprintf(settings->resolver_name, sizeof(settings->resolver_name), "ours");
     snprintf(settings->resolver_interface, sizeof(settings->resolver_interface), "127.0.0.1:8050");
 }
+
+#define UNBEGUN_MAX 1024 /* by default */
 
 static asi_setup_frame setup_of(int32_t session_id)
 {
@@ -76,22 +81,55 @@ static int32_t count_counters(const memory_rig *h, int32_t type_id)
     return count;
 }
 
-/* SETUPs of ever new sessions: images up to the cap, and none after; those that nothing follows go. */
+static void send_heartbeat(memory_rig *h, int32_t session_id, int32_t term_offset)
+{
+    const asi_frame_header frame = { .type = ASI_FRAME_DATA, .flags = ASI_FLAG_UNFRAGMENTED, .term_offset = term_offset,
+        .session_id = session_id, .stream_id = STREAM, .term_id = 7 };
+    memory_rig_send(h, &frame, sizeof(frame), 24000);
+}
+
+/* Bytes of storage that the logs of images take. */
+static int64_t storage_of_images(const memory_rig *h)
+{
+    char path[SCRATCH_CAPACITY + 512];
+    int64_t bytes = 0;
+    snprintf(path, sizeof(path), "%s/images", h->rig.dir);
+    DIR *dir = opendir(path);
+    CHECK(NULL != dir);
+    for (const struct dirent *entry = readdir(dir); NULL != entry; entry = readdir(dir))
+    {
+        struct stat status;
+        snprintf(path, sizeof(path), "%s/images/%s", h->rig.dir, entry->d_name);
+        CHECK_I64(stat(path, &status), 0);
+        bytes += S_ISREG(status.st_mode) ? (int64_t)status.st_blocks * 512 : 0;
+    }
+    closedir(dir);
+    return bytes;
+}
+
+/* SETUPs of ever new sessions, with heartbeats here and far ahead, which cost their sender as little: images up to the cap, and none
+ * after, each with a page for its metadata and one for where it joins; those that no data follows go. */
 static void setups_of_ever_new_sessions(void)
 {
+    const int64_t page = sysconf(_SC_PAGESIZE);
     memory_rig h;
     memory_rig_open(&h, NULL);
     rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
     memory_rig_cycles(&h, 3);
-    for (int32_t i = 0; i < ASI_IMAGES_UNHEARD_MAX + 500; i++)
+    for (int32_t i = 0; i < UNBEGUN_MAX + 500; i++)
     {
-        const asi_setup_frame frame = setup_of(i);
+        asi_setup_frame frame = setup_of(i);
+        frame.term_length = 1 << 20;
         memory_rig_send(&h, &frame, sizeof(frame), 24000);
+        memory_rig_cycles(&h, 2);
+        send_heartbeat(&h, i, 0);
+        send_heartbeat(&h, i, 1 << 19);
         memory_rig_cycles(&h, 2);
         (void)count_broadcasts(&h, 0);
     }
     memory_rig_cycles(&h, 50);
-    CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), ASI_IMAGES_UNHEARD_MAX);
+    CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), UNBEGUN_MAX);
+    CHECK(storage_of_images(&h) <= 2 * page * UNBEGUN_MAX);
     for (int i = 0; i < 300; i++)
     {
         h.rig.now_ns += 100 * RIG_MS;
@@ -99,6 +137,26 @@ static void setups_of_ever_new_sessions(void)
         (void)count_broadcasts(&h, 0);
     }
     CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), 0);
+    memory_rig_close(&h);
+}
+
+static void set_short_terms(asi_driver_settings *settings) { settings->image_term_length_max = 1 << 17; }
+
+static void terms_that_are_longer_than_wanted(void)
+{
+    memory_rig h;
+    memory_rig_open(&h, set_short_terms);
+    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
+    memory_rig_cycles(&h, 3);
+    for (int32_t i = 0; i < 2; i++)
+    {
+        asi_setup_frame frame = setup_of(i);
+        frame.term_length = 1 << (17 + i);
+        memory_rig_send(&h, &frame, sizeof(frame), 24000);
+        memory_rig_cycles(&h, 5);
+        CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), 1);
+        CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_ERRORS), i);
+    }
     memory_rig_close(&h);
 }
 
@@ -304,6 +362,7 @@ static void invented_neighbours(void)
 int main(void)
 {
     RUN(setups_of_ever_new_sessions);
+    RUN(terms_that_are_longer_than_wanted);
     RUN(setups_that_fill_the_error_log);
     RUN(errors_of_ever_new_receivers);
     RUN(bad_setups_hide_no_rejection);

@@ -42,7 +42,8 @@ static void gaps_by_table(void)
             asi_put_i32(term + rows[i].frames[k][0], rows[i].frames[k][1]);
         }
         int32_t gap;
-        CHECK_I64(asi_gap_scan_untrusted(term, rows[i].offset, rows[i].limit, TERM, MAX_GAP, &gap), rows[i].reached);
+        const asi_log log = { .terms = { term }, .term_length = TERM };
+        CHECK_I64(asi_gap_scan_untrusted(&log, term, rows[i].offset, rows[i].limit, MAX_GAP, &gap), rows[i].reached);
         CHECK_I64(gap, rows[i].gap);
         free(term);
     }

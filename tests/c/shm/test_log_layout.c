@@ -392,6 +392,34 @@ static void makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream(void)
     scratch_delete(dir);
 }
 
+/* A file that is cut short stands for a file system that is full: both end a process that touches the page by SIGBUS. */
+static void a_page_that_gets_no_storage_is_told(void)
+{
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    scratch_create(dir);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    asi_log log;
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096, true), AS_OK);
+    CHECK(asi_log_is_backed(&log, log.terms[0]));
+    CHECK_I64(asi_log_track_backing(&log), AS_OK);
+    CHECK(!asi_log_is_backed(&log, log.terms[0]));
+    CHECK(asi_log_back(&log, 0, 32));
+    CHECK(asi_log_is_backed(&log, log.terms[0]));
+    CHECK(asi_log_back(&log, TERM - 32, 64)); /* the end of a term and where the next begins */
+    CHECK(asi_log_is_backed(&log, log.terms[0] + TERM - 32) && asi_log_is_backed(&log, log.terms[1]));
+    CHECK_I64(truncate(path, 2 * TERM), 0);
+    CHECK(asi_log_back(&log, 2 * TERM - 32, 32));
+    CHECK(!asi_log_back(&log, 2 * TERM, 32));
+    CHECK(!asi_log_back(&log, 2 * TERM - 32, 64));
+    CHECK(!asi_log_is_backed(&log, log.terms[2]));
+    /* Nothing was written there, so cleaning it is done without a touch. */
+    (void)asi_log_page_ahead(&log, 0);
+    CHECK_I64(asi_log_clean(&log, 2 * TERM, 2 * TERM + 4096), 2 * TERM + 4096);
+    asi_log_close(&log);
+    scratch_delete(dir);
+}
+
 int main(void)
 {
     RUN(computes_positions);
@@ -402,6 +430,7 @@ int main(void)
     RUN(rotates_once_however_often_it_is_told);
     RUN(cleans_to_the_target_and_no_further);
     RUN(cleans_logs_of_any_length);
+    RUN(a_page_that_gets_no_storage_is_told);
     RUN(makes_pages_ahead_of_a_stream_in_its_first_lap);
     RUN(maps_pages_ahead_of_a_publisher_a_few_at_a_time);
     RUN(makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream);

@@ -10,7 +10,6 @@
 #include "driver/ctl/subscribers.h"
 #include "driver/rx/image.h"
 
-#define ASI_IMAGES_UNHEARD_MAX 1024 /* of which nothing but SETUPs was heard */
 
 typedef enum asi_image_state
 {
@@ -40,7 +39,6 @@ typedef struct asi_network_image
     asi_image_state state;
     int64_t quiet_until_ns;       /* all that came is rebuilt and read: nothing to do before, unless more comes */
     int64_t state_since_ns;
-    int64_t created_ns;           /* last_packet_ns is still this when nothing but SETUPs came */
     char *log_path;               /* owned */
     char source_identity[ASI_ADDRESS_TEXT_CAPACITY];
     int32_t counter_ids[ASI_IMAGE_COUNTER_COUNT]; /* -1: not allocated */

@@ -128,11 +128,18 @@ static as_result open_log(const image_creation *creation, asi_network_image *ima
     };
     asi_log *log = &image->image.log;
     const as_result result = asi_log_file_create(creation->conductor, &request, log, &image->log_path);
-    if (AS_OK == result)
+    if (AS_OK != result)
     {
-        describe_log(creation, image, log);
+        return result;
     }
-    return result;
+    describe_log(creation, image, log);
+    const as_result tracked = request.is_sparse ? asi_log_track_backing(log) : AS_OK;
+    /* Readers look where the image joins before anything came. */
+    const int64_t join_position = asi_log_position(
+        creation->setup->active_term_id, creation->setup->term_offset, log->position_bits, log->initial_term_id);
+    return AS_OK != tracked || asi_log_back(log, join_position, AS_FRAME_ALIGNMENT) ? tracked :
+        asi_fail(AS_E_STORAGE, ENOSPC, "no room for an image of stream-id=%d in %s: free space there, or give the stream a smaller "
+            "term-length", creation->setup->stream_id, creation->conductor->settings->aeron_dir);
 }
 
 /* In the stock drivers' order. Spec: 01 §7.2. */
@@ -263,7 +270,6 @@ static as_result open_image(image_creation *creation, asi_network_image **create
     opened->registration_id = asi_ring_mpsc_next_correlation_id(&conductor->to_driver);
     opened->wants_response = 0 != (setup->flags & ASI_SETUP_FLAG_RESPONSE);
     opened->state_since_ns = conductor->now_ns;
-    opened->created_ns = conductor->now_ns;
     opened->loss_entry = AS_NULL_VALUE;
     asi_address_format(&setup->source, opened->source_identity);
     for (int32_t i = 0; i < ASI_IMAGE_COUNTER_COUNT; i++)
@@ -318,24 +324,36 @@ void asi_network_image_close(asi_conductor *conductor, asi_network_image *image)
 
 /* -- how many ------------------------------------------------------------------------------------------------------------ */
 
-/* A SETUP costs its sender nothing, an image costs a log and counters for ten seconds. What nothing but SETUPs was heard of is
- * therefore bounded, in number and in what it takes of the storage; who is refused asks again in 100 ms. */
-static as_result check_unheard(asi_conductor *conductor, const asi_mail_create_image *setup)
+/* A SETUP costs its sender nothing, an image costs counters and a log for ten seconds. Those to which no data came where they joined
+ * are therefore bounded: in number, and where logs take all of their storage at once in bytes. Heartbeats prove nothing, they are as cheap.
+ * Who is refused asks again in 100 ms. */
+static as_result check_unbegun(asi_conductor *conductor, const asi_mail_create_image *setup)
 {
     const asi_driver_settings *settings = conductor->settings;
-    int64_t bytes = asi_log_file_length(setup->term_length, (int32_t)settings->file_page_size);
+    int64_t bytes = 0;
     int32_t count = 0;
     for (int32_t i = 0; i < conductor->network.images.count; i++)
     {
         const asi_network_image *image = conductor->network.images.items[i];
-        const bool is_heard = asi_load_acquire_i64(&image->image.last_packet_ns) != image->created_ns;
-        count += is_heard ? 0 : 1;
-        bytes += is_heard ? 0 : image->image.log.map.length;
+        if (!asi_load_acquire_bool(&image->image.is_begun))
+        {
+            count++;
+            bytes += NULL == image->image.log.backed ? image->image.log.map.length : 0;
+        }
     }
-    const bool is_much = settings->perform_storage_checks && bytes > asi_usable_space(settings->aeron_dir);
-    return 0 == count || (count < ASI_IMAGES_UNHEARD_MAX && !is_much) ? AS_OK : asi_fail(AS_E_USAGE, 0,
-        "too many streams began by SETUP and nothing else: stream-id=%d session-id=%d waits for room (%d images, %" PRId64
-        " bytes): see aeron.driver.stream.session.limit", setup->stream_id, setup->session_id, count, bytes);
+    const bool is_much = bytes > 0 && settings->perform_storage_checks && bytes > asi_usable_space(settings->aeron_dir);
+    return count < settings->images_unbegun_max && !is_much ? AS_OK : asi_fail(AS_E_USAGE, ENOSPC,
+        "too many streams wait for their first data: stream-id=%d session-id=%d waits for room (%d images, %" PRId64
+        " bytes): raise aeron.spark.driver.images.unbegun.max if they are yours", setup->stream_id, setup->session_id, count, bytes);
+}
+
+/* Its publisher chooses it, and a log has three of them. */
+static as_result check_term_length(const asi_conductor *conductor, const asi_mail_create_image *setup)
+{
+    const int64_t max = conductor->settings->image_term_length_max;
+    return setup->term_length <= max ? AS_OK : asi_fail(AS_E_USAGE, EINVAL, "termLength=%d > %" PRId64
+        ": raise aeron.spark.driver.image.term.length.max, or have stream-id=%d published with a smaller term-length",
+        setup->term_length, max, setup->stream_id);
 }
 
 /* -- on SETUP ----------------------------------------------------------------------------------------------------------- */
@@ -359,7 +377,8 @@ static as_result create(image_creation *creation)
     asi_conductor *conductor = creation->conductor;
     as_result result = check_setup_untrusted(creation->setup);
     result = AS_OK == result ? check_windows(conductor, creation->channel->channel, creation->setup) : result;
-    result = AS_OK == result ? check_unheard(conductor, creation->setup) : result;
+    result = AS_OK == result ? check_term_length(conductor, creation->setup) : result;
+    result = AS_OK == result ? check_unbegun(conductor, creation->setup) : result;
     asi_network_image *image = NULL;
     result = AS_OK == result ? open_image(creation, &image) : result;
     if (AS_OK != result)

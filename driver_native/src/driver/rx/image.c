@@ -7,6 +7,8 @@
 #include "driver/rx/image_status.h"
 #include "wire/frame_check.h"
 
+#define ZEROED_AT_ONCE 4096 /* no page is shorter */
+
 static void count(const asi_image *image, int32_t system_counter_id)
 {
     asi_fetch_add_i64(asi_counter_addr(image->counters, system_counter_id), 1);
@@ -214,16 +216,21 @@ static uint8_t *slot_at(const asi_image *image, int64_t position)
 }
 
 /* The log holds the bytes of its last lap beyond `zeroed_position`. What is received in order overwrites them, so that only the
- * slot after it must be zeroed, for readers to stop at; what is left out on the way is zeroed altogether. (Spec: 04 §8.7.7 has
- * the conductor zero a term behind the readers: every byte goes through a cache once more.) */
+ * slot after it must be zeroed, for readers to stop at; what is left out on the way is zeroed altogether, page by page, where a
+ * page has storage: a frame far ahead in a new log takes none. (Spec: 04 §8.7.7 has the conductor zero a term behind the readers:
+ * every byte goes through a cache once more.) */
 static void zero_up_to(asi_image *image, int64_t position)
 {
     while (image->zeroed_position < position)
     {
-        const int64_t left_in_term = image->log.term_length - (image->zeroed_position & (image->log.term_length - 1));
+        const int64_t left_in_page = ZEROED_AT_ONCE - (image->zeroed_position & (ZEROED_AT_ONCE - 1));
         const int64_t wanted = position - image->zeroed_position;
-        const int64_t length = wanted < left_in_term ? wanted : left_in_term;
-        memset(slot_at(image, image->zeroed_position), 0, (size_t)length);
+        const int64_t length = wanted < left_in_page ? wanted : left_in_page;
+        uint8_t *slot = slot_at(image, image->zeroed_position);
+        if (asi_log_is_backed(&image->log, slot))
+        {
+            memset(slot, 0, (size_t)length);
+        }
         image->zeroed_position += length;
     }
 }
@@ -325,6 +332,10 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
         }
         return 0;
     }
+    if (!asi_log_back(&image->log, position, length) || !asi_log_back(&image->log, position + extent, AS_FRAME_ALIGNMENT))
+    {
+        return ASI_IMAGE_NO_ROOM;
+    }
     uint8_t *slot = slot_at(image, position);
     /* Below what is zeroed, anything there makes this a duplicate. Spec: 04 §24 T18 */
     if (position >= image->zeroed_position || 0 == asi_load_acquire_i32((const int32_t *)(const void *)slot))
@@ -340,6 +351,10 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
     (void)track(image, destination, source, now_ns);
     asi_store_release_i64(&image->last_packet_ns, now_ns);
     image->is_heard = true;
+    if (position == image->join_position)
+    {
+        asi_store_release_bool(&image->is_begun, true);
+    }
     raise_hwm(image, position + extent);
     return length;
 }
@@ -373,7 +388,13 @@ void asi_image_fill_gap(asi_image *image, const asi_gap *gap)
 {
     const int64_t position = asi_log_position(
         gap->term_id, gap->term_offset, image->log.position_bits, image->log.initial_term_id);
-    uint8_t *slot = image->log.terms[asi_log_index_of_position(position, image->log.position_bits)] + gap->term_offset;
+    /* Readers look behind the padding next. */
+    if (!asi_log_back(&image->log, position, gap->length) ||
+        !asi_log_back(&image->log, position + gap->length, AS_FRAME_ALIGNMENT))
+    {
+        return;
+    }
+    uint8_t *slot = slot_at(image, position);
     for (int32_t offset = gap->length - AS_FRAME_ALIGNMENT; offset >= 0; offset -= AS_FRAME_ALIGNMENT)
     {
         if (0 != asi_load_acquire_i32((const int32_t *)(const void *)(slot + offset)))

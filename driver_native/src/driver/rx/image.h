@@ -146,6 +146,7 @@ typedef struct asi_image
     bool is_end_of_stream;      /* every connection said so; position in the log's metadata */
     bool is_revoked;
     bool is_left_behind;        /* see asi_image_on_setup */
+    bool is_begun;              /* data came where the image joined */
     bool is_released;           /* release, last of all: the receiver has dropped every reference */
 
     /* The receiver's own. */
@@ -197,8 +198,10 @@ void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params
 /* --- the receiver's side --- */
 
 /* A DATA or PAD datagram or heartbeat that passed the frame check, for this session and stream. Returns its length, or 0 when
- * it was dropped; ASI_IMAGE_INVALID when it must count as an invalid packet. */
+ * it was dropped; ASI_IMAGE_INVALID when it must count as an invalid packet; ASI_IMAGE_NO_ROOM when the log gets no storage for it
+ * (as if it had been lost). */
 #define ASI_IMAGE_INVALID (-1)
+#define ASI_IMAGE_NO_ROOM (-2)
 int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *destination, const void *datagram, int32_t length,
     const asi_address *source, int64_t now_ns);
 /* A SETUP came in on `destination`: its connection is made or refreshed. If nothing but SETUPs ever came, and the sender has gone on

@@ -5,17 +5,17 @@
 
 #include "base/atomic.h"
 
-static int32_t word_at(const uint8_t *term, int32_t offset)
+static int32_t word_at(const asi_log *log, const uint8_t *at)
 {
-    return asi_load_acquire_i32((const int32_t *)(const void *)(term + offset));
+    return asi_log_is_backed(log, at) ? asi_load_acquire_i32((const int32_t *)(const void *)at) : 0;
 }
 
 /* Looks into slots that the receiver may be copying to: what it sees there decides only how much is asked for at first, so any
  * value will do, and the thread sanitizer need not hear of it. */
-__attribute__((no_sanitize_thread)) static int32_t gap_end(const uint8_t *term, int32_t begin, int32_t limit)
+__attribute__((no_sanitize_thread)) static int32_t gap_end(const asi_log *log, const uint8_t *term, int32_t begin, int32_t limit)
 {
     int32_t end = begin + AS_FRAME_ALIGNMENT;
-    while (end < limit && 0 == *(const volatile int32_t *)(const void *)(term + end))
+    while (end < limit && (!asi_log_is_backed(log, term + end) || 0 == *(const volatile int32_t *)(const void *)(term + end)))
     {
         end += AS_FRAME_ALIGNMENT;
     }
@@ -23,21 +23,21 @@ __attribute__((no_sanitize_thread)) static int32_t gap_end(const uint8_t *term, 
 }
 
 int32_t asi_gap_scan_untrusted(
-    const uint8_t *term, int32_t offset, int32_t limit, int32_t term_length, int32_t max_gap, int32_t *gap_length)
+    const asi_log *log, const uint8_t *term, int32_t offset, int32_t limit, int32_t max_gap, int32_t *gap_length)
 {
     *gap_length = 0;
     while (offset < limit)
     {
-        const int32_t frame_length = word_at(term, offset);
+        const int32_t frame_length = word_at(log, term + offset);
         if (frame_length <= 0)
         {
-            *gap_length = gap_end(term, offset, limit - offset > max_gap ? offset + max_gap : limit) - offset;
+            *gap_length = gap_end(log, term, offset, limit - offset > max_gap ? offset + max_gap : limit) - offset;
             break;
         }
         const int64_t occupied = asi_frame_occupancy(frame_length);
-        if (occupied > term_length - offset)
+        if (occupied > log->term_length - offset)
         {
-            return term_length;
+            return log->term_length;
         }
         offset += (int32_t)occupied;
     }
@@ -124,8 +124,8 @@ int asi_image_rebuild(
         const int64_t term_base = position - offset;
         const int32_t limit = hwm - term_base < log->term_length ? (int32_t)(hwm - term_base) : log->term_length;
         asi_gap gap = { .term_id = asi_log_term_id_of_position(position, log->position_bits, log->initial_term_id) };
-        gap.term_offset = asi_gap_scan_untrusted(log->terms[asi_log_index_of_position(position, log->position_bits)], offset,
-            limit, log->term_length, image->max_window, &gap.length);
+        const uint8_t *term = log->terms[asi_log_index_of_position(position, log->position_bits)];
+        gap.term_offset = asi_gap_scan_untrusted(log, term, offset, limit, image->max_window, &gap.length);
         position = term_base + gap.term_offset;
         *found_loss = gap.length > 0 && on_gap(image, &gap, now_ns, published);
     }

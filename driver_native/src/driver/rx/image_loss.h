@@ -7,11 +7,11 @@
 
 #include "driver/rx/image.h"
 
-/* First gap in [offset, limit) of a term: returns the offset up to which frames are contiguous; *gap_length is 0 when that is
+/* First gap in [offset, limit) of a term of the log: returns the offset up to which frames are contiguous; *gap_length is 0 when that is
  * the limit, and max_gap at most: a frame far ahead costs no look at all that is missing. Frames whose length leads past the term
- * end it. */
+ * end it. Pages without storage are not touched. */
 int32_t asi_gap_scan_untrusted(
-    const uint8_t *term, int32_t offset, int32_t limit, int32_t term_length, int32_t max_gap, int32_t *gap_length);
+    const asi_log *log, const uint8_t *term, int32_t offset, int32_t limit, int32_t max_gap, int32_t *gap_length);
 int64_t asi_nak_first_delay_ns(asi_loss_detector *detector);
 int64_t asi_nak_retry_delay_ns(asi_loss_detector *detector);
 /* Wait of a group member before it asks; u in [0, 1). Spec: 04 §9.3. */

@@ -13,6 +13,7 @@
 #define MAIL_PER_CYCLE 8
 #define READS_PER_POLL 8                   /* of one socket, while it fills all buffers */
 #define SETUP_TIMEOUT_NS 1000000000LL      /* Spec: 04 §8.3 */
+#define NO_ROOM_INTERVAL_NS 1000000000LL
 #define CONTROL_SILENCE_NS 5000000000LL    /* Spec: 04 §16.1 */
 
 as_result asi_receiver_open(asi_receiver *receiver, const asi_receiver_params *params)
@@ -38,6 +39,7 @@ as_result asi_receiver_open(asi_receiver *receiver, const asi_receiver_params *p
     asi_udp_poller_open(&receiver->poller);
     receiver->now_ns = asi_clock_ns(&params->clock);
     receiver->last_resolution_check_ns = receiver->now_ns;
+    receiver->last_no_room_ns = receiver->now_ns - NO_ROOM_INTERVAL_NS;
     return AS_OK;
 }
 
@@ -153,6 +155,18 @@ static void elicit_setup(asi_receiver *receiver, asi_receive_endpoint *endpoint,
 
 /* --- datagrams --- */
 
+/* Each datagram that is dropped would be a line; one a second tells as much. */
+static void report_no_room(asi_receiver *receiver)
+{
+    if (receiver->now_ns - receiver->last_no_room_ns >= NO_ROOM_INTERVAL_NS)
+    {
+        receiver->last_no_room_ns = receiver->now_ns;
+        asi_receiver_report(receiver, asi_fail(AS_E_STORAGE, ENOSPC,
+            "no room in aeron.dir for what comes in: datagrams are dropped until there is: free space there, or give streams "
+            "a smaller term-length"));
+    }
+}
+
 static void on_data(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_receive_destination *destination,
     const asi_incoming *datagram, asi_image **recent)
 {
@@ -167,10 +181,15 @@ static void on_data(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
     }
     if (NULL != image)
     {
-        if (ASI_IMAGE_INVALID == asi_image_insert_untrusted(
-            image, destination, frame, datagram->length, &datagram->source, receiver->now_ns))
+        const int32_t inserted = asi_image_insert_untrusted(
+            image, destination, frame, datagram->length, &datagram->source, receiver->now_ns);
+        if (ASI_IMAGE_INVALID == inserted)
         {
             asi_receiver_count(receiver, ASI_SYSTEM_INVALID_PACKETS, 1);
+        }
+        else if (ASI_IMAGE_NO_ROOM == inserted)
+        {
+            report_no_room(receiver);
         }
     }
     else if ((NULL == session || ASI_SESSION_NONE == session->state) && 0 == (frame->flags & ASI_FLAG_EOS) &&

@@ -64,6 +64,7 @@ typedef struct asi_receiver
     int64_t last_cycle_ns;
     bool has_cycled;
     int64_t last_resolution_check_ns;
+    int64_t last_no_room_ns;
 } asi_receiver;
 
 as_result asi_receiver_open(asi_receiver *receiver, const asi_receiver_params *params) AS_MUST_USE;
