@@ -28,7 +28,7 @@ from aeron_spark.errors import (
 )
 from aeron_spark.publication import ExclusivePublication, Publication
 from aeron_spark.subscription import Image, Subscription
-from aeron_spark.types import Action, Outcome, RecordChecksum, RecordingSignal, SourceLocation
+from aeron_spark.types import Action, ArchiveErrorCode, Outcome, RecordChecksum, RecordingSignal, SourceLocation
 
 __version__ = _string(_lib.as_version_text())
 
@@ -36,6 +36,7 @@ __all__ = [
     "Action",
     "AeronError",
     "Archive",
+    "ArchiveErrorCode",
     "ArchiveServer",
     "ArchivingMediaDriver",
     "ChannelUri",

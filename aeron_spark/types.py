@@ -59,6 +59,28 @@ class RecordingSignal(IntEnum):
     REPLICATE_END = 7
 
 
+class ArchiveErrorCode(IntEnum):
+    """`code` of a PeerError that an archive answered with."""
+
+    GENERIC = 0
+    ACTIVE_LISTING = 1
+    ACTIVE_RECORDING = 2
+    ACTIVE_SUBSCRIPTION = 3
+    UNKNOWN_SUBSCRIPTION = 4
+    UNKNOWN_RECORDING = 5
+    UNKNOWN_REPLAY = 6
+    MAX_REPLAYS = 7
+    MAX_RECORDINGS = 8
+    INVALID_EXTENSION = 9
+    AUTHENTICATION_REJECTED = 10
+    STORAGE_SPACE = 11
+    UNKNOWN_REPLICATION = 12
+    UNAUTHORISED_ACTION = 13
+    REPLICATION_CONNECTION_FAILURE = 14
+    EMPTY_RECORDING = 15
+    INVALID_POSITION = 16
+
+
 class RecordChecksum(IntEnum):
     """Checksum that an archive stores in the session id field of recorded frames."""
 

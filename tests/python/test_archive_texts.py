@@ -12,7 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from aeron_spark import AeronError, Archive, ArchivingMediaDriver, Client, PeerError, UsageError, WaitTimeoutError
+from aeron_spark import (
+    AeronError,
+    Archive,
+    ArchiveErrorCode,
+    ArchivingMediaDriver,
+    Client,
+    PeerError,
+    UsageError,
+    WaitTimeoutError,
+)
+from aeron_spark._native._lib import lib
 from aeron_spark.archive.credentials import Supplier, UserPassword
 from aeron_spark.archive.users import user_line
 from aeron_spark.counters import Counters
@@ -127,3 +137,11 @@ def test_credentials_are_told_to_nobody(
     said += [log, printed.out, printed.err]
     for secret in (PASSWORD, WRONG):
         assert not [text for text in said if secret in text]
+
+
+def test_error_codes_have_the_names_of_the_protocol() -> None:
+    """What `PeerError.code` can be; numbers that a later archive may send pass unchanged."""
+    assert {f"AS_ARCHIVE_ERROR_{code.name}": code.value for code in ArchiveErrorCode} == {
+        name: getattr(lib, name) for name in dir(lib) if name.startswith("AS_ARCHIVE_ERROR_")
+    }
+    assert sorted(ArchiveErrorCode) == list(range(17))

@@ -77,6 +77,28 @@ typedef bool (*as_on_recording_subscription)(
 typedef int64_t (*as_on_challenge)(
     void *context, const uint8_t *challenge, int64_t challenge_length, uint8_t *credentials, int64_t capacity);
 
+/* Why an archive refuses a request; spec 07 section 2. Numbers that a later archive may send pass unchanged. */
+typedef enum as_archive_error_e
+{
+    AS_ARCHIVE_ERROR_GENERIC = 0,
+    AS_ARCHIVE_ERROR_ACTIVE_LISTING = 1,
+    AS_ARCHIVE_ERROR_ACTIVE_RECORDING = 2,
+    AS_ARCHIVE_ERROR_ACTIVE_SUBSCRIPTION = 3,
+    AS_ARCHIVE_ERROR_UNKNOWN_SUBSCRIPTION = 4,
+    AS_ARCHIVE_ERROR_UNKNOWN_RECORDING = 5,
+    AS_ARCHIVE_ERROR_UNKNOWN_REPLAY = 6,
+    AS_ARCHIVE_ERROR_MAX_REPLAYS = 7,
+    AS_ARCHIVE_ERROR_MAX_RECORDINGS = 8,
+    AS_ARCHIVE_ERROR_INVALID_EXTENSION = 9,
+    AS_ARCHIVE_ERROR_AUTHENTICATION_REJECTED = 10,
+    AS_ARCHIVE_ERROR_STORAGE_SPACE = 11,
+    AS_ARCHIVE_ERROR_UNKNOWN_REPLICATION = 12,
+    AS_ARCHIVE_ERROR_UNAUTHORISED_ACTION = 13,
+    AS_ARCHIVE_ERROR_REPLICATION_CONNECTION_FAILURE = 14,
+    AS_ARCHIVE_ERROR_EMPTY_RECORDING = 15,
+    AS_ARCHIVE_ERROR_INVALID_POSITION = 16
+} as_archive_error;
+
 /* An error answer of the archive that no call waits for: a request that timed out before, or a recording or replay that failed
  * after its start was answered. */
 typedef void (*as_on_archive_error)(
@@ -119,7 +141,8 @@ as_result as_archive_client_poll(as_archive_client *client, int32_t *handled);
 /* Keeps the session alive while no other request is made. */
 as_result as_archive_client_keepalive(as_archive_client *client);
 
-/* Answers of the archive that are errors: AS_E_PEER, the archive's code in as_error_code(), its text in as_error_text(). */
+/* Answers of the archive that are errors: AS_E_PEER, the archive's code (as_archive_error) in as_error_code(), its text in
+ * as_error_text(). */
 as_result as_archive_client_start_recording(as_archive_client *client, const char *channel, int32_t stream_id,
     as_source_location location, bool auto_stop, int64_t *subscription_id);
 as_result as_archive_client_extend_recording(as_archive_client *client, int64_t recording_id, const char *channel,

@@ -600,8 +600,38 @@ static void an_old_archive_has_no_id(void)
     close_both();
 }
 
+/* Each number of the protocol, and one that is not known yet, however the answer is waited for. */
+static void every_error_code_reaches_the_caller(void)
+{
+    open_both();
+    fake.with_noise = false;
+    fake.error = "for this reason";
+    for (int32_t code = AS_ARCHIVE_ERROR_GENERIC; code <= AS_ARCHIVE_ERROR_INVALID_POSITION + 1; code++)
+    {
+        int64_t position = -9;
+        fake.error_code = code;
+        CHECK_I64(as_archive_client_start_position(client, 8, &position), AS_E_PEER);
+        CHECK_I64(as_error_code(), code);
+        CHECK_I64(position, -9);
+        CHECK(NULL != strstr(as_error_text(), "for this reason"));
+        /* And of a request that nobody waits for any more. */
+        as_result polled = AS_OK;
+        int32_t handled;
+        send_response(SESSION_ID, 99, ASI_CODEC_ERROR, code, "later");
+        for (int i = 0; AS_OK == polled && i < 1000; i++)
+        {
+            run_all(NULL);
+            polled = as_archive_client_poll(client, &handled);
+        }
+        CHECK_I64(polled, AS_E_PEER);
+        CHECK_I64(as_error_code(), code);
+    }
+    close_both();
+}
+
 int main(void)
 {
+    RUN(every_error_code_reaches_the_caller);
     RUN(connects_and_closes);
     RUN(numbers_are_asked_and_answered);
     RUN(replays_are_bounded_or_not);

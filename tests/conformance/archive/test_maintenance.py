@@ -313,6 +313,24 @@ def test_s69_a_head_that_begins_within_a_segment_is_attached(session: Session, s
     assert positions(session, run.recording_id)[0] == 96
 
 
+@ours("stock 1.52 judges such a segment by bytes at the wrong place (Spec: 11 §5 A5)")
+def test_s69_a_first_frame_far_inside_the_term_is_attached(session: Session, stream: int) -> None:
+    """More than any read buffer of zeros stands before it."""
+    mib, sizes = 1 << 20, (60_000,)
+    start, count = 5 * mib + 32, 60
+    run = begin(
+        session, stream, channel=f"aeron:ipc?term-length=2m|init-term-id=7|term-id=9|term-offset={start % (2 * mib)}"
+    )
+    run.write(count, sizes)
+    run.stop()
+    run.close()
+    assert session.ok("DetachSegmentsRequest", recordingId=run.recording_id, newStartPosition=6 * mib) == 0
+    assert session.ok("AttachSegmentsRequest", recordingId=run.recording_id) == 1
+    assert positions(session, run.recording_id)[0] == start
+    with Replay(session, run.recording_id) as replay:
+        assert_messages(replay.read_to_end(), run, count, sizes=sizes)
+
+
 def test_s69_what_cannot_be_attached(archive: Archive, session: Session, stream: int) -> None:
     """A file of another length, of another term, of another stream and an empty one are E0 with their texts."""
     run = whole(session, stream, 2)
