@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aeron_spark.archive.segments import Folder
-from aeron_spark.archive.tools import Catalog, MarkFile
+from aeron_spark.archive.tools import Catalog, MarkFile, RecordingState
 from aeron_spark.errors import AeronError, DataLossError
 
 DEFAULT_DIR = "aeron-archive"
@@ -30,6 +30,8 @@ class ArchiveFacts:
     """Others than user and group may read or write it."""
     free_bytes: int
     mark: MarkFile | None
+    invalid: tuple[int, ...]
+    """Recordings that are marked INVALID: no archive and no reader lists them."""
     trouble: str
     """Why catalog or mark file can't be read, or a recording's entry can't be; empty where all is well, or nothing is there."""
 
@@ -65,10 +67,13 @@ def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
         return None
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     mark, trouble = None, ""
+    invalid: tuple[int, ...] = ()
     if may_hold(folder, "archive.catalog"):
         try:
             with Catalog(str(folder)) as catalog:
                 mark = catalog.mark()
+                states = ((entry.recording.recording_id, entry.state) for entry in catalog.entries())
+                invalid = tuple(recording_id for recording_id, state in states if state == RecordingState.INVALID)
             trouble = _damage(folder)
         except AeronError as error:
             trouble = str(error)
@@ -81,6 +86,7 @@ def archive_facts(settings: Mapping[str, str]) -> ArchiveFacts | None:
         is_open_to_all=folder.is_dir() and bool(folder.stat().st_mode & 0o007),
         free_bytes=shutil.disk_usage(nearest).free,
         mark=mark,
+        invalid=invalid,
         trouble=trouble,
     )
 

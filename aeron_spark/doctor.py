@@ -369,6 +369,11 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
         if not archive.is_readable:
             remedy = f"sudo -u {archive.owner} {verify}  # whose folder it is"
         found.append(Finding(level="error", about=about, text=archive.trouble, remedy=remedy))
+    if archive.invalid:
+        ids = ", ".join(map(str, archive.invalid[:20]))
+        text = f"{len(archive.invalid)} recordings marked INVALID are listed by no archive and no reader: {ids}"
+        remedy = f"aeron-spark archive verify {archive.folder}  # mark-valid makes a good one VALID again"
+        found.append(Finding(level="warn", about=about, text=text, remedy=remedy))
     if not archive.is_writable:
         remedy = f"sudo install -d -m 0700 -o {facts.user} {archive.folder}"
         if archive.exists:

@@ -45,3 +45,7 @@ class DataLossError(AeronError):
 
 class InternalError(AeronError):
     """Out of memory, or a mistake of this package."""
+
+
+class DoubtWarning(UserWarning):
+    """Something of a recording looks damaged and may be right: rows are given, and `aeron-spark archive verify` tells more."""

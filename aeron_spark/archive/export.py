@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from aeron_spark.archive.segments import READ_COLUMNS, Folder, SegmentReader
+from aeron_spark.archive.segments import READ_COLUMNS, Folder, OnDoubt, SegmentReader
 from aeron_spark.archive.text_values import ENCODERS, json_lines
 from aeron_spark.batch import FIELDS, RECORDING_ID
 from aeron_spark.errors import DataLossError, StorageError, UsageError
@@ -61,7 +61,8 @@ class ExportReport:
     """What was written.
 
     `values_sha256` is the SHA-256 of the messages' bytes one after the other, in the file's order, however they are written;
-    `file_sha256` that of the file. `damage` tells recordings that end early, with `keep_going`.
+    `file_sha256` that of the file. `damage` tells recordings that end early, with `keep_going`; `doubts` what looks damaged and
+    may be right, and was written.
     """
 
     rows: int
@@ -70,6 +71,7 @@ class ExportReport:
     file_bytes: int
     file_sha256: str
     damage: tuple[str, ...]
+    doubts: tuple[str, ...]
 
 
 # Called with the bytes of positions and the rows done so far.
@@ -103,11 +105,12 @@ def export(
     values = hashlib.sha256()
     rows = value_bytes = done = 0
     damage: list[str] = []
+    doubts: list[str] = []
     with _sink(target) as sink:
         with _writer(sink, schema, file_format, value=value, compression=compression, rows=row_group_rows) as writer:
             for part in ranges:
                 try:
-                    for batch in _batches(folder, part, columns):
+                    for batch in _batches(folder, part, columns, doubts.append):
                         writer.write(batch)
                         rows += batch.num_rows
                         if (data := _value_data(batch)) is not None:
@@ -130,6 +133,7 @@ def export(
         file_bytes=sink.bytes,
         file_sha256=sink.digest.hexdigest(),
         damage=tuple(damage),
+        doubts=tuple(doubts),
     )
 
 
@@ -187,11 +191,13 @@ def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> 
     return pa.schema(fields, metadata={METADATA_KEY: json.dumps(recordings).encode()})
 
 
-def _batches(folder: Folder, part: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(folder: Folder, part: Range, columns: Sequence[str], on_doubt: OnDoubt) -> Iterator[pa.RecordBatch]:
     """Batches of the columns and of `next_position`, which tells how far the work is; DataLossError at last."""
     wanted = [name for name in columns if name not in {"next_position", TIME.name}] + ["next_position"]
     given = part.start
-    with SegmentReader(folder, part.recording_id, part.start, part.end, limit=part.limit, columns=wanted) as reader:
+    with SegmentReader(
+        folder, part.recording_id, part.start, part.end, limit=part.limit, columns=wanted, on_doubt=on_doubt
+    ) as reader:
         try:
             while (batch := reader.next_batch()) is not None:
                 given = batch.column("next_position")[-1].as_py()
@@ -200,7 +206,10 @@ def _batches(folder: Folder, part: Range, columns: Sequence[str]) -> Iterator[pa
             # What was read of the batch in which the damage lies.
             whole = min(reader.position, part.end)
             if whole > given:
-                for batch in folder.read(part.recording_id, given, whole, limit=whole, columns=wanted):
+                again = folder.read(
+                    part.recording_id, given, whole, limit=whole, columns=wanted, on_doubt=lambda _text: None
+                )
+                for batch in again:
                     yield _with_time(folder, part.recording_id, batch) if TIME.name in columns else batch
             raise
 

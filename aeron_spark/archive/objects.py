@@ -12,7 +12,6 @@ window is fetched while one is read; a task's disk and memory are bounded by two
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import struct
@@ -29,7 +28,7 @@ from pyarrow import fs as filesystems
 
 from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.segments import READ_COLUMNS, Extent, Folder
+from aeron_spark.archive.segments import READ_COLUMNS, Extent, Folder, OnDoubt, warn_of_doubt
 from aeron_spark.batch import DEFAULT_ROWS, Batches, schema_of
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
 from aeron_spark.types import FRAME_ALIGNMENT, Position, RecordChecksum
@@ -45,6 +44,7 @@ PARALLEL_REQUESTS = 8
 
 _SEGMENT = re.compile(r"(\d{1,19})-(\d{1,19})\.rec", re.ASCII)
 _MAX_MESSAGE_LENGTH = 16 << 20
+_MAX_CATALOG_BYTES = (1 << 31) - 1
 # Holds 16 frames of any length.
 _CHECKSUM_SAMPLE_BYTES = 2 << 20
 
@@ -159,9 +159,7 @@ class ObjectFolder(TermCuts):
     def extent(self, recording_id: int) -> Extent:
         """From the first byte of the first segment to the stop position, or to the end of the last segment."""
         recording, there = self.recording(recording_id), self._segments[recording_id]
-        end = there.last + recording.segment_file_length
-        stop = recording.stop_position
-        limit = stop if stop is not None and there.last <= stop < end else end
+        stop, limit = recording.stop_position, _limit(recording, there)
         return Extent(
             start_position=Position(self._start(recording, there)),
             limit_position=Position(limit),
@@ -178,6 +176,7 @@ class ObjectFolder(TermCuts):
         columns: Sequence[str] = READ_COLUMNS,
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
+        on_doubt: OnDoubt = warn_of_doubt,
     ) -> Batches:
         """Messages that begin in [start, end); see `Folder.read`. `start` is a frame's begin."""
         schema = schema_of(columns, is_recorded=True)
@@ -187,10 +186,9 @@ class ObjectFolder(TermCuts):
             start = extent.start_position if start is None else start
             limit = extent.limit_position if limit is None else limit
             end = limit if end is None else end
-        windows = list(self._windows(recording, start, end, limit))
-        if windows and self._frame_at(recording, start) is None:
-            # Inside a frame: where the next message begins is found from the term's begin on.
-            windows[0] = self._with_whole_term(recording, windows[0])
+        # Inside a frame, where the next message begins is found from the term's begin on.
+        is_inside = start < end and self._frame_at(recording, start) is None
+        windows = self._windows(recording, start, end, limit, from_term=is_inside)
 
         def rows_of(folder: Folder, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
             return folder.read(
@@ -201,6 +199,7 @@ class ObjectFolder(TermCuts):
                 columns=columns,
                 row_capacity=row_capacity,
                 byte_capacity=byte_capacity,
+                on_doubt=on_doubt,
             )
 
         return Batches(schema, self._batches(recording, windows, rows_of))
@@ -214,29 +213,37 @@ class ObjectFolder(TermCuts):
         limit in it; DataLossError: a segment is missing, see `segments_between`.
         """
         recording = self.recording(recording_id)
-        windows = list(self._windows(recording, start, end, limit))
-        windows[:1] = [self._with_whole_term(recording, window) for window in windows[:1]]
-        return self._batches(recording, windows, rows_of)
+        return self._batches(recording, self._windows(recording, start, end, limit, from_term=True), rows_of)
 
     def segments_between(self, recording_id: int, start: int, end: int) -> list[tuple[int, int, str, bool]]:
-        """The range cut where segments begin: begin and end of each piece, the object's name, and whether it is there."""
+        """The range cut where segments begin: begin and end of each piece, the object's name, and whether it is there.
+
+        Segments that are missing side by side are one piece, with the name of the first.
+        """
         recording, there = self.recording(recording_id), self._segments[recording_id]
         length = recording.segment_file_length
         found = []
-        while start < end:
-            base = start - (start - there.first) % length
-            stop = min(base + length, end)
-            found.append((start, stop, f"{self.path}/{recording_id}-{base}.rec", base in there.positions))
-            start = stop
+        # By what is there: a name may promise more segments than can be counted.
+        for base in sorted(there.positions):
+            if base + length > start and base < end:
+                if base > start:
+                    missing = self._name(recording_id, start, there, length)
+                    found.append((start, base, missing, False))
+                found.append(
+                    (max(start, base), min(base + length, end), self._name(recording_id, base, there, length), True)
+                )
+                start = min(base + length, end)
+        if start < end:
+            found.append((start, end, self._name(recording_id, start, there, length), False))
         return found
+
+    def _name(self, recording_id: int, position: int, there: _Segments, length: int) -> str:
+        """The object that holds a position."""
+        return f"{self.path}/{recording_id}-{position - (position - there.first) % length}.rec"
 
     def without_segments(self) -> list[Recording]:
         """Recordings of the catalog that have no segment here, by id: never moved, or forgotten."""
         return list(self._absent)
-
-    def _with_whole_term(self, recording: Recording, window: _Window) -> _Window:
-        first = self._start(recording, self._segments[recording.recording_id])
-        return replace(window, fetched_from=max(window.begin - window.begin % recording.term_buffer_length, first))
 
     def __repr__(self) -> str:
         return f"<ObjectFolder {self._filesystem.type_name} {self.path!r}>"
@@ -248,33 +255,38 @@ class ObjectFolder(TermCuts):
 
     # -- windows ---------------------------------------------------------------------------------------------------
 
-    def _windows(self, recording: Recording, start: int, end: int, limit: int) -> Iterator[_Window]:
-        """Whole terms, but for the first one's begin and the last one's end."""
+    def _windows(self, recording: Recording, start: int, end: int, limit: int, *, from_term: bool) -> Iterator[_Window]:
+        """Whole terms, but for the first one's begin and the last one's end; `from_term`: the first term is fetched whole."""
         term_length, segment_length = recording.term_buffer_length, recording.segment_file_length
         span = max(term_length, WINDOW_BYTES - WINDOW_BYTES % term_length)
         largest = min(term_length // 8, _MAX_MESSAGE_LENGTH)
         fragments = largest // max(recording.mtu_length - FRAME_ALIGNMENT, FRAME_ALIGNMENT) + 1
         largest += 2 * FRAME_ALIGNMENT * fragments
         first = self._segments[recording.recording_id].first
-        begin = start
+        begin = fetched_from = start
+        if from_term:
+            fetched_from = max(
+                start - start % term_length, self._start(recording, self._segments[recording.recording_id])
+            )
         while begin < end:
             segment_end = begin - (begin - first) % segment_length + segment_length
             stop = min(begin - begin % term_length + span, segment_end)
             if stop < end:
-                yield _Window(begin, stop, stop, begin)
+                yield _Window(begin, stop, stop, fetched_from)
             else:
                 term_end = -(-end // term_length) * term_length
                 reach = -(-(end + largest) // FRAME_ALIGNMENT) * FRAME_ALIGNMENT
-                yield _Window(begin, end, min(limit, term_end, reach), begin)
-            begin = stop
+                yield _Window(begin, end, min(limit, term_end, reach), fetched_from)
+            begin = fetched_from = stop
 
     def _batches(
         self,
         recording: Recording,
-        windows: list[_Window],
+        windows: Iterator[_Window],
         rows_of: RowsOf,
     ) -> Iterator[pa.RecordBatch]:
-        if not windows:
+        window = next(windows, None)
+        if window is None:
             return
         checksum = self._checksum(recording)
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as requests, ThreadPoolExecutor(1) as ahead:
@@ -282,9 +294,10 @@ class ObjectFolder(TermCuts):
             def fetch(window: _Window) -> Future[tempfile.TemporaryDirectory[str]]:
                 return ahead.submit(self._fetch, requests, recording, window.fetched_from, window.limit)
 
-            pending = fetch(windows[0])
+            pending = fetch(window)
             try:
-                for window, following in itertools.zip_longest(windows, windows[1:]):
+                while window is not None:
+                    following = next(windows, None)
                     with pending.result() as mirror:
                         if following is not None:
                             pending = fetch(following)
@@ -294,6 +307,7 @@ class ObjectFolder(TermCuts):
                             except DataLossError as error:
                                 text = str(error).replace(mirror, self.path)
                                 raise DataLossError(text, code=error.code, position=error.position) from None
+                    window = following
             finally:
                 # A reader that is given up leaves a window that nobody will read.
                 if pending.exception() is None:
@@ -315,11 +329,15 @@ class ObjectFolder(TermCuts):
         mirror = tempfile.TemporaryDirectory(prefix="aeron-spark-", dir=_scratch())
         try:
             start = self._start(recording, there) if segment == there.first else segment
-            shown = replace(recording, start_position=Position(start), stop_position=Position(end))
+            segment_end = segment + recording.segment_file_length
+            stop = min(_limit(recording, there), segment_end)
+            shown = replace(recording, start_position=Position(start), stop_position=Position(stop))
             Path(mirror.name, CATALOG).write_bytes(catalog_of([shown]))
             with Path(mirror.name, name).open("wb") as file:
                 file.truncate(recording.segment_file_length)
-                self._copy(requests, name, file.fileno(), range(begin - segment, end - segment, REQUEST_BYTES))
+                # A header more, by which the reader sees whether the recording goes on behind its stop position.
+                behind = min(end + FRAME_ALIGNMENT, segment_end)
+                self._copy(requests, name, file.fileno(), range(begin - segment, behind - segment, REQUEST_BYTES))
         except BaseException:
             mirror.cleanup()
             raise
@@ -455,6 +473,10 @@ class ObjectFolder(TermCuts):
     def _read_whole(self, name: str) -> bytes:
         try:
             with self._filesystem.open_input_file(f"{self.path}/{name}") as source:
+                if source.size() > _MAX_CATALOG_BYTES:
+                    raise DataLossError(
+                        f"{self.path}/{name} has {source.size()} bytes, no catalog has: put the archive's there"
+                    )
                 return bytes(source.read())
         except FileNotFoundError:
             raise DataLossError(
@@ -462,6 +484,13 @@ class ObjectFolder(TermCuts):
             ) from None
         except OSError as error:
             raise _storage_error(f"{self.path}/{name}", error) from None
+
+
+def _limit(recording: Recording, there: _Segments) -> int:
+    """Where the recording ends here."""
+    end = there.last + recording.segment_file_length
+    stop = recording.stop_position
+    return stop if stop is not None and there.last <= stop < end else end
 
 
 def _storage_error(path: str, error: OSError) -> StorageError:

@@ -8,7 +8,8 @@ Thread rule: a folder and its readers serialise their calls; different folders a
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from aeron_spark._native.handle import Handle
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition, Times
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, RECORDING_ID, Batches, ColumnBuffers
-from aeron_spark.errors import DataLossError, StorageError
+from aeron_spark.errors import DataLossError, DoubtWarning, StorageError
 from aeron_spark.types import NULL_VALUE, Position, RecordChecksum
 
 __all__ = [
@@ -38,6 +39,13 @@ __all__ = [
 ]
 
 READ_COLUMNS = (RECORDING_ID.name, *DEFAULT_COLUMNS)
+# Called with what looks damaged in what was read and may be right; each kind once a range, with the first position.
+OnDoubt = Callable[[str], object]
+
+
+def warn_of_doubt(text: str) -> None:
+    """Tell a doubt as Python tells warnings."""
+    warnings.warn(text, DoubtWarning, stacklevel=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +81,7 @@ class FolderInfo:
 
     `archive_id` is -1 and `pid` 0 without a mark file; `activity_timestamp_ms` is None after an orderly end.
     `local_control_stream_id` is where the archive takes control sessions over IPC, 0 without a mark file.
+    `invalid_count` recordings are marked INVALID: they are not among `Folder.recordings()`.
     """
 
     archive_id: int
@@ -81,6 +90,7 @@ class FolderInfo:
     has_mark_file: bool
     is_live: bool
     local_control_stream_id: int
+    invalid_count: int
     aeron_dir: Path | None
 
 
@@ -127,6 +137,7 @@ class Folder(Times):
             has_mark_file=raw.has_mark_file,
             is_live=raw.is_live,
             local_control_stream_id=raw.local_control_stream_id,
+            invalid_count=raw.invalid_count,
             aeron_dir=Path(directory) if directory else None,
         )
 
@@ -273,13 +284,15 @@ class Folder(Times):
         columns: Sequence[str] = READ_COLUMNS,
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
+        on_doubt: OnDoubt = warn_of_doubt,
     ) -> Batches:
         """Messages that begin in [start, end), in position order, as batches of the chosen columns (see `batch.FIELDS`).
 
         Iterate over them, or give them to pyarrow, DuckDB, Polars or pandas as a stream of Arrow data, see `Batches`.
         `limit` >= end is how far bytes may be read to complete the last message; by default, as far as the recording
         goes. Without `start` and `end`: the whole recording as it is now. Bad positions raise here, UsageError; broken
-        or missing bytes raise DataLossError where they are met, after the rows before them.
+        or missing bytes raise DataLossError where they are met, after the rows before them. What looks damaged and may be
+        right goes to `on_doubt`, by default a DoubtWarning.
         """
         if start is None or end is None or limit is None:
             extent = self.extent(recording_id)
@@ -295,6 +308,7 @@ class Folder(Times):
             columns=columns,
             row_capacity=row_capacity,
             byte_capacity=byte_capacity,
+            on_doubt=on_doubt,
         )
         return Batches(reader.schema, iter(reader.next_batch, None), reader.close)
 
@@ -313,6 +327,7 @@ class SegmentReader(Handle):
         columns: Sequence[str] = READ_COLUMNS,
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
+        on_doubt: OnDoubt = warn_of_doubt,
     ) -> None:
         if byte_capacity is None:
             # Of this recording no message is longer than an eighth of its term.
@@ -327,12 +342,18 @@ class SegmentReader(Handle):
             check(lib.as_segment_reader_open(pointer, recording_id, start, end, limit, out))
             super().__init__(out[0], lib.as_segment_reader_close, folder)
         self._folder = folder
+        self._on_doubt = on_doubt
+        self._doubt = ffi.new("as_doubt *")
 
     def next_batch(self) -> pa.RecordBatch | None:
         """Next rows, or None at the end of the range."""
         # The folder's lock too: readers share its open files.
         with self._folder._use(), self._use() as reader:
-            return self._columns.fill(lambda columns: check(lib.as_segment_reader_next(reader, columns)))
+            try:
+                return self._columns.fill(lambda columns: check(lib.as_segment_reader_next(reader, columns)))
+            finally:
+                while lib.as_segment_reader_doubt(reader, self._doubt):
+                    self._on_doubt(string(self._doubt.text))
 
     @property
     def position(self) -> Position:

@@ -121,6 +121,8 @@ def run(options: argparse.Namespace) -> int:
         verify_export(target, report)
     for damage in report.damage:
         print(f"ERR: {damage}", file=sys.stderr)
+    for doubt in report.doubts:
+        print(f"WARNING: {doubt}", file=sys.stderr)
     out = sys.stdout if target is not None else sys.stderr
     if options.json:
         print_json({"file": options.out, **dataclasses.asdict(report), "verified": options.verify}, file=out)

@@ -1,4 +1,4 @@
-"""Lost bytes: the one place that decides whether they fail a query, and what is told of them."""
+"""Lost bytes: the one place that decides whether they fail a query, and what is told of them. So of those that look damaged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.segment_files import segment_base
-from aeron_spark.archive.segments import Extent, Folder, Recording, SegmentReader
+from aeron_spark.archive.segments import Extent, Folder, OnDoubt, Recording, SegmentReader
 from aeron_spark.errors import DataLossError, PeerError
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.plan import Range
@@ -82,6 +82,13 @@ class Skipped:
     def lacks(self, recording: Recording, position: int, error: DataLossError) -> None:
         """A segment is not there; raises if it may not be left out."""
         lost(self._options, f"recording {recording.recording_id}: position {position} is wanted: {error}")
+
+    def doubt(self, text: str) -> None:
+        """Something looks damaged and may be right: told in the log, and with ``onCorruption=strict`` it raises."""
+        text = f"{text}; aeron-spark archive verify tells more"
+        if self._options.on_corruption == "strict":
+            raise DataLossError(f"{self._options.path}: {text}; onCorruption=fail goes on with a warning")
+        LOG.warning("%s: %s", self._options.path, text)
 
     @property
     def is_allowed(self) -> bool:
@@ -172,14 +179,14 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     start = part.start
     while start < part.end:
-        failure, given, at = yield from _until_broken(folder, replace(part, start=start), columns)
+        failure, given, at = yield from _until_broken(folder, replace(part, start=start), columns, skipped.doubt)
         if failure is None:
             return
         if skipped.is_allowed:
             # The batch in which it was met is gone with its rows: what stands between those given and it is read again.
             at = max(given, at if at > given else _broken_at(folder, recording, replace(part, start=given)))
             failed_again, given, _ = yield from _until_broken(
-                folder, replace(part, start=given, end=at, limit=at), columns
+                folder, replace(part, start=given, end=at, limit=at), columns, _known_doubt
             )
             at = given if failed_again else at
         start = min(skipped.resume_at(recording, at, failure), part.end)
@@ -196,6 +203,7 @@ def _broken_at(folder: Folder, recording: Recording, part: Range) -> int:
         folder,
         Range(part.recording_id, base, end, end),
         Columns(names=("position",), row_capacity=1 << 12, byte_capacity=1),
+        _known_doubt,
     )
     while True:
         try:
@@ -204,8 +212,12 @@ def _broken_at(folder: Folder, recording: Recording, part: Range) -> int:
             return int(ended.value[2])
 
 
+def _known_doubt(_text: str) -> None:
+    """What is read again was told of the first time."""
+
+
 def _until_broken(
-    folder: Folder, part: Range, columns: Columns
+    folder: Folder, part: Range, columns: Columns, on_doubt: OnDoubt
 ) -> Generator[pa.RecordBatch, None, tuple[DataLossError | None, int, int]]:
     """Batches until the end, or until what is broken is met; then why, where the last batch ends, and where it was met."""
     given = part.start
@@ -219,6 +231,7 @@ def _until_broken(
             columns=columns.names,
             row_capacity=columns.row_capacity,
             byte_capacity=columns.byte_capacity,
+            **({"on_doubt": on_doubt} if isinstance(folder, ObjectFolder) else {}),
         )
         return None, part.end, part.end
     try:
@@ -231,6 +244,7 @@ def _until_broken(
             columns=columns.names,
             row_capacity=columns.row_capacity,
             byte_capacity=columns.byte_capacity,
+            on_doubt=on_doubt,
         ) as reader:
             try:
                 while (batch := reader.next_batch()) is not None:

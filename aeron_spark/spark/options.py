@@ -143,8 +143,8 @@ def _parse_positions(name: str, text: str, default_word: str) -> Positions:
     example = '{"0": 4096}'
     try:
         parsed = json.loads(stripped, object_pairs_hook=_Pairs)
-    except ValueError:
-        raise UsageError(f"option {name}={text!r} must be earliest, latest or JSON like {example}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"option {name}={text[:200]!r} must be earliest, latest or JSON like {example}") from None
     if not isinstance(parsed, _Pairs) or not parsed:
         raise UsageError(f"option {name}={text!r} must be a JSON object of recording id to position, like {example}")
     by_recording: list[tuple[int, int | str]] = []
@@ -229,7 +229,7 @@ class ReadOptions:
     tail: int | None
     record_checksum: str
     fail_on_data_loss: bool
-    skip_corruption: bool
+    on_corruption: str
     filter_pushdown: bool
     max_bytes_per_trigger: int | None
     max_messages_per_trigger: int | None
@@ -272,6 +272,11 @@ class ReadOptions:
         "rowsPerBatch",
         "bytesPerBatch",
     )
+
+    @property
+    def skip_corruption(self) -> bool:
+        """What is broken is left out."""
+        return self.on_corruption == "skip"
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
@@ -329,7 +334,7 @@ class ReadOptions:
             record_checksum=_choice(given, "recordChecksum", _CHECKSUMS),
             fail_on_data_loss=_parse_bool("failOnDataLoss", given.text("failOnDataLoss") or "true"),
             filter_pushdown=_parse_bool("filterPushdown", given.text("filterPushdown") or "false"),
-            skip_corruption=_choice(given, "onCorruption", ("fail", "skip")) == "skip",
+            on_corruption=_choice(given, "onCorruption", ("fail", "skip", "strict")),
             max_bytes_per_trigger=most,
             max_messages_per_trigger=_optional_int(given, "maxMessagesPerTrigger", 1, (1 << 63) - 1),
             min_bytes_per_trigger=least,

@@ -20,7 +20,7 @@ from aeron_spark.spark.options import ReadOptions
 from aeron_spark.spark.plan import Range, pack, target_partition_bytes
 from aeron_spark.spark.rows import Interval, Rows, intervals
 from aeron_spark.spark.sbe_values import times_of
-from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings, task_slots
+from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings, task_slots, tell_hidden
 from aeron_spark.types import FRAME_ALIGNMENT
 
 __all__ = [
@@ -151,6 +151,7 @@ class AeronBatchReader(DataSourceReader):
         options = self._options
         with open_folder(options) as folder:
             bounds = Bounds(folder, options, times_of(options))
+            tell_hidden(folder, options)
             recordings = select_recordings(folder, options, allow_none=False)
             check_asked_for(options, [recording.recording_id for recording in recordings])
             ranges = []

@@ -12,11 +12,20 @@ from aeron_spark.archive.segments import Folder, Recording
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.access import open_recordings
 from aeron_spark.spark.ledger import is_ledger
+from aeron_spark.spark.loss import LOG
 from aeron_spark.spark.offsets import recording_identity
 from aeron_spark.spark.options import ReadOptions
 from aeron_spark.types import RecordChecksum
 
-__all__ = ["check_asked_for", "identity_of", "is_chosen", "open_folder", "select_recordings", "task_slots"]
+__all__ = [
+    "check_asked_for",
+    "identity_of",
+    "is_chosen",
+    "open_folder",
+    "select_recordings",
+    "task_slots",
+    "tell_hidden",
+]
 
 _CHECKSUMS = {
     "auto": RecordChecksum.AUTO,
@@ -75,6 +84,15 @@ def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool)
         given = " ".join(f"{name}={value}" for name, value in asked.items() if value is not None)
         raise UsageError(f"no recording of {options.path} matches {given}; there are: {'; '.join(known[:20])}")
     return chosen
+
+
+def tell_hidden(folder: Folder, options: ReadOptions) -> None:
+    """What a query over all recordings passes by, as somebody or something has marked it: in the log."""
+    if _wanted_ids(options) is None and isinstance(folder, Folder) and (hidden := folder.info().invalid_count):
+        LOG.warning(
+            "%s: %d recordings are marked INVALID and left out; aeron-spark archive verify says whether they are good",
+            options.path, hidden,
+        )  # fmt: skip
 
 
 def _wanted_ids(options: ReadOptions) -> tuple[int, ...] | None:

@@ -38,7 +38,7 @@ from aeron_spark.spark.read_limits import default_read_limit
 from aeron_spark.spark.reader import RangesPartition, partition_ranges, read_partition
 from aeron_spark.spark.rows import Rows
 from aeron_spark.spark.sbe_values import times_of
-from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings
+from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings, tell_hidden
 from aeron_spark.types import Position
 
 __all__ = ["AeronStreamReader", "RefusedStream"]
@@ -128,6 +128,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Resolved once: Spark asks twice, and "latest" must not move in between."""
         if self._initial is None:
             look = self._look(fresh=True)
+            tell_hidden(self._opened(), self._options)
             if self._options.recording_ids is not None:
                 select_recordings(self._opened(), self._options, allow_none=False)
             check_asked_for(self._options, look.ids.tolist())

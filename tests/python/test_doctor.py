@@ -298,6 +298,7 @@ ARCHIVE = ArchiveFacts(
     is_open_to_all=False,
     free_bytes=GIB,
     mark=None,
+    invalid=(),
     trouble="",
 )
 
@@ -305,6 +306,12 @@ ARCHIVE = ArchiveFacts(
 def test_the_archives_folder() -> None:
     assert findings(archive=ARCHIVE) == []
     for changes, level, text, remedy in (
+        (
+            {"invalid": (3, 5)},
+            "warn",
+            "marked INVALID are listed by no archive and no reader: 3, 5",
+            "archive verify recordings",
+        ),
         (
             {"is_writable": False},
             "error",

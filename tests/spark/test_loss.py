@@ -213,3 +213,25 @@ def test_busy_recordings_never_starve_a_small_one() -> None:
             if positions[9]:
                 break
         assert positions[9] == 64, f"still waiting under {budget}"
+
+
+@pytest.mark.parametrize("access", ["segments", "object store"])
+def test_what_looks_damaged_is_told_or_fails(copy: Path, access: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A flag is outside of a frame's checksum: the message is gone, and its neighbours tell."""
+    options = {"recordingIds": "2", "access": access}
+    whole = read(batch(copy, **options))
+    assert "breaks off" not in caplog.text
+    position = 2 * TERM + 640
+    with (copy / f"2-{2 * TERM}.rec").open("r+b") as file:
+        file.seek(position % SEGMENT + 5)
+        file.write(b"\x80")
+    assert read(batch(copy, **options)) == [row for row in whole if row["position"] != position]
+    assert f"recording 2 at position {position}: a message breaks off where the next one begins" in caplog.text
+    with pytest.raises(DataLossError, match=f"at position {position}: a message breaks off.*onCorruption=fail goes on"):
+        read(batch(copy, onCorruption="strict", **options))
+
+
+def test_recordings_that_are_marked_invalid_are_told(copy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    edit_catalog(copy, 1, STATE, 0)
+    assert {row["recording_id"] for row in read(batch(copy))} == {0, 2}
+    assert "1 recordings are marked INVALID and left out" in caplog.text

@@ -75,6 +75,7 @@ typedef struct as_folder_info
     bool has_mark_file;
     bool is_live;                 /* the mark file's activity is younger than 10 s */
     int32_t local_control_stream_id; /* where the archive takes IPC control sessions; 0 without a mark file */
+    int64_t invalid_count;        /* recordings that are marked INVALID, and not listed */
     const char *aeron_dir;        /* "" if unknown; valid until the folder is closed */
 } as_folder_info;
 
@@ -256,6 +257,16 @@ as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_
  * header or checksum, missing segment; the text names recording, file and position. */
 as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns);
 int64_t as_segment_reader_position(const as_segment_reader *reader);
+
+typedef struct as_doubt
+{
+    int64_t position;
+    char text[400]; /* names recording and position */
+} as_doubt;
+
+/* What looks damaged in the rows given so far, or in what stands between them, and may be right: a frame's header, and the catalog, are
+ * outside of the frames' checksum. Each kind is told once, with the first position. False: nothing more. */
+bool as_segment_reader_doubt(as_segment_reader *reader, as_doubt *doubt);
 void as_segment_reader_close(as_segment_reader *reader);
 
 /* -- tools ----------------------------------------------------------------------------------------------------------------- */

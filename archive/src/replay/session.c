@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "codec/header.h"
+#include "store/segment_judge.h"
 #include "store/segment_layout.h"
 
 void asi_replay_session_end(asi_replay_session *session, bool must_revoke)
@@ -179,10 +180,18 @@ static bool take_frame(asi_replay_session *session, asi_replay_work *work, repla
     char where[256];
     uint8_t *place = batch->room + walk->frame_offset;
     asi_frame_header *frame = 0 == walk->frame_offset ? &batch->first : (asi_frame_header *)(void *)place;
-    if (!is_frame_of_position(session, frame, session->position + walk->frame_offset))
+    if (!is_frame_of_position(session, frame, session->position + walk->frame_offset) ||
+        frame->stream_id != session->source.stream_id)
     {
         fail(session, work, ASI_CODEC_E_GENERIC, "unexpected frame header at position=%s: termId=%d, termOffset=%d",
             frame_position(session, walk->frame_offset, where, sizeof(where)), frame->term_id, frame->term_offset);
+        return false;
+    }
+    if (walk->frame_length > session->source.mtu_length)
+    {
+        /* Departure from Spec: 08 §8 - a publication would never send it, nor anything behind it. */
+        fail(session, work, ASI_CODEC_E_GENERIC, "unexpected frame length at position=%s: frameLength=%d mtuLength=%d",
+            frame_position(session, walk->frame_offset, where, sizeof(where)), walk->frame_length, session->source.mtu_length);
         return false;
     }
     if (NULL != session->checksum)
@@ -200,6 +209,24 @@ static bool take_frame(asi_replay_session *session, asi_replay_work *work, repla
     frame->session_id = session->publication_session_id;
     frame->stream_id = session->publication_stream_id;
     return true;
+}
+
+/* Of a recording with checksums: false, and the replay has failed, where padding is a message that lost its type. */
+static bool take_padding(asi_replay_session *session, asi_replay_work *work, const asi_frame_walk *walk)
+{
+    char where[256];
+    const int64_t position = session->position + walk->frame_offset;
+    asi_padding_verdict verdict = ASI_PADDING_EMPTY;
+    session->padding_length = walk->frame_length;
+    /* A session id of 0 is not known to be the recording's: an empty message that lost its type passes. */
+    if (NULL == session->checksum || AS_OK != asi_segment_judge_padding(
+            &session->window, walk->frame, position, INT64_MAX, session->checksum, 0, &verdict) || ASI_PADDING_WAS_DATA != verdict)
+    {
+        return true;
+    }
+    fail(session, work, ASI_CODEC_E_GENERIC, "padding holds a message at position=%s: recorded checksum=%d",
+        frame_position(session, walk->frame_offset, where, sizeof(where)), walk->frame->session_id);
+    return false;
 }
 
 /* Walks the loaded bytes: whole data frames up to the limit, then perhaps a padding frame. False: the replay failed. */
@@ -228,8 +255,7 @@ static bool walk_batch(asi_replay_session *session, asi_replay_work *work, repla
         }
         if (asi_frame_is_padding(walk.frame))
         {
-            session->padding_length = walk.frame_length;
-            return true;
+            return take_padding(session, work, &walk);
         }
         if (walk.offset > batch->loaded)
         {

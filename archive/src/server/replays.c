@@ -249,6 +249,7 @@ static asi_replay *make_replay(as_archive *archive, const asi_control_session *c
         .segment_length = record->segment_file_length,
         .initial_term_id = record->initial_term_id,
         .stream_id = record->stream_id,
+        .mtu_length = record->mtu_length,
     };
     const int32_t io_length = (int32_t)archive->config.file_io_max_length;
     session->checksum = asi_checksum_function((as_record_checksum)archive->config.replay_checksum);

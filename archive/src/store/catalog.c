@@ -120,6 +120,11 @@ as_result asi_catalog_grown_length(const asi_catalog *catalog, int64_t needed, i
     {
         return asi_fail(AS_E_STORAGE, 0, "catalog is full, max capacity reached: %d", ASI_CATALOG_MAX_CAPACITY);
     }
+    if (frame_length > RECORD_MAX_LENGTH)
+    {
+        return asi_fail(AS_E_STORAGE, 0, "recording is too big: total recording length is %" PRId64 " bytes, a record takes %d bytes",
+            frame_length, RECORD_MAX_LENGTH);
+    }
     if (needed > ASI_CATALOG_MAX_CAPACITY)
     {
         return asi_fail(AS_E_STORAGE, 0, "recording is too big: total recording length is %" PRId64 " bytes, available space is %"

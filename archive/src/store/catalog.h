@@ -113,9 +113,12 @@ typedef struct asi_catalog_scan
 /* AS_E_DATA: too short, another major version, impossible header. */
 as_result asi_catalog_scan_start_untrusted(asi_catalog_scan *scan, const uint8_t *bytes, int64_t length, const char *path) AS_MUST_USE;
 /* AS_OK and a record of any state; AS_AGAIN at the end; AS_E_DATA: a record that can't be (passes the end of the file, texts
- * past its frame, ids not increasing). Impossible values of fields are for asi_recording_check_untrusted. */
+ * past its frame, ids not increasing, a length that takes in the next record). Impossible values of fields are for asi_recording_check_untrusted. */
 as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_record *record) AS_MUST_USE;
-/* Term, segment and mtu lengths, positions: AS_E_DATA names recording, field and value. */
+/* After the scan's end, for readers: AS_E_DATA where a record stands behind it, so that what ended it is damage. An archive takes what
+ * is there (it may have been left by a crash). */
+as_result asi_catalog_scan_check_end_untrusted(const asi_catalog_scan *scan) AS_MUST_USE;
+/* State, term, segment and mtu lengths, positions: AS_E_DATA names recording, field and value. */
 as_result asi_recording_check_untrusted(const asi_catalog_record *record) AS_MUST_USE;
 
 /* -- the archive's writable catalog --------------------------------------------------------------------------------------- */

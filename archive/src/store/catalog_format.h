@@ -41,6 +41,8 @@ enum /* in a record */
 };
 
 #define READ_CHUNK (1024 * 1024)
+/* Three texts, each of which came in a control message: what is longer is damage, and would be memory. */
+#define RECORD_MAX_LENGTH (1024 * 1024)
 
 /* One whole record frame; false if its texts do not fit. Leaves offset to the caller. */
 bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi_catalog_record *record);

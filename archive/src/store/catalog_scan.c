@@ -7,6 +7,8 @@
 #include "store/catalog_format.h"
 #include "store/segment_layout.h"
 
+#define MAX_ALIGNMENT 4096
+
 asi_text asi_text_of(const char *terminated)
 {
     return (asi_text){ .at = terminated, .length = (int32_t)strlen(terminated) };
@@ -37,7 +39,7 @@ as_result asi_catalog_scan_start_untrusted(asi_catalog_scan *scan, const uint8_t
     const int32_t header_length = asi_get_i32(bytes + CATALOG_LENGTH);
     const int32_t alignment = asi_get_i32(bytes + CATALOG_RECORD_ALIGNMENT);
     const int64_t next_recording_id = asi_get_i64(bytes + CATALOG_NEXT_RECORDING_ID);
-    if (ASI_CATALOG_HEADER_LENGTH != header_length || !asi_is_power_of_two(alignment) || alignment < 32 || alignment > 4096 ||
+    if (ASI_CATALOG_HEADER_LENGTH != header_length || !asi_is_power_of_two(alignment) || alignment < 32 || alignment > MAX_ALIGNMENT ||
         next_recording_id < 0)
     {
         return asi_fail(AS_E_DATA, 0,
@@ -103,6 +105,54 @@ bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi
     return true;
 }
 
+/* Whether bytes that are not a record's own look like a record of an id in (after, below): of whole alignment units, no other bytes
+ * do (its header's 20 reserved bytes are zero). */
+static bool is_record_like(const uint8_t *at, int64_t left, int64_t after, int64_t below)
+{
+    static const uint8_t reserved[RECORD_BODY - RECORD_CHECKSUM - 4] = { 0 };
+    asi_catalog_record record;
+    const int32_t length = asi_get_i32(at + RECORD_LENGTH);
+    const int32_t state = asi_get_i32(at + RECORD_STATE);
+    return (length > 0 || ASI_RECORDING_VALID == state) && state >= ASI_RECORDING_INVALID && state <= ASI_RECORDING_DELETED &&
+        0 == memcmp(at + RECORD_CHECKSUM + 4, reserved, sizeof(reserved)) && asi_catalog_parse_untrusted(at, left, &record) &&
+        record.recording_id > after && record.recording_id < below && asi_is_power_of_two(record.term_buffer_length);
+}
+
+/* Offset of the first such record that begins in [from, to), -1: none. */
+static int64_t find_record_like(const asi_catalog_scan *scan, int64_t from, int64_t to, int64_t after)
+{
+    for (int64_t at = from; at < to && scan->length - at >= RECORD_TEXTS + 12; at += ASI_CATALOG_RECORD_HEADER_LENGTH)
+    {
+        if (is_record_like(scan->bytes + at, scan->length - at, after, scan->next_recording_id))
+        {
+            return at;
+        }
+    }
+    return -1;
+}
+
+as_result asi_catalog_scan_check_end_untrusted(const asi_catalog_scan *scan)
+{
+    /* Every id is there, as usual: nothing can be behind. */
+    const bool may_lack = scan->last_recording_id + 1 < scan->next_recording_id;
+    const int64_t found = may_lack ? find_record_like(scan, scan->offset, scan->length, scan->last_recording_id) : -1;
+    return found < 0 ? AS_OK : asi_fail(AS_E_DATA, 0, "%s is damaged: it ends at offset %" PRId64 " (after recording %" PRId64
+        "), but there is a record behind that, at offset %" PRId64 "; restore it from a copy", scan->path, scan->offset,
+        scan->last_recording_id, found);
+}
+
+/* A record whose length has grown takes in those behind it, as padding. A replaced record may have padding, too. */
+static as_result check_padding(const asi_catalog_scan *scan, const asi_catalog_record *record)
+{
+    const char *texts_end = record->source_identity.at + record->source_identity.length;
+    const int64_t used = asi_align_i64((const uint8_t *)texts_end - scan->bytes - scan->offset, ASI_CATALOG_RECORD_HEADER_LENGTH);
+    const int64_t end = scan->offset + record->frame_length;
+    const int64_t found = find_record_like(scan, scan->offset + used, end, record->recording_id);
+    return found < 0 ? AS_OK : asi_fail(AS_E_DATA, 0, "%s is damaged: the record of recording %" PRId64 " at offset %" PRId64
+        " has %" PRId64 " bytes and takes in another one, at offset %" PRId64 "; restore it from a copy", scan->path,
+        record->recording_id, scan->offset, record->frame_length, found);
+}
+
 as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_record *record)
 {
     const int64_t left = scan->length - scan->offset;
@@ -112,6 +162,12 @@ as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_re
         return AS_AGAIN;
     }
     const int64_t frame_length = asi_align_i64((int64_t)length + ASI_CATALOG_RECORD_HEADER_LENGTH, scan->alignment);
+    if (frame_length > RECORD_MAX_LENGTH)
+    {
+        return asi_fail(AS_E_DATA, 0, "%s is damaged: the record at offset %" PRId64 " (after recording %" PRId64 ") has %" PRId64
+            " bytes, none has more than %d; restore it from a copy", scan->path, scan->offset, scan->last_recording_id,
+            frame_length, RECORD_MAX_LENGTH);
+    }
     if (frame_length > left)
     {
         return asi_fail(AS_E_DATA, 0,
@@ -130,6 +186,11 @@ as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_re
     {
         return asi_fail(AS_E_DATA, 0, "%s is damaged: recording %" PRId64 " at offset %" PRId64 " comes after recording %" PRId64
             ", ids must increase; restore it from a copy", scan->path, parsed.recording_id, scan->offset, scan->last_recording_id);
+    }
+    const as_result checked = check_padding(scan, &parsed);
+    if (AS_OK != checked)
+    {
+        return checked;
     }
     parsed.offset = scan->offset;
     scan->offset += frame_length;
@@ -157,6 +218,15 @@ as_result asi_recording_check_untrusted(const asi_catalog_record *record)
     {
         return fail_field(record, "segmentFileLength", segment, "a power of two from the term length to 1073741824");
     }
+    const int32_t mtu = record->mtu_length;
+    if (mtu < AS_FRAME_HEADER_LENGTH || mtu > AS_MAX_UDP_PAYLOAD_LENGTH || 0 != mtu % AS_FRAME_ALIGNMENT)
+    {
+        return fail_field(record, "mtuLength", mtu, "a multiple of 32 from 32 to 65504");
+    }
+    if (record->state < ASI_RECORDING_INVALID || record->state > ASI_RECORDING_DELETED)
+    {
+        return fail_field(record, "state", record->state, "0 (INVALID), 1 (VALID) or 2 (DELETED)");
+    }
     const int64_t max_position = (int64_t)term << 31;
     const int64_t start = record->start_position;
     const int64_t stop = record->stop_position;
@@ -171,10 +241,28 @@ as_result asi_recording_check_untrusted(const asi_catalog_record *record)
     return AS_OK;
 }
 
+/* Walks the records' lengths as far as they are there: where the next one begins, or where they end. */
+static bool have_records_ended(const uint8_t *bytes, int64_t length, int64_t *offset)
+{
+    const int32_t alignment = length >= ASI_CATALOG_HEADER_LENGTH ? asi_get_i32(bytes + CATALOG_RECORD_ALIGNMENT) : 0;
+    const bool is_known = asi_is_power_of_two(alignment) && alignment <= MAX_ALIGNMENT; /* not so before version 3 */
+    while (is_known && *offset + (int64_t)sizeof(int32_t) <= length)
+    {
+        const int32_t record_length = asi_get_i32(bytes + *offset);
+        if (record_length <= 0 || record_length > RECORD_MAX_LENGTH)
+        {
+            return true;
+        }
+        *offset += asi_align_i64((int64_t)record_length + ASI_CATALOG_RECORD_HEADER_LENGTH, alignment);
+    }
+    return false;
+}
+
 as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, uint8_t **bytes_out, int64_t *length_out)
 {
     uint8_t *bytes = NULL;
     int64_t length = 0;
+    int64_t records_end = ASI_CATALOG_HEADER_LENGTH;
     for (;;)
     {
         uint8_t *grown = realloc(bytes, (size_t)(length + READ_CHUNK));
@@ -192,8 +280,9 @@ as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, 
         }
         const bool is_zero = count > 0 && 0 == bytes[length] && 0 == memcmp(bytes + length, bytes + length + 1, (size_t)count - 1);
         length += count;
-        /* The rest of a sparse file need not be kept: a zero length ends the scan. */
-        if (count < READ_CHUNK || is_zero || length > ASI_CATALOG_MAX_CAPACITY)
+        /* The rest of a sparse file need not be kept: a zero length ends the scan. Nor what stands far behind the records. */
+        const bool is_far = have_records_ended(bytes, length, &records_end) && length - records_end > READ_CHUNK;
+        if (count < READ_CHUNK || is_zero || is_far || length > ASI_CATALOG_MAX_CAPACITY)
         {
             *bytes_out = bytes;
             *length_out = length;

@@ -104,7 +104,8 @@ static as_result keep_recordings(const as_folder *folder, asi_catalog_scan scan,
         count++;
         text_bytes += (int64_t)record.stripped_channel.length + record.original_channel.length + record.source_identity.length + 3;
     }
-    result = AS_AGAIN == result ? check_not_cut(folder, &counting) : result;
+    result = AS_AGAIN == result ? asi_catalog_scan_check_end_untrusted(&counting) : result;
+    result = AS_OK == result ? check_not_cut(folder, &counting) : result;
     if (AS_OK != result)
     {
         return result;
@@ -118,7 +119,8 @@ static as_result keep_recordings(const as_folder *folder, asi_catalog_scan scan,
     char *texts = view->texts;
     while (AS_OK == asi_catalog_scan_next_untrusted(&scan, &record))
     {
-        if (ASI_RECORDING_VALID == record.state)
+        view->invalid_count += ASI_RECORDING_INVALID == record.state;
+        if (ASI_RECORDING_INVALID != record.state && ASI_RECORDING_DELETED != record.state)
         {
             asi_folder_recording *recording = &view->recordings[view->count++];
             recording->stripped_channel = keep_text(&texts, record.stripped_channel);
@@ -276,7 +278,7 @@ as_result as_folder_get_info(const as_folder *folder, as_folder_info *info)
     const asi_folder_view *view = &folder->view;
     *info = (as_folder_info){ .archive_id = view->mark.archive_id, .pid = view->mark.pid,
         .activity_timestamp_ms = view->mark.activity_timestamp_ms, .has_mark_file = view->has_mark, .is_live = view->is_live,
-        .local_control_stream_id = view->mark.local_control_stream_id,
+        .local_control_stream_id = view->mark.local_control_stream_id, .invalid_count = view->invalid_count,
         .aeron_dir = asi_folder_aeron_dir(folder, &view->mark) };
     return AS_OK;
 }
@@ -383,10 +385,46 @@ asi_segment_source asi_folder_source(const as_folder *folder, const asi_catalog_
 {
     return (asi_segment_source){ .files = folder->files, .archive_dir = folder->path, .recording_id = record->recording_id,
         .start_position = record->start_position, .term_length = record->term_buffer_length,
-        .segment_length = record->segment_file_length, .initial_term_id = record->initial_term_id, .stream_id = record->stream_id };
+        .segment_length = record->segment_file_length, .initial_term_id = record->initial_term_id, .stream_id = record->stream_id,
+        .mtu_length = record->mtu_length };
 }
 
 /* -- the entry as it is now ----------------------------------------------------------------------------------------------- */
+
+/* The bytes of the entry where it was seen last: NULL, or `small`, or memory of the caller's. */
+static uint8_t *load_entry(const asi_file_ops *files, const char *path, const asi_catalog_record *record, uint8_t *small,
+    int64_t small_length)
+{
+    uint8_t *frame = record->frame_length <= small_length ? small : malloc((size_t)record->frame_length);
+    const int fd = NULL != frame ? files->open(files->context, path, ASI_FILE_READ) : -1;
+    const bool is_read =
+        fd >= 0 && record->frame_length == asi_file_read_full(files, fd, frame, record->frame_length, record->offset);
+    if (fd >= 0)
+    {
+        files->close(files->context, fd);
+    }
+    if (!is_read && frame != small)
+    {
+        free(frame);
+    }
+    return is_read ? frame : NULL;
+}
+
+bool asi_catalog_entry_is_checked(const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record)
+{
+    uint8_t small[1024];
+    char path[AS_PATH_MAX];
+    const bool is_fit = snprintf(path, sizeof(path), "%s/" ASI_CATALOG_FILE, archive_dir) < (int)sizeof(path);
+    uint8_t *frame = is_fit && 0 != record->checksum ? load_entry(files, path, record, small, sizeof(small)) : NULL;
+    const int64_t length = record->frame_length - RECORD_BODY;
+    const bool is_checked = NULL != frame && ((uint32_t)record->checksum == asi_crc32(frame + RECORD_BODY, length) ||
+        (uint32_t)record->checksum == asi_crc32c(frame + RECORD_BODY, length));
+    if (frame != small)
+    {
+        free(frame);
+    }
+    return is_checked;
+}
 
 /* Texts and descriptor would point into memory that is freed. */
 static void forget_texts(asi_catalog_record *record)
@@ -400,17 +438,11 @@ static void forget_texts(asi_catalog_record *record)
 static bool reread_in_place(const asi_file_ops *files, const char *path, asi_catalog_record *record)
 {
     uint8_t small[1024];
-    uint8_t *frame = record->frame_length <= (int64_t)sizeof(small) ? small : malloc((size_t)record->frame_length);
-    const int fd = NULL != frame ? files->open(files->context, path, ASI_FILE_READ) : -1;
+    uint8_t *frame = load_entry(files, path, record, small, sizeof(small));
     asi_catalog_record now;
-    bool is_same = false;
-    if (fd >= 0)
-    {
-        is_same = record->frame_length == asi_file_read_full(files, fd, frame, record->frame_length, record->offset) &&
-            asi_catalog_parse_untrusted(frame, record->frame_length, &now) && now.recording_id == record->recording_id &&
-            ASI_RECORDING_VALID == now.state && AS_OK == asi_recording_check_untrusted(&now);
-        files->close(files->context, fd);
-    }
+    const bool is_same = NULL != frame && asi_catalog_parse_untrusted(frame, record->frame_length, &now) &&
+        now.recording_id == record->recording_id && ASI_RECORDING_VALID == now.state &&
+        AS_OK == asi_recording_check_untrusted(&now);
     if (is_same)
     {
         now.offset = record->offset;

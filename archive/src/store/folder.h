@@ -18,8 +18,9 @@ typedef struct asi_folder_recording
 
 typedef struct asi_folder_view /* what open or the last refresh saw */
 {
-    asi_folder_recording *recordings; /* owned; VALID ones by ascending id */
+    asi_folder_recording *recordings; /* owned; by ascending id: VALID ones, and those of a state that can't be */
     int64_t count;
+    int64_t invalid_count;            /* of records marked INVALID, which are not listed */
     char *texts;                      /* owned */
     asi_mark_info mark;
     bool has_mark;
@@ -49,12 +50,16 @@ const char *asi_folder_aeron_dir(const as_folder *folder, const asi_mark_info *m
  * recording is no longer there. */
 as_result asi_catalog_reread(const asi_file_ops *files, const char *archive_dir, asi_catalog_record *record) AS_MUST_USE;
 
+/* Whether the entry has a checksum of its own, and it is right: then its archive gives frames theirs, too. */
+bool asi_catalog_entry_is_checked(const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record);
+
 /* The first position >= `position` where a frame of the recording begins or the recording ends; `position` itself in the usual
  * case. <= limit. */
 as_result asi_folder_frame_at(asi_segment_window *window, int64_t position, int64_t limit, int64_t *frame_position) AS_MUST_USE;
 
-/* Which checksum the frames from `position` on carry: CRC-32, CRC-32C, or NONE if no frame's session id is one. */
+/* Which checksum the frames from `position` on carry: CRC-32, CRC-32C, or NONE if no frame's session id is one. `is_unlike` (may be
+ * NULL): there were frames, and none had the session id of the catalog either. */
 as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t position, int64_t limit, int32_t catalog_session_id,
-    as_record_checksum *checksum) AS_MUST_USE;
+    as_record_checksum *checksum, bool *is_unlike) AS_MUST_USE;
 
 #endif

@@ -163,7 +163,7 @@ static as_result recovered_position(const as_folder *folder, const asi_catalog_r
         const int64_t sample_limit = asi_segment_base(source.start_position, source.start_position, source.term_length,
             source.segment_length) + source.segment_length;
         asi_segment_window_init(&window, &source);
-        result = asi_folder_detect_checksum(&window, source.start_position, sample_limit, record->session_id, &checksum);
+        result = asi_folder_detect_checksum(&window, source.start_position, sample_limit, record->session_id, &checksum, NULL);
         asi_segment_window_close(&window);
         /* A first file that is gone or cut short is told by the reader that needs it. */
         checksum = AS_OK == result ? checksum : AS_CHECKSUM_NONE;
@@ -250,12 +250,14 @@ typedef struct checksum_votes
 {
     int32_t crc32;
     int32_t crc32c;
+    int32_t like_catalog; /* frames with its session id */
 } checksum_votes;
 
 static void vote(const asi_frame_header *frame, int32_t catalog_session_id, checksum_votes *votes)
 {
     const int64_t covered = asi_frame_occupancy(frame->frame_length) - AS_FRAME_HEADER_LENGTH;
     const uint8_t *payload = (const uint8_t *)(frame + 1);
+    votes->like_catalog += frame->session_id == catalog_session_id;
     if (covered > 0 && frame->session_id != catalog_session_id)
     {
         votes->crc32 += asi_crc32(payload, covered) == (uint32_t)frame->session_id;
@@ -266,7 +268,7 @@ static void vote(const asi_frame_header *frame, int32_t catalog_session_id, chec
 /* One hit is enough, and misses do not count: by chance it happens once in 2^32 frames, while a miss may be the very damage
  * that the checksum is to find. */
 as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t position, int64_t limit, int32_t catalog_session_id,
-    as_record_checksum *checksum)
+    as_record_checksum *checksum, bool *is_unlike)
 {
     checksum_votes votes = { 0 };
     int32_t sampled = 0;
@@ -295,6 +297,10 @@ as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t positio
         }
     }
     *checksum = votes.crc32 > votes.crc32c ? AS_CHECKSUM_CRC32 : votes.crc32c > 0 ? AS_CHECKSUM_CRC32C : AS_CHECKSUM_NONE;
+    if (NULL != is_unlike)
+    {
+        *is_unlike = sampled > 0 && 0 == votes.like_catalog;
+    }
     return result;
 }
 
@@ -316,7 +322,7 @@ as_result as_folder_checksum(as_folder *folder, int64_t recording_id, as_record_
         asi_segment_window window;
         asi_segment_window_init(&window, &source);
         result = asi_folder_detect_checksum(
-            &window, extent.start_position, extent.limit_position, recording->record.session_id, checksum);
+            &window, extent.start_position, extent.limit_position, recording->record.session_id, checksum, NULL);
         asi_segment_window_close(&window);
     }
     return result;

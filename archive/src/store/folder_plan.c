@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "store/folder.h"
+#include "store/segment_judge.h"
 #include "store/segment_layout.h"
 
 /* Frames with the boundaries between messages. */
@@ -70,11 +71,7 @@ static as_result look_for_frame(
     if (AS_OK == result)
     {
         const asi_frame_header *frame = (const asi_frame_header *)(const void *)(window->buffer + (position - window->position));
-        const int64_t term_base = asi_term_base(position, source->term_length);
-        *is_one = frame->frame_length >= AS_FRAME_HEADER_LENGTH &&
-            asi_frame_occupancy(frame->frame_length) <= source->term_length - (position - term_base) &&
-            frame->term_offset == position - term_base && frame->stream_id == source->stream_id && frame->type <= ASI_FRAME_DATA &&
-            frame->term_id == asi_segment_term_id(position, source->term_length, source->initial_term_id);
+        *is_one = asi_segment_is_frame(source, frame, position);
         *is_boundary = *is_one && (asi_frame_is_padding(frame) || 0 != (frame->flags & ASI_FLAG_BEGIN));
     }
     return result;

@@ -188,6 +188,12 @@ static bool is_header_right(const asi_segment_walk *walk)
         frame->term_id == asi_segment_term_id(walk->term_base, source->term_length, source->initial_term_id);
 }
 
+static bool is_too_long(const asi_segment_walk *walk)
+{
+    const int32_t mtu_length = walk->window->source.mtu_length;
+    return mtu_length > 0 && walk->frames.frame_length > mtu_length && !asi_frame_is_padding(walk->frames.frame);
+}
+
 asi_segment_step asi_segment_walk_next(asi_segment_walk *walk)
 {
     for (;;)
@@ -201,6 +207,10 @@ asi_segment_step asi_segment_walk_next(asi_segment_walk *walk)
                 {
                     return fail_at(walk, walk->position, "broken frame: its header is of another stream or position; restore the "
                         "segment");
+                }
+                if (walk->check_headers && __builtin_expect(is_too_long(walk), 0))
+                {
+                    return fail_at(walk, walk->position, ASI_SEGMENT_TOO_LONG);
                 }
                 walk->frame_position = walk->position;
                 if (walk->term_base + walk->frames.offset > walk->limit)

@@ -24,6 +24,7 @@ typedef struct asi_segment_source
     int32_t segment_length;
     int32_t initial_term_id;
     int32_t stream_id;
+    int32_t mtu_length;        /* no data frame is longer; 0: unknown */
 } asi_segment_source;
 
 typedef struct asi_segment_window
@@ -55,6 +56,11 @@ static inline const uint8_t *asi_segment_window_term(const asi_segment_window *w
     return (const uint8_t *)((uintptr_t)window->buffer - before);
 }
 
+#define ASI_SEGMENT_TOO_LONG "broken frame: it is longer than the recording's mtuLength; restore the segment, or the catalog"
+#define ASI_SEGMENT_TORN \
+    "broken message: a fragment that belongs to no message, or a message that passes the end of its term; restore the segment"
+#define ASI_SEGMENT_LOST_TYPE \
+    "broken frame: padding whose session id is the checksum of its bytes, so it was a message; restore the segment"
 /* Fails with class AS_E_DATA: names recording, position and file, then `what`. */
 as_result asi_segment_fail(const asi_segment_source *source, int64_t position, const char *what) AS_MUST_USE;
 
@@ -73,7 +79,7 @@ typedef struct asi_segment_walk
     asi_segment_window *window; /* borrowed */
     int64_t position;           /* of the next frame */
     int64_t limit;
-    bool check_headers;         /* term id, term offset and stream id must be the position's */
+    bool check_headers;         /* term id, term offset and stream id must be the position's, the length within the MTU */
     asi_frame_walk frames;
     int64_t term_base;          /* position of the term that `frames` walks */
     as_result failure;

@@ -7,7 +7,10 @@
  * It keeps nothing of the folder it was opened from. After each batch the catalog's entry is looked at again: if the recording
  * was purged or truncated meanwhile, the batch may hold bytes that are no longer the recording's, and is an error. So is a batch
  * that failed: when the archive took away what was to be read, that is told instead of what is wrong with the bytes. The archive
- * moves a recording's start and stop before it touches a file, so a look at the catalog after the bytes were read is enough. */
+ * moves a recording's start and stop before it touches a file, so a look at the catalog after the bytes were read is enough.
+ *
+ * What is certainly broken is an error. What looks damaged and may be right (segment_judge.h) is a doubt: rows are given, and the
+ * caller asks for doubts after them, each kind once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,6 +19,7 @@
 
 #include "store/checksum.h"
 #include "store/folder.h"
+#include "store/segment_judge.h"
 #include "store/segment_layout.h"
 
 #define PIECE_LENGTH ASI_WINDOW_LENGTH
@@ -44,11 +48,15 @@ struct as_segment_reader
     bool is_window_done;           /* what it holds from `position` on is no whole message */
     int64_t row_length;            /* of the recording, a row lately; 0 = unknown */
     bool is_finished;
+    bool was_end_judged;
     as_record_checksum checksum;
+    int64_t doubt_position[ASI_RECORDING_DOUBTS]; /* of the first, but for those of `range`; -1: none */
+    bool was_doubt_told[ASI_RECORDING_DOUBTS];
     asi_columns_range range;       /* constant parts filled in at open */
 };
 
-static as_result check_range(as_folder *folder, const asi_catalog_record *record, int64_t start, int64_t end, int64_t limit)
+static as_result check_range(as_folder *folder, const asi_catalog_record *record, int64_t start, int64_t end, int64_t limit,
+    int64_t *recorded_limit)
 {
     as_recording_extent extent;
     as_result result = as_folder_extent(folder, record->recording_id, &extent);
@@ -65,24 +73,65 @@ static as_result check_range(as_folder *folder, const asi_catalog_record *record
             "inside [%" PRId64 ", %" PRId64 "], what there is of it now", record->recording_id, folder->path, start, end, limit,
             extent.start_position, extent.limit_position);
     }
+    *recorded_limit = INT64_MAX == extent.limit_position ? limit : extent.limit_position;
     return result;
 }
 
-static as_result prepare(as_segment_reader *reader, as_folder *folder, int64_t start)
+static void doubt(as_segment_reader *reader, asi_recording_doubt kind, int64_t position)
+{
+    reader->doubt_position[kind] = position;
+}
+
+/* Frames behind the range are asked where its own say nothing: it may be the one frame that is damaged. */
+static as_result find_checksum(as_segment_reader *reader, int64_t recorded_limit)
+{
+    const asi_catalog_record *record = &reader->record;
+    bool is_unlike;
+    as_result result = asi_folder_detect_checksum(
+        &reader->window, reader->position, reader->limit, record->session_id, &reader->checksum, &is_unlike);
+    if (is_unlike && AS_CHECKSUM_NONE == reader->checksum && recorded_limit > reader->limit)
+    {
+        result = asi_folder_detect_checksum(
+            &reader->window, reader->position, recorded_limit, record->session_id, &reader->checksum, &is_unlike);
+    }
+    if (is_unlike && AS_CHECKSUM_NONE == reader->checksum &&
+        asi_catalog_entry_is_checked(reader->window.source.files, reader->archive_dir, record))
+    {
+        doubt(reader, ASI_DOUBT_UNCHECKED, reader->position);
+    }
+    /* What is broken is told where it is read: what stands before it can be. */
+    return AS_E_DATA == result ? AS_OK : result;
+}
+
+/* What stands before the first frame decides what it may be: where a message begins, it need not be asked. */
+static asi_chain_before find_before(as_segment_reader *reader)
+{
+    asi_frame_header frame;
+    const int64_t position = reader->position;
+    const bool is_orphan = position > reader->record.start_position && position < reader->limit &&
+        AS_OK == asi_segment_window_read(&reader->window, position, sizeof(frame), (uint8_t *)&frame) &&
+        !asi_frame_is_padding(&frame) && 0 == (frame.flags & ASI_FLAG_BEGIN);
+    return is_orphan ? asi_segment_before(&reader->window, position) : ASI_BEFORE_UNKNOWN;
+}
+
+static as_result prepare(as_segment_reader *reader, as_folder *folder, int64_t start, int64_t recorded_limit)
 {
     const asi_catalog_record *record = &reader->record;
     as_result result = asi_folder_frame_at(&reader->window, start, reader->limit, &reader->position);
     reader->checksum = folder->checksum;
     if (AS_OK == result && AS_CHECKSUM_AUTO == reader->checksum)
     {
-        result = asi_folder_detect_checksum(
-            &reader->window, reader->position, reader->limit, record->session_id, &reader->checksum);
-        /* What is broken is told where it is read: what stands before it can be. */
-        result = AS_E_DATA == result ? AS_OK : result;
+        result = find_checksum(reader, recorded_limit);
     }
     reader->range = (asi_columns_range){ .term_length = record->term_buffer_length, .check_headers = true,
-        .stream_id = record->stream_id, .checksum = asi_checksum_function(reader->checksum),
-        .override_session_id = AS_CHECKSUM_NONE != reader->checksum, .session_id = record->session_id };
+        .stream_id = record->stream_id, .mtu_length = record->mtu_length, .checksum = asi_checksum_function(reader->checksum),
+        .override_session_id = AS_CHECKSUM_NONE != reader->checksum, .session_id = record->session_id,
+        .before = AS_OK == result ? find_before(reader) : ASI_BEFORE_UNKNOWN };
+    memset(reader->range.doubt_position, -1, sizeof(reader->range.doubt_position));
+    if (start == record->start_position && asi_segment_has_bytes_below(&reader->window, start))
+    {
+        doubt(reader, ASI_DOUBT_BELOW_START, start);
+    }
     return result;
 }
 
@@ -90,6 +139,7 @@ as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_
     as_segment_reader **reader_out)
 {
     const asi_folder_recording *recording;
+    int64_t recorded_limit = limit;
     as_result result = asi_folder_find(folder, recording_id, &recording);
     if (AS_OK != result)
     {
@@ -97,7 +147,7 @@ as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_
     }
     asi_catalog_record record = recording->record;
     result = asi_catalog_reread(folder->files, folder->path, &record);
-    result = AS_OK == result ? check_range(folder, &record, start, end, limit) : result;
+    result = AS_OK == result ? check_range(folder, &record, start, end, limit, &recorded_limit) : result;
     if (AS_OK != result)
     {
         return result;
@@ -116,7 +166,9 @@ as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_
     reader->limit = limit;
     reader->window_length = ASI_WINDOW_LENGTH;
     reader->position = start;
-    result = start < end ? prepare(reader, folder, start) : AS_OK;
+    memset(reader->doubt_position, -1, sizeof(reader->doubt_position));
+    memset(reader->range.doubt_position, -1, sizeof(reader->range.doubt_position));
+    result = start < end ? prepare(reader, folder, start, recorded_limit) : AS_OK;
     if (AS_OK != result)
     {
         as_segment_reader_close(reader);
@@ -137,11 +189,10 @@ void as_segment_reader_close(as_segment_reader *reader)
 
 int64_t as_segment_reader_position(const as_segment_reader *reader) { return reader->position; }
 
-static as_result fail_broken(const as_segment_reader *reader, int64_t term_base)
+static as_result fail_broken(const as_segment_reader *reader, int64_t position, asi_columns_fault fault)
 {
-    const int64_t position = term_base + reader->range.fault_offset;
     const asi_segment_source *source = &reader->window.source;
-    switch (reader->range.fault)
+    switch (fault)
     {
         case ASI_FAULT_CHECKSUM:
             return asi_segment_fail(source, position, AS_CHECKSUM_CRC32 == reader->checksum ?
@@ -152,9 +203,46 @@ static as_result fail_broken(const as_segment_reader *reader, int64_t term_base)
         case ASI_FAULT_HEADER:
             return asi_segment_fail(
                 source, position, "broken frame: its header is of another stream or position; restore the segment");
+        case ASI_FAULT_MTU:
+            return asi_segment_fail(source, position, ASI_SEGMENT_TOO_LONG);
+        case ASI_FAULT_FRAGMENT:
+            return asi_segment_fail(source, position, ASI_SEGMENT_TORN);
+        case ASI_FAULT_PADDING:
+            return asi_segment_fail(source, position, ASI_SEGMENT_LOST_TYPE);
         default:
             return asi_segment_fail(source, position, "broken frame: its length can't be; restore the segment");
     }
+}
+
+/* Over padding of which not all is in memory. */
+static as_result pass_padding(as_segment_reader *reader, const uint8_t *frame)
+{
+    asi_frame_header header;
+    asi_padding_verdict verdict = ASI_PADDING_EMPTY;
+    memcpy(&header, frame, sizeof(header));
+    const as_result result = asi_segment_judge_padding(&reader->window, &header, reader->position, reader->limit,
+        reader->range.checksum, reader->record.session_id, &verdict);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    if (ASI_PADDING_WAS_DATA == verdict)
+    {
+        return fail_broken(reader, reader->position, ASI_FAULT_PADDING);
+    }
+    if (ASI_PADDING_FILLED == verdict && reader->range.doubt_position[ASI_DOUBT_PADDING] < 0)
+    {
+        reader->range.doubt_position[ASI_DOUBT_PADDING] = reader->position;
+    }
+    reader->position += asi_frame_occupancy(header.frame_length);
+    reader->range.before = ASI_BEFORE_PADDING;
+    return AS_OK;
+}
+
+/* Whether reading ends where the catalog says that the recording has stopped. */
+static bool is_end_of_recording(const as_segment_reader *reader)
+{
+    return reader->limit == reader->record.stop_position;
 }
 
 /* Nothing more can be loaded, and no whole message begins at the position. Either it goes on behind the limit, or it was never
@@ -163,8 +251,10 @@ static as_result judge_rest(as_segment_reader *reader, int64_t limit)
 {
     asi_segment_walk walk = asi_segment_walk_start(&reader->window, reader->position, limit, true);
     asi_segment_step step;
+    bool is_short = false;
     while (ASI_SEGMENT_FRAME == (step = asi_segment_walk_next(&walk)))
     {
+        is_short = is_short || walk.frames.frame_length != reader->record.mtu_length;
     }
     if (ASI_SEGMENT_FAILED == step)
     {
@@ -174,6 +264,15 @@ static as_result judge_rest(as_segment_reader *reader, int64_t limit)
     {
         return asi_segment_fail(
             &reader->window.source, walk.position, "gap: no frame was recorded here; restore the segment, or read up to this position");
+    }
+    if (is_end_of_recording(reader) && walk.position < limit)
+    {
+        return asi_segment_fail(&reader->window.source, walk.position, "the recording's stopPosition lies inside this frame: "
+            "restore the catalog, or the segment");
+    }
+    if (is_end_of_recording(reader) && is_short && reader->range.doubt_position[ASI_DOUBT_SHORT] < 0)
+    {
+        reader->range.doubt_position[ASI_DOUBT_SHORT] = reader->position;
     }
     reader->is_finished = true;
     return AS_OK;
@@ -276,13 +375,15 @@ static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_c
     switch (*stop)
     {
         case ASI_COLUMNS_BROKEN:
-            return fail_broken(reader, term_base);
+            return fail_broken(reader, term_base + range->fault_offset, range->fault);
         case ASI_COLUMNS_FULL:
             return AS_OK;
         case ASI_COLUMNS_TOO_LARGE:
             return asi_fail(AS_E_USAGE, 0,
                 "recording %" PRId64 " at position %" PRId64 ": the message has %" PRId64 " bytes, the columns "
                 "hold %" PRId64, reader->record.recording_id, reader->position, range->needed_bytes, columns->byte_capacity);
+        case ASI_COLUMNS_PADDING:
+            return pass_padding(reader, piece.bytes + (reader->position - piece.position));
         case ASI_COLUMNS_PARTIAL:
         case ASI_COLUMNS_END:
             break;
@@ -312,6 +413,41 @@ static as_result check_still_there(as_segment_reader *reader, int64_t begin, int
     return result;
 }
 
+/* Of a recording that stops where reading ends: it has no frames behind that. */
+static void judge_end(as_segment_reader *reader)
+{
+    const int64_t stop = reader->limit;
+    if (reader->was_end_judged || reader->end != stop || !is_end_of_recording(reader))
+    {
+        return;
+    }
+    reader->was_end_judged = true;
+    /* Looked at before the entry is read again: by then an extension would have taken the stop position away. */
+    if (asi_segment_has_frame_at(&reader->window, stop) && AS_OK == check_still_there(reader, INT64_MAX, stop) &&
+        is_end_of_recording(reader))
+    {
+        doubt(reader, ASI_DOUBT_BEHIND_STOP, stop);
+    }
+}
+
+bool as_segment_reader_doubt(as_segment_reader *reader, as_doubt *told)
+{
+    for (int kind = 0; kind < ASI_RECORDING_DOUBTS; kind++)
+    {
+        const int64_t position =
+            kind < ASI_DOUBTS ? reader->range.doubt_position[kind] : reader->doubt_position[kind];
+        if (position >= 0 && !reader->was_doubt_told[kind])
+        {
+            reader->was_doubt_told[kind] = true;
+            *told = (as_doubt){ .position = position };
+            snprintf(told->text, sizeof(told->text), "recording %" PRId64 " at position %" PRId64 ": %s",
+                reader->record.recording_id, position, asi_doubt_text(kind));
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Why the rest can't be read: what went away meanwhile, or else the failure itself. */
 static as_result explain(as_segment_reader *reader, as_result failure)
 {
@@ -338,6 +474,7 @@ as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns)
     }
     if (reader->position >= reader->end || reader->is_finished)
     {
+        judge_end(reader);
         return AS_OK;
     }
     asi_columns_stop stop = ASI_COLUMNS_END;

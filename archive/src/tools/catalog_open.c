@@ -72,12 +72,13 @@ static as_result scan_records(as_catalog *catalog)
     {
         result = keep_record(catalog, &record, &capacity);
     }
+    result = AS_AGAIN == result ? asi_catalog_scan_check_end_untrusted(&catalog->scan) : result;
     if (AS_E_DATA == result && NULL != catalog->scan.path) /* the file's header was right */
     {
         catalog->damage = strdup(as_error_text());
         return NULL != catalog->damage ? AS_OK : fail_memory(catalog);
     }
-    return AS_AGAIN == result ? AS_OK : result;
+    return result;
 }
 
 static as_result read_file(as_catalog *catalog, bool writable)
@@ -259,7 +260,8 @@ asi_segment_source asi_tool_source(const as_catalog *catalog, const asi_catalog_
 {
     return (asi_segment_source){ .files = catalog->files, .archive_dir = catalog->dir, .recording_id = record->recording_id,
         .start_position = record->start_position, .term_length = record->term_buffer_length,
-        .segment_length = record->segment_file_length, .initial_term_id = record->initial_term_id, .stream_id = record->stream_id };
+        .segment_length = record->segment_file_length, .initial_term_id = record->initial_term_id, .stream_id = record->stream_id,
+        .mtu_length = record->mtu_length };
 }
 
 as_result asi_tool_put(as_catalog *catalog, int64_t offset, const void *from, int64_t length)
@@ -312,7 +314,7 @@ as_record_checksum asi_tool_frame_checksum(const as_catalog *catalog, const asi_
     asi_segment_window_init(&window, &source);
     as_record_checksum checksum = AS_CHECKSUM_NONE;
     const as_result result =
-        asi_folder_detect_checksum(&window, record->start_position, limit, record->session_id, &checksum);
+        asi_folder_detect_checksum(&window, record->start_position, limit, record->session_id, &checksum, NULL);
     asi_segment_window_close(&window);
     return AS_OK == result ? checksum : AS_CHECKSUM_NONE;
 }

@@ -17,11 +17,19 @@
 
 #include "store/catalog_format.h"
 #include "store/recover.h"
+#include "store/segment_judge.h"
 #include "store/segment_layout.h"
 #include "tools/catalog_tool.h"
 
-/* No transport sends longer frames (MTU). */
-#define MAX_DATA_FRAME_LENGTH (64 * 1024)
+/* Where in a message the walk over frames is. */
+typedef struct message_walk
+{
+    asi_chain_before before; /* of the frame looked at next, where no message is open */
+    bool is_open;
+    bool is_short;           /* one of its fragments has less than the MTU */
+    int64_t begin;
+    int32_t session_id;      /* of its first fragment */
+} message_walk;
 
 typedef struct verification
 {
@@ -31,10 +39,14 @@ typedef struct verification
     as_verify_report *report;
     as_record_checksum checksum;
     int64_t highest_base; /* of the segment files, -1: none */
+    int64_t lowest_base;
     int64_t limit;        /* where the frames must end */
     bool is_stop_new;     /* `limit` is to be stored as the stop position */
     int64_t truncate_at;  /* position of an incomplete last fragment, -1: none */
     bool is_empty_segment_wanted;
+    message_walk message;
+    int64_t last_session_id; /* of the data frames; -1 << 32 and less: none was seen */
+    int64_t doubt_position[ASI_RECORDING_DOUBTS]; /* -1: none */
 } verification;
 
 void as_verify_options_init(as_verify_options *options)
@@ -97,6 +109,7 @@ typedef struct name_search
 {
     int64_t recording_id;
     int64_t highest_base;
+    int64_t lowest_base; /* -1: no file */
     char bad_name[256];
 } name_search;
 
@@ -106,6 +119,11 @@ static bool take_name(void *context, const char *name)
     int64_t recording_id = -1;
     int64_t base = -1;
     const asi_segment_name kind = asi_segment_name_parse(name, &recording_id, &base);
+    if (recording_id == search->recording_id && ASI_SEGMENT_NAME_LIVE == kind &&
+        (search->lowest_base < 0 || base < search->lowest_base))
+    {
+        search->lowest_base = base;
+    }
     if (recording_id == search->recording_id && ASI_SEGMENT_NAME_LIVE == kind && base > search->highest_base)
     {
         search->highest_base = base;
@@ -122,7 +140,7 @@ static as_result check_files(verification *check, bool *is_right)
 {
     const asi_file_ops *files = check->catalog->files;
     const asi_catalog_record *record = check->record;
-    name_search search = { .recording_id = record->recording_id, .highest_base = -1 };
+    name_search search = { .recording_id = record->recording_id, .highest_base = -1, .lowest_base = -1 };
     char what[400] = "";
     const int error = files->readdir(files->context, check->catalog->dir, take_name, &search);
     if (error < 0)
@@ -130,6 +148,7 @@ static as_result check_files(verification *check, bool *is_right)
         return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", check->catalog->dir);
     }
     check->highest_base = search.highest_base;
+    check->lowest_base = search.lowest_base;
     const int64_t stop = record->stop_position;
     const int64_t file_end = search.highest_base + record->segment_file_length;
     if ('\0' != search.bad_name[0])
@@ -195,6 +214,11 @@ static bool find_end(verification *check)
 
 /* -- frames --------------------------------------------------------------------------------------------------------------- */
 
+static void doubt(verification *check, int kind, int64_t position)
+{
+    check->doubt_position[kind] = check->doubt_position[kind] < 0 ? position : check->doubt_position[kind];
+}
+
 static bool is_frame_right(verification *check, const asi_segment_window *window, const asi_segment_walk *walk)
 {
     const int64_t occupancy = walk->position - walk->frame_position;
@@ -204,6 +228,10 @@ static bool is_frame_right(verification *check, const asi_segment_window *window
         asi_checksum_function(check->checksum)(frame + AS_FRAME_HEADER_LENGTH, occupancy - AS_FRAME_HEADER_LENGTH);
     if (recorded == computed)
     {
+        if (!asi_bytes_are_zero(frame + walk->frames.frame_length, occupancy - walk->frames.frame_length))
+        {
+            doubt(check, ASI_DOUBT_TAIL, walk->frame_position);
+        }
         return true;
     }
     char what[160];
@@ -212,6 +240,138 @@ static bool is_frame_right(verification *check, const asi_segment_window *window
     const as_result ignored = asi_segment_fail(&window->source, walk->frame_position, what);
     (void)ignored; /* the text is what counts */
     return find_bad(check, as_error_text());
+}
+
+static bool find_torn(verification *check, const asi_segment_window *window, int64_t position)
+{
+    const as_result ignored = asi_segment_fail(&window->source, position, ASI_SEGMENT_TORN);
+    (void)ignored; /* the text is what counts */
+    return find_bad(check, as_error_text());
+}
+
+static bool close_message(verification *check, const asi_segment_window *window, asi_chain_cut cut)
+{
+    message_walk *message = &check->message;
+    const asi_chain_verdict verdict = message->is_open ? asi_chain_judge_cut(cut, message->is_short) : ASI_CHAIN_RIGHT;
+    message->is_open = false;
+    if (ASI_CHAIN_DOUBTFUL == verdict)
+    {
+        doubt(check, ASI_CUT_BY_PADDING == cut ? ASI_DOUBT_SHORT : ASI_DOUBT_CUT, message->begin);
+    }
+    return ASI_CHAIN_WRONG != verdict || find_torn(check, window, message->begin);
+}
+
+static bool is_padding_right(verification *check, asi_segment_window *window, const asi_frame_header *frame, int64_t position)
+{
+    asi_padding_verdict verdict;
+    if (AS_OK != asi_segment_judge_padding(window, frame, position, check->limit, asi_checksum_function(check->checksum),
+            check->record->session_id, &verdict))
+    {
+        return find_bad(check, as_error_text());
+    }
+    if (ASI_PADDING_WAS_DATA == verdict)
+    {
+        const as_result ignored = asi_segment_fail(&window->source, position, ASI_SEGMENT_LOST_TYPE);
+        (void)ignored; /* the text is what counts */
+        return find_bad(check, as_error_text());
+    }
+    if (ASI_PADDING_FILLED == verdict)
+    {
+        doubt(check, ASI_DOUBT_PADDING, position);
+    }
+    return true;
+}
+
+static bool is_fragment_right(verification *check, const asi_segment_window *window, const asi_segment_walk *walk)
+{
+    message_walk *message = &check->message;
+    const asi_frame_header *frame = walk->frames.frame;
+    const bool is_last = 0 != (frame->flags & ASI_FLAG_END);
+    const bool is_short = !is_last && walk->frames.frame_length != check->record->mtu_length;
+    check->last_session_id = frame->session_id;
+    if (0 != (frame->flags & ASI_FLAG_BEGIN))
+    {
+        const bool is_other = AS_CHECKSUM_NONE == check->checksum && frame->session_id != message->session_id;
+        if (!close_message(check, window, is_other ? ASI_CUT_BY_OTHER_SESSION : ASI_CUT_BY_MESSAGE))
+        {
+            return false;
+        }
+        *message = (message_walk){ .before = ASI_BEFORE_MESSAGE, .is_open = !is_last, .is_short = is_short,
+            .begin = walk->frame_position, .session_id = frame->session_id };
+        return true;
+    }
+    if (message->is_open)
+    {
+        message->is_open = !is_last;
+        message->is_short = message->is_short || is_short;
+        return true;
+    }
+    const asi_chain_verdict verdict = asi_chain_judge_orphan(message->before, walk->frames.frame_offset, is_short);
+    message->before = asi_chain_after_orphan(message->before, frame->flags);
+    if (ASI_CHAIN_DOUBTFUL == verdict)
+    {
+        doubt(check, ASI_DOUBT_SHORT, walk->frame_position);
+    }
+    return ASI_CHAIN_WRONG != verdict || find_torn(check, window, walk->frame_position);
+}
+
+/* What the frame's header says, held against its neighbours. */
+static bool is_place_right(verification *check, asi_segment_window *window, const asi_segment_walk *walk)
+{
+    const asi_frame_header *frame = walk->frames.frame;
+    if (!asi_frame_is_of_log(frame))
+    {
+        doubt(check, ASI_DOUBT_KIND, walk->frame_position);
+    }
+    if (0 == walk->frames.frame_offset && !close_message(check, window, ASI_CUT_BY_TERM_END))
+    {
+        return false;
+    }
+    if (!asi_frame_is_padding(frame))
+    {
+        return is_fragment_right(check, window, walk);
+    }
+    const bool is_right = close_message(check, window, ASI_CUT_BY_PADDING);
+    check->message.before = ASI_BEFORE_PADDING;
+    return is_right && is_padding_right(check, window, frame, walk->frame_position);
+}
+
+/* The entry's positions against what stands beside them, and all doubts as text. */
+static void tell_doubts(verification *check, asi_segment_window *window)
+{
+    const asi_catalog_record *record = check->record;
+    as_verify_report *report = check->report;
+    if (asi_segment_has_bytes_below(window, record->start_position))
+    {
+        doubt(check, ASI_DOUBT_BELOW_START, record->start_position);
+    }
+    if (check->limit == record->stop_position && asi_segment_has_frame_at(window, record->stop_position))
+    {
+        doubt(check, ASI_DOUBT_BEHIND_STOP, record->stop_position);
+    }
+    if (check->lowest_base >= 0 && check->lowest_base < asi_term_base(record->start_position, record->term_buffer_length))
+    {
+        say(report, "segments stand before startPosition=%" PRId64 ": they were detached, or the catalog's entry has changed",
+            record->start_position);
+    }
+    if (check->message.is_open)
+    {
+        say(report, "ends inside the message that begins at position %" PRId64, check->message.begin);
+        check->message.is_short ? doubt(check, ASI_DOUBT_SHORT, check->message.begin) : (void)0;
+    }
+    if (AS_CHECKSUM_NONE == check->checksum && check->last_session_id >= INT32_MIN &&
+        check->last_session_id != record->session_id)
+    {
+        say(report, "the last frames are of session %" PRId64 ", the catalog's entry is of session %d", check->last_session_id,
+            record->session_id);
+    }
+    for (int kind = 0; kind < ASI_RECORDING_DOUBTS; kind++)
+    {
+        if (check->doubt_position[kind] >= 0)
+        {
+            say(report, "at position %" PRId64 ": %s", check->doubt_position[kind], asi_doubt_text(kind));
+        }
+    }
 }
 
 /* The frames' end is before where it must be. */
@@ -255,7 +415,7 @@ static as_result walk_frames(verification *check, int64_t from, asi_segment_wind
         const int64_t occupancy = walk.position - walk.frame_position;
         if (AS_CHECKSUM_NONE != check->checksum && !asi_frame_is_padding(walk.frames.frame))
         {
-            if (occupancy > MAX_DATA_FRAME_LENGTH)
+            if (occupancy > ASI_DATA_FRAME_MAX_LENGTH)
             {
                 const as_result ignored = asi_segment_fail(&window->source, walk.frame_position, "a data frame of this length can't be");
                 (void)ignored;
@@ -278,6 +438,11 @@ static as_result walk_frames(verification *check, int64_t from, asi_segment_wind
                 *is_right = false;
                 return AS_OK;
             }
+        }
+        if (!is_place_right(check, window, &walk))
+        {
+            *is_right = false;
+            return AS_OK;
         }
         report->frames++;
         report->bytes += occupancy;
@@ -307,6 +472,12 @@ static as_result check_frames(verification *check, bool *is_right)
     asi_segment_window window;
     asi_segment_window_init(&window, &source);
     const as_result result = walk_frames(check, from, &window, is_right);
+    const bool is_cut_by_term = 0 == (check->limit & (record->term_buffer_length - 1));
+    *is_right = *is_right && (!is_cut_by_term || close_message(check, &window, ASI_CUT_BY_TERM_END));
+    if (AS_OK == result && *is_right)
+    {
+        tell_doubts(check, &window);
+    }
     asi_segment_window_close(&window);
     return result;
 }
@@ -414,6 +585,22 @@ static void tell_repairable(verification *check)
     }
 }
 
+/* A state that has changed looks like a deletion, but for the files. */
+static as_result tell_leftovers(const as_catalog *catalog, const asi_catalog_record *record, as_verify_report *report)
+{
+    name_search search = { .recording_id = record->recording_id, .highest_base = -1, .lowest_base = -1 };
+    const int error = catalog->files->readdir(catalog->files->context, catalog->dir, take_name, &search);
+    if (error < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", catalog->dir);
+    }
+    if (search.highest_base >= 0)
+    {
+        say(report, "there are segments of it: its archive was stopped while it deleted them, or the catalog's entry has changed");
+    }
+    return AS_OK;
+}
+
 as_result as_catalog_verify(as_catalog *catalog, int64_t index, const as_verify_options *options, as_verify_report *report)
 {
     asi_catalog_record *record = NULL;
@@ -427,10 +614,11 @@ as_result as_catalog_verify(as_catalog *catalog, int64_t index, const as_verify_
     if (AS_RECORDING_VALID != record->state && AS_RECORDING_INVALID != record->state)
     {
         report->outcome = AS_VERIFY_SKIPPED;
-        return AS_OK;
+        return tell_leftovers(catalog, record, report);
     }
     verification check = { .catalog = catalog, .record = record, .options = options, .report = report,
-        .checksum = AS_CHECKSUM_NONE, .truncate_at = AS_NULL_VALUE };
+        .checksum = AS_CHECKSUM_NONE, .truncate_at = AS_NULL_VALUE, .last_session_id = INT64_MIN };
+    memset(check.doubt_position, -1, sizeof(check.doubt_position));
     bool is_right = are_positions_right(&check);
     result = is_right ? check_files(&check, &is_right) : AS_OK;
     is_right = is_right && AS_OK == result && find_end(&check) && is_catalog_checksum_right(&check);

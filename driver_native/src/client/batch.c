@@ -237,6 +237,7 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
                 return TAKE_FAILED;
             case ASI_COLUMNS_END:
             case ASI_COLUMNS_PARTIAL:
+            case ASI_COLUMNS_PADDING: /* of recordings only */
                 break;
         }
         if (range.offset < image->term_length)

@@ -17,6 +17,8 @@ typedef struct message_extent
     int64_t end_offset;     /* where the next message may begin */
     int64_t length;         /* payload bytes */
     int64_t fragment_count; /* seen so far */
+    bool is_short;          /* a fragment that is not the last has less than the MTU */
+    asi_chain_cut cut;      /* of MESSAGE_CUT_OFF */
 } message_extent;
 
 typedef enum message_state
@@ -27,14 +29,50 @@ typedef enum message_state
     MESSAGE_BAD
 } message_state;
 
+static void doubt(asi_columns_range *range, asi_columns_doubt kind, int64_t offset)
+{
+    if (range->doubt_position[kind] < 0)
+    {
+        range->doubt_position[kind] = range->term_position + offset;
+    }
+}
+
+/* Writers leave the bytes up to the frames' alignment zero; the checksum covers them, but not the length. */
+static inline void check_tail(asi_columns_range *range, const asi_frame_walk *walk)
+{
+    const uint8_t *at = (const uint8_t *)walk->frame + walk->frame_length;
+    const uint8_t *end = (const uint8_t *)walk->frame + asi_frame_occupancy(walk->frame_length);
+    while (at < end && 0 == *at)
+    {
+        at++;
+    }
+    if (__builtin_expect(at < end, 0))
+    {
+        doubt(range, ASI_DOUBT_TAIL, walk->frame_offset);
+    }
+}
+
 /* The frame the walk stands on is as the range wants it. Spec: 06 §7.3, §8. */
-static inline asi_columns_fault check_frame(const asi_columns_range *range, const asi_frame_walk *walk)
+static inline asi_columns_fault check_frame(asi_columns_range *range, const asi_frame_walk *walk)
 {
     const asi_frame_header *frame = walk->frame;
-    if (range->check_headers &&
-        (frame->term_offset != walk->frame_offset || frame->term_id != range->term_id || frame->stream_id != range->stream_id))
+    if (range->check_headers)
     {
-        return ASI_FAULT_HEADER;
+        if (frame->term_offset != walk->frame_offset || frame->term_id != range->term_id || frame->stream_id != range->stream_id)
+        {
+            return ASI_FAULT_HEADER;
+        }
+    }
+    if (range->mtu_length > 0)
+    {
+        if (__builtin_expect(!asi_frame_is_of_log(frame), 0))
+        {
+            doubt(range, ASI_DOUBT_KIND, walk->frame_offset);
+        }
+        if (walk->frame_length > range->mtu_length && !asi_frame_is_padding(frame))
+        {
+            return ASI_FAULT_MTU;
+        }
     }
     if (NULL != range->checksum && !asi_frame_is_padding(frame))
     {
@@ -42,6 +80,10 @@ static inline asi_columns_fault check_frame(const asi_columns_range *range, cons
         if (range->checksum((const uint8_t *)(frame + 1), covered) != (uint32_t)frame->session_id)
         {
             return ASI_FAULT_CHECKSUM;
+        }
+        if (range->mtu_length > 0)
+        {
+            check_tail(range, walk);
         }
     }
     return ASI_FAULT_NONE;
@@ -79,6 +121,7 @@ static inline asi_walk_step next_checked(asi_columns_range *range, asi_frame_wal
 static message_state measure(asi_columns_range *range, asi_frame_walk walk, message_extent *extent)
 {
     *extent = (message_extent){ .begin_offset = walk.frame_offset };
+    const int32_t session_id = walk.frame->session_id;
     for (;;)
     {
         extent->length += walk.frame_length - AS_FRAME_HEADER_LENGTH;
@@ -88,9 +131,11 @@ static message_state measure(asi_columns_range *range, asi_frame_walk walk, mess
         {
             return MESSAGE_WHOLE;
         }
+        extent->is_short = extent->is_short || walk.frame_length != range->mtu_length;
         switch (next_checked(range, &walk))
         {
             case ASI_WALK_END:
+                extent->cut = ASI_CUT_BY_TERM_END;
                 return walk.offset >= range->term_length ? MESSAGE_CUT_OFF : MESSAGE_UNFINISHED;
             case ASI_WALK_BROKEN:
                 return MESSAGE_BAD;
@@ -99,9 +144,88 @@ static message_state measure(asi_columns_range *range, asi_frame_walk walk, mess
         }
         if (asi_frame_is_padding(walk.frame) || 0 != (walk.frame->flags & ASI_FLAG_BEGIN))
         {
+            const bool is_other = NULL == range->checksum && walk.frame->session_id != session_id;
+            extent->cut = asi_frame_is_padding(walk.frame) ? ASI_CUT_BY_PADDING :
+                is_other ? ASI_CUT_BY_OTHER_SESSION : ASI_CUT_BY_MESSAGE;
             return MESSAGE_CUT_OFF;
         }
     }
+}
+
+static asi_columns_stop stop_at_fragment(asi_columns_range *range, int64_t offset)
+{
+    range->fault_offset = offset;
+    range->fault = ASI_FAULT_FRAGMENT;
+    return ASI_COLUMNS_BROKEN;
+}
+
+/* A message without its end: why it may be so. */
+static asi_columns_stop judge_cut(asi_columns_range *range, const message_extent *extent)
+{
+    range->skipped_fragments += extent->fragment_count;
+    if (0 == range->mtu_length)
+    {
+        return ASI_COLUMNS_END;
+    }
+    switch (asi_chain_judge_cut(extent->cut, extent->is_short))
+    {
+        case ASI_CHAIN_WRONG:
+            return stop_at_fragment(range, extent->begin_offset);
+        case ASI_CHAIN_DOUBTFUL:
+            doubt(range, ASI_CUT_BY_PADDING == extent->cut ? ASI_DOUBT_SHORT : ASI_DOUBT_CUT, extent->begin_offset);
+            break;
+        case ASI_CHAIN_RIGHT:
+            break;
+    }
+    return ASI_COLUMNS_END;
+}
+
+/* A fragment that no message before it goes on with. */
+static asi_columns_stop judge_orphan(asi_columns_range *range, const asi_frame_walk *walk, asi_chain_before before)
+{
+    const bool is_last = 0 != (walk->frame->flags & ASI_FLAG_END);
+    range->skipped_fragments++;
+    if (0 == range->mtu_length)
+    {
+        return ASI_COLUMNS_END;
+    }
+    switch (asi_chain_judge_orphan(before, walk->frame_offset, !is_last && walk->frame_length != range->mtu_length))
+    {
+        case ASI_CHAIN_WRONG:
+            return stop_at_fragment(range, walk->frame_offset);
+        case ASI_CHAIN_DOUBTFUL:
+            doubt(range, ASI_DOUBT_SHORT, walk->frame_offset);
+            break;
+        case ASI_CHAIN_RIGHT:
+            break;
+    }
+    return ASI_COLUMNS_END;
+}
+
+/* Padding is stored as its header, its bytes are a hole. */
+static asi_columns_stop judge_padding(asi_columns_range *range, const asi_frame_walk *walk)
+{
+    if (0 == range->mtu_length)
+    {
+        return ASI_COLUMNS_END;
+    }
+    if (walk->offset > range->data_limit)
+    {
+        return ASI_COLUMNS_PADDING;
+    }
+    const uint8_t *bytes = (const uint8_t *)(walk->frame + 1);
+    const int64_t length = walk->offset - walk->frame_offset - AS_FRAME_HEADER_LENGTH;
+    if (NULL != range->checksum && asi_padding_was_data(walk->frame, bytes, length, range->checksum, range->session_id))
+    {
+        range->fault_offset = walk->frame_offset;
+        range->fault = ASI_FAULT_PADDING;
+        return ASI_COLUMNS_BROKEN;
+    }
+    if (!asi_bytes_are_zero(bytes, length))
+    {
+        doubt(range, ASI_DOUBT_PADDING, walk->frame_offset);
+    }
+    return ASI_COLUMNS_END;
 }
 
 /* Copies a payload, also down over its own frame's header; short ones in blocks of 32 bytes without a call. Rounding up to 32 is
@@ -206,9 +330,8 @@ static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_
             case MESSAGE_BAD:
                 return ASI_COLUMNS_BROKEN;
             case MESSAGE_CUT_OFF:
-                range->skipped_fragments += extent.fragment_count;
                 walk->offset = extent.end_offset;
-                return ASI_COLUMNS_END;
+                return judge_cut(range, &extent);
         }
         walk->offset = extent.end_offset;
     }
@@ -239,6 +362,7 @@ asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *column
     as_columns local = *columns;
     asi_frame_walk walk = asi_frame_walk_start(range->term, range->offset, range->data_limit, range->term_length);
     int64_t offset = range->offset; /* of the first frame not dealt with */
+    asi_chain_before before = range->before;
     asi_columns_stop stop = ASI_COLUMNS_END;
     range->fault = ASI_FAULT_NONE;
     if (NULL != local.value_offset)
@@ -253,22 +377,28 @@ asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *column
             stop = ASI_WALK_BROKEN == step ? ASI_COLUMNS_BROKEN : ASI_COLUMNS_END;
             break;
         }
-        if (__builtin_expect(!asi_frame_is_padding(walk.frame), 1))
+        asi_chain_before now = ASI_BEFORE_MESSAGE;
+        if (__builtin_expect(asi_frame_is_padding(walk.frame), 0))
         {
-            if (__builtin_expect(0 != (walk.frame->flags & ASI_FLAG_BEGIN), 1))
-            {
-                stop = take_message(range, &walk, &local);
-            }
-            else
-            {
-                range->skipped_fragments++;
-            }
+            stop = judge_padding(range, &walk);
+            now = ASI_BEFORE_PADDING;
+        }
+        else if (__builtin_expect(0 != (walk.frame->flags & ASI_FLAG_BEGIN), 1))
+        {
+            stop = take_message(range, &walk, &local);
+        }
+        else
+        {
+            stop = judge_orphan(range, &walk, before);
+            now = asi_chain_after_orphan(before, walk.frame->flags);
         }
         if (ASI_COLUMNS_END == stop)
         {
             offset = walk.offset;
+            before = now;
         }
     }
+    range->before = before;
     range->offset = offset;
     columns->row_count = local.row_count;
     columns->byte_count = local.byte_count;

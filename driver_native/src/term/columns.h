@@ -7,6 +7,7 @@
 #define ASI_TERM_COLUMNS_H
 
 #include "aeron_spark/as_client.h"
+#include "term/chain.h"
 #include "term/frame_walk.h"
 
 typedef enum asi_columns_stop
@@ -16,6 +17,7 @@ typedef enum asi_columns_stop
     ASI_COLUMNS_TOO_LARGE, /* the columns are empty and the message at `offset` alone is larger: needs `needed_bytes` */
     ASI_COLUMNS_PARTIAL,   /* the message that begins at `offset` has no END before data_limit */
     ASI_COLUMNS_BROKEN,    /* bad frame at `fault_offset`, see fault */
+    ASI_COLUMNS_PADDING,   /* the padding at `offset` passes data_limit; the caller judges its bytes and steps over it */
 } asi_columns_stop;
 
 typedef enum asi_columns_fault
@@ -23,11 +25,22 @@ typedef enum asi_columns_fault
     ASI_FAULT_NONE,
     ASI_FAULT_LENGTH,   /* impossible frame length */
     ASI_FAULT_HEADER,   /* term id, term offset or stream id is not the place's */
-    ASI_FAULT_CHECKSUM  /* payload does not match the recorded checksum */
+    ASI_FAULT_CHECKSUM, /* payload does not match the recorded checksum */
+    ASI_FAULT_MTU,      /* a data frame longer than the MTU */
+    ASI_FAULT_FRAGMENT, /* a fragment that no message can hold, see chain.h */
+    ASI_FAULT_PADDING   /* padding whose session id is the checksum of its bytes: a data frame that lost its type */
 } asi_columns_fault;
 
-/* CRC of a frame's aligned payload, as recorded in the session id field; NULL = not checked. */
-typedef uint32_t (*asi_frame_checksum)(const uint8_t *bytes, int64_t length);
+/* What the loop over recorded frames notices and can't prove: rows are given all the same. */
+typedef enum asi_columns_doubt
+{
+    ASI_DOUBT_CUT,     /* a message breaks off where the next one begins, see chain.h */
+    ASI_DOUBT_SHORT,   /* a message breaks off before padding, with a fragment that is not full */
+    ASI_DOUBT_PADDING, /* padding holds bytes */
+    ASI_DOUBT_TAIL,    /* bytes stand between the frame's length and where the next frame begins */
+    ASI_DOUBT_KIND,    /* version or type that no publication writes; the frame counts as data */
+    ASI_DOUBTS
+} asi_columns_doubt;
 
 typedef struct asi_columns_range
 {
@@ -40,11 +53,14 @@ typedef struct asi_columns_range
     bool check_headers;        /* compare each frame with the next two and its own offset */
     int32_t term_id;
     int32_t stream_id;
+    int32_t mtu_length;        /* of a recording, whose frames are held against each other (chain.h), too; 0: they are not */
     asi_frame_checksum checksum;
     bool override_session_id;  /* recordings with checksums lost the frame's own: show this one */
     int32_t session_id;
     /* in and out */
     int64_t offset;            /* where to start; then where the next call continues (a frame boundary) */
+    asi_chain_before before;   /* what stands before `offset` */
+    int64_t doubt_position[ASI_DOUBTS]; /* of the first of each kind; the caller sets -1 */
     /* out */
     int64_t fault_offset;
     asi_columns_fault fault;

@@ -460,7 +460,7 @@ static void refused(void)
         { -1, 16, 63, "no catalog or its header is damaged" },
         { -1, 8, 3, "invalid nextRecordingId: expected value greater or equal to 12, was 3" },
         { 300, -1, 0, "is truncated" },
-        { -1, 32, INT32_MAX, "is truncated" },
+        { -1, 32, INT32_MAX, "none has more than 1048576" },
         { -1, 32, 64, "no recording descriptor" },
         { -1, 32 + 112, INT32_MAX, "no recording descriptor" },
         { -1, 32 + 112, -5, "no recording descriptor" },

@@ -3,6 +3,7 @@
  * fields set to extremes (printed seed), read in every way; meant to run under the address and undefined sanitizers. */
 #include "archive_support.h"
 #include "store/catalog.h"
+#include "store/catalog_format.h"
 #include "store/recover.h"
 
 #define ROUNDS 400
@@ -229,8 +230,101 @@ static void repaired_catalogs(void)
     scratch_delete(scratch);
 }
 
+static as_result open_folder_with(const char *path, const uint8_t *bytes, int64_t length, as_folder **folder)
+{
+    file_store(path, ASI_CATALOG_FILE, bytes, length);
+    return as_folder_open(path, NULL, folder);
+}
+
+/* A record's header is outside its checksum: a length that takes in the next record, or ends the catalog before it, must not hide it,
+ * nor a state that there is none of. */
+static void headers_that_hide_records(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    int64_t hidden = 0;
+    scratch_create(scratch);
+    golden_folder(scratch, "archive", path);
+    int64_t length;
+    uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
+    uint8_t *bad = malloc((size_t)length);
+    asi_catalog_scan scan;
+    asi_catalog_record record;
+    as_folder *folder = NULL;
+    CHECK_I64(asi_catalog_scan_start_untrusted(&scan, good, length, "golden"), AS_OK);
+    while (AS_OK == asi_catalog_scan_next_untrusted(&scan, &record))
+    {
+        const int32_t next_length = asi_get_i32(good + scan.offset);
+        memcpy(bad, good, (size_t)length);
+        asi_put_i32(bad + record.offset, 0);
+        CHECK_I64(open_folder_with(path, bad, length, &folder), AS_E_DATA);
+        CHECK(NULL != strstr(as_error_text(), "there is a record behind that"));
+        asi_put_i32(bad + record.offset, -1);
+        CHECK_I64(open_folder_with(path, bad, length, &folder), AS_E_DATA);
+        if (next_length > 0)
+        {
+            hidden++;
+            asi_put_i32(bad + record.offset, (int32_t)record.frame_length - 32 + next_length + 32);
+            CHECK_I64(open_folder_with(path, bad, length, &folder), AS_E_DATA);
+            CHECK(NULL != strstr(as_error_text(), "takes in another one"));
+        }
+        memcpy(bad, good, (size_t)length);
+        asi_put_i32(bad + record.offset + 4, 5);
+        CHECK_I64(open_folder_with(path, bad, length, &folder), AS_OK);
+        as_recording found;
+        CHECK_I64(as_folder_recording(folder, record.recording_id, &found), AS_E_DATA);
+        CHECK(NULL != strstr(as_error_text(), "state=5 must be"));
+        as_folder_close(folder);
+        asi_put_i32(bad + record.offset + 4, ASI_RECORDING_INVALID);
+        CHECK_I64(open_folder_with(path, bad, length, &folder), AS_OK);
+        as_folder_info info;
+        CHECK_I64(as_folder_get_info(folder, &info), AS_OK);
+        CHECK_I64(info.invalid_count, 1);
+        as_folder_close(folder);
+    }
+    CHECK(hidden > 5);
+    free(good);
+    free(bad);
+    scratch_delete(scratch);
+}
+
+/* What a file promises costs no more than what it holds: a chain of records of nothing, up to the largest catalog. */
+static void catalogs_that_promise_much(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    char name[2 * AS_PATH_MAX];
+    scratch_create(scratch);
+    golden_folder(scratch, "archive", path);
+    int64_t length;
+    uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
+    asi_put_i32(good + 32, 1 << 30);
+    file_store(path, ASI_CATALOG_FILE, good, length);
+    snprintf(name, sizeof(name), "%s/" ASI_CATALOG_FILE, path);
+    const asi_file_ops *files = asi_file_ops_posix();
+    const int fd = files->open(files->context, name, ASI_FILE_WRITE);
+    CHECK(fd >= 0);
+    for (int64_t at = length; at < 64 << 20; at += 1 << 20)
+    {
+        CHECK_I64(asi_file_write_all(files, fd, "x", 1, at), 0);
+    }
+    uint8_t *bytes;
+    int64_t read;
+    CHECK_I64(asi_catalog_read(files, fd, name, &bytes, &read), AS_OK);
+    CHECK(read <= 4 << 20);
+    free(bytes);
+    files->close(files->context, fd);
+    as_folder *folder;
+    CHECK_I64(as_folder_open(path, NULL, &folder), AS_E_DATA);
+    CHECK(NULL != strstr(as_error_text(), "none has more than"));
+    free(good);
+    scratch_delete(scratch);
+}
+
 int main(void)
 {
+    RUN(headers_that_hide_records);
+    RUN(catalogs_that_promise_much);
     RUN(repaired_catalogs);
     RUN(catalogs);
     RUN(catalogs_of_active_recordings);
