@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from aeron_spark.archive.users import answer
 from aeron_spark.errors import UsageError
+from aeron_spark.small_files import read_small
 
 # Bytes, the path of a file that holds them, or a function: it gets None when connecting and the archive's challenge when there
 # is one, and gives the bytes to answer with.
@@ -56,7 +56,7 @@ class Supplier:
         if isinstance(source, bytes):
             return source
         if isinstance(source, os.PathLike):
-            return Path(source).read_bytes().removesuffix(b"\n").removesuffix(b"\r")
+            return read_small(source).removesuffix(b"\n").removesuffix(b"\r")
         return _checked(source(None))
 
     def on_challenge(self, challenge: bytes) -> bytes:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from aeron_spark.archive.client import DEFAULT_CHANNEL, Archive
 from aeron_spark.archive.credentials import Credentials, UserPassword
 from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
 from aeron_spark.errors import UsageError
+from aeron_spark.small_files import read_small
 from aeron_spark.types import Signal
 
 
@@ -65,7 +65,7 @@ def credentials(options: argparse.Namespace, prefix: str = "") -> bytes | None:
         raise UsageError(f"give --{option}credentials-file or --{option}credentials-env, not both")
     if file is not None:
         try:
-            return Path(file).read_bytes().removesuffix(b"\n").removesuffix(b"\r")
+            return read_small(file).removesuffix(b"\n").removesuffix(b"\r")
         except OSError as failure:
             raise UsageError(f"--{option}credentials-file {file}: {failure.strerror}") from None
     if name is not None:

@@ -7,6 +7,7 @@ was asked for.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ MAX_DEPTH = 8
 MAX_BYTES = 64 * 1024 * 1024
 MAX_FILES = 256
 MAX_NESTED = 64
+MAX_PARTS = 500_000
+"""Elements and attributes of one file: each is an object, of some hundred bytes."""
 MAX_TEXT = 100
 LEAVES = ("message", "group", "composite", "enum", "set")
 """Where an include can't stand."""
@@ -59,6 +62,7 @@ class _Reader:
         self.file = file
         self.root = Element("", {}, file, 0)
         self._open: list[Element] = []
+        self._count = 0
         # Of each open element, what the prefixes in scope mean.
         self._scopes: list[dict[str, str]] = [{"xi": XINCLUDE}]
         self._parser = expat.ParserCreate(encoding)
@@ -85,6 +89,9 @@ class _Reader:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if len(self._open) >= MAX_NESTED:
             raise self._refused("SCHEMA_XML", f"elements are nested more than {MAX_NESTED} deep")
+        self._count += 1 + len(attributes)
+        if self._count > MAX_PARTS:
+            raise self._refused("SCHEMA_XML", f"there are more than {MAX_PARTS} elements and attributes")
         declared = {
             key.partition(":")[2]: uri for key, uri in attributes.items() if key == "xmlns" or key.startswith("xmlns:")
         }
@@ -137,7 +144,10 @@ class _Loader:
     def load(self, path: Path, opened: tuple[Path, ...]) -> Element:
         self._files += 1
         try:
-            self._bytes += path.stat().st_size
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode):
+                raise SchemaError([Problem("SCHEMA_XML", str(path), 0, "", "is no regular file")])
+            self._bytes += found.st_size
             if self._bytes > MAX_BYTES:
                 text = f"the schema has more than {MAX_BYTES} bytes, with what it includes"
                 raise SchemaError([Problem("SCHEMA_XML", str(path), 0, "", text)])

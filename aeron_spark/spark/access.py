@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.small_files import read_small
 from aeron_spark.types import RecordChecksum
 
 if TYPE_CHECKING:
@@ -280,12 +281,12 @@ def _filesystem(fs: Any, scheme: str, authority: str, rest: str, arguments: dict
 
 def _credentials(file: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(Path(file).read_bytes())
+        parsed = json.loads(read_small(file))
     except OSError as error:
         raise UsageError(
             f"option storeCredentialsFile={file!r}: {error.strerror} on host {os.uname().nodename}"
         ) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError(f"option storeCredentialsFile={file!r} is no JSON") from None
     if not isinstance(parsed, dict):
         raise UsageError(f'option storeCredentialsFile={file!r} must hold a JSON object like {{"access_key": ...}}')
@@ -305,7 +306,7 @@ def _store_options(text: str | None) -> str | None:
     example = '{"region": "eu-central-1"}'
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError(f"option storeOptions is no JSON, write it like {example}") from None
     if not isinstance(parsed, dict):
         raise UsageError(f"option storeOptions must be a JSON object like {example}")

@@ -20,6 +20,7 @@ from aeron_spark.errors import DataLossError, UsageError
 
 __all__ = ["OFFSET_VERSION", "UNMARKED_VERSION", "Offset", "integers_of", "recording_identity"]
 
+_MAX_DIGITS, _MAX_BITS = 19, 63
 OFFSET_VERSION = 2
 UNMARKED_VERSION = 1
 
@@ -73,7 +74,9 @@ class Offset:
             identities=integers_of(parsed, "archive"),
         )
         if not (offset.positions.keys() == offset.starts.keys() == offset.identities.keys()):
-            raise UsageError(f"the checkpoint's offset is damaged, its recordings do not match: {dict(parsed)}")
+            raise UsageError(
+                f"the checkpoint's offset is damaged, its recordings do not match: {str(dict(parsed))[:1000]}"
+            )
         return offset
 
     def begin_of(self, recording_id: int, end: Offset) -> int:
@@ -108,7 +111,9 @@ def integers_of(parsed: Mapping[str, object], key: str) -> dict[int, int]:
         raise UsageError(f"the checkpoint's offset has no {key!r}: it is damaged or of another source")
     numbers: dict[int, int] = {}
     for text, value in section.items():
-        if not isinstance(value, int) or isinstance(value, bool) or not str(text).isdecimal():
-            raise UsageError(f"the checkpoint's offset is damaged at {key}.{text}: {value!r}")
+        # Not longer than an id: Python makes no number of thousands of digits.
+        is_id = str(text).isdecimal() and len(str(text)) <= _MAX_DIGITS
+        if not isinstance(value, int) or isinstance(value, bool) or not is_id or value.bit_length() > _MAX_BITS:
+            raise UsageError(f"the checkpoint's offset is damaged at {key}.{str(text)[:40]}: no number of 64 bits")
         numbers[int(text)] = value
     return numbers

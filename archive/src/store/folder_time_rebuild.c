@@ -3,6 +3,7 @@
  *
  * Everything in a segment was written no later than the file was modified, and no earlier than the segment before it. The
  * system's stamps may be a timer tick behind, so a little is added: later stamps only make answers earlier. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,6 +11,64 @@
 #include "store/segment_layout.h"
 
 #define STAMP_LAG_NS 20000000 /* two ticks of the slowest kernels */
+
+/* Segments by name: the catalog's positions may be damaged, and promise more of them than anybody can look for. */
+typedef struct segment_list
+{
+    int64_t recording_id;
+    int64_t *bases; /* owned */
+    int64_t count;
+    int64_t capacity;
+    bool has_failed;
+} segment_list;
+
+static bool keep_base(void *context, const char *name)
+{
+    segment_list *list = context;
+    int64_t recording_id;
+    int64_t base;
+    if (ASI_SEGMENT_NAME_LIVE != asi_segment_name_parse(name, &recording_id, &base) || recording_id != list->recording_id)
+    {
+        return true;
+    }
+    if (list->count == list->capacity)
+    {
+        const int64_t capacity = 0 == list->capacity ? 64 : 2 * list->capacity;
+        int64_t *bases = realloc(list->bases, (size_t)capacity * sizeof(*bases));
+        list->has_failed = NULL == bases;
+        list->bases = NULL == bases ? list->bases : bases;
+        list->capacity = NULL == bases ? list->capacity : capacity;
+    }
+    if (!list->has_failed)
+    {
+        list->bases[list->count++] = base;
+    }
+    return !list->has_failed;
+}
+
+static int compare_bases(const void *a, const void *b)
+{
+    const int64_t left = *(const int64_t *)a;
+    const int64_t right = *(const int64_t *)b;
+    return left < right ? -1 : left > right ? 1 : 0;
+}
+
+static as_result list_segments(const as_folder *folder, int64_t recording_id, segment_list *list)
+{
+    *list = (segment_list){ .recording_id = recording_id };
+    const int error = folder->files->readdir(folder->files->context, folder->path, keep_base, list);
+    if (list->has_failed || error < 0)
+    {
+        free(list->bases);
+        return list->has_failed ? asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for the segments of %s", folder->path) :
+            asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", folder->path);
+    }
+    if (list->count > 0)
+    {
+        qsort(list->bases, (size_t)list->count, sizeof(list->bases[0]), compare_bases);
+    }
+    return AS_OK;
+}
 
 /* Modification time of the segment; AS_NULL_VALUE if it is not there. */
 static int64_t modified_ns(const as_folder *folder, int64_t recording_id, int64_t base)
@@ -34,14 +93,21 @@ as_result asi_time_of_segments(const as_folder *folder, const asi_catalog_record
     int64_t not_before, int64_t not_after, asi_time_runs *runs)
 {
     int64_t previous_ns = not_before > 0 ? not_before : 0;
-    as_result result = AS_OK;
-    int64_t position = begin;
-    while (AS_OK == result && position < end)
+    segment_list list;
+    as_result result = list_segments(folder, record->recording_id, &list);
+    if (AS_OK != result)
     {
-        const int64_t base =
-            asi_segment_base(record->start_position, position, record->term_buffer_length, record->segment_file_length);
-        const int64_t segment_end = base + record->segment_file_length < end ? base + record->segment_file_length : end;
-        int64_t time_ns = modified_ns(folder, record->recording_id, base);
+        return result;
+    }
+    for (int64_t i = 0; AS_OK == result && i < list.count && list.bases[i] < end; i++)
+    {
+        const int64_t base = list.bases[i];
+        const int64_t position = base > begin ? base : begin;
+        const int64_t file_end = base <= INT64_MAX - record->segment_file_length ? base + record->segment_file_length : end;
+        const int64_t segment_end = file_end < end ? file_end : end;
+        const bool is_ours = position < segment_end && base == asi_segment_base(
+            record->start_position, position, record->term_buffer_length, record->segment_file_length);
+        int64_t time_ns = is_ours ? modified_ns(folder, record->recording_id, base) : AS_NULL_VALUE;
         if (AS_NULL_VALUE != time_ns)
         {
             time_ns = time_ns < not_after ? time_ns : not_after;
@@ -51,8 +117,8 @@ as_result asi_time_of_segments(const as_folder *folder, const asi_catalog_record
             result = asi_time_runs_add(runs, &run);
             previous_ns = time_ns;
         }
-        position = segment_end;
     }
+    free(list.bases);
     return result;
 }
 
