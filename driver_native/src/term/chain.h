@@ -75,7 +75,9 @@ static inline asi_chain_before asi_chain_after_orphan(asi_chain_before before, u
 /* Version 0, and data or padding. */
 static inline bool asi_frame_is_of_log(const asi_frame_header *frame)
 {
-    return 0 == frame->version && frame->type <= ASI_FRAME_DATA;
+    uint32_t bits; /* version, flags, type: read at once, as each frame is asked */
+    memcpy(&bits, &frame->version, sizeof(bits));
+    return 0 == (bits & 0xFFFE00FFu);
 }
 
 static inline bool asi_bytes_are_zero(const uint8_t *bytes, int64_t length)

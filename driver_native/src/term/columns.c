@@ -9,6 +9,9 @@
 #include <string.h>
 
 #define INLINE_COPY_LENGTH 256
+/* What is seldom called must not make the loop over frames larger, nor keep its walk in memory: it gets a copy. */
+#define NOINLINE __attribute__((noinline))
+#define INLINE inline __attribute__((always_inline))
 
 /* Frames from one BEGIN on. */
 typedef struct message_extent
@@ -29,7 +32,7 @@ typedef enum message_state
     MESSAGE_BAD
 } message_state;
 
-static void doubt(asi_columns_range *range, asi_columns_doubt kind, int64_t offset)
+static NOINLINE void doubt(asi_columns_range *range, asi_columns_doubt kind, int64_t offset)
 {
     if (range->doubt_position[kind] < 0)
     {
@@ -37,41 +40,53 @@ static void doubt(asi_columns_range *range, asi_columns_doubt kind, int64_t offs
     }
 }
 
+/* Of a frame that is not where it says, longer than the MTU, or of a version or type that no publication writes. */
+static NOINLINE asi_columns_fault judge_frame(asi_columns_range *range, asi_frame_walk walk, bool is_off_place)
+{
+    if (range->check_headers && is_off_place)
+    {
+        return ASI_FAULT_HEADER;
+    }
+    if (range->mtu_length > 0 && !asi_frame_is_of_log(walk.frame))
+    {
+        doubt(range, ASI_DOUBT_KIND, walk.frame_offset);
+    }
+    const bool is_long = range->mtu_length > 0 && walk.frame_length > range->mtu_length;
+    return is_long && !asi_frame_is_padding(walk.frame) ? ASI_FAULT_MTU : ASI_FAULT_NONE;
+}
+
 /* Writers leave the bytes up to the frames' alignment zero; the checksum covers them, but not the length. */
 static inline void check_tail(asi_columns_range *range, const asi_frame_walk *walk)
 {
-    const uint8_t *at = (const uint8_t *)walk->frame + walk->frame_length;
-    const uint8_t *end = (const uint8_t *)walk->frame + asi_frame_occupancy(walk->frame_length);
-    while (at < end && 0 == *at)
+    const int64_t occupancy = asi_frame_occupancy(walk->frame_length);
+    int64_t left = occupancy - walk->frame_length;
+    uint64_t found = 0;
+    for (const uint8_t *at = (const uint8_t *)walk->frame + occupancy - 8; left > 0; at -= 8, left -= 8)
     {
-        at++;
+        uint64_t word;
+        memcpy(&word, at, sizeof(word));
+        found |= left >= 8 ? word : word >> 8 * (8 - left); /* little-endian: the bytes before the tail go */
     }
-    if (__builtin_expect(at < end, 0))
+    if (__builtin_expect(0 != found, 0))
     {
         doubt(range, ASI_DOUBT_TAIL, walk->frame_offset);
     }
 }
 
 /* The frame the walk stands on is as the range wants it. Spec: 06 §7.3, §8. */
-static inline asi_columns_fault check_frame(asi_columns_range *range, const asi_frame_walk *walk)
+static INLINE asi_columns_fault check_frame(asi_columns_range *range, const asi_frame_walk *walk)
 {
     const asi_frame_header *frame = walk->frame;
-    if (range->check_headers)
+    /* One branch for all of it, as each frame is asked. */
+    const int32_t off_place = (frame->term_offset ^ (int32_t)walk->frame_offset) | (frame->term_id ^ range->term_id) |
+        (frame->stream_id ^ range->stream_id);
+    const bool is_odd = (walk->frame_length > range->mtu_length) | !asi_frame_is_of_log(frame);
+    if (__builtin_expect((0 != off_place) | is_odd, 0))
     {
-        if (frame->term_offset != walk->frame_offset || frame->term_id != range->term_id || frame->stream_id != range->stream_id)
+        const asi_columns_fault fault = judge_frame(range, *walk, 0 != off_place);
+        if (ASI_FAULT_NONE != fault)
         {
-            return ASI_FAULT_HEADER;
-        }
-    }
-    if (range->mtu_length > 0)
-    {
-        if (__builtin_expect(!asi_frame_is_of_log(frame), 0))
-        {
-            doubt(range, ASI_DOUBT_KIND, walk->frame_offset);
-        }
-        if (walk->frame_length > range->mtu_length && !asi_frame_is_padding(frame))
-        {
-            return ASI_FAULT_MTU;
+            return fault;
         }
     }
     if (NULL != range->checksum && !asi_frame_is_padding(frame))
@@ -89,7 +104,7 @@ static inline asi_columns_fault check_frame(asi_columns_range *range, const asi_
     return ASI_FAULT_NONE;
 }
 
-static inline asi_walk_step next_checked(asi_columns_range *range, asi_frame_walk *walk)
+static INLINE asi_walk_step next_checked(asi_columns_range *range, asi_frame_walk *walk)
 {
     const asi_walk_step step = asi_frame_walk_next(walk);
     if (__builtin_expect(ASI_WALK_BROKEN == step, 0))
@@ -118,7 +133,7 @@ static inline asi_walk_step next_checked(asi_columns_range *range, asi_frame_wal
 
 /* Walks from a BEGIN frame, on which `walk` (a copy) stands, to its END. On MESSAGE_CUT_OFF end_offset is where looking
  * goes on: the frame that is not part of the message, or the end of the term. */
-static message_state measure(asi_columns_range *range, asi_frame_walk walk, message_extent *extent)
+static NOINLINE message_state measure(asi_columns_range *range, asi_frame_walk walk, message_extent *extent)
 {
     *extent = (message_extent){ .begin_offset = walk.frame_offset };
     const int32_t session_id = walk.frame->session_id;
@@ -160,7 +175,7 @@ static asi_columns_stop stop_at_fragment(asi_columns_range *range, int64_t offse
 }
 
 /* A message without its end: why it may be so. */
-static asi_columns_stop judge_cut(asi_columns_range *range, const message_extent *extent)
+static NOINLINE asi_columns_stop judge_cut(asi_columns_range *range, const message_extent *extent)
 {
     range->skipped_fragments += extent->fragment_count;
     if (0 == range->mtu_length)
@@ -181,20 +196,20 @@ static asi_columns_stop judge_cut(asi_columns_range *range, const message_extent
 }
 
 /* A fragment that no message before it goes on with. */
-static asi_columns_stop judge_orphan(asi_columns_range *range, const asi_frame_walk *walk, asi_chain_before before)
+static NOINLINE asi_columns_stop judge_orphan(asi_columns_range *range, asi_frame_walk walk, asi_chain_before before)
 {
-    const bool is_last = 0 != (walk->frame->flags & ASI_FLAG_END);
+    const bool is_last = 0 != (walk.frame->flags & ASI_FLAG_END);
     range->skipped_fragments++;
     if (0 == range->mtu_length)
     {
         return ASI_COLUMNS_END;
     }
-    switch (asi_chain_judge_orphan(before, walk->frame_offset, !is_last && walk->frame_length != range->mtu_length))
+    switch (asi_chain_judge_orphan(before, walk.frame_offset, !is_last && walk.frame_length != range->mtu_length))
     {
         case ASI_CHAIN_WRONG:
-            return stop_at_fragment(range, walk->frame_offset);
+            return stop_at_fragment(range, walk.frame_offset);
         case ASI_CHAIN_DOUBTFUL:
-            doubt(range, ASI_DOUBT_SHORT, walk->frame_offset);
+            doubt(range, ASI_DOUBT_SHORT, walk.frame_offset);
             break;
         case ASI_CHAIN_RIGHT:
             break;
@@ -203,27 +218,27 @@ static asi_columns_stop judge_orphan(asi_columns_range *range, const asi_frame_w
 }
 
 /* Padding is stored as its header, its bytes are a hole. */
-static asi_columns_stop judge_padding(asi_columns_range *range, const asi_frame_walk *walk)
+static NOINLINE asi_columns_stop judge_padding(asi_columns_range *range, asi_frame_walk walk)
 {
     if (0 == range->mtu_length)
     {
         return ASI_COLUMNS_END;
     }
-    if (walk->offset > range->data_limit)
+    if (walk.offset > range->data_limit)
     {
         return ASI_COLUMNS_PADDING;
     }
-    const uint8_t *bytes = (const uint8_t *)(walk->frame + 1);
-    const int64_t length = walk->offset - walk->frame_offset - AS_FRAME_HEADER_LENGTH;
-    if (NULL != range->checksum && asi_padding_was_data(walk->frame, bytes, length, range->checksum, range->session_id))
+    const uint8_t *bytes = (const uint8_t *)(walk.frame + 1);
+    const int64_t length = walk.offset - walk.frame_offset - AS_FRAME_HEADER_LENGTH;
+    if (NULL != range->checksum && asi_padding_was_data(walk.frame, bytes, length, range->checksum, range->session_id))
     {
-        range->fault_offset = walk->frame_offset;
+        range->fault_offset = walk.frame_offset;
         range->fault = ASI_FAULT_PADDING;
         return ASI_COLUMNS_BROKEN;
     }
     if (!asi_bytes_are_zero(bytes, length))
     {
-        doubt(range, ASI_DOUBT_PADDING, walk->frame_offset);
+        doubt(range, ASI_DOUBT_PADDING, walk.frame_offset);
     }
     return ASI_COLUMNS_END;
 }
@@ -320,7 +335,10 @@ static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_
     };
     if (__builtin_expect(0 == (frame->flags & ASI_FLAG_END), 0))
     {
-        switch (measure(range, *walk, &extent))
+        message_extent measured; /* apart, so that the other stays in registers */
+        const message_state state = measure(range, *walk, &measured);
+        extent = measured;
+        switch (state)
         {
             case MESSAGE_WHOLE:
                 break;
@@ -331,7 +349,7 @@ static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_
                 return ASI_COLUMNS_BROKEN;
             case MESSAGE_CUT_OFF:
                 walk->offset = extent.end_offset;
-                return judge_cut(range, &extent);
+                return judge_cut(range, &measured);
         }
         walk->offset = extent.end_offset;
     }
@@ -380,7 +398,7 @@ asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *column
         asi_chain_before now = ASI_BEFORE_MESSAGE;
         if (__builtin_expect(asi_frame_is_padding(walk.frame), 0))
         {
-            stop = judge_padding(range, &walk);
+            stop = judge_padding(range, walk);
             now = ASI_BEFORE_PADDING;
         }
         else if (__builtin_expect(0 != (walk.frame->flags & ASI_FLAG_BEGIN), 1))
@@ -389,7 +407,7 @@ asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *column
         }
         else
         {
-            stop = judge_orphan(range, &walk, before);
+            stop = judge_orphan(range, walk, before);
             now = asi_chain_after_orphan(before, walk.frame->flags);
         }
         if (ASI_COLUMNS_END == stop)
