@@ -13,6 +13,7 @@ import struct
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ import pytest
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.archive.tools import Catalog, VerifyOutcome
-from aeron_spark.errors import AeronError
+from aeron_spark.errors import AeronError, DoubtWarning
 from tests.kit.packed import unpack
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
@@ -308,3 +309,22 @@ def test_no_change_goes_unseen(golden: str, rng: random.Random, scratch: Path) -
 def test_what_stock_recorded_is_in_no_doubt(golden: str, scratch: Path) -> None:
     unpack(GOLDEN / f"{golden}.tar.gz", scratch)
     assert not read(scratch / golden)[1]
+
+
+def test_a_doubt_is_a_warning_or_a_call(scratch: Path) -> None:
+    unpack(GOLDEN / "archive-crc32c.tar.gz", scratch)
+    folder = scratch / "archive-crc32c"
+    whole = len(read(folder)[0][0])
+    file = folder / "0-0.rec"
+    content = file.read_bytes()
+    both = [
+        one for one in frames(folder) if one.file == file.name and content[one.offset + 5] == 0xC0 and one.type == DATA
+    ]
+    frame = next(one for one, behind in pairwise(both) if behind.offset - one.offset < one.length + ALIGNMENT)
+    put(file, frame.offset + 5, lambda flags: flags ^ 0x40)
+    told: list[str] = []
+    with Folder(folder) as opened:
+        with pytest.warns(DoubtWarning, match=f"recording 0 at position {frame.offset}: a message breaks off"):
+            assert opened.read(0).read_all().num_rows == whole - 1
+        assert opened.read(0, on_doubt=told.append).read_all().num_rows == whole - 1
+    assert len(told) == 1
