@@ -382,6 +382,28 @@ static void groups_reach_every_member(void)
     ops.close(ops.context, publication);
 }
 
+/* Spec: 11 D12. Both sockets are bound to the wildcard and one port. */
+static void a_group_reaches_no_other(void)
+{
+    const uint16_t port = (uint16_t)free_port();
+    const asi_address first_group = fake_address("224.20.30.39", port);
+    asi_udp_params first = multicast_params("224.20.30.39", port);
+    asi_udp_params second = multicast_params("224.20.30.41", port);
+    asi_udp_params sender = multicast_params("224.20.30.43", (uint16_t)free_port());
+    asi_udp_socket *a;
+    asi_udp_socket *b;
+    asi_udp_socket *from;
+    CHECK_I64(ops.open(ops.context, &first, &a), AS_OK);
+    CHECK_I64(ops.open(ops.context, &second, &b), AS_OK);
+    CHECK_I64(ops.open(ops.context, &sender, &from), AS_OK);
+    send_one(from, "data", 4, &first_group);
+    CHECK_I64(receive_until(a, 1), 1);
+    CHECK_I64(receive_until(b, 0), 0);
+    ops.close(ops.context, a);
+    ops.close(ops.context, b);
+    ops.close(ops.context, from);
+}
+
 static void timestamps_when_asked_for(void)
 {
     asi_udp_params params = { .bind = fake_address("127.0.0.1", 0), .has_receive_timestamps = true };
@@ -481,6 +503,7 @@ static void run_suite(const char *name)
     RUN(a_missing_peer_is_no_error);
     RUN(connected_sockets_hear_their_peer_only);
     RUN(groups_reach_every_member);
+    RUN(a_group_reaches_no_other);
     RUN(timestamps_when_asked_for);
     RUN(there_is_a_loopback_interface);
     RUN(a_poller_tells_who_has_something);

@@ -13,6 +13,10 @@
 
 #include "driver/net/udp_batch.h"
 
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29 /* Linux 4.20; headers may be older */
+#endif
+
 static as_result fail(int errno_value, const char *what, const asi_address *address)
 {
     char text[ASI_ADDRESS_TEXT_CAPACITY];
@@ -101,6 +105,16 @@ static as_result connect_fd(int fd, const asi_address *peer)
     return 0 == connect(fd, &peer->any, asi_address_length(peer)) ? AS_OK : fail(errno, "failed to connect to address:", peer);
 }
 
+/* A socket bound to the wildcard gets the datagrams of every group that any socket of the machine joined on its port: foreign streams, and
+ * status messages of others. Kernels that don't know the option have no way around it. Spec: 11 N8 */
+static as_result take_own_group_only(int fd, const asi_udp_params *params)
+{
+    const bool is_v6 = AF_INET6 == params->group.any.sa_family;
+    const as_result result = is_v6 ? set_int(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL") :
+        set_int(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
+    return AS_OK == result || ENOPROTOOPT != as_error_code() ? result : AS_OK;
+}
+
 static as_result open_receiving(struct asi_udp_socket *socket, const asi_udp_params *params)
 {
     const bool is_multicast = !asi_address_is_none(&params->group);
@@ -112,6 +126,7 @@ static as_result open_receiving(struct asi_udp_socket *socket, const asi_udp_par
         {
             result = set_int(socket->receive_fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
         }
+        result = AS_OK == result ? take_own_group_only(socket->receive_fd, params) : result;
     }
     if (AS_OK == result && 0 != bind(socket->receive_fd, &params->bind.any, asi_address_length(&params->bind)))
     {
