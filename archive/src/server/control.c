@@ -7,8 +7,8 @@
  *
  * The authenticator is asked when the request comes and the session then waits for it in whatever state. Departure from
  * Spec: 07 §6.1 - the deadline of a session that is not accepted is never lifted: who only challenges himself along has five
- * seconds, too. Where there are principals, requests of a session must come on the image of its connect request, so that nobody
- * can speak in another's name by guessing its id. */
+ * seconds, too. Requests of a session must come on the image of its connect request, answers to a challenge as well, so that nobody
+ * can speak in another's name by guessing its id; a replay's token is made for another image. Spec: 11 A1 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,21 +181,28 @@ void asi_control_connect(as_archive *archive, const asi_codec_request *request, 
 /* Of a request that came on `image`; see the top of this file. */
 static asi_control_session *find_for(as_archive *archive, const asi_codec_request *request, const as_image *image)
 {
+    char text[256];
+    as_image_constants constants;
     asi_control_session *session = asi_control_find(archive, request->control_session_id);
-    if (NULL != session && asi_auth_has_principals(&archive->auth))
-    {
-        as_image_constants constants;
-        as_image_get_constants(image, &constants);
-        session = constants.correlation_id == session->image_correlation_id ? session : NULL;
-    }
     if (NULL == session)
     {
-        char text[160];
         snprintf(text, sizeof(text), "control request for unknown session: controlSessionId=%lld templateId=%d",
             (long long)request->control_session_id, request->template_id);
         asi_archive_warn(archive, 0, text);
+        return NULL;
     }
-    return session;
+    as_image_get_constants(image, &constants);
+    if (constants.correlation_id == session->image_correlation_id)
+    {
+        return session;
+    }
+    if (ASI_CODEC_CLOSE_SESSION != request->template_id)
+    {
+        snprintf(text, sizeof(text), "unauthorised archive action=%d controlSessionId=%lld source=%s", request->template_id,
+            (long long)session->id, constants.source_identity);
+        asi_archive_warn(archive, ASI_CODEC_E_UNAUTHORISED_ACTION, text);
+    }
+    return NULL;
 }
 
 void asi_control_on_challenge_response(as_archive *archive, const asi_codec_request *request, const as_image *image)

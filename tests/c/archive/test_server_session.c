@@ -221,6 +221,40 @@ static void s12_s16_what_is_no_request_of_a_session_is_ignored(void)
     raw_close(session);
 }
 
+/* Spec: 11 D21. Ids are counted up, so another's is easily guessed; nobody has to log in here. */
+static void a_session_obeys_its_own_image_only(void)
+{
+    raw_session *owner = raw_connect_alone(&rig);
+    raw_session *other = raw_connect(&rig);
+    const int64_t own = other->id;
+    char text[160];
+    const asi_codec_request tried[] = {
+        request_of(ASI_CODEC_LIST_RECORDINGS, 0), start_of(RIG_CHANNEL, 7001, false), request_of(ASI_CODEC_KEEP_ALIVE, AS_NULL_VALUE),
+        request_of(ASI_CODEC_CLOSE_SESSION, AS_NULL_VALUE)
+    };
+    other->id = owner->id;
+    for (size_t i = 0; i < sizeof(tried) / sizeof(tried[0]); i++)
+    {
+        asi_codec_request request = tried[i];
+        raw_send(other, &request);
+        rig_turn_times(&rig, 50);
+        raw_poll(other);
+        raw_poll(owner);
+        CHECK(NULL == raw_find(other, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
+        CHECK(NULL == raw_find(owner, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
+        snprintf(text, sizeof(text), "WARN - unauthorised archive action=%d controlSessionId=%" PRId64 " source=aeron:ipc",
+            request.template_id, owner->id);
+        CHECK_I64(has_logged(text), ASI_CODEC_CLOSE_SESSION != request.template_id);
+    }
+    other->id = own;
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    CHECK_I64(raw_ask_ok(other, &request), 42);
+    CHECK_I64(raw_ask_ok(owner, &request), 42);
+    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_RECORDING_POSITION), AS_NULL_VALUE);
+    raw_close(other);
+    raw_close(owner);
+}
+
 static void requests_before_the_session_is_there_are_dropped(void)
 {
     raw_session *session = raw_open_alone(&rig);
@@ -543,6 +577,7 @@ int main(void)
     RUN(s11_a_client_that_stops_reading_is_given_up);
     RUN(s11b_queued_responses_come_in_order_once_the_client_reads_again);
     RUN(s12_s16_what_is_no_request_of_a_session_is_ignored);
+    RUN(a_session_obeys_its_own_image_only);
     RUN(requests_before_the_session_is_there_are_dropped);
     RUN(a_connect_that_can_not_be_answered_makes_no_session);
     RUN(an_idle_session_is_pinged);
