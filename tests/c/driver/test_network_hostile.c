@@ -118,13 +118,11 @@ static void setups_of_ever_new_sessions(void)
     memory_rig_cycles(&h, 3);
     for (int32_t i = 0; i < UNBEGUN_MAX + 500; i++)
     {
-        asi_setup_frame frame = setup_of(i);
-        frame.term_length = 1 << 20;
+        const asi_setup_frame frame = setup_of(i);
         memory_rig_send(&h, &frame, sizeof(frame), 24000);
         memory_rig_cycles(&h, 2);
         send_heartbeat(&h, i, 0);
-        send_heartbeat(&h, i, 1 << 19);
-        memory_rig_cycles(&h, 2);
+        send_heartbeat(&h, i, AS_TERM_MIN_LENGTH / 2);
         (void)count_broadcasts(&h, 0);
     }
     memory_rig_cycles(&h, 50);

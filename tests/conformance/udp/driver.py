@@ -213,7 +213,7 @@ class Publishing:
             assert position > 0, f"offer {index}: {position}"
         return position
 
-    def feed(self, q: raw.Socket, count: int, length: int = 1376, *, window: int = 131072) -> list[raw.Data]:
+    def feed(self, q: raw.Socket, count: int, length: int = 1376, *, window: int = 32768) -> list[raw.Data]:
         """Publish equal messages; Q takes every frame and says so. All frames but heartbeats, in order."""
         frames: list[raw.Data] = []
         offered, end = 0, 0

@@ -151,7 +151,7 @@ def test_s06_window_holds_the_sender(driver: Driver, stream: Publishing, q: raw.
 
 def two_terms(stream: Publishing, q: raw.Socket) -> list[raw.Data]:
     """Fill a term and begin the next: 46 messages, 768 bytes of padding, 2 messages."""
-    stream.connect(q, window=131072)
+    stream.connect(q)
     return stream.feed(q, 48)
 
 
@@ -167,7 +167,7 @@ def test_s07_padding_is_a_header(stream: Publishing, q: raw.Socket) -> None:
 
 def test_s08_nak_is_answered_once(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
     """A NAK brings its frame back within 5 ms, one that repeats it within 10 ms nothing, and after 11 ms the frame again."""
-    stream.connect(q, window=65536)
+    stream.connect(q, window=32768)
     frames = stream.feed(q, 10)
     delays = []
     suppressed = False
@@ -198,11 +198,11 @@ def test_s08_nak_is_answered_once(driver: Driver, stream: Publishing, q: raw.Soc
 
 
 def test_s09_resend_stops_at_the_term(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
-    """A NAK of 500,000 bytes brings the rest of its term, to the padding, and nothing of the next."""
+    """A NAK of all that is left of its term brings it, to the padding, and nothing of the next."""
     frames = two_terms(stream, q)
     before = driver.system(RETRANSMITTED_BYTES)
     offset = 30 * 1408
-    q.send(stream.nak(offset, 500_000))
+    q.send(stream.nak(offset, raw.TERM_LENGTH - offset))
     came: list[raw.Datagram] = []
     pad, _ = q.expect(raw.Pad, passing=came)
     again = [frame for one in came for frame in one.frames if frame.length]
@@ -211,9 +211,22 @@ def test_s09_resend_stops_at_the_term(driver: Driver, stream: Publishing, q: raw
     driver.await_system(RETRANSMITTED_BYTES, before + raw.TERM_LENGTH - offset)
 
 
+@ours("Spec: 11 N5; Aeron before 1.53 cuts it at the term's end and answers")
+def test_s09_a_nak_beyond_its_term_is_refused(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
+    """A NAK that reaches beyond its term is an invalid packet, and brings nothing."""
+    stream.connect(q)
+    stream.feed(q, 10)
+    before = driver.system(INVALID_PACKETS), driver.system(NAKS_RECEIVED)
+    for number, nak in enumerate([stream.nak(0, raw.TERM_LENGTH + 32), stream.nak(1408, 500_000)]):
+        q.send(nak)
+        driver.await_system(INVALID_PACKETS, before[0] + number + 1)
+    assert not [one for one in q.collect(0.03) if not one.frame.is_heartbeat]
+    assert driver.system(NAKS_RECEIVED) == before[1]
+
+
 def test_s10_bad_naks_are_counted(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
     """NAKs of an offset outside of the term or a negative length are invalid packets; of length 0 they are nothing."""
-    stream.connect(q, window=65536)
+    stream.connect(q, window=32768)
     stream.feed(q, 10)
     counts = driver.system(INVALID_PACKETS), driver.system(RETRANSMITS_SENT)
     for number, nak in enumerate([stream.nak(-32, 1408), stream.nak(65536, 1408), stream.nak(0, -1)]):
@@ -231,7 +244,7 @@ def test_s10_bad_naks_are_counted(driver: Driver, stream: Publishing, q: raw.Soc
 @ours("Spec: 04 §2.8 - upstream does not look at the offset's alignment")
 def test_s10_misaligned_naks_are_counted(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
     """A NAK whose offset is no multiple of 32 is an invalid packet."""
-    stream.connect(q, window=65536)
+    stream.connect(q, window=32768)
     stream.feed(q, 2)
     before = driver.system(INVALID_PACKETS)
     q.send(stream.nak(16, 1408))
@@ -267,7 +280,7 @@ def test_s11_naks_out_of_reach(driver: Driver, stream: Publishing, q: raw.Socket
 
 def test_s12_disjoint_naks_are_both_served(stream: Publishing, q: raw.Socket) -> None:
     """Of unicast, NAKs of two gaps within 10 ms are both answered at once."""
-    stream.connect(q, window=65536)
+    stream.connect(q, window=32768)
     frames = stream.feed(q, 10)
     for _ in range(TRIES):
         q.send(stream.nak(0, 1408))
@@ -285,7 +298,7 @@ def test_s14_far_status_messages_are_rejected(driver: Driver, stream: Publishing
     stream.connect(q, window=raw.MTU)
     rejected, received = driver.system(STATUS_REJECTED), driver.system(STATUS_RECEIVED)
     half = raw.TERM_LENGTH // 2
-    q.send(stream.status(half + 32, 65536))
+    q.send(stream.status(half + 32, half))
     driver.await_system(STATUS_REJECTED, rejected + 1)
     driver.await_system(STATUS_RECEIVED, received + 1)
     stream.await_counter(SND_LIMIT, raw.MTU)

@@ -94,7 +94,7 @@ def test_s13_resend_pool_of_groups_is_bounded(driver: Driver, opened: ExitStack)
     cast = Cast(driver, opened, "control-mode=dynamic|max-resend=2")
     q = cast.socket()
     q.send(WILDCARD)
-    cast.stream.connect(q, window=65536)
+    cast.stream.connect(q, window=32768)
     frames = cast.stream.feed(q, 10)
     for _ in range(5):
         counts = driver.system(RETRANSMITS_SENT), driver.system(RETRANSMIT_OVERFLOW)
@@ -114,9 +114,9 @@ def test_s09_resend_is_bounded_by_rrwm(driver: Driver, opened: ExitStack) -> Non
     cast = Cast(driver, opened, "control-mode=dynamic|fc=max,rrwm:1")
     q = cast.socket()
     q.send(WILDCARD)
-    cast.stream.connect(q, window=65536)
+    cast.stream.connect(q, window=32768)
     frames = cast.stream.feed(q, 27)
-    q.send(cast.stream.nak(0, 500_000), to=cast.control)
+    q.send(cast.stream.nak(0, raw.TERM_LENGTH), to=cast.control)
     came = [frame for one in q.collect(0.1) for frame in one.frames if frame.length]
     assert came == frames[: raw.TERM_LENGTH // 2 // raw.MTU]
 
