@@ -128,9 +128,9 @@ static void setups_of_ever_new_sessions(void)
     memory_rig_cycles(&h, 50);
     CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), UNBEGUN_MAX);
     CHECK(storage_of_images(&h) <= 2 * page * UNBEGUN_MAX);
-    for (int i = 0; i < 300; i++)
+    for (int i = 0; i < 75; i++)
     {
-        h.rig.now_ns += 100 * RIG_MS;
+        h.rig.now_ns += 400 * RIG_MS;
         memory_rig_cycles(&h, 40); /* the receiver takes a command per cycle */
         (void)count_broadcasts(&h, 0);
     }

@@ -154,7 +154,9 @@ int asi_network_image_update(asi_conductor *conductor, asi_network_image *image)
     {
         return 0;
     }
-    int work = asi_log_page_ahead(&image->image.log, asi_load_acquire_i64(&image->image.hwm));
+    /* Not for a stream that nothing came of: its position may be a stranger's. */
+    int work = asi_load_acquire_bool(&image->image.is_begun) &&
+        asi_log_page_ahead(&image->image.log, asi_load_acquire_i64(&image->image.hwm));
     bool found_loss = false;
     asi_gap published = { .length = 0 };
     work += asi_image_rebuild(&image->image, span.max, conductor->now_ns, &found_loss, &published);

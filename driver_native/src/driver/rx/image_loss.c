@@ -15,11 +15,20 @@ static int32_t word_at(const asi_log *log, const uint8_t *at)
 __attribute__((no_sanitize_thread)) static int32_t gap_end(const asi_log *log, const uint8_t *term, int32_t begin, int32_t limit)
 {
     int32_t end = begin + AS_FRAME_ALIGNMENT;
-    while (end < limit && (!asi_log_is_backed(log, term + end) || 0 == *(const volatile int32_t *)(const void *)(term + end)))
+    while (end < limit)
     {
+        if (!asi_log_is_backed(log, term + end))
+        {
+            end = asi_align_i32(end + 1, 1 << log->page_bits); /* nothing came to all of the page */
+            continue;
+        }
+        if (0 != *(const volatile int32_t *)(const void *)(term + end))
+        {
+            break;
+        }
         end += AS_FRAME_ALIGNMENT;
     }
-    return end;
+    return end < limit ? end : limit;
 }
 
 int32_t asi_gap_scan_untrusted(
