@@ -469,7 +469,7 @@ static void setups_at_the_edge(void)
         }
         rig_expect_none(&s.rig);
         CHECK_I64(has_counter(&s, ASI_COUNTER_TYPE_RECEIVER_POSITION), ROWS[i].is_taken);
-        /* What no stream can have fills no error log. Spec: 11 N3. What only this one can't is told. */
+        /* What no stream can have fills no error log. Spec: 11 N3. What only this one can't is logged. */
         CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_INVALID_PACKETS) + rig_system(&s.rig, ASI_SYSTEM_ERRORS), ROWS[i].is_taken ? 0 : 1);
         const bool is_told = INITIAL_TERM - 1 == ROWS[i].active_term_id || 32 == ROWS[i].mtu_length;
         CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_ERRORS), is_told ? 1 : 0);

@@ -83,7 +83,7 @@ static bool is_same_gap(const asi_gap *a, const asi_gap *b)
     return a->term_id == b->term_id && a->term_offset == b->term_offset && a->length == b->length;
 }
 
-/* What is missing is more than a sender may have under way: it comes as others' receivers let it, or never, and the same frame
+/* What is missing is more than a sender may have in flight: it comes as others' receivers let it, or never, and the same frame
  * far ahead is no news with each datagram that comes in order. */
 static bool is_as_before(const asi_image *image, const asi_gap *gap)
 {
