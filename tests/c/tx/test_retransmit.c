@@ -28,6 +28,7 @@ static void ranges(void)
         { 0, TERM + 32, ASI_NAK_INVALID, 0 },
         { 0, INT32_MAX, ASI_NAK_INVALID, 0 },
         { TERM, 32, ASI_NAK_INVALID, 0 },
+        { TERM, 0, ASI_NAK_INVALID, 0 },
         { -32, 32, ASI_NAK_INVALID, 0 },
         { 48, 32, ASI_NAK_INVALID, 0 },
         { INT32_MIN, 32, ASI_NAK_INVALID, 0 },
