@@ -45,7 +45,7 @@ static void make_directory(const char *dir, const char *log_path, fuzz_input *in
     asi_log log;
     CHECK_I64(asi_cnc_create(&cnc, dir, &params), AS_OK);
     asi_cnc_publish(&cnc);
-    CHECK_I64(asi_log_create(&log, log_path, AS_TERM_MIN_LENGTH, PAGE, true), AS_OK);
+    CHECK_I64(asi_log_create(&log, log_path, AS_TERM_MIN_LENGTH, PAGE), AS_OK);
     log.metadata->mtu_length = 1408;
     for (int k = 0; k < MAX_PATCHES && input->left > 0; k++)
     {

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#define UNMAPPED_AT_ONCE (8 * 1024 * 1024)
 
 as_result asi_map_create(asi_map *map, const char *path, int64_t length, bool reserve_storage)
 {
@@ -87,6 +91,45 @@ void asi_map_close(asi_map *map)
         munmap(map->base, (size_t)map->length);
         *map = (asi_map){ 0 };
     }
+}
+
+static void *close_in_pieces(void *context)
+{
+    asi_map map = *(asi_map *)context;
+    free(context);
+    while (map.length > UNMAPPED_AT_ONCE)
+    {
+        munmap(map.base, UNMAPPED_AT_ONCE);
+        map.base += UNMAPPED_AT_ONCE;
+        map.length -= UNMAPPED_AT_ONCE;
+    }
+    asi_map_close(&map);
+    return NULL;
+}
+
+void asi_map_close_by_thread(asi_map *map)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    asi_map *handed = NULL == map->base ? NULL : malloc(sizeof(*handed));
+    if (NULL != handed && 0 == pthread_attr_init(&attributes))
+    {
+        sigset_t all, before;
+        *handed = *map;
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before); /* signals belong to the process's main thread */
+        const bool is_started = 0 == pthread_create(&thread, &attributes, close_in_pieces, handed);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_attr_destroy(&attributes);
+        if (is_started)
+        {
+            *map = (asi_map){ 0 };
+            return;
+        }
+    }
+    free(handed);
+    asi_map_close(map);
 }
 
 void asi_map_sync(const asi_map *map)

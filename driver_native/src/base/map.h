@@ -19,6 +19,9 @@ as_result asi_map_create(asi_map *map, const char *path, int64_t length, bool re
 as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool writable) AS_MUST_USE;
 /* Harmless on an unmapped or zeroed map. */
 void asi_map_close(asi_map *map);
+/* The same by a thread made for it, in pieces: to unmap 3 GiB and give them back takes half a second, in which a thread can do nothing
+ * else, nor others map anything. In the caller's thread where none can be made. */
+void asi_map_close_by_thread(asi_map *map);
 /* Flushes the mapping to its file; best effort. */
 void asi_map_sync(const asi_map *map);
 

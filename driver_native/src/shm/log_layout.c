@@ -63,7 +63,7 @@ static bool map_pages(uint8_t *from, int64_t length)
     return populate(from - before, length + (int64_t)before);
 }
 
-as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, int32_t page_size, bool sparse)
+as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, int32_t page_size)
 {
     if (!is_power_of_two_within(term_length, AS_TERM_MIN_LENGTH, AS_TERM_MAX_LENGTH))
     {
@@ -74,13 +74,13 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
         return asi_fail(AS_E_USAGE, EINVAL, "page size %" PRId32 " of %s is no power of two from 4k to 1g", page_size, path);
     }
     asi_map map;
-    const as_result result = asi_map_create(&map, path, asi_log_file_length(term_length, page_size), !sparse);
+    const as_result result = asi_map_create(&map, path, asi_log_file_length(term_length, page_size), false);
     if (AS_OK != result)
     {
         return result;
     }
     bind_sections(log, &map, term_length);
-    if (sparse && !map_pages((uint8_t *)log->metadata, ASI_LOG_METADATA_LENGTH))
+    if (!map_pages((uint8_t *)log->metadata, ASI_LOG_METADATA_LENGTH))
     {
         asi_log_close(log);
         (void)unlink(path);
@@ -88,10 +88,24 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
     }
     log->metadata->term_length = term_length;
     log->metadata->page_size = page_size;
-    log->page_next_at = sparse ? 0 : INT64_MAX;
+    log->page_next_at = 0;
     log->page_step = PAGES_STEP_OF_DRIVER * page_length();
     log->pages_ahead = PAGES_AHEAD_OF_DRIVER;
     return AS_OK;
+}
+
+bool asi_log_populate(asi_log *log, int64_t *populated, int64_t length)
+{
+    const int64_t left = log->map.length - *populated;
+    const int64_t wanted = asi_align_i64(length, page_length());
+    const int64_t taken = wanted < left ? wanted : left;
+    if (taken > 0 && !populate(log->map.base + *populated, taken))
+    {
+        return false;
+    }
+    *populated += taken;
+    log->page_next_at = *populated == log->map.length ? INT64_MAX : log->page_next_at;
+    return true;
 }
 
 static uint8_t *place_of(const asi_log *log, int64_t position)
@@ -104,16 +118,13 @@ as_result asi_log_track_backing(asi_log *log)
     const int32_t page_bits = asi_log2((int32_t)page_length());
     const int64_t pages = ASI_LOG_PARTITION_COUNT * (int64_t)log->term_length >> page_bits;
     log->backed = calloc((size_t)pages, sizeof(*log->backed));
+    log->unbacked = NULL != log->backed ? pages : 0;
     log->page_bits = page_bits;
     return NULL != log->backed ? AS_OK : asi_fail(AS_E_INTERNAL, ENOMEM, "no memory to track %" PRId64 " pages of a log", pages);
 }
 
-bool asi_log_back(asi_log *log, int64_t position, int64_t length)
+bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length)
 {
-    if (NULL == log->backed)
-    {
-        return true;
-    }
     const int64_t page = (int64_t)1 << log->page_bits;
     for (int64_t at = position & ~(page - 1); at < position + length; at += page)
     {
@@ -125,6 +136,7 @@ bool asi_log_back(asi_log *log, int64_t position, int64_t length)
                 return false;
             }
             asi_store_release_u8(&log->backed[(place - log->terms[0]) >> log->page_bits], 1);
+            log->unbacked--;
         }
     }
     return true;

@@ -102,11 +102,15 @@ typedef struct asi_log
     int64_t pages_ahead;   /* bytes that shall be there beyond what is written */
     uint8_t *backed;       /* owned: of each page of the terms whether it has storage; NULL: all have */
     int32_t page_bits;     /* log2 of a page's length, with `backed` */
+    int64_t unbacked;      /* how many of those pages have none yet */
 } asi_log;
 
 int64_t asi_log_file_length(int32_t term_length, int32_t page_size);
-/* Creates the file; metadata holds term_length and page_size, everything else is zero. */
-as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, int32_t page_size, bool sparse) AS_MUST_USE;
+/* Creates the file, sparse; metadata holds term_length and page_size, everything else is zero. */
+as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, int32_t page_size) AS_MUST_USE;
+/* Gives storage to up to `length` bytes of the file from *populated on, which moves. False when the file system refuses. Touches no
+ * byte: others may use the log meanwhile. A call takes about 1 ms for 1 MiB. */
+bool asi_log_populate(asi_log *log, int64_t *populated, int64_t length);
 /* Maps an announced log and checks its constants (power of two, ranges, file length, mtu): a file of another process is
  * input. AS_E_DATA names path and field. */
 as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch) AS_MUST_USE;
@@ -114,9 +118,13 @@ void asi_log_close(asi_log *log);
 
 /* For a sparse log that a process writes on behalf of a peer: from now on asi_log_back says which pages have storage. */
 as_result asi_log_track_backing(asi_log *log) AS_MUST_USE;
+bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length);
 /* Gives storage to the pages of [position, position + length), which may cross into the next term. False when the file system
- * refuses: touching them would end the process by SIGBUS. Cheap where the pages are there. Threads: several may call it. */
-bool asi_log_back(asi_log *log, int64_t position, int64_t length);
+ * refuses: touching them would end the process by SIGBUS. Threads: the one that writes the log. */
+static inline bool asi_log_back(asi_log *log, int64_t position, int64_t length)
+{
+    return 0 == log->unbacked || asi_log_back_pages(log, position, length);
+}
 
 /* Whether the page of a term's byte has storage; one that has none reads as zeros and need not be touched for it. */
 static inline bool asi_log_is_backed(const asi_log *log, const uint8_t *at)

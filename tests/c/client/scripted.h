@@ -263,7 +263,7 @@ static inline void scripted_create(scripted *s)
     CHECK_I64(asi_counters_manager_init(&s->counters, &counters, 1000), AS_OK);
     asi_ring_mpsc_next_correlation_id(&s->ring);
     snprintf(s->log_path, sizeof(s->log_path), "%s/5000.logbuffer", s->dir);
-    CHECK_I64(asi_log_create(&s->log, s->log_path, 65536, 4096, true), AS_OK);
+    CHECK_I64(asi_log_create(&s->log, s->log_path, 65536, 4096), AS_OK);
     s->log.metadata->mtu_length = 1408;
     s->log.metadata->end_of_stream_position = INT64_MAX;
     asi_log_init_tails(&s->log, 0, 0, 0);

@@ -3,6 +3,8 @@
  * Method: a rig whose clock the test moves; the client's part is played through shared memory as a client process would. Times
  * are the stock defaults: timer 1 s, liveness 10 s.
  * Spec: 03 §7, §11, §12. */
+#include <glob.h>
+
 #include "rig.h"
 
 #define PUBLISHER 101
@@ -267,8 +269,103 @@ static void driver_heartbeat(void)
     rig_close(&rig);
 }
 
+/* -- logs that are not sparse --------------------------------------------------------------------------------------------- */
+
+#define RESERVED "aeron:ipc?term-length=16m|sparse=false"
+
+static int64_t bytes_stored(const test_rig *rig)
+{
+    int64_t bytes = 0;
+    char pattern[SCRATCH_CAPACITY + 32];
+    glob_t found;
+    snprintf(pattern, sizeof(pattern), "%s/publications/*", rig->dir);
+    if (0 == glob(pattern, 0, NULL, &found))
+    {
+        for (size_t i = 0; i < found.gl_pathc; i++)
+        {
+            struct stat st;
+            CHECK_I64(stat(found.gl_pathv[i], &st), 0);
+            bytes += 512 * (int64_t)st.st_blocks;
+        }
+        globfree(&found);
+    }
+    return bytes;
+}
+
+static void request_reserved(test_rig *rig, int64_t client_id, int64_t correlation_id)
+{
+    rig_send_add(rig, ASI_CMD_ADD_PUBLICATION, client_id, correlation_id, STREAM, RESERVED);
+    rig_expect_none(rig);
+}
+
+/* Its storage is reserved in pieces, with heartbeats and other clients' commands in between. */
+static void a_log_that_is_not_sparse(void)
+{
+    test_rig rig;
+    rig_open(&rig, NULL);
+    rig_send_ids(&rig, ASI_CMD_CLIENT_KEEPALIVE, SUBSCRIBER, 1);
+    request_reserved(&rig, 77, 2);
+    rig_send_add(&rig, ASI_CMD_ADD_SUBSCRIPTION, SUBSCRIBER, 3, STREAM, "aeron:ipc");
+    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, SUBSCRIBER);
+    rig_expect(&rig, ASI_RSP_SUBSCRIPTION_READY);
+    request_reserved(&rig, 77, 4); /* finds the publication of the other, when its turn comes */
+    int64_t most = 0, before = bytes_stored(&rig);
+    int32_t cycles = 0;
+    for (; !rig_receive(&rig); cycles++)
+    {
+        CHECK(cycles < 10000);
+        rig_cycle(&rig);
+        const int64_t now = bytes_stored(&rig);
+        most = now - before > most ? now - before : most;
+        before = now;
+    }
+    CHECK(cycles > 100);
+    CHECK(most <= 1024 * 1024);
+    CHECK_I64(rig.last.type_id, ASI_RSP_COUNTER_READY);
+    rig_expect(&rig, ASI_RSP_PUBLICATION_READY);
+    CHECK(before >= 3 * 16 * 1024 * 1024);
+    rig_expect(&rig, ASI_RSP_AVAILABLE_IMAGE);
+    for (cycles = 0; !rig_receive(&rig); cycles++)
+    {
+        CHECK(cycles < 10000);
+        rig_cycle(&rig);
+    }
+    CHECK_I64(rig.last.type_id, ASI_RSP_PUBLICATION_READY);
+    asi_rsp_publication_ready ready;
+    memcpy(&ready, rig.last.bytes, sizeof(ready));
+    CHECK_I64(ready.correlation_id, 4);
+    CHECK_I64(ready.registration_id, 2);
+    CHECK_I64(bytes_stored(&rig), 3 * 16 * 1024 * 1024 + 4096); /* what was reserved for the second is given back */
+    rig_close(&rig);
+}
+
+/* Whoever asked takes it back, or is gone. */
+static void nobody_waits_for_a_log_any_more(void)
+{
+    test_rig rig;
+    rig_open(&rig, NULL);
+    rig_send_add(&rig, ASI_CMD_ADD_SUBSCRIPTION, 77, 1, STREAM, "aeron:ipc");
+    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 77);
+    rig_expect(&rig, ASI_RSP_SUBSCRIPTION_READY);
+    request_reserved(&rig, 77, 2);
+    rig_send_remove(&rig, ASI_CMD_REMOVE_PUBLICATION, SUBSCRIBER, 3, 2);
+    rig_expect_error(&rig, 3, ASI_ERR_UNKNOWN_PUBLICATION);
+    rig_send_remove(&rig, ASI_CMD_REMOVE_PUBLICATION, 77, 4, 2);
+    rig_expect_success(&rig, 4);
+    CHECK_I64(bytes_stored(&rig), 0);
+    request_reserved(&rig, 77, 5);
+    rig_send_ids(&rig, ASI_CMD_CLIENT_CLOSE, 77, 6);
+    rig_pass(&rig, 2 * RIG_SECOND);
+    CHECK_I64(bytes_stored(&rig), 0);
+    rig_expect_i32(&rig, ASI_RSP_UNAVAILABLE_COUNTER, 77);
+    request_reserved(&rig, 78, 7); /* left to the end of the driver */
+    rig_close(&rig);
+}
+
 int main(void)
 {
+    RUN(a_log_that_is_not_sparse);
+    RUN(nobody_waits_for_a_log_any_more);
     RUN(clients);
     RUN(the_edge_of_the_timeout);
     RUN(what_a_dead_client_leaves);

@@ -201,7 +201,7 @@ static inline asi_image *rig_make_image(rx_rig *rig, const asi_mail_create_image
     CHECK(rig->image_count < RIG_IMAGES);
     const int32_t base = ASI_SYSTEM_COUNTER_COUNT + 3 * rig->image_count;
     snprintf(path, sizeof(path), "%s/%d.logbuffer", rig->dir, rig->image_count);
-    CHECK_I64(asi_log_create(&log, path, setup->term_length, 4096, true), AS_OK);
+    CHECK_I64(asi_log_create(&log, path, setup->term_length, 4096), AS_OK);
     asi_log_init_tails(&log, setup->initial_term_id, setup->active_term_id, setup->term_offset);
     log.mtu_length = setup->mtu_length;
     log.metadata->end_of_stream_position = INT64_MAX;

@@ -54,29 +54,26 @@ static void creates_and_opens(void)
     scratch_create(dir);
     snprintf(path, sizeof(path), "%s/log", dir);
     asi_log log;
-    CHECK_I64(asi_log_create(&log, path, 100000, 4096, true), AS_E_USAGE);
-    CHECK_I64(asi_log_create(&log, path, 32768, 4096, true), AS_E_USAGE);
-    CHECK_I64(asi_log_create(&log, path, TERM, 4095, true), AS_E_USAGE);
-    for (int sparse = 0; sparse <= 1; sparse++)
-    {
-        CHECK_I64(asi_log_create(&log, path, TERM, 8192, sparse), AS_OK);
-        CHECK_I64(log.map.length, 3 * TERM + 8192);
-        asi_log_init_tails(&log, -3, -1, 96);
-        log.metadata->mtu_length = 1408;
-        asi_log opened;
-        CHECK_I64(asi_log_open_untrusted(&opened, path, true), AS_OK);
-        CHECK_I64(opened.term_length, TERM);
-        CHECK_I64(opened.initial_term_id, -3);
-        CHECK_I64(opened.position_bits, 16);
-        CHECK_I64(opened.mtu_length, 1408);
-        CHECK_I64(asi_log_producer_position(&opened), 2 * TERM + 96);
-        CHECK_I64(opened.terms[2] - opened.terms[0], 2 * TERM);
-        CHECK_I64((uint8_t *)opened.metadata - opened.terms[0], 3 * TERM + 4096);
-        asi_log_close(&opened);
-        asi_log_close(&log);
-        asi_log_close(&log);
-        CHECK_I64(unlink(path), 0);
-    }
+    CHECK_I64(asi_log_create(&log, path, 100000, 4096), AS_E_USAGE);
+    CHECK_I64(asi_log_create(&log, path, 32768, 4096), AS_E_USAGE);
+    CHECK_I64(asi_log_create(&log, path, TERM, 4095), AS_E_USAGE);
+    CHECK_I64(asi_log_create(&log, path, TERM, 8192), AS_OK);
+    CHECK_I64(log.map.length, 3 * TERM + 8192);
+    asi_log_init_tails(&log, -3, -1, 96);
+    log.metadata->mtu_length = 1408;
+    asi_log opened;
+    CHECK_I64(asi_log_open_untrusted(&opened, path, true), AS_OK);
+    CHECK_I64(opened.term_length, TERM);
+    CHECK_I64(opened.initial_term_id, -3);
+    CHECK_I64(opened.position_bits, 16);
+    CHECK_I64(opened.mtu_length, 1408);
+    CHECK_I64(asi_log_producer_position(&opened), 2 * TERM + 96);
+    CHECK_I64(opened.terms[2] - opened.terms[0], 2 * TERM);
+    CHECK_I64((uint8_t *)opened.metadata - opened.terms[0], 3 * TERM + 4096);
+    asi_log_close(&opened);
+    asi_log_close(&log);
+    asi_log_close(&log);
+    CHECK_I64(unlink(path), 0);
     CHECK_I64(asi_log_open_untrusted(&log, path, false), AS_E_STORAGE);
     scratch_delete(dir);
 }
@@ -232,7 +229,7 @@ static void cleans_logs_of_any_length(void)
     for (int32_t term = 8 * 1024 * 1024; term <= 16 * 1024 * 1024; term *= 2)
     {
         asi_log log;
-        CHECK_I64(asi_log_create(&log, path, term, 4096, true), AS_OK);
+        CHECK_I64(asi_log_create(&log, path, term, 4096), AS_OK);
         asi_log_page_ahead(&log, 0);
         uint8_t *begin = log.map.base + term - 4096;
         memset(begin, 0xff, 3 * 4096);
@@ -254,7 +251,7 @@ static void cleans_to_the_target_and_no_further(void)
     scratch_create(dir);
     snprintf(path, sizeof(path), "%s/log", dir);
     asi_log log;
-    CHECK_I64(asi_log_create(&log, path, TERM, 4096, true), AS_OK);
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
     memset(log.map.base, 0xff, 3 * TERM);
     static const struct { int64_t from; int64_t target; int64_t reached; } ROWS[] = {
         { 0, 0, 0 }, { 0, 96, 96 }, { 96, 64, 96 }, { 96, 100, 96 }, { 96, INT64_MIN, 96 }, { 96, TERM + 64, TERM },
@@ -295,7 +292,7 @@ static void makes_pages_ahead_of_a_stream_in_its_first_lap(void)
     scratch_create(dir);
     snprintf(path, sizeof(path), "%s/log", dir);
     asi_log log;
-    CHECK_I64(asi_log_create(&log, path, TERM, 4096, true), AS_OK);
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
     /* As many as were used: a stream of a few messages gets none. One in each call, so that no message waits for more. */
     static const struct { int64_t position; int calls; int64_t from; int64_t to; } ROWS[] = {
         { 0, 2, 0, 0 }, { 4000, 2, 0, 0 }, { 4096, 2, 4096, 8192 }, { 8192, 1, 8192, 12288 }, { 8224, 1, 8192, 16384 },
@@ -319,7 +316,15 @@ static void makes_pages_ahead_of_a_stream_in_its_first_lap(void)
     CHECK_I64(log.page_next_at, INT64_MAX);
     asi_log_close(&log);
     CHECK_I64(unlink(path), 0);
-    CHECK_I64(asi_log_create(&log, path, TERM, 4096, false), AS_OK);
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
+    int64_t populated = 0;
+    CHECK(asi_log_populate(&log, &populated, 8191));
+    CHECK_I64(populated, 8192);
+    CHECK_I64(pages_there(&log, 0, 3 * TERM), 8192 / PAGE);
+    CHECK_I64(log.page_next_at, 0);
+    CHECK(asi_log_populate(&log, &populated, INT32_MAX));
+    CHECK_I64(populated, log.map.length);
+    CHECK_I64(pages_there(&log, 0, 3 * TERM), 3 * TERM / PAGE);
     CHECK_I64(log.page_next_at, INT64_MAX);
     asi_log_close(&log);
     scratch_delete(dir);
@@ -338,7 +343,7 @@ static void maps_pages_ahead_of_a_publisher_a_few_at_a_time(void)
     snprintf(path, sizeof(path), "%s/log", dir);
     asi_log made;
     asi_log log;
-    CHECK_I64(asi_log_create(&made, path, 2 * TERM, 4096, true), AS_OK);
+    CHECK_I64(asi_log_create(&made, path, 2 * TERM, 4096), AS_OK);
     made.metadata->mtu_length = 1408;
     CHECK_I64(asi_log_open_untrusted(&log, path, false), AS_OK);
     int64_t most = 0;
@@ -372,7 +377,7 @@ static void makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream(void)
     scratch_create(dir);
     snprintf(path, sizeof(path), "%s/log", dir);
     asi_log log;
-    CHECK_I64(asi_log_create(&log, path, term, 4096, true), AS_OK);
+    CHECK_I64(asi_log_create(&log, path, term, 4096), AS_OK);
     asi_log_page_block(&log, 96, 4096 + 32);
     CHECK_I64(pages_there(&log, 0, 3 * term), 2);
     asi_log_page_block(&log, 4096 + 32, 8192);
@@ -400,7 +405,7 @@ static void a_page_that_gets_no_storage_is_told(void)
     scratch_create(dir);
     snprintf(path, sizeof(path), "%s/log", dir);
     asi_log log;
-    CHECK_I64(asi_log_create(&log, path, TERM, 4096, true), AS_OK);
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
     CHECK(asi_log_is_backed(&log, log.terms[0]));
     CHECK_I64(asi_log_track_backing(&log), AS_OK);
     CHECK(!asi_log_is_backed(&log, log.terms[0]));

@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "driver/ctl/liveness.h"
+#include "driver/ctl/log_files.h"
 #include "driver/ctl/on_command.h"
 #include "driver/ctl/publications.h"
 #include "wire/command.h"
@@ -164,6 +165,7 @@ int asi_conductor_do_work(asi_conductor *conductor)
     }
     const int64_t commands = asi_ring_mpsc_read(&conductor->to_driver, asi_on_command_untrusted, conductor, 1);
     work += (int)commands;
+    work += asi_waiting_commands_do_work(conductor);
     work += asi_network_do_work(conductor);
     for (int32_t i = 0; i < conductor->publications.count; i++)
     {
@@ -175,6 +177,7 @@ int asi_conductor_do_work(asi_conductor *conductor)
 
 void asi_conductor_close(asi_conductor *conductor)
 {
+    asi_log_files_close(conductor);
     asi_publications_release(conductor);
     asi_network_close(conductor);
     asi_subscriptions_release(conductor);

@@ -5,6 +5,8 @@
 #include "driver/rx/image_status.h"
 
 #define QUIET_NS 10000000LL   /* how late a change that nobody tells of is seen */
+#define PAGES_FOR_DATA 16     /* bytes of a log that is not sparse for each byte that came */
+#define PAGES_IN_CYCLE (128 * 1024)
 #define EOS_STATUS_MESSAGES 5 /* an ended image stays at least so many status message timeouts. Spec: 04 §8.9 */
 
 asi_network_image *asi_network_image_find(const asi_conductor *conductor, int64_t registration_id)
@@ -139,6 +141,29 @@ static bool is_quiet(const asi_conductor *conductor, const asi_network_image *im
         !asi_load_acquire_bool(&image->image.is_end_of_stream) && !asi_load_acquire_bool(&image->image.is_revoked);
 }
 
+/* Whoever can send a stranger's stream here shall not make all its log by a datagram: pages are made as data comes. A log that is not
+ * to be sparse gets them much faster than that. */
+static int make_pages(asi_network_image *image)
+{
+    asi_log *log = &image->image.log;
+    if (!asi_load_acquire_bool(&image->image.is_begun)) /* its position may be a stranger's */
+    {
+        return 0;
+    }
+    const int64_t hwm = asi_load_acquire_i64(&image->image.hwm);
+    const bool made = asi_log_page_ahead(log, hwm);
+    const int64_t earned = PAGES_FOR_DATA * (hwm - join_position(image)) - image->populated;
+    if (image->populated == log->map.length || earned <= 0)
+    {
+        return made;
+    }
+    if (!asi_log_populate(log, &image->populated, earned < PAGES_IN_CYCLE ? earned : PAGES_IN_CYCLE))
+    {
+        image->populated = log->map.length; /* no room for more */
+    }
+    return 1;
+}
+
 int asi_network_image_update(asi_conductor *conductor, asi_network_image *image)
 {
     if (is_quiet(conductor, image))
@@ -154,9 +179,7 @@ int asi_network_image_update(asi_conductor *conductor, asi_network_image *image)
     {
         return 0;
     }
-    /* Not for a stream that nothing came of: its position may be a stranger's. */
-    int work = asi_load_acquire_bool(&image->image.is_begun) &&
-        asi_log_page_ahead(&image->image.log, asi_load_acquire_i64(&image->image.hwm));
+    int work = make_pages(image);
     bool found_loss = false;
     asi_gap published = { .length = 0 };
     work += asi_image_rebuild(&image->image, span.max, conductor->now_ns, &found_loss, &published);

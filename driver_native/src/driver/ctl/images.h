@@ -37,6 +37,7 @@ typedef struct asi_network_image
     bool wants_response;          /* its SETUP asked for a response channel */
     bool is_rejoin;               /* of the subscription linked last */
     asi_image_state state;
+    int64_t populated;            /* bytes of the log's file that were given storage ahead of what comes; all of a sparse one's */
     int64_t quiet_until_ns;       /* all that came is rebuilt and read: nothing to do before, unless more comes */
     int64_t state_since_ns;
     char *log_path;               /* owned */

@@ -124,7 +124,7 @@ static as_result open_log(const image_creation *creation, asi_network_image *ima
         .folder = "images",
         .registration_id = image->registration_id,
         .term_length = creation->setup->term_length,
-        .is_sparse = creation->oldest->is_sparse
+        .is_sparse = true /* who wants it otherwise gets its pages when data comes: a SETUP is anybody's */
     };
     asi_log *log = &image->image.log;
     const as_result result = asi_log_file_create(creation->conductor, &request, log, &image->log_path);
@@ -133,7 +133,8 @@ static as_result open_log(const image_creation *creation, asi_network_image *ima
         return result;
     }
     describe_log(creation, image, log);
-    const as_result tracked = request.is_sparse ? asi_log_track_backing(log) : AS_OK;
+    const as_result tracked = asi_log_track_backing(log);
+    image->populated = creation->oldest->is_sparse ? log->map.length : 0;
     /* Readers look where the image joins before anything came. */
     const int64_t join_position = asi_log_position(
         creation->setup->active_term_id, creation->setup->term_offset, log->position_bits, log->initial_term_id);

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "driver/ctl/ipc.h"
+#include "driver/ctl/log_files.h"
 #include "driver/ctl/network_publications.h"
 #include "driver/ctl/respond.h"
 
@@ -173,6 +174,7 @@ static void reap(asi_conductor *conductor, asi_driver_client *client)
         asi_respond_i32(conductor, ASI_RSP_UNAVAILABLE_COUNTER, counter->registration_id, counter->counter_id);
         asi_counters_free(&conductor->counters, counter->counter_id, conductor->now_ms);
     }
+    asi_log_files_cancel_client(conductor, client->client_id);
     asi_subscriptions_remove_client(conductor, client->client_id);
     asi_counters_free(&conductor->counters, client->heartbeat_counter_id, conductor->now_ms);
     free_client(client);

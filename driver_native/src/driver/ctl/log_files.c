@@ -8,6 +8,22 @@
 #include "driver/ctl/channel.h"
 #include "wire/command.h"
 
+#define RESERVED_AT_ONCE (1024 * 1024)  /* takes about a millisecond */
+#define RESERVED_IN_CYCLE (128 * 1024)
+#define QUICKLY_UNMAPPED_MAX_LENGTH (64 * 1024 * 1024)
+
+/* What those that wait were promised and have not got yet. */
+static int64_t promised_bytes(const asi_conductor *conductor)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < conductor->waiting_commands.count; i++)
+    {
+        const asi_waiting_command *command = conductor->waiting_commands.items[i];
+        bytes += command->log.map.length - command->populated;
+    }
+    return bytes;
+}
+
 static as_result check_storage(asi_conductor *conductor, int64_t log_length)
 {
     const asi_driver_settings *settings = conductor->settings;
@@ -15,7 +31,7 @@ static as_result check_storage(asi_conductor *conductor, int64_t log_length)
     {
         return AS_OK;
     }
-    const int64_t usable = asi_usable_space(settings->aeron_dir);
+    const int64_t usable = asi_usable_space(settings->aeron_dir) - promised_bytes(conductor);
     if (usable < log_length)
     {
         return asi_fail(AS_E_USAGE, ASI_ERR_STORAGE_SPACE, "insufficient usable storage for new log of length=%" PRId64
@@ -30,8 +46,77 @@ static as_result check_storage(asi_conductor *conductor, int64_t log_length)
     return AS_OK;
 }
 
+static as_result fail_for_room(const char *path)
+{
+    return asi_fail(AS_E_STORAGE, ENOSPC, "no room for log %s: free space there, or ask for a smaller term-length", path);
+}
+
+static as_result start_waiting(
+    asi_conductor *conductor, const asi_log_file_request *request, asi_log *log, char **path, int64_t populated)
+{
+    asi_waiting_command *command = calloc(1, sizeof(*command));
+    const as_result result = NULL == command ? asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a log that waits") :
+        asi_list_add(&conductor->waiting_commands, command);
+    if (AS_OK != result)
+    {
+        free(command);
+        asi_log_file_delete(conductor, log, *path);
+        return result;
+    }
+    *command = (asi_waiting_command){ .registration_id = request->registration_id, .log = *log, .path = *path,
+        .populated = populated };
+    *log = (asi_log){ 0 };
+    *path = NULL;
+    return AS_AGAIN;
+}
+
+/* A small log is there at once. */
+static as_result reserve(asi_conductor *conductor, const asi_log_file_request *request, asi_log *log, char **path)
+{
+    int64_t populated = 0;
+    if (!asi_log_populate(log, &populated, RESERVED_AT_ONCE))
+    {
+        const as_result result = fail_for_room(*path);
+        asi_log_file_delete(conductor, log, *path);
+        return result;
+    }
+    return populated == log->map.length ? AS_OK : start_waiting(conductor, request, log, path, populated);
+}
+
+static asi_waiting_command *find_waiting(const asi_conductor *conductor, int64_t registration_id)
+{
+    for (int32_t i = 0; i < conductor->waiting_commands.count; i++)
+    {
+        asi_waiting_command *command = conductor->waiting_commands.items[i];
+        if (registration_id == command->registration_id)
+        {
+            return command;
+        }
+    }
+    return NULL;
+}
+
+/* What the command waited for becomes its publication's. */
+static as_result take_log(asi_waiting_command *command, asi_log *log, char **path)
+{
+    if (command->is_refused)
+    {
+        return fail_for_room(command->path);
+    }
+    *log = command->log;
+    *path = command->path;
+    command->log = (asi_log){ 0 };
+    command->path = NULL;
+    return AS_OK;
+}
+
 as_result asi_log_file_create(asi_conductor *conductor, const asi_log_file_request *request, asi_log *log, char **path)
 {
+    asi_waiting_command *waiting = find_waiting(conductor, request->registration_id);
+    if (NULL != waiting)
+    {
+        return take_log(waiting, log, path);
+    }
     const asi_driver_settings *settings = conductor->settings;
     const int32_t page_size = (int32_t)settings->file_page_size;
     char text[AS_PATH_MAX + 64];
@@ -45,14 +130,88 @@ as_result asi_log_file_create(asi_conductor *conductor, const asi_log_file_reque
     as_result result = check_storage(conductor, asi_log_file_length(request->term_length, page_size));
     if (AS_OK == result)
     {
-        result = asi_log_create(log, text, request->term_length, page_size, request->is_sparse);
+        result = asi_log_create(log, text, request->term_length, page_size);
     }
     if (AS_OK == result)
     {
         asi_conductor_count(conductor, ASI_SYSTEM_BYTES_CURRENTLY_MAPPED, log->map.length);
+        result = request->is_sparse ? AS_OK : reserve(conductor, request, log, path);
     }
     return result;
 }
+
+/* -- commands that wait for their log --------------------------------------------------------------------------------------- */
+
+as_result asi_log_file_keep_command(asi_conductor *conductor, int32_t type_id, const uint8_t *message, int64_t length)
+{
+    asi_waiting_command *command = conductor->waiting_commands.items[conductor->waiting_commands.count - 1];
+    command->client_id = asi_get_i64(message);
+    command->type_id = type_id;
+    command->length = length;
+    command->message = malloc((size_t)length);
+    if (NULL == command->message)
+    {
+        asi_waiting_command_close(conductor, command);
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a command of %" PRId64 " bytes", length);
+    }
+    memcpy(command->message, message, (size_t)length);
+    return AS_OK;
+}
+
+asi_waiting_command *asi_log_files_do_work(asi_conductor *conductor, int *work)
+{
+    if (0 == conductor->waiting_commands.count)
+    {
+        return NULL;
+    }
+    asi_waiting_command *command = conductor->waiting_commands.items[0];
+    (*work)++;
+    command->is_refused = !asi_log_populate(&command->log, &command->populated, RESERVED_IN_CYCLE);
+    return command->is_refused || command->populated == command->log.map.length ? command : NULL;
+}
+
+void asi_waiting_command_close(asi_conductor *conductor, asi_waiting_command *command)
+{
+    asi_list_remove(&conductor->waiting_commands, command);
+    asi_log_file_delete(conductor, &command->log, command->path);
+    free(command->path);
+    free(command->message);
+    free(command);
+}
+
+bool asi_log_file_cancel(asi_conductor *conductor, int64_t client_id, int64_t registration_id)
+{
+    asi_waiting_command *command = find_waiting(conductor, registration_id);
+    const bool is_found = NULL != command && client_id == command->client_id;
+    if (is_found)
+    {
+        asi_waiting_command_close(conductor, command);
+    }
+    return is_found;
+}
+
+void asi_log_files_cancel_client(asi_conductor *conductor, int64_t client_id)
+{
+    for (int32_t i = conductor->waiting_commands.count - 1; i >= 0; i--)
+    {
+        asi_waiting_command *command = conductor->waiting_commands.items[i];
+        if (client_id == command->client_id)
+        {
+            asi_waiting_command_close(conductor, command);
+        }
+    }
+}
+
+void asi_log_files_close(asi_conductor *conductor)
+{
+    while (conductor->waiting_commands.count > 0)
+    {
+        asi_waiting_command_close(conductor, conductor->waiting_commands.items[0]);
+    }
+    asi_list_close(&conductor->waiting_commands);
+}
+
+/* -- the end ----------------------------------------------------------------------------------------------------------------- */
 
 void asi_log_file_delete(asi_conductor *conductor, asi_log *log, const char *path)
 {
@@ -61,12 +220,17 @@ void asi_log_file_delete(asi_conductor *conductor, asi_log *log, const char *pat
         return;
     }
     asi_conductor_count(conductor, ASI_SYSTEM_BYTES_CURRENTLY_MAPPED, -log->map.length);
-    asi_log_close(log);
     if (0 != unlink(path) && ENOENT != errno)
     {
         asi_conductor_count(conductor, ASI_SYSTEM_FAILED_LOG_BUFFER_FREES, 1);
         asi_conductor_log_failure(conductor, asi_fail_errno(AS_E_STORAGE, errno, "cannot delete log buffer %s", path));
     }
+    /* Where the driver has no threads of its own, none is wanted for this. */
+    if (log->map.length > QUICKLY_UNMAPPED_MAX_LENGTH && ASI_THREADING_INVOKER != conductor->settings->threading_mode)
+    {
+        asi_map_close_by_thread(&log->map);
+    }
+    asi_log_close(log);
 }
 
 /* Spec: 02 §2.1. */

@@ -5,6 +5,7 @@
 
 #include "driver/ctl/destinations.h"
 #include "driver/ctl/liveness.h"
+#include "driver/ctl/log_files.h"
 #include "driver/ctl/publications.h"
 #include "driver/ctl/respond.h"
 
@@ -241,12 +242,14 @@ static as_result dispatch(asi_conductor *conductor, decoded_command *command)
     return asi_fail(AS_E_DATA, ASI_ERR_UNKNOWN_COMMAND_TYPE_ID, "command typeId=%d", command->type_id);
 }
 
-asi_ring_action asi_on_command_untrusted(int32_t type_id, const uint8_t *message, int64_t length, void *context)
+static void carry_out(asi_conductor *conductor, int32_t type_id, const uint8_t *message, int64_t length)
 {
-    asi_conductor *conductor = context;
     decoded_command command = { .type_id = type_id, .message = message, .length = length };
-    asi_events_on_command_untrusted(conductor->events, type_id, message, length);
-    const as_result result = dispatch(conductor, &command);
+    as_result result = dispatch(conductor, &command);
+    if (AS_AGAIN == result)
+    {
+        result = asi_log_file_keep_command(conductor, type_id, message, length);
+    }
     if (result < 0)
     {
         char text[ASI_FAILURE_TEXT_CAPACITY];
@@ -258,5 +261,24 @@ asi_ring_action asi_on_command_untrusted(int32_t type_id, const uint8_t *message
             asi_conductor_log_failure(conductor, result);
         }
     }
+}
+
+asi_ring_action asi_on_command_untrusted(int32_t type_id, const uint8_t *message, int64_t length, void *context)
+{
+    asi_conductor *conductor = context;
+    asi_events_on_command_untrusted(conductor->events, type_id, message, length);
+    carry_out(conductor, type_id, message, length);
     return ASI_RING_CONTINUE;
+}
+
+int asi_waiting_commands_do_work(asi_conductor *conductor)
+{
+    int work = 0;
+    asi_waiting_command *command = asi_log_files_do_work(conductor, &work);
+    if (NULL != command)
+    {
+        carry_out(conductor, command->type_id, command->message, command->length);
+        asi_waiting_command_close(conductor, command);
+    }
+    return work;
 }

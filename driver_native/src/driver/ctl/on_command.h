@@ -11,4 +11,7 @@
 /* Handler for asi_ring_mpsc_read; `context` is the conductor. */
 asi_ring_action asi_on_command_untrusted(int32_t type_id, const uint8_t *message, int64_t length, void *context);
 
+/* Carries out a command whose log is there now; returns a work count. */
+int asi_waiting_commands_do_work(asi_conductor *conductor);
+
 #endif

@@ -6,6 +6,7 @@
 #include "driver/ctl/channel.h"
 #include "driver/ctl/images.h"
 #include "driver/ctl/liveness.h"
+#include "driver/ctl/log_files.h"
 #include "driver/ctl/network_publications.h"
 #include "driver/ctl/respond.h"
 
@@ -254,6 +255,11 @@ as_result asi_publication_remove(
             asi_respond_success(conductor, correlation_id);
             return AS_OK;
         }
+    }
+    if (asi_log_file_cancel(conductor, client_id, registration_id))
+    {
+        asi_respond_success(conductor, correlation_id);
+        return AS_OK;
     }
     return asi_fail(AS_E_USAGE, ASI_ERR_UNKNOWN_PUBLICATION,
         "unknown publication client_id=%" PRId64 " registration_id=%" PRId64, client_id, registration_id);
