@@ -7,6 +7,7 @@ from facts to findings. `examine` is both.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -352,6 +353,33 @@ def check_archive(facts: Facts) -> list[Finding]:
     return [_ok("archive", f"{facts.setting('aeron.archive.control.channel')} is free")]
 
 
+def check_logins(facts: Facts) -> list[Finding]:
+    """Who gets into the archive by its control channel, where that is one of other hosts."""
+    channel, about = facts.setting("aeron.archive.control.channel"), "logins"
+    if facts.setting("aeron.archive.control.channel.enabled") != "true" or not _is_reached_by_others(channel):
+        return []
+    if not facts.setting("aeron.spark.archive.credentials.file") and not facts.setting(
+        "aeron.spark.archive.auth.library"
+    ):
+        text = f"everybody who reaches {channel} may ask the archive for everything, deletions too"
+        remedy = (
+            "aeron-spark archive user NAME --allow all  # a line for the file of aeron.spark.archive.credentials.file"
+        )
+        return [Finding(level="warn", about=about, text=text, remedy=remedy)]
+    if facts.setting("aeron.spark.archive.control.response.anywhere") == "true":
+        text = (
+            "aeron.spark.archive.control.response.anywhere=true: a stranger's request makes the archive answer anywhere"
+        )
+        remedy = "unset AERON_SPARK_ARCHIVE_CONTROL_RESPONSE_ANYWHERE  # or take it out of the settings; false is the default"
+        return [Finding(level="warn", about=about, text=text, remedy=remedy)]
+    return [_ok(about, f"the archive of {channel} lets in whom it knows")]
+
+
+def _is_reached_by_others(channel: str) -> bool:
+    host = re.search(r"[?|]endpoint=(\[[^]]*\]|[^:|]*)", channel)
+    return host is not None and not re.fullmatch(r"localhost|127\..*|\[::1\]", host[1])
+
+
 def _archive_run(facts: Facts, folder: Path) -> str:
     beside = "--beside-driver " if facts.driver is not None and facts.driver.is_active else ""
     return f"aeron-spark archive run {beside}--dir {facts.aeron_dir} --archive-dir {folder}"
@@ -448,6 +476,7 @@ CHECKS: tuple[Callable[[Facts], list[Finding]], ...] = (
     check_threads,
     check_limits,
     check_archive,
+    check_logins,
     check_archive_folder,
     check_credentials,
     check_names,

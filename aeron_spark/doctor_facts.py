@@ -43,8 +43,11 @@ DEFAULTS: Mapping[str, str] = {
     "aeron.socket.so_rcvbuf": "128k",
     "aeron.socket.so_sndbuf": "0",
     "aeron.archive.control.channel": "",
+    "aeron.archive.control.channel.enabled": "true",
     "aeron.archive.dir": "",
     "aeron.archive.low.storage.space.threshold": "128m",
+    "aeron.spark.archive.auth.library": "",
+    "aeron.spark.archive.control.response.anywhere": "false",
     "aeron.spark.archive.credentials.file": "",
 }
 

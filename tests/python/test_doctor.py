@@ -103,6 +103,24 @@ def test_a_healthy_machine_has_no_findings() -> None:
         ),
         ({"driver": None}, "warn", "none was started", "aeron-spark driver --dir"),
         (
+            {"settings": {"aeron.archive.control.channel": "aeron:udp?endpoint=10.0.0.1:8010"}},
+            "warn",
+            "everybody who reaches aeron:udp?endpoint=10.0.0.1:8010 may ask",
+            "aeron-spark archive user NAME",
+        ),
+        (
+            {
+                "settings": {
+                    "aeron.archive.control.channel": "aeron:udp?term-length=64k|endpoint=[fd00::1]:8010",
+                    "aeron.spark.archive.credentials.file": "archive.users",
+                    "aeron.spark.archive.control.response.anywhere": "true",
+                }
+            },
+            "warn",
+            "makes the archive answer anywhere",
+            "unset AERON_SPARK_ARCHIVE_CONTROL_RESPONSE_ANYWHERE",
+        ),
+        (
             {"driver": None, "driver_trouble": "version 9.0.0"},
             "error",
             "version 9.0.0",
@@ -203,6 +221,25 @@ def test_a_finding_has_its_remedy(changes: dict[str, Any], level: str, text: str
     assert text in found.text
     assert remedy in found.remedy
     assert found.about == "settings" or can_be_typed(found.remedy)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"aeron.archive.control.channel": "aeron:udp?endpoint=localhost:8010"},
+        {"aeron.archive.control.channel": "aeron:udp?endpoint=[::1]:8010"},
+        {
+            "aeron.archive.control.channel": "aeron:udp?endpoint=10.0.0.1:8010",
+            "aeron.archive.control.channel.enabled": "false",
+        },
+        {
+            "aeron.archive.control.channel": "aeron:udp?endpoint=10.0.0.1:8010",
+            "aeron.spark.archive.credentials.file": "archive.users",
+        },
+    ],
+)
+def test_archives_that_strangers_do_not_command(settings: dict[str, str]) -> None:
+    assert findings(settings=settings) == []
 
 
 def test_threads_that_rest_share_cores() -> None:

@@ -98,6 +98,9 @@ struct as_archive
     asi_control_session *sessions;
     int64_t next_control_session_id;
     int64_t session_count;
+    int64_t deciding_session_id;         /* whose password is looked at; AS_NULL_VALUE: none */
+    int64_t deciding_turn;
+    uint64_t source_seed;                /* of the hash by which sources are told apart */
 
     asi_recording_subscription *subscriptions; /* listed and lingering ones, oldest first */
     asi_active_recording *recordings;
@@ -138,6 +141,9 @@ struct as_archive
 void asi_archive_log(as_archive *archive, int32_t code, const char *text);
 /* As "WARN - <text>": what a client did wrong, or what the archive goes on without. Such entries fill half of the log at most. */
 void asi_archive_warn(as_archive *archive, int32_t code, const char *text);
+/* What anybody who reaches the control channel can cause, with numbers or names of his choice in `text`: a quarter of the log holds such
+ * texts, then `kind` stands for them. `severity`: "ERROR" or "WARN". */
+void asi_archive_log_of_peer(as_archive *archive, const char *severity, int32_t code, const char *text, const char *kind);
 /* Test door: an archive on other files and another clock than the system's. NULL: the system's. */
 as_result asi_archive_open_with(const as_archive_config *config, const asi_file_ops *files, const asi_clock *clock,
     as_archive **archive) AS_MUST_USE;
@@ -208,12 +214,15 @@ struct asi_control_session
     int64_t image_correlation_id;
     as_image *image;              /* retained: the requests come on it */
     char *client_info;            /* owned */
-    asi_channel response_channel;
+    char *requested_channel;      /* owned: where the client wants its answers */
+    asi_channel response_channel; /* "" before it is asked for */
     int32_t response_stream_id;
     int32_t client_version;
     asi_control_state state;
     bool is_asked;                /* the authenticator knows of it */
     as_auth_decision decision;
+    int32_t source;               /* hash of the address that it came from; see logins.h */
+    int64_t turn;                 /* in which its password is looked at; see logins.h */
     as_auth_bytes auth;           /* the challenge while challenged, the principal once accepted */
     int64_t publication_request;  /* AS_NULL_VALUE when answered */
     int64_t counter_request;

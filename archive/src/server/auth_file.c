@@ -6,9 +6,9 @@
  *     and answers with 64 hexadecimal digits: C xor HMAC-SHA-256(SHA-256(C), the challenge's text), C as in auth_users.h.
  *     The password never crosses the wire, and an answer is good for one challenge.
  *
- * Deriving a key from a password goes on over many cycles of the conductor, one login at a time, so that a flood of wrong ones
- * delays other logins and nothing else. An unknown user costs the same time and is challenged with a salt that stays the same,
- * so that names can't be found out. Spec: 07 §7. */
+ * Deriving a key from a password goes on over many cycles of the conductor, one login at a time (logins.h tells whose), so that a flood of
+ * wrong ones delays other logins and nothing else. An unknown user costs the same time as some known one and is challenged with a salt
+ * that stays the same, so that names can't be found out. Spec: 07 §7. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,7 +97,8 @@ static void salt_of(const credentials_file *file, const asi_auth_user *user, con
     asi_hmac_sha256(file->secret, sizeof(file->secret), name, length, made);
     memcpy(salt, made, UNKNOWN_SALT_LENGTH);
     *salt_length = UNKNOWN_SALT_LENGTH;
-    *iterations = file->users.items[0].iterations;
+    /* Users may differ in it: a count that no user has would tell, and so would one that only unknown ones have. */
+    *iterations = file->users.items[made[UNKNOWN_SALT_LENGTH] % file->users.count].iterations;
 }
 
 /* -- logins ------------------------------------------------------------------------------------------------------------------- */
@@ -219,16 +220,12 @@ static as_auth_decision on_challenge_response(
 static as_auth_decision on_wait(void *state, int64_t session_id, as_auth_bytes *out)
 {
     credentials_file *file = state;
-    login *first = file->logins;
-    while (NULL != first && !first->is_deriving)
+    login *of = find_login(file, session_id);
+    if (NULL == of || !of->is_deriving)
     {
-        first = first->next;
+        return AS_AUTH_REJECT;
     }
-    if (NULL == first || first->session_id != session_id || !asi_pbkdf2_step(&first->derivation, STEP_ITERATIONS))
-    {
-        return AS_AUTH_WAIT;
-    }
-    return decide(file, first, has_password(first), out);
+    return asi_pbkdf2_step(&of->derivation, STEP_ITERATIONS) ? decide(file, of, has_password(of), out) : AS_AUTH_WAIT;
 }
 
 static bool is_authorised(void *state, const uint8_t *principal, int64_t length, int32_t action_id)

@@ -208,35 +208,91 @@ as_result asi_channel_key(const asi_uri *uri, int32_t stream_id, asi_channel *ke
     return AS_OK;
 }
 
-static as_result put_request_size(channel_values *values, const asi_uri *uri, const char *key, int64_t fallback)
+static as_result put_request_size(channel_values *values, const asi_uri *uri, const char *key, int64_t fallback, int64_t max)
 {
     int64_t value;
     const as_result result = asi_uri_get_size(uri, key, fallback, &value);
     if (AS_OK == result)
     {
-        put_size(values, key, value);
+        put_size(values, key, value < max ? value : max);
     }
     return result;
 }
 
-as_result asi_channel_response(
-    const asi_uri *uri, const as_archive_config *config, int64_t request_correlation_id, asi_channel *response)
+static int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
+as_result asi_channel_response(const asi_uri *uri, const as_archive_config *config, bool is_logged_in,
+    int64_t request_correlation_id, asi_channel *response)
 {
     channel_values values = { .count = 0 };
-    as_result result = put_request_size(&values, uri, "mtu", config->control_mtu);
-    result = AS_OK == result ? put_request_size(&values, uri, "term-length", config->control_term_length) : result;
+    const int64_t term_max =
+        is_logged_in ? larger_of(config->control_term_length, config->response_term_length_max) : AS_TERM_MIN_LENGTH;
+    as_result result = put_request_size(&values, uri, "mtu", config->control_mtu, config->control_mtu);
+    result = AS_OK == result ? put_request_size(&values, uri, "term-length", config->control_term_length, term_max) : result;
     bool sparse = false;
     result = AS_OK == result ? asi_uri_get_bool(uri, "sparse", config->control_term_sparse, &sparse) : result;
     if (AS_OK != result)
     {
         return result;
     }
-    put_text(&values, "sparse", sparse ? "true" : "false");
+    put_text(&values, "sparse", sparse || config->control_term_sparse || !is_logged_in ? "true" : "false");
     if (asi_channel_is_response(uri))
     {
         put_i64(&values, "response-correlation-id", request_correlation_id);
     }
     return build(uri, &values, response);
+}
+
+int64_t asi_source_address_length(const char *source_identity)
+{
+    const char *colon = strrchr(source_identity, ':');
+    return NULL == colon ? (int64_t)strlen(source_identity) : colon - source_identity;
+}
+
+static bool is_loopback(const char *address, int64_t length)
+{
+    return 0 == strncmp(address, "127.", 4) || (5 == length && 0 == memcmp(address, "[::1]", 5));
+}
+
+/* Digits and dots, or brackets; everything else would have to be looked up. */
+static bool is_name(const char *host, int64_t length)
+{
+    int64_t digits = 0;
+    while (digits < length && NULL != memchr("0123456789.", host[digits], 11))
+    {
+        digits++;
+    }
+    return digits < length && '[' != host[0];
+}
+
+static bool answers_to_source(const asi_uri *uri, const char *source, bool is_logged_in)
+{
+    const char *endpoint = asi_uri_get(uri, "endpoint");
+    if (asi_channel_is_response(uri))
+    {
+        return true;
+    }
+    if (NULL == endpoint || NULL != asi_uri_get(uri, "control") || NULL != asi_uri_get(uri, "tags"))
+    {
+        return false; /* a group of receivers, or an endpoint that somebody else here made */
+    }
+    const int64_t host = asi_source_address_length(endpoint);
+    const int64_t address = asi_source_address_length(source);
+    if (host == address && 0 == memcmp(endpoint, source, (size_t)host))
+    {
+        return true;
+    }
+    const bool is_localhost = 9 == host && 0 == memcmp(endpoint, "localhost", 9);
+    return is_localhost ? is_loopback(source, address) : is_logged_in && is_name(endpoint, host);
+}
+
+as_result asi_channel_check_response(const asi_uri *uri, const char *source_identity, bool is_logged_in)
+{
+    const bool is_ipc = 0 == strcmp(source_identity, "aeron:ipc");
+    const bool is_allowed = (ASI_MEDIA_IPC == uri->media) == is_ipc && (is_ipc || answers_to_source(uri, source_identity, is_logged_in));
+    return is_allowed ? AS_OK : asi_fail(AS_E_USAGE, 0, "response channel leads elsewhere than %s, where the request came from: ask for "
+        "an endpoint of that address or for control-mode=response, or set aeron.spark.archive.control.response.anywhere=true",
+        source_identity);
 }
 
 /* Spec: 08 §7.2 - linger is a plain integer of ns here; a unit is refused with the stock server's text. */

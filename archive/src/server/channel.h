@@ -20,9 +20,15 @@ as_result asi_channel_parse_untrusted(asi_uri *uri, const char *text, int64_t le
 as_result asi_channel_strip(const asi_uri *uri, asi_channel *stripped) AS_MUST_USE;
 /* Spec: 08 §2.1. */
 as_result asi_channel_key(const asi_uri *uri, int32_t stream_id, asi_channel *key) AS_MUST_USE;
-/* Response publication of a control session; `request_correlation_id` is that of the image the request came on. */
-as_result asi_channel_response(
-    const asi_uri *uri, const as_archive_config *config, int64_t request_correlation_id, asi_channel *response) AS_MUST_USE;
+/* Response publication of a control session; `request_correlation_id` is that of the image the request came on. Term length and MTU
+ * are what the request asks for, as far as the settings let it; a client that did not log in gets the smallest terms. */
+as_result asi_channel_response(const asi_uri *uri, const as_archive_config *config, bool is_logged_in,
+    int64_t request_correlation_id, asi_channel *response) AS_MUST_USE;
+/* AS_E_USAGE unless answers on the channel go to where the request came from (`source_identity` of its image): over the same medium and,
+ * by UDP, to the same address; by a name only where the client logged in. */
+as_result asi_channel_check_response(const asi_uri *uri, const char *source_identity, bool is_logged_in) AS_MUST_USE;
+/* Length of the address in a source identity, its port left out. */
+int64_t asi_source_address_length(const char *source_identity);
 
 /* Whether its control mode is "response". */
 bool asi_channel_is_response(const asi_uri *uri);

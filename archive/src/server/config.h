@@ -72,6 +72,9 @@ struct as_archive_config
     int64_t max_concurrent_recordings;
     int64_t max_concurrent_replays;
     int64_t max_control_sessions;
+    int64_t max_undecided_sessions; /* of one source */
+    int64_t response_term_length_max;
+    bool response_anywhere;
     int64_t connect_timeout_ns;
     int64_t session_liveness_check_ns;
     int64_t replay_linger_ns;

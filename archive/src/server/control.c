@@ -1,19 +1,20 @@
 /* Control sessions: connect, authenticate, answer, keep alive, end. See archive.h. Spec: 07 §6-§8, §10.
  *
- *   INIT --publication and counter are there--> CONNECTING --client listens--> CONNECTED
+ *   INIT --decided; publication and counter are there--> CONNECTING --client listens--> CONNECTED
  *   CONNECTED --accepted, OK sent--> AUTHENTICATED --first authorised request--> ACTIVE
  *   CONNECTED --challenge sent--> CHALLENGED --its answer--> CONNECTED;  CONNECTED --rejected--> REJECTED
  *   any --deadline | client gone | closed--> DONE --nothing outstanding--> freed
  *
- * The authenticator is asked when the request comes and the session then waits for it in whatever state. Departure from
- * Spec: 07 §6.1 - the deadline of a session that is not accepted is never lifted: who only challenges himself along has five
- * seconds, too. Requests of a session must come on the image of its connect request, answers to a challenge as well, so that nobody
+ * The authenticator is asked when the request comes, and nothing is opened before it answers: who is not let in gets a log of the
+ * smallest terms, to hear of it. Departure from Spec: 07 §6.1 - the deadline of a session that is not accepted is never lifted: who only
+ * lets himself be challenged has five seconds, too. Requests of a session must come on the image of its connect request, answers to a challenge as well, so that nobody
  * can speak in another's name by guessing its id; a replay's token is made for another image. Spec: 11 A1 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/control.h"
+#include "server/logins.h"
 #include "server/tokens.h"
 #include "wire/command.h"
 
@@ -37,7 +38,7 @@ void asi_control_finish(asi_control_session *session, const char *reason, bool i
         char text[REASON_CAPACITY + sizeof(session->response_channel.text)];
         snprintf(text, sizeof(text), "controlSessionId=%lld (controlResponseStreamId=%d controlResponseChannel=%s) terminated: %s",
             (long long)session->id, session->response_stream_id, session->response_channel.text, reason);
-        asi_archive_warn(session->archive, 0, text);
+        asi_archive_log_of_peer(session->archive, "WARN", 0, text, "control sessions terminated");
         if (AS_OK != as_image_reject(session->image, reason))
         {
             asi_archive_log(session->archive, 0, NULL);
@@ -61,6 +62,7 @@ static void free_session(asi_control_session *session)
         asi_auth_on_closed(&session->archive->auth, session->id);
     }
     free(session->client_info);
+    free(session->requested_channel);
     free(session);
 }
 
@@ -120,39 +122,24 @@ static as_result init_session(
     as_image_get_constants(image, &constants);
     session->image_correlation_id = constants.correlation_id;
     const char *info = 0 == request->client_info.length ? "" : request->client_info.data;
+    const char *channel = 0 == request->channel.length ? "" : request->channel.data;
     session->client_info = strndup(info, (size_t)request->client_info.length);
-    if (NULL == session->client_info)
+    session->requested_channel = strndup(channel, (size_t)request->channel.length);
+    if (NULL == session->client_info || NULL == session->requested_channel)
     {
         return asi_fail(AS_E_INTERNAL, 0, "no memory for a control session");
     }
-    asi_uri uri;
-    as_result result = asi_channel_parse_untrusted(&uri, request->channel.data, request->channel.length);
-    if (AS_OK == result)
-    {
-        result = asi_channel_response(&uri, &archive->config, constants.correlation_id, &session->response_channel);
-    }
-    if (AS_OK == result)
-    {
-        session->id = archive->next_control_session_id++;
-        result = request_publication(session);
-    }
-    else
-    {
-        result = asi_fail_in(result, "connect request of %s: no response channel to answer on", constants.source_identity);
-    }
-    result = AS_OK == result ? request_counter(session, &constants) : result;
-    if (AS_OK == result)
-    {
-        session->is_asked = true;
-        session->decision = asi_auth_on_connect(&archive->auth, session->id, request->encoded_credentials.data,
-            request->encoded_credentials.length, &session->auth);
-    }
-    return result;
+    session->id = archive->next_control_session_id++;
+    session->is_asked = true;
+    session->decision = asi_auth_on_connect(&archive->auth, session->id, request->encoded_credentials.data,
+        request->encoded_credentials.length, &session->auth);
+    asi_logins_queue(session);
+    return AS_OK;
 }
 
 void asi_control_connect(as_archive *archive, const asi_codec_request *request, as_image *image)
 {
-    if (archive->session_count >= archive->config.max_control_sessions)
+    if (!asi_logins_make_room(archive, image))
     {
         char text[128];
         snprintf(text, sizeof(text), "max control sessions reached %lld: connect request dropped",
@@ -188,7 +175,7 @@ static asi_control_session *find_for(as_archive *archive, const asi_codec_reques
     {
         snprintf(text, sizeof(text), "control request for unknown session: controlSessionId=%lld templateId=%d",
             (long long)request->control_session_id, request->template_id);
-        asi_archive_warn(archive, 0, text);
+        asi_archive_log_of_peer(archive, "WARN", 0, text, "control requests for unknown sessions");
         return NULL;
     }
     as_image_get_constants(image, &constants);
@@ -200,7 +187,7 @@ static asi_control_session *find_for(as_archive *archive, const asi_codec_reques
     {
         snprintf(text, sizeof(text), "unauthorised archive action=%d controlSessionId=%lld source=%s", request->template_id,
             (long long)session->id, constants.source_identity);
-        asi_archive_warn(archive, ASI_CODEC_E_UNAUTHORISED_ACTION, text);
+        asi_archive_log_of_peer(archive, "WARN", ASI_CODEC_E_UNAUTHORISED_ACTION, text, "unauthorised archive actions");
     }
     return NULL;
 }
@@ -237,7 +224,7 @@ asi_control_session *asi_control_session_for(as_archive *archive, const asi_code
         as_image_get_constants(image, &constants);
         snprintf(text, sizeof(text), "unauthorised archive action=%d controlSessionId=%lld source=%s (%s)", request->template_id,
             (long long)session->id, constants.source_identity, NULL == name ? "unknown request" : name);
-        asi_archive_warn(archive, ASI_CODEC_E_UNAUTHORISED_ACTION, text);
+        asi_archive_log_of_peer(archive, "WARN", ASI_CODEC_E_UNAUTHORISED_ACTION, text, "unauthorised archive actions");
         asi_control_error(session, request->correlation_id, ASI_CODEC_E_UNAUTHORISED_ACTION, "unauthorised action");
         return NULL;
     }
@@ -247,6 +234,11 @@ asi_control_session *asi_control_session_for(as_archive *archive, const asi_code
         session->ping_ns = asi_clock_ns(&archive->clock) + archive->config.session_liveness_check_ns;
     }
     return session;
+}
+
+static bool has_our_version(const asi_control_session *session)
+{
+    return ASI_CODEC_VERSION_MAJOR(session->client_version) == ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION);
 }
 
 /* -- duty cycle --------------------------------------------------------------------------------------------------------------- */
@@ -287,12 +279,56 @@ static as_result poll_resources(asi_control_session *session)
     return AS_OK;
 }
 
+static as_result open_response(asi_control_session *session)
+{
+    const as_archive_config *config = &session->archive->config;
+    const bool is_logged_in = AS_AUTH_ACCEPT == session->decision;
+    asi_uri uri;
+    as_image_constants image;
+    as_image_get_constants(session->image, &image);
+    as_result result = asi_channel_parse_untrusted(&uri, session->requested_channel, (int64_t)strlen(session->requested_channel));
+    if (AS_OK == result && asi_auth_has_principals(&session->archive->auth) && !config->response_anywhere)
+    {
+        result = asi_channel_check_response(&uri, image.source_identity, is_logged_in);
+    }
+    if (AS_OK == result)
+    {
+        result = asi_channel_response(&uri, config, is_logged_in, image.correlation_id, &session->response_channel);
+    }
+    if (AS_OK != result)
+    {
+        return asi_fail_in(result, "connect request of %s: no response channel to answer on", image.source_identity);
+    }
+    result = request_publication(session);
+    return AS_OK == result ? request_counter(session, &image) : result;
+}
+
+/* Spec: 11 A3. */
+static void fail_session(asi_control_session *session)
+{
+    char reason[REASON_CAPACITY];
+    snprintf(reason, sizeof(reason), "failed with exception: %s", as_error_text());
+    asi_archive_log_of_peer(session->archive, "WARN", as_error_code(), as_error_text(), "response channels that can't be opened");
+    asi_control_finish(session, reason, true);
+}
+
 static int step_init(asi_control_session *session, int64_t now_ns)
 {
+    if ('\0' == session->response_channel.text[0])
+    {
+        if (AS_AUTH_WAIT == session->decision && has_our_version(session))
+        {
+            return 0;
+        }
+        if (AS_OK != open_response(session))
+        {
+            fail_session(session);
+        }
+        return 1;
+    }
     if (AS_OK != poll_resources(session))
     {
-        asi_archive_log(session->archive, as_error_code(), NULL);
-        asi_control_finish(session, "no response publication", false);
+        fail_session(session);
         return 1;
     }
     if (NULL == session->publication || NULL == session->counter)
@@ -330,11 +366,6 @@ static bool is_time_to_send(asi_control_session *session, int64_t now_ns)
     }
     session->resend_ns = now_ns + RESEND_INTERVAL_NS;
     return true;
-}
-
-static bool has_our_version(const asi_control_session *session)
-{
-    return ASI_CODEC_VERSION_MAJOR(session->client_version) == ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION);
 }
 
 /* The deadline stays: the session ends by it. */
@@ -396,7 +427,7 @@ static void reject(asi_control_session *session)
     as_image_constants constants;
     as_image_get_constants(session->image, &constants);
     snprintf(text, sizeof(text), "authentication rejected: sourceIdentity=%s", constants.source_identity);
-    asi_archive_warn(session->archive, ASI_CODEC_E_AUTHENTICATION_REJECTED, text);
+    asi_archive_log_of_peer(session->archive, "WARN", ASI_CODEC_E_AUTHENTICATION_REJECTED, text, "authentication rejected");
     session->state = ASI_CONTROL_REJECTED;
     session->resend_ns = 0;
 }
@@ -454,7 +485,8 @@ static int step_rejected(asi_control_session *session, int64_t now_ns)
 static int step_decision(asi_control_session *session)
 {
     const asi_auth *auth = &session->archive->auth;
-    if (!session->is_asked || AS_AUTH_WAIT != session->decision || ASI_CONTROL_DONE == session->state)
+    if (!session->is_asked || AS_AUTH_WAIT != session->decision || ASI_CONTROL_DONE == session->state ||
+        (auth->is_working && session->id != session->archive->deciding_session_id))
     {
         return 0;
     }
@@ -571,6 +603,7 @@ int asi_control_step(as_archive *archive)
     }
     const int64_t now_ns = asi_clock_ns(&archive->clock);
     int work_count = 0;
+    asi_logins_choose(archive);
     for (asi_control_session **at = &archive->sessions; NULL != *at;)
     {
         asi_control_session *session = *at;

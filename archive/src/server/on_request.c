@@ -207,7 +207,7 @@ int asi_requests_step(as_archive *archive)
         }
         else if (AS_AGAIN != decoded)
         {
-            asi_archive_log(archive, 0, NULL);
+            asi_archive_log_of_peer(archive, "ERROR", 0, as_error_text(), "malformed requests");
         }
         free_request(raw);
         work_count++;

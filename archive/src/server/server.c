@@ -30,11 +30,18 @@ void asi_archive_log(as_archive *archive, int32_t code, const char *text)
     asi_error_log_record(&archive->error_log, code, entry, asi_clock_ms(&archive->clock));
 }
 
+void asi_archive_log_of_peer(as_archive *archive, const char *severity, int32_t code, const char *text, const char *kind)
+{
+    char entry[ENTRY_CAPACITY], brief[256];
+    snprintf(entry, sizeof(entry), "%s - %s", severity, text);
+    snprintf(brief, sizeof(brief), "%s - %s (more of them, not told apart any more)", severity, NULL == kind ? "" : kind);
+    asi_error_log_record_of_peer(
+        &archive->error_log, code, entry, NULL == kind ? NULL : brief, asi_clock_ms(&archive->clock));
+}
+
 void asi_archive_warn(as_archive *archive, int32_t code, const char *text)
 {
-    char entry[ENTRY_CAPACITY];
-    snprintf(entry, sizeof(entry), "WARN - %s", text);
-    asi_error_log_record_of_peer(&archive->error_log, code, entry, asi_clock_ms(&archive->clock));
+    asi_archive_log_of_peer(archive, "WARN", code, text, NULL);
 }
 
 static void on_client_error(void *context, as_result result, int32_t code, const char *text)
@@ -456,6 +463,8 @@ static void init_archive(as_archive *archive, const asi_archive_dependencies *de
         archive->rand = *dependencies->rand;
     }
     archive->boot = 0 != dependencies->boot ? dependencies->boot : boot_number();
+    archive->deciding_session_id = AS_NULL_VALUE;
+    archive->source_seed = asi_rand_u64(&archive->rand);
     archive->next_control_session_id = (int64_t)(asi_rand_u64(&archive->rand) & INT32_MAX);
     asi_hand_over_init(&archive->closed_recordings);
     asi_hand_over_init(&archive->closed_replays);

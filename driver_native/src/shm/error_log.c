@@ -114,10 +114,6 @@ static bool record_within(asi_error_log *log, int64_t room, int32_t code, const 
         asi_store_release_i64(&record->last_ms, now_ms);
     }
     pthread_mutex_unlock(&log->mutex);
-    if (NULL != log->error_counter)
-    {
-        asi_fetch_add_i64(log->error_counter, 1);
-    }
     if (is_new && NULL != record && NULL != log->sink.on_error)
     {
         log->sink.on_error(log->sink.context, code, text);
@@ -125,8 +121,17 @@ static bool record_within(asi_error_log *log, int64_t room, int32_t code, const 
     return NULL != record;
 }
 
+static void count_error(asi_error_log *log)
+{
+    if (NULL != log->error_counter)
+    {
+        asi_fetch_add_i64(log->error_counter, 1);
+    }
+}
+
 void asi_error_log_record(asi_error_log *log, int32_t code, const char *text, int64_t now_ms)
 {
+    count_error(log);
     if (!record_within(log, log->length, code, text, now_ms) && !log->is_full_told)
     {
         log->is_full_told = true;
@@ -134,9 +139,13 @@ void asi_error_log_record(asi_error_log *log, int32_t code, const char *text, in
     }
 }
 
-void asi_error_log_record_of_peer(asi_error_log *log, int32_t code, const char *text, int64_t now_ms)
+void asi_error_log_record_of_peer(asi_error_log *log, int32_t code, const char *text, const char *kind, int64_t now_ms)
 {
-    (void)record_within(log, log->length / 2, code, text, now_ms);
+    count_error(log);
+    if (NULL == kind || !record_within(log, log->length / 4, code, text, now_ms))
+    {
+        (void)record_within(log, log->length / 2, code, NULL == kind ? text : kind, now_ms);
+    }
 }
 
 int64_t asi_error_log_read_untrusted(const void *section, int64_t length, int64_t since_ms,

@@ -42,8 +42,9 @@ void asi_error_log_close(asi_error_log *log);
 /* Same code and a text that starts with a stored one count as the same error. Prints to stderr when the section is full, once. */
 void asi_error_log_record(asi_error_log *log, int32_t code, const char *text, int64_t now_ms);
 /* The same, but for errors that others can cause at will: their texts get the first half of the section, so that room is left for
- * the driver's own. What is not recorded is still counted. */
-void asi_error_log_record_of_peer(asi_error_log *log, int32_t code, const char *text, int64_t now_ms);
+ * the driver's own. What is not recorded is still counted. A text that holds numbers of the other's choice, and so can be made different
+ * each time, comes with a `kind` that holds none (else NULL): such texts get the first quarter, and then the kind stands for them. */
+void asi_error_log_record_of_peer(asi_error_log *log, int32_t code, const char *text, const char *kind, int64_t now_ms);
 
 typedef struct asi_error_entry
 {

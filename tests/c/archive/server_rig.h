@@ -230,6 +230,41 @@ static inline void rig_close(test_rig *rig)
     scratch_delete(rig->scratch);
 }
 
+/* Value of the archive's counter of that type. */
+static inline int64_t rig_counter(const test_rig *rig, int32_t type_id)
+{
+    as_inspector *inspector = NULL;
+    CHECK_I64(as_inspector_open(rig->aeron_dir, &inspector), AS_OK);
+    int64_t value = AS_NULL_VALUE;
+    for (int32_t id = 0; id <= as_inspector_max_counter_id(inspector); id++)
+    {
+        as_counter_row row;
+        if (AS_OK == as_inspector_counter(inspector, id, &row) && type_id == row.type_id)
+        {
+            value = row.value;
+        }
+    }
+    as_inspector_close(inspector);
+    return value;
+}
+
+/* Whether the archive's error log holds it. */
+static inline bool rig_has_logged(const test_rig *rig, const char *text)
+{
+    asi_mark_info info;
+    CHECK_I64(asi_mark_read_untrusted(rig->archive_dir, &info), AS_OK);
+    asi_map map;
+    CHECK_I64(asi_map_open(&map, info.path, 8192, false), AS_OK);
+    const int64_t length = (int64_t)strlen(text);
+    bool found = false;
+    for (int64_t at = 0; !found && at + length <= map.length; at++)
+    {
+        found = 0 == memcmp(map.base + at, text, (size_t)length);
+    }
+    asi_map_close(&map);
+    return found;
+}
+
 /* -- a control session ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct raw_session

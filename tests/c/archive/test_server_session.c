@@ -1,49 +1,21 @@
 /* Goal: control sessions as stock peers expect them, from connect to every way of ending. Method: a bare session (server_rig.h)
  * against an invoked archive whose clock is pushed. Names carry the scenario of spec 08 §19. */
-#define _GNU_SOURCE /* memmem */
 #include "server_rig.h"
+#include "wire/command.h"
 
 static test_rig rig;
-
-static int64_t counter_value(int32_t type_id)
-{
-    as_inspector *inspector = NULL;
-    CHECK_I64(as_inspector_open(rig.aeron_dir, &inspector), AS_OK);
-    int64_t value = AS_NULL_VALUE;
-    for (int32_t id = 0; id <= as_inspector_max_counter_id(inspector); id++)
-    {
-        as_counter_row row;
-        if (AS_OK == as_inspector_counter(inspector, id, &row) && type_id == row.type_id)
-        {
-            value = row.value;
-        }
-    }
-    as_inspector_close(inspector);
-    return value;
-}
 
 /* Sessions of earlier tests end when the archive learns that their clients are gone. */
 static raw_session *raw_open_alone(test_rig *of)
 {
-    UNTIL(of, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
+    UNTIL(of, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
     return raw_open(of);
 }
 
 static raw_session *raw_connect_alone(test_rig *of)
 {
-    UNTIL(of, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
+    UNTIL(of, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
     return raw_connect(of);
-}
-
-static bool has_logged(const char *text)
-{
-    asi_mark_info info;
-    CHECK_I64(asi_mark_read_untrusted(rig.archive_dir, &info), AS_OK);
-    asi_map map;
-    CHECK_I64(asi_map_open(&map, info.path, 8192, false), AS_OK);
-    const bool found = NULL != memmem(map.base, (size_t)map.length, text, strlen(text));
-    asi_map_close(&map);
-    return found;
 }
 
 static void s01_connect_is_answered_with_the_session(void)
@@ -81,7 +53,7 @@ static void s02_the_answer_is_repeated_until_the_first_request(void)
 static void s03_another_major_version_is_refused_until_the_deadline(void)
 {
     raw_session *session = raw_open_alone(&rig);
-    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    const int64_t sessions = rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
     raw_send_connect(session, 2 << 16);
     for (int i = 1; i <= 3; i++)
     {
@@ -91,7 +63,7 @@ static void s03_another_major_version_is_refused_until_the_deadline(void)
     const asi_codec_event *event = &session->events[0];
     check_error(event, (int32_t)event->control_session_id, "invalid client version 2.0.0, archive is 1.12.0");
     rig.clock_ahead_ns += 6 * RIG_SECOND;
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
     raw_close(session);
 }
 
@@ -120,8 +92,8 @@ static void s04_a_plain_connect_without_version_is_refused(void)
 static void s09_a_closed_session_leaves_nothing(void)
 {
     raw_session *session = raw_connect_alone(&rig);
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSION) == session->id);
-    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSION) == session->id);
+    const int64_t sessions = rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
     as_image *image = as_subscription_image_at(session->responses, 0);
     CHECK(NULL != image);
     asi_codec_request request = request_of(ASI_CODEC_CLOSE_SESSION, AS_NULL_VALUE);
@@ -130,8 +102,8 @@ static void s09_a_closed_session_leaves_nothing(void)
     UNTIL(&rig, (raw_poll(session), as_image_is_closed(image)));
     CHECK(as_image_is_publication_revoked(image));
     CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
-    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), sessions - 1);
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSION) != session->id);
+    CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), sessions - 1);
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSION) != session->id);
     as_image_release(image);
     raw_close(session);
 }
@@ -139,30 +111,30 @@ static void s09_a_closed_session_leaves_nothing(void)
 static void s10_a_client_that_vanishes_takes_its_session_with_it(void)
 {
     raw_session *session = raw_connect_alone(&rig);
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSION) == session->id);
-    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
-    const int64_t errors = counter_value(ASI_ARCHIVE_COUNTER_ERRORS);
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSION) == session->id);
+    const int64_t sessions = rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    const int64_t errors = rig_counter(&rig, ASI_ARCHIVE_COUNTER_ERRORS);
     as_publication_close(session->requests);
     session->requests = NULL;
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions - 1);
-    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_ERRORS), errors);
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions - 1);
+    CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_ERRORS), errors);
     raw_close(session);
 }
 
 static void s11_a_client_that_stops_reading_is_given_up(void)
 {
     raw_session *session = raw_connect_alone(&rig);
-    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    const int64_t sessions = rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
     asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
     for (int i = 0; i < 800; i++)
     {
         raw_send(session, &request); /* 96 bytes of answer each, 32 KiB of window */
     }
     rig_turn_times(&rig, 200);
-    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), sessions);
+    CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), sessions);
     rig.clock_ahead_ns += 6 * RIG_SECOND;
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions - 1);
-    CHECK(has_logged("failed to send response for more than connectTimeoutMs=5000"));
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions - 1);
+    CHECK(rig_has_logged(&rig, "failed to send response for more than connectTimeoutMs=5000"));
     raw_close(session);
 }
 
@@ -216,8 +188,8 @@ static void s12_s16_what_is_no_request_of_a_session_is_ignored(void)
     CHECK_I64(session->event_count, 1);
     char text[128];
     snprintf(text, sizeof(text), "control request for unknown session: controlSessionId=%" PRId64 " templateId=52", id + 1000);
-    CHECK(has_logged(text));
-    CHECK(has_logged("expected schemaId=101, actual=99"));
+    CHECK(rig_has_logged(&rig, text));
+    CHECK(rig_has_logged(&rig, "expected schemaId=101, actual=99"));
     raw_close(session);
 }
 
@@ -244,13 +216,36 @@ static void a_session_obeys_its_own_image_only(void)
         CHECK(NULL == raw_find(owner, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
         snprintf(text, sizeof(text), "WARN - unauthorised archive action=%d controlSessionId=%" PRId64 " source=aeron:ipc",
             request.template_id, owner->id);
-        CHECK_I64(has_logged(text), ASI_CODEC_CLOSE_SESSION != request.template_id);
+        CHECK_I64(rig_has_logged(&rig, text), ASI_CODEC_CLOSE_SESSION != request.template_id);
     }
     other->id = own;
     asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
     CHECK_I64(raw_ask_ok(other, &request), 42);
     CHECK_I64(raw_ask_ok(owner, &request), 42);
-    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_RECORDING_POSITION), AS_NULL_VALUE);
+    CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_RECORDING_POSITION), AS_NULL_VALUE);
+    raw_close(other);
+    raw_close(owner);
+}
+
+/* Whoever invents numbers fills a part of the log, and what is of another kind is still told. */
+static void invented_sessions_fill_a_part_of_the_log(void)
+{
+    raw_session *owner = raw_connect_alone(&rig);
+    raw_session *other = raw_open(&rig);
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    const int64_t owners = owner->id;
+    for (int i = 0; i < 4000; i++)
+    {
+        owner->id = owners + 1000 + i;
+        raw_send(owner, &request);
+    }
+    owner->id = owners;
+    CHECK(rig_has_logged(&rig, "WARN - control requests for unknown sessions (more of them, not told apart any more)"));
+    CHECK(!rig_has_logged(&rig, "unauthorised archive actions"));
+    other->id = owners;
+    raw_send(other, &request);
+    UNTIL(&rig, rig_has_logged(&rig, "WARN - unauthorised archive actions (more of them, not told apart any more)"));
+    CHECK_I64(raw_ask_ok(owner, &request), 42);
     raw_close(other);
     raw_close(owner);
 }
@@ -273,7 +268,7 @@ static void requests_before_the_session_is_there_are_dropped(void)
 static void a_connect_that_can_not_be_answered_makes_no_session(void)
 {
     raw_session *session = raw_open_alone(&rig);
-    const int64_t sessions = counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
+    const int64_t sessions = rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
     asi_codec_request request = request_of(ASI_CODEC_AUTH_CONNECT, AS_NULL_VALUE);
     request.client_version = ASI_CODEC_PROTOCOL_VERSION;
     request.channel = asi_codec_text("bogus");
@@ -281,17 +276,57 @@ static void a_connect_that_can_not_be_answered_makes_no_session(void)
     raw_send(session, &request);
     request.channel = asi_codec_text("aeron:udp?endpoint=localhost:24325");
     raw_send(session, &request);
-    UNTIL(&rig, has_logged("Aeron URIs must start with 'aeron:', found: bogus"));
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
+    UNTIL(&rig, rig_has_logged(&rig, "Aeron URIs must start with 'aeron:', found: bogus"));
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
     /* A response channel that nobody listens to is given up after the connect timeout. */
     request.channel = asi_codec_text("aeron:ipc?session-id=77");
     raw_send(session, &request);
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions + 1);
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions + 1);
     rig_turn_times(&rig, 200);
     rig.clock_ahead_ns += 6 * RIG_SECOND;
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
-    CHECK(has_logged("failed to establish initial connection: state=CONNECTING"));
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
+    CHECK(rig_has_logged(&rig, "failed to establish initial connection: state=CONNECTING"));
     raw_close(session);
+}
+
+static char publication_error[512];
+static int32_t publication_error_code;
+
+static void on_publication_error(void *context, int64_t registration_id, int32_t session_id, int32_t stream_id,
+    int32_t error_code, const char *message)
+{
+    (void)context, (void)registration_id, (void)session_id, (void)stream_id;
+    publication_error_code = error_code;
+    snprintf(publication_error, sizeof(publication_error), "%s", message);
+}
+
+/* D25: whose response channel the driver refuses hears of it at once, by the end of his requests' image. */
+static void a_response_channel_that_is_refused(void)
+{
+    as_client_options options;
+    as_client_options_init(&options);
+    options.aeron_dir = rig.aeron_dir;
+    options.use_invoker = true;
+    options.on_publication_error = on_publication_error;
+    as_client *client = rig.client, *own = NULL;
+    CHECK_I64(as_client_open(&options, &own), AS_OK);
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
+    rig.client = own;
+    raw_session *session = raw_open(&rig);
+    asi_codec_request request = request_of(ASI_CODEC_AUTH_CONNECT, AS_NULL_VALUE);
+    request.stream_id = 20;
+    request.client_version = ASI_CODEC_PROTOCOL_VERSION;
+    request.channel = asi_codec_text("aeron:udp?endpoint=127.0.0.1:20|mtu=33");
+    raw_send(session, &request);
+    UNTIL(&rig, 0 != publication_error_code);
+    CHECK_I64(publication_error_code, ASI_ERR_IMAGE_REJECTED);
+    CHECK(0 == strncmp(publication_error, "failed with exception: ", strlen("failed with exception: ")));
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
+    CHECK(rig_has_logged(&rig, "terminated: failed with exception: "));
+    CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSION), AS_NULL_VALUE);
+    raw_close(session);
+    rig.client = client;
+    as_client_close(own);
 }
 
 static void an_idle_session_is_pinged(void)
@@ -380,12 +415,12 @@ static void sessions_beyond_the_limit_are_dropped(void)
     raw_session *first = raw_connect(&rig);
     raw_session *second = raw_open(&rig);
     raw_send_connect(second, ASI_CODEC_PROTOCOL_VERSION);
-    UNTIL(&rig, has_logged("max control sessions reached 1: connect request dropped"));
-    CHECK_I64(counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), 1);
+    UNTIL(&rig, rig_has_logged(&rig, "max control sessions reached 1: connect request dropped"));
+    CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), 1);
     asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
     CHECK_I64(raw_ask_ok(first, &request), 42);
     raw_close(first);
-    UNTIL(&rig, counter_value(ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
     raw_send_connect(second, ASI_CODEC_PROTOCOL_VERSION);
     CHECK_I64(raw_await(second, ASI_CODEC_CONTROL_RESPONSE, second->last_correlation_id)->code, ASI_CODEC_OK);
     raw_close(second);
@@ -415,7 +450,7 @@ static void a_client_that_asks_and_does_not_read_costs_little_memory(void)
         }
     }
     CHECK(sent > 20000);
-    CHECK(has_logged("too many responses are not read"));
+    CHECK(rig_has_logged(&rig, "too many responses are not read"));
     raw_close(session);
     rig_close(&rig);
 }
@@ -580,8 +615,10 @@ int main(void)
     RUN(a_session_obeys_its_own_image_only);
     RUN(requests_before_the_session_is_there_are_dropped);
     RUN(a_connect_that_can_not_be_answered_makes_no_session);
+    RUN(a_response_channel_that_is_refused);
     RUN(an_idle_session_is_pinged);
     RUN(random_requests_do_no_harm);
+    RUN(invented_sessions_fill_a_part_of_the_log);
     rig_close(&rig);
     RUN(s07_denied_requests);
     RUN(sessions_beyond_the_limit_are_dropped);

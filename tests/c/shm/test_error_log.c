@@ -71,11 +71,35 @@ static void sink_hears_of_each_error_once(void)
     log.sink = (asi_error_sink){ .on_error = take_text, .context = told };
     asi_error_log_record(&log, 1, "first", 100);
     asi_error_log_record(&log, 1, "first", 200);
-    asi_error_log_record_of_peer(&log, 2, "peer", 300);
-    asi_error_log_record_of_peer(&log, 2, "peer", 400);
+    asi_error_log_record_of_peer(&log, 2, "peer", NULL, 300);
+    asi_error_log_record_of_peer(&log, 2, "peer", NULL, 400);
     CHECK_TEXT(told, "1 first;2 peer;");
-    asi_error_log_record_of_peer(&log, 3, "no room", 500);
+    asi_error_log_record_of_peer(&log, 3, "no room", NULL, 500);
     CHECK_TEXT(told, "1 first;2 peer;");
+    asi_error_log_close(&log);
+}
+
+/* Of texts that differ at another's will a quarter is kept, then their kind, and what has none has room still. */
+static void texts_with_numbers_of_others_fill_a_quarter(void)
+{
+    static uint8_t section[SECTION] __attribute__((aligned(64)));
+    int64_t errors = 0;
+    char text[64];
+    asi_error_log log;
+    asi_error_log_init(&log, section, SECTION, &errors);
+    for (int i = 0; i < SECTION; i++)
+    {
+        snprintf(text, sizeof(text), "session %d is unknown", i);
+        asi_error_log_record_of_peer(&log, 1, text, "unknown sessions", i);
+    }
+    CHECK_I64(errors, SECTION);
+    CHECK(log.next_offset > SECTION / 5 && log.next_offset < SECTION / 3);
+    asi_error_log_record_of_peer(&log, 2, "another thing", NULL, 1);
+    const entries read = read_all(section, SECTION, 0);
+    CHECK(is_text(&read.items[0], "session 0 is unknown"));
+    CHECK(is_text(&read.items[read.count - 2], "unknown sessions"));
+    CHECK(read.items[read.count - 2].count > SECTION / 2);
+    CHECK(is_text(&read.items[read.count - 1], "another thing"));
     asi_error_log_close(&log);
 }
 
@@ -197,6 +221,7 @@ int main(void)
 {
     RUN(records_distinct_errors);
     RUN(sink_hears_of_each_error_once);
+    RUN(texts_with_numbers_of_others_fill_a_quarter);
     RUN(full_log_keeps_what_it_has);
     RUN(stock_bytes_come_out_the_same);
     RUN(reading_survives_hostile_lengths);

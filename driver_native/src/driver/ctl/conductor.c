@@ -251,5 +251,5 @@ void asi_conductor_log_peer_failure(asi_conductor *conductor, as_result result)
         return;
     }
     asi_conductor_failure_text(result, text, sizeof(text));
-    asi_error_log_record_of_peer(&conductor->errors, as_error_code(), text, conductor->now_ms);
+    asi_error_log_record_of_peer(&conductor->errors, as_error_code(), text, NULL, conductor->now_ms);
 }

@@ -132,7 +132,7 @@ static void log_publication_error(asi_conductor *conductor, const asi_publicatio
         "receiverId=%" PRId64 ", groupId=%" PRId64 ", errorCode=%d, errorMessage=%.*s",
         error->registration_id, error->destination_id, error->session_id, error->stream_id, error->receiver_id, error->group_tag,
         error->error_code, text_length, error->text);
-    asi_error_log_record_of_peer(&conductor->errors, error->error_code, text, conductor->now_ms);
+    asi_error_log_record_of_peer(&conductor->errors, error->error_code, text, NULL, conductor->now_ms);
 }
 
 void asi_respond_publication_error(asi_conductor *conductor, const asi_publication_error *error)

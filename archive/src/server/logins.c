@@ -1,0 +1,139 @@
+/* See logins.h. */
+#include "server/logins.h"
+
+#include <string.h>
+
+#include "server/control.h"
+
+#define SOURCES 1024
+
+static int32_t source_of(const as_archive *archive, const as_image *image)
+{
+    as_image_constants constants;
+    as_image_get_constants(image, &constants);
+    const int64_t length = asi_source_address_length(constants.source_identity);
+    uint64_t hash = archive->source_seed;
+    for (int64_t i = 0; i < length; i++)
+    {
+        hash = (hash ^ (uint8_t)constants.source_identity[i]) * 0x9E3779B97F4A7C15ULL;
+        hash ^= hash >> 32;
+    }
+    return (int32_t)(hash % SOURCES);
+}
+
+static int32_t image_of(const asi_control_session *session) { return (int32_t)((uint64_t)session->image_correlation_id % SOURCES); }
+
+static bool is_undecided(const asi_control_session *session)
+{
+    return ASI_CONTROL_AUTHENTICATED != session->state && ASI_CONTROL_ACTIVE != session->state &&
+        ASI_CONTROL_DONE != session->state;
+}
+
+static bool is_waiting(const asi_control_session *session)
+{
+    return is_undecided(session) && session->is_asked && AS_AUTH_WAIT == session->decision;
+}
+
+void asi_logins_queue(asi_control_session *session)
+{
+    session->source = source_of(session->archive, session->image);
+    session->turn = session->archive->deciding_turn;
+    for (const asi_control_session *at = session->archive->sessions; NULL != at; at = at->next)
+    {
+        if (is_waiting(at))
+        {
+            session->turn += (at->source == session->source) + (at->image_correlation_id == session->image_correlation_id);
+        }
+    }
+}
+
+void asi_logins_choose(as_archive *archive)
+{
+    const asi_control_session *next = NULL;
+    for (const asi_control_session *at = archive->sessions; archive->auth.is_working && NULL != at; at = at->next)
+    {
+        if (is_waiting(at))
+        {
+            if (at->id == archive->deciding_session_id)
+            {
+                return; /* what is begun is finished */
+            }
+            const bool is_sooner = NULL == next || at->turn < next->turn || (at->turn == next->turn && at->id < next->id);
+            next = is_sooner ? at : next;
+        }
+    }
+    archive->deciding_session_id = NULL == next ? AS_NULL_VALUE : next->id;
+    archive->deciding_turn = NULL == next ? archive->deciding_turn : next->turn;
+}
+
+typedef struct undecided
+{
+    int32_t by_source[SOURCES];
+    int32_t by_image[SOURCES];
+    int64_t ending; /* sessions that are over, and not freed yet */
+} undecided;
+
+static void count_undecided(const as_archive *archive, undecided *counts)
+{
+    memset(counts, 0, sizeof(*counts));
+    for (const asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    {
+        counts->ending += ASI_CONTROL_DONE == at->state;
+        if (is_undecided(at))
+        {
+            counts->by_source[at->source]++;
+            counts->by_image[image_of(at)]++;
+        }
+    }
+}
+
+/* Of the source that has most; of it one that was refused and is only told so, else of the image that has most; of these the oldest. */
+static bool goes_before(const undecided *counts, const asi_control_session *a, const asi_control_session *b)
+{
+    const int32_t differences[] = {
+        counts->by_source[a->source] - counts->by_source[b->source],
+        (ASI_CONTROL_REJECTED == a->state) - (ASI_CONTROL_REJECTED == b->state),
+        counts->by_image[image_of(a)] - counts->by_image[image_of(b)]
+    };
+    for (size_t i = 0; i < sizeof(differences) / sizeof(differences[0]); i++)
+    {
+        if (0 != differences[i])
+        {
+            return differences[i] > 0;
+        }
+    }
+    return a->id < b->id;
+}
+
+/* `source` < 0: of any. */
+static bool end_one(as_archive *archive, const undecided *counts, int32_t source)
+{
+    asi_control_session *chosen = NULL;
+    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    {
+        if (is_undecided(at) && (source < 0 || at->source == source) && (NULL == chosen || goes_before(counts, at, chosen)))
+        {
+            chosen = at;
+        }
+    }
+    if (NULL == chosen)
+    {
+        return false;
+    }
+    asi_archive_warn(archive, 0, "too many control sessions are not accepted yet: one of the source that has most of them is ended");
+    asi_control_finish(chosen, "too many sessions are not accepted yet", false);
+    return true;
+}
+
+bool asi_logins_make_room(as_archive *archive, const as_image *image)
+{
+    const as_archive_config *config = &archive->config;
+    const int32_t source = source_of(archive, image);
+    undecided counts;
+    count_undecided(archive, &counts);
+    if (asi_auth_has_principals(&archive->auth) && counts.by_source[source] >= config->max_undecided_sessions)
+    {
+        return end_one(archive, &counts, source);
+    }
+    return archive->session_count - counts.ending < config->max_control_sessions || end_one(archive, &counts, -1);
+}
