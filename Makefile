@@ -68,8 +68,8 @@ conformance: build ## UDP and archive scenarios over raw messages against PEER=o
 	$(if $(filter-out stock-c,$(PEER)),PEER=$(PEER) $(PYTEST) tests/conformance/archive)
 	$(if $(filter ours,$(PEER)),$(PYTEST) tests/conformance/test_ways_to_read.py tests/conformance/test_ways_of_spark.py)
 
-bench: build native-tests ## figures into build/bench.jsonl, with a table: GROUPS='udp ipc' for some rows, PAIRS=n at least of each
-	$(if $(PAIRS),AERON_SPARK_BENCH_PAIRS=$(PAIRS)) $(BIN)/python -m tests.bench.run $(GROUPS)
+bench: build native-tests ## figures into build/bench.jsonl, with a table: GROUPS='udp ipc' for some rows, PAIRS=n at least of each, BEFORE=build/native of another checkout as peer
+	$(if $(PAIRS),AERON_SPARK_BENCH_PAIRS=$(PAIRS)) $(if $(BEFORE),AERON_SPARK_BENCH_BEFORE=$(abspath $(BEFORE)) AERON_SPARK_BIN=$(abspath $(NATIVE))) $(BIN)/python -m tests.bench.run $(GROUPS)
 
 sanitize: build/.environment ## C tests under each of SANITIZERS
 	set -e; for name in $(SANITIZERS); do \

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from aeron_spark import Archive, Client, SourceLocation
 from aeron_spark.archive import ReplayMerge
-from tests.bench.pairs import Limit, Row, measure
+from tests.bench.pairs import BEFORE, Limit, Row, measure
 from tests.kit import dirs, native, stock, stock_c
 from tests.kit.ports import free_port
 from tests.kit.processes import Process
@@ -68,6 +68,11 @@ STOCK = Side(
     driver=lambda aeron_dir: stock.driver(aeron_dir, settings=SETTINGS, options=()),
     archive=lambda aeron_dir, archive_dir: stock.archive(aeron_dir, archive_dir, settings=SETTINGS, options=()),
 )
+EARLIER = Side(
+    driver=lambda aeron_dir: native.driver(aeron_dir, SETTINGS, folder=BEFORE),
+    archive=lambda aeron_dir, archive_dir: native.archive(aeron_dir, archive_dir, SETTINGS, folder=BEFORE),
+)
+PEER = STOCK if BEFORE is None else EARLIER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,7 +373,9 @@ def _row(
         name,
         unit,
         *figures,
-        peer_name=f"stock Java archive and driver {stock.version()}",
+        peer_name=f"stock Java archive and driver {stock.version()}"
+        if BEFORE is None
+        else f"archive and driver of {BEFORE}",
         target=target,
         higher_is_better=higher_is_better,
         ours_config=SETTINGS,
@@ -390,7 +397,7 @@ def records() -> Iterator[Row]:
         ("record_8_streams", 1024, 8, False),
     )
     for name, size, streams, is_udp in rows:
-        ours, peer = (Recording(side, size, streams=streams, is_udp=is_udp) for side in (OURS, STOCK))
+        ours, peer = (Recording(side, size, streams=streams, is_udp=is_udp) for side in (OURS, PEER))
         limit = Limit(of=written_mb, scale=in_file(size), share=0.8)
         yield _row(name, "MB/s", (ours.mb, peer.mb), target=1.5, limit=limit)
         if name == "record_1k":
@@ -403,14 +410,14 @@ def replays() -> Iterator[Row]:
     """Out of recordings; the file system's limit is shown."""
     limit = Limit(of=read_mb, scale=in_file(MESSAGE_BYTES), share=None)
     for name, streams in (("replay_1k", 1), ("replay_8_streams", 8)):
-        figures = (lambda streams=streams: replay_mb(OURS, streams), lambda streams=streams: replay_mb(STOCK, streams))
+        figures = (lambda streams=streams: replay_mb(OURS, streams), lambda streams=streams: replay_mb(PEER, streams))
         yield _row(name, "MB/s", figures, target=2.0, limit=limit)
-    yield _row("merge_time", "s", (lambda: merge_s(OURS), lambda: merge_s(STOCK)), target=1.0, higher_is_better=False)
+    yield _row("merge_time", "s", (lambda: merge_s(OURS), lambda: merge_s(PEER)), target=1.0, higher_is_better=False)
 
 
 def large_catalog() -> Iterator[Row]:
     """Start, listing and searching with 100,000 recordings."""
-    ours, peer = LargeCatalog(OURS), LargeCatalog(STOCK)
+    ours, peer = LargeCatalog(OURS), LargeCatalog(PEER)
     memory: dict[str, object] = {"memory_mb": {"ours": ours.memory_mb, "peer": peer.memory_mb}}
     for name, figures in (
         ("start_100k_recordings", (ours.start_s, peer.start_s)),
@@ -422,7 +429,7 @@ def large_catalog() -> Iterator[Row]:
 
 def purges() -> Iterator[Row]:
     """Beside a purge."""
-    ours, peer = Purge(OURS), Purge(STOCK)
+    ours, peer = Purge(OURS), Purge(PEER)
     details: dict[str, object] = {"without_purge_ms": {"ours": ours.before_ms, "peer": peer.before_ms}}
     figures = (ours.stall_ms, peer.stall_ms)
     yield _row("purge_stall", "ms", figures, target=10.0, higher_is_better=False, details=details)

@@ -22,6 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "bench.jsonl"
 PAIRS = 5
 LEAST_PAIRS = "AERON_SPARK_BENCH_PAIRS"  # of every row; `make bench PAIRS=9` sets it
+# The build folder of another checkout of this tree; `make bench BEFORE=...` makes it the peer, and shows what a change cost.
+BEFORE = Path(os.environ["AERON_SPARK_BENCH_BEFORE"]) if os.environ.get("AERON_SPARK_BENCH_BEFORE") else None
+BEFORE_TARGET = 0.97
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +113,7 @@ def measure(
     What fails is told, too, and the rows behind it are measured all the same. A target may depend on the peer's figure.
     `details` are taken at the end: what runs may add to them.
     """
+    target = target if BEFORE is None else BEFORE_TARGET
     pairs = max(pairs, int(os.environ.get(LEAST_PAIRS, "0")))
     started = time.monotonic()
     our_figures: list[float] = []

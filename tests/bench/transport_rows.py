@@ -16,9 +16,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from tests.bench.pairs import Limit, Row, measure
+from tests.bench.pairs import BEFORE, Limit, Row, measure
 from tests.kit import dirs, native, stock_c
 from tests.kit.ports import free_port
 from tests.kit.processes import Process
@@ -62,8 +63,14 @@ class Side:
 
 
 OURS = Side(driver=native.driver, program=lambda: native.bench_program("bench_load"))
-STOCK = Side(driver=stock_c.driver, program=stock_c.load_program)
-PEER = f"stock C driver {stock_c.version()}"
+if BEFORE is None:
+    PEER = Side(driver=stock_c.driver, program=stock_c.load_program)
+    PEER_NAME = f"stock C driver {stock_c.version()}"
+else:
+    PEER = Side(
+        driver=partial(native.driver, folder=BEFORE), program=partial(native.bench_program, "bench_load", folder=BEFORE)
+    )
+    PEER_NAME = f"driver of {BEFORE}"
 
 
 @contextmanager
@@ -137,8 +144,8 @@ def udp_streams() -> Iterator[Row]:
             f"udp_stream_{name}",
             "MB/s",
             lambda rate=rate: rate(OURS),
-            lambda rate=rate: rate(STOCK),
-            peer_name=PEER,
+            lambda rate=rate: rate(PEER),
+            peer_name=PEER_NAME,
             target=STREAM_TARGETS[name],
             ours_config=config,
             peer_config=config,
@@ -173,7 +180,7 @@ class Quantiles:
 def print_histograms(medium: str, ours: Quantiles, peer: Quantiles) -> None:
     """All round trips of all runs by their time, one side beside the other."""
     totals = [sum(side.histogram.values()) or 1 for side in (ours, peer)]
-    print(f"  {medium} round trips by time, share of all: ours, {PEER}")
+    print(f"  {medium} round trips by time, share of all: ours, {PEER_NAME}")
     for bound in sorted({*ours.histogram, *peer.histogram}):
         shares = [side.histogram.get(bound, 0) / total for side, total in zip((ours, peer), totals, strict=True)]
         bars = "".join(f"  {share:9.5%}  {'#' * round(30 * share) or ('.' if share else ''):30}" for share in shares)
@@ -191,7 +198,7 @@ def round_trips() -> Iterator[Row]:
             settings = SPIN if medium == "udp" else BACKOFF
             return pinned(side, client, settings, "rtt", channel=channel, messages=trips, warmup=trips // 10)
 
-        ours, peer = Quantiles(lambda run=run: run(OURS)), Quantiles(lambda run=run: run(STOCK))
+        ours, peer = Quantiles(lambda run=run: run(OURS)), Quantiles(lambda run=run: run(PEER))
         config = {
             **(SPIN if medium == "udp" else BACKOFF),
             "client": "rtt, one thread",
@@ -204,7 +211,7 @@ def round_trips() -> Iterator[Row]:
                 "us",
                 lambda quantile=quantile, side=ours: side.take(quantile),
                 lambda quantile=quantile, side=peer: side.take(quantile),
-                peer_name=PEER if medium == "udp" else f"{PEER} and client",
+                peer_name=PEER_NAME if medium == "udp" else f"{PEER_NAME} and client",
                 target=1.0,
                 higher_is_better=False,
                 ours_config={**config, "driver and client": "ours"},
@@ -227,8 +234,8 @@ def ipc_streams() -> Iterator[Row]:
             f"ipc_stream_{length}",
             "messages/s",
             lambda rate=rate: rate(OURS),
-            lambda rate=rate: rate(STOCK),
-            peer_name=f"{PEER} and client",
+            lambda rate=rate: rate(PEER),
+            peer_name=f"{PEER_NAME} and client",
             target=1.2,
             ours_config={**config, "driver and client": "ours"},
             peer_config={**config, "driver and client": "stock"},
@@ -300,12 +307,12 @@ def thousand_streams() -> Iterator[Row]:
         "udp_1000_streams",
         "MB/s",
         lambda: rate(OURS),
-        lambda: rate(STOCK),
-        peer_name=PEER,
+        lambda: rate(PEER),
+        peer_name=PEER_NAME,
         target=1.5,
         ours_config=config,
         peer_config=config,
-        details={"idle_stream_ns_per_duty_cycle": {"ours": idle_stream_ns(OURS), "peer": idle_stream_ns(STOCK)}},
+        details={"idle_stream_ns_per_duty_cycle": {"ours": idle_stream_ns(OURS), "peer": idle_stream_ns(PEER)}},
         warm=False,
     )
 
@@ -373,8 +380,8 @@ def losses() -> Iterator[Row]:
                 f"udp_loss_{name}",
                 "MB/s",
                 lambda loss=loss, delay_ms=delay_ms: lossy_rate(OURS, loss, delay_ms),
-                lambda loss=loss, delay_ms=delay_ms: lossy_rate(STOCK, loss, delay_ms),
-                peer_name=PEER,
+                lambda loss=loss, delay_ms=delay_ms: lossy_rate(PEER, loss, delay_ms),
+                peer_name=PEER_NAME,
                 target=1.0,
                 ours_config=config,
                 peer_config=config,
@@ -436,14 +443,14 @@ def cost_per_gb() -> Iterator[Row]:
     counts = None
     if shutil.which("perf") or shutil.which("strace"):
         counts = {
-            name: round(cost_run(side, 200_000, counted=True)[1]) for name, side in (("ours", OURS), ("peer", STOCK))
+            name: round(cost_run(side, 200_000, counted=True)[1]) for name, side in (("ours", OURS), ("peer", PEER))
         }
     yield measure(
         "udp_cpu_per_gb",
         "CPU s/GB",
         lambda: cost_run(OURS, 700_000, counted=False)[0],
-        lambda: cost_run(STOCK, 700_000, counted=False)[0],
-        peer_name=PEER,
+        lambda: cost_run(PEER, 700_000, counted=False)[0],
+        peer_name=PEER_NAME,
         target=2.0,
         higher_is_better=False,
         ours_config=config,

@@ -32,12 +32,13 @@ ARCHIVE_SETTINGS: Mapping[str, str] = {
 }
 
 
-def executable(name: str) -> Path:
-    """Full path of one of our executables; skips or fails where it is absent."""
-    named = os.environ.get("AERON_SPARK_BIN")
+def executable(name: str, folder: Path | None = None) -> Path:
+    """Full path of one of our executables, of the build in `folder` if one is given; skips or fails where it is absent."""
+    named = os.environ.get("AERON_SPARK_BIN") if folder is None else str(folder)
     built = ROOT / "build" / "native"
     # A folder that was named is the only one: a test of another build than the one asked for would mislead.
-    folders = [Path(named)] if named else [Path(sysconfig.get_path("scripts")), built, *sorted(built.glob("*/"))]
+    roots = [Path(named)] if named else [Path(sysconfig.get_path("scripts")), built]
+    folders = [*roots, *sorted(roots[-1].glob("*/"))]
     found = next((folder / name for folder in folders if os.access(folder / name, os.X_OK)), None)
     if found is None:
         looked = ", ".join(str(folder) for folder in folders)
@@ -45,34 +46,42 @@ def executable(name: str) -> Path:
     return found
 
 
-def bench_program(name: str) -> Path:
+def bench_program(name: str, folder: Path | None = None) -> Path:
     """Full path of a load program of ours; it is built beside the executables and never installed."""
-    return executable(name)
+    return executable(name, folder)
 
 
 def _defines(settings: Mapping[str, str]) -> list[str]:
     return [f"-D{name}={value}" for name, value in settings.items()]
 
 
-def driver(aeron_dir: Path, settings: Mapping[str, str] | None = None, *, prefix: Sequence[str] = ()) -> Process:
-    """Start our driver in `aeron_dir`, by a command behind `prefix`, and wait until it is ready."""
+def driver(
+    aeron_dir: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    prefix: Sequence[str] = (),
+    folder: Path | None = None,
+) -> Process:
+    """Start our driver in `aeron_dir`, by a command behind `prefix`, and wait until it is ready. `folder`: of another build."""
     process = Process(
         "aeron-spark-driver",
         [
             *prefix,
-            executable("aeron-spark-driver"),
+            executable("aeron-spark-driver", folder),
             *_defines({**DRIVER_SETTINGS, "aeron.dir": str(aeron_dir), **(settings or {})}),
         ],
     )
     return process.wait_ready(driver_ready(process, aeron_dir))
 
 
-def archive(aeron_dir: Path, archive_dir: Path, settings: Mapping[str, str] | None = None) -> Process:
-    """Start our archive beside a running driver and wait until its mark file is live."""
+def archive(
+    aeron_dir: Path, archive_dir: Path, settings: Mapping[str, str] | None = None, *, folder: Path | None = None
+) -> Process:
+    """Start our archive beside a running driver and wait until its mark file is live. `folder`: of another build."""
     process = Process(
         "aeron-spark-archive",
         [
-            executable("aeron-spark-archive"),
+            executable("aeron-spark-archive", folder),
             "--beside-driver",
             *_defines(
                 {
