@@ -43,13 +43,13 @@ as_result asi_map_create(asi_map *map, const char *path, int64_t length, bool re
     return AS_OK;
 }
 
-as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool writable)
+/* Maps what was opened as `path`, and closes it. */
+static as_result map_opened(asi_map *map, int fd, const char *path, const asi_trust *trust, int64_t min_length, bool writable)
 {
-    const int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     if (fd < 0)
     {
         const int error = errno;
-        asi_fail_errno(AS_E_STORAGE, error, "cannot open %s", path);
+        asi_fail_errno(AS_E_STORAGE, error, "cannot open %s%s", path, ELOOP == error ? ", a symbolic link" : "");
         return ENOENT == error ? AS_AGAIN : AS_E_STORAGE;
     }
     struct stat st;
@@ -62,13 +62,17 @@ as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool 
     {
         result = asi_fail(AS_E_STORAGE, EINVAL, "%s is not a regular file", path);
     }
-    else if (st.st_size < min_length || 0 == st.st_size)
+    else if (NULL != trust)
+    {
+        result = asi_trust_check(trust, &st, path);
+    }
+    if (AS_OK == result && (st.st_size < min_length || 0 == st.st_size))
     {
         asi_fail(AS_E_STORAGE, EINVAL, "%s has %lld bytes, at least %lld are needed", path, (long long)st.st_size,
             (long long)min_length);
         result = AS_AGAIN;
     }
-    else
+    if (AS_OK == result)
     {
         void *base = mmap(NULL, (size_t)st.st_size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
         if (MAP_FAILED == base)
@@ -82,6 +86,32 @@ as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool 
     }
     close(fd);
     return result;
+}
+
+/* O_NONBLOCK: a FIFO under the name must not hold us up. */
+static int open_flags(bool writable) { return (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC; }
+
+as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool writable)
+{
+    return map_opened(map, open(path, open_flags(writable)), path, NULL, min_length, writable);
+}
+
+as_result asi_map_open_in(
+    asi_map *map, const char *dir, const char *name, const asi_trust *trust, int64_t min_length, bool writable)
+{
+    char path[2 * AS_PATH_MAX];
+    int dir_fd;
+    const as_result result = asi_trust_open_dir(trust, dir, O_PATH, &dir_fd);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    const int fd = openat(dir_fd, name, open_flags(writable));
+    const int error = errno;
+    close(dir_fd);
+    errno = error;
+    return map_opened(map, fd, path, trust, min_length, writable);
 }
 
 void asi_map_close(asi_map *map)

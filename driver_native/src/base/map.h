@@ -3,7 +3,7 @@
 #ifndef ASI_BASE_MAP_H
 #define ASI_BASE_MAP_H
 
-#include "base/result.h"
+#include "base/trust.h"
 
 typedef struct asi_map
 {
@@ -15,8 +15,12 @@ typedef struct asi_map
  * `reserve_storage` blocks are allocated and mapped now, so that a full file system fails here and not as SIGBUS later.
  * A failure removes the file. */
 as_result asi_map_create(asi_map *map, const char *path, int64_t length, bool reserve_storage) AS_MUST_USE;
-/* Maps an existing file whole. AS_AGAIN when it does not exist or is shorter than `min_length` (it may be on its way). */
+/* Maps an existing file whole; a symbolic link under its name is refused. AS_AGAIN when it does not exist or is shorter than
+ * `min_length` (it may be on its way). */
 as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool writable) AS_MUST_USE;
+/* The same of the file `name` in `dir`, when both are to be relied on. AS_E_USAGE when not. */
+as_result asi_map_open_in(asi_map *map, const char *dir, const char *name, const asi_trust *trust, int64_t min_length,
+    bool writable) AS_MUST_USE;
 /* Harmless on an unmapped or zeroed map. */
 void asi_map_close(asi_map *map);
 /* The same by a thread made for it, in pieces: to unmap 3 GiB and give them back takes half a second, in which a thread can do nothing

@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "base/map.h"
 #include "base/properties.h"
+#include "base/trust.h"
 #include "shm/broadcast.h"
 #include "shm/cnc.h"
 #include "shm/ring_mpsc.h"
@@ -54,6 +55,8 @@ typedef struct setting
 
 static const setting SETTINGS[] = {
     { "aeron.dir", "aeron_dir", KIND_TEXT, FIELD(aeron_dir), NO_RANGE, NULL },
+    { ASI_TRUST_OWNER, NULL, KIND_TEXT, FIELD(dir_owner), NO_RANGE, "" },
+    { ASI_TRUST_WRITERS, NULL, KIND_TEXT, FIELD(dir_writers), NO_RANGE, "" },
     { "aeron.driver.timeout", "driver_timeout_ms", KIND_NUMBER, FIELD(driver_timeout_ms), 0, INT64_MAX, "10000" },
     { "aeron.print.configuration", "print_configuration_on_start", KIND_BOOL, FIELD(print_configuration), NO_RANGE, "false" },
     { "aeron.dir.delete.on.start", "dirs_delete_on_start", KIND_BOOL, FIELD(delete_on_start), NO_RANGE, "false" },
@@ -645,6 +648,8 @@ as_result asi_driver_settings_check(const asi_driver_settings *settings)
         return asi_fail(AS_E_USAGE, EINVAL, "aeron.driver.resolver.interface needs a resolverName: set aeron.driver.resolver.name");
     }
     asi_idle idle;
-    const as_result result = check_lengths(settings);
+    asi_trust trust;
+    as_result result = asi_trust_parse(&trust, settings->dir_owner, settings->dir_writers);
+    result = AS_OK == result ? check_lengths(settings) : result;
     return AS_OK == result ? asi_driver_settings_idle(settings, &idle, &idle, &idle) : result;
 }

@@ -36,10 +36,14 @@ typedef struct asi_port_range /* 0 0: the kernel chooses */
 #define ASI_SUPPLIER_TEXT_CAPACITY 128
 #define ASI_ARGS_TEXT_CAPACITY 1024
 #define ASI_RESOLVER_NAME_CAPACITY 256
+#define ASI_OWNER_TEXT_CAPACITY 64
+#define ASI_WRITERS_TEXT_CAPACITY 16
 
 typedef struct asi_driver_settings
 {
     char aeron_dir[AS_PATH_MAX];
+    char dir_owner[ASI_OWNER_TEXT_CAPACITY];     /* see base/trust.h */
+    char dir_writers[ASI_WRITERS_TEXT_CAPACITY];
     int64_t driver_timeout_ms;
     bool print_configuration;
     bool delete_on_start;

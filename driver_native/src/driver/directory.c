@@ -16,93 +16,263 @@
 #include "base/map.h"
 #include "shm/cnc.h"
 #include "shm/error_log.h"
+#include "shm/loss_report.h"
 
 #define PATH_CAPACITY (AS_PATH_MAX + 300)
+#define LOG_SUFFIX ".logbuffer"
 
-/* The lock counts only if the path still leads to what was locked: a driver that ends may have deleted it meanwhile. */
-static bool is_same_directory(int fd, const char *path)
+/* What drivers make in their directory, ours and the stock ones. Spec: 01 §1.2. The lock's file goes last. */
+static const char *const FILES[] = { ASI_CNC_FILE, ASI_LOSS_REPORT_FILE };
+static const char *const FOLDERS[] = { "publications", "images" };
+
+#define FILE_COUNT (sizeof(FILES) / sizeof(FILES[0]))
+#define FOLDER_COUNT (sizeof(FOLDERS) / sizeof(FOLDERS[0]))
+
+/* -- the lock --------------------------------------------------------------------------------------------------------------- */
+
+static bool is_same(const struct stat *one, const struct stat *other)
+{
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* The lock counts only if the names still lead to what was locked: a driver that ends may have deleted it meanwhile. */
+static bool is_still_there(const char *path, const asi_directory *directory)
 {
     struct stat opened;
     struct stat named;
-    return 0 == fstat(fd, &opened) && 0 == stat(path, &named) && opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+    return 0 == fstat(directory->fd, &opened) && 0 == stat(path, &named) && is_same(&opened, &named) &&
+        0 == fstat(directory->lock, &opened) &&
+        0 == fstatat(directory->fd, ASI_DIRECTORY_LOCK_FILE, &named, AT_SYMLINK_NOFOLLOW) && is_same(&opened, &named);
+}
+
+static void close_directory(asi_directory *directory)
+{
+    if (directory->lock >= 0)
+    {
+        close(directory->lock);
+    }
+    if (directory->fd >= 0)
+    {
+        close(directory->fd);
+    }
+    *directory = ASI_DIRECTORY_NONE;
+}
+
+static as_result open_lock(const char *path, const asi_trust *trust, asi_directory *directory)
+{
+    char name[PATH_CAPACITY];
+    struct stat st;
+    snprintf(name, sizeof(name), "%s/" ASI_DIRECTORY_LOCK_FILE, path);
+    directory->lock = openat(directory->fd, ASI_DIRECTORY_LOCK_FILE,
+        O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (directory->lock < 0)
+    {
+        return ENOENT == errno ? AS_AGAIN : asi_fail_errno(AS_E_STORAGE, errno, "cannot make %s", name);
+    }
+    return 0 == fstat(directory->lock, &st) ? asi_trust_check(trust, &st, name) :
+        asi_fail_errno(AS_E_STORAGE, errno, "cannot stat %s", name);
 }
 
 /* AS_AGAIN while another driver holds it. */
-static as_result try_lock(const char *path, int *lock)
+static as_result try_lock(const char *path, const asi_trust *trust, asi_directory *directory)
 {
-    const as_result created = asi_dir_create(path);
-    if (AS_OK != created)
+    asi_directory tried = ASI_DIRECTORY_NONE;
+    as_result result = asi_dir_create(path);
+    if (AS_OK == result)
     {
-        return created;
+        result = asi_trust_open_dir(trust, path, O_RDONLY, &tried.fd);
     }
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
+    if (AS_OK == result)
     {
-        return ENOENT == errno ? AS_AGAIN : asi_fail_errno(AS_E_STORAGE, errno, "cannot open directory %s", path);
+        result = open_lock(path, trust, &tried);
     }
-    if (0 == flock(fd, LOCK_EX | LOCK_NB) && is_same_directory(fd, path))
+    if (AS_OK == result && 0 == flock(tried.lock, LOCK_EX | LOCK_NB) && is_still_there(path, &tried))
     {
-        *lock = fd;
+        *directory = tried;
         return AS_OK;
     }
-    close(fd);
-    return AS_AGAIN;
+    close_directory(&tried);
+    return AS_OK == result ? AS_AGAIN : result;
 }
 
-as_result asi_directory_lock(const char *path, int64_t timeout_ms, int *lock)
+static as_result trust_of(const asi_driver_settings *settings, asi_trust *trust)
+{
+    return asi_trust_parse(trust, settings->dir_owner, settings->dir_writers);
+}
+
+as_result asi_directory_lock(const asi_driver_settings *settings, asi_directory *directory)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
-    for (int64_t waited_ms = 0; waited_ms <= timeout_ms; waited_ms++)
+    asi_trust trust;
+    as_result result = trust_of(settings, &trust);
+    for (int64_t waited_ms = 0; AS_OK == result && waited_ms <= settings->driver_timeout_ms; waited_ms++)
     {
-        const as_result result = try_lock(path, lock);
+        result = try_lock(settings->aeron_dir, &trust, directory);
         if (AS_AGAIN != result)
         {
             return result;
         }
+        result = AS_OK;
         nanosleep(&pause, NULL);
     }
-    return asi_fail(AS_E_USAGE, EBUSY, "another media driver is starting or ending in %s: use another aeron.dir, or try again",
-        path);
+    return AS_OK != result ? result : asi_fail(AS_E_USAGE, EBUSY,
+        "another media driver is starting or ending in %s: use another aeron.dir, or try again", settings->aeron_dir);
 }
 
-void asi_directory_unlock(int lock)
+void asi_directory_unlock(asi_directory *directory)
 {
-    if (lock >= 0)
+    struct stat opened;
+    struct stat named;
+    if (directory->lock >= 0 && 0 == fstat(directory->lock, &opened) &&
+        0 == fstatat(directory->fd, ASI_DIRECTORY_LOCK_FILE, &named, AT_SYMLINK_NOFOLLOW) && is_same(&opened, &named))
     {
-        close(lock);
+        (void)unlinkat(directory->fd, ASI_DIRECTORY_LOCK_FILE, 0);
     }
+    close_directory(directory);
 }
 
-static as_result delete_entry(const char *directory, const char *name)
-{
-    char path[PATH_CAPACITY];
-    snprintf(path, sizeof(path), "%s/%s", directory, name);
-    struct stat st;
-    if (0 == lstat(path, &st) && S_ISDIR(st.st_mode))
-    {
-        return asi_dir_delete(path);
-    }
-    return 0 == unlink(path) || ENOENT == errno ? AS_OK : asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s", path);
-}
+/* -- what is in it ---------------------------------------------------------------------------------------------------------- */
 
-static as_result clear(const char *path)
+/* Called with the names of a directory but its own and its parent's. */
+typedef as_result (*on_name)(void *context, int fd, const char *path, const char *name);
+
+/* Keeps `fd`, and where it stands. */
+static as_result each_name(int fd, const char *path, on_name call, void *context)
 {
-    DIR *directory = opendir(path);
-    if (NULL == directory)
+    const int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listed = own < 0 ? NULL : fdopendir(own);
+    if (NULL == listed)
     {
-        return asi_fail_errno(AS_E_STORAGE, errno, "cannot read directory %s", path);
+        const int error = errno;
+        if (own >= 0)
+        {
+            close(own);
+        }
+        return asi_fail_errno(AS_E_STORAGE, error, "cannot read directory %s", path);
     }
     as_result result = AS_OK;
-    for (struct dirent *entry = readdir(directory); NULL != entry && AS_OK == result; entry = readdir(directory))
+    for (struct dirent *entry = readdir(listed); NULL != entry && AS_OK == result; entry = readdir(listed))
     {
         if (0 != strcmp(entry->d_name, ".") && 0 != strcmp(entry->d_name, ".."))
         {
-            result = delete_entry(path, entry->d_name);
+            result = call(context, fd, path, entry->d_name);
         }
     }
-    closedir(directory);
+    closedir(listed);
     return result;
 }
+
+static as_result fail_strange(const char *path, const char *name)
+{
+    return asi_fail(AS_E_USAGE, EEXIST, "%s/%s is nothing that a media driver makes, so nothing in that directory is deleted: "
+        "move it elsewhere, or name another aeron.dir", path, name);
+}
+
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+    {
+        if (0 == strcmp(name, names[i]))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `format` is S_IFREG or S_IFDIR. What has gone meanwhile is right. */
+static bool is_of_format(int fd, const char *name, mode_t format)
+{
+    struct stat st;
+    return 0 == fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) ? format == (st.st_mode & S_IFMT) : ENOENT == errno;
+}
+
+static as_result judge_log(void *context, int fd, const char *path, const char *name)
+{
+    (void)context;
+    const size_t length = strlen(name);
+    const size_t suffix = strlen(LOG_SUFFIX);
+    return length > suffix && 0 == strcmp(name + length - suffix, LOG_SUFFIX) && is_of_format(fd, name, S_IFREG) ? AS_OK :
+        fail_strange(path, name);
+}
+
+static as_result delete_file(void *context, int fd, const char *path, const char *name)
+{
+    (void)context;
+    return 0 == unlinkat(fd, name, 0) || ENOENT == errno ? AS_OK :
+        asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s/%s", path, name);
+}
+
+/* Goes through the logs in one of the folders, if it is there. */
+static as_result each_log(int fd, const char *path, const char *name, on_name call)
+{
+    char folder[PATH_CAPACITY];
+    snprintf(folder, sizeof(folder), "%s/%s", path, name);
+    const int opened = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (opened < 0)
+    {
+        return ENOENT == errno ? AS_OK : asi_fail_errno(AS_E_STORAGE, errno, "cannot open directory %s", folder);
+    }
+    const as_result result = each_name(opened, folder, call, NULL);
+    close(opened);
+    return result;
+}
+
+static as_result judge_entry(void *context, int fd, const char *path, const char *name)
+{
+    (void)context;
+    if (is_one_of(name, FOLDERS, FOLDER_COUNT) && is_of_format(fd, name, S_IFDIR))
+    {
+        return each_log(fd, path, name, judge_log);
+    }
+    const bool is_file = is_one_of(name, FILES, FILE_COUNT) || 0 == strcmp(name, ASI_DIRECTORY_LOCK_FILE);
+    /* A file system of its own has lost+found. */
+    return (is_file && is_of_format(fd, name, S_IFREG)) || 0 == strcmp(name, "lost+found") ? AS_OK : fail_strange(path, name);
+}
+
+static as_result delete_folder(int fd, const char *path, const char *name)
+{
+    const as_result result = each_log(fd, path, name, delete_file);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    return 0 == unlinkat(fd, name, AT_REMOVEDIR) || ENOENT == errno ? AS_OK :
+        asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s/%s", path, name);
+}
+
+/* All or nothing, but for what appears meanwhile. */
+static as_result clear(int fd, const char *path)
+{
+    as_result result = each_name(fd, path, judge_entry, NULL);
+    for (size_t i = 0; i < FILE_COUNT && AS_OK == result; i++)
+    {
+        result = delete_file(NULL, fd, path, FILES[i]);
+    }
+    for (size_t i = 0; i < FOLDER_COUNT && AS_OK == result; i++)
+    {
+        result = delete_folder(fd, path, FOLDERS[i]);
+    }
+    return result;
+}
+
+as_result asi_directory_delete(const asi_directory *directory, const char *path)
+{
+    as_result result = clear(directory->fd, path);
+    if (AS_OK == result)
+    {
+        result = delete_file(NULL, directory->fd, path, ASI_DIRECTORY_LOCK_FILE);
+    }
+    /* Not empty: another driver has begun in it, or it is a file system of its own. Not permitted: root made it for this driver. */
+    if (AS_OK != result || 0 == rmdir(path) || ENOENT == errno || EBUSY == errno || ENOTEMPTY == errno ||
+        EPERM == errno || EACCES == errno)
+    {
+        return result;
+    }
+    return asi_fail_errno(AS_E_STORAGE, errno, "cannot delete directory %s", path);
+}
+
+/* -- the driver before ------------------------------------------------------------------------------------------------------ */
 
 static void format_time(char *to, size_t capacity, int64_t epoch_ms)
 {
@@ -144,9 +314,17 @@ static void save_errors(const char *path, const asi_cnc *cnc, int64_t now_ms)
     char name[PATH_CAPACITY];
     format_time(date, sizeof(date), now_ms);
     snprintf(name, sizeof(name), "%s-%s-error.log", path, date);
-    FILE *file = fopen(name, "w");
+    /* Beside the directory, where others may have put something under that name. */
+    const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (NULL == file)
     {
+        const int error = errno;
+        if (fd >= 0)
+        {
+            close(fd);
+        }
+        errno = error;
         fprintf(stderr, "WARNING: cannot save existing errors to %s: %s\n", name, strerror(errno));
         return;
     }
@@ -171,14 +349,22 @@ static void warn_of_unreadable(const char *path, const char *reason)
 /* Spec: 01 §1.3 step 2b, §1.4. */
 static as_result take_over(const asi_driver_settings *settings, const asi_clock *clock)
 {
+    asi_trust trust;
+    asi_cnc cnc = { 0 };
+    as_result result = trust_of(settings, &trust);
+    result = AS_OK == result ? asi_cnc_open_own_untrusted(&cnc, settings->aeron_dir, &trust) : result;
+    asi_cnc_close(&cnc);
+    if (AS_E_USAGE == result)
+    {
+        return result;
+    }
     bool is_active = false;
-    as_result result = asi_cnc_is_driver_active(settings->aeron_dir, settings->driver_timeout_ms, clock, &is_active);
+    result = asi_cnc_is_driver_active(settings->aeron_dir, settings->driver_timeout_ms, clock, &is_active);
     if (AS_OK != result)
     {
         return result;
     }
-    asi_cnc cnc = { 0 };
-    const bool is_readable = AS_OK == asi_cnc_open_untrusted(&cnc, settings->aeron_dir);
+    const bool is_readable = AS_OK == asi_cnc_open_own_untrusted(&cnc, settings->aeron_dir, &trust);
     if (is_active)
     {
         result = asi_fail(AS_E_USAGE, EBUSY, "Active media driver detected: %s/" ASI_CNC_FILE " pid=%" PRId64
@@ -196,47 +382,34 @@ static as_result take_over(const asi_driver_settings *settings, const asi_clock 
     return result;
 }
 
-static as_result create_folder(const char *path, const char *name)
-{
-    char folder[PATH_CAPACITY];
-    snprintf(folder, sizeof(folder), "%s/%s", path, name);
-    return asi_dir_create(folder);
-}
-
-as_result asi_directory_claim(const asi_driver_settings *settings, const asi_clock *clock, int *lock)
+as_result asi_directory_claim(const asi_driver_settings *settings, const asi_clock *clock, asi_directory *directory)
 {
     const char *path = settings->aeron_dir;
     if (settings->warn_if_exists && asi_dir_exists(path))
     {
         fprintf(stderr, "WARNING: %s exists\n", path);
     }
-    int held;
-    as_result result = asi_directory_lock(path, settings->driver_timeout_ms, &held);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    if (!settings->delete_on_start)
+    asi_directory held = ASI_DIRECTORY_NONE;
+    as_result result = asi_directory_lock(settings, &held);
+    if (AS_OK == result && !settings->delete_on_start)
     {
         result = take_over(settings, clock);
     }
     if (AS_OK == result)
     {
-        result = clear(path);
+        result = clear(held.fd, path);
     }
-    if (AS_OK == result)
+    for (size_t i = 0; i < FOLDER_COUNT && AS_OK == result; i++)
     {
-        result = create_folder(path, "publications");
-    }
-    if (AS_OK == result)
-    {
-        result = create_folder(path, "images");
+        /* It was deleted, so who has made it again is a stranger. */
+        result = 0 == mkdirat(held.fd, FOLDERS[i], 0777) ? AS_OK :
+            asi_fail_errno(AS_E_STORAGE, errno, "cannot create directory %s/%s", path, FOLDERS[i]);
     }
     if (AS_OK != result)
     {
-        asi_directory_unlock(held);
+        asi_directory_unlock(&held);
         return result;
     }
-    *lock = held;
+    *directory = held;
     return AS_OK;
 }

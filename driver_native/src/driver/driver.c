@@ -256,11 +256,11 @@ as_result asi_driver_open_with(const asi_driver_settings *settings, const asi_dr
     }
     opened->settings = *settings;
     opened->pid = getpid();
-    int lock = -1;
+    asi_directory directory = ASI_DIRECTORY_NONE;
     result = asi_driver_settings_idle(settings, &opened->idle, &opened->sender_idle, &opened->receiver_idle);
     if (AS_OK == result)
     {
-        result = asi_directory_claim(settings, &dependencies->clock, &lock);
+        result = asi_directory_claim(settings, &dependencies->clock, &directory);
     }
     if (AS_OK == result)
     {
@@ -279,7 +279,7 @@ as_result asi_driver_open_with(const asi_driver_settings *settings, const asi_dr
         close_files(opened);
         free(opened);
     }
-    asi_directory_unlock(lock);
+    asi_directory_unlock(&directory);
     return result;
 }
 
@@ -409,10 +409,10 @@ void as_driver_close(as_driver *driver)
     {
         asi_agent_stop(&driver->agents[i]);
     }
-    const bool is_deleting = driver->settings.delete_on_shutdown && is_still_ours(driver);
-    int lock = -1;
+    asi_directory directory = ASI_DIRECTORY_NONE;
     /* Locked before the file is marked closed: from then on another driver may claim the directory. */
-    if (is_deleting && AS_OK != asi_directory_lock(driver->settings.aeron_dir, driver->settings.driver_timeout_ms, &lock))
+    if (driver->settings.delete_on_shutdown && is_still_ours(driver) &&
+        AS_OK != asi_directory_lock(&driver->settings, &directory))
     {
         asi_conductor_log_failure(&driver->conductor, AS_E_STORAGE);
     }
@@ -421,10 +421,10 @@ void as_driver_close(as_driver *driver)
     asi_events_close(driver->events);
     asi_map_sync(&driver->cnc.map);
     close_files(driver);
-    if (is_deleting && AS_OK != asi_dir_delete(driver->settings.aeron_dir))
+    if (directory.fd >= 0 && AS_OK != asi_directory_delete(&directory, driver->settings.aeron_dir))
     {
         fprintf(stderr, "WARNING: %s\n", as_error_text());
     }
-    asi_directory_unlock(lock);
+    asi_directory_unlock(&directory);
     free(driver);
 }

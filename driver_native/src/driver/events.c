@@ -3,14 +3,17 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/thread.h"
+#include "base/trust.h"
 #include "shm/ring_mpsc.h"
 #include "wire/command.h"
 #include "wire/frame.h"
@@ -260,9 +263,16 @@ static as_result open_file(asi_events *events)
 {
     char path[AS_PATH_MAX + 16];
     snprintf(path, sizeof(path), 0 == events->roll_count ? "%s" : "%s.%" PRId32, events->path, events->roll_count);
-    FILE *file = fopen(path, "ae");
+    const int fd = asi_open_no_strange_link(path, O_WRONLY | O_APPEND | O_CREAT, 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "a");
     if (NULL == file)
     {
+        const int error = errno;
+        if (fd >= 0)
+        {
+            close(fd);
+        }
+        errno = error;
         return asi_fail_errno(AS_E_STORAGE, errno, "cannot write the event log %s: set aeron.event.log.filename to a file that "
             "can be written", path);
     }

@@ -140,7 +140,7 @@ static as_result check_header_untrusted(asi_cnc *cnc, const char *path)
     return AS_OK;
 }
 
-static as_result open_cnc_untrusted(asi_cnc *cnc, const char *aeron_dir, bool writable)
+static as_result open_cnc_untrusted(asi_cnc *cnc, const char *aeron_dir, const asi_trust *trust, bool writable)
 {
     char path[AS_PATH_MAX];
     as_result result = cnc_path(path, sizeof(path), aeron_dir);
@@ -149,7 +149,8 @@ static as_result open_cnc_untrusted(asi_cnc *cnc, const char *aeron_dir, bool wr
         return result;
     }
     asi_cnc opened = { 0 };
-    result = asi_map_open(&opened.map, path, ASI_CNC_HEADER_LENGTH + 1, writable);
+    result = NULL == trust ? asi_map_open(&opened.map, path, ASI_CNC_HEADER_LENGTH + 1, writable) :
+        asi_map_open_in(&opened.map, aeron_dir, ASI_CNC_FILE, trust, ASI_CNC_HEADER_LENGTH + 1, writable);
     if (AS_OK != result)
     {
         return result;
@@ -185,11 +186,16 @@ static as_result open_cnc_untrusted(asi_cnc *cnc, const char *aeron_dir, bool wr
     return AS_OK;
 }
 
-as_result asi_cnc_open_untrusted(asi_cnc *cnc, const char *aeron_dir) { return open_cnc_untrusted(cnc, aeron_dir, true); }
+as_result asi_cnc_open_untrusted(asi_cnc *cnc, const char *aeron_dir) { return open_cnc_untrusted(cnc, aeron_dir, NULL, true); }
+
+as_result asi_cnc_open_own_untrusted(asi_cnc *cnc, const char *aeron_dir, const asi_trust *trust)
+{
+    return open_cnc_untrusted(cnc, aeron_dir, trust, true);
+}
 
 as_result asi_cnc_open_read_only_untrusted(asi_cnc *cnc, const char *aeron_dir)
 {
-    return open_cnc_untrusted(cnc, aeron_dir, false);
+    return open_cnc_untrusted(cnc, aeron_dir, NULL, false);
 }
 
 void asi_cnc_close(asi_cnc *cnc)

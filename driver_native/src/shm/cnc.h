@@ -56,7 +56,9 @@ void asi_cnc_publish(asi_cnc *cnc);
 /* Maps <dir>/cnc.dat once, without waiting. AS_AGAIN: absent, too short or version still 0 (a driver may be starting).
  * AS_E_DATA: another major version, or lengths that do not fit the file; the text says which driver made it. */
 as_result asi_cnc_open_untrusted(asi_cnc *cnc, const char *aeron_dir) AS_MUST_USE;
-/* The same for those who only look, and may not be allowed to write: nothing may be stored through its pointers. */
+/* The same where directory and file are to be relied on, by their owners and modes; AS_E_USAGE says why not. */
+as_result asi_cnc_open_own_untrusted(asi_cnc *cnc, const char *aeron_dir, const asi_trust *trust) AS_MUST_USE;
+/* The same as the first for those who only look, and may not be allowed to write: nothing may be stored through its pointers. */
 as_result asi_cnc_open_read_only_untrusted(asi_cnc *cnc, const char *aeron_dir) AS_MUST_USE;
 void asi_cnc_close(asi_cnc *cnc);
 /* Epoch ms of the driver's last heartbeat; -1 closed, 0 not started. */

@@ -2,7 +2,11 @@
  *
  * Method: real drivers on real directories; the dead ones are made by leaving a CnC file whose heartbeat is old. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "rig.h"
 
@@ -12,6 +16,15 @@ static void write_file(const char *dir, const char *name)
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     FILE *file = fopen(path, "w");
     CHECK(NULL != file && fputs("left over", file) >= 0 && 0 == fclose(file));
+}
+
+#define LEFT_LOG "images/-7.logbuffer"
+
+static void make_folder(const char *dir, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    CHECK(0 == mkdir(path, 0755) || EEXIST == errno);
 }
 
 static bool has(const char *dir, const char *name)
@@ -70,6 +83,7 @@ typedef enum left_behind
     LEFT_NOTHING,      /* the directory does not even exist */
     LEFT_EMPTY,        /* it is empty */
     LEFT_STRANGE_FILE, /* other content, no cnc.dat */
+    LEFT_STRANGE_LOG,  /* the same below publications/ */
     LEFT_SHORT_CNC,
     LEFT_ZERO_VERSION,
     LEFT_OTHER_VERSION,
@@ -107,6 +121,10 @@ static void leave(const char *dir, left_behind what)
         case LEFT_NOTHING: scratch_delete(dir); return;
         case LEFT_EMPTY: return;
         case LEFT_STRANGE_FILE: write_file(dir, "strange"); return;
+        case LEFT_STRANGE_LOG:
+            make_folder(dir, "publications");
+            write_file(dir, "publications/strange");
+            break;
         case LEFT_SHORT_CNC: write_file(dir, "cnc.dat"); return;
         case LEFT_ZERO_VERSION:
             cnc = make_cnc(dir, now_ms);
@@ -130,7 +148,9 @@ static void leave(const char *dir, left_behind what)
         case LEFT_LIVE: cnc = make_cnc(dir, now_ms); break;
     }
     asi_cnc_close(&cnc);
-    write_file(dir, "left");
+    make_folder(dir, "images");
+    write_file(dir, LEFT_LOG);
+    write_file(dir, "loss-report.dat");
 }
 
 static void claims(void)
@@ -138,7 +158,9 @@ static void claims(void)
     static const struct { left_behind what; bool delete_on_start; bool starts; int saved; const char *said; } ROWS[] = {
         { LEFT_NOTHING, false, true, 0, "" },
         { LEFT_EMPTY, false, true, 0, "" },
-        { LEFT_STRANGE_FILE, false, true, 0, "" },
+        { LEFT_STRANGE_FILE, false, false, 0, "" },
+        { LEFT_STRANGE_FILE, true, false, 0, "" },
+        { LEFT_STRANGE_LOG, false, false, 0, "" },
         { LEFT_SHORT_CNC, false, true, 0, "/cnc.dat has 9 bytes" },
         { LEFT_ZERO_VERSION, false, true, 0, "/cnc.dat is not ready" },
         { LEFT_OTHER_VERSION, false, true, 0, "/cnc.dat is of CnC version 1.0.0 (driver pid 4711), this program needs 0.2; taken for a dead "
@@ -168,14 +190,16 @@ static void claims(void)
         if (AS_OK == result)
         {
             CHECK(has(dir, "cnc.dat") && has(dir, "loss-report.dat") && has(dir, "publications") && has(dir, "images"));
-            CHECK(!has(dir, "left") && !has(dir, "strange"));
+            CHECK(!has(dir, LEFT_LOG) && !has(dir, "driver.lock"));
             as_driver_close(driver);
             CHECK(has(dir, "cnc.dat"));
         }
         else
         {
-            CHECK(NULL != strstr(as_error_text(), dir) && NULL != strstr(as_error_text(), "4711"));
-            CHECK(has(dir, "left"));
+            const bool is_strange = LEFT_LIVE != ROWS[i].what;
+            const char *file = LEFT_STRANGE_FILE == ROWS[i].what ? "strange" : is_strange ? "publications/strange" : LEFT_LOG;
+            CHECK(NULL != strstr(as_error_text(), dir) && NULL != strstr(as_error_text(), is_strange ? file : "4711"));
+            CHECK(has(dir, file) && (LEFT_STRANGE_LOG != ROWS[i].what || has(dir, "loss-report.dat")) && !has(dir, "driver.lock"));
         }
         scratch_delete(dir);
     }
@@ -264,11 +288,259 @@ static void unusable(void)
     scratch_delete(dir);
 }
 
+/* -- other users of the machine --------------------------------------------------------------------------------------------- */
+
+#define NOBODY 65534
+
+static void refused_naming(const asi_driver_settings *settings, const char *what)
+{
+    as_driver *driver = NULL;
+    CHECK_I64(open_driver(settings, &driver), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), what));
+}
+
+/* A folder with somebody's files, and what may stand in a directory's place or in it so that they are reached. */
+typedef enum planted
+{
+    PLANTED_LINK,        /* the directory is a link to the folder */
+    PLANTED_LINK_SLASH,  /* the same, named with a slash behind it */
+    PLANTED_FOLDER_LINK, /* images is one */
+    PLANTED_LOG_LINK,    /* a log is a link to a file in it */
+    PLANTED_CNC_LINK,
+    PLANTED_COUNT
+} planted;
+
+static void links_lead_nowhere(void)
+{
+    static const char *const NAMED[] = { "symbolic link", "symbolic link", "/images is nothing that a media driver makes",
+        "/images/5.logbuffer is nothing that a media driver makes", "cnc.dat, a symbolic link" };
+    for (int what = 0; what < PLANTED_COUNT; what++)
+    {
+        char victim[SCRATCH_CAPACITY];
+        char dir[SCRATCH_CAPACITY];
+        char link[SCRATCH_CAPACITY + 64];
+        char target[SCRATCH_CAPACITY + 64];
+        scratch_create(victim);
+        scratch_create(dir);
+        make_folder(victim, "images");
+        write_file(victim, "images/1.logbuffer");
+        write_file(victim, "loss-report.dat");
+        make_folder(dir, "images");
+        const char *const places[] = { "/link", "/link", "/images", "/images/5.logbuffer", "/cnc.dat" };
+        const char *const targets[] = { "", "", "/images", "/images/1.logbuffer", "/loss-report.dat" };
+        snprintf(link, sizeof(link), "%s%s", dir, places[what]);
+        snprintf(target, sizeof(target), "%s%s", victim, targets[what]);
+        CHECK(PLANTED_FOLDER_LINK != what || 0 == rmdir(link));
+        CHECK_I64(symlink(target, link), 0);
+        const bool is_dir = what <= PLANTED_LINK_SLASH;
+        asi_driver_settings settings = rig_settings(is_dir ? link : dir);
+        if (PLANTED_LINK_SLASH == what)
+        {
+            strcat(settings.aeron_dir, "/");
+        }
+        as_driver *driver = NULL;
+        CHECK_I64(open_driver(&settings, &driver), PLANTED_CNC_LINK == what ? AS_E_STORAGE : AS_E_USAGE);
+        CHECK(NULL != strstr(as_error_text(), NAMED[what]));
+        settings.delete_on_start = true;
+        CHECK(AS_OK != open_driver(&settings, &driver));
+        CHECK(has(victim, "images/1.logbuffer") && has(victim, "loss-report.dat"));
+        scratch_delete(dir);
+        scratch_delete(victim);
+    }
+}
+
+/* Errors of the driver before are saved beside the directory, where names are free for all. */
+static void saved_errors_follow_no_link(void)
+{
+    char dir[SCRATCH_CAPACITY];
+    char victim[SCRATCH_CAPACITY];
+    scratch_create(dir);
+    scratch_create(victim);
+    leave(dir, LEFT_DEAD_WITH_ERRORS);
+    asi_driver_settings settings = rig_settings(dir);
+    char target[SCRATCH_CAPACITY + 16];
+    snprintf(target, sizeof(target), "%s/file", victim);
+    /* Every millisecond of the next 3 seconds. */
+    const asi_clock clock = asi_clock_system();
+    const int64_t now_ms = asi_clock_ms(&clock);
+    for (int64_t ms = now_ms; ms < now_ms + 3000; ms++)
+    {
+        char link[SCRATCH_CAPACITY + 128];
+        char date[64];
+        char zone[16];
+        const time_t seconds = (time_t)(ms / 1000);
+        struct tm local;
+        localtime_r(&seconds, &local);
+        strftime(date, sizeof(date), "%Y-%m-%d %H-%M-%S", &local);
+        strftime(zone, sizeof(zone), "%z", &local);
+        snprintf(link, sizeof(link), "%s-%s.%03d%s-error.log", dir, date, (int)(ms % 1000), zone);
+        CHECK_I64(symlink(target, link), 0);
+    }
+    as_driver *driver = NULL;
+    char said[SAID_CAPACITY];
+    CHECK_I64(open_driver_hearing(&settings, &driver, said), AS_OK);
+    CHECK(!has(victim, "file"));
+    CHECK(NULL != strstr(said, "cannot save existing errors") || NULL != strstr(said, "Existing errors saved"));
+    as_driver_close(driver);
+    CHECK(delete_saved_errors(dir) >= 3000);
+    scratch_delete(dir);
+    scratch_delete(victim);
+}
+
+static void modes(void)
+{
+    static const struct { mode_t mode; const char *writers; const char *named; } ROWS[] = {
+        { 0700, "", NULL },
+        { 0775, "", NULL }, /* of an umask of 002 */
+        { 0775, "owner", "its group" },
+        { 0777, "", "every user" },
+        { 0777, "group", "every user" },
+        { 0777, "all", NULL },
+        { 01777, "", NULL }, /* a file system of its own */
+        { 01777, "owner", NULL },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        char dir[SCRATCH_CAPACITY];
+        scratch_create(dir);
+        leave(dir, LEFT_DEAD);
+        CHECK_I64(chmod(dir, ROWS[i].mode), 0);
+        asi_driver_settings settings = rig_settings(dir);
+        snprintf(settings.dir_writers, sizeof(settings.dir_writers), "%s", ROWS[i].writers);
+        if (NULL == ROWS[i].named)
+        {
+            as_driver *driver = NULL;
+            CHECK_I64(open_driver(&settings, &driver), AS_OK);
+            as_driver_close(driver);
+        }
+        else
+        {
+            refused_naming(&settings, ROWS[i].named);
+            CHECK(has(dir, LEFT_LOG));
+        }
+        scratch_delete(dir);
+    }
+}
+
+static void strange_owners(void)
+{
+    if (0 != geteuid())
+    {
+        return; /* only root can make what is another user's */
+    }
+    static const struct { const char *of; const char *owner; bool starts; } ROWS[] = {
+        { "", "", false }, { "", "65534", true }, { "", "1", false }, { "/cnc.dat", "", false }, { "/cnc.dat", "65534", true },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        char dir[SCRATCH_CAPACITY];
+        char path[SCRATCH_CAPACITY + 16];
+        scratch_create(dir);
+        leave(dir, LEFT_DEAD);
+        snprintf(path, sizeof(path), "%s%s", dir, ROWS[i].of);
+        CHECK_I64(chown(path, NOBODY, NOBODY), 0);
+        asi_driver_settings settings = rig_settings(dir);
+        snprintf(settings.dir_owner, sizeof(settings.dir_owner), "%s", ROWS[i].owner);
+        if (ROWS[i].starts)
+        {
+            as_driver *driver = NULL;
+            CHECK_I64(open_driver(&settings, &driver), AS_OK);
+            as_driver_close(driver);
+        }
+        else
+        {
+            refused_naming(&settings, "aeron.spark.dir.owner=");
+            CHECK(NULL != strstr(as_error_text(), path) && has(dir, LEFT_LOG));
+        }
+        scratch_delete(dir);
+    }
+}
+
+/* A driver of another user in a directory of root's that anybody may write, as a file system of its own is. */
+static int drive_as_nobody(const char *dir)
+{
+    if (0 != setgid(NOBODY) || 0 != setuid(NOBODY))
+    {
+        return 1;
+    }
+    as_driver *driver = NULL;
+    asi_driver_settings settings = rig_settings(dir);
+    settings.delete_on_shutdown = true;
+    if (AS_OK != open_driver(&settings, &driver))
+    {
+        return 2;
+    }
+    as_driver_close(driver);
+    return has(dir, "cnc.dat") ? 3 : 0;
+}
+
+/* Anybody may open a directory that he can read, and lock it: that must not keep its driver from starting. */
+static int lock_as_nobody(const char *dir, const int ready[2], const int done[2])
+{
+    char byte = 0;
+    if (0 != setgid(NOBODY) || 0 != setuid(NOBODY))
+    {
+        return 1;
+    }
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY);
+    if (fd < 0 || 0 != flock(fd, LOCK_EX | LOCK_NB))
+    {
+        return 2;
+    }
+    return 1 == write(ready[1], "", 1) && 1 == read(done[0], &byte, 1) ? 0 : 3;
+}
+
+static void strangers_hold_nobody_up(void)
+{
+    if (0 != geteuid())
+    {
+        return;
+    }
+    char dir[SCRATCH_CAPACITY];
+    int ready[2];
+    int done[2];
+    char byte;
+    int status;
+    scratch_create(dir);
+    CHECK_I64(chmod(dir, 0755), 0);
+    CHECK(0 == pipe(ready) && 0 == pipe(done));
+    pid_t child = fork();
+    if (0 == child)
+    {
+        _exit(lock_as_nobody(dir, ready, done));
+    }
+    CHECK_I64(read(ready[0], &byte, 1), 1);
+    asi_driver_settings settings = rig_settings(dir);
+    settings.driver_timeout_ms = 100;
+    as_driver *driver = NULL;
+    CHECK_I64(open_driver(&settings, &driver), AS_OK);
+    as_driver_close(driver);
+    CHECK_I64(write(done[1], "", 1), 1);
+    CHECK(child == waitpid(child, &status, 0) && 0 == status);
+    scratch_delete(dir);
+
+    scratch_create(dir);
+    CHECK_I64(chmod(dir, 01777), 0);
+    child = fork();
+    if (0 == child)
+    {
+        _exit(drive_as_nobody(dir));
+    }
+    CHECK(child == waitpid(child, &status, 0) && 0 == status);
+    scratch_delete(dir);
+    CHECK(0 == close(ready[0]) && 0 == close(ready[1]) && 0 == close(done[0]) && 0 == close(done[1]));
+}
+
 int main(void)
 {
     RUN(claims);
     RUN(racing);
     RUN(shutdown_deletes);
     RUN(unusable);
+    RUN(links_lead_nowhere);
+    RUN(saved_errors_follow_no_link);
+    RUN(modes);
+    RUN(strange_owners);
+    RUN(strangers_hold_nobody_up);
     return 0;
 }

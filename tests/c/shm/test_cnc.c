@@ -86,6 +86,86 @@ static void lets_other_users_look(void)
     scratch_delete(dir);
 }
 
+/* What messages would go through must be one's own, root's or a trusted user's, and no stranger's to write. */
+static void is_used_of_its_owner_only(void)
+{
+    static const struct { uid_t dir_owner; uid_t owner; mode_t dir_mode; mode_t mode; asi_trust trust; as_result result; } ROWS[] = {
+        { 0, 0, 0755, 0644, { -1, ASI_WRITERS_OWNER }, AS_OK },
+        { 0, 0, 0775, 0664, { -1, ASI_WRITERS_GROUP }, AS_OK },
+        { 0, 0, 0775, 0644, { -1, ASI_WRITERS_OWNER }, AS_E_USAGE },
+        { 0, 0, 0755, 0664, { -1, ASI_WRITERS_OWNER }, AS_E_USAGE },
+        { 0, 0, 0777, 0644, { -1, ASI_WRITERS_GROUP }, AS_E_USAGE },
+        { 0, 0, 01777, 0644, { -1, ASI_WRITERS_GROUP }, AS_OK },
+        { 0, 0, 01777, 0666, { -1, ASI_WRITERS_GROUP }, AS_E_USAGE },
+        { 0, 0, 0777, 0666, { -1, ASI_WRITERS_ALL }, AS_OK },
+        { 65534, 0, 0755, 0644, { -1, ASI_WRITERS_GROUP }, AS_E_USAGE },
+        { 0, 65534, 0755, 0644, { -1, ASI_WRITERS_GROUP }, AS_E_USAGE },
+        { 65534, 65534, 0755, 0644, { 65534, ASI_WRITERS_GROUP }, AS_OK },
+        { 65534, 65534, 0755, 0644, { 1, ASI_WRITERS_GROUP }, AS_E_USAGE },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        if (0 != geteuid() && (0 != ROWS[i].owner || 0 != ROWS[i].dir_owner))
+        {
+            continue; /* only root can give files away */
+        }
+        char dir[SCRATCH_CAPACITY];
+        char file[SCRATCH_CAPACITY + 16];
+        asi_cnc cnc;
+        asi_cnc reader;
+        scratch_create(dir);
+        snprintf(file, sizeof(file), "%s/" ASI_CNC_FILE, dir);
+        CHECK_I64(asi_cnc_create(&cnc, dir, &PARAMS), AS_OK);
+        asi_cnc_publish(&cnc);
+        CHECK(0 == chmod(file, ROWS[i].mode) && 0 == chmod(dir, ROWS[i].dir_mode));
+        CHECK(0 != geteuid() || (0 == chown(file, ROWS[i].owner, 0) && 0 == chown(dir, ROWS[i].dir_owner, 0)));
+        CHECK_I64(asi_cnc_open_own_untrusted(&reader, dir, &ROWS[i].trust), ROWS[i].result);
+        if (AS_OK == ROWS[i].result)
+        {
+            CHECK_I64(reader.pid, 4711);
+            asi_cnc_close(&reader);
+        }
+        else
+        {
+            CHECK(NULL != strstr(as_error_text(), "aeron.spark.dir."));
+        }
+        asi_cnc_close(&cnc);
+        scratch_delete(dir);
+    }
+}
+
+/* Neither as the directory nor as the file. */
+static void is_not_used_through_a_link(void)
+{
+    char dir[SCRATCH_CAPACITY];
+    char other[SCRATCH_CAPACITY];
+    char link[SCRATCH_CAPACITY + 16];
+    char target[SCRATCH_CAPACITY + 16];
+    asi_cnc cnc;
+    asi_cnc reader;
+    const asi_trust trust = { .owner = -1, .writers = ASI_WRITERS_ALL };
+    scratch_create(dir);
+    scratch_create(other);
+    CHECK_I64(asi_cnc_create(&cnc, dir, &PARAMS), AS_OK);
+    asi_cnc_publish(&cnc);
+    snprintf(target, sizeof(target), "%s/" ASI_CNC_FILE, dir);
+    snprintf(link, sizeof(link), "%s/" ASI_CNC_FILE, other);
+    CHECK_I64(symlink(target, link), 0);
+    CHECK_I64(asi_cnc_open_own_untrusted(&reader, other, &trust), AS_E_STORAGE);
+    CHECK_I64(asi_cnc_open_read_only_untrusted(&reader, other), AS_E_STORAGE);
+    snprintf(link, sizeof(link), "%s/link", other);
+    CHECK_I64(symlink(dir, link), 0);
+    CHECK_I64(asi_cnc_open_own_untrusted(&reader, link, &trust), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), "symbolic link") && NULL != strstr(as_error_text(), dir));
+    strcat(link, "//");
+    CHECK_I64(asi_cnc_open_own_untrusted(&reader, link, &trust), AS_E_USAGE);
+    CHECK_I64(asi_cnc_open_own_untrusted(&reader, dir, &trust), AS_OK);
+    asi_cnc_close(&reader);
+    asi_cnc_close(&cnc);
+    scratch_delete(dir);
+    scratch_delete(other);
+}
+
 static void is_ready_only_when_published(void)
 {
     char dir[SCRATCH_CAPACITY];
@@ -240,6 +320,8 @@ int main(void)
 {
     RUN(computes_lengths);
     RUN(lets_other_users_look);
+    RUN(is_used_of_its_owner_only);
+    RUN(is_not_used_through_a_link);
     RUN(is_ready_only_when_published);
     RUN(writes_the_header_of_a_stock_driver);
     RUN(refuses_foreign_headers);
