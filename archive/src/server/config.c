@@ -11,6 +11,7 @@
 #include "base/bits.h"
 #include "base/map.h"
 #include "base/properties.h"
+#include "base/trust.h"
 #include "store/checksum.h"
 #include "wire/uri.h"
 
@@ -51,6 +52,8 @@ typedef struct setting_row
 
 static const setting_row SETTINGS[] = {
     TEXT("aeron.dir", "", aeron_dir),
+    TEXT(ASI_TRUST_OWNER, "", dir_owner),
+    TEXT(ASI_TRUST_WRITERS, "", dir_writers),
     NUMBER(KIND_INTEGER, "aeron.driver.timeout", "10000", driver_timeout_ms, 1, INT32_MAX),
     TEXT("aeron.archive.dir", "aeron-archive", archive_dir),
     TEXT("aeron.archive.mark.file.dir", "", mark_dir),

@@ -36,6 +36,8 @@ typedef enum asi_authorisation
 struct as_archive_config
 {
     char aeron_dir[AS_PATH_MAX];   /* "": the default directory */
+    char dir_owner[64];            /* of the driver's directory, see base/trust.h; so the next */
+    char dir_writers[16];
     char archive_dir[AS_PATH_MAX];
     char mark_dir[AS_PATH_MAX];    /* "": the archive's own */
     char control_channel[ASI_ARCHIVE_CHANNEL_CAPACITY]; /* "": none */

@@ -277,6 +277,8 @@ static as_result connect_to_driver(as_archive *archive, const asi_archive_depend
     snprintf(name, sizeof(name), "archive archiveId=%lld", (long long)archive->config.archive_id);
     as_client_options_init(&options);
     options.aeron_dir = archive->config.aeron_dir;
+    options.dir_owner = archive->config.dir_owner;
+    options.dir_writers = archive->config.dir_writers;
     options.client_name = AS_NULL_VALUE == archive->config.archive_id ? "archive" : name;
     options.driver_timeout_ns = archive->config.driver_timeout_ms * 1000000;
     options.use_invoker = true;

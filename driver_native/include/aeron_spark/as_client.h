@@ -41,6 +41,10 @@ typedef void (*as_on_publication_error)(
 typedef struct as_client_options
 {
     const char *aeron_dir;            /* NULL: AERON_DIR, else /dev/shm/aeron-<user> */
+    const char *dir_owner;            /* user, by name or number, whose driver is used as one's own and root's are; NULL:
+                                         AERON_SPARK_DIR_OWNER, else none */
+    const char *dir_writers;          /* who may be able to write directory and cnc.dat: owner, group, all; NULL:
+                                         AERON_SPARK_DIR_WRITERS, else group */
     const char *client_name;          /* NULL: none; shown in the heartbeat counter's label */
     int64_t driver_timeout_ns;        /* connect, per-command answer and driver heartbeat age; default 10 s */
     int64_t keepalive_interval_ns;    /* default 500 ms */
@@ -66,7 +70,7 @@ void as_client_options_init(as_client_options *options);
 as_result as_client_options_load_environment(as_client_options *options);
 
 /* Blocks until a live driver is found in the directory or driver_timeout_ns passed: AS_E_TIMEOUT says what was missing (no
- * directory, file not ready, no heartbeat), AS_E_DATA another CnC version. */
+ * directory, file not ready, no heartbeat), AS_E_DATA another CnC version, AS_E_USAGE that the directory is a stranger's, or a link. */
 as_result as_client_open(const as_client_options *options, as_client **client);
 void as_client_close(as_client *client);
 /* One duty cycle in invoker mode; returns its work count. */
@@ -414,6 +418,9 @@ typedef struct as_loss_row    /* of one image of a network stream */
 typedef void (*as_on_loss_row)(void *context, const as_loss_row *row);
 /* Every entry of the driver's loss report; none where the driver made no report. */
 as_result as_inspector_losses(const as_inspector *inspector, as_on_loss_row on_row, void *context);
+/* Whether a client of this process would use a driver there, by owners and modes (see dir_owner): AS_E_USAGE says why not. What does
+ * not exist is fine. NULL texts as in as_client_options. */
+as_result as_check_aeron_dir(const char *aeron_dir, const char *dir_owner, const char *dir_writers);
 /* Asks the driver of that directory to end; the driver's termination validator decides, there is no answer. */
 as_result as_request_driver_termination(const char *aeron_dir, const uint8_t *token, int64_t token_length);
 /* CFFI-END */

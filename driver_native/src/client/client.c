@@ -101,7 +101,7 @@ static void wait_for_driver(const as_client *client, int64_t duration_ns)
 static as_result attach(as_client *client, int64_t *pause_ns)
 {
     *pause_ns = AWAIT_FILE_NS;
-    const as_result result = asi_cnc_open_untrusted(&client->cnc, client->aeron_dir);
+    const as_result result = asi_cnc_open_own_untrusted(&client->cnc, client->aeron_dir, &client->trust);
     if (AS_OK != result)
     {
         return result;
@@ -207,8 +207,10 @@ static as_result take_options(as_client *client, const as_client_options *option
     }
     client->options.aeron_dir = client->aeron_dir;
     client->options.client_name = client->client_name;
+    client->options.dir_owner = NULL; /* were the caller's; `trust` says what they said */
+    client->options.dir_writers = NULL;
     client->logs.pre_touch = options->pre_touch;
-    return AS_OK;
+    return asi_trust_parse(&client->trust, options->dir_owner, options->dir_writers);
 }
 
 static int run_conductor(void *context)

@@ -201,6 +201,7 @@ struct as_client
     asi_clock clock;
     bool fences_for_all; /* never changes: asi_fence_for_all may be used */
     char aeron_dir[AS_PATH_MAX];
+    asi_trust trust; /* of that directory */
     char client_name[ASI_CLIENT_NAME_MAX_LENGTH + 1];
     asi_cnc cnc;
     asi_ring_mpsc ring;

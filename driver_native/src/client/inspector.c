@@ -23,9 +23,15 @@ struct as_inspector
     asi_counters counters;
 };
 
-/* `dir` takes the directory's path. */
+/* `dir` takes the directory's path. Whoever only looks may look at a stranger's. */
 static as_result open_cnc(asi_cnc *cnc, char *dir, const char *aeron_dir, bool writable)
 {
+    asi_trust trust;
+    const as_result parsed = asi_trust_parse(&trust, NULL, NULL);
+    if (AS_OK != parsed)
+    {
+        return parsed;
+    }
     if (NULL == aeron_dir || '\0' == aeron_dir[0])
     {
         asi_default_aeron_dir(dir, AS_PATH_MAX);
@@ -36,7 +42,7 @@ static as_result open_cnc(asi_cnc *cnc, char *dir, const char *aeron_dir, bool w
         return asi_fail(AS_E_USAGE, ENAMETOOLONG, "the path of the Aeron directory has more than %d bytes", AS_PATH_MAX - 1);
     }
     const as_result result =
-        writable ? asi_cnc_open_untrusted(cnc, aeron_dir) : asi_cnc_open_read_only_untrusted(cnc, aeron_dir);
+        writable ? asi_cnc_open_own_untrusted(cnc, aeron_dir, &trust) : asi_cnc_open_read_only_untrusted(cnc, aeron_dir);
     /* Nothing is waited for here: what a starting driver has not made yet is missing. */
     return AS_OK == result ? AS_OK :
         asi_fail_in(AS_AGAIN == result ? AS_E_STORAGE : result, "no driver's files in %s", aeron_dir);
@@ -173,6 +179,17 @@ as_result as_inspector_losses(const as_inspector *inspector, as_on_loss_row on_r
         asi_map_close(&map);
     }
     return AS_AGAIN == result ? AS_OK : result;
+}
+
+as_result as_check_aeron_dir(const char *aeron_dir, const char *dir_owner, const char *dir_writers)
+{
+    asi_trust trust;
+    asi_map map = { 0 };
+    as_result result = asi_trust_parse(&trust, dir_owner, dir_writers);
+    result = AS_OK == result ? asi_map_open_in(&map, aeron_dir, ASI_CNC_FILE, &trust, 0, false) : result;
+    asi_map_close(&map);
+    /* What can't be read is nothing to distrust, and whoever uses it will be told. */
+    return AS_E_USAGE == result ? result : AS_OK;
 }
 
 as_result as_request_driver_termination(const char *aeron_dir, const uint8_t *token, int64_t token_length)
