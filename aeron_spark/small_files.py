@@ -1,12 +1,15 @@
-"""Files that hold a secret or a setting: whoever put something else in their place must not make a process read for ever."""
+"""Files that others may have put something else in place of: a process must not read it for ever, nor write where it leads."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+from typing import BinaryIO
 
 MAX_BYTES = 1 << 20
+#: Permissions of files with messages, but for the umask: what an archive's files have.
+FILE_MODE = 0o640
 
 
 def read_small(path: str | os.PathLike[str]) -> bytes:
@@ -23,3 +26,20 @@ def read_small(path: str | os.PathLike[str]) -> bytes:
     if len(content) > MAX_BYTES:
         raise OSError(errno.EFBIG, f"holds more than {MAX_BYTES} bytes", os.fspath(path))
     return content
+
+
+def create_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file to write, made or emptied; a symbolic link is followed only if it is one's own or root's (`/dev/stdout`).
+
+    Raises:
+        OSError: It can't be written, or is a link of another user's.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        flags |= os.O_EXCL
+    else:
+        if not stat.S_ISLNK(found.st_mode) or found.st_uid not in {0, os.geteuid()}:
+            flags |= os.O_NOFOLLOW
+    return open(os.open(path, flags, FILE_MODE), "wb")  # noqa: PTH123 - a descriptor

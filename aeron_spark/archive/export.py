@@ -1,6 +1,7 @@
 """Recordings to Parquet, CSV or JSON lines, without Spark: out of a folder, batch by batch, into one file.
 
-The file appears under its name when it is whole; until then, and after a failure, there is only `.<name>.part`, which goes.
+The file appears under its name when it is whole; until then, and after a failure, there is only `.<name>.<random>.part`, which
+goes. Both are made for their owner to write and his group to read, as an archive's files are; symbolic links are not followed.
 Memory is bounded by a batch of rows, for Parquet by a row group. No message passes through Python on its own.
 Thread rule: one call, one thread; the folder serialises its own calls.
 """
@@ -13,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ from aeron_spark.archive.text_values import ENCODERS, json_lines
 from aeron_spark.batch import FIELDS, RECORDING_ID
 from aeron_spark.errors import DataLossError, StorageError, UsageError
 from aeron_spark.names import check_columns
+from aeron_spark.small_files import FILE_MODE
 
 __all__ = ["FORMATS", "ExportReport", "Range", "export", "verify_export"]
 
@@ -99,7 +102,7 @@ def export(
     that do not fit together, a target that exists; StorageError: it can't be written.
     """
     _check(file_format, columns, value, compression, row_group_rows, target)
-    if target is not None and target.exists() and not overwrite:
+    if target is not None and not overwrite and os.path.lexists(target):
         raise UsageError(f"{target} exists: give another name, or --overwrite")
     schema = _schema(folder, ranges, columns)
     values = hashlib.sha256()
@@ -237,10 +240,11 @@ def _value_data(batch: pa.RecordBatch) -> memoryview | None:
 class _Sink(io.RawIOBase):
     """A file that is written once, front to back, hashed on the way, and named at the end."""
 
-    def __init__(self, file: BinaryIO, target: Path | None) -> None:
+    def __init__(self, file: BinaryIO, target: Path | None, part: Path | None = None) -> None:
         super().__init__()
         self._file = file
         self._target = target
+        self._part = part
         self.digest = hashlib.sha256()
         self.bytes = 0
 
@@ -257,9 +261,9 @@ class _Sink(io.RawIOBase):
     def commit(self) -> None:
         """Make the file durable and give it its name."""
         self._file.flush()
-        if self._target is not None:
+        if self._target is not None and self._part is not None:
             os.fsync(self._file.fileno())
-            Path(self._file.name).replace(self._target)
+            self._part.replace(self._target)
 
 
 @contextlib.contextmanager
@@ -267,16 +271,19 @@ def _sink(target: Path | None) -> Iterator[_Sink]:
     if target is None:
         yield _Sink(sys.stdout.buffer, None)
         return
-    part = target.with_name(f".{target.name}.part")
+    # Others may write in that folder, and have put something there under a name that they can guess.
+    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
-        with part.open("wb") as file:
-            yield _Sink(file, target)
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+        try:
+            with open(handle, "wb") as file:  # noqa: PTH123 - a descriptor
+                yield _Sink(file, target, part)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as failure:
         raise StorageError(
             f"cannot write {target}: {failure.strerror or failure}", code=failure.errno or 0
         ) from failure
-    finally:
-        part.unlink(missing_ok=True)
 
 
 class _Writer(Protocol):

@@ -7,7 +7,6 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from aeron_spark.cli.archive_session import add_running, connect, say
 from aeron_spark.cli.common import at_least, print_json
 from aeron_spark.cli.progress import Progress, Work
 from aeron_spark.errors import PeerError, UsageError
+from aeron_spark.small_files import create_file
 from aeron_spark.types import FRAME_ALIGNMENT, RecordingSignal, Signal, SourceLocation
 
 _POLL_S = 0.05
@@ -421,7 +421,7 @@ def _output(name: str) -> Iterator[BinaryIO]:
         sys.stdout.flush()
         yield sys.stdout.buffer
     else:
-        with Path(name).open("wb") as file:
+        with create_file(name) as file:
             yield file
 
 

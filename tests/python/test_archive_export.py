@@ -10,8 +10,10 @@ import base64
 import csv
 import hashlib
 import json
+import os
 import random
 import shutil
+import stat
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -25,6 +27,7 @@ from aeron_spark import Archive, ArchivingMediaDriver, DataLossError, Folder
 from aeron_spark.archive.export import METADATA_KEY, Range, export, verify_export
 from aeron_spark.archive.text_values import base64_text, hex_text
 from aeron_spark.cli.__main__ import main
+from aeron_spark.small_files import create_file
 from tests.kit import packed
 from tests.kit.wait import wait_until
 from tests.python.test_archive import record
@@ -180,6 +183,57 @@ def test_wrong_usage_writes_nothing(folder: Path, run: Run, tmp_path: Path) -> N
     code, _, err = run(folder, "--out", tmp_path / "no" / "x.csv")
     assert code == 1
     assert "No such file or directory" in err
+
+
+def test_planted_links_are_not_written_through(folder: Path, run: Run, tmp_path: Path) -> None:
+    """Whatever stands under the name, or under one that was guessed, is replaced or refused; what it leads to stays."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    out = tmp_path / "x.csv"
+    (tmp_path / ".x.csv.part").symlink_to(victim)
+    assert run(folder, "--out", out)[0] == 0
+    out.unlink()
+    out.symlink_to(victim)
+    code, _, err = run(folder, "--out", out)
+    assert (code, "exists" in err) == (2, True)
+    out.unlink()
+    out.symlink_to(tmp_path / "nowhere")
+    assert run(folder, "--out", out)[0] == 2, "a link that leads nowhere is there all the same"
+    out.unlink()
+    out.symlink_to(victim)
+    assert run(folder, "--out", out, "--overwrite")[0] == 0
+    assert not out.is_symlink()
+    assert victim.read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".x.csv.part", "archive", "victim", "x.csv"]
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o000, 0o640), (0o022, 0o640), (0o077, 0o600)])
+def test_an_export_is_no_wider_open_than_its_archive(
+    folder: Path, run: Run, tmp_path: Path, umask: int, mode: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        assert run(folder, "--out", tmp_path / "x.csv")[0] == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "x.csv").stat().st_mode) == mode
+
+
+def test_files_that_are_written(tmp_path: Path) -> None:
+    own, link, target = tmp_path / "own", tmp_path / "link", tmp_path / "target"
+    for text in (b"first", b"2"):
+        with create_file(own) as file:
+            file.write(text)
+    assert own.read_bytes() == b"2"
+    assert stat.S_IMODE(own.stat().st_mode) & ~0o640 == 0
+    link.symlink_to(target)
+    with create_file(link) as file:
+        file.write(b"through one's own link")
+    assert target.exists()
+    if os.geteuid() == 0:
+        os.chown(link, 65534, 65534, follow_symlinks=False)
+        with pytest.raises(OSError, match="symbolic links"):
+            create_file(link)
 
 
 def test_a_changed_file_is_found(folder: Path, tmp_path: Path) -> None:
