@@ -3,7 +3,9 @@
  *
  * Order of opening: mark file (the guard), Aeron client, counters, catalog and its recovery, mark file ready, control streams. A
  * client that finds the control streams therefore finds a recovered archive. */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include "server/tokens.h"
 #include "shm/cnc.h"
 #include "store/checksum.h"
+#include "store/clear.h"
 #include "store/recover.h"
 #include "wire/command.h"
 
@@ -186,7 +189,8 @@ as_result as_archive_start(as_archive *archive)
 
 /* -- opening ------------------------------------------------------------------------------------------------------------------- */
 
-/* Spec: 06 §1 - the folder's canonical path is what the mark file's link and error texts carry. */
+/* Spec: 06 §1 - the folder's canonical path is what the mark file's link and error texts carry. The folder itself may be reached by a
+ * link of one's own. */
 static as_result prepare_folder(char *path)
 {
     const as_result created = asi_dir_create_with(path, ASI_ARCHIVE_DIR_MODE);
@@ -194,6 +198,12 @@ static as_result prepare_folder(char *path)
     {
         return created;
     }
+    const int fd = asi_open_no_strange_link(path, O_PATH | O_DIRECTORY, 0);
+    if (fd < 0)
+    {
+        return asi_fail_errno(AS_E_STORAGE, errno, "cannot open the folder %s", path);
+    }
+    close(fd);
     char *canonical = realpath(path, NULL);
     if (NULL == canonical || strlen(canonical) >= AS_PATH_MAX)
     {
@@ -205,8 +215,8 @@ static as_result prepare_folder(char *path)
     return AS_OK;
 }
 
-/* A folder is only deleted when no living archive owns it. */
-static as_result delete_folder(const as_archive *archive)
+/* A folder is only emptied when no living archive owns it. */
+static as_result clear_folder(const as_archive *archive, int folder)
 {
     asi_mark_info info;
     if (AS_OK == asi_mark_read_untrusted(archive->config.archive_dir, &info) &&
@@ -215,7 +225,23 @@ static as_result delete_folder(const as_archive *archive)
         return asi_fail(AS_E_USAGE, 0, "active mark file detected: %s (pid %lld); %s is not deleted while its archive runs",
             info.path, (long long)info.pid, archive->config.archive_dir);
     }
-    return asi_dir_delete(archive->config.archive_dir);
+    return asi_archive_clear(folder, archive->config.archive_dir);
+}
+
+/* Refuses what is a stranger's, or may be changed by strangers. */
+static as_result enter_folder(const as_archive *archive, char *path, bool is_cleared)
+{
+    asi_trust trust;
+    int folder = -1;
+    as_result result = asi_trust_parse(&trust, archive->config.dir_owner, archive->config.dir_writers);
+    result = AS_OK == result ? prepare_folder(path) : result;
+    result = AS_OK == result ? asi_trust_open_dir(&trust, path, O_PATH, &folder) : result;
+    if (AS_OK == result)
+    {
+        result = is_cleared ? clear_folder(archive, folder) : AS_OK;
+        close(folder);
+    }
+    return AS_AGAIN == result ? AS_E_STORAGE : result;
 }
 
 static int32_t driver_page_size(const as_archive_config *config)
@@ -233,11 +259,10 @@ static int32_t driver_page_size(const as_archive_config *config)
 static as_result claim_folder(as_archive *archive)
 {
     as_archive_config *config = &archive->config;
-    as_result result = config->delete_dir_on_start ? delete_folder(archive) : AS_OK;
-    result = AS_OK == result ? prepare_folder(config->archive_dir) : result;
+    as_result result = enter_folder(archive, config->archive_dir, config->delete_dir_on_start);
     if (AS_OK == result && '\0' != config->mark_dir[0])
     {
-        result = prepare_folder(config->mark_dir);
+        result = enter_folder(archive, config->mark_dir, false);
     }
     if (AS_OK != result)
     {

@@ -17,9 +17,11 @@ static int answer(int result) { return result < 0 ? -errno : result; }
 static int posix_open(void *context, const char *path, asi_file_mode mode)
 {
     (void)context;
-    static const int flags[] = { [ASI_FILE_READ] = O_RDONLY, [ASI_FILE_WRITE] = O_RDWR, [ASI_FILE_CREATE] = O_RDWR | O_CREAT,
-        [ASI_FILE_CREATE_NEW] = O_RDWR | O_CREAT | O_EXCL };
-    const int fd = answer(open(path, flags[mode] | O_CLOEXEC | O_NOCTTY, ASI_ARCHIVE_FILE_MODE));
+    /* Nothing is written through a link, which may lead to anybody's file; segments that were moved to another disk and linked to are
+     * read as stock archives read them. O_NONBLOCK: a FIFO under the name must not hold us up. */
+    static const int flags[] = { [ASI_FILE_READ] = O_RDONLY, [ASI_FILE_WRITE] = O_RDWR | O_NOFOLLOW,
+        [ASI_FILE_CREATE] = O_RDWR | O_CREAT | O_NOFOLLOW, [ASI_FILE_CREATE_NEW] = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW };
+    const int fd = answer(open(path, flags[mode] | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, ASI_ARCHIVE_FILE_MODE));
     struct stat st;
     if (fd >= 0 && (0 != fstat(fd, &st) || !S_ISREG(st.st_mode)))
     {

@@ -112,10 +112,10 @@ static void print_entry(const asi_error_entry *entry, void *context)
         entry->text);
 }
 
-/* As fopen(path, "we"), but not for everybody to read. */
+/* A new file, not for everybody to read. Whatever has the name already, a link for instance, is an error. */
 static FILE *create_text(const char *path)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, ASI_ARCHIVE_FILE_MODE);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, ASI_ARCHIVE_FILE_MODE);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (fd >= 0 && NULL == file)
     {
@@ -169,6 +169,11 @@ static int set_length(int fd, int64_t length)
 {
     struct stat st;
     int error = fstat(fd, &st);
+    if (0 == error && !S_ISREG(st.st_mode))
+    {
+        errno = EINVAL;
+        return -1;
+    }
     if (0 == error && st.st_size > 0 && st.st_size < MARK_MESSAGE_HEADER_LENGTH + MARK_BLOCK_LENGTH)
     {
         error = ftruncate(fd, 0);
@@ -180,11 +185,15 @@ static int set_length(int fd, int64_t length)
 /* Maps the file, new or old, with at least `length` bytes. */
 static as_result map_file(asi_mark *mark, int64_t length)
 {
-    const int fd = open(mark->path, O_RDWR | O_CREAT | O_CLOEXEC, ASI_ARCHIVE_FILE_MODE);
+    /* A link under the name would have what it leads to overwritten. */
+    const int fd =
+        open(mark->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, ASI_ARCHIVE_FILE_MODE);
     as_result result = AS_OK;
     if (fd < 0 || 0 != set_length(fd, length))
     {
-        result = asi_fail_errno(AS_E_STORAGE, errno, "cannot create mark file %s", mark->path);
+        const bool is_link = fd < 0 && ELOOP == errno;
+        result = asi_fail_errno(AS_E_STORAGE, errno, "cannot create mark file %s%s", mark->path,
+            is_link ? ", there is a symbolic link: delete it" : "");
     }
     const int error = AS_OK == result ? reserve_blocks(fd, length) : 0;
     if (0 != error)
@@ -324,14 +333,15 @@ static as_result write_link(asi_mark *mark, const char *archive_dir, const char 
     {
         return result;
     }
-    if (is_apart)
+    if (0 != unlink(path) && ENOENT != errno)
     {
-        memcpy(mark->link_path, path, sizeof(path));
+        return asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s", path);
     }
-    else
+    if (!is_apart)
     {
-        return 0 == unlink(path) || ENOENT == errno ? AS_OK : asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s", path);
+        return AS_OK;
     }
+    memcpy(mark->link_path, path, sizeof(path));
     FILE *file = create_text(path);
     const bool is_written = NULL != file && fputs(mark_dir, file) >= 0;
     const bool is_closed = NULL != file && 0 == fclose(file);

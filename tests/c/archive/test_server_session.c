@@ -551,6 +551,62 @@ static void s80_a_folder_has_one_archive(void)
     rig_close(&rig);
 }
 
+static void leave_in_folder(const char *name)
+{
+    char path[AS_PATH_MAX + 64];
+    snprintf(path, sizeof(path), "%s/%s", rig.archive_dir, name);
+    FILE *file = fopen(path, "w");
+    CHECK(NULL != file && 0 == fclose(file));
+}
+
+static bool is_in_folder(const char *name)
+{
+    char path[AS_PATH_MAX + 64];
+    snprintf(path, sizeof(path), "%s/%s", rig.archive_dir, name);
+    return asi_file_exists(path);
+}
+
+/* A folder that is named by mistake loses nothing, one of a stranger's is not used. */
+static void folders_of_others(void)
+{
+    rig_open(&rig);
+    CHECK_I64(asi_dir_create(rig.archive_dir), AS_OK);
+    static const char *const MADE[] = { "0-0.rec", "0-0.rec.del", "12-128.rec", "0.time-index", "0.time-index.new",
+        "archive.catalog.new", "archive-mark.lnk", "archive-2026-01-01-00-00-00-000+0000-error.log", "migration-1-to-2.dat" };
+    for (size_t i = 0; i < sizeof(MADE) / sizeof(MADE[0]); i++)
+    {
+        leave_in_folder(MADE[i]);
+    }
+    leave_in_folder("thesis.tex");
+    rig_set(&rig, "aeron.archive.dir.delete.on.start", "true");
+    CHECK_I64(rig_try_open_archive(&rig), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), "/thesis.tex is nothing that an archive makes"));
+    CHECK(is_in_folder("0-0.rec") && is_in_folder("thesis.tex"));
+    char path[AS_PATH_MAX + 64];
+    snprintf(path, sizeof(path), "%s/thesis.tex", rig.archive_dir);
+    CHECK_I64(unlink(path), 0);
+    rig_open_archive(&rig);
+    for (size_t i = 0; i < sizeof(MADE) / sizeof(MADE[0]); i++)
+    {
+        CHECK(!is_in_folder(MADE[i]));
+    }
+    rig_close_archive(&rig);
+
+    CHECK_I64(chmod(rig.archive_dir, 0777), 0);
+    CHECK_I64(rig_try_open_archive(&rig), AS_E_USAGE);
+    CHECK(NULL != strstr(as_error_text(), "every user") && is_in_folder("archive.catalog"));
+    CHECK_I64(chmod(rig.archive_dir, 0770), 0);
+    if (0 == geteuid())
+    {
+        CHECK_I64(chown(rig.archive_dir, 65534, 65534), 0);
+        CHECK_I64(rig_try_open_archive(&rig), AS_E_USAGE);
+        CHECK(NULL != strstr(as_error_text(), "aeron.spark.dir.owner") && is_in_folder("archive.catalog"));
+        rig_set(&rig, "aeron.spark.dir.owner", "65534");
+    }
+    rig_open_archive(&rig);
+    rig_close(&rig);
+}
+
 /* What AeronStat shows of a stock archive, in its order; errors are counted by the driver there. */
 static void counters_are_those_of_a_stock_archive(void)
 {
@@ -627,6 +683,7 @@ int main(void)
     RUN(settings_that_can_not_be_are_named);
     RUN(archives_that_can_not_open_say_why);
     RUN(s80_a_folder_has_one_archive);
+    RUN(folders_of_others);
     RUN(counters_are_those_of_a_stock_archive);
     return 0;
 }

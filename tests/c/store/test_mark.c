@@ -3,7 +3,9 @@
 #include "store/mark.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "archive_support.h"
@@ -275,6 +277,61 @@ static void old_form(void)
     scratch_delete(scratch);
 }
 
+/* Another user's file must neither be cut nor written nor given a new content, whichever of an archive's names leads to it. */
+static void links_lead_nowhere(void)
+{
+    static const char *const NAMES[] = { ASI_MARK_FILE, ASI_MARK_LINK_FILE, ASI_CATALOG_FILE, "0-0.rec" };
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
+    {
+        char scratch[SCRATCH_CAPACITY];
+        char dir[AS_PATH_MAX];
+        char victim[AS_PATH_MAX];
+        char link[2 * AS_PATH_MAX];
+        char text[16] = "";
+        scratch_create(scratch);
+        snprintf(dir, sizeof(dir), "%s/archive", scratch);
+        snprintf(victim, sizeof(victim), "%s/victim", scratch);
+        snprintf(link, sizeof(link), "%s/%s", dir, NAMES[i]);
+        CHECK_I64(asi_dir_create(dir), AS_OK);
+        FILE *file = fopen(victim, "w");
+        CHECK(NULL != file && fputs("precious", file) >= 0 && 0 == fclose(file));
+        CHECK_I64(symlink(victim, link), 0);
+        const asi_file_ops *files = asi_file_ops_posix();
+        CHECK_I64(files->open(files->context, link, ASI_FILE_WRITE), -ELOOP);
+        CHECK_I64(files->open(files->context, link, ASI_FILE_CREATE), -ELOOP);
+        asi_mark_params params = params_for(dir);
+        params.mark_dir = 1 == i ? scratch : NULL; /* apart, so that the link file is written */
+        asi_mark *mark = mark_open(&params);
+        CHECK(0 == i ? NULL == mark : NULL != mark);
+        CHECK(0 != i || NULL != strstr(as_error_text(), "symbolic link: delete it"));
+        asi_mark_close(mark);
+        file = fopen(victim, "r");
+        CHECK(NULL != file && NULL != fgets(text, sizeof(text), file) && 0 == fclose(file));
+        CHECK(0 == strcmp(text, "precious"));
+        scratch_delete(scratch);
+    }
+}
+
+/* What is read under an archive's name is a file at once, or an error. */
+static void a_fifo_holds_nobody_up(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    char path[AS_PATH_MAX];
+    scratch_create(scratch);
+    snprintf(path, sizeof(path), "%s/%s", scratch, ASI_MARK_FILE);
+    CHECK_I64(mkfifo(path, 0600), 0);
+    const asi_file_ops *files = asi_file_ops_posix();
+    for (int mode = ASI_FILE_READ; mode <= ASI_FILE_CREATE; mode++)
+    {
+        CHECK_I64(files->open(files->context, path, (asi_file_mode)mode), -EINVAL);
+    }
+    asi_map map;
+    CHECK_I64(asi_map_open(&map, path, 1, false), AS_E_STORAGE);
+    const asi_mark_params params = params_for(scratch);
+    CHECK(NULL == mark_open(&params));
+    scratch_delete(scratch);
+}
+
 int main(void)
 {
     RUN(same_bytes_as_stock);
@@ -285,5 +342,7 @@ int main(void)
     RUN(other_directory);
     RUN(refused);
     RUN(old_form);
+    RUN(links_lead_nowhere);
+    RUN(a_fifo_holds_nobody_up);
     return 0;
 }
