@@ -13,7 +13,7 @@ from aeron_spark._native.check import c_string, check
 from aeron_spark._native.handle import Handle
 from aeron_spark.config import Settings, default_aeron_dir, text, warn_misspelt
 from aeron_spark.counters import Counters
-from aeron_spark.errors import DataLossError, StorageError, WaitTimeoutError
+from aeron_spark.errors import DataLossError, StorageError, UsageError, WaitTimeoutError
 from aeron_spark.process import ChildProcess
 
 START_TIMEOUT_S = 20.0
@@ -81,12 +81,23 @@ class MediaDriver(Handle):
         return f"<MediaDriver {self.aeron_dir}{' closed' if self.is_closed else ''}>"
 
 
+def check_aeron_dir(aeron_dir: str | os.PathLike[str], *, owner: str | None = None, writers: str | None = None) -> None:
+    """UsageError where clients of this process would use no driver in that directory: it is a stranger's, or he may write it.
+
+    Oneself, root and `owner` are none, which is `AERON_SPARK_DIR_OWNER` where not given; `writers` goes by
+    `AERON_SPARK_DIR_WRITERS`. What does not exist is fine.
+    """
+    texts = [ffi.NULL if given is None else c_string(given) for given in (owner, writers)]
+    check(lib.as_check_aeron_dir(c_string(os.fspath(aeron_dir)), *texts))
+
+
 def is_driver_active(aeron_dir: str | os.PathLike[str]) -> bool:
-    """True when a live driver owns the directory; False for a directory that is absent, stale or not ready."""
+    """True when a live driver that clients would use owns the directory; False where it is absent, stale, or a stranger's."""
     try:
+        check_aeron_dir(aeron_dir)
         with Counters(aeron_dir) as counters:
             return counters.driver().is_active
-    except (StorageError, DataLossError, WaitTimeoutError):
+    except (StorageError, DataLossError, UsageError, WaitTimeoutError):
         return False
 
 

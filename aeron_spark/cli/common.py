@@ -185,7 +185,8 @@ def _open(directory: str | None) -> Counters:
 def other_drivers() -> str:
     """Where drivers do live, as a hint."""
     found = []
-    for path in sorted(Path("/dev/shm").glob("*/cnc.dat")):  # noqa: S108 - where drivers make their directories
+    shared_memory = Path("/dev/shm")  # noqa: S108 - where drivers make their directories
+    for path in sorted([*shared_memory.glob("*/cnc.dat"), *shared_memory.glob("aeron-spark-*/*/cnc.dat")]):
         try:
             with Counters(path.parent) as counters:
                 if counters.driver().is_active:

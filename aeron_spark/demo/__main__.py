@@ -38,8 +38,7 @@ def main() -> int:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
-    folder = Path(tempfile.mkdtemp(prefix="aeron-spark-demo-"))
-    aeron_dir = Path("/dev/shm") / folder.name  # noqa: S108 - where Aeron directories are
+    folder, aeron_dir = _make_directories()
     archive_dir = folder / "archive"
     code = 1
     try:
@@ -59,6 +58,22 @@ def main() -> int:
             shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(aeron_dir, ignore_errors=True)
     return code
+
+
+def _make_directories() -> tuple[Path, Path]:
+    """A folder for what is kept, and an Aeron directory of the same name, both of our own making.
+
+    Others see the first's name, and could have made the second.
+    """
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix="aeron-spark-demo-"))
+        aeron_dir = Path("/dev/shm") / folder.name  # noqa: S108 - where Aeron directories are
+        try:
+            aeron_dir.mkdir(0o700)
+        except FileExistsError:
+            folder.rmdir()
+        else:
+            return folder, aeron_dir
 
 
 def _interrupt(_number: int, _frame: object) -> None:

@@ -1,9 +1,10 @@
 """The media driver (and, where asked, the archive) beside an executor.
 
-Where no driver runs, the first task of an application on a host starts one in a directory of the application's own. Tasks race
-for that, so looking and starting happen under a file lock; the lock is taken on the folder of the host's shared memory, which
-exists anyway and is never on a network, so nothing is left behind. The driver ends by itself some seconds after its last client
-is gone, which also holds when the executor was killed: nobody has to remember to stop it.
+Where no driver runs, the first task of an application on a host starts one in a directory of the application's own. Tasks
+race for that, so looking and starting happen under a file lock. Both, the lock and such directories, are in a folder of the
+user's own in the host's shared memory, which is never on a network: others can neither hold the lock nor take the name
+first. All that is left behind is that folder, empty. The driver ends by itself some seconds after its last client is gone,
+which also holds when the executor was killed: nobody has to remember to stop it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import stat
 import subprocess
 import tempfile
 import threading
@@ -22,10 +24,10 @@ from pathlib import Path
 from aeron_spark.archive.segments import Folder, FolderInfo
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.config import executable as native_executable
-from aeron_spark.driver import is_driver_active
+from aeron_spark.driver import check_aeron_dir, is_driver_active
 from aeron_spark.errors import AeronError, PeerError, StorageError, UsageError, WaitTimeoutError
 
-__all__ = ["application_identity", "ensure_archive", "ensure_driver", "live_archive"]
+__all__ = ["application_identity", "ensure_archive", "ensure_driver", "live_archive", "own_folder"]
 
 #: A driver of ours ends this long after its last client: long enough to bridge the gap between two micro-batches.
 IDLE_EXIT = "10s"
@@ -61,9 +63,11 @@ def application_identity() -> str:
 def ensure_driver(aeron_dir: str | None, *, application: str, may_launch: bool) -> str:
     """Directory of a live driver: the one named, else the default one if it lives, else one started for the application.
 
-    Raises UsageError where no driver runs and none may be started, WaitTimeoutError when one does not come up.
+    Raises UsageError where no driver runs and none may be started, and for a directory of a stranger's that was named,
+    WaitTimeoutError when one does not come up.
     """
     if aeron_dir is not None:
+        check_aeron_dir(aeron_dir)
         if is_driver_active(aeron_dir):
             return aeron_dir
         if not may_launch:
@@ -76,11 +80,12 @@ def ensure_driver(aeron_dir: str | None, *, application: str, may_launch: bool) 
     if is_driver_active(default):
         return default
     if not may_launch:
+        check_aeron_dir(default)
         raise UsageError(
             f"no media driver runs in {default}: start one with 'aeron-spark driver', name its directory by the option "
             f"aeronDir, or set launchDriver=true"
         )
-    return _start_driver(str(SHARED_MEMORY / f"aeron-spark-{os.getuid()}-{application}"))
+    return _start_driver(str(own_folder() / application))
 
 
 def _start_driver(aeron_dir: str) -> str:
@@ -148,9 +153,39 @@ def _control_stream_of(folder: str) -> int:
     return int.from_bytes(hashlib.sha256(os.path.realpath(folder).encode()).digest()[:4], "big") >> 1 | 1 << 30
 
 
+def own_folder() -> Path:
+    """Folder in the host's shared memory that nobody else can write or open; made where there is none.
+
+    Its name can be guessed and taken first, so it is looked for among those that begin with it.
+    """
+    name = f"aeron-spark-{os.geteuid()}"
+    while True:
+        found = sorted(path for path in (SHARED_MEMORY / name, *SHARED_MEMORY.glob(f"{name}.*")) if _is_own(path))
+        if found:
+            return found[0]
+        try:
+            (SHARED_MEMORY / name).mkdir(0o700)
+        except FileExistsError:
+            tempfile.mkdtemp(prefix=f"{name}.", dir=SHARED_MEMORY)
+        except OSError as failure:
+            raise StorageError(
+                f"can't make {SHARED_MEMORY / name}, where media drivers are started: {failure.strerror}",
+                code=failure.errno or 0,
+            ) from failure
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
 @contextmanager
 def _locked() -> Iterator[None]:
-    handle = os.open(SHARED_MEMORY, os.O_RDONLY | os.O_DIRECTORY)
+    folder = own_folder()
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
         while True:
@@ -160,7 +195,7 @@ def _locked() -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise WaitTimeoutError(
-                        f"another process has held the lock on {SHARED_MEMORY} for {LOCK_TIMEOUT_SECONDS:.0f} s, under which "
+                        f"another process has held the lock on {folder} for {LOCK_TIMEOUT_SECONDS:.0f} s, under which "
                         f"media drivers are started: see who with 'lslocks'"
                     ) from None
                 time.sleep(_POLL_SECONDS)

@@ -199,7 +199,7 @@ def test_folder_that_cannot_be_recorded_to(spark: SparkSession, tmp_path: Path) 
 def test_a_lock_that_is_never_given_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(launch, "LOCK_TIMEOUT_SECONDS", 0.05)
     monkeypatch.setattr(launch, "SHARED_MEMORY", tmp_path)
-    handle = os.open(tmp_path, os.O_RDONLY)
+    handle = os.open(launch.own_folder(), os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         with dirs.fresh("aeron") as aeron_dir, pytest.raises(WaitTimeoutError, match="held the lock"):
