@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Literal
 
 from aeron_spark.doctor_facts import Facts, gather
 from aeron_spark.errors import UsageError
+from aeron_spark.places import WRITERS_SETTING
 
 Level = Literal["ok", "warn", "error"]
 
@@ -73,10 +75,34 @@ def check_directory(facts: Facts) -> list[Finding]:
                 text=f"{where} belongs to {facts.dir_owner}; {facts.user} may not write there, so no client of "
                 f"{facts.user} can use its driver",
                 remedy=f"aeron-spark driver --dir /dev/shm/aeron-{facts.user}  # one of your own; or "
-                f"{facts.dir_owner} starts this one for every user of the machine, with `umask 0` in front",
+                f"{facts.dir_owner} starts this one for every user of the machine, with `umask 0` in front and "
+                f"{WRITERS_SETTING}=all, and clients set AERON_SPARK_DIR_OWNER={facts.dir_owner} AERON_SPARK_DIR_WRITERS=all",
             )
         ]
     return [_ok(about, f"{where} belongs to {facts.dir_owner}, {facts.user} may write there")]
+
+
+def check_strangers(facts: Facts) -> list[Finding]:
+    """Whether others may have made the directories, or may change what is in them."""
+    found = []
+    for place in facts.places:
+        about, path, mode = place.about, place.path, place.mode
+        is_guarded = bool(mode & stat.S_ISVTX)
+        if place.trouble:
+            remedy = f"export AERON_SPARK_DIR_OWNER={place.owner}  # if that user is to be relied on"
+            if place.link_target:
+                remedy = f"export AERON_DIR={place.link_target}  # the directory itself"
+            elif mode & 0o002 and not is_guarded:
+                remedy = f"chmod o-w {path}  # or {WRITERS_SETTING}=all, if every user is to be relied on"
+            found.append(Finding(level="error", about=about, text=place.trouble, remedy=remedy))
+        elif mode & 0o022 and not is_guarded:
+            who = "every user of the machine" if mode & 0o002 else f"the group {place.group}"
+            text = f"{who} can write {path}, and so change what is there"
+            found.append(Finding(level="warn", about=about, text=text, remedy=f"chmod go-w {path}"))
+        if place.parent_mode & 0o002 and not place.parent_mode & stat.S_ISVTX:
+            text = f"every user of the machine can put something else in the place of {path}"
+            found.append(Finding(level="warn", about=about, text=text, remedy=f"chmod +t {path.parent}"))
+    return found
 
 
 def check_driver(facts: Facts) -> list[Finding]:
@@ -470,6 +496,7 @@ def check_credentials(facts: Facts) -> list[Finding]:
 CHECKS: tuple[Callable[[Facts], list[Finding]], ...] = (
     check_versions,
     check_directory,
+    check_strangers,
     check_driver,
     check_shared_memory,
     check_sockets,

@@ -25,6 +25,7 @@ from aeron_spark.archive_health import ArchiveFacts, CredentialsFacts, archive_f
 from aeron_spark.config import default_aeron_dir, executable, misspelt
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.places import OWNER_SETTING, WRITERS_SETTING, PlaceFacts, place_facts
 from aeron_spark.streams import StreamCounter
 
 # Settings that the checks look at, with the driver's own defaults.
@@ -42,6 +43,8 @@ DEFAULTS: Mapping[str, str] = {
     "aeron.rcv.initial.window.length": "128k",
     "aeron.socket.so_rcvbuf": "128k",
     "aeron.socket.so_sndbuf": "0",
+    OWNER_SETTING: "",
+    WRITERS_SETTING: "",
     "aeron.archive.control.channel": "",
     "aeron.archive.control.channel.enabled": "true",
     "aeron.archive.dir": "",
@@ -93,6 +96,8 @@ class Facts:
     """None: the executable was not found."""
     shm_total: int | None
     shm_free: int | None
+    places: Sequence[PlaceFacts] = ()
+    """The directory, and the archive's folder, where they are there."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """By property name; what is not in it has its default."""
     misspelt: Mapping[str, str] = field(default_factory=dict)
@@ -158,6 +163,7 @@ def gather(
         native_version=_native_version(),
         shm_total=shm[0],
         shm_free=shm[1],
+        places=_places(where, settings),
         settings=settings,
         misspelt=misspelt([*settings, *(name for name in environment if name.startswith("AERON_"))]),
         rmem_max=_kernel_limit("rmem_max"),
@@ -179,6 +185,13 @@ def gather(
         archive=archive_facts(settings),
         credentials=credentials_facts(settings),
     )
+
+
+def _places(where: Path, settings: Mapping[str, str]) -> list[PlaceFacts]:
+    found = [place_facts("directory", where, settings, may_be_link=False)]
+    if folder := settings.get("aeron.archive.dir"):
+        found.append(place_facts("archive folder", Path(folder), settings, may_be_link=True))
+    return [place for place in found if place is not None]
 
 
 def read_settings(defines: Sequence[str], files: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:

@@ -23,6 +23,7 @@ from aeron_spark.cli.__main__ import main, parser
 from aeron_spark.doctor import Finding
 from aeron_spark.doctor_facts import DriverFacts, Facts, PythonFacts
 from aeron_spark.errors import UsageError
+from aeron_spark.places import PlaceFacts
 from tests.kit import packed
 
 GIB = 1 << 30
@@ -36,6 +37,16 @@ DRIVER = DriverFacts(
     publications=2,
     network_publications=1,
     images=1,
+)
+PLACE = PlaceFacts(
+    about="directory",
+    path=Path("/dev/shm/aeron-somebody"),  # noqa: S108 - never made
+    link_target="",
+    owner="somebody",
+    group="people",
+    mode=0o755,
+    parent_mode=0o1777,
+    trouble="",
 )
 WELL = Facts(
     aeron_dir=Path("/dev/shm/aeron-somebody"),  # noqa: S108 - never made
@@ -61,6 +72,7 @@ WELL = Facts(
     memlock_bytes=None,
     open_files=65536,
     archive_port_in_use="",
+    places=[PLACE, dataclasses.replace(PLACE, mode=0o1777)],
 )
 
 
@@ -95,6 +107,17 @@ def test_a_healthy_machine_has_no_findings() -> None:
         ({"native_version": None}, "error", "was not found", "AERON_SPARK_BIN"),
         ({"native_version": "0.9"}, "warn", "package 1.0, aeron-spark-driver 0.9", "AERON_SPARK_BIN"),
         ({"dir_owner": "root", "dir_is_writable": False}, "error", "belongs to root", "umask 0"),
+        ({"places": [dataclasses.replace(PLACE, trouble="belongs to eve")]}, "error", "to eve", "DIR_OWNER=somebody"),
+        (
+            {"places": [dataclasses.replace(PLACE, trouble="is a link", link_target="/dev/shm/x")]},  # noqa: S108
+            "error",
+            "is a link",
+            "export AERON_DIR=/dev/shm/x",
+        ),
+        ({"places": [dataclasses.replace(PLACE, trouble="is open", mode=0o777)]}, "error", "is open", "chmod o-w"),
+        ({"places": [dataclasses.replace(PLACE, mode=0o775)]}, "warn", "the group people can write", "chmod go-w"),
+        ({"places": [dataclasses.replace(PLACE, mode=0o777)]}, "warn", "every user of the machine can write", "chmod"),
+        ({"places": [dataclasses.replace(PLACE, parent_mode=0o777)]}, "warn", "in the place of", "chmod +t /dev/shm"),
         (
             {"dir_owner": None, "driver": None, "parent_is_writable": False},
             "error",
@@ -490,3 +513,30 @@ def test_folders_that_may_not_be_searched(tmp_path: Path) -> None:
         first = next(finding for finding in found if finding.about == about)
         assert "Permission denied" in first.text
         assert first.remedy.startswith(f"sudo -u {closed.owner()} aeron-spark ")
+
+
+def test_directories_of_this_machine_that_strangers_may_change(tmp_path: Path) -> None:
+    aeron_dir, archive_dir, link = tmp_path / "aeron", tmp_path / "archive", tmp_path / "link"
+    aeron_dir.mkdir(0o755)
+    archive_dir.mkdir(0o755)
+    link.symlink_to(aeron_dir)
+
+    def found(where: Path, *defines: str) -> list[str]:
+        facts = doctor_facts.gather(where, defines=[f"aeron.archive.dir={archive_dir}", *defines], environment={})
+        return [finding.text for finding in doctor.check_strangers(facts)]
+
+    assert found(aeron_dir) == []
+    assert found(tmp_path / "none") == []
+    assert "symbolic link" in found(link)[0]
+    aeron_dir.chmod(0o777)
+    archive_dir.chmod(0o777)
+    assert ["can be written by every user" in text for text in found(aeron_dir)] == [True, True]
+    assert ["change what is there" in text for text in found(aeron_dir, "aeron.spark.dir.writers=all")] == [
+        True,
+        True,
+    ]
+    aeron_dir.chmod(0o1777)
+    archive_dir.chmod(0o755)
+    assert found(aeron_dir) == []
+    tmp_path.chmod(0o777)
+    assert ["in the place of" in text for text in found(aeron_dir)] == [True, True]
