@@ -226,6 +226,8 @@ static const setting SETTINGS[] = {
     { "aeron.spark.driver.images.unbegun.max", NULL, KIND_NUMBER, FIELD(images_unbegun_max), 1, INT32_MAX, "1024" },
     { "aeron.spark.driver.image.term.length.max", NULL, KIND_SIZE, FIELD(image_term_length_max), AS_TERM_MIN_LENGTH,
         AS_TERM_MAX_LENGTH, "1g" },
+    { "aeron.spark.driver.destinations.max", NULL, KIND_NUMBER, FIELD(destinations_max), 1, 65536, "1024" },
+    { "aeron.spark.driver.destinations.per.address.max", NULL, KIND_NUMBER, FIELD(destinations_per_address_max), 1, 65536, "64" },
     { "aeron.driver.connect", NULL, KIND_BOOL, FIELD(connect_sockets), NO_RANGE, "true" },
     { "aeron.udp.channel.outgoing.interceptors", "outgoing_interceptors", KIND_TEXT, FIELD(outgoing_interceptors), NO_RANGE,
         "" },

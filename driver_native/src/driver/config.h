@@ -89,6 +89,8 @@ typedef struct asi_driver_settings
     int64_t stream_session_limit;
     int64_t images_unbegun_max;
     int64_t image_term_length_max;
+    int64_t destinations_max;             /* of a multi-destination publication */
+    int64_t destinations_per_address_max; /* that announce themselves from one address */
     int64_t max_resend;
     int64_t send_to_status_poll_ratio;
     int64_t publication_connection_timeout_ns;

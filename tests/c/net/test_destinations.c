@@ -23,8 +23,12 @@ static int32_t send_three(asi_destinations *destinations, asi_udp_socket *from, 
     const asi_outgoing datagrams[] = {
         { .bytes = "a", .length = 1 }, { .bytes = "bb", .length = 2 }, { .bytes = "ccc", .length = 3 }
     };
+    asi_fan_out fan_out = { 0 };
+    int64_t budget = INT64_MAX;
     int32_t sent = -1;
-    CHECK_I64(asi_destinations_send(destinations, &ops, from, datagrams, 3, now_ns, &sent, bytes), expected);
+    CHECK_I64(asi_destinations_send(
+        destinations, &ops, from, datagrams, 3, now_ns, &fan_out, &budget, &sent, bytes), expected);
+    CHECK_I64(fan_out.slots, 0);
     return sent;
 }
 
@@ -38,24 +42,24 @@ static void dynamic_ones_come_and_go(void)
     const asi_address at2 = fake_address("127.0.0.1", 102);
     const asi_address elsewhere = fake_address("10.0.0.1", 101);
     int64_t bytes;
-    CHECK_I64(asi_destinations_open(&destinations, false, 4, &counter), AS_OK);
+    CHECK_I64(asi_destinations_open(&destinations, false, 4, 4, &counter), AS_OK);
     CHECK_I64(send_three(&destinations, from, SECOND, AS_OK, &bytes), 3); /* nobody there: all is sent */
     CHECK_I64(bytes, 0);
-    asi_destinations_on_status_message(&destinations, 1, &at1, SECOND);
-    asi_destinations_on_status_message(&destinations, 2, &at2, SECOND);
-    asi_destinations_on_status_message(&destinations, 1, &elsewhere, SECOND); /* same receiver and port: same one */
+    asi_destinations_on_status_message(&destinations, 1, &at1, ASI_PROVEN, SECOND);
+    asi_destinations_on_status_message(&destinations, 2, &at2, ASI_PROVEN, SECOND);
+    asi_destinations_on_status_message(&destinations, 1, &elsewhere, ASI_PROVEN, SECOND); /* same receiver and port: same one */
     CHECK_I64(counter, 2);
     CHECK_I64(send_three(&destinations, from, 2 * SECOND, AS_OK, &bytes), 3);
     CHECK_I64(bytes, 12);
     CHECK_I64(q1->count, 3);
     CHECK_I64(q2->count, 3);
-    asi_destinations_on_status_message(&destinations, 1, &at1, 6 * SECOND);
+    asi_destinations_on_status_message(&destinations, 1, &at1, ASI_PROVEN, 6 * SECOND);
     CHECK_I64(send_three(&destinations, from, 6 * SECOND, AS_OK, &bytes), 3);
     CHECK_I64(counter, 2); /* exactly 5 s is not more than 5 s */
     CHECK_I64(send_three(&destinations, from, 6 * SECOND + 1, AS_OK, &bytes), 3);
     CHECK_I64(counter, 1);
     CHECK_I64(bytes, 6);
-    CHECK_I64(asi_destinations_find_registration(&destinations, 1, &at1), -1);
+    CHECK_I64(asi_destinations_find(&destinations, 1, &at1)->registration_id, -1);
     CHECK(NULL == asi_destinations_next_silent(&destinations, 100 * SECOND));
     asi_destinations_close(&destinations);
     ops.close(ops.context, from);
@@ -66,15 +70,187 @@ static void dynamic_ones_come_and_go(void)
 static void a_flood_is_bounded(void)
 {
     asi_destinations destinations;
-    CHECK_I64(asi_destinations_open(&destinations, false, 8, &counter), AS_OK);
+    CHECK_I64(asi_destinations_open(&destinations, false, 8, 100, &counter), AS_OK);
     for (int64_t i = 0; i < 100; i++)
     {
         const asi_address at = fake_address("127.0.0.1", (uint16_t)(1000 + i));
-        asi_destinations_on_status_message(&destinations, i, &at, SECOND);
+        asi_destinations_on_status_message(&destinations, i, &at, ASI_PROVEN, SECOND);
     }
     CHECK_I64(counter, 8);
     asi_destinations_close(&destinations);
     asi_destinations_close(&destinations);
+}
+
+static const uint8_t greeting[40];
+
+/* Rounds of `count` frames for newcomers; the bytes that went out. */
+static int64_t greet(asi_destinations *destinations, asi_udp_socket *from, int32_t count, int64_t now_ns)
+{
+    asi_outgoing frames[ASI_NEWCOMER_FRAMES];
+    for (int32_t i = 0; i < count; i++)
+    {
+        frames[i] = (asi_outgoing){ .bytes = greeting, .length = sizeof(greeting) };
+    }
+    return asi_destinations_greet(destinations, &ops, from, frames, count, now_ns);
+}
+
+/* Who only asks gets three rounds for each time it asks, and no data; who then names what only a hearer of the answer knows gets it,
+ * where it named it; and whose last proof is old is asked again. */
+static void a_newcomer_proves_itself_first(void)
+{
+    asi_destinations destinations;
+    asi_udp_socket *from = open_at(100);
+    asi_udp_socket *q = open_at(101);
+    const asi_address at = fake_address("127.0.0.1", 101);
+    const asi_address forged = fake_address("10.0.0.1", 101);
+    const asi_outgoing setup = { .bytes = greeting, .length = sizeof(greeting) };
+    int64_t bytes;
+    CHECK_I64(asi_destinations_open(&destinations, false, 8, 8, &counter), AS_OK);
+    CHECK_I64(destinations.next_round_ns, INT64_MAX);
+    asi_destinations_on_status_message(&destinations, 1, &forged, ASI_STRANGER, SECOND);
+    CHECK_I64(counter, 1);
+    CHECK_I64(send_three(&destinations, from, SECOND, AS_OK, &bytes), 3);
+    CHECK_I64(bytes, 0);
+    CHECK_I64(destinations.next_round_ns, SECOND);
+    CHECK_I64(greet(&destinations, from, 1, SECOND), 40);
+    CHECK_I64(greet(&destinations, from, 1, SECOND), 0);
+    CHECK_I64(destinations.next_round_ns, SECOND + ASI_NEWCOMER_INTERVAL_NS);
+    CHECK_I64(greet(&destinations, from, 1, 2 * SECOND), 40);
+    CHECK_I64(asi_destinations_send_introduced(&destinations, &ops, from, &setup, 2 * SECOND), 0);
+    CHECK_I64(greet(&destinations, from, 1, 3 * SECOND), 40);
+    CHECK_I64(greet(&destinations, from, 1, 4 * SECOND), 0);
+    CHECK_I64(destinations.next_round_ns, INT64_MAX);
+    /* Many publications: so many frames, whatever the rounds. */
+    asi_destinations_on_status_message(&destinations, 1, &forged, ASI_INTRODUCED, 5 * SECOND);
+    CHECK_I64(greet(&destinations, from, 20, 5 * SECOND), 800);
+    CHECK_I64(asi_destinations_send_introduced(&destinations, &ops, from, &setup, 5 * SECOND), 40);
+    CHECK_I64(greet(&destinations, from, 20, 6 * SECOND), 480);
+    CHECK_I64(greet(&destinations, from, 20, 7 * SECOND), 0);
+    CHECK_I64(q->count, 0);
+    asi_destinations_on_status_message(&destinations, 1, &at, ASI_PROVEN, 7 * SECOND);
+    CHECK_I64(send_three(&destinations, from, 7 * SECOND, AS_OK, &bytes), 3);
+    CHECK_I64(q->count, 3);
+    CHECK_I64(counter, 1);
+    /* It goes on asking, but proves nothing. */
+    asi_destinations_on_status_message(&destinations, 1, &at, ASI_STRANGER, 12 * SECOND);
+    CHECK_I64(greet(&destinations, from, 1, 12 * SECOND), 0);
+    CHECK_I64(send_three(&destinations, from, 12 * SECOND + 1, AS_OK, &bytes), 3);
+    CHECK_I64(bytes, 0);
+    CHECK_I64(counter, 1);
+    CHECK_I64(destinations.newcomer_count, 1);
+    asi_destinations_close(&destinations);
+    ops.close(ops.context, from);
+    ops.close(ops.context, q);
+}
+
+/* Newcomers take a quarter, the newest the place of the oldest; a proof takes the place of any; one address has its share. */
+static void newcomers_keep_nobody_out(void)
+{
+    asi_destinations destinations;
+    CHECK_I64(asi_destinations_open(&destinations, false, 8, 3, &counter), AS_OK);
+    for (int64_t i = 0; i < 100; i++)
+    {
+        const asi_address at = fake_address("127.0.0.1", (uint16_t)(1000 + i));
+        asi_destinations_on_status_message(&destinations, i, &at, ASI_STRANGER, SECOND + i);
+    }
+    CHECK_I64(counter, 2);
+    const asi_address last = fake_address("127.0.0.1", 1099);
+    CHECK(NULL != asi_destinations_find(&destinations, 99, &last));
+    for (int64_t i = 0; i < 4; i++)
+    {
+        const asi_address at = fake_address("127.0.0.1", (uint16_t)(2000 + i));
+        CHECK(!destinations.has_refused);
+        asi_destinations_on_status_message(&destinations, 200 + i, &at, ASI_PROVEN, 2 * SECOND);
+        CHECK(asi_destinations_find(&destinations, 200 + i, &at)->is_proven == (i < 3));
+    }
+    CHECK(destinations.has_refused);
+    for (int64_t i = 0; i < 9; i++)
+    {
+        char host[16];
+        snprintf(host, sizeof(host), "10.0.0.%d", (int)(1 + i));
+        const asi_address at = fake_address(host, 3000);
+        asi_destinations_on_status_message(&destinations, 300 + i, &at, ASI_PROVEN, 3 * SECOND);
+        CHECK((NULL != asi_destinations_find(&destinations, 300 + i, &at)) == (i < 5));
+    }
+    CHECK_I64(counter, 8);
+    CHECK_I64(destinations.newcomer_count, 0);
+    asi_destinations_on_status_message(&destinations, 99, &last, ASI_STRANGER, 3 * SECOND);
+    CHECK(NULL == asi_destinations_find(&destinations, 99, &last));
+    asi_destinations_close(&destinations);
+}
+
+/* A batch that its budget cuts short goes on where it was, whoever comes and goes in between, and reaches each destination once. */
+static void a_batch_takes_as_many_calls_as_it_needs(void)
+{
+    asi_destinations destinations;
+    asi_udp_socket *from = open_at(100);
+    asi_udp_socket *peers[6];
+    const asi_outgoing datagram = { .bytes = "a", .length = 1 };
+    asi_fan_out fan_out = { 0 };
+    int64_t bytes = 0;
+    int32_t sent = -1;
+    CHECK_I64(asi_destinations_open(&destinations, true, 8, 1, &counter), AS_OK);
+    for (uint16_t i = 0; i < 6; i++)
+    {
+        const asi_address at = fake_address("127.0.0.1", (uint16_t)(101 + i));
+        peers[i] = open_at((uint16_t)(101 + i));
+        CHECK(i >= 5 || asi_destinations_add(&destinations, &at, i, SECOND));
+    }
+    for (int32_t i = 0; i < 4; i++)
+    {
+        int64_t budget = 1; /* one call */
+        CHECK_I64(asi_destinations_send(
+            &destinations, &ops, from, &datagram, 1, SECOND, &fan_out, &budget, &sent, &bytes), AS_OK);
+        CHECK_I64(sent, 3 == i ? 1 : 0);
+        CHECK_I64(bytes, 1);
+        const asi_address at = fake_address("127.0.0.1", 106);
+        if (0 == i)
+        {
+            asi_destinations_remove(&destinations, 0); /* was served */
+            asi_destinations_remove(&destinations, 3); /* was not */
+            CHECK(asi_destinations_add(&destinations, &at, 5, SECOND)); /* where the first was: gets the next batch */
+        }
+    }
+    CHECK_I64(fan_out.slots, 0);
+    const int32_t expected[] = { 1, 1, 1, 0, 1, 0 };
+    for (int32_t i = 0; i < 6; i++)
+    {
+        CHECK_I64(peers[i]->count, expected[i]);
+        ops.close(ops.context, peers[i]);
+    }
+    asi_destinations_close(&destinations);
+    ops.close(ops.context, from);
+}
+
+/* Spec: 11 D20 - the first of a batch is another one each time, and each is it as often. */
+static void each_begins_a_batch_as_often(void)
+{
+    asi_destinations destinations;
+    asi_udp_socket *from = open_at(100);
+    int32_t first_of[3] = { 0 };
+    asi_fan_out fan_out = { 0 };
+    int64_t bytes;
+    int32_t sent;
+    CHECK_I64(asi_destinations_open(&destinations, true, 3, 1, &counter), AS_OK);
+    for (uint16_t i = 0; i < 3; i++)
+    {
+        const asi_address at = fake_address("127.0.0.1", (uint16_t)(101 + i));
+        CHECK(asi_destinations_add(&destinations, &at, i, SECOND));
+    }
+    for (int32_t i = 0; i < 300; i++)
+    {
+        const asi_outgoing datagram = { .bytes = "a", .length = 1 };
+        int64_t budget = 1; /* one call */
+        CHECK_I64(asi_destinations_send(
+            &destinations, &ops, from, &datagram, 1, SECOND, &fan_out, &budget, &sent, &bytes), AS_OK);
+        first_of[fan_out.start]++;
+        budget = INT64_MAX;
+        CHECK_I64(asi_destinations_send(
+            &destinations, &ops, from, &datagram, 1, SECOND, &fan_out, &budget, &sent, &bytes), AS_OK);
+    }
+    CHECK(100 == first_of[0] && 100 == first_of[1] && 100 == first_of[2]);
+    asi_destinations_close(&destinations);
+    ops.close(ops.context, from);
 }
 
 static void manual_ones_are_listed(void)
@@ -86,24 +262,24 @@ static void manual_ones_are_listed(void)
     const asi_address nowhere = { .any = { .sa_family = AF_UNSPEC } };
     int64_t bytes;
     asi_udp_socket *from = open_at(100);
-    CHECK_I64(asi_destinations_open(&destinations, true, 3, &counter), AS_OK);
+    CHECK_I64(asi_destinations_open(&destinations, true, 3, 1, &counter), AS_OK);
     CHECK(asi_destinations_add(&destinations, &at1, 11, SECOND));
     CHECK(asi_destinations_add(&destinations, &at2, 12, SECOND));
     CHECK(asi_destinations_add(&destinations, &nowhere, 13, SECOND)); /* its name is not known yet */
     CHECK(!asi_destinations_add(&destinations, &at3, 14, SECOND));
-    asi_destinations_on_status_message(&destinations, 7, &at3, SECOND);
+    asi_destinations_on_status_message(&destinations, 7, &at3, ASI_PROVEN, SECOND);
     CHECK_I64(counter, 3);
     CHECK_I64(send_three(&destinations, from, 100 * SECOND, AS_OK, &bytes), 3);
     CHECK_I64(bytes, 12);
     /* Bound to a receiver by its first SM. */
-    asi_destinations_on_status_message(&destinations, 21, &at1, 99 * SECOND);
+    asi_destinations_on_status_message(&destinations, 21, &at1, ASI_PROVEN, 99 * SECOND);
     const asi_address moved = fake_address("10.0.0.1", 101);
-    CHECK_I64(asi_destinations_find_registration(&destinations, 21, &moved), 11);
-    CHECK_I64(asi_destinations_find_registration(&destinations, 22, &at1), -1);
-    asi_destinations_on_status_message(&destinations, 22, &at1, 300 * SECOND); /* of another receiver */
+    CHECK_I64(asi_destinations_find(&destinations, 21, &moved)->registration_id, 11);
+    CHECK(NULL == asi_destinations_find(&destinations, 22, &at1));
+    asi_destinations_on_status_message(&destinations, 22, &at1, ASI_PROVEN, 300 * SECOND); /* of another receiver */
     CHECK_I64(destinations.items[0].last_activity_ns, 99 * SECOND);
     CHECK_I64(destinations.items[0].receiver_id, 21);
-    CHECK_I64(asi_destinations_find_registration(&destinations, 22, &at2), 12);
+    CHECK_I64(asi_destinations_find(&destinations, 22, &at2)->registration_id, 12);
     /* The silent ones are asked about once per timeout. */
     CHECK_I64(asi_destinations_next_silent(&destinations, 100 * SECOND)->registration_id, 12);
     CHECK_I64(asi_destinations_next_silent(&destinations, 100 * SECOND)->registration_id, 13);
@@ -113,9 +289,11 @@ static void manual_ones_are_listed(void)
     asi_destinations_remove(&destinations, 13);
     asi_destinations_remove(&destinations, 13);
     CHECK_I64(counter, 1);
-    CHECK_I64(destinations.items[0].registration_id, 12);
-    asi_destinations_on_status_message(&destinations, 7, &at3, SECOND); /* there is room, but nobody added it */
+    CHECK(12 == destinations.items[1].registration_id && destinations.items[1].is_used && !destinations.items[0].is_used);
+    asi_destinations_on_status_message(&destinations, 7, &at3, ASI_PROVEN, SECOND); /* there is room, but nobody added it */
     CHECK_I64(counter, 1);
+    CHECK(asi_destinations_add(&destinations, &at3, 14, SECOND)); /* into the place of one that went */
+    CHECK_I64(destinations.slot_count, 2);
     asi_destinations_close(&destinations);
     ops.close(ops.context, from);
 }
@@ -127,7 +305,7 @@ static void what_counts_as_sent(void)
     const asi_address at1 = fake_address("127.0.0.1", 101);
     asi_udp_socket *from = open_at(100);
     int64_t bytes;
-    CHECK_I64(asi_destinations_open(&destinations, true, 3, &counter), AS_OK);
+    CHECK_I64(asi_destinations_open(&destinations, true, 3, 1, &counter), AS_OK);
     CHECK(asi_destinations_add(&destinations, &at1, 11, SECOND));
     net.is_full = true;
     CHECK_I64(send_three(&destinations, from, SECOND, AS_OK, &bytes), 3);
@@ -145,6 +323,10 @@ int main(void)
     ops = fake_net_ops(&net);
     RUN(dynamic_ones_come_and_go);
     RUN(a_flood_is_bounded);
+    RUN(a_newcomer_proves_itself_first);
+    RUN(newcomers_keep_nobody_out);
+    RUN(a_batch_takes_as_many_calls_as_it_needs);
+    RUN(each_begins_a_batch_as_often);
     RUN(manual_ones_are_listed);
     RUN(what_counts_as_sent);
     return 0;

@@ -70,7 +70,11 @@ static void where_datagrams_go(void)
         asi_outgoing datagrams[] = { { .bytes = "abc", .length = 3 }, { .bytes = "defgh", .length = 5 } };
         int32_t sent = -1;
         int64_t bytes = -1;
-        CHECK_I64(asi_sender_endpoint_send(&endpoint, &publication, datagrams, 2, SECOND, &sent, &bytes), AS_OK);
+        asi_fan_out fan_out = { 0 };
+        int64_t budget = 1000;
+        CHECK_I64(asi_sender_endpoint_send(
+            &endpoint, &publication, datagrams, 2, SECOND, &fan_out, &budget, &sent, &bytes), AS_OK);
+        CHECK_I64(budget, 1000 - bytes);
         CHECK_I64(sent, ROWS[i].sent);
         CHECK_I64(bytes, ROWS[i].sent > 0 ? 8 : 0);
         for (int k = 0; k < 3; k++)

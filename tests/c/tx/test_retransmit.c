@@ -24,7 +24,7 @@ static void ranges(void)
         { 0, 1408, ASI_NAK_RESEND, 1408 },
         { TERM - 32, 32, ASI_NAK_RESEND, 32 },
         { TERM - 32, 1408, ASI_NAK_INVALID, 0 },
-        { 0, TERM, ASI_NAK_RESEND, TERM },
+        { 0, TERM, ASI_NAK_RESEND, TERM / 2 }, /* no receiver told a longer window */
         { 0, TERM + 32, ASI_NAK_INVALID, 0 },
         { 0, INT32_MAX, ASI_NAK_INVALID, 0 },
         { TERM, 32, ASI_NAK_INVALID, 0 },
@@ -47,6 +47,47 @@ static void ranges(void)
     asi_resend range;
     CHECK_I64(asi_retransmit_on_nak(&retransmit, 7, 0, TERM, 0, &range), ASI_NAK_RESEND);
     CHECK_I64(range.length, TERM / 2); /* one assumed window */
+    asi_retransmit_close(&retransmit);
+}
+
+/* Nobody lacks more than the longest window that a receiver told. */
+static void windows(void)
+{
+    static const struct { int32_t told; int64_t rrwm; int32_t resent; } ROWS[] = {
+        { 0, 16, TERM / 2 }, { 1024, 16, TERM / 2 }, { TERM / 2 + 4096, 16, TERM / 2 + 4096 }, { TERM, 16, TERM },
+        { TERM, 1, TERM / 2 },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        asi_retransmit retransmit = opened(false, 16, 0, ROWS[i].rrwm);
+        asi_resend range;
+        asi_retransmit_on_window(&retransmit, ROWS[i].told);
+        asi_retransmit_on_window(&retransmit, 64);
+        CHECK_I64(asi_retransmit_on_nak(&retransmit, 7, 0, TERM, 0, &range), ASI_NAK_RESEND);
+        CHECK_I64(range.length, ROWS[i].resent);
+        asi_retransmit_close(&retransmit);
+    }
+}
+
+/* A range of which a part went is due again from there on, as often as it takes, and shut meanwhile. */
+static void what_is_put_back_is_due(void)
+{
+    asi_retransmit retransmit = opened(true, 16, 0, 16);
+    asi_resend range;
+    asi_resend other;
+    CHECK_I64(asi_retransmit_on_nak(&retransmit, 7, 0, 64, 0, &other), ASI_NAK_RESEND);
+    CHECK_I64(asi_retransmit_on_nak(&retransmit, 7, 64, 1024, 0, &range), ASI_NAK_RESEND);
+    asi_retransmit_put_back(&retransmit, &range, 256);
+    CHECK_I64(asi_retransmit_on_nak(&retransmit, 7, 64, 64, 0, &other), ASI_NAK_SUPPRESSED);
+    CHECK(asi_retransmit_next_due(&retransmit, 5, &range));
+    CHECK(7 == range.term_id && 320 == range.term_offset && 768 == range.length);
+    asi_retransmit_put_back(&retransmit, &range, 512);
+    CHECK(asi_retransmit_next_due(&retransmit, 5, &range));
+    CHECK(832 == range.term_offset && 256 == range.length);
+    CHECK(!asi_retransmit_next_due(&retransmit, 5, &range));
+    CHECK_I64(asi_retransmit_on_nak(&retransmit, 7, 64, 64, 5 + LINGER, &other), ASI_NAK_SUPPRESSED);
+    CHECK(!asi_retransmit_next_due(&retransmit, 6 + LINGER, &range));
+    CHECK_I64(retransmit.active_count, 0);
     asi_retransmit_close(&retransmit);
 }
 
@@ -164,6 +205,8 @@ static void receivers(void)
 int main(void)
 {
     RUN(ranges);
+    RUN(windows);
+    RUN(what_is_put_back_is_due);
     RUN(what_was_resent_stays_shut);
     RUN(unicast_serves_the_latest);
     RUN(groups_overflow);

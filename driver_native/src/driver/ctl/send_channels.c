@@ -72,7 +72,8 @@ static as_result open_counters(asi_conductor *conductor, asi_send_channel *opene
     if (AS_OK == result && opened->sender.has_destinations)
     {
         result = asi_destinations_open(&opened->sender.destinations,
-            ASI_CONTROL_MODE_MANUAL == opened->channel->control_mode, ASI_DESTINATIONS_CAPACITY,
+            ASI_CONTROL_MODE_MANUAL == opened->channel->control_mode, (int32_t)conductor->settings->destinations_max,
+            (int32_t)conductor->settings->destinations_per_address_max,
             asi_counter_addr(&conductor->counters.counters, opened->destinations_counter_id));
     }
     return result;

@@ -178,6 +178,16 @@ bool asi_address_equal(const asi_address *a, const asi_address *b)
             (a->v4.sin_port == b->v4.sin_port && a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr);
 }
 
+bool asi_address_same_host(const asi_address *a, const asi_address *b)
+{
+    if (a->any.sa_family != b->any.sa_family)
+    {
+        return false;
+    }
+    return AF_INET6 == a->any.sa_family ? 0 == memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr)) :
+        AF_INET != a->any.sa_family || a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+}
+
 bool asi_address_is_multicast(const asi_address *address)
 {
     return AF_INET6 == address->any.sa_family ? IN6_IS_ADDR_MULTICAST(&address->v6.sin6_addr) :

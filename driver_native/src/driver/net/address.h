@@ -42,6 +42,7 @@ asi_address asi_address_any(int family);
 /* "1.2.3.4:port" or "[v6]:port"; `to` holds ASI_ADDRESS_TEXT_CAPACITY. */
 void asi_address_format(const asi_address *address, char *to);
 bool asi_address_equal(const asi_address *a, const asi_address *b); /* family, host, port */
+bool asi_address_same_host(const asi_address *a, const asi_address *b);
 bool asi_address_is_multicast(const asi_address *address);
 bool asi_address_is_any(const asi_address *address);                /* wildcard host, any port */
 uint16_t asi_address_port(const asi_address *address);

@@ -44,14 +44,14 @@ asi_sender_publication *asi_sender_endpoint_find(const asi_sender_endpoint *endp
 }
 
 as_result asi_sender_endpoint_send(asi_sender_endpoint *endpoint, const asi_sender_publication *publication,
-    asi_outgoing *datagrams, int32_t count, int64_t now_ns, int32_t *sent, int64_t *bytes)
+    asi_outgoing *datagrams, int32_t count, int64_t now_ns, asi_fan_out *fan_out, int64_t *budget, int32_t *sent, int64_t *bytes)
 {
     *sent = 0;
     *bytes = 0;
     if (endpoint->has_destinations)
     {
-        return asi_destinations_send(
-            &endpoint->destinations, endpoint->ops, endpoint->socket, datagrams, count, now_ns, sent, bytes);
+        return asi_destinations_send(&endpoint->destinations, endpoint->ops, endpoint->socket, datagrams, count, now_ns, fan_out,
+            budget, sent, bytes);
     }
     const asi_address *to = endpoint->is_connected ? NULL : &endpoint->peer;
     if (endpoint->is_response)
@@ -71,5 +71,6 @@ as_result asi_sender_endpoint_send(asi_sender_endpoint *endpoint, const asi_send
     {
         *bytes += datagrams[i].length;
     }
+    *budget -= *bytes;
     return result;
 }

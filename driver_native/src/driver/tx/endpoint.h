@@ -29,6 +29,7 @@ typedef struct asi_sender_endpoint
     asi_destinations destinations;
     asi_address peer;               /* of unconnected single-destination channels */
     int64_t last_status_ns;         /* of a status message for any of its publications */
+    int32_t next_greeting;          /* bucket where the next round for newcomers begins */
     struct asi_sender_publication *buckets[ASI_SEND_BUCKETS];
     struct asi_sender_endpoint *next;
 
@@ -41,8 +42,10 @@ struct asi_sender_publication *asi_sender_endpoint_find(
     const asi_sender_endpoint *endpoint, int32_t stream_id, int32_t session_id);
 
 /* Sends up to ASI_UDP_MAX_BATCH datagrams for `publication`, whose `to` the endpoint fills in. *sent: datagrams that went
- * everywhere they should; *bytes: of all copies. A failure is worth logging; *sent is right then, too. */
+ * everywhere they should; *bytes: of all copies of this call. A failure is worth logging; *sent is right then, too. *budget goes
+ * down by what was sent; to many destinations it may take several calls, see asi_destinations_send. */
 as_result asi_sender_endpoint_send(asi_sender_endpoint *endpoint, const struct asi_sender_publication *publication,
-    asi_outgoing *datagrams, int32_t count, int64_t now_ns, int32_t *sent, int64_t *bytes) AS_MUST_USE;
+    asi_outgoing *datagrams, int32_t count, int64_t now_ns, asi_fan_out *fan_out, int64_t *budget, int32_t *sent,
+    int64_t *bytes) AS_MUST_USE;
 
 #endif

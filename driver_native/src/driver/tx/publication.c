@@ -10,7 +10,11 @@
 
 /* Spec: 04 §7.5 - how far behind the sender's position a resend may begin, beyond half a term. */
 #define RESEND_MARGIN_MAX (16 * 1024 * 1024)
-#define ANSWERS_INTERVAL_NS 10000000LL /* the default linger of resends, Spec: 04 §7.4 */
+#define CREDIT_INTERVAL_NS 1000000000LL
+#define MIN_CREDIT (16 * 1024)
+#define IDLE_COPIES (8 * 1024 * 1024)   /* of resends to many destinations, in an interval in which nothing was sent */
+#define TURN_BYTES (2 * 1024 * 1024)    /* that one publication copies in a cycle: a few milliseconds at most */
+#define REPLIES_INTERVAL_NS 10000000LL
 #define MAX_REPLIES 1024
 
 /* aeron.network.publication.max.messages.per.send counts what the kernel is given, and a message of it can be a run of
@@ -69,21 +73,44 @@ static bool show_receivers(asi_sender_publication *publication)
     return is_first;
 }
 
-/* Sends and reports what is wrong; the number of datagrams that went out. */
-static int32_t send_datagrams(
-    asi_sender *sender, asi_sender_publication *publication, asi_outgoing *datagrams, int32_t count, int64_t *bytes)
+/* Of how many destinations each gets a copy. */
+static int32_t proven_count(const asi_sender_publication *publication)
 {
+    const asi_destinations *destinations = &publication->endpoint->destinations;
+    return publication->endpoint->has_destinations ? destinations->count - destinations->newcomer_count : 1;
+}
+
+/* Sends and reports what is wrong; the number of datagrams that went out. None while `fan_out` has not been everywhere. */
+static int32_t send_within(asi_sender *sender, asi_sender_publication *publication, asi_outgoing *datagrams, int32_t count,
+    asi_fan_out *fan_out, int64_t *budget, int64_t *bytes)
+{
+    const int64_t budget_before = *budget;
     int32_t sent = 0;
-    const as_result result =
-        asi_sender_endpoint_send(publication->endpoint, publication, datagrams, count, sender->now_ns, &sent, bytes);
+    const as_result result = asi_sender_endpoint_send(
+        publication->endpoint, publication, datagrams, count, sender->now_ns, fan_out, budget, &sent, bytes);
+    if (publication->endpoint->has_destinations)
+    {
+        sender->copied_bytes += budget_before - *budget;
+    }
     if (AS_OK != result)
     {
         asi_sender_log_failure(sender, result);
     }
-    if (sent < count)
+    if (sent < count && 0 == fan_out->slots)
     {
         asi_sender_short_send(sender);
     }
+    return sent;
+}
+
+/* In one go. */
+static int32_t send_datagrams(
+    asi_sender *sender, asi_sender_publication *publication, asi_outgoing *datagrams, int32_t count, int64_t *bytes)
+{
+    asi_fan_out fan_out = { 0 };
+    int64_t budget = INT64_MAX;
+    const int32_t sent = send_within(sender, publication, datagrams, count, &fan_out, &budget, bytes);
+    publication->turn_left -= INT64_MAX - budget;
     return sent;
 }
 
@@ -95,22 +122,12 @@ static bool send_one(asi_sender *sender, asi_sender_publication *publication, co
 
 /* -- what goes out ------------------------------------------------------------------------------------------------------ */
 
-/* Spec: 04 §5.3. */
-static void send_setup_if_due(asi_sender *sender, asi_sender_publication *publication, int64_t position)
+static asi_setup_frame make_setup(const asi_sender_publication *publication, int64_t position)
 {
-    if (sender->now_ns - publication->last_setup_ns <= ASI_SETUP_INTERVAL_NS)
-    {
-        return;
-    }
-    publication->last_setup_ns = sender->now_ns;
-    if (publication->is_setup_elicited)
-    {
-        asi_flow_on_setup(&publication->flow, publication->limit, sender->now_ns);
-    }
     const position_in_log at = locate(publication, position);
-    const asi_setup_frame frame = {
+    return (asi_setup_frame){
         .prefix = {
-            .frame_length = sizeof(frame),
+            .frame_length = sizeof(asi_setup_frame),
             .type = ASI_FRAME_SETUP,
             .flags = (uint8_t)((publication->has_response_subscription ? ASI_SETUP_FLAG_RESPONSE : 0) |
                 (publication->is_group ? ASI_SETUP_FLAG_GROUP : 0))
@@ -124,8 +141,30 @@ static void send_setup_if_due(asi_sender *sender, asi_sender_publication *public
         .mtu_length = publication->log.mtu_length,
         .ttl = publication->setup_ttl
     };
+}
+
+/* Spec: 04 §5.3. */
+static void send_setup_if_due(asi_sender *sender, asi_sender_publication *publication, int64_t position)
+{
+    if (sender->now_ns - publication->last_setup_ns <= ASI_SETUP_INTERVAL_NS)
+    {
+        return;
+    }
+    publication->last_setup_ns = sender->now_ns;
+    if (publication->is_setup_elicited)
+    {
+        asi_flow_on_setup(&publication->flow, publication->limit, sender->now_ns);
+    }
+    const asi_setup_frame frame = make_setup(publication, position);
+    asi_sender_endpoint *endpoint = publication->endpoint;
     int64_t bytes;
     send_one(sender, publication, &frame, sizeof(frame), &bytes);
+    if (endpoint->has_destinations)
+    {
+        const asi_outgoing datagram = { .bytes = &frame, .length = sizeof(frame) };
+        (void)asi_destinations_send_introduced(
+            &endpoint->destinations, endpoint->ops, endpoint->socket, &datagram, sender->now_ns);
+    }
     if (publication->is_setup_elicited && publication->receivers.count > 0)
     {
         publication->is_setup_elicited = false;
@@ -197,16 +236,32 @@ static int32_t gather(const asi_sender_publication *publication, int64_t positio
     return count;
 }
 
-/* Spec: 04 §5.4. What the network took is done, the rest comes again in the next cycle. */
+/* Of what resends are measured by. */
+static void begin_interval_if_due(asi_sender_publication *publication, int64_t now_ns)
+{
+    const int64_t since_ns = now_ns - publication->credit_since_ns;
+    if (since_ns > CREDIT_INTERVAL_NS)
+    {
+        publication->credit_since_ns = now_ns;
+        publication->sent_before_bytes = since_ns > 2 * CREDIT_INTERVAL_NS ? 0 : publication->sent_bytes;
+        publication->sent_bytes = 0;
+        publication->resent_bytes = 0;
+    }
+}
+
+/* Spec: 04 §5.4. What the network took is done, the rest comes again in the next cycle; a batch for many destinations stays the same
+ * until it was everywhere. */
 static int64_t send_data(asi_sender *sender, asi_sender_publication *publication)
 {
     asi_outgoing datagrams[ASI_UDP_MAX_BATCH];
     int32_t lengths[ASI_UDP_MAX_BATCH];
+    const bool is_on_its_way = publication->fan_out.slots > 0;
     const int64_t zeroed_limit = asi_load_acquire_i64(&publication->zeroed_limit); /* pairs with the conductor's cleaning */
     const int64_t limit = publication->limit < zeroed_limit ? publication->limit : zeroed_limit;
-    const int64_t window = limit - publication->position;
+    const int64_t window = is_on_its_way ? publication->batch_length : limit - publication->position;
     bool is_blocked;
-    const int32_t max_count = min_i32((int64_t)publication->max_messages_per_send * DATAGRAMS_PER_MESSAGE, ASI_UDP_MAX_BATCH);
+    const int32_t max_count = is_on_its_way ? publication->batch_count :
+        min_i32((int64_t)publication->max_messages_per_send * DATAGRAMS_PER_MESSAGE, ASI_UDP_MAX_BATCH);
     const int32_t count =
         gather(publication, publication->position, window, max_count, datagrams, lengths, &is_blocked);
     if (0 == count && (is_blocked || window <= 0)) /* once: what still goes out begins a new episode */
@@ -215,11 +270,25 @@ static int64_t send_data(asi_sender *sender, asi_sender_publication *publication
     }
     if (0 == count)
     {
+        publication->fan_out = (asi_fan_out){ 0 };
         return 0;
     }
-    stamp_all(sender, publication, datagrams, count);
+    if (!is_on_its_way)
+    {
+        stamp_all(sender, publication, datagrams, count);
+    }
     int64_t bytes;
-    const int32_t sent = send_datagrams(sender, publication, datagrams, count, &bytes);
+    const int32_t sent =
+        send_within(sender, publication, datagrams, count, &publication->fan_out, &publication->turn_left, &bytes);
+    if (publication->fan_out.slots > 0)
+    {
+        publication->batch_count = count;
+        publication->batch_length = 0;
+        for (int32_t i = 0; i < count; i++)
+        {
+            publication->batch_length += lengths[i];
+        }
+    }
     int64_t position = publication->position;
     for (int32_t i = 0; i < sent; i++)
     {
@@ -227,11 +296,26 @@ static int64_t send_data(asi_sender *sender, asi_sender_publication *publication
     }
     if (sent > 0)
     {
+        begin_interval_if_due(publication, sender->now_ns);
+        publication->sent_bytes += position - publication->position;
         set_position(publication, position);
         publication->last_data_or_heartbeat_ns = sender->now_ns;
         publication->is_tracking_limits = true;
     }
     return bytes;
+}
+
+static asi_frame_header make_heartbeat(const asi_sender_publication *publication, uint8_t flags)
+{
+    const position_in_log at = locate(publication, publication->position);
+    return (asi_frame_header){
+        .flags = flags,
+        .type = ASI_FRAME_DATA,
+        .term_offset = at.offset,
+        .session_id = publication->session_id,
+        .stream_id = publication->stream_id,
+        .term_id = at.term_id
+    };
 }
 
 /* Spec: 04 §5.5. */
@@ -243,7 +327,6 @@ static int64_t send_heartbeat_if_due(asi_sender *sender, asi_sender_publication 
         return 0;
     }
     publication->last_data_or_heartbeat_ns = sender->now_ns;
-    const position_in_log at = locate(publication, publication->position);
     uint8_t flags = ASI_FLAG_UNFRAGMENTED;
     if (asi_load_acquire_bool(&publication->is_revoked))
     {
@@ -253,38 +336,46 @@ static int64_t send_heartbeat_if_due(asi_sender *sender, asi_sender_publication 
     {
         flags |= ASI_FLAG_EOS;
     }
-    const asi_frame_header frame = {
-        .flags = flags,
-        .type = ASI_FRAME_DATA,
-        .term_offset = at.offset,
-        .session_id = publication->session_id,
-        .stream_id = publication->stream_id,
-        .term_id = at.term_id
-    };
+    const asi_frame_header frame = make_heartbeat(publication, flags);
     int64_t bytes;
     send_one(sender, publication, &frame, sizeof(frame), &bytes);
     asi_sender_count(sender, ASI_SYSTEM_HEARTBEATS_SENT, 1);
     return bytes;
 }
 
-/* A control frame of a few bytes must not cost megabytes at will: within the time that a resend lingers, one publication resends
- * twice what one NAK may ask for (of a group: as much for each of its slots), and sends so many datagrams of replies to RTTMs. An
- * honest receiver asks for the same bytes once in that time. */
-static void refresh_answers(asi_sender_publication *publication, int64_t now_ns)
+/* Spec: 04 §5.3, §5.5 - a heartbeat makes a receiver that has an interest ask for the SETUP, in its own name. */
+int32_t asi_sender_publication_greeting(const asi_sender_publication *publication, void *to)
 {
-    if (now_ns - publication->answers_since_ns > ANSWERS_INTERVAL_NS)
+    if (!publication->has_initial_connection)
     {
-        publication->answers_since_ns = now_ns;
-        publication->resent_bytes = 0;
-        publication->replies = 0;
+        const asi_setup_frame frame = make_setup(publication, publication->position);
+        AS_STATIC_ASSERT(ASI_GREETING_LENGTH == sizeof(frame), "a greeting holds the longer of both");
+        memcpy(to, &frame, sizeof(frame));
+        return (int32_t)sizeof(frame);
     }
+    if (asi_load_acquire_bool(&publication->is_end_of_stream))
+    {
+        return 0;
+    }
+    const asi_frame_header frame = make_heartbeat(publication, ASI_FLAG_UNFRAGMENTED);
+    memcpy(to, &frame, sizeof(frame));
+    return (int32_t)sizeof(frame);
 }
 
-static bool may_resend(asi_sender_publication *publication, int64_t now_ns)
+/* A NAK of a few bytes must not cost megabytes at will. What can be lacking was sent, so the stream's own rate is the measure: of a
+ * group an eighth more for each receiver, as each may lack something else. What is missing when nothing was sent for a while is
+ * a window at most, and for many destinations, each of which gets a copy, less at a time. */
+static int64_t resend_credit(asi_sender_publication *publication, int64_t now_ns)
 {
-    const asi_retransmit *retransmit = &publication->retransmit;
-    refresh_answers(publication, now_ns);
-    return publication->resent_bytes < (int64_t)retransmit->max_length * (retransmit->is_group ? retransmit->capacity : 2);
+    begin_interval_if_due(publication, now_ns);
+    const int32_t copies = proven_count(publication);
+    int64_t idle = publication->retransmit.window_length;
+    if (copies > 0 && idle > IDLE_COPIES / copies)
+    {
+        idle = IDLE_COPIES / copies > MIN_CREDIT ? IDLE_COPIES / copies : MIN_CREDIT;
+    }
+    const int64_t factor = 16 + (publication->is_group ? publication->receivers.count : 0); /* in eighths */
+    return idle + (publication->sent_bytes + publication->sent_before_bytes) / 8 * factor - publication->resent_bytes;
 }
 
 /* Spec: 04 §7.5-7.6. Nothing that was never sent goes out here. */
@@ -293,20 +384,29 @@ static void resend(asi_sender *sender, asi_sender_publication *publication, cons
     const asi_log *log = &publication->log;
     const int64_t margin = min_i32(log->term_length / 8, RESEND_MARGIN_MAX);
     int64_t position = asi_log_position(range->term_id, range->term_offset, log->position_bits, log->initial_term_id);
-    if (position < publication->position - log->term_length / 2 - margin || position < 0 || position >= publication->position ||
-        !may_resend(publication, sender->now_ns))
+    if (position < publication->position - log->term_length / 2 - margin || position < 0 || position >= publication->position)
     {
         return;
     }
+    const int64_t copies = proven_count(publication) > 0 ? proven_count(publication) : 1;
+    const int64_t credit = resend_credit(publication, sender->now_ns);
     int64_t left = min_i32(range->length, publication->position - position);
     int64_t resent = 0;
+    left = left < credit ? left : credit;
     while (left > 0)
     {
         asi_outgoing datagrams[ASI_UDP_MAX_BATCH];
         int32_t lengths[ASI_UDP_MAX_BATCH];
         bool is_blocked;
         int64_t bytes;
-        const int32_t count = gather(publication, position, left, ASI_UDP_MAX_BATCH, datagrams, lengths, &is_blocked);
+        if (publication->turn_left <= 0)
+        {
+            asi_retransmit_put_back(&publication->retransmit, range, (int32_t)resent);
+            break;
+        }
+        const int64_t fitting = publication->turn_left / (log->mtu_length * copies);
+        const int32_t max_count = min_i32(fitting > 0 ? fitting : 1, ASI_UDP_MAX_BATCH);
+        const int32_t count = gather(publication, position, left, max_count, datagrams, lengths, &is_blocked);
         stamp_all(sender, publication, datagrams, count);
         const int32_t sent = 0 == count ? 0 : send_datagrams(sender, publication, datagrams, count, &bytes);
         for (int32_t i = 0; i < sent; i++)
@@ -315,7 +415,7 @@ static void resend(asi_sender *sender, asi_sender_publication *publication, cons
             left -= lengths[i];
             resent += lengths[i];
         }
-        if (sent < ASI_UDP_MAX_BATCH)
+        if (sent < max_count)
         {
             break;
         }
@@ -331,6 +431,15 @@ static void resend(asi_sender *sender, asi_sender_publication *publication, cons
     }
 }
 
+static void resend_what_is_due(asi_sender *sender, asi_sender_publication *publication)
+{
+    asi_resend range;
+    while (publication->turn_left > 0 && asi_retransmit_next_due(&publication->retransmit, sender->now_ns, &range))
+    {
+        resend(sender, publication, &range);
+    }
+}
+
 static void on_idle(asi_sender *sender, asi_sender_publication *publication)
 {
     const int64_t now_ns = sender->now_ns;
@@ -338,7 +447,11 @@ static void on_idle(asi_sender *sender, asi_sender_publication *publication)
         asi_load_acquire_bool(&publication->has_spies))
     {
         const int64_t spy_position = asi_load_acquire_i64(&publication->max_spy_position);
-        set_position(publication, spy_position > publication->position ? spy_position : publication->position);
+        if (spy_position > publication->position)
+        {
+            publication->fan_out = (asi_fan_out){ 0 }; /* nobody is there to get the rest */
+            set_position(publication, spy_position);
+        }
         set_limit(publication, asi_flow_on_idle(&publication->flow, publication->position, now_ns));
     }
     else
@@ -368,6 +481,7 @@ int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *
         return 0;
     }
     publication->quiet_until_ns = INT64_MIN;
+    publication->turn_left = TURN_BYTES;
     if (!publication->has_initial_connection || publication->is_setup_elicited)
     {
         send_setup_if_due(sender, publication, publication->position);
@@ -378,11 +492,7 @@ int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *
         bytes = send_heartbeat_if_due(sender, publication);
         on_idle(sender, publication);
     }
-    asi_resend range;
-    while (asi_retransmit_next_due(&publication->retransmit, sender->now_ns, &range))
-    {
-        resend(sender, publication, &range);
-    }
+    resend_what_is_due(sender, publication);
     if (0 == bytes)
     {
         settle(sender, publication);
@@ -458,6 +568,7 @@ void asi_sender_publication_on_status(
         asi_receivers_refresh(&publication->receivers, status.receiver_id, sender->now_ns);
     }
     publication->has_initial_connection = true;
+    asi_retransmit_on_window(&publication->retransmit, frame->receiver_window);
     set_limit(publication, asi_flow_on_status(&publication->flow, &status, publication->limit, sender->now_ns));
     if (show_receivers(publication) && publication->is_response)
     {
@@ -511,27 +622,57 @@ void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication 
             .source = *source
         }
     };
-    if (publication->endpoint->has_destinations)
+    const asi_destination *destination = !publication->endpoint->has_destinations ? NULL :
+        asi_destinations_find(&publication->endpoint->destinations, frame->receiver_id, source);
+    if (NULL != destination)
     {
-        mail.publication_error.destination_id =
-            asi_destinations_find_registration(&publication->endpoint->destinations, frame->receiver_id, source);
+        mail.publication_error.destination_id = destination->registration_id;
     }
     memcpy(mail.publication_error.text, frame + 1, (size_t)frame->error_length);
     asi_sender_tell(sender, &mail);
 }
 
-/* Spec: 04 §10.5. */
-void asi_sender_publication_on_rttm(asi_sender *sender, asi_sender_publication *publication, const asi_rttm_frame *frame)
+/* How many datagrams a reply is, and to whom: of many destinations to the one that asked, as no other looks at it. An unknown one may
+ * be behind any of a list. A departure: stock sends it to all. */
+static int32_t replies_to(const asi_sender_publication *publication, const asi_rttm_frame *frame, const asi_address *source,
+    const asi_address **to)
 {
     const asi_sender_endpoint *endpoint = publication->endpoint;
-    refresh_answers(publication, sender->now_ns);
-    if (0 != (frame->prefix.flags & ASI_RTTM_FLAG_REQUEST) && publication->replies < MAX_REPLIES)
+    const asi_destination *destination =
+        endpoint->has_destinations ? asi_destinations_find(&endpoint->destinations, frame->receiver_id, source) : NULL;
+    *to = NULL != destination && destination->is_proven ? &destination->address : NULL;
+    return !endpoint->has_destinations || NULL != *to ? 1 : endpoint->destinations.is_manual ? endpoint->destinations.count : 0;
+}
+
+/* Spec: 04 §10.5. */
+void asi_sender_publication_on_rttm(asi_sender *sender, asi_sender_publication *publication, const asi_rttm_frame *frame,
+    const asi_address *source)
+{
+    const asi_sender_endpoint *endpoint = publication->endpoint;
+    const asi_address *to;
+    if (sender->now_ns - publication->replies_since_ns > REPLIES_INTERVAL_NS)
     {
-        publication->replies += endpoint->has_destinations ? endpoint->destinations.count : 1;
-        asi_rttm_frame reply = *frame;
-        reply.prefix.frame_length = sizeof(reply);
-        reply.prefix.flags = 0;
-        reply.reception_delta_ns = 0;
+        publication->replies_since_ns = sender->now_ns;
+        publication->replies = 0;
+    }
+    if (0 == (frame->prefix.flags & ASI_RTTM_FLAG_REQUEST) || publication->replies >= MAX_REPLIES)
+    {
+        return;
+    }
+    const int32_t replies = replies_to(publication, frame, source, &to);
+    publication->replies += replies;
+    asi_rttm_frame reply = *frame;
+    reply.prefix.frame_length = sizeof(reply);
+    reply.prefix.flags = 0;
+    reply.reception_delta_ns = 0;
+    if (NULL != to)
+    {
+        const asi_outgoing datagram = { .bytes = &reply, .length = sizeof(reply), .to = to };
+        int32_t sent;
+        (void)endpoint->ops->send(endpoint->ops->context, endpoint->socket, &datagram, 1, &sent);
+    }
+    else if (replies > 0)
+    {
         int64_t bytes;
         send_one(sender, publication, &reply, sizeof(reply), &bytes);
     }

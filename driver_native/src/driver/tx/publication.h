@@ -14,6 +14,7 @@
 
 #define ASI_SETUP_INTERVAL_NS 100000000LL
 #define ASI_HEARTBEAT_INTERVAL_NS 100000000LL
+#define ASI_GREETING_LENGTH 40
 #define ASI_PUBLICATION_QUIET_NS 10000000LL /* how late an idle one may see that a receiver has timed out */
 
 struct asi_sender;
@@ -56,8 +57,15 @@ typedef struct asi_sender_publication
     asi_receivers receivers;
     asi_flow flow;
     asi_retransmit retransmit;
-    int64_t answers_since_ns;        /* what NAKs and RTTMs may cost in 10 ms, see may_answer */
+    asi_fan_out fan_out;             /* of the batch at `position` that is on its way to many destinations */
+    int32_t batch_count;             /* its datagrams, and what they span in the log */
+    int64_t batch_length;
+    int64_t turn_left;               /* bytes that may still be copied in this turn */
+    int64_t credit_since_ns;         /* what NAKs may cost, see resend_credit */
+    int64_t sent_bytes;              /* of the log since then */
+    int64_t sent_before_bytes;       /* in the interval before */
     int64_t resent_bytes;
+    int64_t replies_since_ns;        /* what RTTMs may cost */
     int64_t replies;
     asi_address response_address;    /* none until learned */
     struct asi_sender_publication *next_in_bucket;
@@ -83,6 +91,10 @@ typedef struct asi_sender_publication
 /* Bytes sent. */
 int64_t asi_sender_publication_send(struct asi_sender *sender, asi_sender_publication *publication);
 
+/* What tells a newcomer among the destinations of this stream; `to` has ASI_GREETING_LENGTH bytes, aligned to 8. The frame's
+ * length, 0 where the stream has ended. */
+int32_t asi_sender_publication_greeting(const asi_sender_publication *publication, void *to);
+
 /* Control frames; accepted by asi_check_control_datagram_untrusted. Positions are judged here. False: the status message's
  * position is out of bounds. */
 bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *publication, const asi_status_frame *frame);
@@ -91,7 +103,8 @@ void asi_sender_publication_on_status(
 void asi_sender_publication_on_nak(struct asi_sender *sender, asi_sender_publication *publication, const asi_nak_frame *frame);
 void asi_sender_publication_on_error(struct asi_sender *sender, asi_sender_publication *publication,
     const asi_error_frame *frame, const asi_address *source);
-void asi_sender_publication_on_rttm(struct asi_sender *sender, asi_sender_publication *publication, const asi_rttm_frame *frame);
+void asi_sender_publication_on_rttm(struct asi_sender *sender, asi_sender_publication *publication, const asi_rttm_frame *frame,
+    const asi_address *source);
 void asi_sender_publication_on_response_setup(
     struct asi_sender *sender, asi_sender_publication *publication, const asi_response_setup_frame *frame);
 

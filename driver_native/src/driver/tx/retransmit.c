@@ -19,6 +19,7 @@ as_result asi_retransmit_open(asi_retransmit *retransmit, const asi_retransmit_p
         .is_group = params->is_group,
         .term_length = params->term_length,
         .max_length = max_length < params->term_length ? (int32_t)max_length : params->term_length,
+        .window_length = (int32_t)window,
         .delay_ns = params->delay_ns,
         .linger_ns = params->linger_ns
     };
@@ -78,11 +79,13 @@ asi_nak_outcome asi_retransmit_on_nak(asi_retransmit *retransmit, int32_t term_i
         return ASI_NAK_OVERFLOW;
     }
     const bool is_delayed = retransmit->delay_ns > 0;
+    const int32_t most = retransmit->max_length < retransmit->window_length ? retransmit->max_length : retransmit->window_length;
     *resend = (asi_resend){
         .state = is_delayed ? ASI_RESEND_DELAYED : ASI_RESEND_LINGERING,
         .term_id = term_id,
         .term_offset = term_offset,
-        .length = length < retransmit->max_length ? length : retransmit->max_length,
+        .length = length < most ? length : most,
+        .index = (int32_t)(resend - retransmit->resends),
         .expiry_ns = now_ns + (is_delayed ? retransmit->delay_ns : retransmit->linger_ns)
     };
     *range = *resend;
@@ -94,6 +97,15 @@ bool asi_retransmit_next_due(asi_retransmit *retransmit, int64_t now_ns, asi_res
     for (int32_t i = 0; retransmit->active_count > 0 && i < retransmit->capacity; i++)
     {
         asi_resend *resend = &retransmit->resends[i];
+        if (ASI_RESEND_SENDING == resend->state)
+        {
+            resend->state = ASI_RESEND_LINGERING;
+            resend->expiry_ns = now_ns + retransmit->linger_ns;
+            *range = *resend;
+            range->term_offset += resend->done;
+            range->length -= resend->done;
+            return true;
+        }
         if (ASI_RESEND_INACTIVE == resend->state || now_ns <= resend->expiry_ns)
         {
             continue;
@@ -109,4 +121,19 @@ bool asi_retransmit_next_due(asi_retransmit *retransmit, int64_t now_ns, asi_res
         retransmit->active_count--;
     }
     return false;
+}
+
+void asi_retransmit_put_back(asi_retransmit *retransmit, const asi_resend *range, int32_t done)
+{
+    asi_resend *resend = &retransmit->resends[range->index];
+    resend->state = ASI_RESEND_SENDING;
+    resend->done += done;
+}
+
+void asi_retransmit_on_window(asi_retransmit *retransmit, int32_t window_length)
+{
+    if (window_length > retransmit->window_length)
+    {
+        retransmit->window_length = window_length;
+    }
 }

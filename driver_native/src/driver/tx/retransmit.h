@@ -13,6 +13,7 @@ typedef enum asi_resend_state
 {
     ASI_RESEND_INACTIVE,
     ASI_RESEND_DELAYED,
+    ASI_RESEND_SENDING, /* a part went out, the rest is due */
     ASI_RESEND_LINGERING
 } asi_resend_state;
 
@@ -22,6 +23,8 @@ typedef struct asi_resend
     int32_t term_id;
     int32_t term_offset;
     int32_t length;
+    int32_t done;  /* of `length`, while SENDING */
+    int32_t index; /* its place in the pool */
     int64_t expiry_ns;
 } asi_resend;
 
@@ -33,6 +36,7 @@ typedef struct asi_retransmit
     bool is_group;
     int32_t term_length;
     int32_t max_length;   /* of one resend */
+    int32_t window_length; /* the longest that a receiver told; no gap of an honest one is longer */
     int64_t delay_ns;
     int64_t linger_ns;
 } asi_retransmit;
@@ -59,7 +63,11 @@ as_result asi_retransmit_open(asi_retransmit *retransmit, const asi_retransmit_p
 void asi_retransmit_close(asi_retransmit *retransmit); /* harmless on a zeroed one */
 asi_nak_outcome asi_retransmit_on_nak(asi_retransmit *retransmit, int32_t term_id, int32_t term_offset, int32_t length,
     int64_t now_ns, asi_resend *range);
-/* Frees what has lingered; true with a range whose delay is over. Call until false. */
+/* Frees what has lingered; true with a range whose delay is over, or what is left of one. Call until false. */
 bool asi_retransmit_next_due(asi_retransmit *retransmit, int64_t now_ns, asi_resend *range);
+/* Of a range just handed out, only `done` bytes went: the rest is due next time. */
+void asi_retransmit_put_back(asi_retransmit *retransmit, const asi_resend *range, int32_t done);
+/* A receiver tells its window. */
+void asi_retransmit_on_window(asi_retransmit *retransmit, int32_t window_length);
 
 #endif

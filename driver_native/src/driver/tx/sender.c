@@ -8,6 +8,7 @@
 
 #define BATCHES_PER_POLL 16
 #define MAILS_PER_CYCLE 16
+#define COPIES_PER_CYCLE (8 * 1024 * 1024) /* bytes to many destinations: about ten milliseconds */
 #define PEER_SILENCE_NS 5000000000LL /* Spec: 04 §16.1 */
 
 void asi_sender_open(asi_sender *sender, const asi_sender_params *params)
@@ -15,6 +16,7 @@ void asi_sender_open(asi_sender *sender, const asi_sender_params *params)
     *sender = (asi_sender){ .params = *params, .now_ns = asi_clock_ns(&params->clock) };
     sender->last_poll_ns = sender->now_ns;
     sender->last_resolution_check_ns = sender->now_ns;
+    sender->next_round_ns = INT64_MAX;
     asi_udp_poller_open(&sender->poller);
 }
 
@@ -106,7 +108,7 @@ static void add_destination(asi_sender *sender, const asi_sender_mail *mail)
         char text[ASI_ADDRESS_TEXT_CAPACITY];
         asi_address_format(&mail->address, text);
         asi_sender_log_failure(sender, asi_fail(AS_E_USAGE, 0, "no room for destination %s: a publication has at most %d", text,
-            ASI_DESTINATIONS_CAPACITY));
+            mail->endpoint->destinations.capacity));
     }
 }
 
@@ -127,9 +129,9 @@ static void move_endpoint(asi_sender *sender, asi_sender_endpoint *endpoint, con
 static void move_destination(const asi_sender_mail *mail)
 {
     asi_destinations *destinations = &mail->endpoint->destinations;
-    for (int32_t i = 0; i < destinations->count; i++)
+    for (int32_t i = 0; i < destinations->slot_count; i++)
     {
-        if (mail->destination_id == destinations->items[i].registration_id)
+        if (destinations->items[i].is_used && mail->destination_id == destinations->items[i].registration_id)
         {
             destinations->items[i].address = mail->address;
         }
@@ -164,6 +166,26 @@ static bool is_valid_status(const asi_sender_publication *publication, const asi
         frame->receiver_window <= term_length / 2;
 }
 
+/* Who may be a destination, and of what kind. */
+static void meet(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_sender_publication *publication,
+    const asi_status_frame *frame, const asi_address *source)
+{
+    asi_destinations *destinations = &endpoint->destinations;
+    const bool had_refused = destinations->has_refused;
+    const bool is_asking = 0 != (frame->prefix.flags & ASI_STATUS_FLAG_SEND_SETUP);
+    asi_destinations_on_status_message(destinations, frame->receiver_id, source,
+        NULL == publication ? ASI_STRANGER : is_asking ? ASI_INTRODUCED : ASI_PROVEN, sender->now_ns);
+    if (destinations->next_round_ns < sender->next_round_ns)
+    {
+        sender->next_round_ns = destinations->next_round_ns;
+    }
+    if (destinations->has_refused && !had_refused)
+    {
+        asi_sender_log_failure(sender, asi_fail(AS_E_USAGE, 0, "no more than %d destinations of one address: raise "
+            "aeron.spark.driver.destinations.per.address.max if they are yours", destinations->capacity_per_address));
+    }
+}
+
 static void on_status(
     asi_sender *sender, asi_sender_endpoint *endpoint, const asi_status_frame *frame, const asi_address *source)
 {
@@ -182,7 +204,7 @@ static void on_status(
     }
     if (endpoint->has_destinations)
     {
-        asi_destinations_on_status_message(&endpoint->destinations, frame->receiver_id, source, sender->now_ns);
+        meet(sender, endpoint, publication, frame, source);
     }
     if (NULL != publication)
     {
@@ -211,12 +233,13 @@ static void on_error(asi_sender *sender, asi_sender_endpoint *endpoint, const as
     }
 }
 
-static void on_rttm(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_rttm_frame *frame)
+static void on_rttm(
+    asi_sender *sender, asi_sender_endpoint *endpoint, const asi_rttm_frame *frame, const asi_address *source)
 {
     asi_sender_publication *publication = asi_sender_endpoint_find(endpoint, frame->stream_id, frame->session_id);
     if (NULL != publication)
     {
-        asi_sender_publication_on_rttm(sender, publication, frame);
+        asi_sender_publication_on_rttm(sender, publication, frame, source);
     }
 }
 
@@ -246,7 +269,7 @@ static void on_datagram_untrusted(asi_sender *sender, asi_sender_endpoint *endpo
         case ASI_FRAME_STATUS: on_status(sender, endpoint, bytes, &datagram->source); break;
         case ASI_FRAME_NAK: on_nak(sender, endpoint, bytes); break;
         case ASI_FRAME_ERROR: on_error(sender, endpoint, datagram); break;
-        case ASI_FRAME_RTTM: on_rttm(sender, endpoint, bytes); break;
+        case ASI_FRAME_RTTM: on_rttm(sender, endpoint, bytes, &datagram->source); break;
         case ASI_FRAME_RESPONSE_SETUP: on_response_setup(sender, endpoint, bytes); break;
         default: break;
     }
@@ -327,36 +350,102 @@ static int64_t send_publication(asi_sender *sender, asi_sender_publication *publ
 {
     const int64_t position = publication->position;
     const int64_t bytes = asi_sender_publication_send(sender, publication);
-    if (position != publication->position)
+    if (position != publication->position || publication->fan_out.slots > 0)
     {
         asi_rota_note(&sender->rota, publication, sender->now_ns);
     }
     return bytes;
 }
 
+static bool may_go_on(const asi_sender *sender) { return sender->copied_bytes < COPIES_PER_CYCLE; }
+
+static int64_t send_busy(asi_sender *sender)
+{
+    int64_t bytes = 0;
+    const int32_t count = sender->rota.busy_count;
+    const int32_t start = count > 0 ? sender->next_busy % count : 0;
+    for (int32_t i = 0; i < count && may_go_on(sender); i++)
+    {
+        const int32_t at = (start + i) % count;
+        bytes += send_publication(sender, sender->rota.busy[at].item);
+        sender->next_busy = at + 1;
+    }
+    return bytes;
+}
+
+/* Spec: 11 T4 - each cycle begins with another one; a cycle that copied much to many destinations ends early, and the next begins
+ * where it did. */
 static int64_t send_publications(asi_sender *sender)
 {
     int64_t bytes = 0;
     const int32_t turns = asi_rota_turns(&sender->rota, sender->publication_count, sender->now_ns);
     asi_sender_publication *publication = sender->publications;
-    for (int32_t i = 0; i < turns; i++)
+    int32_t done = 0;
+    for (; done < turns && may_go_on(sender); done++)
     {
         bytes += send_publication(sender, publication);
         publication = publication->next;
     }
-    for (int32_t i = 0; turns < sender->publication_count && i < sender->rota.busy_count; i++)
+    if (turns < sender->publication_count)
     {
-        bytes += send_publication(sender, sender->rota.busy[i].item);
+        bytes += send_busy(sender);
     }
     if (NULL != publication)
     {
         /* Another one is first in the next cycle. */
-        sender->publications = turns < sender->publication_count ? publication : publication->next;
+        sender->publications = done < sender->publication_count ? publication : publication->next;
     }
     asi_rota_tire(&sender->rota, sender->now_ns);
     if (bytes > 0)
     {
         asi_sender_count(sender, ASI_SYSTEM_BYTES_SENT, bytes);
+    }
+    return bytes;
+}
+
+/* -- newcomers among the destinations, see net/destinations.h -------------------------------------------------------------- */
+
+static int64_t greet(asi_sender *sender, asi_sender_endpoint *endpoint)
+{
+    uint8_t frames[ASI_NEWCOMER_FRAMES][ASI_GREETING_LENGTH] __attribute__((aligned(8)));
+    asi_outgoing datagrams[ASI_NEWCOMER_FRAMES];
+    int32_t count = 0;
+    int32_t bucket = endpoint->next_greeting;
+    for (int32_t i = 0; i < ASI_SEND_BUCKETS && count < ASI_NEWCOMER_FRAMES; i++)
+    {
+        bucket = (endpoint->next_greeting + i) % ASI_SEND_BUCKETS;
+        for (const asi_sender_publication *publication = endpoint->buckets[bucket];
+             NULL != publication && count < ASI_NEWCOMER_FRAMES; publication = publication->next_in_bucket)
+        {
+            const int32_t length = asi_sender_publication_greeting(publication, frames[count]);
+            datagrams[count] = (asi_outgoing){ .bytes = frames[count], .length = length };
+            count += length > 0 ? 1 : 0;
+        }
+    }
+    endpoint->next_greeting = count < ASI_NEWCOMER_FRAMES ? 0 : (bucket + 1) % ASI_SEND_BUCKETS;
+    return asi_destinations_greet(
+        &endpoint->destinations, endpoint->ops, endpoint->socket, datagrams, count, sender->now_ns);
+}
+
+static int64_t greet_newcomers(asi_sender *sender)
+{
+    int64_t bytes = 0;
+    if (sender->now_ns < sender->next_round_ns)
+    {
+        return 0;
+    }
+    sender->next_round_ns = INT64_MAX;
+    for (asi_sender_endpoint *endpoint = sender->endpoints; NULL != endpoint; endpoint = endpoint->next)
+    {
+        asi_destinations *destinations = &endpoint->destinations;
+        if (endpoint->has_destinations && sender->now_ns >= destinations->next_round_ns)
+        {
+            bytes += greet(sender, endpoint);
+        }
+        if (endpoint->has_destinations && destinations->next_round_ns < sender->next_round_ns)
+        {
+            sender->next_round_ns = destinations->next_round_ns;
+        }
     }
     return bytes;
 }
@@ -421,6 +510,7 @@ int asi_sender_do_work(asi_sender *sender)
         on_mail(sender, &mail);
         work++;
     }
+    sender->copied_bytes = 0;
     const int64_t short_sends = sender->short_sends;
     const int64_t bytes = send_publications(sender);
     work += bytes > 0 ? 1 : 0;
@@ -430,6 +520,7 @@ int asi_sender_do_work(asi_sender *sender)
     {
         work += poll_control(sender);
     }
+    work += greet_newcomers(sender) > 0 ? 1 : 0;
     if (settings->reresolution_check_interval_ns > 0 &&
         sender->now_ns - sender->last_resolution_check_ns > settings->reresolution_check_interval_ns)
     {

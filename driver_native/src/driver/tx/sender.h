@@ -36,6 +36,9 @@ typedef struct asi_sender
     int64_t last_resolution_check_ns;
     int64_t cycles_since_poll;
     int64_t short_sends;           /* ever */
+    int64_t copied_bytes;          /* to many destinations, in this cycle; each call counts ASI_SEND_CALL_COST */
+    int64_t next_round_ns;         /* of newcomers among the destinations; INT64_MAX: none waits */
+    int32_t next_busy;             /* where the busy publications begin in the next cycle */
     asi_udp_poller poller;         /* over the endpoints' sockets */
     asi_sender_endpoint *endpoints;
     asi_sender_publication *publications; /* ring; where the next cycle begins */
