@@ -24,6 +24,7 @@ typedef enum setting_kind
     KIND_DURATION,
     KIND_AGE,        /* a duration that may be in minutes, hours, days and weeks */
     KIND_THREADING,
+    KIND_NAMING,
     KIND_CHECKSUM,
     KIND_IDLE,
     KIND_IDLE_OPTIONAL, /* `max` is the offset of the flag that says it is set */
@@ -60,6 +61,7 @@ static const setting_row SETTINGS[] = {
     BOOL("aeron.archive.dir.delete.on.start", "false", delete_dir_on_start),
     NUMBER(KIND_INTEGER, "aeron.archive.id", "-1", archive_id, INT64_MIN, INT64_MAX),
     { "aeron.archive.threading.mode", "DEDICATED", KIND_THREADING, AT(threading), 0, 0, false },
+    { "aeron.thread.naming", "classic", KIND_NAMING, AT(has_new_thread_names), 0, 0, false },
     { "aeron.archive.idle.strategy", "backoff", KIND_IDLE, AT(conductor_idle), 0, 0, false },
     { "aeron.archive.recorder.idle.strategy", "", KIND_IDLE_OPTIONAL, AT(recorder_idle), 0, AT(has_recorder_idle), false },
     { "aeron.archive.replayer.idle.strategy", "", KIND_IDLE_OPTIONAL, AT(replayer_idle), 0, AT(has_replayer_idle), false },
@@ -215,6 +217,17 @@ static as_result set_choice(void *member, const char *text, const char *const *n
     return asi_fail(AS_E_USAGE, 0, "'%.60s' is not one of: %s", text, choices);
 }
 
+static as_result set_naming(void *member, const char *text)
+{
+    const bool is_new = 0 == strcmp(text, "new");
+    if (!is_new && 0 != strcmp(text, "classic"))
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "'%s' is neither classic nor new", text);
+    }
+    memcpy(member, &is_new, sizeof(is_new));
+    return AS_OK;
+}
+
 static as_result set_threading(void *member, const char *text)
 {
     static const char *const names[] = { "DEDICATED", "SHARED", "INVOKER" };
@@ -297,6 +310,8 @@ static as_result set_value(as_archive_config *config, const setting_row *setting
             return set_number(setting, member, text);
         case KIND_THREADING:
             return set_threading(member, text);
+        case KIND_NAMING:
+            return set_naming(member, text);
         case KIND_CHECKSUM:
             return set_checksum(member, text);
         case KIND_IDLE:

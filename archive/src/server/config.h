@@ -57,6 +57,7 @@ struct as_archive_config
     int64_t authorisation;         /* asi_authorisation */
     int64_t archive_id;            /* AS_NULL_VALUE: that of the Aeron client */
     int64_t threading;             /* asi_archive_threading */
+    bool has_new_thread_names;     /* Spec: 11 T3 */
     int64_t driver_timeout_ms;
     int64_t segment_file_length;
     int64_t retain_older_than_ns;  /* 0: no bound, as the next two */

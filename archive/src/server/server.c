@@ -163,6 +163,12 @@ static int shared_cycle(void *context)
 
 int as_archive_do_work(as_archive *archive) { return shared_cycle(archive); }
 
+/* Spec: 11 T3 */
+static const char *name_of(const as_archive *archive, const char *classic, const char *other)
+{
+    return archive->config.has_new_thread_names ? other : classic;
+}
+
 as_result as_archive_start(as_archive *archive)
 {
     const as_archive_config *config = &archive->config;
@@ -172,17 +178,20 @@ as_result as_archive_start(as_archive *archive)
     }
     if (ASI_ARCHIVE_SHARED == config->threading)
     {
-        return asi_agent_start(&archive->agents[0], "archive", shared_cycle, archive, &config->conductor_idle, -1);
+        return asi_agent_start(&archive->agents[0], name_of(archive, "archive", "aeron-ar-shd"), shared_cycle, archive,
+            &config->conductor_idle, -1);
     }
-    as_result result =
-        asi_agent_start(&archive->agents[0], "archive-cond", conductor_cycle, archive, &config->conductor_idle, -1);
+    as_result result = asi_agent_start(&archive->agents[0], name_of(archive, "archive-cond", "aeron-ar-cnd"), conductor_cycle,
+        archive, &config->conductor_idle, -1);
     if (AS_OK == result)
     {
-        result = asi_agent_start(&archive->agents[1], "archive-rec", recorder_cycle, archive, &config->recorder_idle, -1);
+        result = asi_agent_start(&archive->agents[1], name_of(archive, "archive-rec", "aeron-ar-rec"), recorder_cycle, archive,
+            &config->recorder_idle, -1);
     }
     if (AS_OK == result)
     {
-        result = asi_agent_start(&archive->agents[2], "archive-rep", replayer_cycle, archive, &config->replayer_idle, -1);
+        result = asi_agent_start(&archive->agents[2], name_of(archive, "archive-rep", "aeron-ar-rep"), replayer_cycle, archive,
+            &config->replayer_idle, -1);
     }
     return result;
 }

@@ -14,10 +14,12 @@
 
 void asi_thread_sleep_exactly(void) { (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); }
 
+void asi_thread_name(const char *name) { pthread_setname_np(pthread_self(), name); }
+
 static void *run_agent(void *argument)
 {
     asi_agent *agent = argument;
-    pthread_setname_np(pthread_self(), agent->name);
+    asi_thread_name(agent->name);
     asi_thread_sleep_exactly();
     while (asi_load_acquire_bool(&agent->running))
     {

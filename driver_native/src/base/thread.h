@@ -24,6 +24,9 @@ as_result asi_agent_start(
 /* Joins; harmless when never started. */
 void asi_agent_stop(asi_agent *agent);
 
+/* Names the calling thread, of the first one the process; at most 15 bytes. */
+void asi_thread_name(const char *name);
+
 /* The calling thread's sleeps end when they should: Linux lets them last 50 us longer by default, which is many times what an
  * idle strategy's shortest sleeps are. */
 void asi_thread_sleep_exactly(void);

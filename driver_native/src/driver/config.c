@@ -26,6 +26,7 @@ typedef enum setting_kind
     KIND_DURATION,
     KIND_OPTIONAL_DURATION, /* -1 means not set */
     KIND_THREADING_MODE,
+    KIND_THREAD_NAMING,
     KIND_VALIDATOR,
     KIND_INFERABLE,
     KIND_OPTIONAL_TAG, /* int64; given or not stands in has_receiver_group_tag */
@@ -163,6 +164,7 @@ static const setting SETTINGS[] = {
     { "aeron.driver.cpuset.warnings.as.errors", "cpuset_warnings_as_errors", KIND_BOOL, FIELD(cpuset_warnings_as_errors),
         NO_RANGE, "false" },
     { "aeron.threading.mode", "threading_mode", KIND_THREADING_MODE, FIELD(threading_mode), NO_RANGE, "DEDICATED" },
+    { "aeron.thread.naming", NULL, KIND_THREAD_NAMING, FIELD(has_new_thread_names), NO_RANGE, "classic" },
     { "aeron.conductor.idle.strategy", "conductor_idle_strategy_func", KIND_TEXT, FIELD(conductor_idle_strategy), NO_RANGE,
         "backoff" },
     { "aeron.conductor.idle.strategy.init.args", "conductor_idle_strategy_init_args", KIND_TEXT, FIELD(conductor_idle_args),
@@ -291,6 +293,16 @@ static as_result parse_mode(const char *text, asi_threading_mode *mode)
     return asi_fail(AS_E_USAGE, EINVAL, "'%s' is not one of DEDICATED, SHARED_NETWORK, SHARED, INVOKER", text);
 }
 
+static as_result parse_naming(const char *text, bool *is_new)
+{
+    if (0 != strcmp(text, "classic") && 0 != strcmp(text, "new"))
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "'%s' is neither classic nor new", text);
+    }
+    *is_new = 'n' == text[0];
+    return AS_OK;
+}
+
 static as_result parse_validator(const char *text, bool *allow)
 {
     static const struct { const char *name; bool allow; } VALIDATORS[] = {
@@ -348,6 +360,7 @@ static as_result parse_setting(asi_driver_settings *settings, const setting *row
         case KIND_TEXT: return parse_text(text, field, row->capacity);
         case KIND_BOOL: return asi_parse_bool(text, field);
         case KIND_THREADING_MODE: return parse_mode(text, field);
+        case KIND_THREAD_NAMING: return parse_naming(text, field);
         case KIND_VALIDATOR: return parse_validator(text, field);
         case KIND_INFERABLE: parse_inferable(text, field); return AS_OK;
         case KIND_PORT_RANGE: return parse_port_range(text, field);

@@ -128,6 +128,7 @@ typedef struct asi_driver_settings
     bool cpuset_warnings_as_errors;
     int64_t exit_when_idle_ns;      /* -1: never */
     asi_threading_mode threading_mode;
+    bool has_new_thread_names;      /* Spec: 11 T3 */
     char conductor_idle_strategy[ASI_IDLE_TEXT_CAPACITY];
     char conductor_idle_args[ASI_IDLE_TEXT_CAPACITY];
     char shared_idle_strategy[ASI_IDLE_TEXT_CAPACITY];

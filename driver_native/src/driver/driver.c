@@ -323,6 +323,28 @@ static as_result choose_cpus(const as_driver *driver, asi_driver_cpus *cpus)
     return asi_driver_cpus_choose(&driver->settings, &allowed, cpus);
 }
 
+typedef enum agent_role
+{
+    ROLE_CONDUCTOR,
+    ROLE_SENDER,
+    ROLE_RECEIVER,
+    ROLE_NETWORK,
+    ROLE_ALL
+} agent_role;
+
+/* Spec: 11 T3; a name has 15 bytes at most, so not all classic ones are stock's. */
+static const char *name_of(const as_driver *driver, agent_role role)
+{
+    static const char *const CLASSIC[] = { "conductor", "sender", "receiver", "sender,receiver", "driver" };
+    static const char *const NEW[] = { "aeron-md-cnd", "aeron-md-snd", "aeron-md-rcv", "aeron-md-net", "aeron-md-shd" };
+    return driver->settings.has_new_thread_names ? NEW[role] : CLASSIC[role];
+}
+
+static const char *name_of_main(const as_driver *driver)
+{
+    return name_of(driver, ASI_THREADING_SHARED == driver->settings.threading_mode ? ROLE_ALL : ROLE_CONDUCTOR);
+}
+
 static as_result start_network(as_driver *driver, const asi_driver_cpus *cpus)
 {
     const asi_driver_settings *settings = &driver->settings;
@@ -330,13 +352,13 @@ static as_result start_network(as_driver *driver, const asi_driver_cpus *cpus)
     switch (settings->threading_mode)
     {
         case ASI_THREADING_DEDICATED:
-            result = asi_agent_start(&driver->agents[1], "sender", run_sender, driver, &driver->sender_idle,
-                cpus->sender);
-            return AS_OK == result ? asi_agent_start(&driver->agents[2], "receiver", run_receiver, driver,
+            result = asi_agent_start(&driver->agents[1], name_of(driver, ROLE_SENDER), run_sender, driver,
+                &driver->sender_idle, cpus->sender);
+            return AS_OK == result ? asi_agent_start(&driver->agents[2], name_of(driver, ROLE_RECEIVER), run_receiver, driver,
                 &driver->receiver_idle, cpus->receiver) : result;
         case ASI_THREADING_SHARED_NETWORK:
-            return asi_agent_start(
-                &driver->agents[1], "sender,receiver", run_network, driver, &driver->sender_idle, cpus->sender);
+            return asi_agent_start(&driver->agents[1], name_of(driver, ROLE_NETWORK), run_network, driver, &driver->sender_idle,
+                cpus->sender);
         default: return AS_OK;
     }
 }
@@ -351,8 +373,8 @@ as_result as_driver_start(as_driver *driver)
     asi_driver_cpus cpus;
     as_result result = choose_cpus(driver, &cpus);
     result = AS_OK == result ? start_network(driver, &cpus) : result;
-    return AS_OK == result ? asi_agent_start(&driver->agents[0], ASI_THREADING_SHARED == mode ? "driver" : "conductor",
-        main_work(driver), driver, &driver->idle, cpus.conductor) : result;
+    return AS_OK == result ? asi_agent_start(&driver->agents[0], name_of_main(driver), main_work(driver), driver,
+        &driver->idle, cpus.conductor) : result;
 }
 
 int as_driver_do_work(as_driver *driver) { return main_work(driver)(driver); }
@@ -380,6 +402,10 @@ as_result as_driver_start_others(as_driver *driver)
 void as_driver_run_main(as_driver *driver, const bool *keep_running)
 {
     asi_thread_sleep_exactly();
+    if (driver->settings.has_new_thread_names)
+    {
+        asi_thread_name(name_of_main(driver));
+    }
     while (asi_load_acquire_bool(keep_running) && !as_driver_is_idle_expired(driver))
     {
         asi_idle_cycle(&driver->idle, as_driver_do_work(driver));

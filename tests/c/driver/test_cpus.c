@@ -110,9 +110,73 @@ static void others_are_not_pinned_with_the_conductor(void)
     scratch_delete(settings.aeron_dir);
 }
 
+/* Whether a thread of this process has that name, once it had the time to take it. */
+static void expect_thread(const char *name)
+{
+    const asi_clock clock = asi_clock_system();
+    const int64_t deadline_ms = asi_clock_ms(&clock) + 10000;
+    while (0 == cpus_of_thread(name))
+    {
+        CHECK(asi_clock_ms(&clock) < deadline_ms);
+    }
+}
+
+/* Spec: 11 D19 */
+static void threads_have_the_names_that_are_set(void)
+{
+    static const struct { const char *value; asi_threading_mode mode; const char *names[3]; } NAMINGS[] = {
+        { "classic", ASI_THREADING_DEDICATED, { "conductor", "sender", "receiver" } },
+        { "new", ASI_THREADING_DEDICATED, { "aeron-md-cnd", "aeron-md-snd", "aeron-md-rcv" } },
+        { "new", ASI_THREADING_SHARED_NETWORK, { "aeron-md-cnd", "aeron-md-net", "aeron-md-net" } },
+        { "new", ASI_THREADING_SHARED, { "aeron-md-shd", "aeron-md-shd", "aeron-md-shd" } },
+        { "bogus", ASI_THREADING_DEDICATED, { "conductor", "sender", "receiver" } },
+    };
+    for (size_t i = 0; i < sizeof(NAMINGS) / sizeof(NAMINGS[0]); i++)
+    {
+        as_driver_config *config = NULL;
+        as_driver *driver = NULL;
+        CHECK_I64(as_driver_config_open(&config), AS_OK);
+        CHECK((AS_OK == as_driver_config_set(config, "aeron.thread.naming", NAMINGS[i].value)) == (0 != strcmp(NAMINGS[i].value, "bogus")));
+        asi_driver_config_set_leniently(config, "aeron.thread.naming", NAMINGS[i].value);
+        config->settings.threading_mode = NAMINGS[i].mode;
+        scratch_create(config->settings.aeron_dir);
+        CHECK_I64(as_driver_open(config, NULL, NULL, &driver), AS_OK);
+        CHECK_I64(as_driver_start(driver), AS_OK);
+        for (size_t k = 0; k < 3; k++)
+        {
+            expect_thread(NAMINGS[i].names[k]);
+        }
+        as_driver_close(driver);
+        scratch_delete(config->settings.aeron_dir);
+        as_driver_config_close(config);
+    }
+}
+
+/* The main thread takes its role's name in `new` alone: it names the process. */
+static void the_main_thread_names_the_process(void)
+{
+    for (int is_new = 0; is_new < 2; is_new++)
+    {
+        const bool keep_running = false;
+        as_driver_config *config = NULL;
+        as_driver *driver = NULL;
+        CHECK_I64(as_driver_config_open(&config), AS_OK);
+        CHECK_I64(as_driver_config_set(config, "aeron.thread.naming", 0 == is_new ? "classic" : "new"), AS_OK);
+        scratch_create(config->settings.aeron_dir);
+        CHECK_I64(as_driver_open(config, NULL, NULL, &driver), AS_OK);
+        as_driver_run_main(driver, &keep_running);
+        CHECK((cpus_of_thread("aeron-md-cnd") > 0) == (1 == is_new));
+        as_driver_close(driver);
+        scratch_delete(config->settings.aeron_dir);
+        as_driver_config_close(config);
+    }
+}
+
 int main(void)
 {
     RUN(cpus_are_given_out);
     RUN(others_are_not_pinned_with_the_conductor);
+    RUN(threads_have_the_names_that_are_set);
+    RUN(the_main_thread_names_the_process);
     return 0;
 }

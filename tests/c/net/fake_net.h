@@ -40,6 +40,7 @@ typedef struct fake_net
     bool is_full;
     int32_t fail_with; /* errno, 0 for none */
     int32_t sends;     /* calls so far */
+    int64_t sent_bytes; /* in all of them */
 } fake_net;
 
 static inline asi_address fake_address(const char *host, uint16_t port)
@@ -159,6 +160,7 @@ static inline as_result fake_send(
             }
         }
         (*sent)++;
+        net->sent_bytes += datagrams[i].length;
     }
     return AS_OK;
 }
