@@ -229,6 +229,21 @@ static void forged_gossip(void)
         rig_run(&rig, 30);
         CHECK_I64(rig_system(&rig, ASI_SYSTEM_INVALID_PACKETS), (int64_t)i + 1);
     }
+    /* Spec: 11 D14 - behind a good entry one whose name is empty, or longer than any: the good one stays learnt. */
+    for (int i = 0; i < 2; i++)
+    {
+        uint8_t both[8 + 24 + 24] = { sizeof(both), 0, 0, 0, 0, 0, 7 };
+        const int64_t invalid = rig_system(&rig, ASI_SYSTEM_INVALID_PACKETS);
+        memcpy(both + 8, good + 8, 24);
+        memcpy(both + 32, good + 8, 24);
+        both[8 + 17] = (uint8_t)('0' + i); /* another name */
+        both[32 + 12] = 0 == i ? 0 : 88;
+        both[32 + 13] = 0 == i ? 0 : 2;
+        peer_send_to(&p, both, sizeof(both), resolver_port);
+        rig_run(&rig, 30);
+        CHECK_I64(rig_system(&rig, ASI_SYSTEM_INVALID_PACKETS), invalid + 1);
+        CHECK_I64(rig_counter_of_type(&rig, ASI_COUNTER_TYPE_RESOLVER_CACHE), 2 + i);
+    }
     asi_rand rand;
     asi_rand_seed(&rand, 4711);
     for (int i = 0; i < 5000; i++)

@@ -327,12 +327,13 @@ static void s65_channel_timestamps(void)
         if (rows[i].at >= 0)
         {
             CHECK_I64(asi_get_i64(image->log.terms[0] + rows[i].at), rig_epoch_ms(&rig) * 1000000);
+            CHECK_I64(asi_get_i64(image->log.terms[0] + 128 + rows[i].at), rig_epoch_ms(&rig) * 1000000);
         }
         else
         {
             CHECK(log_has(image, 0, 96));
+            CHECK(log_has(image, 128, 96));
         }
-        CHECK(log_has(image, 128, 96));
         rig_close(&rig);
     }
 }
@@ -366,6 +367,40 @@ static void timestamps_stay_within_their_message(void)
         CHECK(0 == memcmp(bytes, image->log.terms[0], (size_t)length));
         rig_close(&rig);
     }
+}
+
+/* Spec: 11 D13 - each message that has room for it, behind others that have none; and a bad datagram is none with a stamp either. */
+static void every_message_of_a_datagram_is_stamped(void)
+{
+    static const int32_t PAYLOADS[] = { 8, 4, 8 };
+    rx_rig rig;
+    const rig_options options = { .channel = "aeron:udp?endpoint=127.0.0.1:24000|channel-rcv-ts-offset=0" };
+    rig_open(&rig, &options);
+    const asi_image *image = rig_join(&rig);
+    uint8_t bytes[256] __attribute__((aligned(8)));
+    int32_t length = 0;
+    for (int i = 0; i < 3; i++)
+    {
+        length += put_frame(bytes + length, length, PAYLOADS[i]);
+    }
+    peer_send(&rig, bytes, length);
+    rig_cycle(&rig);
+    const uint8_t *term = image->log.terms[0];
+    CHECK_I64(asi_get_i64(term + 32), rig_epoch_ms(&rig) * 1000000);
+    CHECK(0 == memcmp(term + 64 + 32, bytes + 64 + 32, 4));
+    CHECK_I64(asi_get_i64(term + 128 + 32), rig_epoch_ms(&rig) * 1000000);
+    for (int32_t bad = -32; bad < 64; bad += 16)
+    {
+        const int64_t invalid = rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS);
+        length = put_frame(bytes, 192, 8);
+        length += put_frame(bytes + length, 192 + length, 8);
+        ((asi_frame_header *)(void *)(bytes + 64))->frame_length = bad < 32 ? bad : INT32_MAX - bad;
+        peer_send(&rig, bytes, length);
+        rig_cycle(&rig);
+        CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), invalid + 1);
+    }
+    CHECK_I64(asi_load_acquire_i32((const int32_t *)(const void *)(term + 192)), 0);
+    rig_close(&rig);
 }
 
 static void s67_term_ids_wrap(void)
@@ -452,6 +487,7 @@ int main(void)
     RUN(s62_round_trip_times);
     RUN(s65_channel_timestamps);
     RUN(timestamps_stay_within_their_message);
+    RUN(every_message_of_a_datagram_is_stamped);
     RUN(s67_term_ids_wrap);
     RUN(frames_that_do_not_lie_in_a_row);
     return 0;

@@ -353,7 +353,7 @@ static int64_t read_entry_untrusted(const uint8_t *bytes, int64_t left, heard_en
     }
     const int16_t name_length = (int16_t)asi_get_u16(bytes + name_at - sizeof(int16_t));
     *entry = (heard_entry){ .type = type, .is_self = 0 != (bytes[1] & ENTRY_SELF), .age_ms = asi_get_i32(bytes + 4) };
-    if (name_length < 0 || name_length > NAME_MAX_LENGTH || left < name_at + name_length || entry->age_ms < 0)
+    if (name_length < 1 || name_length > NAME_MAX_LENGTH || left < name_at + name_length || entry->age_ms < 0)
     {
         return 0;
     }

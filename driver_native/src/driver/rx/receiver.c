@@ -286,15 +286,25 @@ static void on_rttm(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
         asi_wrap_sub_i64(receiver->now_ns, frame->echo_timestamp_ns), frame->reception_delta_ns));
 }
 
-/* Into the payload of the datagram's first message, if it begins there and is long enough. Spec: 04 §18. */
+/* Into the payload of every message that begins in the datagram and is long enough. What does not lie in a row is left to the image,
+ * which refuses the datagram. Spec: 04 §18, 11 N9. */
 static void stamp(const asi_incoming *datagram, int32_t offset, int64_t time_ns)
 {
-    const asi_frame_header *frame = (const asi_frame_header *)(const void *)datagram->buffer;
-    const int64_t at = (int64_t)AS_FRAME_HEADER_LENGTH + offset;
-    if (ASI_FRAME_DATA == frame->type && 0 != (frame->flags & ASI_FLAG_BEGIN) &&
-        at + (int64_t)sizeof(int64_t) <= datagram->length && at + (int64_t)sizeof(int64_t) <= frame->frame_length)
+    const int64_t in_frame = (int64_t)AS_FRAME_HEADER_LENGTH + offset;
+    const int64_t least = in_frame + (int64_t)sizeof(int64_t);
+    for (int64_t at = 0; at + AS_FRAME_HEADER_LENGTH <= datagram->length;)
     {
-        asi_put_i64(datagram->buffer + at, time_ns);
+        const asi_frame_header *frame = (const asi_frame_header *)(const void *)(datagram->buffer + at);
+        const int32_t frame_length = frame->frame_length;
+        if (ASI_FRAME_DATA != frame->type || frame_length < AS_FRAME_HEADER_LENGTH || at + frame_length > datagram->length)
+        {
+            break;
+        }
+        if (0 != (frame->flags & ASI_FLAG_BEGIN) && least <= frame_length)
+        {
+            asi_put_i64(datagram->buffer + at + in_frame, time_ns);
+        }
+        at += asi_frame_occupancy(frame_length);
     }
 }
 
