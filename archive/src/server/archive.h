@@ -105,6 +105,7 @@ struct as_archive
     asi_recording_subscription *subscriptions; /* listed and lingering ones, oldest first */
     asi_active_recording *recordings;
     int64_t recording_count;
+    int64_t images_ms;                   /* tick at which images that wait to be recorded were looked at */
     as_publication *events;
     asi_recorder recorder;
     asi_hand_over closed_recordings;
@@ -302,14 +303,20 @@ struct asi_recording_subscription
     bool auto_stop;
     bool is_listed;                  /* can be found and stopped */
     bool ends_with_last;             /* one of its recordings was stopped by id: it goes when the others have ended */
+    bool is_network;                 /* its images come from sockets */
+    bool had_session;                /* a recording of it has begun: before, it holds a slot for its first one */
+    bool is_limit_told;              /* a stream with data waits for a slot, and the requester knows */
+    int64_t empty_count;             /* recordings to which no data came, one forgotten a minute; see recordings_images.c */
+    int64_t empty_ms;                /* when the last one was forgotten */
     int64_t recording_count;         /* active recordings fed by it */
     char *channel;                   /* owned: as requested */
     asi_channel stripped;
     asi_channel subscribed;          /* stripped, with the spy prefix if it has one */
     asi_channel key;
-    as_image **new_images;           /* owned, retained: noted by the handler */
-    int32_t new_image_count;
-    int32_t new_image_capacity;
+    as_image **images;               /* owned, retained: not recorded yet, oldest first; noted by the handler */
+    int32_t image_count;
+    int32_t image_capacity;
+    bool has_new_image;
 };
 
 struct asi_active_recording
@@ -317,6 +324,7 @@ struct asi_active_recording
     asi_record_session session;      /* first: the recorder hands this back */
     asi_active_recording *next;
     asi_recording_subscription *subscription;
+    bool is_further_of_network;      /* not the first of its subscription, and of an image that came from a socket */
 };
 
 void asi_recordings_start(asi_control_session *session, const asi_codec_request *request);

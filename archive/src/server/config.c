@@ -79,6 +79,8 @@ static const setting_row SETTINGS[] = {
     NUMBER(KIND_AGE, "aeron.spark.archive.retain.interval", "1m", retain_interval_ns, 1000000, INT64_MAX / 2),
     NUMBER(KIND_SIZE, "aeron.archive.error.buffer.length", "1m", error_buffer_length, 1024 * 1024, INT32_MAX - 65536),
     NUMBER(KIND_INTEGER, "aeron.archive.max.concurrent.recordings", "20", max_concurrent_recordings, 0, INT32_MAX),
+    NUMBER(KIND_INTEGER, "aeron.spark.archive.recordings.unbegun.max", "8", unbegun_recordings_max, 0, INT32_MAX),
+    NUMBER(KIND_INTEGER, "aeron.spark.archive.recordings.source.max", "0", source_recordings_max, 0, INT32_MAX),
     NUMBER(KIND_INTEGER, "aeron.archive.max.concurrent.replays", "20", max_concurrent_replays, 0, INT32_MAX),
     NUMBER(KIND_INTEGER, "aeron.spark.archive.max.control.sessions", "1000", max_control_sessions, 1, INT32_MAX),
     NUMBER(KIND_INTEGER, "aeron.spark.archive.undecided.sessions.max", "64", max_undecided_sessions, 1, INT32_MAX),

@@ -73,6 +73,8 @@ struct as_archive_config
     int64_t catalog_compaction_threshold; /* bytes that can go; 0: never */
     int64_t error_buffer_length;
     int64_t max_concurrent_recordings;
+    int64_t unbegun_recordings_max; /* of one subscription; see recording_slots.h, as the next */
+    int64_t source_recordings_max;  /* 0: by logins */
     int64_t max_concurrent_replays;
     int64_t max_control_sessions;
     int64_t max_undecided_sessions; /* of one source */

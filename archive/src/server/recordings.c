@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "server/recording_slots.h"
 #include "server/recordings.h"
 #include "store/segment_layout.h"
 
@@ -31,20 +32,20 @@ static asi_recording_subscription *find_by_key(const as_archive *archive, const 
     return at;
 }
 
-static void drop_new_images(asi_recording_subscription *subscription)
+static void drop_images(asi_recording_subscription *subscription)
 {
-    for (int32_t i = 0; i < subscription->new_image_count; i++)
+    for (int32_t i = 0; i < subscription->image_count; i++)
     {
-        as_image_release(subscription->new_images[i]);
+        as_image_release(subscription->images[i]);
     }
-    subscription->new_image_count = 0;
+    subscription->image_count = 0;
 }
 
 static void free_subscription(asi_recording_subscription *subscription)
 {
     as_subscription_close(subscription->subscription);
-    drop_new_images(subscription);
-    free(subscription->new_images);
+    drop_images(subscription);
+    free(subscription->images);
     free(subscription->channel);
     free(subscription);
 }
@@ -88,19 +89,20 @@ static void on_available_image(void *context, as_subscription *subscription, as_
 {
     (void)subscription;
     asi_recording_subscription *recorded = context;
-    if (recorded->new_image_count == recorded->new_image_capacity)
+    if (recorded->image_count == recorded->image_capacity)
     {
-        const int32_t capacity = recorded->new_image_capacity + 8;
-        as_image **grown = realloc(recorded->new_images, (size_t)capacity * sizeof(*grown));
+        const int32_t capacity = recorded->image_capacity + 8;
+        as_image **grown = realloc(recorded->images, (size_t)capacity * sizeof(*grown));
         if (NULL == grown)
         {
             asi_archive_log(recorded->archive, 0, "no memory to record a new image; it is not recorded");
             return;
         }
-        recorded->new_images = grown;
-        recorded->new_image_capacity = capacity;
+        recorded->images = grown;
+        recorded->image_capacity = capacity;
     }
-    recorded->new_images[recorded->new_image_count++] = as_image_retain(image);
+    recorded->images[recorded->image_count++] = as_image_retain(image);
+    recorded->has_new_image = true;
 }
 
 /* Tells the requester by id, as its session may be gone when the archive itself asks (replication). */
@@ -141,6 +143,7 @@ static as_result describe(asi_recording_subscription *subscription, const asi_co
     }
     /* Spec: 08 §4.1 - what is published on this machine is spied on, as its publication has no image here. */
     const bool is_spy = ASI_MEDIA_UDP == uri.media && AS_SOURCE_LOCAL == request->source_location;
+    subscription->is_network = ASI_MEDIA_UDP == uri.media && !is_spy;
     const int length = snprintf(subscription->subscribed.text, sizeof(subscription->subscribed.text), "%s%s",
         is_spy ? "aeron-spy:" : "", subscription->stripped.text);
     return length < (int)sizeof(subscription->subscribed.text) ? AS_OK :
@@ -211,7 +214,7 @@ static asi_recording_subscription *subscribe(
 void asi_recordings_start(asi_control_session *session, const asi_codec_request *request)
 {
     as_archive *archive = session->archive;
-    if (archive->recording_count >= archive->config.max_concurrent_recordings)
+    if (!asi_slots_has_free(archive))
     {
         refuse(archive, request, ASI_CODEC_E_MAX_RECORDINGS, "max concurrent recordings reached %lld",
             (long long)archive->config.max_concurrent_recordings);
@@ -233,7 +236,7 @@ asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const
 {
     const int64_t recording_id = request->recording_id;
     asi_catalog_record record;
-    if (archive->recording_count >= archive->config.max_concurrent_recordings)
+    if (!asi_slots_has_free(archive))
     {
         refuse(archive, request, ASI_CODEC_E_MAX_RECORDINGS, "max concurrent recordings reached at %lld",
             (long long)archive->config.max_concurrent_recordings);

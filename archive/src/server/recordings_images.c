@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/recording_slots.h"
 #include "server/recordings.h"
 #include "store/segment_layout.h"
 
@@ -188,6 +189,7 @@ static void run(as_archive *archive, asi_active_recording *recording, as_recordi
     recording->next = archive->recordings;
     archive->recordings = recording;
     subscription->recording_count++;
+    asi_slots_on_start(recording);
     show_recording_count(archive, 1);
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id,
         recording->session.writer_params.recording_id, subscription->id, recording->session.writer_params.join_position, signal);
@@ -248,18 +250,11 @@ static as_result extend_image(as_archive *archive, asi_recording_subscription *s
     return AS_OK;
 }
 
-static void take_image(as_archive *archive, asi_recording_subscription *subscription, as_image *image)
+static void record_image(as_archive *archive, asi_recording_subscription *subscription, as_image *image,
+    const as_image_constants *constants)
 {
-    as_image_constants constants;
-    as_image_get_constants(image, &constants);
-    const bool is_extension = AS_NULL_VALUE != subscription->extend_recording_id;
-    if (!subscription->is_listed || (is_extension && !check_extension(archive, subscription, &constants)))
-    {
-        as_image_release(image);
-        return;
-    }
-    const as_result result = is_extension ? extend_image(archive, subscription, image, &constants) :
-        start_image(archive, subscription, image, &constants);
+    const as_result result = AS_NULL_VALUE != subscription->extend_recording_id ?
+        extend_image(archive, subscription, image, constants) : start_image(archive, subscription, image, constants);
     if (AS_OK != result)
     {
         char text[1024];
@@ -271,18 +266,68 @@ static void take_image(as_archive *archive, asi_recording_subscription *subscrip
     }
 }
 
-static int take_new_images(as_archive *archive)
+/* False: it stays among those that wait. */
+static bool take_image(as_archive *archive, asi_recording_subscription *subscription, as_image *image)
+{
+    char text[ASI_ARCHIVE_CHANNEL_CAPACITY + 320];
+    as_image_constants constants;
+    as_image_get_constants(image, &constants);
+    const asi_slot slot = asi_slots_for_image(archive, subscription, image, text, sizeof(text));
+    const bool is_extension = AS_NULL_VALUE != subscription->extend_recording_id;
+    if (!subscription->is_listed || (ASI_SLOT_FREE != slot && as_image_is_closed(image)) ||
+        (is_extension && !check_extension(archive, subscription, &constants)))
+    {
+        as_image_release(image);
+        return true;
+    }
+    if (ASI_SLOT_FREE == slot)
+    {
+        record_image(archive, subscription, image, &constants);
+        return true;
+    }
+    if (ASI_SLOT_AWAITS_END == slot && !subscription->is_limit_told)
+    {
+        subscription->is_limit_told = true;
+        asi_archive_warn(archive, ASI_CODEC_E_MAX_RECORDINGS, text);
+        asi_control_respond(archive, subscription->control_session_id, subscription->correlation_id, ASI_CODEC_ERROR,
+            ASI_CODEC_E_MAX_RECORDINGS, text);
+    }
+    return false;
+}
+
+/* Taking one waits for the driver, during which the handler may note more. */
+static int take_images_of(as_archive *archive, asi_recording_subscription *subscription)
 {
     int work_count = 0;
+    int32_t at = 0;
+    subscription->has_new_image = false;
+    while (at < subscription->image_count)
+    {
+        as_image *image = subscription->images[at];
+        if (!take_image(archive, subscription, image))
+        {
+            at++;
+            continue;
+        }
+        subscription->image_count--;
+        memmove(subscription->images + at, subscription->images + at + 1,
+            (size_t)(subscription->image_count - at) * sizeof(*subscription->images));
+        work_count++;
+    }
+    return work_count;
+}
+
+/* Those that wait are looked at once a tick: whoever floods an endpoint can have a thousand of them. */
+static int take_images(as_archive *archive)
+{
+    const bool is_tick = archive->images_ms != archive->tick_ms;
+    int work_count = 0;
+    archive->images_ms = archive->tick_ms;
     for (asi_recording_subscription *at = archive->subscriptions; NULL != at;)
     {
-        while (at->new_image_count > 0)
+        if (at->image_count > 0 && (is_tick || at->has_new_image))
         {
-            /* Taking one waits for the driver, during which the handler may note more. */
-            as_image *image = at->new_images[0];
-            memmove(at->new_images, at->new_images + 1, (size_t)--at->new_image_count * sizeof(*at->new_images));
-            take_image(archive, at, image);
-            work_count++;
+            work_count += take_images_of(archive, at);
         }
         asi_recording_subscription *next = at->next;
         asi_recordings_free_if_unused(archive, at);
@@ -290,6 +335,7 @@ static int take_new_images(as_archive *archive)
     }
     return work_count;
 }
+
 /* -- the end of a recording -------------------------------------------------------------------------------------------------------- */
 
 static void remove_recording(as_archive *archive, asi_active_recording *recording)
@@ -333,6 +379,7 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
     asi_replications_on_recording_end(archive, subscription->id, stop_position);
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id, recording_id, subscription->id,
         stop_position, AS_SIGNAL_STOP);
+    asi_slots_on_end(archive, recording);
     remove_recording(archive, recording);
     subscription->recording_count--;
     if (subscription->auto_stop || (subscription->ends_with_last && 0 == subscription->recording_count))
@@ -362,5 +409,5 @@ int asi_recordings_take_closed(as_archive *archive)
 
 int asi_recordings_step(as_archive *archive)
 {
-    return asi_recordings_take_closed(archive) + take_new_images(archive);
+    return asi_recordings_take_closed(archive) + take_images(archive);
 }

@@ -296,6 +296,8 @@ bool as_image_is_end_of_stream(const as_image *image);
 int64_t as_image_end_of_stream_position(const as_image *image); /* INT64_MAX while unknown */
 bool as_image_is_publication_revoked(const as_image *image);
 int32_t as_image_active_transport_count(const as_image *image);
+/* Whether a frame is there to be polled. */
+bool as_image_has_data(const as_image *image);
 int64_t as_image_poll(as_image *image, as_fragment_handler handler, void *context, int64_t limit);
 int64_t as_image_controlled_poll(as_image *image, as_controlled_handler handler, void *context, int64_t limit);
 int64_t as_image_bounded_poll(

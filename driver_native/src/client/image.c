@@ -160,6 +160,18 @@ int32_t as_image_active_transport_count(const as_image *image)
     return asi_image_is_open(image) ? asi_load_acquire_i32(&image->metadata->active_transport_count) : 0;
 }
 
+bool as_image_has_data(const as_image *image)
+{
+    if (!asi_image_can_poll(image))
+    {
+        return false;
+    }
+    const int64_t position = asi_load_relaxed_i64(image->subscriber_position);
+    const uint8_t *term = image->terms[asi_log_index_of_position(position, image->position_bits)];
+    const uint8_t *frame = term + (position & (image->term_length - 1));
+    return asi_load_acquire_i32(&((const asi_frame_header *)(const void *)frame)->frame_length) > 0;
+}
+
 as_result as_image_reject(as_image *image, const char *reason)
 {
     const size_t length = NULL == reason ? 0 : strlen(reason);

@@ -410,6 +410,12 @@ static bool build_query(const char *line, asi_codec_request *request)
 /* What the run did before this request, beyond the requests themselves. */
 static void prepare(const char *line)
 {
+    if (starts(line, "start recording stream 1050"))
+    {
+        asi_codec_request request = stop_channel("aeron:ipc", 1); /* open since a line above: it holds a slot here. Spec: 11 §5 A4 */
+        raw_ask_ok(session, &request);
+        raw_forget_answer(session);
+    }
     for (int i = 0; i < 2 && starts(line, "start recording with 3 of 3"); i++)
     {
         CHECK_I64(as_client_add_exclusive_publication(rig.client, RIG_CHANNEL, 1050 + i, &extra[i]), AS_OK);

@@ -1,0 +1,127 @@
+/* See recording_slots.h. */
+#include "server/recording_slots.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EMPTY_FORGOTTEN_MS 60000
+
+static int64_t used_slots(const as_archive *archive)
+{
+    int64_t count = archive->recording_count;
+    for (const asi_recording_subscription *at = archive->subscriptions; NULL != at; at = at->next)
+    {
+        count += at->is_listed && !at->had_session ? 1 : 0;
+    }
+    return count;
+}
+
+bool asi_slots_has_free(const as_archive *archive)
+{
+    return used_slots(archive) < archive->config.max_concurrent_recordings;
+}
+
+static bool is_empty(const asi_active_recording *recording)
+{
+    const asi_record_session *session = &recording->session;
+    return asi_load_acquire_i64(&session->recorded->position) == session->writer_params.join_position;
+}
+
+static int64_t empty_count(const as_archive *archive, asi_recording_subscription *subscription)
+{
+    const int64_t forgotten = (archive->tick_ms - subscription->empty_ms) / EMPTY_FORGOTTEN_MS;
+    if (forgotten > 0)
+    {
+        subscription->empty_count = subscription->empty_count > forgotten ? subscription->empty_count - forgotten : 0;
+        subscription->empty_ms += forgotten * EMPTY_FORGOTTEN_MS;
+    }
+    return subscription->empty_count;
+}
+
+/* Whether one more recording without data is too many. */
+static bool must_await_data(const as_archive *archive, asi_recording_subscription *subscription)
+{
+    int64_t of_subscription = empty_count(archive, subscription);
+    int64_t of_all = 0;
+    for (const asi_active_recording *at = archive->recordings; NULL != at; at = at->next)
+    {
+        const bool counts = at->is_further_of_network && is_empty(at);
+        of_all += counts ? 1 : 0;
+        of_subscription += counts && at->subscription == subscription ? 1 : 0;
+    }
+    const as_archive_config *config = &archive->config;
+    return of_subscription >= config->unbegun_recordings_max || of_all >= (config->max_concurrent_recordings + 1) / 2;
+}
+
+static int64_t count_of_source(const as_archive *archive, const as_image *image)
+{
+    as_image_constants of_image;
+    as_image_get_constants(image, &of_image);
+    const int64_t length = asi_source_address_length(of_image.source_identity);
+    int64_t count = 0;
+    for (const asi_active_recording *at = archive->recordings; NULL != at; at = at->next)
+    {
+        as_image_constants constants;
+        as_image_get_constants(at->session.image, &constants);
+        count += at->is_further_of_network && asi_source_address_length(constants.source_identity) == length &&
+            0 == memcmp(constants.source_identity, of_image.source_identity, (size_t)length) ? 1 : 0;
+    }
+    return count;
+}
+
+/* Where logins are required, who has none shall leave room for those who have. */
+static int64_t source_max(const as_archive *archive)
+{
+    const as_archive_config *config = &archive->config;
+    const int64_t slots = config->max_concurrent_recordings;
+    const int64_t unset = asi_auth_has_principals(&archive->auth) ? (slots + 1) / 2 : slots;
+    return 0 == config->source_recordings_max ? unset : config->source_recordings_max;
+}
+
+asi_slot asi_slots_for_image(as_archive *archive, asi_recording_subscription *subscription, const as_image *image,
+    char *text, size_t capacity)
+{
+    if (!subscription->had_session)
+    {
+        return ASI_SLOT_FREE;
+    }
+    const bool has_data = !subscription->is_network || as_image_has_data(image);
+    const bool is_full = !asi_slots_has_free(archive);
+    const int64_t of_source = subscription->is_network && !is_full ? count_of_source(archive, image) : 0;
+    const int64_t max_of_source = source_max(archive);
+    if (!is_full && of_source < max_of_source && (has_data || !must_await_data(archive, subscription)))
+    {
+        return ASI_SLOT_FREE;
+    }
+    if (!has_data)
+    {
+        return ASI_SLOT_AWAITS_DATA;
+    }
+    snprintf(text, capacity, "max concurrent recordings%s reached %lld: a stream waits, and its publisher with it, until a recording "
+        "ends: raise %s: streamId=%d channel=%s", is_full ? "" : " of one source",
+        (long long)(is_full ? archive->config.max_concurrent_recordings : max_of_source),
+        is_full ? "aeron.archive.max.concurrent.recordings" : "aeron.spark.archive.recordings.source.max",
+        subscription->stream_id, subscription->channel);
+    return ASI_SLOT_AWAITS_END;
+}
+
+void asi_slots_on_start(asi_active_recording *recording)
+{
+    asi_recording_subscription *subscription = recording->subscription;
+    recording->is_further_of_network = subscription->is_network && subscription->had_session;
+    subscription->had_session = true;
+    subscription->is_limit_told = false;
+}
+
+void asi_slots_on_end(as_archive *archive, const asi_active_recording *recording)
+{
+    asi_recording_subscription *subscription = recording->subscription;
+    if (recording->is_further_of_network && is_empty(recording))
+    {
+        if (0 == empty_count(archive, subscription))
+        {
+            subscription->empty_ms = archive->tick_ms;
+        }
+        subscription->empty_count++;
+    }
+}

@@ -1,0 +1,341 @@
+/* Goal: no more is recorded at a time than aeron.archive.max.concurrent.recordings allows, whoever asks; strangers who can reach a recorded
+ * endpoint take a few slots with datagrams that hold no data, and nothing from others. Method: bare sessions against an invoked archive,
+ * and raw datagrams to the sockets of its driver. D26 to D28 are scenarios of spec 11 §5. */
+#define RIG_SET_DRIVER(config) CHECK_I64(as_driver_config_set(config, "aeron.counters.buffer.length", "4m"), AS_OK)
+#include <dirent.h>
+#include <sys/resource.h>
+
+#include "ports.h"
+#include "server_rig.h"
+#include "wire/frame.h"
+
+#define STREAM 1001
+#define UNBEGUN_MAX 8 /* the default */
+
+static test_rig rig;
+static raw_session *session;
+
+static void open_world(const char *max_recordings)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.max.concurrent.recordings", max_recordings);
+    rig_open_archive(&rig);
+    session = raw_connect(&rig);
+}
+
+static void close_world(void)
+{
+    raw_close(session);
+    rig_close(&rig);
+}
+
+static void stop(int64_t subscription_id)
+{
+    asi_codec_request request = request_of(ASI_CODEC_STOP_RECORDING_SUBSCRIPTION, AS_NULL_VALUE);
+    request.subscription_id = subscription_id;
+    raw_ask_ok(session, &request);
+}
+
+static int64_t start_ok(int32_t stream_id)
+{
+    asi_codec_request request = start_of(RIG_CHANNEL, stream_id, false);
+    return raw_ask_ok(session, &request);
+}
+
+static void check_start_refused(int32_t stream_id, const char *text)
+{
+    asi_codec_request request = start_of(RIG_CHANNEL, stream_id, false);
+    check_error(raw_ask(session, &request), ASI_CODEC_E_MAX_RECORDINGS, text);
+}
+
+static as_publication *publication_of(int32_t stream_id)
+{
+    as_publication *publication = NULL;
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, RIG_CHANNEL, stream_id, &publication), AS_OK);
+    return publication;
+}
+
+/* -- requests -------------------------------------------------------------------------------------------------------------------- */
+
+static void d26_an_accepted_request_holds_a_slot(void)
+{
+    open_world("2");
+    start_ok(1);
+    const int64_t second = start_ok(2);
+    check_start_refused(3, "max concurrent recordings reached 2");
+    stop(second);
+    start_ok(3);
+    check_start_refused(2, "max concurrent recordings reached 2");
+    close_world();
+}
+
+static void d27_so_does_an_extension(void)
+{
+    open_world("1");
+    const raw_recording a = raw_record(session, 1, 100, 3);
+    const raw_recording b = raw_record(session, 2, 100, 3);
+    asi_codec_request request = extend_of(a.id, RIG_CHANNEL, 1, false);
+    raw_ask_ok(session, &request);
+    request = extend_of(b.id, RIG_CHANNEL, 2, false);
+    check_error(raw_ask(session, &request), ASI_CODEC_E_MAX_RECORDINGS, "max concurrent recordings reached at 1");
+    close_world();
+}
+
+static void d28_each_image_takes_a_slot_and_gives_it_back(void)
+{
+    as_publication *publications[3];
+    open_world("3");
+    start_ok(1);
+    for (int i = 0; i < 3; i++)
+    {
+        publications[i] = publication_of(1);
+        UNTIL(&rig, 1 + i == rig.archive->recording_count);
+    }
+    check_start_refused(2, "max concurrent recordings reached 3");
+    for (int i = 0; i < 3; i++)
+    {
+        as_publication_close(publications[i]);
+    }
+    UNTIL(&rig, 0 == rig.archive->recording_count);
+    for (int i = 0; i < 3; i++)
+    {
+        start_ok(2 + i);
+    }
+    check_start_refused(5, "max concurrent recordings reached 3");
+    close_world();
+}
+
+/* A second publisher of a recorded stream finds no slot: its requester is told once, and when there is one, it is recorded from its
+ * first byte on. */
+static void an_image_without_a_slot_waits(void)
+{
+    open_world("1");
+    asi_codec_request request = start_of(RIG_CHANNEL, 1, false);
+    raw_ask_ok(session, &request);
+    as_publication *first = publication_of(1);
+    UNTIL(&rig, 1 == rig.archive->recording_count);
+    as_publication *second = publication_of(1);
+    const int64_t end = publish(&rig, second, 100, 10);
+    raw_forget(session);
+    check_error(raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id), ASI_CODEC_E_MAX_RECORDINGS,
+        "max concurrent recordings reached 1: a stream waits, and its publisher with it, until a recording ends: raise "
+        "aeron.archive.max.concurrent.recordings: streamId=1 channel=" RIG_CHANNEL);
+    raw_forget(session);
+    for (int i = 0; i < 100; i++)
+    {
+        rig.clock_ahead_ns += RIG_SECOND / 1000;
+        rig_turn(&rig);
+        raw_poll(session);
+    }
+    CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
+    CHECK_I64(rig.archive->recording_count, 1);
+    as_publication_close(first);
+    const asi_codec_event *signal = raw_await_signal(session, AS_SIGNAL_START, request.correlation_id);
+    CHECK_I64(signal->position, 0);
+    const int64_t id = signal->recording_id;
+    UNTIL(&rig, end == raw_position(session, ASI_CODEC_RECORDING_POSITION, id));
+    as_publication_close(second);
+    close_world();
+}
+
+/* -- strangers ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct stranger
+{
+    int fd;
+    struct sockaddr_in to;
+} stranger;
+
+static stranger stranger_at(const char *address, int port)
+{
+    struct sockaddr_in from = { .sin_family = AF_INET };
+    stranger made = { .fd = socket(AF_INET, SOCK_DGRAM, 0),
+        .to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
+    CHECK(made.fd >= 0 && 1 == inet_pton(AF_INET, address, &from.sin_addr) &&
+        0 == bind(made.fd, (struct sockaddr *)&from, sizeof(from)));
+    return made;
+}
+
+static void stranger_send(const stranger *from, const void *bytes, size_t length)
+{
+    CHECK((ssize_t)length == sendto(from->fd, bytes, length, 0, (const struct sockaddr *)&from->to, sizeof(from->to)));
+}
+
+static void forge_setup(const stranger *from, int32_t stream_id, int32_t session_id)
+{
+    const asi_setup_frame frame = { .prefix = { .frame_length = sizeof(frame), .type = ASI_FRAME_SETUP }, .session_id = session_id,
+        .stream_id = stream_id, .initial_term_id = 7, .active_term_id = 7, .term_length = RIG_TERM_LENGTH, .mtu_length = 1408 };
+    stranger_send(from, &frame, sizeof(frame));
+}
+
+static void forge_data(const stranger *from, int32_t stream_id, int32_t session_id)
+{
+    const struct
+    {
+        asi_frame_header header;
+        uint8_t payload[32];
+    } frame = { .header = { .frame_length = 64, .type = ASI_FRAME_DATA, .flags = ASI_FLAG_UNFRAGMENTED, .session_id = session_id,
+        .stream_id = stream_id, .term_id = 7 } };
+    stranger_send(from, &frame, sizeof(frame));
+}
+
+static int32_t image_count(void)
+{
+    int32_t count = 0;
+    for (const asi_recording_subscription *at = rig.archive->subscriptions; NULL != at; at = at->next)
+    {
+        count += as_subscription_image_count(at->subscription);
+    }
+    return count;
+}
+
+static int64_t open_descriptors(void)
+{
+    int64_t count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    CHECK(NULL != dir);
+    while (NULL != readdir(dir))
+    {
+        count++;
+    }
+    closedir(dir);
+    return count;
+}
+
+static int64_t catalog_count(void)
+{
+    int64_t count = 0;
+    asi_catalog_record record;
+    while (asi_catalog_find(rig.archive->catalog, count, &record))
+    {
+        count++;
+    }
+    return count;
+}
+
+/* Until the driver made images of them all; no more at once than a socket's buffer holds. */
+static void flood(const stranger *from, int32_t stream_id, int32_t first, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+    {
+        const int32_t before = image_count();
+        forge_setup(from, stream_id, first + i);
+        UNTIL(&rig, image_count() > before);
+    }
+}
+
+static char channel[64];
+
+static int64_t record_network(int32_t stream_id, int port)
+{
+    snprintf(channel, sizeof(channel), "aeron:udp?endpoint=127.0.0.1:%d|term-length=64k", port);
+    asi_codec_request request = start_of(channel, stream_id, false);
+    request.source_location = AS_SOURCE_REMOTE;
+    return raw_ask_ok(session, &request);
+}
+
+static as_publication *publish_network(int32_t stream_id)
+{
+    as_publication *publication = NULL;
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, channel, stream_id, &publication), AS_OK);
+    return publication;
+}
+
+/* A thousand SETUPs to a recorded endpoint, with 1,024 descriptors: what is recorded goes on, others can be, and sessions are opened. */
+static void setups_make_few_recordings(void)
+{
+    const struct rlimit few = { .rlim_cur = 1024, .rlim_max = 1024 };
+    CHECK(0 == setrlimit(RLIMIT_NOFILE, &few));
+    open_world("20");
+    const int port = free_port();
+    record_network(STREAM, port);
+    as_publication *honest = publish_network(STREAM);
+    int64_t end = publish(&rig, honest, 1000, 10);
+    raw_await_signal(session, AS_SIGNAL_START, AS_NULL_VALUE);
+    UNTIL(&rig, end == raw_position(session, ASI_CODEC_RECORDING_POSITION, 0));
+    const int64_t descriptors = open_descriptors();
+
+    const stranger attacker = stranger_at("127.0.0.2", port);
+    flood(&attacker, STREAM, 1, 1000);
+    CHECK_I64(rig.archive->recording_count, 1 + UNBEGUN_MAX);
+    CHECK_I64(catalog_count(), 1 + UNBEGUN_MAX);
+    CHECK(open_descriptors() <= descriptors + UNBEGUN_MAX + 2); /* the time index of the honest one, and the socket here */
+
+    end = publish(&rig, honest, 1000, 300); /* over two segments' ends */
+    UNTIL(&rig, end == raw_position(session, ASI_CODEC_RECORDING_POSITION, 0));
+    const int64_t recording_id = catalog_count();
+    as_publication *second = publish_network(STREAM); /* recorded when it has something to say */
+    end = publish(&rig, second, 1000, 10);
+    UNTIL(&rig, recording_id < catalog_count());
+    UNTIL(&rig, end == raw_position(session, ASI_CODEC_RECORDING_POSITION, recording_id));
+    raw_session *login = raw_connect(&rig);
+    raw_close(login);
+
+    as_publication_close(honest);
+    as_publication_close(second);
+    close(attacker.fd);
+    close_world();
+}
+
+/* Recordings to which no data came in time leave empty entries in the catalog, a bounded number of them. */
+static void setups_again_and_again_make_few_entries(void)
+{
+    open_world("20");
+    const int port = free_port();
+    record_network(STREAM, port);
+    const stranger attacker = stranger_at("127.0.0.2", port);
+    flood(&attacker, STREAM, 1, 30);
+    CHECK_I64(catalog_count(), 1 + UNBEGUN_MAX);
+    for (asi_active_recording *at = rig.archive->recordings; NULL != at; at = at->next)
+    {
+        asi_store_release_bool(&at->session.is_aborted, true); /* as their images' end would, after ten seconds */
+    }
+    UNTIL(&rig, 0 == rig.archive->recording_count);
+    flood(&attacker, STREAM, 100, 30);
+    CHECK_I64(catalog_count(), 1 + UNBEGUN_MAX);
+    rig.clock_ahead_ns += 2 * 60 * RIG_SECOND;
+    UNTIL(&rig, 1 + UNBEGUN_MAX + 2 == catalog_count());
+    forge_data(&attacker, STREAM, 120);
+    UNTIL(&rig, 1 + UNBEGUN_MAX + 3 == catalog_count());
+    close(attacker.fd);
+    close_world();
+}
+
+/* Streams with data of one address leave room, where logins are required, for those of another. */
+static void one_source_leaves_room(void)
+{
+    rig_open(&rig);
+    rig_set(&rig, "aeron.archive.max.concurrent.recordings", "6");
+    rig_set(&rig, "aeron.spark.archive.recordings.source.max", "3");
+    rig_open_archive(&rig);
+    session = raw_connect(&rig);
+    const int port = free_port();
+    record_network(STREAM, port);
+    const stranger attacker = stranger_at("127.0.0.2", port);
+    const stranger other = stranger_at("127.0.0.3", port);
+    for (int32_t i = 0; i < 20; i++)
+    {
+        flood(&attacker, STREAM, i, 1);
+        forge_data(&attacker, STREAM, i);
+    }
+    UNTIL(&rig, rig_has_logged(&rig, "max concurrent recordings of one source reached 3: "));
+    CHECK_I64(rig.archive->recording_count, 1 + 3);
+    flood(&other, STREAM, 100, 1);
+    forge_data(&other, STREAM, 100);
+    UNTIL(&rig, 1 + 3 + 1 == rig.archive->recording_count);
+    close(attacker.fd);
+    close(other.fd);
+    close_world();
+}
+
+int main(void)
+{
+    RUN(d26_an_accepted_request_holds_a_slot);
+    RUN(d27_so_does_an_extension);
+    RUN(d28_each_image_takes_a_slot_and_gives_it_back);
+    RUN(an_image_without_a_slot_waits);
+    RUN(setups_make_few_recordings);
+    RUN(setups_again_and_again_make_few_entries);
+    RUN(one_source_leaves_room);
+    return 0;
+}
