@@ -225,7 +225,7 @@ static const setting SETTINGS[] = {
         "0 0" },
     { "aeron.driver.stream.session.limit", "stream_session_limit", KIND_NUMBER, FIELD(stream_session_limit), 1, INT32_MAX,
         "2147483647" },
-    { "aeron.spark.driver.images.unbegun.max", NULL, KIND_NUMBER, FIELD(images_unbegun_max), 1, INT32_MAX, "1024" },
+    { "aeron.spark.driver.images.unbegun.max", NULL, KIND_NUMBER, FIELD(images_unbegun_max), 1, INT32_MAX, "1536" },
     { "aeron.spark.driver.image.term.length.max", NULL, KIND_SIZE, FIELD(image_term_length_max), AS_TERM_MIN_LENGTH,
         AS_TERM_MAX_LENGTH, "1g" },
     { "aeron.spark.driver.destinations.max", NULL, KIND_NUMBER, FIELD(destinations_max), 1, 65536, "1024" },

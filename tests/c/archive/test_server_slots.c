@@ -1,7 +1,11 @@
 /* Goal: no more is recorded at a time than aeron.archive.max.concurrent.recordings allows, whoever asks; strangers who can reach a recorded
  * endpoint take a few slots with datagrams that hold no data, and nothing from others. Method: bare sessions against an invoked archive,
  * and raw datagrams to the sockets of its driver. D26 to D28 are scenarios of spec 11 §5. */
-#define RIG_SET_DRIVER(config) CHECK_I64(as_driver_config_set(config, "aeron.counters.buffer.length", "4m"), AS_OK)
+static const char *images_unbegun_max = "1536"; /* the default */
+#define RIG_SET_DRIVER(config)                                                                                    \
+    CHECK_I64(as_driver_config_set(config, "aeron.counters.buffer.length", "4m"), 0);                            \
+    CHECK_I64(as_driver_config_set(config, "aeron.image.liveness.timeout", "60s"), 0); /* a flood takes its time */ \
+    CHECK_I64(as_driver_config_set(config, "aeron.spark.driver.images.unbegun.max", images_unbegun_max), 0)
 #include <dirent.h>
 #include <sys/resource.h>
 
@@ -10,6 +14,7 @@
 #include "wire/frame.h"
 
 #define STREAM 1001
+#define IN_FLIGHT 20 /* SETUPs at a time */
 #define UNBEGUN_MAX 8 /* the default */
 
 static test_rig rig;
@@ -216,12 +221,13 @@ static int64_t catalog_count(void)
 /* Until the driver made images of them all; no more at once than a socket's buffer holds. */
 static void flood(const stranger *from, int32_t stream_id, int32_t first, int32_t count)
 {
+    const int32_t before = image_count();
     for (int32_t i = 0; i < count; i++)
     {
-        const int32_t before = image_count();
         forge_setup(from, stream_id, first + i);
-        UNTIL(&rig, image_count() > before);
+        UNTIL(&rig, image_count() > before + i - IN_FLIGHT);
     }
+    UNTIL(&rig, before + count == image_count());
 }
 
 static char channel[64];
@@ -328,6 +334,37 @@ static void one_source_leaves_room(void)
     close_world();
 }
 
+/* SETUPs to the control endpoint until the driver makes no more images of them: another host still gets a session. */
+static void a_flooded_control_endpoint_takes_sessions(void)
+{
+    images_unbegun_max = "60";
+    rig_open(&rig);
+    const int port = free_port();
+    char control[64];
+    char responses[64];
+    snprintf(control, sizeof(control), "aeron:udp?endpoint=127.0.0.1:%d|term-length=64k", port);
+    snprintf(responses, sizeof(responses), "aeron:udp?endpoint=127.0.0.1:%d", free_port());
+    rig_set(&rig, "aeron.archive.control.channel", control);
+    rig_open_archive(&rig);
+    const stranger attacker = stranger_at("127.0.0.2", port);
+    const as_subscription *at_control = rig.archive->control;
+    for (int32_t i = 0; i < 100; i++)
+    {
+        forge_setup(&attacker, RIG_CONTROL_STREAM, i);
+    }
+    UNTIL(&rig, 40 == as_subscription_image_count(at_control)); /* two thirds */
+    session = calloc(1, sizeof(*session));
+    CHECK(NULL != session);
+    session->rig = &rig;
+    CHECK_I64(as_client_add_subscription(rig.client, responses, 20, &session->responses), AS_OK);
+    CHECK_I64(as_client_add_exclusive_publication(rig.client, control, RIG_CONTROL_STREAM, &session->requests), AS_OK);
+    CHECK_I64(as_fragment_assembler_open(raw_on_message, session, &session->assembler), AS_OK);
+    raw_send_connect(session, ASI_CODEC_PROTOCOL_VERSION);
+    CHECK_I64(raw_await(session, ASI_CODEC_CONTROL_RESPONSE, session->last_correlation_id)->code, ASI_CODEC_OK);
+    close(attacker.fd);
+    close_world();
+}
+
 int main(void)
 {
     RUN(d26_an_accepted_request_holds_a_slot);
@@ -337,5 +374,6 @@ int main(void)
     RUN(setups_make_few_recordings);
     RUN(setups_again_and_again_make_few_entries);
     RUN(one_source_leaves_room);
+    RUN(a_flooded_control_endpoint_takes_sessions);
     return 0;
 }

@@ -19,7 +19,8 @@ static void adjust_resolver(asi_driver_settings *settings)
     snprintf(settings->resolver_interface, sizeof(settings->resolver_interface), "127.0.0.1:8050");
 }
 
-#define UNBEGUN_MAX 1024 /* by default */
+#define UNBEGUN_MAX 1536 /* by default */
+#define UNBEGUN_MAX_OF_HOST (UNBEGUN_MAX * 2 / 3)
 
 static asi_setup_frame setup_of(int32_t session_id)
 {
@@ -116,7 +117,7 @@ static void setups_of_ever_new_sessions(void)
     memory_rig_open(&h, NULL);
     rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
     memory_rig_cycles(&h, 3);
-    for (int32_t i = 0; i < UNBEGUN_MAX + 500; i++)
+    for (int32_t i = 0; i < UNBEGUN_MAX_OF_HOST + 500; i++)
     {
         const asi_setup_frame frame = setup_of(i);
         memory_rig_send(&h, &frame, sizeof(frame), 24000);
@@ -126,8 +127,8 @@ static void setups_of_ever_new_sessions(void)
         (void)count_broadcasts(&h, 0);
     }
     memory_rig_cycles(&h, 50);
-    CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), UNBEGUN_MAX);
-    CHECK(storage_of_images(&h) <= 2 * page * UNBEGUN_MAX);
+    CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), UNBEGUN_MAX_OF_HOST);
+    CHECK(storage_of_images(&h) <= 2 * page * UNBEGUN_MAX_OF_HOST);
     for (int i = 0; i < 75; i++)
     {
         h.rig.now_ns += 400 * RIG_MS;
@@ -135,6 +136,48 @@ static void setups_of_ever_new_sessions(void)
         (void)count_broadcasts(&h, 0);
     }
     CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), 0);
+    memory_rig_close(&h);
+}
+
+static void set_few_images(asi_driver_settings *settings) { settings->images_unbegun_max = 30; }
+
+/* How many images there are when that host has sent SETUPs of forty sessions to the port. */
+static int32_t images_after_flood(memory_rig *h, const char *host, uint16_t port)
+{
+    static int32_t session_id;
+    const asi_address source = fake_address(host, 5000);
+    const asi_address bound = fake_address("127.0.0.1", port);
+    asi_udp_socket *to = NULL;
+    for (int i = 0; i < FAKE_NET_SOCKETS; i++)
+    {
+        to = NULL != h->net.sockets[i] && asi_address_equal(&h->net.sockets[i]->bound, &bound) ? h->net.sockets[i] : to;
+    }
+    CHECK(NULL != to);
+    for (int i = 0; i < 40; i++)
+    {
+        const asi_setup_frame frame = setup_of(session_id++);
+        const asi_outgoing datagram = { .bytes = &frame, .length = sizeof(frame) };
+        fake_put(to, &datagram, &source);
+        memory_rig_cycles(h, 3);
+        (void)count_broadcasts(h, 0);
+    }
+    return count_counters(h, ASI_COUNTER_TYPE_RECEIVER_POSITION);
+}
+
+/* One host leaves room for others at its endpoint, these for streams at other endpoints. */
+static void setups_leave_room_for_others(void)
+{
+    memory_rig h;
+    memory_rig_open(&h, set_few_images);
+    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
+    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 11, STREAM, "aeron:udp?endpoint=127.0.0.1:24001");
+    memory_rig_cycles(&h, 4);
+    CHECK_I64(images_after_flood(&h, "10.0.0.1", 24000), 20); /* two thirds */
+    CHECK_I64(images_after_flood(&h, "10.0.0.2", 24000), 24); /* four fifths */
+    CHECK_I64(images_after_flood(&h, "10.0.0.3", 24000), 24);
+    CHECK_I64(images_after_flood(&h, "10.0.0.1", 24001), 28); /* two thirds of the rest */
+    CHECK_I64(images_after_flood(&h, "10.0.0.2", 24001), 29);
+    CHECK_I64(images_after_flood(&h, "10.0.0.1", 24000), 29);
     memory_rig_close(&h);
 }
 
@@ -360,6 +403,7 @@ static void invented_neighbours(void)
 int main(void)
 {
     RUN(setups_of_ever_new_sessions);
+    RUN(setups_leave_room_for_others);
     RUN(terms_that_are_longer_than_wanted);
     RUN(setups_that_fill_the_error_log);
     RUN(errors_of_ever_new_receivers);

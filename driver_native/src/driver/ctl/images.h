@@ -35,6 +35,7 @@ typedef struct asi_network_image
     asi_receive_channel *channel; /* borrowed; counts in its image_count until LINGER, not to be used after */
     int64_t registration_id;
     bool wants_response;          /* its SETUP asked for a response channel */
+    asi_address source;           /* of that SETUP */
     bool is_rejoin;               /* of the subscription linked last */
     asi_image_state state;
     int64_t populated;            /* bytes of the log's file that were given storage ahead of what comes; all of a sparse one's */

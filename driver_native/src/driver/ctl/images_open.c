@@ -271,6 +271,7 @@ static as_result open_image(image_creation *creation, asi_network_image **create
     opened->registration_id = asi_ring_mpsc_next_correlation_id(&conductor->to_driver);
     opened->wants_response = 0 != (setup->flags & ASI_SETUP_FLAG_RESPONSE);
     opened->state_since_ns = conductor->now_ns;
+    opened->source = setup->source;
     opened->loss_entry = AS_NULL_VALUE;
     asi_address_format(&setup->source, opened->source_identity);
     for (int32_t i = 0; i < ASI_IMAGE_COUNTER_COUNT; i++)
@@ -327,12 +328,29 @@ void asi_network_image_close(asi_conductor *conductor, asi_network_image *image)
 
 /* A SETUP costs its sender nothing, an image costs counters and a log for ten seconds. Those to which no data came where they joined
  * are therefore bounded: in number, and where logs take all of their storage at once in bytes. Heartbeats prove nothing, they are as cheap.
+ *
+ * And who floods leaves room for others: one host may have up to twice as many at an endpoint as there are places free, an endpoint four
+ * times as many, so that two thirds and four fifths of all is the most when nobody else wants any, and less when others flood, too.
  * Who is refused asks again in 100 ms. */
-static as_result check_unbegun(asi_conductor *conductor, const asi_mail_create_image *setup)
+#define HOST_SHARE 2
+#define ENDPOINT_SHARE 4
+
+static bool is_same_host(const asi_address *a, const asi_address *b)
 {
+    asi_address other = *b;
+    asi_address_set_port(&other, asi_address_port(a));
+    return asi_address_equal(a, &other);
+}
+
+static as_result check_unbegun(const image_creation *creation)
+{
+    asi_conductor *conductor = creation->conductor;
+    const asi_mail_create_image *setup = creation->setup;
     const asi_driver_settings *settings = conductor->settings;
     int64_t bytes = 0;
-    int32_t count = 0;
+    int64_t count = 0;
+    int64_t at_endpoint = 0;
+    int64_t of_host = 0;
     for (int32_t i = 0; i < conductor->network.images.count; i++)
     {
         const asi_network_image *image = conductor->network.images.items[i];
@@ -340,12 +358,17 @@ static as_result check_unbegun(asi_conductor *conductor, const asi_mail_create_i
         {
             count++;
             bytes += NULL == image->image.log.backed ? image->image.log.map.length : 0;
+            at_endpoint += image->channel == creation->channel ? 1 : 0;
+            of_host += image->channel == creation->channel && is_same_host(&image->source, &setup->source) ? 1 : 0;
         }
     }
+    const int64_t free = settings->images_unbegun_max - count;
+    const bool is_full = free <= 0 || of_host >= HOST_SHARE * free || at_endpoint >= ENDPOINT_SHARE * free;
     const bool is_much = bytes > 0 && settings->perform_storage_checks && bytes > asi_usable_space(settings->aeron_dir);
-    return count < settings->images_unbegun_max && !is_much ? AS_OK : asi_fail(AS_E_USAGE, ENOSPC,
-        "too many streams wait for their first data: stream-id=%d session-id=%d waits for room (%d images, %" PRId64
-        " bytes): raise aeron.spark.driver.images.unbegun.max if they are yours", setup->stream_id, setup->session_id, count, bytes);
+    return !is_full && !is_much ? AS_OK : asi_fail(AS_E_USAGE, ENOSPC,
+        "too many streams wait for their first data: stream-id=%d session-id=%d waits for room (%" PRId64 " images, %" PRId64
+        " here, %" PRId64 " of its host, %" PRId64 " bytes): raise aeron.spark.driver.images.unbegun.max if they are yours",
+        setup->stream_id, setup->session_id, count, at_endpoint, of_host, bytes);
 }
 
 /* Its publisher chooses it, and a log has three of them. */
@@ -379,7 +402,7 @@ static as_result create(image_creation *creation)
     as_result result = check_setup_untrusted(creation->setup);
     result = AS_OK == result ? check_windows(conductor, creation->channel->channel, creation->setup) : result;
     result = AS_OK == result ? check_term_length(conductor, creation->setup) : result;
-    result = AS_OK == result ? check_unbegun(conductor, creation->setup) : result;
+    result = AS_OK == result ? check_unbegun(creation) : result;
     asi_network_image *image = NULL;
     result = AS_OK == result ? open_image(creation, &image) : result;
     if (AS_OK != result)
