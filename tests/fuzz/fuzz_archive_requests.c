@@ -35,8 +35,7 @@ static void deliver(const uint8_t *bytes, int64_t length, as_image *image)
     request->image = as_image_retain(image);
     request->length = length;
     memcpy(request->bytes, bytes, (size_t)length);
-    const bool has_session = length >= 16 && ASI_CODEC_CONNECT != asi_get_u16(bytes + 2) &&
-        ASI_CODEC_AUTH_CONNECT != asi_get_u16(bytes + 2);
+    const bool has_session = length >= 16 && ASI_CODEC_AUTH_CONNECT != asi_get_u16(bytes + 2);
     if (has_session && AS_NULL_VALUE != asi_get_i64(bytes + 8))
     {
         asi_put_i64(request->bytes + 8, session->id);

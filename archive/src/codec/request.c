@@ -7,9 +7,6 @@
 
 /* Template id, block length, name, fields, var data; each with the schema version that brought it. */
 static const asi_codec_layout LAYOUTS[] = {
-    { ASI_CODEC_CONNECT, 16, "ConnectRequest",
-        { I64(0, correlation_id), I32(0, stream_id), I32(2, client_version) },
-        { VAR(0, channel) } },
     { ASI_CODEC_AUTH_CONNECT, 16, "AuthConnectRequest",
         { I64(0, correlation_id), I32(0, stream_id), I32(0, client_version) },
         { VAR(0, channel), VAR(0, encoded_credentials), VAR(12, client_info) } },

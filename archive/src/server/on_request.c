@@ -112,7 +112,7 @@ static bool are_recordings_sound(const as_archive *archive, const route *to, con
 /* `request` is changed where a replay token stands for the session. */
 static void route_request(as_archive *archive, asi_codec_request *request, as_image *image)
 {
-    if (ASI_CODEC_CONNECT == request->template_id || ASI_CODEC_AUTH_CONNECT == request->template_id)
+    if (ASI_CODEC_AUTH_CONNECT == request->template_id)
     {
         asi_control_connect(archive, request, image);
         return;

@@ -67,26 +67,70 @@ static void s03_another_major_version_is_refused_until_the_deadline(void)
     raw_close(session);
 }
 
-static void s04_a_plain_connect_without_version_is_refused(void)
+/* Spec: 11 §5 A2 - a request that clients from before 2019 sent: no session, no counter, no word of it. */
+static void s04_d24_a_connect_request_of_old_is_passed_over(void)
 {
     raw_session *session = raw_open_alone(&rig);
+    const int64_t next_id = rig.archive->next_control_session_id;
+    const int64_t errors = as_counter_get(rig.archive->counters.errors);
     as_subscription_constants constants;
     as_subscription_get_constants(session->responses, &constants);
-    /* Block of 12 bytes as schema version 1 has it: correlation id and stream id, then the channel. */
     uint8_t bytes[256];
     const size_t length = strlen(constants.channel);
-    asi_put_u16(bytes, 12);
-    asi_put_u16(bytes + 2, ASI_CODEC_CONNECT);
+    asi_put_u16(bytes, 16);
+    asi_put_u16(bytes + 2, 2);
     asi_put_u16(bytes + 4, 101);
-    asi_put_u16(bytes + 6, 1);
+    asi_put_u16(bytes + 6, 13);
     asi_put_i64(bytes + 8, 4711);
     asi_put_i32(bytes + 16, 20);
-    asi_put_i32(bytes + 20, (int32_t)length);
-    memcpy(bytes + 24, constants.channel, length);
-    raw_offer(session, bytes, (int64_t)(24 + length));
-    const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, 4711);
-    check_error(event, (int32_t)event->control_session_id, "invalid client version 0.0.0, archive is 1.12.0");
+    asi_put_i32(bytes + 20, ASI_CODEC_PROTOCOL_VERSION);
+    asi_put_i32(bytes + 24, (int32_t)length);
+    memcpy(bytes + 28, constants.channel, length);
+    raw_offer(session, bytes, (int64_t)(28 + length));
+    raw_send_connect(session, ASI_CODEC_PROTOCOL_VERSION); /* behind it: when this is answered, that was read */
+    CHECK_I64(raw_await(session, ASI_CODEC_CONTROL_RESPONSE, session->last_correlation_id)->code, ASI_CODEC_OK);
+    for (int i = 0; i < 60; i++)
+    {
+        rig.clock_ahead_ns += RIG_SECOND / 10;
+        rig_turn_times(&rig, 5);
+        raw_poll(session);
+    }
+    CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, 4711));
+    CHECK_I64(rig.archive->next_control_session_id, next_id + 1);
+    CHECK_I64(as_counter_get(rig.archive->counters.errors), errors);
     raw_close(session);
+}
+
+/* Spec: 11 §5 A2 - what a newer schema has in its messages' headers is never compared for equality. */
+static void s17_d23_later_schema_versions_are_answered(void)
+{
+    for (uint16_t version = 14; version <= 15; version++)
+    {
+        raw_session *session = raw_open_alone(&rig);
+        as_subscription_constants constants;
+        as_subscription_get_constants(session->responses, &constants);
+        asi_codec_request request;
+        asi_codec_request_init(&request, ASI_CODEC_AUTH_CONNECT);
+        request.stream_id = 20;
+        request.client_version = ASI_CODEC_PROTOCOL_VERSION;
+        request.channel = asi_codec_text(constants.channel);
+        for (int i = 0; i < 2; i++)
+        {
+            uint8_t bytes[RIG_MESSAGE_CAPACITY];
+            int64_t length;
+            request.correlation_id = 100 + i;
+            CHECK_I64(asi_codec_request_encode(&request, bytes, sizeof(bytes), &length), AS_OK);
+            asi_put_u16(bytes + 6, version);
+            raw_offer(session, bytes, length);
+            const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, 100 + i);
+            CHECK_I64(event->code, ASI_CODEC_OK);
+            const int64_t session_id = event->control_session_id;
+            CHECK(0 == i || 42 == event->relevant_id);
+            request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+            request.control_session_id = session_id;
+        }
+        raw_close(session);
+    }
 }
 
 static void s09_a_closed_session_leaves_nothing(void)
@@ -662,7 +706,8 @@ int main(void)
     RUN(s01_connect_is_answered_with_the_session);
     RUN(s02_the_answer_is_repeated_until_the_first_request);
     RUN(s03_another_major_version_is_refused_until_the_deadline);
-    RUN(s04_a_plain_connect_without_version_is_refused);
+    RUN(s04_d24_a_connect_request_of_old_is_passed_over);
+    RUN(s17_d23_later_schema_versions_are_answered);
     RUN(s09_a_closed_session_leaves_nothing);
     RUN(s10_a_client_that_vanishes_takes_its_session_with_it);
     RUN(s11_a_client_that_stops_reading_is_given_up);

@@ -62,7 +62,7 @@ static as_publication *publication_of(int32_t stream_id)
 
 /* -- requests -------------------------------------------------------------------------------------------------------------------- */
 
-static void d26_an_accepted_request_holds_a_slot(void)
+static void s25_d26_an_accepted_request_holds_a_slot(void)
 {
     open_world("2");
     start_ok(1);
@@ -74,7 +74,7 @@ static void d26_an_accepted_request_holds_a_slot(void)
     close_world();
 }
 
-static void d27_so_does_an_extension(void)
+static void s25_d27_so_does_an_extension(void)
 {
     open_world("1");
     const raw_recording a = raw_record(session, 1, 100, 3);
@@ -86,7 +86,7 @@ static void d27_so_does_an_extension(void)
     close_world();
 }
 
-static void d28_each_image_takes_a_slot_and_gives_it_back(void)
+static void s25_d28_each_image_takes_a_slot_and_gives_it_back(void)
 {
     as_publication *publications[3];
     open_world("3");
@@ -367,9 +367,9 @@ static void a_flooded_control_endpoint_takes_sessions(void)
 
 int main(void)
 {
-    RUN(d26_an_accepted_request_holds_a_slot);
-    RUN(d27_so_does_an_extension);
-    RUN(d28_each_image_takes_a_slot_and_gives_it_back);
+    RUN(s25_d26_an_accepted_request_holds_a_slot);
+    RUN(s25_d27_so_does_an_extension);
+    RUN(s25_d28_each_image_takes_a_slot_and_gives_it_back);
     RUN(an_image_without_a_slot_waits);
     RUN(setups_make_few_recordings);
     RUN(setups_again_and_again_make_few_entries);

@@ -18,12 +18,16 @@ import pytest
 from aeron_spark._native._lib import lib
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import (
+    CONTROL_SESSION,
     CONTROL_SESSIONS,
     CYCLES_EXCEEDED,
+    ERRORS,
     IS_OURS,
     LOCAL_CONTROL,
     MAX_CYCLE,
+    RECORDING_SESSIONS,
     Archive,
+    ours,
 )
 from tests.conformance.archive.codec import (
     ACTIVE_LISTING,
@@ -116,19 +120,49 @@ def test_s03_another_major_version_is_refused_until_the_deadline(impatient: Arch
     await_no_sessions(impatient)
 
 
-def test_s04_a_connect_without_a_version_is_refused(impatient: Archive, opened: ExitStack) -> None:
-    """ConnectRequest of schema version 1 has a block of 12 bytes: its client's version is 0.0.0."""
+@ours("Spec: 11 §5 A2 - 1.53 has no ConnectRequest any more; 1.52 answers clients from before 2019")
+def test_s04_a_connect_request_of_old_is_passed_over(impatient: Archive, opened: ExitStack) -> None:
+    """ConnectRequest, template 2: no session, no counter, no answer within the connect timeout, no error."""
+    await_no_sessions(impatient)
+    errors = impatient.counter(ERRORS)
     control = opened.enter_context(Control(impatient))
     message = codec.encode(
         "ConnectRequest",
-        schema_version=1,
-        block_length=12,
+        correlationId=4711,
+        responseStreamId=control.response_stream_id,
+        version=codec.PROTOCOL_VERSION,
+        responseChannel=control.response_channel,
+    )
+    control.send(message)
+    before = time.monotonic()
+    while time.monotonic() - before < 1:
+        assert (impatient.counter(CONTROL_SESSIONS), impatient.counters(CONTROL_SESSION)) == (0, [])
+        assert control.seen() == []
+    assert impatient.counter(ERRORS) == errors
+
+
+@pytest.mark.parametrize("version", [14, 15])
+def test_s17_later_schema_versions_are_answered(control: Control, version: int) -> None:
+    """Whatever newer schema the header of a request names: it is answered as ever."""
+    connect = codec.encode(
+        "AuthConnectRequest",
+        schema_version=version,
         correlationId=4711,
         responseStreamId=control.response_stream_id,
         responseChannel=control.response_channel,
     )
-    control.send(message)
-    assert error_of(control.answer(4711))[1] == "invalid client version 0.0.0, archive is 1.12.0"
+    control.send(connect)
+    connected = control.answer(4711)
+    assert connected.code == OK
+    control.send(
+        codec.encode(
+            "ArchiveIdRequest",
+            schema_version=version,
+            controlSessionId=connected.controlSessionId,
+            correlationId=4712,
+        )
+    )
+    assert control.answer(4712).code == OK
 
 
 # -- who gets in -------------------------------------------------------------------------------------------------------------
@@ -487,6 +521,63 @@ def test_s25_no_more_recordings_than_allowed(archives: Archives, opened: ExitSta
     stream.publication.close()
     again = record(session, streams(), count=1)
     assert again.recording_id >= 0
+
+
+def started(session: Session, stream_id: int) -> int:
+    """A recording without a publisher; the subscription id."""
+    return session.ok("StartRecordingRequest2", channel=IPC, streamId=stream_id, sourceLocation=LOCAL)
+
+
+def start_refused(session: Session, stream_id: int) -> tuple[int, str]:
+    """Code and text."""
+    return error_of(session.refused("StartRecordingRequest2", channel=IPC, streamId=stream_id, sourceLocation=LOCAL))
+
+
+@ours("Spec: 11 §5 A4 - 1.52 counts sessions only, 1.53 never gives the slot of a request back that had none")
+def test_s25_an_accepted_request_holds_a_slot(
+    archives: Archives, opened: ExitStack, streams: Callable[[], int]
+) -> None:
+    """Two requests without publishers take both slots; a stop gives one back."""
+    session = opened.enter_context(Session(archives({"aeron.archive.max.concurrent.recordings": "2"})))
+    started(session, streams())
+    second = started(session, streams())
+    assert start_refused(session, streams()) == (MAX_RECORDINGS, "max concurrent recordings reached 2")
+    session.ok("StopRecordingSubscriptionRequest", subscriptionId=second)
+    started(session, streams())
+
+
+@ours("Spec: 11 §5 A4 - 1.52 counts sessions only")
+def test_s25_an_accepted_extension_holds_a_slot(
+    archives: Archives, opened: ExitStack, streams: Callable[[], int]
+) -> None:
+    """Two stopped recordings, one slot: the second extension is refused although no publisher came to the first."""
+    session = opened.enter_context(Session(archives({"aeron.archive.max.concurrent.recordings": "1"})))
+    first, second = (record(session, streams(), count=1) for _ in range(2))
+    extend = {"sourceLocation": LOCAL, "channel": IPC}
+    session.ok("ExtendRecordingRequest2", recordingId=first.recording_id, streamId=first.stream_id, **extend)
+    refused = session.refused(
+        "ExtendRecordingRequest2", recordingId=second.recording_id, streamId=second.stream_id, **extend
+    )
+    assert error_of(refused) == (MAX_RECORDINGS, "max concurrent recordings reached at 1")
+
+
+@ours("Spec: 11 §5 A4 - 1.52 counts sessions only, 1.53 gives back more slots than were taken")
+def test_s25_each_image_takes_a_slot_and_gives_it_back(
+    archives: Archives, opened: ExitStack, streams: Callable[[], int]
+) -> None:
+    """Three publishers of one stream are three recordings; when all have ended there are three slots, and no fourth."""
+    archive = archives({"aeron.archive.max.concurrent.recordings": "3"})
+    session = opened.enter_context(Session(archive))
+    stream = streams()
+    started(session, stream)
+    publications = [Stream(archive.client, IPC, stream) for _ in range(3)]
+    archive.await_counter(RECORDING_SESSIONS, 3)
+    for publication in publications:
+        publication.publication.close()
+    archive.await_counter(RECORDING_SESSIONS, 0)
+    for _ in range(3):
+        started(session, streams())
+    assert start_refused(session, streams()) == (MAX_RECORDINGS, "max concurrent recordings reached 3")
 
 
 def test_s26_no_recording_where_space_is_low(archives: Archives, opened: ExitStack, stream: int) -> None:
