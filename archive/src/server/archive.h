@@ -61,6 +61,13 @@ typedef struct asi_retention
     int64_t at;                          /* recording of the scan that is applied next; its count: the round is done */
 } asi_retention;
 
+typedef struct asi_descriptors
+{
+    int64_t limit;
+    int64_t open;                        /* as counted, and what has begun since; -1: it can't be told */
+    int64_t counted_ms;                  /* 0: never */
+} asi_descriptors;
+
 typedef struct asi_low_storage
 {
     int64_t next_ms;                     /* of the next look */
@@ -120,6 +127,7 @@ struct as_archive
     asi_replication *replications;
 
     asi_compaction compaction;
+    asi_descriptors descriptors;
     asi_low_storage low_storage;
     asi_retention retention;
     asi_deletion *deletions;             /* outstanding ones; at most one per recording */

@@ -18,6 +18,7 @@
 #include "base/atomic.h"
 #include "base/console.h"
 #include "base/map.h"
+#include "base/open_files.h"
 #include "base/properties.h"
 #include "base/thread.h"
 #include "server/archive.h"
@@ -355,6 +356,7 @@ static int run_with_consoles(settings *given)
 
 int main(int argc, char **argv)
 {
+    asi_open_files_raise_limit();
     struct sigaction action = { .sa_handler = on_signal };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/descriptors.h"
+
 #define EMPTY_FORGOTTEN_MS 60000
 
 static int64_t used_slots(const as_archive *archive)
@@ -78,35 +80,48 @@ static int64_t source_max(const as_archive *archive)
     return 0 == config->source_recordings_max ? unset : config->source_recordings_max;
 }
 
+/* `reason` is set if it is not to be recorded now, whatever data it has. */
+static bool may_start(as_archive *archive, const asi_recording_subscription *subscription, const as_image *image, char *reason,
+    size_t capacity)
+{
+    const as_archive_config *config = &archive->config;
+    if (subscription->had_session && !asi_slots_has_free(archive))
+    {
+        snprintf(reason, capacity, "max concurrent recordings reached %lld: raise aeron.archive.max.concurrent.recordings",
+            (long long)config->max_concurrent_recordings);
+        return false;
+    }
+    if (subscription->had_session && subscription->is_network && count_of_source(archive, image) >= source_max(archive))
+    {
+        snprintf(reason, capacity, "max concurrent recordings of one source reached %lld: raise "
+            "aeron.spark.archive.recordings.source.max", (long long)source_max(archive));
+        return false;
+    }
+    return asi_descriptors_has_room(archive, ASI_DESCRIPTORS_OF_RECORDING, reason, capacity);
+}
+
 asi_slot asi_slots_for_image(as_archive *archive, asi_recording_subscription *subscription, const as_image *image,
     char *text, size_t capacity)
 {
-    if (!subscription->had_session)
+    char reason[256];
+    const bool may = may_start(archive, subscription, image, reason, sizeof(reason));
+    const bool is_further_of_network = subscription->is_network && subscription->had_session;
+    if (is_further_of_network && !as_image_has_data(image))
+    {
+        return may && !must_await_data(archive, subscription) ? ASI_SLOT_FREE : ASI_SLOT_AWAITS_DATA;
+    }
+    if (may)
     {
         return ASI_SLOT_FREE;
     }
-    const bool has_data = !subscription->is_network || as_image_has_data(image);
-    const bool is_full = !asi_slots_has_free(archive);
-    const int64_t of_source = subscription->is_network && !is_full ? count_of_source(archive, image) : 0;
-    const int64_t max_of_source = source_max(archive);
-    if (!is_full && of_source < max_of_source && (has_data || !must_await_data(archive, subscription)))
-    {
-        return ASI_SLOT_FREE;
-    }
-    if (!has_data)
-    {
-        return ASI_SLOT_AWAITS_DATA;
-    }
-    snprintf(text, capacity, "max concurrent recordings%s reached %lld: a stream waits, and its publisher with it, until a recording "
-        "ends: raise %s: streamId=%d channel=%s", is_full ? "" : " of one source",
-        (long long)(is_full ? archive->config.max_concurrent_recordings : max_of_source),
-        is_full ? "aeron.archive.max.concurrent.recordings" : "aeron.spark.archive.recordings.source.max",
-        subscription->stream_id, subscription->channel);
+    snprintf(text, capacity, "a stream waits to be recorded, and its publisher with it, until a recording ends: %s: streamId=%d "
+        "channel=%s", reason, subscription->stream_id, subscription->channel);
     return ASI_SLOT_AWAITS_END;
 }
 
-void asi_slots_on_start(asi_active_recording *recording)
+void asi_slots_on_start(as_archive *archive, asi_active_recording *recording)
 {
+    asi_descriptors_take(archive, ASI_DESCRIPTORS_OF_RECORDING);
     asi_recording_subscription *subscription = recording->subscription;
     recording->is_further_of_network = subscription->is_network && subscription->had_session;
     subscription->had_session = true;

@@ -27,7 +27,7 @@ typedef enum asi_slot
 asi_slot asi_slots_for_image(as_archive *archive, asi_recording_subscription *subscription, const as_image *image,
     char *text, size_t capacity);
 /* The recording has begun; it has ended. */
-void asi_slots_on_start(asi_active_recording *recording);
+void asi_slots_on_start(as_archive *archive, asi_active_recording *recording);
 void asi_slots_on_end(as_archive *archive, const asi_active_recording *recording);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "server/descriptors.h"
 #include "server/recording_slots.h"
 #include "server/recordings.h"
 #include "store/segment_layout.h"
@@ -214,10 +215,15 @@ static asi_recording_subscription *subscribe(
 void asi_recordings_start(asi_control_session *session, const asi_codec_request *request)
 {
     as_archive *archive = session->archive;
+    char text[256];
     if (!asi_slots_has_free(archive))
     {
         refuse(archive, request, ASI_CODEC_E_MAX_RECORDINGS, "max concurrent recordings reached %lld",
             (long long)archive->config.max_concurrent_recordings);
+    }
+    else if (!asi_descriptors_has_room(archive, ASI_DESCRIPTORS_OF_RECORDING, text, sizeof(text)))
+    {
+        refuse(archive, request, ASI_CODEC_E_MAX_RECORDINGS, "%s", text);
     }
     else if (!is_low_on_storage(archive, request))
     {
@@ -236,10 +242,15 @@ asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const
 {
     const int64_t recording_id = request->recording_id;
     asi_catalog_record record;
+    char text[256];
     if (!asi_slots_has_free(archive))
     {
         refuse(archive, request, ASI_CODEC_E_MAX_RECORDINGS, "max concurrent recordings reached at %lld",
             (long long)archive->config.max_concurrent_recordings);
+    }
+    else if (!asi_descriptors_has_room(archive, ASI_DESCRIPTORS_OF_RECORDING, text, sizeof(text)))
+    {
+        refuse(archive, request, ASI_CODEC_E_MAX_RECORDINGS, "%s", text);
     }
     else if (!asi_catalog_find(archive->catalog, recording_id, &record))
     {

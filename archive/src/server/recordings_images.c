@@ -189,7 +189,7 @@ static void run(as_archive *archive, asi_active_recording *recording, as_recordi
     recording->next = archive->recordings;
     archive->recordings = recording;
     subscription->recording_count++;
-    asi_slots_on_start(recording);
+    asi_slots_on_start(archive, recording);
     show_recording_count(archive, 1);
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id,
         recording->session.writer_params.recording_id, subscription->id, recording->session.writer_params.join_position, signal);

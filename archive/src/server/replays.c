@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/archive.h"
+#include "server/descriptors.h"
 #include "store/segment_layout.h"
 #include "wire/command.h"
 
@@ -276,6 +277,7 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
     replay_range range = { .bound = 0 };
     refusal refused;
     asi_catalog_record record;
+    char text[256];
     if (is_bounded(request) && !resolve_bound(archive, request, &range, &refused))
     {
         asi_control_error(session, correlation_id, refused.code, "%s", refused.text);
@@ -285,6 +287,11 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
     {
         asi_control_error(session, correlation_id, ASI_CODEC_E_MAX_REPLAYS, "max concurrent replays reached %lld",
             (long long)archive->config.max_concurrent_replays);
+        return;
+    }
+    if (!asi_descriptors_has_room(archive, ASI_DESCRIPTORS_OF_REPLAY, text, sizeof(text)))
+    {
+        asi_control_error(session, correlation_id, ASI_CODEC_E_MAX_REPLAYS, "%s", text);
         return;
     }
     if (!asi_catalog_find(archive->catalog, request->recording_id, &record))
@@ -317,6 +324,7 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
     }
     replay->next = archive->replays;
     archive->replays = replay;
+    asi_descriptors_take(archive, ASI_DESCRIPTORS_OF_REPLAY);
     show_replay_count(archive, 1);
 }
 

@@ -332,10 +332,12 @@ static as_result write_block(asi_segment_writer *writer, const uint8_t *block, i
     return 0 == error ? AS_OK : fail_storage(writer, -error, write_length, "write");
 }
 
-/* Opens the file behind the full one. The writer's base and offset move only when it is there. */
+/* Opens the file behind the full one. The writer's base and offset move only when it is there. The full one, which is written and
+ * synced, is closed first: its descriptor is the one that the next gets, also in a process that has no other left. */
 static as_result roll(asi_segment_writer *writer)
 {
     const asi_file_ops *files = writer->files;
+    close_file(writer);
     const int64_t next_base = writer->segment_base + writer->segment_length;
     as_result result = asi_segment_path(writer->path, sizeof(writer->path), writer->archive_dir, writer->recording_id, next_base);
     if (AS_OK != result)

@@ -11,6 +11,7 @@
 #include "base/atomic.h"
 #include "base/console.h"
 #include "base/map.h"
+#include "base/open_files.h"
 #include "base/properties.h"
 #include "driver/config.h"
 
@@ -209,6 +210,7 @@ static int run_with_console(as_driver_config *config)
 
 int main(int argc, char **argv)
 {
+    asi_open_files_raise_limit();
     struct sigaction action = { .sa_handler = on_signal };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

@@ -123,7 +123,7 @@ static void an_image_without_a_slot_waits(void)
     const int64_t end = publish(&rig, second, 100, 10);
     raw_forget(session);
     check_error(raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id), ASI_CODEC_E_MAX_RECORDINGS,
-        "max concurrent recordings reached 1: a stream waits, and its publisher with it, until a recording ends: raise "
+        "a stream waits to be recorded, and its publisher with it, until a recording ends: max concurrent recordings reached 1: raise "
         "aeron.archive.max.concurrent.recordings: streamId=1 channel=" RIG_CHANNEL);
     raw_forget(session);
     for (int i = 0; i < 100; i++)
@@ -140,6 +140,100 @@ static void an_image_without_a_slot_waits(void)
     const int64_t id = signal->recording_id;
     UNTIL(&rig, end == raw_position(session, ASI_CODEC_RECORDING_POSITION, id));
     as_publication_close(second);
+    close_world();
+}
+
+/* -- file descriptors ------------------------------------------------------------------------------------------------------------- */
+
+#define FILES_MAX 96
+#define SCARCE 64
+
+static void limit_files(rlim_t count)
+{
+    struct rlimit limit;
+    CHECK(0 == getrlimit(RLIMIT_NOFILE, &limit));
+    limit.rlim_cur = 0 == count ? limit.rlim_max : count;
+    CHECK(0 == setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static bool has_recorded(int64_t count, const as_publication *const *publications)
+{
+    for (int64_t i = 0; i < count; i++)
+    {
+        if (asi_recordings_find(rig.archive, i)->session.recorded->position != as_publication_position(publications[i]))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* More is not begun than can go on: what is recorded comes over the ends of its segments when no other file can be opened. */
+static void descriptors_bound_recordings(void)
+{
+    static const char REFUSED[] = "no file descriptor is left for it: 96 files may be open, and what is recorded already keeps some in "
+        "reserve; raise the limit (ulimit -n, LimitNOFILE=), or end other recordings and replays";
+    as_publication *publications[SCARCE];
+    int64_t subscriptions[SCARCE];
+    int taken[FILES_MAX];
+    int taken_count = 0;
+    int32_t count = 0;
+    open_world("1000");
+    limit_files(FILES_MAX);
+    for (;; count++)
+    {
+        CHECK(count < SCARCE);
+        asi_codec_request request = start_of(RIG_CHANNEL, 100 + count, false);
+        const asi_codec_event *answer = raw_ask(session, &request);
+        if (ASI_CODEC_OK != answer->code)
+        {
+            check_error(answer, ASI_CODEC_E_MAX_RECORDINGS, REFUSED);
+            break;
+        }
+        subscriptions[count] = answer->relevant_id;
+        publications[count] = publication_of(100 + count);
+        UNTIL(&rig, 1 + count == rig.archive->recording_count);
+        raw_forget(session);
+        publish(&rig, publications[count], 1000, 1);
+    }
+    CHECK(count >= 15);
+    asi_codec_request replay = replay_of(0, 0, 1056, "aeron:ipc", 4000);
+    const asi_codec_event *answer = raw_ask(session, &replay);
+    for (int i = 0; i < 3 && ASI_CODEC_OK == answer->code; i++) /* it needs less than a recording */
+    {
+        answer = raw_ask(session, &replay);
+    }
+    check_error(answer, ASI_CODEC_E_MAX_REPLAYS, REFUSED);
+    UNTIL(&rig, has_recorded(count, (const as_publication *const *)publications));
+    while (taken_count < FILES_MAX && (taken[taken_count] = dup(0)) >= 0)
+    {
+        taken_count++;
+    }
+    CHECK_I64(errno, EMFILE);
+    for (int32_t i = 0; i < count; i++)
+    {
+        publish(&rig, publications[i], 1000, 300);
+    }
+    UNTIL(&rig, has_recorded(count, (const as_publication *const *)publications));
+    CHECK_I64(rig.archive->recording_count, count);
+    while (taken_count > 0)
+    {
+        close(taken[--taken_count]);
+    }
+    for (int i = 0; i < 2; i++) /* each keeps one more in reserve than it holds */
+    {
+        stop(subscriptions[i]);
+        as_publication_close(publications[i]);
+    }
+    UNTIL(&rig, count - 2 == rig.archive->recording_count);
+    rig.clock_ahead_ns += 2 * RIG_SECOND;
+    rig_turn_times(&rig, 10);
+    start_ok(100 + count);
+    for (int32_t i = 2; i < count; i++)
+    {
+        as_publication_close(publications[i]);
+    }
+    limit_files(0);
     close_world();
 }
 
@@ -371,6 +465,7 @@ int main(void)
     RUN(s25_d27_so_does_an_extension);
     RUN(s25_d28_each_image_takes_a_slot_and_gives_it_back);
     RUN(an_image_without_a_slot_waits);
+    RUN(descriptors_bound_recordings);
     RUN(setups_make_few_recordings);
     RUN(setups_again_and_again_make_few_entries);
     RUN(one_source_leaves_room);
