@@ -181,6 +181,27 @@ static void setups_leave_room_for_others(void)
     memory_rig_close(&h);
 }
 
+/* A heartbeat half a term ahead of an unreliable subscription: what it says is missing is padded over, window by window, and only the
+ * paddings' headers take storage. */
+static void a_beat_far_ahead_that_is_filled(void)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    const int32_t window = 128 * 1024;
+    memory_rig h;
+    memory_rig_open(&h, NULL);
+    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000|reliable=false");
+    memory_rig_cycles(&h, 3);
+    asi_setup_frame frame = setup_of(SESSION);
+    frame.term_length = 16 << 20;
+    memory_rig_send(&h, &frame, sizeof(frame), 24000);
+    memory_rig_cycles(&h, 5);
+    send_heartbeat(&h, SESSION, frame.term_length / 2);
+    memory_rig_cycles(&h, 500);
+    CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_LOSS_GAP_FILLS), frame.term_length / 2 / window);
+    CHECK(storage_of_images(&h) <= (2 + frame.term_length / 2 / window) * page);
+    memory_rig_close(&h);
+}
+
 static void set_short_terms(asi_driver_settings *settings) { settings->image_term_length_max = 1 << 17; }
 
 static void terms_that_are_longer_than_wanted(void)
@@ -404,6 +425,7 @@ int main(void)
 {
     RUN(setups_of_ever_new_sessions);
     RUN(setups_leave_room_for_others);
+    RUN(a_beat_far_ahead_that_is_filled);
     RUN(terms_that_are_longer_than_wanted);
     RUN(setups_that_fill_the_error_log);
     RUN(errors_of_ever_new_receivers);

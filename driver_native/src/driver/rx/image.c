@@ -388,8 +388,9 @@ void asi_image_fill_gap(asi_image *image, const asi_gap *gap)
 {
     const int64_t position = asi_log_position(
         gap->term_id, gap->term_offset, image->log.position_bits, image->log.initial_term_id);
-    /* Readers look behind the padding next. */
-    if (!asi_log_back(&image->log, position, gap->length) ||
+    /* Readers look at the padding's header and behind it, never between: one heartbeat far ahead must not take storage for all that it
+     * says is missing. */
+    if (!asi_log_back(&image->log, position, AS_FRAME_HEADER_LENGTH) ||
         !asi_log_back(&image->log, position + gap->length, AS_FRAME_ALIGNMENT))
     {
         return;
@@ -397,7 +398,7 @@ void asi_image_fill_gap(asi_image *image, const asi_gap *gap)
     uint8_t *slot = slot_at(image, position);
     for (int32_t offset = gap->length - AS_FRAME_ALIGNMENT; offset >= 0; offset -= AS_FRAME_ALIGNMENT)
     {
-        if (0 != asi_load_acquire_i32((const int32_t *)(const void *)(slot + offset)))
+        if (asi_log_is_backed(&image->log, slot + offset) && 0 != asi_load_acquire_i32((const int32_t *)(const void *)(slot + offset)))
         {
             return; /* something came in since: the conductor will find the smaller gap */
         }
