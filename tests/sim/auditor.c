@@ -210,6 +210,23 @@ static void find_stream_of(auditor *a, auditor_image *image)
     image->stream = stream;
 }
 
+/* The adversary makes more of them than there is room for; there is nothing to tell of one that has gone. */
+static auditor_image *new_image(auditor *a)
+{
+    for (int32_t i = 0; i < a->image_count && a->bounds.is_on; i++)
+    {
+        if (a->images[i].is_hostile && !a->images[i].is_open)
+        {
+            return &a->images[i];
+        }
+    }
+    if (AUDITOR_MAX_IMAGES == a->image_count)
+    {
+        sim_fail("setup", "more than %d images", AUDITOR_MAX_IMAGES);
+    }
+    return &a->images[a->image_count++];
+}
+
 auditor_image *auditor_on_image(auditor *a, int32_t driver, const void *subscription, as_image *image, bool is_local)
 {
     as_image_constants constants;
@@ -218,11 +235,7 @@ auditor_image *auditor_on_image(auditor *a, int32_t driver, const void *subscrip
     {
         sim_fail("bytes", "image %" PRId64 " became available twice", constants.correlation_id);
     }
-    if (AUDITOR_MAX_IMAGES == a->image_count)
-    {
-        sim_fail("setup", "more than %d images", AUDITOR_MAX_IMAGES);
-    }
-    auditor_image *added = &a->images[a->image_count++];
+    auditor_image *added = new_image(a);
     *added = (auditor_image){
         .subscription = subscription,
         .correlation_id = constants.correlation_id,
@@ -231,6 +244,7 @@ auditor_image *auditor_on_image(auditor *a, int32_t driver, const void *subscrip
         .term_length = constants.term_length,
         .initial_term_id = constants.initial_term_id,
         .driver = driver,
+        .is_hostile = sim_is_hostile_session(constants.session_id),
         .join_position = constants.join_position,
         .cursor = constants.join_position,
         .is_open = true,
@@ -325,6 +339,10 @@ void auditor_on_fragment(auditor *a, const void *subscription, const uint8_t *da
     if (NULL != image)
     {
         find_stream_of(a, image);
+    }
+    if (NULL != image && NULL == image->stream && image->is_hostile)
+    {
+        return;
     }
     if (NULL == image || NULL == image->stream)
     {

@@ -14,12 +14,14 @@
  *   connected    a publication is connected while status messages come, and not longer than the connection timeout without
  *   client       a dead client is missed after its liveness timeout and not before
  *   counters, files, sockets   nothing is left of what was closed
+ *   and what an adversary may cost, auditor_bounds.h. Streams that it begins itself are nobody's: a subscriber may get them.
  *
  * Owned by the world, told by it (auditor_on_*), looking at shared memory at auditor_look. One thread, simulated time. */
 #ifndef AS_SIM_AUDITOR_H
 #define AS_SIM_AUDITOR_H
 
 #include "aeron_spark/as_client.h"
+#include "auditor_bounds.h"
 #include "shm/cnc.h"
 #include "shm/counters.h"
 #include "sim_net.h"
@@ -107,6 +109,7 @@ typedef struct auditor_image
     int32_t term_length;
     int32_t initial_term_id;
     auditor_stream *stream; /* NULL: of nobody's session, a forged or stale SETUP */
+    bool is_hostile;        /* the adversary's session */
     int32_t driver;
     int64_t join_position;
     int64_t cursor;         /* everything before was delivered */
@@ -137,7 +140,8 @@ typedef struct auditor_heard
     int32_t session_id;
     int32_t stream_id;
     int64_t last_ns;
-    int64_t last_heartbeat_ns; /* which, unlike data that comes late or twice, no receiver of a unicast stream turns away */
+    int64_t last_honest_ns;    /* not by the adversary, whose copies may keep an image alive and may be turned away */
+    int64_t last_heartbeat_ns; /* honest, and which, unlike data that comes late or twice, no receiver of a unicast stream turns away */
     int64_t last_silence_ns;   /* end of the last silence that could make a driver give an image up */
 } auditor_heard;
 
@@ -160,10 +164,11 @@ typedef struct auditor_driver
     auditor_counter_memory *memory; /* owned, AUDITOR_COUNTERS */
 } auditor_driver;
 
-typedef struct auditor
+struct auditor
 {
     const int64_t *now_ns;
     auditor_times times;
+    auditor_bounds bounds;
     bool is_calm;           /* the network is well and nobody stalls */
     int64_t calm_since_ns;
     bool is_lossless;       /* no fault of the seed loses anything */
@@ -183,7 +188,7 @@ typedef struct auditor
     int64_t delivered_messages;
     int64_t published_bytes;
     int64_t gaps;
-} auditor;
+};
 
 typedef struct auditor_offer
 {
@@ -216,7 +221,7 @@ auditor_image *auditor_find_image(auditor *a, const void *subscription, int64_t 
 /* The client will never be run again. */
 void auditor_on_client_dead(auditor *a, int32_t driver, int64_t client_id);
 /* sim_tap. */
-void auditor_on_datagram(void *context, const sim_host *host, const uint8_t *bytes, int32_t length);
+void auditor_on_datagram(void *context, const sim_host *host, const uint8_t *bytes, int32_t length, bool is_hostile);
 
 void auditor_set_calm(auditor *a, bool is_calm);
 /* Counters of every driver; often. */

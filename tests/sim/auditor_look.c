@@ -50,9 +50,13 @@ static bool is_stream(const auditor *a, int32_t stream_id)
     return false;
 }
 
-static void hear(auditor *a, int32_t driver, const asi_frame_header *frame, bool is_heartbeat)
+static void hear(auditor *a, int32_t driver, const asi_frame_header *frame, bool is_heartbeat, bool is_hostile)
 {
     auditor_heard *heard = NULL;
+    if (sim_is_hostile_session(frame->session_id))
+    {
+        return;
+    }
     for (int32_t i = 0; i < a->heard_count && NULL == heard; i++)
     {
         auditor_heard *at = &a->heard[i];
@@ -66,10 +70,11 @@ static void hear(auditor *a, int32_t driver, const asi_frame_header *frame, bool
     if (NULL != heard)
     {
         /* Some of what came was turned away, so that the image may have been given up after less than the whole timeout. */
-        const bool is_long = *a->now_ns - heard->last_ns > a->times.image_liveness_ns - MOST_TURNED_AWAY_NS;
+        const bool is_long = *a->now_ns - heard->last_honest_ns > a->times.image_liveness_ns - MOST_TURNED_AWAY_NS;
         heard->last_silence_ns = is_long ? *a->now_ns : heard->last_silence_ns;
         heard->last_ns = *a->now_ns;
-        heard->last_heartbeat_ns = is_heartbeat ? *a->now_ns : heard->last_heartbeat_ns;
+        heard->last_honest_ns = is_hostile ? heard->last_honest_ns : *a->now_ns;
+        heard->last_heartbeat_ns = is_heartbeat && !is_hostile ? *a->now_ns : heard->last_heartbeat_ns;
     }
 }
 
@@ -94,7 +99,7 @@ static void hear_receiver(auditor *a, int32_t driver, const uint8_t *bytes, bool
     }
 }
 
-void auditor_on_datagram(void *context, const sim_host *host, const uint8_t *bytes, int32_t length)
+void auditor_on_datagram(void *context, const sim_host *host, const uint8_t *bytes, int32_t length, bool is_hostile)
 {
     auditor *a = context;
     const int32_t driver = driver_of(a, host);
@@ -105,7 +110,7 @@ void auditor_on_datagram(void *context, const sim_host *host, const uint8_t *byt
     const uint16_t type = asi_get_u16(bytes + 6);
     if ((ASI_FRAME_DATA == type || ASI_FRAME_PAD == type) && length >= AS_FRAME_HEADER_LENGTH)
     {
-        hear(a, driver, (const asi_frame_header *)(const void *)bytes, asi_is_heartbeat(bytes, length));
+        hear(a, driver, (const asi_frame_header *)(const void *)bytes, asi_is_heartbeat(bytes, length), is_hostile);
     }
     else if (ASI_FRAME_STATUS == type && length >= ASI_STATUS_LENGTH && 0 == (bytes[5] & ASI_STATUS_FLAG_SEND_SETUP))
     {
@@ -362,6 +367,12 @@ static bool is_folder_empty(const char *dir, const char *name, char *what, size_
     return is_empty;
 }
 
+static bool is_drivers_own(int32_t type_id)
+{
+    return ASI_COUNTER_TYPE_SYSTEM == type_id || ASI_COUNTER_TYPE_RESOLVER_NEIGHBORS == type_id ||
+        ASI_COUNTER_TYPE_RESOLVER_CACHE == type_id || ASI_COUNTER_TYPE_BOOTSTRAP_NEIGHBOR == type_id;
+}
+
 bool auditor_is_empty(const auditor *a, int32_t index, char *what, size_t capacity)
 {
     const auditor_driver *driver = &a->drivers[index];
@@ -372,7 +383,7 @@ bool auditor_is_empty(const auditor *a, int32_t index, char *what, size_t capaci
         {
             break;
         }
-        if (ASI_COUNTER_ALLOCATED == state && ASI_COUNTER_TYPE_SYSTEM != driver->counters.metadata[id].type_id)
+        if (ASI_COUNTER_ALLOCATED == state && !is_drivers_own(driver->counters.metadata[id].type_id))
         {
             char label[ASI_COUNTER_LABEL_CAPACITY + 1];
             asi_counter_label(&driver->counters, id, label);
@@ -387,5 +398,5 @@ bool auditor_is_empty(const auditor *a, int32_t index, char *what, size_t capaci
     }
     const int32_t sockets = sim_net_open_sockets(driver->host->net, driver->host);
     snprintf(what, capacity, "%d sockets", sockets);
-    return 0 == sockets;
+    return (a->bounds.is_on && a->bounds.limits.gossip_interval_ns > 0 ? 1 : 0) == sockets;
 }

@@ -1,5 +1,6 @@
 /* The simulation's command. `make sim`, `make soak` and the mutants' runner call it; README.md tells how, sim_seeds.h what it takes. */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,12 +22,14 @@ enum
 
 _Static_assert(COUNTS <= SIM_SEEDS_MAX_COUNTS, "room for what is counted");
 
+static bool has_adversary; /* in all seeds */
+
 static void run(uint64_t seed, const char *dir, bool is_verbose, void (*report)(uint64_t digest, const int64_t *counts))
 {
     static sim_plan plan;
     static sim_world world;
     sim_trace_open(&world.now_ns, is_verbose);
-    sim_plan_make(&plan, seed);
+    sim_plan_make(&plan, seed, has_adversary);
     if (is_verbose)
     {
         sim_plan_print(&plan);
@@ -52,7 +55,7 @@ static void print(const char *name, const int64_t *counts)
 
 int main(int count, char **arguments)
 {
-    const sim_seeds seeds =
-        { .name = "sim", .again = "make sim", .patience_seconds = 300, .count = COUNTS, .run = run, .print = print };
+    const sim_seeds seeds = { .name = "sim", .again = "make sim", .patience_seconds = 300, .option = "--adversary",
+        .option_is_set = &has_adversary, .again_with = " ADVERSARY=1", .count = COUNTS, .run = run, .print = print };
     return sim_seeds_main(&seeds, count, arguments);
 }

@@ -19,6 +19,7 @@ typedef struct datagram
     struct datagram *next;
     int64_t due_ns;
     bool has_arrived; /* has its place in the receive buffer */
+    bool is_hostile;
     int32_t length;
     asi_address source;
     uint8_t bytes[];
@@ -34,7 +35,7 @@ struct asi_udp_socket
 };
 
 static const char *const FAULT_NAMES[SIM_FAULT_COUNT] = { "lost", "duplicated", "reordered", "stale", "truncated", "corrupted",
-    "forged", "partitioned", "overflowed", "short-sends" };
+    "forged", "partitioned", "overflowed", "short-sends", "hostile" };
 
 const char *sim_fault_name(sim_fault fault) { return FAULT_NAMES[fault]; }
 
@@ -55,7 +56,7 @@ static asi_address address_of(const char *host, uint16_t port)
     return address;
 }
 
-static asi_address node_address(int32_t node, uint16_t port)
+asi_address sim_net_address(int32_t node, uint16_t port)
 {
     char text[32];
     snprintf(text, sizeof(text), "10.0.0.%d", node + 1);
@@ -138,7 +139,7 @@ static bool is_bound_to(const asi_udp_socket *socket, const sim_host *from, cons
     {
         return false;
     }
-    const asi_address own = node_address(socket->host->node, asi_address_port(to));
+    const asi_address own = sim_net_address(socket->host->node, asi_address_port(to));
     const bool is_reached = is_loopback(to) ? socket->host == from : asi_address_equal(&own, to);
     return is_reached && (asi_address_is_any(&socket->bound) || asi_address_equal(&socket->bound, to));
 }
@@ -174,6 +175,10 @@ static as_result net_open(void *context, const asi_udp_params *params, asi_udp_s
     sim_host *host = context;
     sim_net *net = host->net;
     asi_address bound = params->bind;
+    if (net->has_no_sockets)
+    {
+        return asi_fail(AS_E_STORAGE, EMFILE, "no socket: Too many open files");
+    }
     if (asi_address_is_none(&params->group) && 0 != asi_address_port(&bound) && is_taken(net, host, &bound))
     {
         return asi_fail(AS_E_USAGE, EADDRINUSE, "failed to bind: Address already in use");
@@ -236,7 +241,7 @@ static as_result net_interfaces(void *context, asi_interface *to, int32_t capaci
     const asi_interface interfaces[] = {
         { .name = "lo", .index = 1, .address = address_of("127.0.0.1", 0), .prefix_length = 8, .is_up = true,
             .is_loopback = true },
-        { .name = "sim0", .index = 2, .address = node_address(host->node, 0), .prefix_length = 24, .is_up = true,
+        { .name = "sim0", .index = 2, .address = sim_net_address(host->node, 0), .prefix_length = 24, .is_up = true,
             .is_multicast = true }
     };
     *count = (int32_t)(sizeof(interfaces) / sizeof(interfaces[0]));
@@ -246,15 +251,17 @@ static as_result net_interfaces(void *context, asi_interface *to, int32_t capaci
 
 /* -- sending ------------------------------------------------------------------------------------------------------------ */
 
-static void enqueue(asi_udp_socket *socket, const void *bytes, int32_t length, const asi_address *source, int64_t due_ns)
+static datagram *enqueue(
+    asi_udp_socket *socket, const void *bytes, int32_t length, const asi_address *source, int64_t due_ns)
 {
     datagram *added = malloc(sizeof(*added) + (size_t)length);
     if (NULL == added)
     {
-        return;
+        return NULL;
     }
     added->due_ns = due_ns;
     added->has_arrived = false;
+    added->is_hostile = false;
     added->length = length;
     added->source = *source;
     memcpy(added->bytes, bytes, (size_t)length);
@@ -265,6 +272,7 @@ static void enqueue(asi_udp_socket *socket, const void *bytes, int32_t length, c
     }
     added->next = *slot;
     *slot = added;
+    return added;
 }
 
 static int64_t arrival_ns(sim_net *net)
@@ -338,9 +346,16 @@ static as_result net_send(void *context, asi_udp_socket *socket, const asi_outgo
         if (asi_address_is_any(&source))
         {
             const uint16_t port = asi_address_port(&socket->bound);
-            source = is_loopback(to) ? address_of("127.0.0.1", port) : node_address(host->node, port);
+            source = is_loopback(to) ? address_of("127.0.0.1", port) : sim_net_address(host->node, port);
         }
         net->datagrams++;
+        host->sent_datagrams++;
+        host->sent_bytes += outgoing->length;
+        if (NULL != net->spy)
+        {
+            net->spy(net->spy_context, &(sim_sighting){ .from = host, .source = &source, .to = to, .bytes = outgoing->bytes,
+                .length = outgoing->length });
+        }
         for (int32_t k = 0; k < SIM_NET_MAX_SOCKETS; k++)
         {
             if (NULL != net->sockets[k] && takes(net->sockets[k], host, to, &source))
@@ -350,6 +365,47 @@ static as_result net_send(void *context, asi_udp_socket *socket, const asi_outgo
         }
     }
     return AS_OK;
+}
+
+int32_t sim_net_inject(sim_net *net, const asi_address *source, const asi_address *to, const void *bytes, int32_t length)
+{
+    int32_t count = 0;
+    net->injected[SIM_FAULT_HOSTILE]++;
+    for (int32_t i = 0; i < SIM_NET_MAX_SOCKETS; i++)
+    {
+        asi_udp_socket *socket = net->sockets[i];
+        if (NULL != socket && !socket->host->is_dead && takes(socket, NULL, to, source))
+        {
+            datagram *added = enqueue(socket, bytes, length, source,
+                *net->now_ns + net->faults.delay_ns + below(net, net->faults.jitter_ns));
+            if (NULL != added)
+            {
+                added->is_hostile = true;
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
+int32_t sim_net_endpoints(const sim_net *net, sim_endpoint *to, int32_t capacity)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < SIM_NET_MAX_SOCKETS && count < capacity; i++)
+    {
+        const asi_udp_socket *socket = net->sockets[i];
+        if (NULL != socket && !socket->host->is_dead)
+        {
+            const bool is_group = !asi_address_is_none(&socket->params.group);
+            const asi_address *bound = &socket->bound;
+            to[count++] = (sim_endpoint){
+                .address = is_group ? socket->params.group :
+                    asi_address_is_any(bound) ? sim_net_address(socket->host->node, asi_address_port(bound)) : *bound,
+                .peer = socket->params.connect
+            };
+        }
+    }
+    return count;
 }
 
 /* -- receiving ---------------------------------------------------------------------------------------------------------- */
@@ -379,7 +435,7 @@ static void arrive(asi_udp_socket *socket)
 static as_result net_receive(
     void *context, asi_udp_socket *socket, asi_incoming *datagrams, int32_t count, int32_t *received)
 {
-    const sim_host *host = context;
+    sim_host *host = context;
     sim_net *net = host->net;
     *received = 0;
     arrive(socket);
@@ -393,9 +449,11 @@ static as_result net_receive(
         to->receive_time_ns = socket->params.has_receive_timestamps ? *net->now_ns + net->epoch_offset_ns : INT64_MIN;
         socket->arrived_bytes -= from->length;
         socket->queue = from->next;
+        host->taken_datagrams++;
+        host->taken_bytes += to->length;
         if (NULL != net->tap)
         {
-            net->tap(net->tap_context, host, to->buffer, to->length);
+            net->tap(net->tap_context, host, to->buffer, to->length, from->is_hostile);
         }
         free(from);
     }

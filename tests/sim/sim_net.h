@@ -17,6 +17,7 @@
  *   partitioned links cut for a time, in one direction or both: timeouts decide who is gone, and both sides find back.
  *   overflowed  receive buffers are bounded as the kernel's are.
  *   short sends a send takes fewer datagrams than given, as with EAGAIN.
+ *   hostile     datagrams of somebody else, with any source address (sim_adversary.h).
  *
  * Owns the datagrams under way. Deterministic: all chance comes from `rand`, all time from `now_ns`. One thread. */
 #ifndef AS_SIM_NET_H
@@ -41,6 +42,7 @@ typedef enum sim_fault
     SIM_FAULT_PARTITIONED,
     SIM_FAULT_OVERFLOWED,
     SIM_FAULT_SHORT_SEND,
+    SIM_FAULT_HOSTILE,
     SIM_FAULT_COUNT
 } sim_fault;
 
@@ -66,10 +68,32 @@ typedef struct sim_host
     sim_net *net;
     int32_t node;  /* address 10.0.0.(node + 1) */
     bool is_dead;  /* a killed driver's: nothing goes in or out any more */
+    int64_t sent_datagrams;
+    int64_t sent_bytes;
+    int64_t taken_datagrams;
+    int64_t taken_bytes;
 } sim_host;
 
+typedef struct sim_sighting
+{
+    const sim_host *from;
+    const asi_address *source;
+    const asi_address *to;
+    const uint8_t *bytes;
+    int32_t length;
+} sim_sighting;
+
+/* Where datagrams are taken. */
+typedef struct sim_endpoint
+{
+    asi_address address;
+    asi_address peer; /* whose datagrams alone are taken; none: everybody's */
+} sim_endpoint;
+
 /* Each datagram that a socket takes out of the network, as the driver will see it. */
-typedef void (*sim_tap)(void *context, const sim_host *host, const uint8_t *bytes, int32_t length);
+typedef void (*sim_tap)(void *context, const sim_host *host, const uint8_t *bytes, int32_t length, bool is_hostile);
+/* Each datagram that a host sends, before anything happens to it; whoever listens on the way sees the same. */
+typedef void (*sim_spy)(void *context, const sim_sighting *sighting);
 
 struct sim_net
 {
@@ -80,6 +104,9 @@ struct sim_net
     bool is_cut[SIM_NET_MAX_NODES][SIM_NET_MAX_NODES]; /* from, to */
     sim_tap tap;             /* may be NULL */
     void *tap_context;
+    sim_spy spy;             /* may be NULL */
+    void *spy_context;
+    bool has_no_sockets;     /* those who ask for one are refused, as without descriptors */
     int64_t injected[SIM_FAULT_COUNT];
     int64_t datagrams;
     /* Its own. */
@@ -101,6 +128,11 @@ asi_udp_ops sim_net_ops(sim_host *host);
 /* When the next datagram arrives anywhere; INT64_MAX if none is under way. */
 int64_t sim_net_next_ns(const sim_net *net);
 int32_t sim_net_open_sockets(const sim_net *net, const sim_host *host);
+/* A datagram of nobody's socket: not lost, nor otherwise changed on the way. How many sockets get it. */
+int32_t sim_net_inject(sim_net *net, const asi_address *source, const asi_address *to, const void *bytes, int32_t length);
+/* Of living hosts; at most `capacity`, returns how many. */
+int32_t sim_net_endpoints(const sim_net *net, sim_endpoint *to, int32_t capacity);
+asi_address sim_net_address(int32_t node, uint16_t port);
 const char *sim_fault_name(sim_fault fault);
 
 #endif

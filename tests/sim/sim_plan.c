@@ -11,6 +11,7 @@
 #define FIRST_STREAM_ID 1001
 #define FIRST_PORT 20000
 #define PORTS_PER_FLOW 20
+#define SEEDS_PER_ADVERSARY 3
 
 static int64_t below(asi_rand *rand, int64_t bound) { return (int64_t)(asi_rand_u64(rand) % (uint64_t)bound); }
 static int64_t between(asi_rand *rand, int64_t low, int64_t high) { return low + below(rand, high - low + 1); }
@@ -319,7 +320,25 @@ static void make_faults(sim_plan *plan, asi_rand *rand)
     plan->has_driver_deaths = percent(rand, 30);
 }
 
-void sim_plan_make(sim_plan *plan, uint64_t seed)
+/* Limits so low that an adversary of a few thousand datagrams gets to them. */
+static void make_adversary(sim_plan *plan, asi_rand *rand)
+{
+    static const int64_t TERMS[] = { 128 * 1024, 1024 * 1024, 1024 * 1024 * 1024 };
+    asi_driver_settings *settings = &plan->settings;
+    plan->has_adversary = true;
+    plan->is_sighted = percent(rand, 60);
+    plan->is_scarce = percent(rand, 40);
+    plan->has_resolver = percent(rand, 25);
+    settings->images_unbegun_max = between(rand, 16, 48);
+    settings->image_term_length_max = PICK(rand, TERMS);
+    settings->stream_session_limit = percent(rand, 30) ? 32 : settings->stream_session_limit;
+    settings->error_buffer_length = 128 * 1024;
+    settings->resolver_neighbor_timeout_ns = between(rand, 300, 1000) * MS;
+    settings->resolver_self_interval_ns = between(rand, 50, 200) * MS;
+    settings->resolver_neighbor_interval_ns = between(rand, 200, 500) * MS;
+}
+
+void sim_plan_make(sim_plan *plan, uint64_t seed, bool has_adversary)
 {
     asi_rand rand;
     asi_rand_seed(&rand, seed * 0x9e3779b97f4a7c15ULL + 1);
@@ -332,10 +351,19 @@ void sim_plan_make(sim_plan *plan, uint64_t seed)
     {
         make_flow(plan, i, &rand);
     }
+    if (has_adversary || 0 == seed % SEEDS_PER_ADVERSARY)
+    {
+        make_adversary(plan, &rand);
+    }
 }
 
 void sim_plan_print(const sim_plan *plan)
 {
+    if (plan->has_adversary)
+    {
+        printf("an adversary that %s%s%s\n", plan->is_sighted ? "listens" : "guesses",
+            plan->is_scarce ? "; storage and descriptors run out" : "", plan->has_resolver ? "; drivers tell names" : "");
+    }
     for (int32_t i = 0; i < plan->flow_count; i++)
     {
         const sim_flow_plan *flow = &plan->flows[i];

@@ -66,11 +66,16 @@ typedef struct sim_plan
     int64_t event_interval_ns;  /* between things that go wrong */
     bool has_driver_deaths;
     sim_faults faults;          /* while they do */
+    bool has_adversary;
+    bool is_sighted;            /* the adversary listens on the way */
+    bool has_resolver;          /* drivers tell each other their names */
+    bool is_scarce;             /* storage and descriptors run out at times */
     int32_t flow_count;
     sim_flow_plan flows[SIM_MAX_FLOWS];
 } sim_plan;
 
-void sim_plan_make(sim_plan *plan, uint64_t seed);
+/* Each third seed has an adversary, or every one. */
+void sim_plan_make(sim_plan *plan, uint64_t seed, bool has_adversary);
 /* The cast, one line per stream. */
 void sim_plan_print(const sim_plan *plan);
 

@@ -8,6 +8,7 @@
 #define GRACE_NS (200 * MS)         /* before the first thing goes wrong */
 #define STALE_NS (3000 * MS)        /* what the network kept for later has come by then */
 #define TALK_NS (150 * MS)          /* publishing in the calm */
+#define ATTACK_NS (200 * MS)        /* publishing under attack in the calm */
 #define COMPLETE_NS (20000 * MS)    /* all is delivered by then, whatever had to be timed out, asked for and resent */
 
 static void run_until(sim_world *world, int64_t until_ns)
@@ -83,10 +84,22 @@ static void talk(sim_world *world)
     wait_until_complete(world);
 }
 
+/* Streams that are there go on, whatever the adversary does; what was published meanwhile is delivered when it rests. */
+static void talk_under_attack(sim_world *world)
+{
+    world->is_publishing = true;
+    sim_adversary_set_active(&world->adversary, true, true);
+    run_until(world, world->now_ns + ATTACK_NS);
+    sim_adversary_set_active(&world->adversary, false, true);
+    world->is_publishing = false;
+    wait_until_complete(world);
+}
+
 static void calm_down(sim_world *world)
 {
     const auditor_times *times = &world->plan->times;
     sim_storm_end(world);
+    sim_adversary_set_active(&world->adversary, false, false);
     world->is_publishing = false;
     const int64_t stale_until_ns = world->now_ns + (world->audit.is_wire_clean ? 0 : STALE_NS);
     while (!is_everybody_back(world) || world->now_ns < stale_until_ns)
@@ -100,6 +113,10 @@ static void calm_down(sim_world *world)
     run_until(world, world->audit.calm_since_ns + 2 * times->image_liveness_ns + 5 * times->timer_interval_ns +
         6 * times->status_message_ns + 3 * times->slack_ns);
     talk(world);
+    if (world->plan->has_adversary)
+    {
+        talk_under_attack(world);
+    }
 }
 
 static const auditor_image *find_open_image(const sim_world *world)
@@ -186,7 +203,7 @@ void sim_run(sim_world *world, const sim_plan *plan, const char *dir)
     const sim_faults *faults = &plan->faults;
     world->net.faults = *faults;
     world->audit.is_wire_clean =
-        0 == faults->stale && 0 == faults->truncated && 0 == faults->corrupted && 0 == faults->forged;
+        0 == faults->stale && 0 == faults->truncated && 0 == faults->corrupted && 0 == faults->forged && !plan->has_adversary;
     for (int32_t i = 0; i < plan->flow_count; i++)
     {
         for (int32_t k = 0; k < plan->flows[i].subscriber_count; k++)
@@ -196,6 +213,7 @@ void sim_run(sim_world *world, const sim_plan *plan, const char *dir)
     }
     world->is_storm = true;
     world->is_publishing = true;
+    sim_adversary_set_active(&world->adversary, true, false);
     world->next_event_ns = world->now_ns + GRACE_NS;
     run_until(world, world->now_ns + plan->storm_ns);
     calm_down(world);

@@ -143,7 +143,8 @@ static bool finish_job(const run *all, job *mine, int status, outcome *told)
         {
             printf("FAILED check=%s: ended by signal %d\n", SIGALRM == WTERMSIG(status) ? "hang" : "crash", WTERMSIG(status));
         }
-        printf("FAILED seed %" PRIu64 ", again by: %s SEED=%" PRIu64 "\n", mine->seed, all->seeds->again, mine->seed);
+        printf("FAILED seed %" PRIu64 ", again by: %s SEED=%" PRIu64 "%s\n", mine->seed, all->seeds->again, mine->seed,
+            NULL != all->seeds->option && *all->seeds->option_is_set ? all->seeds->again_with : "");
     }
     fclose(mine->output);
     close(mine->results);
@@ -270,7 +271,7 @@ static int run_all(run *all)
 
 /* -- arguments ---------------------------------------------------------------------------------------------------------- */
 
-static bool read_options(int count, char **arguments, options *asked)
+static bool read_options(const sim_seeds *seeds, int count, char **arguments, options *asked)
 {
     *asked = (options){ .first = 1, .last = 1, .jobs = 1, .soak_seconds = -1 };
     for (int i = 1; i < count; i++)
@@ -279,7 +280,8 @@ static bool read_options(int count, char **arguments, options *asked)
         char *end = NULL;
         bool *flag = 0 == strcmp(arguments[i], "--verbose") ? &asked->is_verbose :
             0 == strcmp(arguments[i], "--twice") ? &asked->is_twice :
-            0 == strcmp(arguments[i], "--keep-on") ? &asked->is_keeping_on : NULL;
+            0 == strcmp(arguments[i], "--keep-on") ? &asked->is_keeping_on :
+            NULL != seeds->option && 0 == strcmp(arguments[i], seeds->option) ? seeds->option_is_set : NULL;
         if (NULL != flag)
         {
             *flag = true;
@@ -317,10 +319,10 @@ int sim_seeds_main(const sim_seeds *seeds, int count, char **arguments)
 {
     static run all;
     all.seeds = seeds;
-    if (!read_options(count, arguments, &all.options))
+    if (!read_options(seeds, count, arguments, &all.options))
     {
-        fprintf(stderr, "usage: %s [--seed N | --seeds A-B | --soak SECONDS] [--jobs N] [--verbose] [--twice] [--keep-on]\n",
-            seeds->name);
+        fprintf(stderr, "usage: %s [--seed N | --seeds A-B | --soak SECONDS] [--jobs N] [--verbose] [--twice] [--keep-on]%s%s\n",
+            seeds->name, NULL != seeds->option ? " " : "", NULL != seeds->option ? seeds->option : "");
         return 2;
     }
     const struct sigaction action = { .sa_handler = on_signal };

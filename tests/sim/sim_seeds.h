@@ -17,6 +17,9 @@ typedef struct sim_seeds
     const char *name;          /* of the command */
     const char *again;         /* what runs one seed again: "make sim" */
     unsigned patience_seconds; /* of real time for one seed: it hangs */
+    const char *option;        /* a flag of its own, as "--adversary"; NULL: it has none */
+    bool *option_is_set;
+    const char *again_with;    /* what is added to `again` then */
     int32_t count;             /* of counts that are added up, behind the digest */
     /* In the child, which it may end: the run itself. `report` tells what was found; a child that ends without failed. */
     void (*run)(uint64_t seed, const char *dir, bool is_verbose, void (*report)(uint64_t digest, const int64_t *counts));

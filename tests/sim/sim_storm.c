@@ -1,6 +1,7 @@
 /* What goes wrong by seed, besides the network's own faults; see sim_world.h. */
 #include <string.h>
 
+#include "sim_scarce.h"
 #include "sim_trace.h"
 #include "sim_world.h"
 
@@ -236,6 +237,13 @@ static void change_destination(sim_world *world)
     world->waiting = NULL;
 }
 
+static void change_scarcity(sim_world *world)
+{
+    sim_scarce.is_full = !sim_scarce.is_full;
+    world->next_full_ns = world->now_ns + 1 + sim_below(world, (sim_scarce.is_full ? 150 : 600) * MS);
+    sim_trace("storage and descriptors %s", sim_scarce.is_full ? "have run out" : "are there");
+}
+
 static void (*const EVENTS[])(sim_world *world) = { pause_driver, pause_driver, stall_subscriber, stall_subscriber, stall_client,
     kill_client, close_something, close_something, kill_driver, cut_link, cut_link, reject_image, change_destination };
 
@@ -246,6 +254,10 @@ void sim_storm_work(sim_world *world)
         return;
     }
     heal_links(world);
+    if (world->plan->is_scarce && world->now_ns >= world->next_full_ns)
+    {
+        change_scarcity(world);
+    }
     if (world->now_ns < world->next_event_ns || INT64_MAX == world->plan->event_interval_ns)
     {
         return;
@@ -258,6 +270,7 @@ void sim_storm_work(sim_world *world)
 void sim_storm_end(sim_world *world)
 {
     world->is_storm = false;
+    sim_scarce.is_full = false;
     world->net.faults = (sim_faults){ .delay_ns = world->plan->faults.delay_ns, .jitter_ns = world->plan->faults.jitter_ns };
     memset(world->net.is_cut, 0, sizeof(world->net.is_cut));
     for (int32_t i = 0; i < world->plan->flow_count; i++)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/client.h"
+#include "sim_scarce.h"
 #include "sim_trace.h"
 
 #define MS 1000000LL
@@ -43,6 +44,14 @@ static as_result start(sim_node *node, as_driver **driver)
     sim_world *world = node->world;
     asi_driver_settings settings = world->plan->settings;
     snprintf(settings.aeron_dir, sizeof(settings.aeron_dir), "%s", node->dir);
+    if (world->plan->has_resolver)
+    {
+        snprintf(settings.name_resolver, sizeof(settings.name_resolver), "driver");
+        snprintf(settings.resolver_name, sizeof(settings.resolver_name), "node%d", node->index);
+        snprintf(settings.resolver_interface, sizeof(settings.resolver_interface), "10.0.0.%d:%d", node->index + 1,
+            SIM_RESOLVER_PORT);
+        snprintf(settings.resolver_bootstrap, sizeof(settings.resolver_bootstrap), "10.0.0.1:%d", SIM_RESOLVER_PORT);
+    }
     asi_driver_dependencies dependencies = { .clock = node->clock, .ops = sim_net_ops(node->host),
         .resolver = { .resolve = resolve } };
     asi_rand_seed(&dependencies.rand, asi_rand_u64(&world->rand));
@@ -114,7 +123,13 @@ static bool run_drivers(sim_world *world)
         }
         else if (world->now_ns >= node->paused_until_ns)
         {
+            const sim_host before = *node->host;
+            sim_scarce.is_driver_running = true;
+            world->net.has_no_sockets = sim_scarce.is_full;
             is_busy |= as_driver_do_work(node->driver) > 0;
+            world->net.has_no_sockets = false;
+            sim_scarce.is_driver_running = false;
+            auditor_on_cycle(&world->audit, node->judged, &before);
         }
     }
     return is_busy;
@@ -196,6 +211,41 @@ void sim_client_close(sim_world *world, sim_client *client)
 
 /* -- the world ---------------------------------------------------------------------------------------------------------- */
 
+/* Of every datagram that a driver sends. */
+static void on_sent(void *context, const sim_sighting *sighting)
+{
+    sim_world *world = context;
+    auditor_on_sent(&world->audit, sighting);
+    sim_adversary_see(&world->adversary, sighting);
+}
+
+static void open_adversary(sim_world *world)
+{
+    const sim_plan *plan = world->plan;
+    const asi_driver_settings *settings = &plan->settings;
+    auditor_limits limits = {
+        .node_count = plan->node_count,
+        .flow_count = plan->flow_count,
+        .receivers_max = SIM_MAX_SUBSCRIBERS * SIM_MAX_DESTINATIONS,
+        .images_unbegun_max = settings->images_unbegun_max,
+        .image_term_length_max = settings->image_term_length_max,
+        .window_length = settings->initial_window_length,
+        .max_resend = settings->max_resend,
+        .status_message_ns = settings->status_message_timeout_ns,
+        .rttm_ns = settings->cubic_measure_rtt ? 4 * settings->cubic_initial_rtt_ns : 0,
+        .gossip_interval_ns = plan->has_resolver ? settings->resolver_self_interval_ns : 0
+    };
+    for (int32_t i = 0; i < plan->flow_count; i++)
+    {
+        limits.unreliable[i] = plan->flows[i].subscribers[0].is_reliable ? 0 : plan->flows[i].stream_id;
+    }
+    world->net.spy = on_sent;
+    world->net.spy_context = world;
+    auditor_bounds_open(&world->audit, &limits);
+    sim_adversary_open(&world->adversary, &world->net, &world->audit, plan);
+    world->next_full_ns = world->now_ns;
+}
+
 static void open_node(sim_world *world, int32_t index)
 {
     sim_node *node = &world->nodes[index];
@@ -220,6 +270,10 @@ void sim_world_open(sim_world *world, const sim_plan *plan, const char *dir)
     for (int32_t i = 0; i < plan->node_count; i++)
     {
         open_node(world, i);
+    }
+    if (plan->has_adversary)
+    {
+        open_adversary(world);
     }
     for (int32_t i = 0; i < plan->flow_count; i++)
     {
@@ -258,6 +312,7 @@ void sim_world_close(sim_world *world)
             sim_fail("sockets", "driver %d leaves sockets open", i);
         }
     }
+    sim_adversary_close(&world->adversary);
     auditor_close(&world->audit);
     sim_net_close(&world->net);
 }
@@ -276,7 +331,9 @@ void sim_world_round(sim_world *world)
         }
     }
     sim_storm_work(world);
+    sim_adversary_work(&world->adversary);
     auditor_look(&world->audit);
+    auditor_look_at_bounds(&world->audit);
     world->rounds++;
     const int64_t step_ns = is_busy ? world->plan->step_ns : world->plan->idle_step_ns;
     const int64_t arrival_ns = sim_net_next_ns(&world->net);

@@ -5,11 +5,12 @@
  * step, so that silence costs little. A run has a storm, in which the network is bad and things are stopped, killed, cut off and
  * brought back; a calm, in which everything must find back and be delivered; and an end, in which all is closed in order and
  * nothing may be left. sim_world.c has machines and time, sim_actors.c publishers and subscribers, sim_storm.c what goes wrong,
- * sim_run.c the three parts. */
+ * sim_adversary.c who wants it to, sim_run.c the three parts. */
 #ifndef AS_SIM_WORLD_H
 #define AS_SIM_WORLD_H
 
 #include "driver/driver.h"
+#include "sim_adversary.h"
 #include "sim_plan.h"
 
 #define SIM_EPOCH_NS 1700000000000000000LL
@@ -98,6 +99,7 @@ struct sim_world
     asi_rand rand;
     sim_net net;
     auditor audit;
+    sim_adversary adversary;
     char dir[AS_PATH_MAX];
     sim_node nodes[SIM_NET_MAX_NODES];
     sim_flow flows[SIM_MAX_FLOWS];
@@ -109,6 +111,7 @@ struct sim_world
     int32_t zombie_count;
     const sim_client *waiting;           /* the client that a blocking call is in */
     int64_t next_event_ns;
+    int64_t next_full_ns;                /* when storage and descriptors run out, or are there again */
     int64_t heal_ns[SIM_NET_MAX_NODES][SIM_NET_MAX_NODES]; /* when a cut link works again */
     bool is_publishing;
     bool is_storm;
