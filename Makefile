@@ -82,8 +82,8 @@ sanitize: build/.environment ## C tests under each of SANITIZERS
 SIM := $(NATIVE)/tests/sim/sim
 SEEDS ?= 1-$(or $(COUNT),150)
 
-sim: simulator ## drivers and clients over simulated time and network: SEED=n one run, SEEDS=a-b or COUNT=n more (short: 150)
-	$(SIM) $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2)
+sim: simulator ## drivers and clients over simulated time and network: SEED=n one run, SEEDS=a-b or COUNT=n more (short: 150), ADVERSARY=1 one in each
+	$(SIM) $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2) $(if $(ADVERSARY),--adversary)
 
 sim-archive: simulator ## driver and archive over a simulated disk that tears, loses and fills: SEED=n, SEEDS=a-b or COUNT=n
 	$(NATIVE)/tests/sim_archive/sim_archive $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2)
@@ -95,7 +95,7 @@ soak: build simulator ## all soaks in turn until stopped, or ROUNDS=n: simulatio
 	  $(MAKE) --no-print-directory soak-spark crash-archive KILLS=$(or $(KILLS),12) || exit 1; done
 
 soak-transport: simulator ## the simulation of drivers from a random seed until stopped, or SECONDS=n
-	$(SIM) --soak $(or $(SECONDS),0) --jobs 2
+	$(SIM) --soak $(or $(SECONDS),0) --jobs 2 $(if $(ADVERSARY),--adversary)
 
 soak-archive: simulator ## the simulation of the archive from a random seed until stopped, or SECONDS=n
 	$(NATIVE)/tests/sim_archive/sim_archive --soak $(or $(SECONDS),0) --jobs 2
