@@ -85,8 +85,8 @@ SEEDS ?= 1-$(or $(COUNT),150)
 sim: simulator ## drivers and clients over simulated time and network: SEED=n one run, SEEDS=a-b or COUNT=n more (short: 150), ADVERSARY=1 one in each
 	$(SIM) $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2) $(if $(ADVERSARY),--adversary)
 
-sim-archive: simulator ## driver and archive over a simulated disk that tears, loses and fills: SEED=n, SEEDS=a-b or COUNT=n
-	$(NATIVE)/tests/sim_archive/sim_archive $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2)
+sim-archive: simulator ## driver and archive over a simulated disk that tears, loses and fills: SEED=n, SEEDS=a-b or COUNT=n, ADVERSARY=100
+	$(NATIVE)/tests/sim_archive/sim_archive $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2) $(if $(ADVERSARY),--adversary $(ADVERSARY))
 
 soak: build simulator ## all soaks in turn until stopped, or ROUNDS=n: simulations SECONDS=n each (600), KILLS=n of each kind (12)
 	@round=0; until [ "$$round" = "$(or $(ROUNDS),$(if $(SECONDS),1))" ]; do round=$$((round + 1)); echo "== round $$round"; \

@@ -277,10 +277,12 @@ static void stop(sim_world *world)
         return;
     }
     asi_codec_request request = world_request(ASI_CODEC_STOP_RECORDING_BY_IDENTITY, recording->id);
+    world->session.is_stopping = true;
     if (NULL != world_ask(world, &request))
     {
         close_stream(stream);
     }
+    world->session.is_stopping = false;
 }
 
 void world_act(sim_world *world)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "clients.h"
+#include "logins.h"
 #include "wire/command.h"
 #include "sim_trace.h"
 
@@ -55,6 +56,16 @@ static as_result open_client(void *context, const as_client_options *wanted, as_
     return clients_open(&options, &world->clock, client);
 }
 
+as_result world_open_client(sim_world *world, as_client **client)
+{
+    as_client_options options;
+    as_client_options_init(&options);
+    options.aeron_dir = world->driver_dir;
+    options.use_invoker = true;
+    options.resource_linger_ns = 50 * MS;
+    return open_client(world, &options, client);
+}
+
 static void start_driver(sim_world *world)
 {
     asi_driver_settings settings;
@@ -77,12 +88,7 @@ static void start_driver(sim_world *world)
     {
         sim_fail("setup", "driver: %s", as_error_text());
     }
-    as_client_options options;
-    as_client_options_init(&options);
-    options.aeron_dir = world->driver_dir;
-    options.use_invoker = true;
-    options.resource_linger_ns = 50 * MS;
-    if (AS_OK != open_client(world, &options, &world->client))
+    if (AS_OK != world_open_client(world, &world->client))
     {
         sim_fail("setup", "client: %s", as_error_text());
     }
@@ -114,6 +120,27 @@ static void set_number(sim_world *world, const char *name, int64_t value)
     set(world, name, text);
 }
 
+/* Who can be reached by others lets in who proves himself, by small limits that are reached soon. */
+static void configure_logins(sim_world *world)
+{
+    char path[AS_PATH_MAX];
+    char channel[64];
+    snprintf(channel, sizeof(channel), "aeron:udp?endpoint=0.0.0.0:%d|term-length=64k", ADVERSARY_CONTROL_PORT);
+    set(world, "aeron.archive.control.channel", channel);
+    set(world, "aeron.archive.control.channel.enabled", "true");
+    set(world, "aeron.archive.connect.timeout", "2s");
+    set_number(world, "aeron.spark.archive.undecided.sessions.max", SIEGE_UNDECIDED);
+    set_number(world, "aeron.spark.archive.control.response.term.length.max", SIEGE_RESPONSE_TERM);
+    if (world->adversary.has_logins)
+    {
+        snprintf(path, sizeof(path), "%.4000s/users", world->dir);
+        logins_write(path);
+        set(world, "aeron.spark.archive.credentials.file", path);
+    }
+    sim_trace("adversary: logins %d, local %d, visitor local %d, of one address %d", world->adversary.has_logins,
+        world->adversary.is_local, world->adversary.is_visitor_local, world->adversary.shares_source);
+}
+
 static void configure(sim_world *world)
 {
     static const char *const checksums[] = { "", "CRC-32", "io.aeron.archive.checksum.Crc32c" };
@@ -139,6 +166,10 @@ static void configure(sim_world *world)
     set_number(world, "aeron.archive.file.sync.level", audit->file_sync_level);
     set_number(world, "aeron.archive.catalog.file.sync.level", audit->catalog_sync_level);
     set_number(world, "aeron.archive.catalog.capacity", capacities[world_below(world, 4)]);
+    if (world->adversary.is_there)
+    {
+        configure_logins(world);
+    }
     sim_trace("sync levels: files %d, catalog %d; checksum %s; disk of %" PRId64 " KiB", audit->file_sync_level,
         audit->catalog_sync_level, asi_checksum_name(audit->checksum), world->disk.capacity_pages * 4);
 }
@@ -219,6 +250,7 @@ static void die(sim_world *world, bool is_power_cut)
     memset(world->copies, 0, sizeof(world->copies));
     sim_disk_killed(&world->disk);
     world_disconnect(world);
+    adversary_close(world);
     if (is_power_cut)
     {
         world_close_streams(world);
@@ -314,6 +346,7 @@ static void start_archive(sim_world *world)
         if (STARTED == outcome)
         {
             sim_trace("archive started");
+            siege_begin(world);
             auditor_on_started(&world->audit, world->archive->catalog);
             return;
         }
@@ -370,6 +403,8 @@ void world_round(sim_world *world)
     work_count += as_client_invoke(world->client);
     world_listen(world);
     world_publish(world);
+    adversary_round(world);
+    siege_check(world);
     if (world_percent(world, 3))
     {
         sim_disk_write_back(&world->disk);
@@ -380,13 +415,14 @@ void world_round(sim_world *world)
 
 /* -- a run -------------------------------------------------------------------------------------------------------------------- */
 
-static void open_world(sim_world *world, uint64_t seed, const char *dir)
+static void open_world(sim_world *world, uint64_t seed, const char *dir, int32_t share)
 {
     memset(world, 0, sizeof(*world));
     world->boot = 1;
     world->seed = seed;
     world->now_ns = 1000 * MS;
     asi_rand_seed(&world->rand, seed);
+    adversary_choose(world, share);
     world->clock = (asi_clock){ .nano_time = nano_time, .epoch_ms = epoch_ms, .epoch_ns = epoch_ns, .context = world };
     snprintf(world->dir, sizeof(world->dir), "%s", dir);
     snprintf(world->archive_dir, sizeof(world->archive_dir), "%.4000s/archive", dir);
@@ -436,6 +472,7 @@ static void storm(sim_world *world)
 static void close_archive(sim_world *world)
 {
     world_disconnect(world);
+    adversary_close(world);
     as_archive_close(world->archive);
     world->archive = NULL;
     world->audit.catalog = NULL;
@@ -443,9 +480,9 @@ static void close_archive(sim_world *world)
     auditor_check_catalog(&world->audit);
 }
 
-void world_run(sim_world *world, uint64_t seed, const char *dir)
+void world_run(sim_world *world, uint64_t seed, const char *dir, int32_t share)
 {
-    open_world(world, seed, dir);
+    open_world(world, seed, dir, share);
     for (int64_t deaths = MIN_DEATHS + world_below(world, MAX_DEATHS - MIN_DEATHS + 1); deaths > 0; deaths--)
     {
         start_archive(world);
@@ -468,6 +505,7 @@ void world_run(sim_world *world, uint64_t seed, const char *dir)
         world_act(world);
         world_round(world);
     }
+    siege_run(world);
     world_stop_all(world);
     world_replay_all(world);
     close_archive(world);

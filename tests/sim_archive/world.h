@@ -5,10 +5,13 @@
  *      seed > settings > world_run: ask, publish, break, restart, judge ... > calm: restart, replay everything, close, judge
  *
  * world.c has machine, time and archive; control.c the control session; streams.c publishers, recordings and replays; upkeep.c
- * truncations, migrations and the like; copies.c a second archive and copies of its recordings; auditor.c the judge; main.c the command. Everything process-wide, because each seed runs in a process of its own. */
+ * truncations, migrations and the like; copies.c a second archive and copies of its recordings; adversary.c who is not let in, siege.c
+ * what must hold against it; auditor.c the judge; main.c the command. Everything process-wide, because each seed runs in a process
+ * of its own. */
 #ifndef AS_SIM_ARCHIVE_WORLD_H
 #define AS_SIM_ARCHIVE_WORLD_H
 
+#include "adversary.h"
 #include "auditor.h"
 #include "driver/driver.h"
 #include "server/archive.h"
@@ -20,8 +23,6 @@
 #define WORLD_EVENT_CAPACITY 2048
 #define WORLD_ORIGINALS 6
 #define WORLD_MAX_COPIES 4
-
-typedef struct sim_world sim_world;
 
 typedef struct world_stream
 {
@@ -45,6 +46,7 @@ typedef struct world_session
     char texts[WORLD_MAX_EVENTS][256];
     int32_t event_count;
     bool is_open;
+    bool is_stopping;          /* it asked for the end of a recording: one may stop */
 } world_session;
 
 /* Another archive on the same driver, and its recordings, which never change. */
@@ -72,6 +74,18 @@ typedef struct world_copying
     bool has_ended;
 } world_copying;
 
+/* What the adversary may cost at most, and what there was before it; see siege.c. */
+typedef struct world_limits
+{
+    int64_t log_bytes;         /* of the driver's publications before, as the next two */
+    int64_t descriptors;
+    int64_t sockets;
+    int64_t most_sessions;     /* seen, as the next three */
+    int64_t most_log_bytes;
+    int64_t most_answer_ns;
+    int64_t most_login_ns;
+} world_limits;
+
 struct sim_world
 {
     uint64_t seed;
@@ -91,9 +105,12 @@ struct sim_world
     as_archive *archive;       /* NULL while it is dead */
     int64_t died_ns;
     world_session session;
+    world_adversary adversary;
+    world_limits limits;
     world_stream streams[WORLD_MAX_STREAMS];
     int32_t stream_count;
     bool is_publishing;
+    bool is_visiting;          /* the session is a visitor's; see siege.c */
     bool dies_at_start;          /* of this storm: killed while the record of a new recording is added */
     uint32_t boot;           /* of the machine */
     auditor audit;
@@ -109,10 +126,12 @@ struct sim_world
 };
 
 /* -- world.c -- */
-void world_run(sim_world *world, uint64_t seed, const char *dir);
+/* `share`: seeds of a hundred that have an adversary. */
+void world_run(sim_world *world, uint64_t seed, const char *dir, int32_t share);
 void world_round(sim_world *world);
 int64_t world_below(sim_world *world, int64_t bound);
 bool world_percent(sim_world *world, int64_t chance);
+as_result world_open_client(sim_world *world, as_client **client) AS_MUST_USE;
 as_result world_open_archive(
     sim_world *world, as_archive_config *config, const asi_file_ops *files, as_archive **archive) AS_MUST_USE;
 
@@ -144,6 +163,16 @@ void world_replay_all(sim_world *world);
 /* -- upkeep.c -- */
 /* One request that keeps recordings in order; `kind` in [0, 30). */
 void world_keep_up(sim_world *world, int64_t kind);
+
+/* -- siege.c -- */
+#define SIEGE_UNDECIDED 32
+#define SIEGE_RESPONSE_TERM (128 * 1024)
+/* The archive has started. */
+void siege_begin(sim_world *world);
+/* In every cycle: what no request of the adversary's may bring about. */
+void siege_check(sim_world *world);
+/* Nothing is asked for and nothing fails, and the adversary does its best: nothing changes, and the honest client is served. */
+void siege_run(sim_world *world);
 
 /* -- copies.c -- */
 void world_make_source(sim_world *world);
