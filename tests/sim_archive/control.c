@@ -89,6 +89,10 @@ static void on_message(void *context, const uint8_t *data, int64_t length, const
         }
         return;
     }
+    if (world->adversary.has_logins && AS_NULL_VALUE != event.correlation_id && 0 != event.correlation_id >> 32)
+    {
+        sim_fail("session", "a message about %" PRId64 ", which was not asked for", event.correlation_id);
+    }
     if (ASI_CODEC_CHALLENGE == event.template_id)
     {
         keep(session, &event, &event.encoded_challenge);
