@@ -336,7 +336,7 @@ static void links_lead_nowhere(void)
         asi_driver_settings settings = rig_settings(is_dir ? link : dir);
         if (PLANTED_LINK_SLASH == what)
         {
-            strcat(settings.aeron_dir, "/");
+            snprintf(settings.aeron_dir, sizeof(settings.aeron_dir), "%s/", link);
         }
         as_driver *driver = NULL;
         CHECK_I64(open_driver(&settings, &driver), PLANTED_CNC_LINK == what ? AS_E_STORAGE : AS_E_USAGE);

@@ -157,7 +157,7 @@ static void is_not_used_through_a_link(void)
     CHECK_I64(symlink(dir, link), 0);
     CHECK_I64(asi_cnc_open_own_untrusted(&reader, link, &trust), AS_E_USAGE);
     CHECK(NULL != strstr(as_error_text(), "symbolic link") && NULL != strstr(as_error_text(), dir));
-    strcat(link, "//");
+    snprintf(link, sizeof(link), "%s/link//", other);
     CHECK_I64(asi_cnc_open_own_untrusted(&reader, link, &trust), AS_E_USAGE);
     CHECK_I64(asi_cnc_open_own_untrusted(&reader, dir, &trust), AS_OK);
     asi_cnc_close(&reader);
