@@ -195,7 +195,7 @@ def test_s83_the_mark_file_in_a_folder_of_its_own(launch: Launch) -> None:
         one.end()
 
 
-def test_what_is_made_is_not_for_everybody(
+def test_what_is_made_is_not_for_everybody(  # noqa: PLR0917 - fixtures
     launch: Launch, subject: Subject, peer: Any, stream: int, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even with an open umask others than user and group get nothing, and only the user writes."""
