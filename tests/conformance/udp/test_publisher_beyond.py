@@ -89,7 +89,7 @@ def test_resends_are_packed_anew(stream: Publishing, q: raw.Socket) -> None:
 
 
 def test_group_hears_resends_and_replies(driver: Driver, opened: ExitStack) -> None:
-    """A resend and an RTTM reply go to all destinations, whoever asked."""
+    """A resend goes to all destinations, whoever asked, and an RTTM reply to the one that did (of stock to all)."""
     cast = Cast(driver, opened)
     sockets = [cast.socket(), cast.socket()]
     for number, q in enumerate(sockets):
@@ -101,10 +101,12 @@ def test_group_hears_resends_and_replies(driver: Driver, opened: ExitStack) -> N
     sockets[0].send(cast.stream.nak(0, 160), to=cast.control)
     for q in sockets:
         q.expect(raw.Data, lambda one: not one.is_heartbeat)
-    request = raw.Rttm(session_id=cast.stream.session_id, stream_id=1001, echo=5, flags=raw.RTTM_REQUEST)
-    sockets[0].send(request, to=cast.control)
-    for q in sockets:
-        q.expect(raw.Rttm)
+    for number, q in enumerate(sockets):
+        request = raw.Rttm(
+            session_id=cast.stream.session_id, stream_id=1001, echo=5, receiver_id=number + 1, flags=raw.RTTM_REQUEST
+        )
+        q.send(request, to=cast.control)
+        q.expect(raw.Rttm, lambda one, asked=number + 1: one.receiver_id == asked)
 
 
 def test_the_window_may_be_any_part_of_a_frame(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
