@@ -61,7 +61,7 @@ DRIVER_SETTINGS: Mapping[str, str] = {
 ARCHIVE_SETTINGS: Mapping[str, str] = {
     "aeron.archive.threading.mode": "SHARED",
     "aeron.archive.segment.file.length": str(SEGMENT),
-    "aeron.archive.max.concurrent.recordings": "100",
+    "aeron.archive.max.concurrent.recordings": "1000",
     "aeron.archive.max.concurrent.replays": "100",
     "aeron.archive.recording.events.enabled": "true",
     "aeron.archive.recording.events.channel": "aeron:ipc",
