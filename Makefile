@@ -15,7 +15,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint format wheel interop sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run test lint format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -54,6 +54,9 @@ interop: interop-needs build java native-tests ## against stock Aeron, both dire
 .PHONY: interop-needs
 interop-needs:
 	@$(PYTHON) -m tests.kit.needs
+
+attack: interop-needs build ## every variant of the attacks of tests/attack between hosts, with a table of figures: SEED=n, TRIES=n of each (3), NAMES='a or b'
+	ATTACK=long $(if $(TRIES),TRIES=$(TRIES)) $(PYTEST) tests/attack $(if $(SEED),--seed $(SEED)) $(if $(NAMES),-k '$(NAMES)')
 
 sandboxed: interop-needs build ## the tests of Python and Spark with driver and archive run as the units of conf/systemd run them
 	$(BIN)/python -m tests.kit.sandbox build/sandboxed

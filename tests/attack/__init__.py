@@ -1,0 +1,1 @@
+"""Attacks on driver and archive over real sockets, between hosts; see tests/README.md."""

@@ -1,0 +1,111 @@
+"""The figures of an attack, what of them is too much, and the table of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.attack.world import LOGINS_UNSURE, Measures
+
+LEAST_RATE = 0.9
+LONGEST_CYCLE_MS = 100.0
+MOST_SHARED_MEMORY = 512 << 20
+MOST_DESCRIPTORS = 768
+MOST_ERRORS = 200
+# Bytes sent to others for a byte of the attacker's, beyond what the honest streams need.
+MOST_AMPLIFICATION = 10.0
+MOST_AMPLIFIED = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One try of one attack."""
+
+    name: str
+    variant: int
+    before: Measures
+    under: Measures
+    sent: int
+    datagrams: int
+    errors: list[str]
+
+    @property
+    def amplified(self) -> float:
+        """Bytes that the victim sent more than before."""
+        return max(
+            0.0, self.under.sent_by_victim - self.before.sent_by_victim / self.before.seconds * self.under.seconds
+        )
+
+    @property
+    def longest_cycle(self) -> tuple[str, float]:
+        """Of the threads whose longest cycle grew, the longest."""
+        grown = {
+            name: value
+            for name, value in self.under.max_cycles.items()
+            if value > self.before.max_cycles.get(name, 0.0)
+        }
+        return max(grown.items(), key=lambda one: one[1], default=("none", 0.0))
+
+    def complaints(self) -> Iterator[str]:
+        """What is too much, or too little."""
+        for name, rate in self.before.rates.items():
+            under = self.under.rates[name]
+            unsure = LOGINS_UNSURE / self.under.seconds if name == "logins" else 0.0
+            if under + unsure < rate * LEAST_RATE:
+                yield f"{name}: {under:.1f} a second, undisturbed {rate:.1f}"
+        thread, cycle = self.longest_cycle
+        if cycle > LONGEST_CYCLE_MS:
+            yield f"a cycle of the {thread} took {cycle:.0f} ms"
+        if self.under.shared_memory > MOST_SHARED_MEMORY:
+            yield f"{self.under.shared_memory >> 20} MiB of shared memory"
+        for server, count in self.under.descriptors.items():
+            if count > MOST_DESCRIPTORS:
+                yield f"{count} descriptors of the {server}"
+        if self.under.recordings > self.before.recordings:
+            yield f"{self.under.recordings - self.before.recordings} recordings"
+        if len(self.errors) > MOST_ERRORS:
+            yield f"{len(self.errors)} entries in the error logs"
+        if self.amplified > max(MOST_AMPLIFIED, MOST_AMPLIFICATION * self.sent):
+            yield f"{self.amplified / 1e6:.1f} MB sent for {self.sent / 1e6:.3f} MB"
+
+
+_NOTED: list[tuple[Figures, list[str]]] = []
+
+
+def note(figures: Figures, complaints: list[str]) -> None:
+    """Keep a row."""
+    _NOTED.append((figures, complaints))
+
+
+HEAD = (
+    f"{'attack':38} {'sent':>8} {'datagrams':>9} {'streams':>7} {'logins/s':>10} {'slowest':>8} "
+    f"{'longest cycle':>20} {'shm MiB':>9} {'fds':>9} {'errors':>6} {'answered':>8}"
+)
+
+
+def row(one: Figures, complaints: list[str]) -> list[str]:
+    """A line of figures and what is wrong with them; the rate is that of the stream that suffered most."""
+    rates = [one.under.rates[name] / rate for name, rate in one.before.rates.items() if name != "logins" and rate > 0]
+    thread, cycle = one.longest_cycle
+    return [
+        (
+            f"{one.name + ' ' + str(one.variant):38} {_size(one.sent):>8} {one.datagrams:>9} {min(rates):>7.0%} "
+            f"{one.before.rates['logins']:>4.1f} > {one.under.rates['logins']:>3.1f} {one.under.slowest_login_ms:>5} ms "
+            f"{thread:>9} {cycle:>7.1f} ms "
+            f"{one.before.shared_memory >> 20:>3} > {one.under.shared_memory >> 20:>3} "
+            f"{max(one.before.descriptors.values()):>3} > {max(one.under.descriptors.values()):>3} "
+            f"{len(one.errors):>6} {_size(int(one.amplified)):>8}"
+        ),
+        *(f"    {text}" for text in complaints),
+    ]
+
+
+def table() -> list[str]:
+    """A row for each try."""
+    return [HEAD, *(line for one in _NOTED for line in row(*one))] if _NOTED else []
+
+
+def _size(count: int) -> str:
+    return (
+        f"{count} B" if count < 10_000 else f"{count / 1e3:.0f} kB" if count < 10_000_000 else f"{count / 1e6:.0f} MB"
+    )
