@@ -325,7 +325,7 @@ static void step_connect(world *all, fuzz_input *input)
     const uint8_t choice = fuzz_u8(input);
     char channel[512];
     asi_codec_request request;
-    asi_codec_request_init(&request, 0 == choice >> 6 ? ASI_CODEC_CONNECT : ASI_CODEC_AUTH_CONNECT);
+    asi_codec_request_init(&request, ASI_CODEC_AUTH_CONNECT);
     choose_channel(all, at, input, channel, sizeof(channel));
     request.channel = asi_codec_text(channel);
     request.correlation_id = all->correlation_id++;

@@ -390,7 +390,7 @@ static void send_garbage(sim_world *world)
     }
     /* Connect requests by chance: an archive without logins would let it in. */
     const uint16_t template_id = asi_get_u16(bytes + 2);
-    if (ASI_CODEC_CONNECT != template_id && ASI_CODEC_AUTH_CONNECT != template_id)
+    if (ASI_CODEC_AUTH_CONNECT != template_id)
     {
         send_bytes(world, bytes, length);
     }
