@@ -41,8 +41,8 @@ UNSEEDED = re.compile(
 )
 C_SLEEP = re.compile(r"\b(?:sleep|usleep|nanosleep|clock_nanosleep|thrd_sleep)\s*\(")
 # The one module whose job is to pass time (it polls with a deadline), a job of Spark that imports nothing of the tests, and
-# benchmarks, which pace their load.
-MAY_SLEEP = (Path("tests/kit/wait.py"), Path("tests/system/cluster/job.py"), Path("tests/bench"))
+# benchmarks and attacks, which pace their load.
+MAY_SLEEP = (Path("tests/kit/wait.py"), Path("tests/system/cluster/job.py"), Path("tests/bench"), Path("tests/attack"))
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home|root|Users|mnt|tmp/work)/[\w.-]")
 TEXT_SUFFIXES = frozenset(
     (".c", ".h", ".py", ".pyi", ".txt", ".md", ".toml", ".cmake", ".java", ".xml", ".yml", ".yaml", ".cfg", "")

@@ -457,9 +457,38 @@ static void a_frame_far_ahead_is_asked_for_at_its_pace(void)
     rig_close(&rig);
 }
 
+static int64_t naks_in(rx_rig *rig, int64_t duration_ns)
+{
+    const int64_t before = rig_counter(rig, ASI_SYSTEM_NAKS_SENT);
+    for (const int64_t end_ns = rig->now_ns + duration_ns; rig->now_ns < end_ns;)
+    {
+        rig->now_ns += 20 * RIG_US;
+        rig_cycles(rig, 1);
+    }
+    return rig_counter(rig, ASI_SYSTEM_NAKS_SENT) - before;
+}
+
+/* What nobody answers is asked for less and less often, and at once when something has come. */
+static void a_gap_that_nobody_fills(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &(rig_options){ .receiver_window = 8192 });
+    (void)rig_join(&rig);
+    peer_data(&rig, 4096, 32);
+    rig_cycles(&rig, 2);
+    CHECK(naks_in(&rig, RIG_MS) >= 8);
+    const int64_t naks = naks_in(&rig, 2000 * RIG_MS);
+    CHECK(naks > 18 && naks < 50);
+    peer_data(&rig, 0, 32);
+    rig_cycles(&rig, 2);
+    CHECK(naks_in(&rig, RIG_MS) >= 8);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(gaps_by_table);
+    RUN(a_gap_that_nobody_fills);
     RUN(a_frame_far_ahead_is_asked_for_at_its_pace);
     RUN(multicast_delays);
     RUN(cubic_windows);

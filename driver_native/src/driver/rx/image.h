@@ -95,6 +95,7 @@ typedef struct asi_loss_detector
     asi_rand rand;
     asi_gap active;           /* length 0: none */
     int64_t deadline_ns;
+    int32_t repeats;          /* how often the gap was asked for */
 } asi_loss_detector;
 
 typedef struct asi_image_connection

@@ -5,6 +5,9 @@
 
 #include "base/atomic.h"
 
+#define STEADY_REPEATS 16
+#define LONGEST_RETRY_NS 100000000LL
+
 static int32_t word_at(const asi_log *log, const uint8_t *at)
 {
     return asi_log_is_backed(log, at) ? asi_load_acquire_i32((const int32_t *)(const void *)at) : 0;
@@ -78,6 +81,18 @@ int64_t asi_nak_retry_delay_ns(asi_loss_detector *detector)
     return detector->delay.is_multicast ? multicast_delay_ns(detector) : detector->delay.retry_ns;
 }
 
+/* Who does not answer a gap's first requests is asked less and less often. A stranger's sessions with a frame far ahead would have us ask
+ * for each of them ten thousand times a second, more than a core can send. An honest publisher has answered by then, or is not there. */
+static int64_t backed_off_ns(const asi_loss_detector *detector, int64_t retry_ns)
+{
+    int64_t delay_ns = retry_ns;
+    for (int32_t i = STEADY_REPEATS; i < detector->repeats && delay_ns < LONGEST_RETRY_NS; i++)
+    {
+        delay_ns = 2 * delay_ns < LONGEST_RETRY_NS ? 2 * delay_ns : LONGEST_RETRY_NS;
+    }
+    return delay_ns;
+}
+
 static bool is_same_gap(const asi_gap *a, const asi_gap *b)
 {
     return a->term_id == b->term_id && a->term_offset == b->term_offset && a->length == b->length;
@@ -96,7 +111,9 @@ static bool on_gap(asi_image *image, const asi_gap *gap, int64_t now_ns, asi_gap
 {
     asi_loss_detector *detector = &image->loss;
     const bool is_new = !is_as_before(image, gap);
+    const bool is_elsewhere = detector->active.term_id != gap->term_id || detector->active.term_offset != gap->term_offset;
     detector->active = *gap;
+    detector->repeats = is_elsewhere ? 0 : detector->repeats; /* something came */
     if (is_new)
     {
         detector->deadline_ns = now_ns + asi_nak_first_delay_ns(detector);
@@ -105,7 +122,8 @@ static bool on_gap(asi_image *image, const asi_gap *gap, int64_t now_ns, asi_gap
     {
         asi_image_publish_gap(image, gap);
         *published = *gap;
-        detector->deadline_ns = now_ns + asi_nak_retry_delay_ns(detector);
+        detector->deadline_ns = now_ns + backed_off_ns(detector, asi_nak_retry_delay_ns(detector));
+        detector->repeats++;
     }
     return is_new;
 }
