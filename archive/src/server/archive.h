@@ -75,6 +75,8 @@ typedef struct asi_low_storage
     bool refuses;                        /* below the threshold, and told */
 } asi_low_storage;
 
+#define ASI_LOGIN_SOURCES 1024 /* that are told apart, see logins.h */
+
 struct as_archive
 {
     as_archive_config config;
@@ -106,7 +108,10 @@ struct as_archive
     int64_t next_control_session_id;
     int64_t session_count;
     int64_t deciding_session_id;         /* whose password is looked at; AS_NULL_VALUE: none */
-    int64_t deciding_turn;
+    int64_t deciding_turn;               /* its turns, see logins.h */
+    int64_t deciding_image_turn;
+    int64_t source_turns[ASI_LOGIN_SOURCES]; /* the last ones given */
+    int64_t image_turns[ASI_LOGIN_SOURCES];
     uint64_t source_seed;                /* of the hash by which sources are told apart */
 
     asi_recording_subscription *subscriptions; /* listed and lingering ones, oldest first */
@@ -231,7 +236,8 @@ struct asi_control_session
     bool is_asked;                /* the authenticator knows of it */
     as_auth_decision decision;
     int32_t source;               /* hash of the address that it came from; see logins.h */
-    int64_t turn;                 /* in which its password is looked at; see logins.h */
+    int64_t turn;                 /* of its source in which its password is looked at; see logins.h */
+    int64_t image_turn;           /* and of its image */
     as_auth_bytes auth;           /* the challenge while challenged, the principal once accepted */
     int64_t publication_request;  /* AS_NULL_VALUE when answered */
     int64_t counter_request;

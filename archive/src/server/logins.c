@@ -5,8 +5,6 @@
 
 #include "server/control.h"
 
-#define SOURCES 1024
-
 static int32_t source_of(const as_archive *archive, const as_image *image)
 {
     as_image_constants constants;
@@ -18,10 +16,10 @@ static int32_t source_of(const as_archive *archive, const as_image *image)
         hash = (hash ^ (uint8_t)constants.source_identity[i]) * 0x9E3779B97F4A7C15ULL;
         hash ^= hash >> 32;
     }
-    return (int32_t)(hash % SOURCES);
+    return (int32_t)(hash % ASI_LOGIN_SOURCES);
 }
 
-static int32_t image_of(const asi_control_session *session) { return (int32_t)((uint64_t)session->image_correlation_id % SOURCES); }
+static int32_t image_of(const asi_control_session *session) { return (int32_t)((uint64_t)session->image_correlation_id % ASI_LOGIN_SOURCES); }
 
 static bool is_undecided(const asi_control_session *session)
 {
@@ -34,42 +32,86 @@ static bool is_waiting(const asi_control_session *session)
     return is_undecided(session) && session->is_asked && AS_AUTH_WAIT == session->decision;
 }
 
+/* The one after the last of the same, which may have been ended meanwhile, and not before the one that goes on. */
+static int64_t next_turn(int64_t *last, int64_t now)
+{
+    *last = *last + 1 > now ? *last + 1 : now;
+    return *last;
+}
+
 void asi_logins_queue(asi_control_session *session)
 {
-    session->source = source_of(session->archive, session->image);
-    session->turn = session->archive->deciding_turn;
-    for (const asi_control_session *at = session->archive->sessions; NULL != at; at = at->next)
+    as_archive *archive = session->archive;
+    session->source = source_of(archive, session->image);
+    if (AS_AUTH_WAIT == session->decision)
     {
-        if (is_waiting(at))
+        session->turn = next_turn(&archive->source_turns[session->source], archive->deciding_turn);
+        session->image_turn = next_turn(&archive->image_turns[image_of(session)], archive->deciding_image_turn);
+    }
+}
+
+static bool is_sooner(int64_t turn, int64_t id, int64_t other_turn, int64_t other_id)
+{
+    return turn < other_turn || (turn == other_turn && id < other_id);
+}
+
+/* The first by its source's turn. */
+static asi_control_session *first_of_all(const as_archive *archive)
+{
+    asi_control_session *first = NULL;
+    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    {
+        if (is_waiting(at) && (NULL == first || is_sooner(at->turn, at->id, first->turn, first->id)))
         {
-            session->turn += (at->source == session->source) + (at->image_correlation_id == session->image_correlation_id);
+            first = at;
         }
     }
+    return first;
+}
+
+/* That turn is of the source; which of its connections has it is told by theirs. */
+static asi_control_session *first_of_source(const as_archive *archive, asi_control_session *first)
+{
+    const int32_t source = first->source;
+    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    {
+        if (is_waiting(at) && at->source == source && is_sooner(at->image_turn, at->id, first->image_turn, first->id))
+        {
+            first = at;
+        }
+    }
+    return first;
 }
 
 void asi_logins_choose(as_archive *archive)
 {
-    const asi_control_session *next = NULL;
-    for (const asi_control_session *at = archive->sessions; archive->auth.is_working && NULL != at; at = at->next)
+    if (!archive->auth.is_working)
     {
-        if (is_waiting(at))
-        {
-            if (at->id == archive->deciding_session_id)
-            {
-                return; /* what is begun is finished */
-            }
-            const bool is_sooner = NULL == next || at->turn < next->turn || (at->turn == next->turn && at->id < next->id);
-            next = is_sooner ? at : next;
-        }
+        return;
     }
-    archive->deciding_session_id = NULL == next ? AS_NULL_VALUE : next->id;
-    archive->deciding_turn = NULL == next ? archive->deciding_turn : next->turn;
+    const asi_control_session *deciding = asi_control_find(archive, archive->deciding_session_id);
+    if (NULL != deciding && is_waiting(deciding))
+    {
+        return; /* what is begun is finished */
+    }
+    asi_control_session *by_source = first_of_all(archive);
+    archive->deciding_session_id = AS_NULL_VALUE;
+    if (NULL != by_source)
+    {
+        asi_control_session *chosen = first_of_source(archive, by_source);
+        const int64_t turn = by_source->turn;
+        by_source->turn = chosen->turn;
+        chosen->turn = turn;
+        archive->deciding_session_id = chosen->id;
+        archive->deciding_turn = turn;
+        archive->deciding_image_turn = chosen->image_turn;
+    }
 }
 
 typedef struct undecided
 {
-    int32_t by_source[SOURCES];
-    int32_t by_image[SOURCES];
+    int32_t by_source[ASI_LOGIN_SOURCES];
+    int32_t by_image[ASI_LOGIN_SOURCES];
     int64_t ending; /* sessions that are over, and not freed yet */
 } undecided;
 
