@@ -11,6 +11,7 @@ LEAST_RATE = 0.9
 LONGEST_CYCLE_MS = 100.0
 MOST_SHARED_MEMORY = 512 << 20
 MOST_DESCRIPTORS = 768
+MOST_RECORDINGS = 20  # at a time, by the setting; who reaches a recorded endpoint is recorded
 MOST_ERRORS = (
     4000  # texts with numbers of a stranger's choice fill a quarter of the log, which is so many of the shortest
 )
@@ -63,7 +64,7 @@ class Figures:
         for server, count in self.under.descriptors.items():
             if count > MOST_DESCRIPTORS:
                 yield f"{count} descriptors of the {server}"
-        if self.under.recordings > self.before.recordings:
+        if self.under.recordings - self.before.recordings > MOST_RECORDINGS:
             yield f"{self.under.recordings - self.before.recordings} recordings"
         if len(self.errors) > MOST_ERRORS:
             yield f"{len(self.errors)} entries in the error logs"
