@@ -558,7 +558,7 @@ static void passwords_are_looked_at_in_turns(void)
     rig_turn_times(&rig, 40); /* all are in the queue */
     const int before = rejections(flood);
     CHECK_I64(connect_with(honest, "bob:b:o:b")->code, ASI_CODEC_OK);
-    CHECK(rejections(flood) < before + 30);
+    CHECK(rejections(flood) < before + 7);
     UNTIL(&rig, rejections(flood) > before + 40);
     raw_close(honest);
     raw_close(flood);
