@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 
-#define STEADY_REPEATS 16
+#define STEADY_REPEATS 64
 #define LONGEST_RETRY_NS 100000000LL
 
 static int32_t word_at(const asi_log *log, const uint8_t *at)
