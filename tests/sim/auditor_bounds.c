@@ -1,6 +1,5 @@
 /* See auditor_bounds.h. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "auditor.h"
 #include "shm/error_log.h"
 #include "shm/log_layout.h"
+#include "sim_seeds.h"
 #include "sim_trace.h"
 #include "wire/frame.h"
 
@@ -27,27 +27,12 @@
 #define IMAGES_MAX 512
 #define PAGES_AHEAD_LENGTH (320 * 1024) /* the driver makes pages before the data, in a log whose stream has begun */
 
-static int32_t descriptors(void)
-{
-    int32_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (NULL != folder && NULL != readdir(folder))
-    {
-        count++;
-    }
-    if (NULL != folder)
-    {
-        closedir(folder);
-    }
-    return count;
-}
-
 void auditor_bounds_open(auditor *a, const auditor_limits *limits)
 {
     a->bounds.is_on = true;
     a->bounds.limits = *limits;
     a->bounds.last_look_ns = *a->now_ns;
-    a->bounds.descriptors = descriptors();
+    a->bounds.descriptors = sim_open_descriptors();
 }
 
 void auditor_on_injected(auditor *a, int32_t length, int32_t sockets)
@@ -320,7 +305,7 @@ void auditor_look_at_bounds(auditor *a)
         }
     }
     check_amplified(a, total + bounds->limits.node_count, elapsed_ns);
-    const int32_t now = descriptors();
+    const int32_t now = sim_open_descriptors();
     if (now > bounds->descriptors + SPARE_DESCRIPTORS)
     {
         sim_fail("descriptors", "%d descriptors are open, %d were", now, bounds->descriptors);

@@ -1,6 +1,7 @@
 /* See sim_seeds.h. */
 #include "sim_seeds.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -330,4 +331,19 @@ int sim_seeds_main(const sim_seeds *seeds, int count, char **arguments)
     sigaction(SIGTERM, &action, NULL);
     all.start_seconds = now_seconds();
     return run_all(&all);
+}
+
+int32_t sim_open_descriptors(void)
+{
+    int32_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (NULL != folder && NULL != readdir(folder))
+    {
+        count++;
+    }
+    if (NULL != folder)
+    {
+        closedir(folder);
+    }
+    return count;
 }

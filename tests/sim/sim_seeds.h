@@ -29,4 +29,7 @@ typedef struct sim_seeds
 /* 0: every seed passed; 1: one failed, and is told; 2: the arguments are wrong. */
 int sim_seeds_main(const sim_seeds *seeds, int count, char **arguments);
 
+/* Of this process, and some that the look needs: for comparison only. */
+int32_t sim_open_descriptors(void);
+
 #endif

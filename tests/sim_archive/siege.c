@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "sim_seeds.h"
 #include "sim_trace.h"
 #include "world.h"
 
@@ -218,21 +219,6 @@ static int64_t log_bytes(const sim_world *world)
     return sum;
 }
 
-static int64_t descriptors(void)
-{
-    int64_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (NULL != folder && NULL != readdir(folder))
-    {
-        count++;
-    }
-    if (NULL != folder)
-    {
-        closedir(folder);
-    }
-    return count;
-}
-
 static int64_t sockets(const sim_world *world)
 {
     return sim_net_open_sockets(&world->net, &world->net.hosts[world->net.host_count - 1]);
@@ -255,7 +241,7 @@ static void check_costs(sim_world *world)
     note(&limits->most_log_bytes, more);
     check_bound("bytes of logs", more, LOG_BYTES_MAX);
     check_bound("sockets", sockets(world) - limits->sockets, SOCKETS_MAX);
-    check_bound("descriptors", descriptors() - limits->descriptors, DESCRIPTORS_MAX);
+    check_bound("descriptors", sim_open_descriptors() - limits->descriptors, DESCRIPTORS_MAX);
 }
 
 static void check_error_log(sim_world *world, int64_t offset_before)
@@ -338,7 +324,7 @@ void siege_run(sim_world *world)
     const state before = look(world);
     const int64_t offset = world->archive->error_log.next_offset;
     world->limits.log_bytes = log_bytes(world);
-    world->limits.descriptors = descriptors();
+    world->limits.descriptors = sim_open_descriptors();
     world->limits.sockets = sockets(world);
     world->adversary.weight = SIEGE_WEIGHT;
     world->adversary.is_quiet = false;
