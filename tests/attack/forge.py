@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import select
 import socket
 import struct
 import time
@@ -177,20 +178,15 @@ class Stream:
         """Take in status messages for a time, or until one has come."""
         deadline = time.monotonic() + seconds
         found = False
-        while True:
-            try:
-                data = self._socket.recv(65536)
-            except BlockingIOError:
-                if found or time.monotonic() >= deadline:
-                    return found
-                time.sleep(0.001)
-                continue
+        while select.select([self._socket], [], [], 0 if found else max(0.0, deadline - time.monotonic()))[0]:
+            data = self._socket.recv(65536)
             if len(data) >= 36 and data[6] == raw.STATUS:
                 status = raw.decode(data)[0]
                 assert isinstance(status, raw.Status)
                 self._taken = max(self._taken, status.position(self.term_id, TERM))
                 self._unheard = [one for one in self._unheard if one[0] >= self._taken]
                 found = True
+        return found
 
     def frame(self, payload: bytes, flags: int = raw.UNFRAGMENTED) -> bytes:
         """The next frame of the stream."""
