@@ -1,0 +1,228 @@
+/* Goal: strangers who flood an archive with logins get little room and time, and keep nobody out. Method: bare sessions (server_rig.h)
+ * against an invoked archive with a credentials file; the flood has a connection of its own. */
+#include <glob.h>
+
+#include "users_rig.h"
+
+#define FLOOD_STREAM 21
+
+/* A stranger's image on which he can open any number of sessions, the answers to all in one subscription. */
+static raw_session *open_flood(void)
+{
+    raw_session *flood = raw_open(&rig);
+    as_subscription_close(flood->responses);
+    CHECK_I64(as_client_add_subscription(rig.client, "aeron:ipc?alias=flood", FLOOD_STREAM, &flood->responses), AS_OK);
+    return flood;
+}
+
+static void flood_with(raw_session *flood, const char *channel, const char *credentials, int count)
+{
+    for (int i = 0; i < count; i++)
+    {
+        asi_codec_request request = request_of(ASI_CODEC_AUTH_CONNECT, AS_NULL_VALUE);
+        request.stream_id = FLOOD_STREAM;
+        request.client_version = ASI_CODEC_PROTOCOL_VERSION;
+        request.channel = asi_codec_text(channel);
+        request.encoded_credentials = (asi_codec_var){ .data = credentials, .length = (int64_t)strlen(credentials) };
+        raw_send(flood, &request);
+    }
+}
+
+/* Sessions that were told of their rejection. */
+static int rejections(raw_session *flood)
+{
+    int count = 0;
+    raw_poll(flood);
+    for (int i = 0; i < flood->event_count; i++)
+    {
+        bool is_first = ASI_CODEC_CONTROL_RESPONSE == flood->events[i].template_id;
+        for (int j = 0; is_first && j < i; j++)
+        {
+            is_first = flood->events[j].correlation_id != flood->events[i].correlation_id;
+        }
+        count += is_first;
+    }
+    return count;
+}
+
+static int64_t longest_log(void)
+{
+    int64_t longest = 0;
+    char pattern[SCRATCH_CAPACITY + 64];
+    glob_t found;
+    snprintf(pattern, sizeof(pattern), "%s/publications/*", rig.aeron_dir);
+    CHECK_I64(glob(pattern, 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+    {
+        struct stat st;
+        CHECK_I64(stat(found.gl_pathv[i], &st), 0);
+        longest = st.st_size > longest ? st.st_size : longest;
+    }
+    globfree(&found);
+    return longest;
+}
+
+#define LARGE "aeron:ipc?alias=flood|term-length=1g|sparse=false|mtu=65504"
+
+/* What a stranger asks for costs a log of the smallest terms, what a user asks for as much as the settings allow. */
+static void logs_of_answers_are_small(void)
+{
+    raw_session *flood = open_flood();
+    flood_with(flood, LARGE, "alice:wrong", 1);
+    UNTIL(&rig, rejections(flood) == 1);
+    CHECK_I64(longest_log(), 3 * 64 * 1024 + 4096);
+    flood_with(flood, LARGE, "alice", 1);
+    UNTIL(&rig, (raw_poll(flood), NULL != raw_find(flood, ASI_CODEC_CHALLENGE, flood->last_correlation_id)));
+    CHECK_I64(longest_log(), 3 * 64 * 1024 + 4096);
+    flood_with(flood, LARGE, "alice:open sesame", 1);
+    CHECK_I64(raw_await(flood, ASI_CODEC_CONTROL_RESPONSE, flood->last_correlation_id)->code, ASI_CODEC_OK);
+    CHECK_I64(longest_log(), 3 * 1024 * 1024 + 4096);
+    raw_close(flood);
+}
+
+/* One who has hundreds of wrong passwords in the queue keeps nobody else waiting for all of them. */
+static void passwords_are_looked_at_in_turns(void)
+{
+    raw_session *flood = open_flood();
+    raw_session *honest = raw_open(&rig);
+    flood_with(flood, "aeron:ipc?alias=flood", "alice:wrong", 300); /* sixty-four of them stay */
+    rig_turn_times(&rig, 40); /* all are in the queue */
+    const int before = rejections(flood);
+    CHECK_I64(connect_with(honest, "bob:b:o:b")->code, ASI_CODEC_OK);
+    CHECK(rejections(flood) < before + 7);
+    UNTIL(&rig, rejections(flood) > before + 40);
+    raw_close(honest);
+    raw_close(flood);
+}
+
+/* The oldest of the image that has most goes, so that others come in. */
+static void sessions_that_nobody_let_in_are_limited(void)
+{
+    rig_close_archive(&rig);
+    rig_set(&rig, "aeron.spark.archive.undecided.sessions.max", "4");
+    rig_open_archive(&rig);
+    raw_session *flood = open_flood();
+    raw_session *honest = raw_open(&rig);
+    flood_with(flood, "aeron:ipc?alias=flood", "alice", 12); /* challenged, and never answered */
+    UNTIL(&rig, rig_has_logged(&rig, "too many control sessions are not accepted yet"));
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 4);
+    CHECK_I64(connect_with(honest, "bob:b:o:b")->code, ASI_CODEC_OK);
+    flood_with(flood, "aeron:ipc?alias=flood", "alice", 12);
+    rig_turn_times(&rig, 100);
+    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
+    honest->id = raw_find(honest, ASI_CODEC_CONTROL_RESPONSE, honest->last_correlation_id)->control_session_id;
+    CHECK_I64(raw_ask_ok(honest, &request), 42);
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 5);
+    raw_close(honest);
+    raw_close(flood);
+}
+
+/* Of users whose counts of iterations differ an unknown one can be any, and stays what he was taken for. */
+static void unknown_users_look_like_known_ones(void)
+{
+    raw_session *session = open_flood();
+    char first[2][128];
+    for (int round = 0; round < 2; round++)
+    {
+        int counts[2] = { 0, 0 };
+        for (int i = 0; i < 40; i++)
+        {
+            char name[32];
+            snprintf(name, sizeof(name), "nobody-%d", i);
+            flood_with(session, "aeron:ipc?alias=flood", name, 1);
+            const asi_codec_event *event = NULL;
+            UNTIL(&rig, (raw_poll(session),
+                event = raw_find(session, ASI_CODEC_CHALLENGE, session->last_correlation_id), NULL != event));
+            const long iterations = strtol(event->encoded_challenge.data + strlen("scram-sha-256 "), NULL, 10);
+            CHECK(ITERATIONS == iterations || 2 * ITERATIONS == iterations);
+            counts[ITERATIONS == iterations ? 0 : 1]++;
+        }
+        CHECK(counts[0] > 4 && counts[1] > 4);
+        snprintf(first[round], sizeof(first[round]), "%d %d", counts[0], counts[1]);
+    }
+    CHECK(0 == strcmp(first[0], first[1]));
+    raw_close(session);
+}
+
+static void two_counts_of_iterations(void)
+{
+    char text[1024];
+    open_with_users();
+    line_of(text, sizeof(text), "alice", "a", "all");
+    char *count = strstr(text, "$1000$");
+    memcpy(count, "$2000$", 6);
+    line_of(text + strlen(text), sizeof(text) - strlen(text), "bob", "b", "all");
+    rig_close_archive(&rig);
+    write_file(path_of_file, text, 0600);
+    rig_open_archive(&rig);
+}
+
+/* Where answers of an archive with users may go. */
+static void answers_go_to_where_the_request_came_from(void)
+{
+    static const struct { const char *channel; const char *source; bool stranger; bool user; } ROWS[] = {
+        { "aeron:ipc", "aeron:ipc", true, true },
+        { "aeron:ipc", "127.0.0.1:4000", false, false },
+        { "aeron:udp?endpoint=127.0.0.1:8020", "aeron:ipc", false, false },
+        { "aeron:udp?endpoint=10.1.2.3:8020", "10.1.2.3:4000", true, true },
+        { "aeron:udp?endpoint=10.1.2.30:8020", "10.1.2.3:4000", false, false },
+        { "aeron:udp?endpoint=10.1.2.4:8020", "10.1.2.3:4000", false, false },
+        { "aeron:udp?endpoint=[fd00::1]:8020", "[fd00::1]:4000", true, true },
+        { "aeron:udp?endpoint=[fd00::2]:8020", "[fd00::1]:4000", false, false },
+        { "aeron:udp?endpoint=localhost:8020", "127.0.0.1:4000", true, true },
+        { "aeron:udp?endpoint=localhost:8020", "[::1]:4000", true, true },
+        { "aeron:udp?endpoint=localhost:8020", "10.1.2.3:4000", false, false },
+        { "aeron:udp?endpoint=my.host:8020", "10.1.2.3:4000", false, true },
+        { "aeron:udp?endpoint=224.0.1.1:8020", "10.1.2.3:4000", false, false },
+        { "aeron:udp?endpoint=10.1.2.3:8020|control=10.1.2.3:1|control-mode=dynamic", "10.1.2.3:4000", false, false },
+        { "aeron:udp?control=10.1.2.3:1|control-mode=response", "10.1.2.3:4000", true, true },
+        { "aeron:udp?tags=3", "10.1.2.3:4000", false, false },
+        { "aeron:udp?tags=3|endpoint=10.1.2.3:8020", "10.1.2.3:4000", false, false },
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        asi_uri uri;
+        CHECK_I64(asi_channel_parse_untrusted(&uri, ROWS[i].channel, (int64_t)strlen(ROWS[i].channel)), AS_OK);
+        for (int is_user = 0; is_user < 2; is_user++)
+        {
+            const bool is_allowed = AS_OK == asi_channel_check_response(&uri, ROWS[i].source, is_user);
+            if (is_allowed != (is_user ? ROWS[i].user : ROWS[i].stranger))
+            {
+                fprintf(stderr, "%s of %s: %d\n", ROWS[i].channel, ROWS[i].source, is_allowed);
+                CHECK(false);
+            }
+        }
+    }
+    raw_session *flood = open_flood();
+    flood_with(flood, "aeron:udp?endpoint=127.0.0.1:8020", "alice:open sesame", 1);
+    UNTIL(&rig, rig_has_logged(&rig, "response channel leads elsewhere than aeron:ipc"));
+    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
+    raw_close(flood);
+    rig_close_archive(&rig);
+    rig_set(&rig, "aeron.spark.archive.control.response.anywhere", "true");
+    rig_open_archive(&rig);
+    flood = open_flood();
+    as_subscription *answers = NULL;
+    CHECK_I64(as_client_add_subscription(rig.client, "aeron:udp?endpoint=127.0.0.1:0", FLOOD_STREAM, &answers), AS_OK);
+    char endpoint[64], channel[128];
+    UNTIL(&rig, AS_OK == as_subscription_resolved_endpoint(answers, endpoint, sizeof(endpoint)));
+    snprintf(channel, sizeof(channel), "aeron:udp?endpoint=%s", endpoint);
+    flood_with(flood, channel, "alice:open sesame", 1);
+    UNTIL(&rig, as_subscription_image_count(answers) == 1);
+    as_subscription_close(answers);
+    raw_close(flood);
+}
+
+int main(void)
+{
+    open_with_users();
+    RUN(logs_of_answers_are_small);
+    RUN(passwords_are_looked_at_in_turns);
+    RUN(sessions_that_nobody_let_in_are_limited);
+    RUN(answers_go_to_where_the_request_came_from);
+    rig_close(&rig);
+    two_counts_of_iterations();
+    RUN(unknown_users_look_like_known_ones);
+    rig_close(&rig);
+    return 0;
+}
