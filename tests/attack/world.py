@@ -38,7 +38,7 @@ DESCRIPTORS = 1024
 PASSWORD = "open sesame"  # noqa: S105 - of a test's user
 REC_POS, ARCHIVE_MAX_CYCLE = 100, 103
 CYCLES = ("Conductor max cycle", "Sender max cycle", "Receiver max cycle")
-# A login that is under way when the time begins or ends.
+# A login in progress when the time begins or ends.
 LOGINS_UNSURE = 1
 DRIVER = {
     "aeron.threading.mode": "DEDICATED",

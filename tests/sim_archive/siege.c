@@ -118,7 +118,7 @@ typedef struct state
 {
     uint64_t catalog;      /* hash of its bytes */
     uint64_t files;        /* of names and sizes, in any order */
-    uint64_t recordings;   /* of those under way */
+    uint64_t recordings;   /* of active recordings */
     int64_t subscriptions;
     int64_t replays;
     int64_t tokens;
@@ -181,7 +181,7 @@ static void check_unchanged(const sim_world *world, const state *before)
     } rows[] = {
         { "the catalog's bytes", (int64_t)before->catalog, (int64_t)now.catalog },
         { "files", (int64_t)before->files, (int64_t)now.files },
-        { "recordings under way", (int64_t)before->recordings, (int64_t)now.recordings },
+        { "active recordings", (int64_t)before->recordings, (int64_t)now.recordings },
         { "subscriptions that record", before->subscriptions, now.subscriptions },
         { "replays", before->replays, now.replays },
         { "replay tokens", before->tokens, now.tokens },

@@ -69,7 +69,7 @@ static asi_control_session *first_of_all(const as_archive *archive)
     return first;
 }
 
-/* That turn is of the source; which of its connections has it is told by theirs. */
+/* The turn belongs to the source; its connections have it in the order of their own turns. */
 static asi_control_session *first_of_source(const as_archive *archive, asi_control_session *first)
 {
     const int32_t source = first->source;
