@@ -56,7 +56,7 @@ typedef struct world world;
 typedef struct node
 {
     world *all;
-    char dir[SCRATCH_CAPACITY + 16];
+    char dir[SCRATCH_CAPACITY];
     asi_clock clock;
     sim_host *host;
     as_driver *driver;
@@ -85,7 +85,6 @@ typedef struct sighting
 
 struct world
 {
-    char dir[SCRATCH_CAPACITY];
     int64_t now_ns;
     sim_net net;
     node nodes[NODES];
@@ -140,7 +139,7 @@ static void open_node(world *all, int32_t index)
     node *opened = &all->nodes[index];
     *opened = (node){ .all = all, .host = sim_net_add_host(&all->net, index) };
     opened->clock = (asi_clock){ .nano_time = nano_time, .epoch_ms = epoch_ms, .epoch_ns = epoch_ns, .context = opened };
-    snprintf(opened->dir, sizeof(opened->dir), "%s/node%d", all->dir, index);
+    scratch_create(opened->dir);
     asi_driver_settings settings = rig_settings(opened->dir);
     settings.term_buffer_length = AS_TERM_MIN_LENGTH;
     settings.term_buffer_sparse_file = true;
@@ -574,7 +573,6 @@ static void open_world(world *all)
 {
     memset(all, 0, sizeof(*all));
     all->now_ns = SECOND;
-    scratch_create(all->dir);
     sim_net_init(&all->net, &all->now_ns, 4713);
     all->net.epoch_offset_ns = EPOCH_NS;
     all->net.spy = on_sent;
@@ -604,9 +602,9 @@ static void close_world(world *all)
     {
         as_driver_close(all->nodes[i].driver);
         CHECK_I64(sim_net_open_sockets(&all->net, all->nodes[i].host), 0);
+        scratch_delete(all->nodes[i].dir);
     }
     sim_net_close(&all->net);
-    scratch_delete(all->dir);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
