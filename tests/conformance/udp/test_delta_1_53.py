@@ -254,6 +254,13 @@ def test_d12_a_group_is_its_own(driver: Driver, opened: ExitStack) -> None:
         assert [int(header.session_id) for header in one.headers] == [session]
 
 
+@pytest.mark.parametrize("window", ["64k", "128k"])
+def test_d15_no_window_is_above_half_a_term(driver: Driver, p: raw.Socket, subscribe: Subscribe, window: str) -> None:
+    """Whatever `rcv-wnd` wants, status messages tell at most half a term: who tells more is mute to a sender of 1.53."""
+    subscribing, source = subscribe(driver, p, f"|rcv-wnd={window}")
+    assert source.join(subscribing).window == source.term_length // 2
+
+
 @ours("Spec: 11 D20; Aeron before 1.53 begins with the first image twice in a row")
 def test_d20_each_image_has_its_turn(driver: Driver, opened: ExitStack) -> None:
     """Of two images that have endless data, a poll for one fragment takes from the one and the other by turns."""
