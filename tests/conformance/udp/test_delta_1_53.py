@@ -261,9 +261,8 @@ def test_d15_no_window_is_above_half_a_term(driver: Driver, p: raw.Socket, subsc
     assert source.join(subscribing).window == source.term_length // 2
 
 
-@ours("Spec: 11 D20; Aeron before 1.53 begins with the first image twice in a row")
 def test_d20_each_image_has_its_turn(driver: Driver, opened: ExitStack) -> None:
-    """Of two images that have endless data, a poll for one fragment takes from the one and the other by turns."""
+    """Of two images that have endless data, a client of ours that polls for one fragment takes from each by turns."""
     sessions = [2001, 2002]
     subscription = opened.enter_context(driver.client.add_subscription("aeron:ipc", 20))
     for session in sessions:
