@@ -298,7 +298,7 @@ as_result asi_channel_check_response(const asi_uri *uri, const char *source_iden
 bool asi_channel_proves_source(const asi_uri *uri, const as_archive_config *config, const char *source_identity)
 {
     int64_t term_length;
-    return AS_OK == asi_channel_check_response(uri, source_identity, false) && NULL == asi_uri_get(uri, "session-id") &&
+    return AS_OK == asi_channel_check_response(uri, source_identity, false) &&
         AS_OK == asi_uri_get_size(uri, "term-length", config->control_term_length, &term_length) &&
         term_length <= AS_TERM_MIN_LENGTH;
 }

@@ -9,7 +9,7 @@
  * the login, or would prove nothing (asi_channel_proves_source), the address stays unproven. There are three classes, which alternate while
  * they have somebody waiting: addresses proven, proven ones that had a wrong password within the last minute, and unproven ones. So
  * each class has a third of the time at least, whatever the others do, and nobody is locked out: who shares an address with an attacker
- * waits as one of its connections, in turns of the addresses that had wrong passwords.
+ * waits in the turns of that address for what came before him, which the limit of undecided sessions bounds.
  *
  * Undecided sessions of one address are limited, and
  * when there is no room for another session at all, one of the proven or of the others goes, whichever are more, of the address that has most of them. Addresses are told apart by a
