@@ -11,9 +11,9 @@
  * each class has a third of the time at least, whatever the others do, and nobody is locked out: who shares an address with an attacker
  * waits in the turns of that address for what came before him, which the limit of undecided sessions bounds.
  *
- * Undecided sessions of one address are limited, and
- * when there is no room for another session at all, one of the proven or of the others goes, whichever are more, of the address that has most of them. Addresses are told apart by a
- * hash of 1,024 values under a seed of the archive's, so that a request costs one look at each session. Thread rule: the conductor's. */
+ * Undecided sessions of one address are limited, and when there is no room for another session at all, one goes of the proven or of the
+ * others, whichever are more, and of these of the address that has most of them. Addresses are told apart by a hash of 1,024 values under
+ * a seed of the archive's, so that a request costs one look at each session. Thread rule: the conductor's. */
 #ifndef ASI_SERVER_LOGINS_H
 #define ASI_SERVER_LOGINS_H
 
