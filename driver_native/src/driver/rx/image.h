@@ -66,6 +66,8 @@ typedef struct asi_loss_detector
     asi_rand rand;
     asi_gap active;           /* length 0: none */
     int64_t deadline_ns;
+    int64_t scanned_hwm;      /* what the receiver had got to when the active gap was measured */
+    int64_t scanned_packet_ns;
     int32_t repeats;          /* how often the gap was asked for */
 } asi_loss_detector;
 
