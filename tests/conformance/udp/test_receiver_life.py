@@ -81,6 +81,7 @@ def _silence_of(  # noqa: PLR0917
 ) -> None:
     source.join(subscribing)
     last.join(last_subscribing)
+    source.be_heard()
     sent = source.send(source.heartbeat(0))
     assert subscribing.await_gone(source.session_id) - sent >= LIVENESS
     last_subscribing.await_gone(last.session_id)
