@@ -474,6 +474,7 @@ static void a_gap_that_nobody_fills(void)
     rx_rig rig;
     rig_open(&rig, &(rig_options){ .receiver_window = 8192 });
     (void)rig_join(&rig);
+    peer_be_heard(&rig);
     peer_data(&rig, 4096, 32);
     rig_cycles(&rig, 2);
     CHECK(naks_in(&rig, RIG_MS) >= 8);
