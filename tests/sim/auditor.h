@@ -162,6 +162,7 @@ typedef struct auditor_driver
     asi_cnc cnc;
     asi_counters counters;
     auditor_counter_memory *memory; /* owned, AUDITOR_COUNTERS */
+    int32_t noted_streams;          /* there were so many when its counters were noted last */
 } auditor_driver;
 
 struct auditor
