@@ -11,7 +11,6 @@
 
 #define FIRST_EPHEMERAL_PORT 40000
 #define DEFAULT_RCVBUF_LENGTH (208 * 1024)
-#define STALE_MAX_NS 3000000000LL
 #define REORDER_FACTOR 20
 
 typedef struct datagram
@@ -313,7 +312,7 @@ static void carry(sim_host *from, asi_udp_socket *to, const void *bytes, int32_t
     }
     if (happens(net, SIM_FAULT_STALE, faults->stale))
     {
-        enqueue(to, bytes, length, source, *net->now_ns + below(net, STALE_MAX_NS));
+        enqueue(to, bytes, length, source, *net->now_ns + below(net, faults->stale_ns));
     }
     if (happens(net, SIM_FAULT_DUPLICATED, faults->duplicated))
     {

@@ -59,6 +59,7 @@ typedef struct sim_faults
     int32_t short_send; /* per call */
     int64_t delay_ns;   /* of every datagram */
     int64_t jitter_ns;  /* added, up to */
+    int64_t stale_ns;   /* of stale ones, up to */
 } sim_faults;
 
 typedef struct sim_net sim_net;

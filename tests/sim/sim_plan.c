@@ -31,24 +31,63 @@ static void put(char *channel, const char *format, ...)
 
 /* -- settings ----------------------------------------------------------------------------------------------------------- */
 
-static void make_times(sim_plan *plan, asi_rand *rand)
+/* Milliseconds, from and to. Set-ups and heartbeats come every 100 ms, whatever is set: all that waits for them is longer. */
+typedef struct range_ms
+{
+    int64_t low;
+    int64_t high;
+} range_ms;
+
+typedef struct sim_pace
+{
+    range_ms client_liveness;
+    range_ms unblock_more;
+    range_ms image_liveness;
+    range_ms connection;
+    range_ms linger; /* time for heartbeats that tell the end */
+    range_ms untethered_limit;
+    range_ms untethered_resting;
+    range_ms receiver_timeout;
+    range_ms storm;
+    range_ms event_interval;
+    int64_t driver_timeout_ms;
+    int64_t keepalive_ms;
+    int64_t max_stall_ms;
+    int64_t max_stale_ms;
+} sim_pace;
+
+static const sim_pace USUAL = { .client_liveness = { 800, 1500 }, .unblock_more = { 100, 600 }, .image_liveness = { 500, 1200 },
+    .connection = { 300, 800 }, .linger = { 250, 600 }, .untethered_limit = { 150, 300 }, .untethered_resting = { 200, 400 },
+    .receiver_timeout = { 300, 700 }, .storm = { 500, 3000 }, .event_interval = { 50, 600 }, .driver_timeout_ms = 1000,
+    .keepalive_ms = 100, .max_stall_ms = 800, .max_stale_ms = 3000 };
+static const sim_pace SIEGE = { .client_liveness = { 300, 500 }, .unblock_more = { 50, 200 }, .image_liveness = { 400, 600 },
+    .connection = { 200, 400 }, .linger = { 220, 350 }, .untethered_limit = { 80, 150 }, .untethered_resting = { 100, 200 },
+    .receiver_timeout = { 200, 400 }, .storm = { 300, 1000 }, .event_interval = { 30, 200 }, .driver_timeout_ms = 400,
+    .keepalive_ms = 40, .max_stall_ms = 300, .max_stale_ms = 800 };
+
+static int64_t in(asi_rand *rand, range_ms range) { return between(rand, range.low, range.high) * MS; }
+
+static void make_times(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
 {
     asi_driver_settings *settings = &plan->settings;
     settings->timer_interval_ns = between(rand, 5, 30) * MS;
-    settings->client_liveness_timeout_ns = between(rand, 800, 1500) * MS;
-    settings->image_liveness_timeout_ns = between(rand, 500, 1200) * MS;
-    settings->publication_unblock_timeout_ns = settings->client_liveness_timeout_ns + between(rand, 100, 600) * MS;
-    settings->publication_connection_timeout_ns = between(rand, 300, 800) * MS;
-    settings->publication_linger_timeout_ns = between(rand, 250, 600) * MS; /* time for heartbeats that tell the end */
+    settings->client_liveness_timeout_ns = in(rand, pace->client_liveness);
+    settings->image_liveness_timeout_ns = in(rand, pace->image_liveness);
+    settings->publication_unblock_timeout_ns = settings->client_liveness_timeout_ns + in(rand, pace->unblock_more);
+    settings->publication_connection_timeout_ns = in(rand, pace->connection);
+    settings->publication_linger_timeout_ns = in(rand, pace->linger);
     settings->status_message_timeout_ns = between(rand, 20, 80) * MS;
-    settings->untethered_window_limit_timeout_ns = between(rand, 150, 300) * MS;
-    settings->untethered_resting_timeout_ns = between(rand, 200, 400) * MS;
-    settings->flow_control_receiver_timeout_ns = between(rand, 300, 700) * MS;
+    settings->untethered_window_limit_timeout_ns = in(rand, pace->untethered_limit);
+    settings->untethered_resting_timeout_ns = in(rand, pace->untethered_resting);
+    settings->flow_control_receiver_timeout_ns = in(rand, pace->receiver_timeout);
     settings->counter_free_to_reuse_ns = between(rand, 0, 100) * MS;
-    settings->driver_timeout_ms = 1000;
+    settings->driver_timeout_ms = pace->driver_timeout_ms;
     plan->step_ns = between(rand, 10, 100) * 1000;
     plan->idle_step_ns = between(rand, 1, 20) * 100000;
     plan->max_pause_ns = between(rand, 1, 30) * MS;
+    plan->keepalive_ns = pace->keepalive_ms * MS;
+    plan->max_stall_ns = pace->max_stall_ms * MS;
+    plan->max_stale_ns = pace->max_stale_ms * MS;
     plan->times = (auditor_times){
         .timer_interval_ns = settings->timer_interval_ns,
         .client_liveness_ns = settings->client_liveness_timeout_ns,
@@ -61,7 +100,7 @@ static void make_times(sim_plan *plan, asi_rand *rand)
     };
 }
 
-static void make_settings(sim_plan *plan, asi_rand *rand)
+static void make_settings(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
 {
     static const int64_t WINDOWS[] = { 8 * 1024, 16 * 1024, 32 * 1024, 128 * 1024 };
     static const int64_t BATCHES[] = { 1, 2, 4, 8, 16 };
@@ -85,7 +124,7 @@ static void make_settings(sim_plan *plan, asi_rand *rand)
     settings->nak_multicast_max_backoff_ns = between(rand, 1, 10) * MS;
     settings->cubic_measure_rtt = percent(rand, 50);
     settings->cubic_tcp_mode = percent(rand, 50);
-    make_times(plan, rand);
+    make_times(plan, pace, rand);
 }
 
 /* -- streams ------------------------------------------------------------------------------------------------------------ */
@@ -300,7 +339,7 @@ static int32_t some(asi_rand *rand, int64_t chance_of_any, int64_t max)
     return percent(rand, chance_of_any) ? (int32_t)between(rand, 1, max) : 0;
 }
 
-static void make_faults(sim_plan *plan, asi_rand *rand)
+static void make_faults(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
 {
     const bool is_clean = percent(rand, 30);
     plan->faults = (sim_faults){
@@ -313,10 +352,11 @@ static void make_faults(sim_plan *plan, asi_rand *rand)
         .forged = is_clean ? 0 : some(rand, 40, 300),
         .short_send = some(rand, 40, 1000),
         .delay_ns = between(rand, 1, 50) * (percent(rand, 70) ? 1000 : 100000),
-        .jitter_ns = between(rand, 0, 100) * 1000
+        .jitter_ns = between(rand, 0, 100) * 1000,
+        .stale_ns = plan->max_stale_ns
     };
-    plan->storm_ns = between(rand, 500, 3000) * MS;
-    plan->event_interval_ns = percent(rand, 20) ? INT64_MAX : between(rand, 50, 600) * MS;
+    plan->storm_ns = in(rand, pace->storm);
+    plan->event_interval_ns = percent(rand, 20) ? INT64_MAX : in(rand, pace->event_interval);
     plan->has_driver_deaths = percent(rand, 30);
 }
 
@@ -338,20 +378,21 @@ static void make_adversary(sim_plan *plan, asi_rand *rand)
     settings->resolver_neighbor_interval_ns = between(rand, 200, 500) * MS;
 }
 
-void sim_plan_make(sim_plan *plan, uint64_t seed, bool has_adversary)
+void sim_plan_make(sim_plan *plan, uint64_t seed, bool is_siege)
 {
+    const sim_pace *pace = is_siege ? &SIEGE : &USUAL;
     asi_rand rand;
     asi_rand_seed(&rand, seed * 0x9e3779b97f4a7c15ULL + 1);
     *plan = (sim_plan){ .seed = seed };
     plan->node_count = 2 + (int32_t)below(&rand, 2);
-    make_settings(plan, &rand);
-    make_faults(plan, &rand);
+    make_settings(plan, pace, &rand);
+    make_faults(plan, pace, &rand);
     plan->flow_count = 1 + (int32_t)below(&rand, SIM_MAX_FLOWS);
     for (int32_t i = 0; i < plan->flow_count; i++)
     {
         make_flow(plan, i, &rand);
     }
-    if (has_adversary || 0 == seed % SEEDS_PER_ADVERSARY)
+    if (is_siege || 0 == seed % SEEDS_PER_ADVERSARY)
     {
         make_adversary(plan, &rand);
     }

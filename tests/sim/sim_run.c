@@ -6,7 +6,6 @@
 
 #define MS 1000000LL
 #define GRACE_NS (200 * MS)         /* before the first thing goes wrong */
-#define STALE_NS (3000 * MS)        /* what the network kept for later has come by then */
 #define TALK_NS (150 * MS)          /* publishing in the calm */
 #define ATTACK_NS (200 * MS)        /* publishing under attack in the calm */
 #define COMPLETE_NS (20000 * MS)    /* all is delivered by then, whatever had to be timed out, asked for and resent */
@@ -101,7 +100,7 @@ static void calm_down(sim_world *world)
     sim_storm_end(world);
     sim_adversary_set_active(&world->adversary, false, false);
     world->is_publishing = false;
-    const int64_t stale_until_ns = world->now_ns + (world->audit.is_wire_clean ? 0 : STALE_NS);
+    const int64_t stale_until_ns = world->now_ns + (world->audit.is_wire_clean ? 0 : world->plan->max_stale_ns);
     while (!is_everybody_back(world) || world->now_ns < stale_until_ns)
     {
         sim_world_round(world);

@@ -10,7 +10,6 @@
 #include "sim_trace.h"
 
 #define MS 1000000LL
-#define KEEPALIVE_NS (100 * MS)
 #define CLIENT_LINGER_NS (50 * MS)
 #define SPIN_NS 20000
 
@@ -183,7 +182,7 @@ sim_client *sim_client_open(sim_node *node)
     options.aeron_dir = node->dir;
     options.client_name = "sim";
     options.driver_timeout_ns = world->plan->settings.driver_timeout_ms * MS;
-    options.keepalive_interval_ns = KEEPALIVE_NS;
+    options.keepalive_interval_ns = world->plan->keepalive_ns;
     options.resource_linger_ns = CLIENT_LINGER_NS;
     options.use_invoker = true;
     options.driver_invoker = spin;
