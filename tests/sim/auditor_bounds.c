@@ -15,6 +15,7 @@
 
 #define MS 1000000LL
 #define LOOK_NS (10 * MS)
+#define LOOKS_OF_LASTING 5 /* what lasts, storage of a log and descriptors, is looked at so much more seldom: it costs system calls */
 #define ANSWERS_NS (10 * MS)       /* in which a publication's resends are counted */
 #define SPARE_DESCRIPTORS 8        /* the one that reads the folder, and a log that is being mapped */
 #define SPARE_BYTES (256 * 1024)   /* of what goes to strangers; what the network still holds */
@@ -244,7 +245,7 @@ static bool is_unreliable(const auditor_limits *limits, int32_t stream_id)
 static void check_storage(const auditor *a, int32_t index, const kept_image *images, int32_t count)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
-    for (int32_t i = 0; i < count; i++)
+    for (int32_t i = (int32_t)(a->bounds.looks % LOOKS_OF_LASTING); i < count; i += LOOKS_OF_LASTING)
     {
         char path[AS_PATH_MAX + 64];
         struct stat status;
@@ -291,6 +292,7 @@ void auditor_look_at_bounds(auditor *a)
         return;
     }
     bounds->last_look_ns = *a->now_ns;
+    bounds->looks++;
     int32_t total = 0;
     for (int32_t i = 0; i < a->driver_count; i++)
     {
@@ -305,7 +307,7 @@ void auditor_look_at_bounds(auditor *a)
         }
     }
     check_amplified(a, total + bounds->limits.node_count, elapsed_ns);
-    const int32_t now = sim_open_descriptors();
+    const int32_t now = 0 == bounds->looks % LOOKS_OF_LASTING ? sim_open_descriptors() : 0;
     if (now > bounds->descriptors + SPARE_DESCRIPTORS)
     {
         sim_fail("descriptors", "%d descriptors are open, %d were", now, bounds->descriptors);

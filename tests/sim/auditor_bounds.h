@@ -67,6 +67,7 @@ typedef struct auditor_bounds
     int64_t allowed_bytes;
     int64_t resent[SIM_NET_MAX_HOSTS]; /* as of the last look, by driver */
     int64_t last_look_ns;
+    int64_t looks;
     int32_t descriptors;
     int32_t most_unbegun;
 } auditor_bounds;

@@ -3,12 +3,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim_corrupt.h"
 
+#define FIRST_ADDRESS 0x0A000001 /* 10.0.0.1 */
 #define FIRST_EPHEMERAL_PORT 40000
 #define DEFAULT_RCVBUF_LENGTH (208 * 1024)
 #define REORDER_FACTOR 20
@@ -57,9 +57,10 @@ static asi_address address_of(const char *host, uint16_t port)
 
 asi_address sim_net_address(int32_t node, uint16_t port)
 {
-    char text[32];
-    snprintf(text, sizeof(text), "10.0.0.%d", node + 1);
-    return address_of(text, port);
+    asi_address address = asi_address_any(AF_INET);
+    address.v4.sin_addr.s_addr = htonl(FIRST_ADDRESS + (uint32_t)node);
+    asi_address_set_port(&address, port);
+    return address;
 }
 
 void sim_net_init(sim_net *net, const int64_t *now_ns, uint64_t seed)

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "shm/broadcast.h"
+#include "shm/ring_mpsc.h"
 
 #define MS 1000000LL
 #define FIRST_STREAM_ID 1001
@@ -31,25 +33,29 @@ static void put(char *channel, const char *format, ...)
 
 /* -- settings ----------------------------------------------------------------------------------------------------------- */
 
-/* Milliseconds, from and to. Set-ups and heartbeats come every 100 ms, whatever is set: all that waits for them is longer. */
-typedef struct range_ms
+/* From and to, milliseconds where nothing is said. Set-ups and heartbeats come every 100 ms, whatever is set: all that waits for them is longer. */
+typedef struct sim_range
 {
     int64_t low;
     int64_t high;
-} range_ms;
+} sim_range;
 
 typedef struct sim_pace
 {
-    range_ms client_liveness;
-    range_ms unblock_more;
-    range_ms image_liveness;
-    range_ms connection;
-    range_ms linger; /* time for heartbeats that tell the end */
-    range_ms untethered_limit;
-    range_ms untethered_resting;
-    range_ms receiver_timeout;
-    range_ms storm;
-    range_ms event_interval;
+    sim_range client_liveness;
+    sim_range unblock_more;
+    sim_range image_liveness;
+    sim_range connection;
+    sim_range linger; /* time for heartbeats that tell the end */
+    sim_range untethered_limit;
+    sim_range untethered_resting;
+    sim_range receiver_timeout;
+    sim_range storm;
+    sim_range event_interval;
+    sim_range step_us;
+    sim_range idle_step_us;
+    int64_t counters_length; /* of the files that each driver begins with */
+    int64_t commands_length;
     int64_t driver_timeout_ms;
     int64_t keepalive_ms;
     int64_t max_stall_ms;
@@ -58,14 +64,16 @@ typedef struct sim_pace
 
 static const sim_pace USUAL = { .client_liveness = { 800, 1500 }, .unblock_more = { 100, 600 }, .image_liveness = { 500, 1200 },
     .connection = { 300, 800 }, .linger = { 250, 600 }, .untethered_limit = { 150, 300 }, .untethered_resting = { 200, 400 },
-    .receiver_timeout = { 300, 700 }, .storm = { 500, 3000 }, .event_interval = { 50, 600 }, .driver_timeout_ms = 1000,
+    .receiver_timeout = { 300, 700 }, .storm = { 500, 3000 }, .event_interval = { 50, 600 }, .step_us = { 10, 100 },
+    .idle_step_us = { 100, 2000 }, .counters_length = 1 << 20, .commands_length = 1 << 20, .driver_timeout_ms = 1000,
     .keepalive_ms = 100, .max_stall_ms = 800, .max_stale_ms = 3000 };
 static const sim_pace SIEGE = { .client_liveness = { 300, 500 }, .unblock_more = { 50, 200 }, .image_liveness = { 400, 600 },
     .connection = { 200, 400 }, .linger = { 220, 350 }, .untethered_limit = { 80, 150 }, .untethered_resting = { 100, 200 },
-    .receiver_timeout = { 200, 400 }, .storm = { 300, 1000 }, .event_interval = { 30, 200 }, .driver_timeout_ms = 400,
+    .receiver_timeout = { 200, 400 }, .storm = { 300, 1000 }, .event_interval = { 30, 200 }, .step_us = { 30, 200 },
+    .idle_step_us = { 500, 2000 }, .counters_length = 1 << 18, .commands_length = 1 << 17, .driver_timeout_ms = 400,
     .keepalive_ms = 40, .max_stall_ms = 300, .max_stale_ms = 800 };
 
-static int64_t in(asi_rand *rand, range_ms range) { return between(rand, range.low, range.high) * MS; }
+static int64_t in(asi_rand *rand, sim_range range) { return between(rand, range.low, range.high) * MS; }
 
 static void make_times(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
 {
@@ -82,8 +90,8 @@ static void make_times(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
     settings->flow_control_receiver_timeout_ns = in(rand, pace->receiver_timeout);
     settings->counter_free_to_reuse_ns = between(rand, 0, 100) * MS;
     settings->driver_timeout_ms = pace->driver_timeout_ms;
-    plan->step_ns = between(rand, 10, 100) * 1000;
-    plan->idle_step_ns = between(rand, 1, 20) * 100000;
+    plan->step_ns = in(rand, pace->step_us) / 1000;
+    plan->idle_step_ns = in(rand, pace->idle_step_us) / 1000;
     plan->max_pause_ns = between(rand, 1, 30) * MS;
     plan->keepalive_ns = pace->keepalive_ms * MS;
     plan->max_stall_ns = pace->max_stall_ms * MS;
@@ -108,7 +116,9 @@ static void make_settings(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
     asi_driver_settings_init(settings);
     settings->threading_mode = ASI_THREADING_INVOKER;
     settings->perform_storage_checks = false;
-    settings->counters_values_buffer_length = 1 << 20;
+    settings->counters_values_buffer_length = pace->counters_length;
+    settings->to_driver_buffer_length = pace->commands_length + ASI_RING_TRAILER_LENGTH;
+    settings->to_clients_buffer_length = pace->commands_length + ASI_BROADCAST_TRAILER_LENGTH;
     settings->loss_report_length = 64 * 1024;
     settings->term_buffer_length = AS_TERM_MIN_LENGTH;
     settings->ipc_term_buffer_length = AS_TERM_MIN_LENGTH;
