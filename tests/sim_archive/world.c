@@ -9,6 +9,8 @@
 
 #include "clients.h"
 #include "logins.h"
+#include "shm/broadcast.h"
+#include "shm/ring_mpsc.h"
 #include "wire/command.h"
 #include "sim_trace.h"
 
@@ -74,7 +76,11 @@ static void start_driver(sim_world *world)
     snprintf(settings.aeron_dir, sizeof(settings.aeron_dir), "%s", world->driver_dir);
     settings.threading_mode = ASI_THREADING_INVOKER;
     settings.perform_storage_checks = false;
-    settings.counters_values_buffer_length = 1 << 20;
+    /* Files that are made again with each boot of the machine. */
+    settings.counters_values_buffer_length = 1 << 18;
+    settings.to_driver_buffer_length = (1 << 17) + ASI_RING_TRAILER_LENGTH;
+    settings.to_clients_buffer_length = (1 << 17) + ASI_BROADCAST_TRAILER_LENGTH;
+    settings.error_buffer_length = 128 * 1024;
     settings.loss_report_length = 64 * 1024;
     settings.ipc_term_buffer_length = AS_TERM_MIN_LENGTH;
     settings.client_liveness_timeout_ns = 2000 * MS;
