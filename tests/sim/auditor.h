@@ -214,6 +214,8 @@ void auditor_on_publication_end(auditor *a, auditor_stream *stream, const as_pub
 auditor_image *auditor_on_image(auditor *a, int32_t driver, const void *subscription, as_image *image, bool is_local);
 void auditor_on_image_gone(auditor *a, const void *subscription, as_image *image, auditor_why why);
 void auditor_on_fragment(auditor *a, const void *subscription, const uint8_t *data, int64_t length, const as_header *header);
+/* Where its reader is, with or without a fragment: an unreliable stream may lose its last ones. */
+void auditor_on_position(auditor *a, const void *subscription, as_image *image);
 const auditor_heard *auditor_find_heard(const auditor *a, const auditor_image *image); /* NULL: nothing */
 /* When a frame of its stream last came to its driver, or when the subscriber got it, if that was later; of heartbeats: or when
  * it was made. */

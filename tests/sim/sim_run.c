@@ -38,6 +38,20 @@ static bool is_everybody_back(const sim_world *world)
     return true;
 }
 
+static bool is_delivered(sim_world *world, const sim_subscriber *subscriber, const auditor_stream *stream)
+{
+    if (!subscriber->plan->is_reliable)
+    {
+        as_image *image = as_subscription_image_by_session(subscriber->subscription, stream->session_id);
+        if (NULL != image)
+        {
+            auditor_on_position(&world->audit, subscriber->subscription, image);
+            as_image_release(image);
+        }
+    }
+    return auditor_is_delivered(&world->audit, subscriber->subscription, stream);
+}
+
 /* The first thing that is not delivered, or NULL. */
 static const sim_flow_plan *find_incomplete(sim_world *world, int32_t *subscriber_index)
 {
@@ -49,7 +63,7 @@ static const sim_flow_plan *find_incomplete(sim_world *world, int32_t *subscribe
         {
             const sim_subscriber *subscriber = &flow->subscribers[k];
             if (NULL == flow->publisher.stream || NULL == subscriber->subscription ||
-                !auditor_is_delivered(&world->audit, subscriber->subscription, flow->publisher.stream))
+                !is_delivered(world, subscriber, flow->publisher.stream))
             {
                 *subscriber_index = k;
                 return plan;
