@@ -78,25 +78,33 @@ static bool is_stranger(const auditor_bounds *bounds, const asi_address *to)
     return host >> 8 == 0x0A0000 && (int32_t)(host & 0xff) > bounds->limits.node_count;
 }
 
+/* Every receiver of a stream, and nobody else, is at one of its ports. */
+static bool is_of_stream(const auditor *a, const sim_sighting *sighting)
+{
+    const auditor_flow *flow =
+        auditor_find_flow(a, asi_get_i32(sighting->bytes + offsetof(asi_frame_header, stream_id)));
+    const int32_t port = asi_address_port(sighting->to);
+    return NULL != flow && port >= flow->first_port && port < flow->first_port + flow->port_count;
+}
+
 void auditor_on_sent(auditor *a, const sim_sighting *sighting)
 {
     auditor_bounds *bounds = &a->bounds;
-    if (!bounds->is_on || !is_stranger(bounds, sighting->to))
+    if (!bounds->is_on)
     {
         return;
     }
     const uint16_t type = asi_get_u16(sighting->bytes + 6);
     const bool is_message = ASI_FRAME_PAD == type || (ASI_FRAME_DATA == type && 0 != asi_get_i32(sighting->bytes));
-    if (!is_message)
-    {
-        bounds->stranger_bytes += sighting->length;
-    }
-    else if (!is_planted(bounds, sighting->to))
+    const bool is_to_stranger = is_stranger(bounds, sighting->to);
+    if (is_message && (is_to_stranger || !is_of_stream(a, sighting)))
     {
         char text[ASI_ADDRESS_TEXT_CAPACITY];
         asi_address_format(sighting->to, text);
-        sim_fail("copied", "node %d sends messages to %s, where nobody asked for them", sighting->from->node, text);
+        sim_fail("copied", "node %d sends messages of stream %d to %s, where nobody asked for them", sighting->from->node,
+            asi_get_i32(sighting->bytes + offsetof(asi_frame_header, stream_id)), text);
     }
+    bounds->stranger_bytes += is_to_stranger ? sighting->length : 0;
 }
 
 /* Datagrams of one publication, times those that get them. */

@@ -14,7 +14,8 @@
  *   amplified    what goes to addresses where nobody of the cast lives is less than twice what the adversary sent, and the status
  *                messages, NAKs and round trip requests of as many images as there are, and set-ups and heartbeats of the
  *                destinations that it planted; with the resolver, rounds of names
- *   copied       messages go to no address where nobody asked for them by a status message
+ *   copied       messages go to the ports of their stream and to no address of nobody: a status message that knows no session, or
+ *                asks for a set-up, proves nothing
  *
  * Counted, not timed: the same in each run of a seed. One thread, simulated time. */
 #ifndef AS_SIM_AUDITOR_BOUNDS_H

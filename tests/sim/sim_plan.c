@@ -12,7 +12,6 @@
 #define MS 1000000LL
 #define FIRST_STREAM_ID 1001
 #define FIRST_PORT 20000
-#define PORTS_PER_FLOW 20
 #define SEEDS_PER_ADVERSARY 3
 
 static int64_t below(asi_rand *rand, int64_t bound) { return (int64_t)(asi_rand_u64(rand) % (uint64_t)bound); }
@@ -152,6 +151,8 @@ static void put_publication_options(const sim_plan *plan, sim_flow_plan *flow, a
     }
     const bool is_big = percent(rand, 20);
     put(flow->channel, "|mtu=%d|term-length=%s", mtu, is_big ? "128k" : "64k");
+    flow->mtu_length = mtu;
+    flow->term_length = is_big ? 128 * 1024 : 64 * 1024;
     if (percent(rand, 50)) /* an explicit position; half of them where term ids wrap */
     {
         const int32_t initial = percent(rand, 50) ? INT32_MAX - (int32_t)below(rand, 3) : (int32_t)asi_rand_u64(rand);
@@ -300,12 +301,13 @@ static void make_flow(sim_plan *plan, int32_t index, asi_rand *rand)
 {
     static const int32_t LENGTHS[] = { 64, 1000, 1376, 8000 };
     sim_flow_plan *flow = &plan->flows[index];
-    const int32_t port = FIRST_PORT + PORTS_PER_FLOW * index;
+    const int32_t port = FIRST_PORT + SIM_PORTS_PER_FLOW * index;
     const bool is_reliable = !percent(rand, 25);
     *flow = (sim_flow_plan){
         .kind = (sim_kind)(percent(rand, 25) ? SIM_UNICAST : below(rand, SIM_KIND_COUNT)),
         .stream_id = FIRST_STREAM_ID + index,
         .node = (int32_t)below(rand, plan->node_count),
+        .first_port = port,
         .is_exclusive = percent(rand, 50),
         .handles = 1 + (int32_t)below(rand, 2),
         .has_eos = true,

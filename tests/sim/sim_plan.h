@@ -10,6 +10,7 @@
 #define SIM_MAX_SUBSCRIBERS 3
 #define SIM_MAX_DESTINATIONS 2
 #define SIM_CHANNEL_CAPACITY 512
+#define SIM_PORTS_PER_FLOW 20
 
 typedef enum sim_kind
 {
@@ -39,6 +40,9 @@ typedef struct sim_flow_plan
     int32_t stream_id;
     int32_t node;               /* the publisher's */
     char channel[SIM_CHANNEL_CAPACITY];
+    int32_t term_length;
+    int32_t mtu_length;
+    int32_t first_port;         /* of SIM_PORTS_PER_FLOW that are its own */
     bool is_exclusive;
     int32_t handles;            /* of a shared publication */
     bool has_eos;
