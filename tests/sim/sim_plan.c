@@ -384,7 +384,7 @@ static void make_adversary(sim_plan *plan, asi_rand *rand)
     settings->images_unbegun_max = between(rand, 16, 48);
     settings->image_term_length_max = PICK(rand, TERMS);
     settings->stream_session_limit = percent(rand, 30) ? 32 : settings->stream_session_limit;
-    settings->error_buffer_length = 128 * 1024;
+    settings->error_buffer_length = 32 * 1024;
     settings->resolver_neighbor_timeout_ns = between(rand, 300, 1000) * MS;
     settings->resolver_self_interval_ns = between(rand, 50, 200) * MS;
     settings->resolver_neighbor_interval_ns = between(rand, 200, 500) * MS;
