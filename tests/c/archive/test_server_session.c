@@ -1,5 +1,5 @@
 /* Goal: control sessions as stock peers expect them, from connect to every way of ending. Method: a bare session (server_rig.h)
- * against an invoked archive whose clock is pushed. Names carry the scenario of spec 08 §19. */
+ * against an invoked archive whose clock is pushed. Names carry the scenario of Spec: 08 §19. */
 #include "server_rig.h"
 #include "wire/command.h"
 
@@ -67,7 +67,7 @@ static void s03_another_major_version_is_refused_until_the_deadline(void)
     raw_close(session);
 }
 
-/* Spec: 11 §5 A2 - a request that clients from before 2019 sent: no session, no counter, no word of it. */
+/* Spec: 11 A2 - a request that clients from before 2019 sent: no session, no counter, no word of it. */
 static void s04_d24_a_connect_request_of_old_is_passed_over(void)
 {
     raw_session *session = raw_open_alone(&rig);
@@ -101,7 +101,7 @@ static void s04_d24_a_connect_request_of_old_is_passed_over(void)
     raw_close(session);
 }
 
-/* Spec: 11 §5 A2 - what a newer schema has in its messages' headers is never compared for equality. */
+/* Spec: 11 A2 - what a newer schema has in its messages' headers is never compared for equality. */
 static void s17_d23_later_schema_versions_are_answered(void)
 {
     for (uint16_t version = 14; version <= 15; version++)
@@ -385,7 +385,7 @@ static void an_idle_session_is_pinged(void)
 }
 
 /* Requests with bytes changed at random: refused, ignored or served, but never the end of the archive. Connect requests are left
- * out: one that nobody completes has the image rejected on which all of these come (spec 07 §6.4). */
+ * out: one that nobody completes has the image rejected on which all of these come (Spec: 07 §6.4). */
 static void random_requests_do_no_harm(void)
 {
     static const int32_t IDS[] = { ASI_CODEC_START_RECORDING_2, ASI_CODEC_EXTEND_RECORDING_2, ASI_CODEC_STOP_RECORDING,

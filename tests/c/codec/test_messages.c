@@ -200,7 +200,7 @@ static void older_and_newer_versions_are_read(void)
     memset(bytes, 0, sizeof(bytes));
     asi_codec_request request;
 
-    /* ConnectRequest, which clients from before 2019 sent, is gone. Spec: 11 §5 A2 */
+    /* ConnectRequest, which clients from before 2019 sent, is gone. Spec: 11 A2 */
     put_header(bytes, 16, 2, 101, 13);
     asi_put_i32(bytes + 24, 3);
     memcpy(bytes + 28, "abc", 3);

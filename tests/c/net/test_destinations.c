@@ -1,5 +1,5 @@
 /* Destination lists over a network in memory: who gets in, who is dropped, what is sent to whom and what counts as sent.
- * Spec: 04 §11, scenarios 28-30 of §25. */
+ * Spec: 04 §11, §25 scenarios 28-30. */
 #include "fake_net.h"
 
 #include "driver/net/destinations.h"

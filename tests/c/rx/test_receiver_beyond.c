@@ -3,7 +3,7 @@
 
 static const rig_options plain = { 0 };
 
-/* Spec: 04 §3.2 - data on the odd address, control to the even one; §8.4 - a SETUP that may go further than we can answer. */
+/* Spec: 04 §3.2 - data on the odd address, control to the even one; Spec: 04 §8.4 - a SETUP that may go further than we can answer. */
 static void multicast_control_goes_to_the_even_address(void)
 {
     rx_rig rig;
