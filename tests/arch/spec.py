@@ -33,6 +33,7 @@ _CHAPTER = re.compile(r"(\d\d)\b(?!\.)")
 _START = re.compile(rf"\bSpec:{_GAP}(?=\d\d\b)")
 _COMMA = re.compile(rf",{_GAP}")
 _BLANK = re.compile(_GAP)
+_NEXT = re.compile(r"\d\d (?:§|[NTACD]\d)")
 _LIKE = re.compile(r"(?i)\bspec(?:ification)?\b:?\s*(?=\d\d\b)|\b(?:0[1-9]|1[01]) §(?=\d)|§(?=\d)")
 _ELSEWHERE = re.compile(r"RFC \d+\s*$")  # sections of other documents
 
@@ -128,7 +129,7 @@ def read_chapter(path: Path) -> Chapter:
             chapter.sections[section] = Section(section, match[4], start + 1, text)
         else:
             chapter.items.setdefault(section, {})[match[3]] = Section(match[3], match[4], start + 1, text)
-        for number, line in enumerate(lines[start + 1 : end], start + 2):
+        for number, line in enumerate(lines[start + 1 : end] if section else [], start + 2):
             _read_line(chapter, section, number, line)
     return chapter
 
@@ -139,7 +140,8 @@ def _read_line(chapter: Chapter, section: str, number: int, line: str) -> None:
         chapter.paragraphs[paragraph[1]] = number
     for rule in _RULE.finditer(line):
         chapter.paragraphs.setdefault(rule[1], number)
-    for pattern in (_SCENARIO, _ROW, _TRAP):
+    traps = (_TRAP,) if "Traps" in chapter.sections[section].title else ()
+    for pattern in (_SCENARIO, _ROW, *traps):
         for match in pattern.finditer(line):
             end = next((m.start() for m in pattern.finditer(line, match.end())), len(line))
             item = Section(match[1], "", number, line[match.end() : end])
@@ -164,9 +166,10 @@ def citations(path: Path, text: str) -> Iterator[Citation | Malformed]:
             yield citation
         ends.append((start.start(), end))
     for like in [] if inside else _LIKE.finditer(text):
-        if not any(low <= like.start() < high for low, high in ends) and not _ELSEWHERE.search(text[: like.start()]):
-            line = text.count("\n", 0, like.start()) + 1
-            yield Malformed(path, line, text[like.start() : like.start() + 30].split("\n", 1)[0])
+        at = like.start()
+        elsewhere = _ELSEWHERE.search(text[max(0, at - 20) : at])
+        if not elsewhere and not any(low <= at < high for low, high in ends):
+            yield Malformed(path, text.count("\n", 0, at) + 1, text[at : at + 30].split("\n", 1)[0])
 
 
 def _run(path: Path, text: str, at: int) -> Iterator[tuple[Citation, int]]:
@@ -186,7 +189,8 @@ def _run(path: Path, text: str, at: int) -> Iterator[tuple[Citation, int]]:
         if chapter is None:
             return
         if match := _SECTION.match(text, at):
-            yield Citation(path, line, chapter, match[1], match[2], match[3].split()[-1] if match[3] else None), match.end()
+            item = match[3].split()[-1] if match[3] else None
+            yield Citation(path, line, chapter, match[1], match[2], item), match.end()
             at = match.end()
         elif match := _ITEM.match(text, at):
             yield Citation(path, line, chapter, None, match[2], match[1]), match.end()
@@ -197,7 +201,7 @@ def _run(path: Path, text: str, at: int) -> Iterator[tuple[Citation, int]]:
         if not comma:
             return
         at = comma.end()
-        if not (_SECTION.match(text, at) or _ITEM.match(text, at) or re.compile(r"\d\d (?:§|[NTACD]\d)").match(text, at)):
+        if not (_SECTION.match(text, at) or _ITEM.match(text, at) or _NEXT.match(text, at)):
             return
 
 
