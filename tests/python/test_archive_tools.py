@@ -2,6 +2,8 @@
 
 Method: folders of stock archives (tests/golden/archive), damaged at chosen bytes; what each must answer follows from Spec: 06.
 The stock tool's opinion of the same folders is in tests/interop/test_archive_tools.py.
+
+Spec: 06 §12, §12.1.
 """
 
 from __future__ import annotations

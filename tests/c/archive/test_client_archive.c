@@ -2,7 +2,8 @@
  * signals of Spec: 08 §19. Method: one suite for any archive. Without arguments the driver and the archive run in this process,
  * the archive in each of its threading modes (in INVOKER mode the client is invoked too); with `--aeron-dir <dir>` an archive that
  * somebody started there is used (the stock one, by tests/interop).
- * Nothing waits by sleeping; what does not happen in time is a failure that names it. */
+ * Nothing waits by sleeping; what does not happen in time is a failure that names it.
+ * Spec: 08 §1, §13. */
 #include <sched.h>
 #include <unistd.h>
 

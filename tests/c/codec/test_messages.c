@@ -1,7 +1,8 @@
 /* Goal: every message of the archive control protocol is read and written as stock Aeron does, and no bytes from outside can
  * do harm. Method: captured messages decode and re-encode to the same bytes; every template makes the same trip with random
  * content; messages of older and newer schema versions; truncation at every length and seeded mutation, on heap copies of the
- * exact length so that the address sanitizer sees a read past the end. */
+ * exact length so that the address sanitizer sees a read past the end.
+ * Spec: 07 §1. */
 #include "base/bits.h"
 #include "base/rand.h"
 #include "codec/event.h"

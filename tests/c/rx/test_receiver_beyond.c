@@ -1,4 +1,5 @@
-/* The receiver beyond the scenarios of Spec: 04 §25: destinations, full queues, and a log that is used for many laps. */
+/* The receiver beyond the scenarios of Spec: 04 §25: destinations, full queues, and a log that is used for many laps.
+ * Spec: 04 §8.8. */
 #include "rig.h"
 
 static const rig_options plain = { 0 };

@@ -313,7 +313,7 @@ def test_s69_a_head_that_begins_within_a_segment_is_attached(session: Session, s
     assert positions(session, run.recording_id)[0] == 96
 
 
-@ours("stock 1.52 judges such a segment by bytes at the wrong place (Spec: 11 A5)")
+@ours("stock 1.52 judges such a segment by bytes at the wrong place (Spec: 11 A5, D29)")
 def test_s69_a_first_frame_far_inside_the_term_is_attached(session: Session, stream: int) -> None:
     """More than any read buffer of zeros stands before it."""
     mib, sizes = 1 << 20, (60_000,)
