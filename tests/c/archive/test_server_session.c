@@ -514,6 +514,7 @@ static void a_dead_driver_ends_the_archive(void)
     rig_close(&rig);
 }
 
+/* Spec: 06 §11. */
 static void settings_that_can_not_be_are_named(void)
 {
     static const char *const ROWS[][3] = {

@@ -1,6 +1,8 @@
 """What Aeron 1.53 changes on the wire: the scenarios D1 to D10 of Spec: 11, by raw sockets in the place of other drivers.
 
 D11 to D31 stand where their subjects are tested. Stock peers of today are older: what they do otherwise is marked.
+
+Spec: 11 §2.
 """
 
 from __future__ import annotations
