@@ -94,7 +94,8 @@ def report(found: dict[str, Requirement], only_uncited: bool) -> Iterator[str]:
         for number, text in enumerate(one.musts, 1):
             yield f"    M{number}  {text}"
         yield f"    product  {' '.join(sorted(one.product)) or '-'}"
-        yield f"    tests    {' '.join(sorted(one.tests)) or reasons.get(one.id) or '-'}"
+        explained = f"none: {reasons[one.id]}" if one.id in reasons else "-"
+        yield f"    tests    {' '.join(sorted(one.tests)) or explained}"
     musts = sum(len(one.musts) for one in found.values())
     cited = sum(bool(one.tests) for one in found.values())
     yield f"{len(found)} sections and items with {musts} MUSTs: {cited} cited by tests, {len(reasons)} explained in unproved.md"
