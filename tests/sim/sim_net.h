@@ -7,7 +7,7 @@
  *   delayed, reordered   routes change; a frame's place is told by its header, not by its order.
  *   stale       a copy that comes seconds later, when what it speaks of is long over: receivers compare positions with what
  *               they acknowledged, senders with where they are.
- *   truncated   a sender or middle box with a smaller buffer: lengths are checked against the datagram (04 §2).
+ *   truncated   a sender or middle box with a smaller buffer: lengths are checked against the datagram (Spec: 04 §2).
  *   corrupted   UDP has a checksum, so a flipped bit does not arrive; what does arrive is what a broken or hostile sender made
  *               with a right checksum. Made here are only datagrams that a peer can tell: a wrong version or type, lengths,
  *               offsets and terms that cannot be, positions far from the stream, sessions and receivers nobody knows, windows

@@ -1,7 +1,7 @@
 /* Structures of the archive's conductor and what the files of the server room offer each other.
  *
  * The conductor owns everything here: it is the only agent that touches the catalog, the control sessions and the Aeron client.
- * Recorder and replayer get whole sessions through queues and give them back (spec 08 §1):
+ * Recorder and replayer get whole sessions through queues and give them back (Spec: 08 §1):
  *
  *      control streams > requests > on_request > recordings | replays | listing > control session > response stream
  *      recordings > recorder.incoming ..... recorder ..... > closed_recordings > recordings

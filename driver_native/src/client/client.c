@@ -1,5 +1,5 @@
 /* Opening and closing a client, its lock and its waiting; the adding calls are in resources.c. See client.h.
- * Spec: 01 §2.3; 03 §15.1, §15.6. */
+ * Spec: 01 §2.3, 03 §15.1, §15.6. */
 #include "client/client.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* Scenarios 1-16, 35 and 67 of Spec: 04 §25, publisher side: SETUPs, data, windows, resends. Each test carries its scenario's
- * number. Method: network_publishing.h. */
+ * number. Method: network_publishing.h.
+ * Spec: 04 §5.1-5.3, §5.5-5.6, §21. */
 #include "network_publishing.h"
 
 static void s01_setups_come_every_100_ms(void)

@@ -1,5 +1,6 @@
 /* The receiver as a publisher's driver sees it, how images come and go: scenarios 37-40, 49-53, 55-60 and 63 of Spec: 04 §25. Method: as
- * test_receiver.c. */
+ * test_receiver.c.
+ * Spec: 04 §8.2-8.3, §12. */
 #include "rig.h"
 
 static const rig_options plain = { 0 };
@@ -398,7 +399,7 @@ static void s63_response_setups(void)
     rig_close(&rig);
 }
 
-/* Spec: 11 N7. No time passes but where the test lets it: a publisher that ends its stream at once gets RSP_SETUP, too. */
+/* Spec: 11 N7, D11. No time passes but where the test lets it: a publisher that ends its stream at once gets RSP_SETUP, too. */
 static void response_setups_go_at_once(void)
 {
     rx_rig rig;
