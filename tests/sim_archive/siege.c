@@ -1,5 +1,6 @@
 /* What must hold against the adversary; see adversary.h. Checks, by the name a failure gives:
- *   logins      nothing of its asking is granted, but to its login what that may do; nothing is opened for a session before it is decided
+ *   logins      nothing of its asking is granted, but to its login what that may do; nothing is opened for a session before it is decided,
+ *               but a log of the smallest terms where the request came from; no password is looked at before somebody listens there
  *   changed     nobody without login starts, stops or changes a recording: catalog, names and sizes of files, recordings, replays,
  *               tokens are what they were; nothing is written
  *   bounds      control sessions, of one address those that are not accepted, log bytes of publications, sockets, descriptors
@@ -57,9 +58,17 @@ static void check_session(const asi_control_session *session)
         AS_NULL_VALUE != session->counter_request;
     const bool is_current =
         ASI_CODEC_VERSION_MAJOR(session->client_version) == ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION);
-    if (is_current && session->is_asked && AS_AUTH_WAIT == session->decision && is_open)
+    const bool is_small = session->is_provable && NULL != strstr(session->response_channel.text, "|term-length=64k|");
+    const bool is_waiting = is_current && session->is_asked && AS_AUTH_WAIT == session->decision && ASI_CONTROL_DONE != session->state;
+    if (is_waiting && is_open && !is_small)
     {
         sim_fail("logins", "session %" PRId64 " is not decided, and has a publication on %.200s", session->id,
+            session->response_channel.text);
+    }
+    if (is_waiting && session->is_provable && session->state < ASI_CONTROL_CONNECTED &&
+        session->id == session->archive->deciding_session_id)
+    {
+        sim_fail("logins", "the password of session %" PRId64 " is looked at, and nobody listens on %.200s", session->id,
             session->response_channel.text);
     }
     if (is_accepted(session) && AS_AUTH_ACCEPT != session->decision)

@@ -1,4 +1,4 @@
-/* PersistentSubscription: opening, closing, polls. See persistent.h; spec 08 §16. */
+/* PersistentSubscription: opening, closing, polls. See persistent.h; Spec: 08 §16. */
 #include "client/persistent.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* PersistentSubscription: its session with the archive, and the recording's descriptor. See persistent.h; spec 08 §16.2-16.3, §16.8. */
+/* PersistentSubscription: its session with the archive, and the recording's descriptor. See persistent.h; Spec: 08 §16.2-16.3, §16.8. */
 #include "client/persistent.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* PersistentSubscription: from a request to a replay, by the three kinds of replay channels. See persistent.h; spec 08 §16.2, 07 §11. */
+/* PersistentSubscription: from a request to a replay, by the three kinds of replay channels. See persistent.h; Spec: 08 §16.2, 07 §11. */
 #include "client/persistent.h"
 
 #include "wire/command.h"

@@ -1,7 +1,7 @@
 /* Structures of the archive's conductor and what the files of the server room offer each other.
  *
  * The conductor owns everything here: it is the only agent that touches the catalog, the control sessions and the Aeron client.
- * Recorder and replayer get whole sessions through queues and give them back (spec 08 §1):
+ * Recorder and replayer get whole sessions through queues and give them back (Spec: 08 §1):
  *
  *      control streams > requests > on_request > recordings | replays | listing > control session > response stream
  *      recordings > recorder.incoming ..... recorder ..... > closed_recordings > recordings
@@ -77,6 +77,16 @@ typedef struct asi_low_storage
 
 #define ASI_LOGIN_SOURCES 1024 /* that are told apart, see logins.h */
 
+/* Which passwords take turns with each other; see logins.h. */
+typedef enum asi_login_class
+{
+    ASI_LOGIN_NONE,                      /* not in the queue */
+    ASI_LOGIN_PROVEN,                    /* its client hears the answers, so the address is its own */
+    ASI_LOGIN_FAILED,                    /* so does it, and the address had a wrong password lately */
+    ASI_LOGIN_UNPROVEN,
+    ASI_LOGIN_CLASSES
+} asi_login_class;
+
 struct as_archive
 {
     as_archive_config config;
@@ -108,9 +118,11 @@ struct as_archive
     int64_t next_control_session_id;
     int64_t session_count;
     int64_t deciding_session_id;         /* whose password is looked at; AS_NULL_VALUE: none */
-    int64_t deciding_turn;               /* its turns, see logins.h */
+    asi_login_class deciding_class;      /* of the last that was chosen; see logins.h */
+    int64_t deciding_turns[ASI_LOGIN_CLASSES];
     int64_t deciding_image_turn;
-    int64_t source_turns[ASI_LOGIN_SOURCES]; /* the last ones given */
+    int64_t source_turns[ASI_LOGIN_CLASSES][ASI_LOGIN_SOURCES]; /* the last ones given */
+    int64_t source_failures_ns[ASI_LOGIN_SOURCES]; /* until when a wrong password of a source counts; 0: none */
     int64_t image_turns[ASI_LOGIN_SOURCES];
     uint64_t source_seed;                /* of the hash by which sources are told apart */
 
@@ -229,6 +241,7 @@ struct asi_control_session
     as_image *image;              /* retained: the requests come on it */
     char *client_info;            /* owned */
     char *requested_channel;      /* owned: where the client wants its answers */
+    bool is_checked;              /* the channel is one that answers may go to */
     asi_channel response_channel; /* "" before it is asked for */
     int32_t response_stream_id;
     int32_t client_version;
@@ -236,6 +249,8 @@ struct asi_control_session
     bool is_asked;                /* the authenticator knows of it */
     as_auth_decision decision;
     int32_t source;               /* hash of the address that it came from; see logins.h */
+    bool is_provable;             /* its password is looked at once its client hears the answers; see logins.h */
+    asi_login_class login_class;
     int64_t turn;                 /* of its source in which its password is looked at; see logins.h */
     int64_t image_turn;           /* and of its image */
     as_auth_bytes auth;           /* the challenge while challenged, the principal once accepted */

@@ -1,14 +1,19 @@
 /* The client's conductor: driver events to objects, keep-alive, timeouts, and the end. See client.h.
- * Spec: 01 §2.4; 03 §3, §15.2-15.5.
+ * Spec: 01 §2.4, 03 §3, §15.2-15.5.
  *
  * Events come from another process and are checked: a malformed one is reported and passed over. Everything here runs under
  * the client's lock, on whichever thread drives the conductor. */
+#include "client/conductor.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "client/client.h"
+#include "client/counter.h"
+#include "client/lock.h"
+#include "client/publication.h"
+#include "client/request.h"
+#include "client/subscription.h"
 
 /* Events taken in one cycle: enough to drain a burst, few enough that timeouts are looked at in between. */
 #define EVENT_LIMIT 256

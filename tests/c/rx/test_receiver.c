@@ -1,6 +1,7 @@
 /* The receiver as a publisher's driver sees it, an image's data: scenarios 41-48, 54, 61, 62, 65 and 67 of Spec: 04 §25 as far as they
  * need no conductor beyond what rig.h does. Each test is one scenario (its number in the name), on a network in memory and a clock
- * of its own. */
+ * of its own.
+ * Spec: 02 §9, 04 §8.6, 11 N9. */
 #include "rig.h"
 
 static const rig_options plain = { 0 };
@@ -261,6 +262,7 @@ static void s62_round_trip_times(void)
         .initial_rtt_ns = 100 * RIG_US, .rtt_counter = &rtt_counter, .window_counter = &window_counter } };
     rig_open(&rig, &options);
     rig_join(&rig);
+    peer_be_heard(&rig);
     asi_rttm_frame request = {
         .prefix = { .frame_length = 40, .flags = ASI_RTTM_FLAG_REQUEST, .type = ASI_FRAME_RTTM },
         .session_id = SESSION, .stream_id = STREAM, .echo_timestamp_ns = 4711, .receiver_id = 12345

@@ -1,9 +1,10 @@
-/* The receiver beyond the scenarios of Spec: 04 §25: destinations, full queues, and a log that is used for many laps. */
+/* The receiver beyond the scenarios of Spec: 04 §25: destinations, full queues, and a log that is used for many laps.
+ * Spec: 04 §8.8. */
 #include "rig.h"
 
 static const rig_options plain = { 0 };
 
-/* Spec: 04 §3.2 - data on the odd address, control to the even one; §8.4 - a SETUP that may go further than we can answer. */
+/* Spec: 04 §3.2 - data on the odd address, control to the even one; Spec: 04 §8.4 - a SETUP that may go further than we can answer. */
 static void multicast_control_goes_to_the_even_address(void)
 {
     rx_rig rig;
@@ -121,6 +122,7 @@ static void short_sends_are_counted(void)
     rx_rig rig;
     rig_open(&rig, &plain);
     rig_join(&rig);
+    peer_be_heard(&rig);
     rig.net.is_full = true;
     rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
     CHECK_I64(rig_counter(&rig, ASI_SYSTEM_SHORT_SENDS), 1);

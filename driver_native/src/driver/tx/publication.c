@@ -6,7 +6,7 @@
 
 #include "base/atomic.h"
 #include "driver/tx/scan.h"
-#include "driver/tx/sender.h"
+#include "driver/tx/sender_report.h"
 
 /* Spec: 04 §7.5 - how far behind the sender's position a resend may begin, beyond half a term. */
 #define RESEND_MARGIN_MAX (16 * 1024 * 1024)
@@ -143,6 +143,13 @@ static asi_setup_frame make_setup(const asi_sender_publication *publication, int
     };
 }
 
+/* Nobody ever asked for more than its SETUP, and whoever would hears of its end only. A departure: stock goes on for the linger time, and
+ * so a server that gave a peer of a forged address up would write there for as long again. */
+static bool is_given_up(const asi_sender_publication *publication)
+{
+    return !publication->has_initial_connection && 0 != asi_load_acquire_u8(&publication->log.metadata->is_publication_revoked);
+}
+
 /* Spec: 04 §5.3. */
 static void send_setup_if_due(asi_sender *sender, asi_sender_publication *publication, int64_t position)
 {
@@ -151,6 +158,10 @@ static void send_setup_if_due(asi_sender *sender, asi_sender_publication *public
         return;
     }
     publication->last_setup_ns = sender->now_ns;
+    if (is_given_up(publication))
+    {
+        return;
+    }
     if (publication->is_setup_elicited)
     {
         asi_flow_on_setup(&publication->flow, publication->limit, sender->now_ns);
@@ -378,13 +389,24 @@ static int64_t resend_credit(asi_sender_publication *publication, int64_t now_ns
     return idle + (publication->sent_bytes + publication->sent_before_bytes) / 8 * factor - publication->resent_bytes;
 }
 
+/* Who asks chooses the place: inside a message lies what some application wrote, which must not go out as a frame of ours. */
+static bool begins_frame(const asi_sender_publication *publication, const asi_resend *range, int64_t position)
+{
+    const position_in_log at = locate(publication, position);
+    const asi_frame_header *frame = (const asi_frame_header *)(const void *)(at.term + at.offset);
+    return frame->term_offset == at.offset && frame->term_id == range->term_id && frame->session_id == publication->session_id &&
+        frame->stream_id == publication->stream_id && 0 == frame->version &&
+        (ASI_FRAME_DATA == frame->type || ASI_FRAME_PAD == frame->type);
+}
+
 /* Spec: 04 §7.5-7.6. Nothing that was never sent goes out here. */
 static void resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range)
 {
     const asi_log *log = &publication->log;
     const int64_t margin = min_i32(log->term_length / 8, RESEND_MARGIN_MAX);
     int64_t position = asi_log_position(range->term_id, range->term_offset, log->position_bits, log->initial_term_id);
-    if (position < publication->position - log->term_length / 2 - margin || position < 0 || position >= publication->position)
+    if (position < publication->position - log->term_length / 2 - margin || position < 0 || position >= publication->position ||
+        !begins_frame(publication, range, position))
     {
         return;
     }
