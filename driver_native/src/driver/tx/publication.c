@@ -542,13 +542,13 @@ bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *pu
 }
 
 static void tell_response(
-    asi_sender *sender, const asi_sender_publication *publication, asi_conductor_mail_kind kind, int32_t session_id)
+    asi_sender *sender, const asi_sender_publication *publication, asi_conductor_command_kind kind, int32_t session_id)
 {
-    const asi_conductor_mail mail = {
+    const asi_conductor_command command = {
         .kind = kind,
         .response = { .response_correlation_id = publication->response_correlation_id, .response_session_id = session_id }
     };
-    asi_sender_tell(sender, &mail);
+    asi_sender_tell(sender, &command);
 }
 
 void asi_sender_publication_on_status(
@@ -630,7 +630,7 @@ void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication 
     {
         return;
     }
-    asi_conductor_mail mail = {
+    asi_conductor_command command = {
         .kind = ASI_CONDUCTOR_PUBLICATION_ERROR,
         .publication_error = {
             .registration_id = publication->registration_id,
@@ -648,10 +648,10 @@ void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication 
         asi_destinations_find(&publication->endpoint->destinations, frame->receiver_id, source);
     if (NULL != destination)
     {
-        mail.publication_error.destination_id = destination->registration_id;
+        command.publication_error.destination_id = destination->registration_id;
     }
-    memcpy(mail.publication_error.text, frame + 1, (size_t)frame->error_length);
-    asi_sender_tell(sender, &mail);
+    memcpy(command.publication_error.text, frame + 1, (size_t)frame->error_length);
+    asi_sender_tell(sender, &command);
 }
 
 /* How many datagrams a reply is, and to whom: of many destinations to the one that asked, as no other looks at it. An unknown one may
