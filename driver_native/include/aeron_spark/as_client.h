@@ -9,7 +9,7 @@
  * Forks: a child of fork() has no conductor and no right to the parent's streams. In the child, calls into the client fail
  * (AS_E_USAGE) and closing does nothing; do not offer, poll or release. Open a client after the fork.
  * Ownership: no object keeps a reference to the caller's strings or buffers. Close publications, subscriptions and counters
- * before their client. as_client_close closes what is still open and invalidates the pointers. Every *_close(NULL) does nothing. */
+ * before their client. as_client_close closes what is still open and invalidates the pointers. *_close(NULL) does nothing. */
 #ifndef AERON_SPARK_AS_CLIENT_H
 #define AERON_SPARK_AS_CLIENT_H
 
