@@ -5,7 +5,7 @@
 #define I32(since, member) { 4, since, offsetof(asi_codec_event, member) }
 #define VAR(since, member) { 1, since, offsetof(asi_codec_event, member) }
 
-/* Template id, block length, name, fields, var data; each with the schema version that brought it. */
+/* Template id, block length, name, fields, var data; each with the schema version that introduced it. */
 static const asi_codec_layout LAYOUTS[] = {
     { ASI_CODEC_CONTROL_RESPONSE, 32, "ControlResponse",
         { I64(0, control_session_id), I64(0, correlation_id), I64(0, relevant_id), I32(0, code),

@@ -1,4 +1,4 @@
-/* The table engine of the archive's codec; rules and ownership in header.h. */
+/* The table-driven engine of the archive's codec; rules and ownership in header.h. */
 #include "codec/header.h"
 
 #include <inttypes.h>

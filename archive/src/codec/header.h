@@ -1,14 +1,14 @@
-/* SBE framing of the archive control protocol, and the engine that reads and writes messages by tables. Spec: 07 §1-2.
+/* SBE framing of the archive control protocol, and the engine that reads and writes messages from tables. Spec: 07 §1-2.
  *
- * Called by request.c and event.c, which hold one table row per message; a row reads like the row of the specification.
+ * Used by request.c and event.c, which hold one table row per message. A row reads like the row of the specification.
  *
  *   message:  0 u16 blockLength | 2 u16 templateId | 4 u16 schemaId (101) | 6 u16 version | root block | var data ...
  *   block:    i32 and i64 fields back to back, unaligned, little-endian
  *   var data: u32 length, bytes; right after the block, in declared order; no terminator
  *
- * Reader's rules: the SENDER's blockLength says where var data begins; what the sender's version does not know keeps its
- * null value; extra bytes, in the block or after the last var data, are ignored. Every length is checked before it is used.
- * Pure functions on the caller's memory; any thread. */
+ * Reader's rules: the SENDER's blockLength gives the start of var data. Fields that the sender's version does not have keep
+ * their null value. Extra bytes, in the block or after the last var data, are ignored. Every length is checked before it is
+ * used. Pure functions on the caller's memory; any thread. */
 #ifndef ASI_CODEC_HEADER_H
 #define ASI_CODEC_HEADER_H
 
@@ -57,7 +57,7 @@ enum
     ASI_CODEC_E_INVALID_POSITION = 16
 };
 
-/* Bytes inside the decoded message (borrowed, not terminated), or to be encoded. Length 0: empty or absent. */
+/* Bytes inside the decoded message (borrowed, not terminated), or bytes to encode. Length 0: empty or absent. */
 typedef struct asi_codec_var
 {
     const char *data;
@@ -85,18 +85,18 @@ typedef struct asi_codec_layout
     uint16_t block_length;
     const char *name;
     asi_codec_field fields[ASI_CODEC_FIELDS_MAX + 1];
-    asi_codec_field vars[ASI_CODEC_VARS_MAX + 1]; /* size: any but 0; `at` is of an asi_codec_var */
+    asi_codec_field vars[ASI_CODEC_VARS_MAX + 1]; /* size: any value but 0; `at` is the offset of an asi_codec_var */
 } asi_codec_layout;
 
-/* All messages of one direction: their plain struct is the same. */
+/* All messages of one direction; they share one plain struct. */
 typedef struct asi_codec_table
 {
     const asi_codec_layout *layouts;
     int32_t count;
-    const char *what; /* a message of it is, for texts */
+    const char *what; /* kind of message, for error texts */
 } asi_codec_table;
 
-/* The sender's header; nothing behind it is looked at. */
+/* The sender's header. Decoding it reads nothing behind it. */
 typedef struct asi_codec_header
 {
     uint16_t block_length;
@@ -106,16 +106,18 @@ typedef struct asi_codec_header
 
 /* AS_E_DATA: shorter than a header, or `expected schemaId=101, actual=<n>`. */
 as_result asi_codec_header_decode_untrusted(const uint8_t *bytes, int64_t length, asi_codec_header *header) AS_MUST_USE;
-/* NULL when no row has that template id. */
+/* NULL if no row has that template id. */
 const asi_codec_layout *asi_codec_layout_find(const asi_codec_table *table, int32_t template_id);
-/* The sender's header and the row of its template. AS_AGAIN: no row has it; AS_E_DATA as asi_codec_header_decode_untrusted. */
+/* Returns the sender's header and the row of its template. AS_AGAIN: no row has it; AS_E_DATA as
+   asi_codec_header_decode_untrusted. */
 as_result asi_codec_layout_find_untrusted(const asi_codec_table *table, const uint8_t *bytes, int64_t length,
     asi_codec_header *header, const asi_codec_layout **layout) AS_MUST_USE;
-/* Fills the members of `message` that the sender's version has; the others keep what they are. AS_E_DATA: a field or var
- * data does not fit, naming the message; `message` is then partly filled. */
+/* Fills the members of `message` that the sender's version has; the others keep their values. AS_E_DATA, with the message's
+ * name: a field or var data does not fit; `message` is then partly filled. */
 as_result asi_codec_decode_untrusted(const asi_codec_layout *layout, const asi_codec_header *header, const uint8_t *bytes,
     int64_t length, void *message) AS_MUST_USE;
-/* Writes header (schema version 13), block and var data. AS_E_USAGE: no row has that template id, or longer than capacity. */
+/* Writes header (schema version 13), block and var data. AS_E_USAGE: no row has that template id, or the message is longer
+   than capacity. */
 as_result asi_codec_encode(const asi_codec_table *table, int32_t template_id, const void *message, uint8_t *to, int64_t capacity,
     int64_t *length) AS_MUST_USE;
 

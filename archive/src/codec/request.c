@@ -5,7 +5,7 @@
 #define I32(since, member) { 4, since, offsetof(asi_codec_request, member) }
 #define VAR(since, member) { 1, since, offsetof(asi_codec_request, member) }
 
-/* Template id, block length, name, fields, var data; each with the schema version that brought it. */
+/* Template id, block length, name, fields, var data; each with the schema version that introduced it. */
 static const asi_codec_layout LAYOUTS[] = {
     { ASI_CODEC_AUTH_CONNECT, 16, "AuthConnectRequest",
         { I64(0, correlation_id), I32(0, stream_id), I32(0, client_version) },

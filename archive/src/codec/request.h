@@ -1,7 +1,8 @@
 /* Requests of the archive control protocol, client to archive. Spec: 07 §3-4.
  *
- * One plain struct serves all messages: the table in request.c says which members each carries. Fields of one meaning share a
- * member, whatever the message calls them; the comments tell the other names. Pure functions; any thread. */
+ * One plain struct serves all messages, and the table in request.c lists the members that each message carries. Fields with
+ * the same meaning share a member, whatever the message calls them; the comments list the other names. Pure functions; any
+ * thread. */
 #ifndef ASI_CODEC_REQUEST_H
 #define ASI_CODEC_REQUEST_H
 
@@ -49,7 +50,7 @@ enum
     ASI_CODEC_UPDATE_CHANNEL = 107
 };
 
-/* Members a message does not carry, or its sender's version does not know, are AS_NULL_VALUE, empty, or as noted. */
+/* Members that a message does not carry, or that its sender's version does not have, are AS_NULL_VALUE, empty, or as noted. */
 typedef struct asi_codec_request
 {
     int32_t template_id;
@@ -86,14 +87,14 @@ typedef struct asi_codec_request
     asi_codec_var src_response_channel;
 } asi_codec_request;
 
-/* Everything null. */
+/* Sets every member to its null value. */
 void asi_codec_request_init(asi_codec_request *request, int32_t template_id);
-/* `ReplayRequest` etc. for texts; NULL for an unknown template id. */
+/* `ReplayRequest` etc. for error texts; NULL for an unknown template id. */
 const char *asi_codec_request_name(int32_t template_id);
-/* AS_AGAIN: a template id that is no request, to be ignored (Spec: 07 §1). AS_E_DATA: another schema, or too short for what it
- * declares. The vars point into `bytes`. */
+/* AS_AGAIN: a template id that is not a request; ignore it (Spec: 07 §1). AS_E_DATA: another schema, or the message is too
+ * short for its declared lengths. The vars point into `bytes`. */
 as_result asi_codec_request_decode_untrusted(const uint8_t *bytes, int64_t length, asi_codec_request *request) AS_MUST_USE;
-/* AS_E_USAGE: template_id is no request, or the message is longer than capacity. */
+/* AS_E_USAGE: template_id is not a request, or the message is longer than capacity. */
 as_result asi_codec_request_encode(
     const asi_codec_request *request, uint8_t *to, int64_t capacity, int64_t *length) AS_MUST_USE;
 

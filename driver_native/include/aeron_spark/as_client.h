@@ -1,15 +1,15 @@
 /* Client of an Aeron media driver (ours or a stock one): publications, subscriptions, images, counters, and batch calls that
  * move whole Arrow-style columns. Spec: 01 §2.3-2.4, 02 §5-6, §10, 03 §2-3, §15.
  *
- * Thread rule: an as_client runs a conductor on its own thread (or is invoked by the application, never both). Its calls and
- * those on shared publications may come from any thread. An exclusive publication has one publishing thread; an image or
- * subscription one polling thread. Handlers run one at a time, on the conductor's thread or on that of a blocking call, which
- * drives the conductor while it waits; a call from one into the client is refused (AS_E_USAGE). What only looks at an image
- * or subscription, retain and release may be called from handlers and from any thread.
- * Forks: a child of fork() has neither conductor nor right to the parent's streams. Calls into the client are refused there
+ * Thread rule: an as_client runs a conductor on its own thread, or the application invokes it, never both. Any thread may
+ * call the client and its shared publications. An exclusive publication has one publishing thread. An image or a subscription
+ * has one polling thread. Handlers run one at a time, on the conductor's thread or on the thread of a blocking call, because
+ * a blocking call drives the conductor while it waits. A handler may not call into the client (AS_E_USAGE). Calls that only
+ * read an image or a subscription, retain and release are allowed in handlers and on any thread.
+ * Forks: a child of fork() has no conductor and no right to the parent's streams. In the child, calls into the client fail
  * (AS_E_USAGE) and closing does nothing; do not offer, poll or release. Open a client after the fork.
- * Ownership: children keep nothing of the caller's; close publications, subscriptions and counters before their client
- * (as_client_close closes what is left and invalidates the pointers). Every *_close(NULL) is harmless. */
+ * Ownership: no object keeps a reference to the caller's strings or buffers. Close publications, subscriptions and counters
+ * before their client. as_client_close closes what is still open and invalidates the pointers. *_close(NULL) does nothing. */
 #ifndef AERON_SPARK_AS_CLIENT_H
 #define AERON_SPARK_AS_CLIENT_H
 
@@ -27,72 +27,76 @@ typedef struct as_subscription as_subscription;
 typedef struct as_image as_image;
 typedef struct as_counter as_counter;
 
-/* A failure noticed by the conductor, outside any call. Fatal ones (driver gone, client timed out, its conductor not run within
- * the driver's client liveness timeout) close the client and all it has: later calls answer AS_E_CLOSED with the reason,
- * offers AS_PUBLICATION_CLOSED. The codes are the stock C client's: 1000 driver, 1001 client, 1002 service timeout. */
+/* Reports a failure that the conductor detects outside any call. A fatal failure (driver gone, client timed out, or its
+ * conductor did not run within the driver's client liveness timeout) closes the client and all its resources: later calls
+ * return AS_E_CLOSED with the reason, and offers return AS_PUBLICATION_CLOSED. The codes are those of the stock C client:
+ * 1000 driver, 1001 client, 1002 service timeout. */
 typedef void (*as_on_error)(void *context, as_result result, int32_t code, const char *text);
 typedef void (*as_on_image)(void *context, as_subscription *subscription, as_image *image);
 typedef void (*as_on_counter)(void *context, int64_t registration_id, int32_t counter_id);
 typedef void (*as_on_event)(void *context);
-/* An error frame or a rejection told to a publication (PUBLICATION_ERROR). */
+/* Reports an error frame or a rejection that a publication received (PUBLICATION_ERROR). */
 typedef void (*as_on_publication_error)(
     void *context, int64_t registration_id, int32_t session_id, int32_t stream_id, int32_t code, const char *text);
 
 typedef struct as_client_options
 {
     const char *aeron_dir;            /* NULL: AERON_DIR, else /dev/shm/aeron-<user> */
-    const char *dir_owner;            /* user, by name or number, whose driver is used as one's own and root's are; NULL:
-                                         AERON_SPARK_DIR_OWNER, else none */
-    const char *dir_writers;          /* who may be able to write directory and cnc.dat: owner, group, all; NULL:
-                                         AERON_SPARK_DIR_WRITERS, else group */
-    const char *client_name;          /* NULL: none; shown in the heartbeat counter's label */
-    int64_t driver_timeout_ns;        /* connect, per-command answer and driver heartbeat age; default 10 s */
+    const char *dir_owner;            /* user, by name or number, whose driver is trusted besides one's own and root's;
+                                         NULL: AERON_SPARK_DIR_OWNER, else none */
+    const char *dir_writers;          /* who may have write permission for directory and cnc.dat: owner, group, all;
+                                         NULL: AERON_SPARK_DIR_WRITERS, else group */
+    const char *client_name;          /* NULL: none; part of the heartbeat counter's label */
+    int64_t driver_timeout_ns;        /* connect, answer to a command and driver heartbeat age; default 10 s */
     int64_t keepalive_interval_ns;    /* default 500 ms */
     int64_t idle_sleep_ns;            /* of the conductor thread; default 16 ms */
-    int64_t resource_linger_ns;       /* log buffers stay mapped this long after their last user; default 3 s */
+    int64_t resource_linger_ns;       /* log buffers stay mapped this long after their last use; default 3 s */
     bool use_invoker;                 /* no thread: the application calls as_client_invoke */
-    bool pre_touch;                   /* fault log buffers in when mapping */
+    bool pre_touch;                   /* pre-fault log buffers when they are mapped */
     as_on_event driver_invoker;       /* called while waiting in invoker mode, for a driver in the same thread; may be NULL */
     void *driver_invoker_context;
     as_on_error on_error;
-    as_on_image on_available_image;   /* default of subscriptions that give none */
+    as_on_image on_available_image;   /* default for subscriptions without handlers of their own */
     as_on_image on_unavailable_image;
     as_on_counter on_available_counter;
     as_on_counter on_unavailable_counter;
     as_on_publication_error on_publication_error;
-    as_on_event on_close;             /* once: after a fatal failure or from as_client_close */
-    void *context;                    /* of every handler above but driver_invoker */
+    as_on_event on_close;             /* called once: after a fatal failure or from as_client_close */
+    void *context;                    /* passed to every handler above except driver_invoker */
 } as_client_options;
 
 void as_client_options_init(as_client_options *options);
-/* AERON_DRIVER_TIMEOUT (ms) and AERON_CLIENT_NAME, _RESOURCE_LINGER_DURATION, _IDLE_SLEEP_DURATION, _PRE_TOUCH_MAPPED_MEMORY where
- * they are set: the name stays the environment's. AERON_DIR needs no loading. AS_E_USAGE names the variable. Spec: 05 §12. */
+/* Loads AERON_DRIVER_TIMEOUT (ms) and AERON_CLIENT_NAME, _RESOURCE_LINGER_DURATION, _IDLE_SLEEP_DURATION,
+ * _PRE_TOUCH_MAPPED_MEMORY where they are set. The client name stays in the environment's memory. AERON_DIR needs no loading.
+ * The text of AS_E_USAGE names the variable. Spec: 05 §12. */
 as_result as_client_options_load_environment(as_client_options *options);
 
-/* Blocks until a live driver is found in the directory or driver_timeout_ns passed: AS_E_TIMEOUT says what was missing (no
- * directory, file not ready, no heartbeat), AS_E_DATA another CnC version, AS_E_USAGE that the directory is a stranger's, or a link. */
+/* Blocks until the directory has a live driver or driver_timeout_ns has passed. AS_E_TIMEOUT: the text names what is missing
+ * (no directory, file not ready, no heartbeat). AS_E_DATA: the CnC file has another version. AS_E_USAGE: the directory
+ * belongs to a user that is not trusted, or is a link. */
 as_result as_client_open(const as_client_options *options, as_client **client);
 void as_client_close(as_client *client);
-/* One duty cycle in invoker mode; returns its work count. */
+/* Runs one duty cycle in invoker mode; returns its work count. */
 int as_client_invoke(as_client *client);
 int64_t as_client_id(const as_client *client);
 bool as_client_is_closed(const as_client *client);
 const char *as_client_aeron_dir(const as_client *client);
 int64_t as_client_next_correlation_id(as_client *client);
-/* Asks the driver (control protocol 1.0.0), else invents one. Blocks up to driver_timeout_ns. */
+/* Requests a session id from the driver (control protocol 1.0.0), or generates one if the driver does not support the
+   command. Blocks up to driver_timeout_ns. */
 as_result as_client_next_session_id(as_client *client, int32_t stream_id, int32_t *session_id);
 
 /* Adding resources. The blocking form waits up to driver_timeout_ns (AS_E_TIMEOUT, AS_E_PEER with the driver's text). The
- * asynchronous form returns at once with a correlation id to poll: AS_AGAIN until the answer is there; after AS_OK or a
- * failure the id is forgotten. */
+ * asynchronous form returns at once with a correlation id to poll. A poll returns AS_AGAIN until the answer has arrived.
+ * After AS_OK or a failure the id is no longer valid. */
 as_result as_client_add_publication(as_client *client, const char *channel, int32_t stream_id, as_publication **publication);
 as_result as_client_add_exclusive_publication(
     as_client *client, const char *channel, int32_t stream_id, as_publication **publication);
 as_result as_client_add_subscription(as_client *client, const char *channel, int32_t stream_id, as_subscription **subscription);
-/* With handlers of its own (either may be NULL) instead of the client's. */
+/* Uses the given handlers (either may be NULL) instead of the client's. */
 as_result as_client_add_subscription_with(as_client *client, const char *channel, int32_t stream_id,
     as_on_image on_available, as_on_image on_unavailable, void *context, as_subscription **subscription);
-/* key at most 112 bytes, label at most 380. */
+/* The key has at most 112 bytes, the label at most 380. */
 as_result as_client_add_counter(as_client *client, int32_t type_id, const uint8_t *key, int64_t key_length, const char *label,
     as_counter **counter);
 as_result as_client_add_static_counter(as_client *client, int32_t type_id, int64_t registration_id, const uint8_t *key,
@@ -110,7 +114,7 @@ as_result as_client_poll_subscription(as_client *client, int64_t correlation_id,
 as_result as_client_poll_counter(as_client *client, int64_t correlation_id, as_counter **counter);
 as_result as_client_async_next_session_id(as_client *client, int32_t stream_id, int64_t *correlation_id);
 as_result as_client_poll_session_id(as_client *client, int64_t correlation_id, int32_t *session_id);
-/* Gives an asynchronous request up; what it has made or will make is closed again. */
+/* Abandons an asynchronous request. The resource that it has created or will create is closed. */
 void as_client_forget(as_client *client, int64_t correlation_id);
 /* Outcome of a destination that was added or removed asynchronously. */
 as_result as_client_poll_destination(as_client *client, int64_t correlation_id);
@@ -141,7 +145,7 @@ typedef struct as_iovec
     int64_t length;
 } as_iovec;
 
-/* Value for a frame's reserved field, given the frame about to be committed. */
+/* Returns the value for a frame's reserved field, given the frame that is about to be committed. */
 typedef int64_t (*as_reserved_value_supplier)(void *context, uint8_t *frame, int64_t frame_length);
 
 typedef struct as_buffer_claim
@@ -152,22 +156,24 @@ typedef struct as_buffer_claim
 } as_buffer_claim;
 
 void as_publication_get_constants(const as_publication *publication, as_publication_constants *constants);
-/* One try: the new stream position, or one of AS_NOT_CONNECTED .. AS_PUBLICATION_ERROR (the last with as_error_text()). */
+/* Tries once: returns the new stream position, or one of AS_NOT_CONNECTED .. AS_PUBLICATION_ERROR (the last with
+   as_error_text()). */
 int64_t as_publication_offer(as_publication *publication, const uint8_t *data, int64_t length);
 int64_t as_publication_offerv(as_publication *publication, const as_iovec *parts, int64_t part_count,
     as_reserved_value_supplier supplier, void *supplier_context);
-/* At most max_payload_length bytes; finish with commit or abort before the driver's publication unblock timeout. */
+/* Claims at most max_payload_length bytes. Finish with commit or abort before the driver's publication unblock timeout. */
 int64_t as_publication_try_claim(as_publication *publication, int64_t length, as_buffer_claim *claim);
 void as_buffer_claim_commit(as_buffer_claim *claim);
 void as_buffer_claim_abort(as_buffer_claim *claim);
-/* Exclusive only: a padding frame of `length` payload bytes, at most a term with its header; a block of whole framed bytes at the
- * current position. */
+/* For exclusive publications only. The first appends a padding frame of `length` payload bytes, at most a term with its
+ * header. The second appends a block of whole framed bytes at the current position. */
 int64_t as_publication_append_padding(as_publication *publication, int64_t length);
 int64_t as_publication_offer_block(as_publication *publication, const uint8_t *frames, int64_t length);
-/* The same in two steps, for who can write the frames where they go. Claiming gives room for at most `length` bytes, less at a term's
- * end: its length, or what offer answers. All of it is zero. Bytes 8 and up may be written; the first 8 travel with the commit,
- * before which nothing is seen. Nothing else may be offered in between. Committing takes `length` bytes of whole frames; what was
- * written behind them must be zero again, and all of it where nothing is committed. */
+/* As as_publication_offer_block, but in two steps, for a caller that can write the frames in place. Claiming returns a region
+ * of at most `length` bytes, less at the end of a term; the result is its length, or a status as from offer. The region is
+ * all zero. The caller may write bytes 8 and up. The first 8 bytes are passed to the commit, and readers see nothing before
+ * it. Do not offer anything else in between. The commit takes `length` bytes of whole frames. Bytes that were written behind
+ * them must be zero again; if nothing is committed, all of the region must be. */
 int64_t as_publication_claim_block(as_publication *publication, int64_t length, uint8_t **room);
 int64_t as_publication_commit_block(as_publication *publication, const uint8_t *first_word, int64_t length);
 int64_t as_publication_position(const as_publication *publication);       /* AS_PUBLICATION_CLOSED when closed */
@@ -175,16 +181,16 @@ int64_t as_publication_position_limit(const as_publication *publication); /* lik
 int64_t as_publication_available_window(const as_publication *publication); /* likewise */
 bool as_publication_is_connected(const as_publication *publication);
 bool as_publication_is_closed(const as_publication *publication);
-/* Channel status counter's value; 1 (active) for IPC, -1 when closed. */
+/* Value of the channel status counter; 1 (active) for IPC, -1 when closed. */
 int64_t as_publication_channel_status(const as_publication *publication);
-/* Send destinations of a multi-destination publication; blocks for the driver's answer. */
+/* Send destinations of a multi-destination publication. Both block until the driver answers. */
 as_result as_publication_add_destination(as_publication *publication, const char *channel);
 as_result as_publication_remove_destination(as_publication *publication, const char *channel);
 void as_publication_close(as_publication *publication);
-/* Closes and tells subscribers that the stream was revoked: what they have not read they do not get. */
+/* Closes the publication and notifies subscribers that the stream was revoked. They do not receive what they have not read. */
 void as_publication_revoke(as_publication *publication);
 
-/* Messages as Arrow keeps them: message i is data[offsets[i] .. offsets[i + 1]). One of the offset arrays is given. */
+/* Messages in Arrow's layout: message i is data[offsets[i] .. offsets[i + 1]). Set exactly one of the offset arrays. */
 typedef struct as_messages
 {
     int64_t count;
@@ -196,15 +202,15 @@ typedef struct as_messages
 
 typedef struct as_offer_outcome
 {
-    int64_t accepted;  /* messages published, from the first on */
-    int64_t position;  /* stream position after the last one published; 0 if none was */
-    int64_t status;    /* 0 when all were accepted, else the AS_NOT_CONNECTED .. AS_PUBLICATION_ERROR that stopped it */
+    int64_t accepted;  /* number of messages published, counted from the first */
+    int64_t position;  /* stream position after the last published message; 0 if none was published */
+    int64_t status;    /* 0 if all were accepted, else the AS_NOT_CONNECTED .. AS_PUBLICATION_ERROR that stopped it */
 } as_offer_outcome;
 
-/* Publishes messages in order, waiting out back-pressure, admin action and (within the same time) a missing subscriber up to
- * timeout_ns. AS_OK: all published. AS_E_TIMEOUT, AS_E_CLOSED, AS_E_USAGE (message `accepted` is longer than
- * max_message_length; those before it are published): `outcome` says how far it came, in every case. AS_E_CLOSED also at
- * the last position. In invoker mode the wait invokes the client. */
+/* Publishes messages in order. Retries up to timeout_ns in total on back-pressure, admin action and a missing subscriber.
+ * AS_OK: all are published. AS_E_TIMEOUT, AS_E_CLOSED, or AS_E_USAGE (message `accepted` is longer than max_message_length;
+ * those before it are published). `outcome` holds the progress in every case. AS_E_CLOSED also at the last position. In
+ * invoker mode the wait invokes the client. */
 as_result as_publication_offer_messages(
     as_publication *publication, const as_messages *messages, int64_t timeout_ns, as_offer_outcome *outcome);
 
@@ -212,7 +218,7 @@ as_result as_publication_offer_messages(
 
 typedef struct as_header
 {
-    const uint8_t *frame;      /* the (first) frame's 32-byte header */
+    const uint8_t *frame;      /* 32-byte header of the frame, or of the first frame */
     int64_t position;          /* aligned end of this fragment, or of the last fragment of an assembled message */
     int64_t reserved_value;
     int32_t session_id;
@@ -234,7 +240,7 @@ typedef enum as_action_e
 
 typedef void (*as_fragment_handler)(void *context, const uint8_t *data, int64_t length, const as_header *header);
 typedef as_action (*as_controlled_handler)(void *context, const uint8_t *data, int64_t length, const as_header *header);
-/* A block of whole frames inside one term, or one padding frame alone. */
+/* Receives a block of whole frames inside one term, or one padding frame alone. */
 typedef void (*as_block_handler)(
     void *context, const uint8_t *frames, int64_t length, int32_t session_id, int32_t term_id);
 
@@ -247,15 +253,16 @@ typedef struct as_subscription_constants
 } as_subscription_constants;
 
 void as_subscription_get_constants(const as_subscription *subscription, as_subscription_constants *constants);
-/* Fragments over all images, round robin. Returns how many were delivered; else a negative as_result: AS_E_USAGE on misuse,
- * AS_E_CLOSED with the reason when the client is closed, AS_E_DATA when nothing but a broken frame is there. */
+/* Polls fragments of all images in round-robin order. Returns the number delivered, or a negative as_result: AS_E_USAGE on
+ * misuse, AS_E_CLOSED with the reason when the client is closed, AS_E_DATA when a broken frame is next and nothing was
+ * delivered. */
 int64_t as_subscription_poll(as_subscription *subscription, as_fragment_handler handler, void *context, int64_t limit);
 int64_t as_subscription_controlled_poll(
     as_subscription *subscription, as_controlled_handler handler, void *context, int64_t limit);
-/* Bytes consumed. */
+/* Returns the number of bytes consumed. */
 int64_t as_subscription_block_poll(as_subscription *subscription, as_block_handler handler, void *context, int64_t limit_bytes);
 int32_t as_subscription_image_count(const as_subscription *subscription);
-/* Images are retained: release each, if need be after the client was closed. NULL when there is none such. */
+/* Returns a retained image, or NULL if there is none. Release each, even after the client was closed. */
 as_image *as_subscription_image_at(as_subscription *subscription, int32_t index);
 as_image *as_subscription_image_by_session(as_subscription *subscription, int32_t session_id);
 as_image *as_image_retain(as_image *image);
@@ -269,8 +276,8 @@ as_result as_subscription_async_add_destination(
     as_subscription *subscription, const char *channel, int64_t *correlation_id);
 as_result as_subscription_async_remove_destination(
     as_subscription *subscription, const char *channel, int64_t *correlation_id);
-/* "host:port" its (first) socket is bound to, so the port behind an endpoint with port 0. AS_AGAIN: none is bound, or IPC;
- * AS_E_USAGE: longer than capacity with its terminator. */
+/* Writes the "host:port" that the (first) socket is bound to, which shows the port chosen for an endpoint with port 0.
+ * AS_AGAIN: no socket is bound, or the channel is IPC. AS_E_USAGE: the text with its terminator is longer than capacity. */
 as_result as_subscription_resolved_endpoint(const as_subscription *subscription, char *endpoint, int64_t capacity);
 void as_subscription_close(as_subscription *subscription);
 
@@ -296,7 +303,7 @@ bool as_image_is_end_of_stream(const as_image *image);
 int64_t as_image_end_of_stream_position(const as_image *image); /* INT64_MAX while unknown */
 bool as_image_is_publication_revoked(const as_image *image);
 int32_t as_image_active_transport_count(const as_image *image);
-/* Whether a frame is there to be polled. */
+/* True when a frame is ready to be polled. */
 bool as_image_has_data(const as_image *image);
 int64_t as_image_poll(as_image *image, as_fragment_handler handler, void *context, int64_t limit);
 int64_t as_image_controlled_poll(as_image *image, as_controlled_handler handler, void *context, int64_t limit);
@@ -305,11 +312,12 @@ int64_t as_image_bounded_poll(
 int64_t as_image_bounded_controlled_poll(
     as_image *image, as_controlled_handler handler, void *context, int64_t limit_position, int64_t limit);
 int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *context, int64_t limit_bytes);
-/* Stops the flow of this image for every subscriber and tells the publication why; at most 1023 bytes of reason. */
+/* Stops the flow of this image for every subscriber and reports the reason to the publication. The reason has at most 1023
+   bytes. */
 as_result as_image_reject(as_image *image, const char *reason);
 
-/* Joins fragments and calls `handler` once per message; pass as_fragment_assembler_on_fragment with the assembler as context
- * to a poll call. One polling thread. */
+/* Joins fragments and calls `handler` once per message. Pass as_fragment_assembler_on_fragment to a poll call, with the
+ * assembler as its context. One polling thread. */
 typedef struct as_fragment_assembler as_fragment_assembler;
 as_result as_fragment_assembler_open(as_fragment_handler handler, void *context, as_fragment_assembler **assembler);
 void as_fragment_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header);
@@ -319,14 +327,14 @@ as_result as_controlled_assembler_open(as_controlled_handler handler, void *cont
 as_action as_controlled_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header);
 void as_controlled_assembler_close(as_controlled_assembler *assembler);
 
-/* Caller-owned columns of whole messages. A NULL column is not built. `value_offset` and `value` go together. To take any
- * message, byte_capacity must be at least the stream's largest message: 16 MiB always suffices. */
+/* Columns of whole messages, in memory of the caller. A NULL column is not built. `value_offset` and `value` go together.
+ * byte_capacity must be at least the length of the stream's largest message; 16 MiB always suffices. */
 typedef struct as_columns
 {
     int64_t row_capacity;
     int64_t byte_capacity;   /* at most INT32_MAX */
-    int64_t *position;       /* where the first frame of the message begins */
-    int64_t *next_position;  /* aligned end of its last frame */
+    int64_t *position;       /* where the message's first frame begins */
+    int64_t *next_position;  /* aligned end of the message's last frame */
     int64_t *reserved_value; /* of the first frame */
     int32_t *session_id;
     int32_t *stream_id;
@@ -339,27 +347,30 @@ typedef struct as_columns
     int64_t byte_count;      /* out */
 } as_columns;
 
-/* Appends whole messages of one image to the columns from row 0 on and moves the subscriber position past them. A message
- * whose last fragment is not there yet stays for the next call; one that the stream ended within is passed over. Waits up to
- * timeout_ns for a first row. AS_OK with row_count >= 0; AS_E_USAGE when the next message alone is larger than byte_capacity;
- * AS_E_DATA on a broken frame; AS_E_CLOSED when the image is closed and drained. */
+/* Appends whole messages of one image to the columns, from row 0, and moves the subscriber position past them. A message
+ * whose last fragment has not arrived stays for the next call. A message that the end of the stream cuts off is skipped.
+ * Waits up to timeout_ns for a first row. AS_OK: row_count >= 0. AS_E_USAGE: the next message alone is larger than
+ * byte_capacity. AS_E_DATA: a frame is broken. AS_E_CLOSED: the image is closed and drained. */
 as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t timeout_ns);
-/* Same over the images of a subscription, one after the other until the columns are full. Never AS_E_CLOSED for one image. */
+/* Does the same over the images of a subscription, one after the other until the columns are full. Never returns AS_E_CLOSED
+   because of one image. */
 as_result as_subscription_poll_columns(as_subscription *subscription, as_columns *columns, int64_t timeout_ns);
 
 /* -- counters ----------------------------------------------------------------------------------------------------------- */
 
-/* Closed by its client or the driver: get and add answer -1, set does nothing. Closing a static counter leaves it be. */
+/* After the client or the driver has closed the counter, get and add return -1 and set does nothing. Closing a static counter
+   does not change it. */
 int32_t as_counter_id(const as_counter *counter);
 int64_t as_counter_registration_id(const as_counter *counter);
-int64_t *as_counter_address(as_counter *counter); /* valid while open; use the accessors below, or C11 atomics */
+int64_t *as_counter_address(as_counter *counter); /* valid while open; access it with the functions below or with C11 atomics */
 int64_t as_counter_get(const as_counter *counter);
 void as_counter_set(as_counter *counter, int64_t value);
 int64_t as_counter_add(as_counter *counter, int64_t delta); /* previous value */
 bool as_counter_is_closed(const as_counter *counter);
 void as_counter_close(as_counter *counter);
 
-/* Read-only view of a driver's directory: counters, error log, liveness; no client is registered, the driver need not live. */
+/* Read-only view of a driver's directory: counters, error log, liveness. It registers no client, and the driver need not be
+   alive. */
 typedef struct as_inspector as_inspector;
 
 typedef struct as_counter_row
@@ -390,13 +401,13 @@ as_result as_inspector_open(const char *aeron_dir, as_inspector **inspector);
 void as_inspector_close(as_inspector *inspector);
 void as_inspector_driver_info(const as_inspector *inspector, as_driver_info *info);
 int32_t as_inspector_max_counter_id(const as_inspector *inspector);
-/* AS_OK and a row; AS_AGAIN when that id is not allocated. */
+/* AS_OK: the row is filled. AS_AGAIN: the id is not allocated. */
 as_result as_inspector_counter(const as_inspector *inspector, int32_t counter_id, as_counter_row *row);
-/* Value of the counter that was registered with that id. AS_OK: it is open; AS_E_CLOSED: closed, and this is its last value;
- * AS_AGAIN: another has its place by now. */
+/* Reads the counter that was registered with that id. AS_OK: the counter is open. AS_E_CLOSED: it is closed and this is its
+ * last value. AS_AGAIN: another counter has reused the record. */
 as_result as_inspector_counter_value(
     const as_inspector *inspector, int32_t counter_id, int64_t registration_id, int64_t *value);
-/* As as_inspector_counter, of the driver a client is connected to. */
+/* As as_inspector_counter, for the driver that the client is connected to. */
 int32_t as_client_max_counter_id(const as_client *client);
 as_result as_client_counter(const as_client *client, int32_t counter_id, as_counter_row *row);
 typedef void (*as_on_error_entry)(
@@ -418,12 +429,12 @@ typedef struct as_loss_row    /* of one image of a network stream */
 } as_loss_row;
 
 typedef void (*as_on_loss_row)(void *context, const as_loss_row *row);
-/* Every entry of the driver's loss report; none where the driver made no report. */
+/* Reports every entry of the driver's loss report; none if the driver has created no report. */
 as_result as_inspector_losses(const as_inspector *inspector, as_on_loss_row on_row, void *context);
-/* Whether a client of this process would use a driver there, by owners and modes (see dir_owner): AS_E_USAGE says why not. What does
- * not exist is fine. NULL texts as in as_client_options. */
+/* Checks by owners and modes whether a client of this process would use a driver in that directory (see dir_owner). The text
+ * of AS_E_USAGE gives the reason against it. A directory that does not exist passes. NULL texts as in as_client_options. */
 as_result as_check_aeron_dir(const char *aeron_dir, const char *dir_owner, const char *dir_writers);
-/* Asks the driver of that directory to end; the driver's termination validator decides, there is no answer. */
+/* Requests the driver of that directory to terminate. The driver's termination validator decides. There is no answer. */
 as_result as_request_driver_termination(const char *aeron_dir, const uint8_t *token, int64_t token_length);
 /* CFFI-END */
 #pragma GCC visibility pop

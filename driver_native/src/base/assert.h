@@ -1,5 +1,5 @@
-/* Asserts are for our own mistakes only; bytes from outside are tested and answered with an as_result.
- * AS_STATIC_ASSERT: layouts and relations between constants. AS_ASSERT: stays on in release. */
+/* Assertions for bugs in this code only; untrusted bytes are checked, and the check returns an as_result. AS_STATIC_ASSERT:
+ * layouts and relations between constants. AS_ASSERT: stays enabled in release builds. */
 #ifndef ASI_BASE_ASSERT_H
 #define ASI_BASE_ASSERT_H
 

@@ -1,8 +1,8 @@
-/* The only place that names a memory order.
+/* Atomic operations: the only place that names a memory order.
  *
- * Fields live in mapped files whose layout the specification fixes, so they are plain integers reached by byte offset;
- * the compiler's atomic builtins work on those directly, are lock-free for the naturally aligned widths asserted below, and
- * are seen by ThreadSanitizer. Names follow Spec: 01 §0 - acquire (A), release (R), sequentially consistent update (X).
+ * Fields live in mapped files whose layout the specification fixes, so they are plain integers at byte offsets. The
+ * compiler's atomic builtins work on those directly, are lock-free for the naturally aligned widths asserted below, and are
+ * visible to ThreadSanitizer. Names follow Spec: 01 §0 - acquire (A), release (R), sequentially consistent update (X).
  *
  * Thread rule: any thread, any process sharing the mapping. */
 #ifndef ASI_BASE_ATOMIC_H
@@ -26,7 +26,7 @@ static inline void asi_store_release_u8(uint8_t *at, uint8_t value) { __atomic_s
 static inline void asi_store_release_bool(bool *at, bool value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
 static inline void asi_store_release_ptr(void **at, void *value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
 
-/* Relaxed: for a field's only writer reading back its own value, or a hint whose staleness is harmless. */
+/* Relaxed: for the only writer of a field to read its own value, or for a hint that may be stale. */
 static inline int32_t asi_load_relaxed_i32(const int32_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 static inline int64_t asi_load_relaxed_i64(const int64_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 static inline void asi_store_relaxed_i32(int32_t *at, int32_t value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
@@ -45,8 +45,8 @@ static inline bool asi_cas_i64(int64_t *at, int64_t expected, int64_t desired)
     return __atomic_compare_exchange_n(at, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* ThreadSanitizer does not model stand-alone fences; gcc warns of that, and every fence here is paired with an atomic
- * access that it does see. */
+/* ThreadSanitizer does not model stand-alone fences, and gcc warns about that. Every fence here is paired with an atomic
+ * access that ThreadSanitizer does see. */
 #if defined(__SANITIZE_THREAD__)
 #pragma GCC diagnostic ignored "-Wtsan"
 #endif

@@ -26,8 +26,8 @@ static inline bool asi_is_power_of_two(int64_t value) { return value > 0 && 0 ==
 
 static inline int32_t asi_log2(int64_t power_of_two) { return __builtin_ctzll((unsigned long long)power_of_two); }
 
-/* Term ids wrap, and positions read from shared memory can be anything; signed overflow is undefined in C, so the sums are
- * made unsigned. */
+/* Term ids wrap, and positions read from shared memory can have any value. Signed overflow is undefined in C, so the sums are
+ * computed unsigned. */
 static inline int32_t asi_wrap_sub(int32_t a, int32_t b) { return (int32_t)((uint32_t)a - (uint32_t)b); }
 static inline int32_t asi_wrap_add(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
 

@@ -1,5 +1,6 @@
-/* Time as an injected dependency: production uses asi_clock_system(), tests and the simulation pass their own.
- * Leaves take now_ns/now_ms arguments; only duty cycles read a clock. Thread rule: as the implementation; system: any. */
+/* Time as an injected dependency: production uses asi_clock_system(), tests and the simulation pass their own. Only duty
+ * cycles read a clock; other functions take now_ns or now_ms as an argument. Thread rule: that of the implementation; system:
+ * any. */
 #ifndef ASI_BASE_CLOCK_H
 #define ASI_BASE_CLOCK_H
 

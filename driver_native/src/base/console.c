@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define SECOND_NS 1000000000LL
-/* How entries of an archive's error log begin, as the stock one's do. */
+/* Prefix of entries in an archive's error log, as in the stock one. */
 #define WARNING "WARN - "
 #define ERROR "ERROR - "
 
@@ -20,7 +20,7 @@ void asi_console_init(asi_console *console, const char *server, const char *comm
     pthread_mutex_init(&console->mutex, NULL);
 }
 
-/* Line breaks inside an error become ": ", those at its end go. */
+/* Line breaks inside an error become ": "; those at its end are dropped. */
 static void append_text(char *to, size_t capacity, const char *text)
 {
     size_t used = strlen(to);
@@ -41,7 +41,7 @@ static void append_text(char *to, size_t capacity, const char *text)
     to[used] = '\0';
 }
 
-/* A pipe that takes PIPE_BUF bytes says so, and a line is never longer: this does not wait. */
+/* Does not wait: poll reports a pipe writable when it can take PIPE_BUF bytes, and a line is never longer. */
 static bool print(const asi_console *console, const char *line)
 {
     struct pollfd out = { .fd = console->fd, .events = POLLOUT };
@@ -75,7 +75,7 @@ void asi_console_on_error(void *context, int32_t code, const char *text)
 {
     asi_console *console = context;
     char line[PIPE_BUF];
-    (void)code; /* the texts hold it where it means something */
+    (void)code; /* the text contains the code where it matters */
     const bool is_warning = 0 == strncmp(text, WARNING, sizeof(WARNING) - 1);
     const bool has_severity = is_warning || 0 == strncmp(text, ERROR, sizeof(ERROR) - 1);
     const size_t severity = !has_severity ? 0 : is_warning ? sizeof(WARNING) - 1 : sizeof(ERROR) - 1;

@@ -1,7 +1,8 @@
-/* Errors of a server's executable on its standard error: one line for each, never more than the terminal or pipe takes at once.
+/* Prints errors of a server's executable to its standard error: one line per error, never more than the terminal or pipe can
+ * take at once.
  *
- * Called by the agents: nothing here waits. Lines that came too fast, or that nobody reads, are left out and counted; the error
- * log has them all. Any thread. */
+ * The agents call this, so nothing here waits. Lines that arrive too fast, or that nobody reads, are dropped and counted; the
+ * error log has them all. Any thread. */
 #ifndef ASI_BASE_CONSOLE_H
 #define ASI_BASE_CONSOLE_H
 
@@ -15,7 +16,7 @@
 typedef struct asi_console
 {
     const char *server;  /* borrowed: "driver" */
-    const char *command; /* borrowed: what shows the whole error log */
+    const char *command; /* borrowed: the command that shows the whole error log */
     asi_clock clock;
     int fd;
     pthread_mutex_t mutex;
@@ -27,7 +28,7 @@ typedef struct asi_console
 void asi_console_init(asi_console *console, const char *server, const char *command, asi_clock clock, int fd);
 /* An as_on_logged_error; `context` is the console. */
 void asi_console_on_error(void *context, int32_t code, const char *text);
-/* Says how many lines were left out since the last one, if any. */
+/* Prints how many lines were dropped since the last one, if any. */
 void asi_console_close(asi_console *console);
 
 #endif

@@ -1,12 +1,12 @@
-/* See fork.h. The count belongs to the process, as does what it counts: it is the one variable here that no caller owns. */
+/* Counts forks; see fork.h. The count belongs to the process, so it is the one variable here that no caller owns. */
 #include "base/fork.h"
 
 #include <pthread.h>
 
 #include "base/atomic.h"
 
-static int32_t generation;     /* written in a child before its fork returns, when it has one thread; no order is needed */
-static int watch_error;        /* by pthread_once */
+static int32_t generation;     /* written in a child before its fork returns, while it has one thread; needs no memory order */
+static int watch_error;        /* set by pthread_once */
 static pthread_once_t watched = PTHREAD_ONCE_INIT;
 
 static void on_fork(void) { asi_store_relaxed_i32(&generation, asi_load_relaxed_i32(&generation) + 1); }

@@ -1,4 +1,4 @@
-/* Idle strategies and the value grammars of configuration; see idle.h. */
+/* Idle strategies, and the value grammars of the configuration; see idle.h. */
 #include "base/idle.h"
 
 #include <ctype.h>
@@ -221,8 +221,8 @@ static int64_t now_ns(void)
     return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
 }
 
-/* Yielding, as a sleep costs its thread more of a core than that on a virtual machine, and wakes late: whoever hands work to and fro
- * with another process would wait for it at each turn. */
+/* Yields instead of sleeping. On a virtual machine a sleep costs more CPU time than that and wakes up late, which a thread
+ * that exchanges work with another process would wait for each time. */
 static void park_briefly(int64_t duration_ns)
 {
     const int64_t end_ns = now_ns() + duration_ns;

@@ -43,7 +43,7 @@ as_result asi_map_create(asi_map *map, const char *path, int64_t length, bool re
     return AS_OK;
 }
 
-/* Maps what was opened as `path`, and closes it. */
+/* Maps the file opened as `path` and closes its descriptor. */
 static as_result map_opened(asi_map *map, int fd, const char *path, const asi_trust *trust, int64_t min_length, bool writable)
 {
     if (fd < 0)
@@ -88,7 +88,7 @@ static as_result map_opened(asi_map *map, int fd, const char *path, const asi_tr
     return result;
 }
 
-/* O_NONBLOCK: a FIFO under the name must not hold us up. */
+/* O_NONBLOCK: opening a FIFO of that name must not block. */
 static int open_flags(bool writable) { return (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC; }
 
 as_result asi_map_open(asi_map *map, const char *path, int64_t min_length, bool writable)

@@ -11,7 +11,7 @@ void asi_open_files_raise_limit(void)
     if (0 == getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max)
     {
         limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* the old one does, if it must */
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* if it fails, the old limit applies */
     }
 }
 
@@ -28,7 +28,7 @@ int64_t asi_open_files_count(void)
     {
         return -1;
     }
-    int64_t count = -3; /* ".", ".." and the folder itself */
+    int64_t count = -3; /* ".", ".." and the directory itself */
     while (NULL != readdir(dir))
     {
         count++;

@@ -1,14 +1,15 @@
-/* How many files this process has open and may have. Any thread; for the limit alone: before others look at it. */
+/* Number of files that this process has open, and its limit. Any thread; raise the limit before other threads read it. */
 #ifndef ASI_BASE_OPEN_FILES_H
 #define ASI_BASE_OPEN_FILES_H
 
 #include <stdint.h>
 
-/* A service manager's soft limit of 1,024 is meant for programs that use select(): we go up to the hard one, as a virtual machine does. */
+/* A service manager's soft limit of 1,024 is meant for programs that use select(). This raises it to the hard limit, as a
+   Java virtual machine does. */
 void asi_open_files_raise_limit(void);
-/* INT64_MAX: there is none, or it can't be told. */
+/* INT64_MAX: no limit, or unknown. */
 int64_t asi_open_files_limit(void);
-/* Reads a folder of as many entries. -1: it can't be told. */
+/* Reads a directory with one entry per open file. -1: unknown. */
 int64_t asi_open_files_count(void);
 
 #endif

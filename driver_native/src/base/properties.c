@@ -1,4 +1,4 @@
-/* See properties.h. One pass over the file, one logical line at a time. */
+/* Reads property files; see properties.h. One pass over the file, one logical line at a time. */
 #include "base/properties.h"
 
 #include <errno.h>

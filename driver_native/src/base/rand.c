@@ -1,4 +1,4 @@
-/* splitmix64: small state, full period, good enough to choose term and session ids; see rand.h. */
+/* splitmix64: small state, full period, sufficient for choosing term and session ids; see rand.h. */
 #include "base/rand.h"
 
 #include <sys/random.h>

@@ -1,5 +1,5 @@
-/* Chance as an injected dependency: seeded from the kernel in production, from a printed seed in tests.
- * Not for secrets. Thread rule: one owner per generator. */
+/* Random numbers as an injected dependency: seeded from the kernel in production, from a printed seed in tests. Not for
+ * secrets. Thread rule: one owner per generator. */
 #ifndef ASI_BASE_RAND_H
 #define ASI_BASE_RAND_H
 

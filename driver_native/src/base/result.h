@@ -1,5 +1,5 @@
-/* Failing with a text: class, code and message of the thread's last failure (the one permitted per-thread global).
- * Called by every room; as_error_text() and as_error_code() of as_types.h read it. */
+/* Failing with a text: class, code and message of the thread's last failure (the one permitted per-thread global). Called by
+ * every module; as_error_text() and as_error_code() of as_types.h read it. */
 #ifndef ASI_BASE_RESULT_H
 #define ASI_BASE_RESULT_H
 
@@ -7,10 +7,10 @@
 
 /* Records the failure and returns `class_of_failure`, so that a caller can write `return asi_fail(AS_E_USAGE, 0, "...")`. */
 as_result asi_fail(as_result class_of_failure, int32_t code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Same with errno: code = errno_value and ": <strerror>" appended. */
+/* As asi_fail, with errno: code = errno_value, and ": <strerror>" is appended. */
 as_result asi_fail_errno(as_result class_of_failure, int32_t errno_value, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Puts "<context>: " before the recorded text and returns `result` unchanged; call on the way up. */
+/* Prepends "<context>: " to the recorded text and returns `result` unchanged; for callers that pass a failure up. */
 as_result asi_fail_in(as_result result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

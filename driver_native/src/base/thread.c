@@ -1,4 +1,4 @@
-/* Agents on threads; see thread.h. */
+/* Runs agents on threads; see thread.h. */
 #define _GNU_SOURCE
 #include "base/thread.h"
 
@@ -75,7 +75,7 @@ bool asi_fence_for_all_prepare(void)
 void asi_fence_for_all(void)
 {
     asi_fence_full();
-    /* Once prepared it fails for want of memory at most, which passes. */
+    /* After preparation the call can fail only for lack of memory, which is temporary. */
     while (0 != syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
     {
         sched_yield();

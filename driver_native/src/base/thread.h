@@ -1,5 +1,5 @@
-/* A named thread that runs a duty cycle until told to stop: the one way agents of driver, client and archive are run.
- * Thread rule: start and stop from the owner's thread. */
+/* A named thread that runs a duty cycle until it is stopped. All agents of driver, client and archive run this way. Thread
+ * rule: start and stop from the owner's thread. */
 #ifndef ASI_BASE_THREAD_H
 #define ASI_BASE_THREAD_H
 
@@ -18,21 +18,23 @@ typedef struct asi_agent
     bool started;
 } asi_agent;
 
-/* `cpu` < 0 leaves affinity to the kernel. All signals are blocked in the new thread: they belong to the process's main. */
+/* `cpu` < 0 leaves affinity to the kernel. All signals are blocked in the new thread, because the process's main thread
+   handles them. */
 as_result asi_agent_start(
     asi_agent *agent, const char *name, int (*do_work)(void *), void *context, const asi_idle *idle, int cpu) AS_MUST_USE;
-/* Joins; harmless when never started. */
+/* Joins; does nothing if the agent was never started. */
 void asi_agent_stop(asi_agent *agent);
 
-/* Names the calling thread, of the first one the process; at most 15 bytes. */
+/* Names the calling thread; on the main thread this names the process. At most 15 bytes. */
 void asi_thread_name(const char *name);
 
-/* The calling thread's sleeps end when they should: Linux lets them last 50 us longer by default, which is many times what an
- * idle strategy's shortest sleeps are. */
+/* Makes the calling thread's sleeps end on time. By default Linux extends them by 50 us, many times an idle strategy's
+ * shortest sleeps. */
 void asi_thread_sleep_exactly(void);
 
-/* A full fence in every thread of this process at once, by the kernel (membarrier): lets the frequent side of a pair do with
- * asi_fence_compiler. To be prepared first, any number of times; false where the kernel does not have it or forbids it. */
+/* Prepares a full fence in every thread of this process at once, by the kernel (membarrier). The frequent side of a pair then
+ * needs only asi_fence_compiler. Call this before the fence, any number of times; false if the kernel does not have it or
+ * forbids it. */
 bool asi_fence_for_all_prepare(void);
 void asi_fence_for_all(void);
 

@@ -1,4 +1,4 @@
-/* See trust.h. */
+/* Checks owners and modes of files; see trust.h. */
 #define _GNU_SOURCE
 #include "base/trust.h"
 
@@ -130,7 +130,7 @@ as_result asi_trust_open_dir(const asi_trust *trust, const char *path, int flags
         return asi_fail(AS_E_USAGE, EINVAL, "directory name has %zu bytes, 1 to %zu are possible", length, sizeof(name) - 1);
     }
     memcpy(name, path, length + 1);
-    /* Behind a slash the kernel would follow a link. */
+    /* With a trailing slash the kernel would follow a link. */
     while (length > 1 && '/' == name[length - 1])
     {
         name[--length] = '\0';

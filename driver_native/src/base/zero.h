@@ -1,7 +1,8 @@
-/* Zeroing memory that nobody reads or writes soon. Used where a log longer than caches is cleaned for its next lap.
+/* Zeroes memory that is not read or written soon, such as a log larger than the caches that is cleaned for its next use.
  *
- * The stores go past the caches: half the time of memset, and what lies in the caches stays there. Where the memory is written again
- * from a cache, memset is better. Thread rule: any; what is stored after it, by whatever store, is seen after it. */
+ * The stores bypass the caches: this takes half the time of memset and evicts nothing. If the memory is soon written again
+ * from a cache, memset is better. Thread rule: any. The zeroes are visible before any later store of the thread, of whatever
+ * kind. */
 #ifndef ASI_BASE_ZERO_H
 #define ASI_BASE_ZERO_H
 
@@ -32,7 +33,7 @@ static inline void asi_zero_uncached(uint8_t *at, size_t length)
         _mm_stream_si128((__m128i *)(void *)(to + 48), zero);
     }
     memset(to, 0, (size_t)(at + length - to));
-    _mm_sfence(); /* these stores keep no order of their own: the caller's release store would overtake them */
+    _mm_sfence(); /* these stores are not ordered: the caller's release store would overtake them */
 }
 #else
 static inline void asi_zero_uncached(uint8_t *at, size_t length) { memset(at, 0, length); }

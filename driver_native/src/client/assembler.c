@@ -1,8 +1,8 @@
-/* Fragments to whole messages, one builder a session. Spec: 02 §10.4.
+/* Joins fragments to whole messages, with one builder per session. Spec: 02 §10.4.
  *
- * A message that came in one frame is passed on as it lies in the log. Of others the first header and the payload are kept
- * until END; a fragment that does not continue where the last one ended (a start inside a message, a gap, padding by the
- * driver's unblocking) drops what was gathered. */
+ * A message of one frame is passed on in place, as it lies in the log. For a fragmented message the builder keeps the first
+ * header and the payload until END. A fragment that does not continue where the last one ended discards what was gathered.
+ * Causes are a start inside a message, a gap, or padding from the driver's unblocking. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 typedef struct message_builder
 {
     int32_t session_id;
-    int64_t expected_offset; /* term offset of the fragment that continues the message; -1: none is being built */
+    int64_t expected_offset; /* term offset of the fragment that continues the message; -1: no message is being built */
     int64_t length;
     int64_t capacity;
     uint8_t *bytes;          /* owned */
@@ -72,7 +72,7 @@ static message_builder *find_builder(const builders *all, int32_t session_id)
     return at < all->count && all->sorted[at]->session_id == session_id ? all->sorted[at] : NULL;
 }
 
-/* The builder of the session, made if need be; NULL without memory. */
+/* Returns the session's builder and creates it if it does not exist; NULL when out of memory. */
 static message_builder *get_builder(builders *all, int32_t session_id)
 {
     message_builder *found = find_builder(all, session_id);
@@ -151,7 +151,7 @@ static bool append(message_builder *builder, const uint8_t *data, int64_t length
 
 typedef enum build_step
 {
-    BUILD_DROPPED,   /* belongs to no message that is being built */
+    BUILD_DROPPED,   /* the fragment belongs to no message that is being built */
     BUILD_GATHERED,
     BUILD_COMPLETE,
     BUILD_NO_MEMORY
@@ -190,7 +190,7 @@ static build_step add_fragment(
     return BUILD_GATHERED;
 }
 
-/* The header of the whole message: the first frame's, with the length and end of all. */
+/* The header of the whole message: the first frame's, with the total length and the end position. */
 static as_header complete_header(message_builder *builder, const as_header *last)
 {
     as_header header = builder->header;
@@ -285,7 +285,7 @@ as_action as_controlled_assembler_on_fragment(void *assembler, const uint8_t *da
     const build_step step = add_fragment(&self->builders, data, length, header, &builder);
     if (BUILD_NO_MEMORY == step)
     {
-        return AS_ACTION_ABORT; /* comes again, perhaps there is memory then */
+        return AS_ACTION_ABORT; /* delivered again; memory may be available then */
     }
     if (BUILD_COMPLETE != step)
     {
@@ -295,7 +295,7 @@ as_action as_controlled_assembler_on_fragment(void *assembler, const uint8_t *da
     const as_action action = self->handler(self->context, builder->bytes, builder->length, &completed);
     if (AS_ACTION_ABORT == action)
     {
-        builder->length -= length; /* the last fragment comes again */
+        builder->length -= length; /* the last fragment is delivered again */
     }
     else
     {

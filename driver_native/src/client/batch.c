@@ -1,5 +1,5 @@
-/* Batches: Arrow-style columns to a publication, and images to columns. No lock, no allocation, no per-message call out of C.
- * Spec: 02 §5, §10.4. */
+/* Batches: offers Arrow-style columns to a publication, and polls images to columns. Takes no lock, allocates nothing and
+ * makes no per-message call out of C. Spec: 02 §5, §10.4. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -9,12 +9,12 @@
 #include "client/wait.h"
 #include "term/columns.h"
 
-/* A rotation is over within these, unless the thread that makes it died: then the driver ends it, and that takes time. */
+/* A rotation completes within this many retries, unless its thread died. Then the driver completes it, which takes longer. */
 #define ROTATION_TRIES 100
 
 /* -- waiting ------------------------------------------------------------------------------------------------------------ */
 
-/* Time for one call. The clock is read only once something has to be waited for. */
+/* Time limit of one call. The clock is read only when the call has to wait. */
 typedef struct patience
 {
     int64_t timeout_ns;
@@ -27,14 +27,14 @@ static patience start_patience(int64_t timeout_ns)
     return (patience){ .timeout_ns = timeout_ns, .deadline_ns = AS_NULL_VALUE, .idle = asi_client_backoff() };
 }
 
-/* After progress the next wait begins with a spin again. */
+/* After progress the next wait starts with spinning again. */
 static inline void restart_backoff(asi_idle *idle)
 {
     idle->idle_count = 0;
     idle->park_ns = idle->min_park_ns;
 }
 
-/* Waits a little; false when the time is over. */
+/* Idles once; false when the time is over. */
 static bool wait_a_little(as_client *client, patience *left)
 {
     if (left->timeout_ns <= 0)
@@ -44,7 +44,7 @@ static bool wait_a_little(as_client *client, patience *left)
     const int64_t now_ns = asi_clock_ns(&client->clock);
     if (AS_NULL_VALUE == left->deadline_ns)
     {
-        /* "For ever" may be given as INT64_MAX. */
+        /* INT64_MAX means no limit. */
         left->deadline_ns = left->timeout_ns < INT64_MAX - now_ns ? now_ns + left->timeout_ns : INT64_MAX;
     }
     if (now_ns >= left->deadline_ns)
@@ -83,14 +83,14 @@ static as_result fail_offer(const as_publication *publication, int64_t status, i
             return asi_fail(AS_E_CLOSED, 0, "publication of %s, stream %d has reached its last position, add a new one", channel,
                 stream_id);
         case AS_PUBLICATION_ERROR:
-            return AS_E_DATA; /* the appender has said what is wrong with the log */
+            return AS_E_DATA; /* the appender has set the error text */
         default:
             return asi_fail(AS_E_TIMEOUT, 0, "publication of %s, stream %d took nothing more within %" PRId64 " ms: %s", channel,
                 stream_id, timeout_ns / 1000000, describe_wait(status));
     }
 }
 
-/* Message i of the batch; AS_E_USAGE when its offsets or its length can't be. */
+/* Returns message i of the batch; AS_E_USAGE when its offsets or its length are invalid. */
 static as_result get_message(
     const as_publication *publication, const as_messages *messages, int64_t index, struct asi_append_part *part)
 {
@@ -189,14 +189,14 @@ static as_result fail_take(const as_image *image, const asi_columns_range *range
         range->term_position + range->fault_offset, image->session_id, image->stream_id, image->source_identity);
 }
 
-/* A stream may end inside a message, as the replay of a recording that was truncated there does. Its END will never come: it is passed
- * over, as the assemblers do, so that the image comes to its end. */
+/* A stream may end inside a message, for example the replay of a recording that was truncated there. The END fragment never
+ * arrives. The message is skipped, as in the assemblers, so that the image reaches its end. */
 static bool ends_inside_message(const as_image *image, const asi_columns_range *range)
 {
     return range->term_position + range->unfinished_end == asi_load_acquire_i64(&image->metadata->end_of_stream_position);
 }
 
-/* Takes what is there now, across terms, and moves the subscriber position. *result is set with TAKE_FAILED. */
+/* Takes what is available now, across terms, and moves the subscriber position. *result is set with TAKE_FAILED. */
 static take_outcome take_columns(as_image *image, as_columns *columns, as_result *result)
 {
     for (;;)
@@ -239,7 +239,7 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
                 return TAKE_FAILED;
             case ASI_COLUMNS_END:
             case ASI_COLUMNS_PARTIAL:
-            case ASI_COLUMNS_PADDING: /* of recordings only */
+            case ASI_COLUMNS_PADDING: /* occurs in recordings only */
                 break;
         }
         if (range.offset < image->term_length)
@@ -279,7 +279,7 @@ as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t ti
         const take_outcome outcome = take_columns(image, columns, &result);
         if (columns->row_count > 0)
         {
-            return AS_OK; /* what is wrong after these rows the next call meets first */
+            return AS_OK; /* the next call meets the fault after these rows first */
         }
         if (TAKE_FAILED == outcome)
         {
@@ -297,7 +297,7 @@ as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t ti
     }
 }
 
-/* One round over the images. AS_OK with or without rows, or the first failure if there are no rows. */
+/* Polls each image once. Returns AS_OK with or without rows, or the first failure if there are no rows. */
 static as_result take_round(as_subscription *subscription, as_columns *columns)
 {
     const asi_image_list *list = asi_subscription_poll_begin(subscription);
@@ -306,7 +306,7 @@ static as_result take_round(as_subscription *subscription, as_columns *columns)
         return asi_subscription_refuse_poll(subscription);
     }
     const uint32_t count = (uint32_t)list->count;
-    /* Another image begins each time, so that one that fills the columns alone does not starve the others. */
+    /* Each call starts with another image, so that an image that fills the columns alone does not starve the others. */
     const uint32_t start = count > 0 ? subscription->round_robin++ % count : 0;
     as_result failure = AS_OK;
     for (uint32_t i = 0; i < count; i++)

@@ -1,5 +1,5 @@
-/* Opening and closing a client, its lock and its waiting; the adding calls are in resources.c. See client.h.
- * Spec: 01 §2.3, 03 §15.1, §15.6. */
+/* Opens and closes a client, and holds its lock and its waiting. The calls that add resources are in resources.c. See
+ * client.h. Spec: 01 §2.3, 03 §15.1, §15.6. */
 #include "client/client.h"
 
 #include <errno.h>
@@ -44,7 +44,8 @@ static void wait_for_driver(const as_client *client, int64_t duration_ns)
     nanosleep(&ts, NULL);
 }
 
-/* One look at the directory. AS_AGAIN: no driver there yet, *pause_ns says when to look again and the text what is missing. */
+/* Checks the directory once. AS_AGAIN: no driver there yet; *pause_ns is the delay before the next check, and the error text
+   names what is missing. */
 static as_result attach(as_client *client, int64_t *pause_ns)
 {
     *pause_ns = AWAIT_FILE_NS;
@@ -154,7 +155,7 @@ static as_result take_options(as_client *client, const as_client_options *option
     }
     client->options.aeron_dir = client->aeron_dir;
     client->options.client_name = client->client_name;
-    client->options.dir_owner = NULL; /* were the caller's; `trust` says what they said */
+    client->options.dir_owner = NULL; /* these point to the caller's strings; `trust` holds their meaning */
     client->options.dir_writers = NULL;
     client->logs.pre_touch = options->pre_touch;
     return asi_trust_parse(&client->trust, options->dir_owner, options->dir_writers);
@@ -243,7 +244,7 @@ static void free_resources(as_client *client)
     {
         as_image *image = client->retired_images;
         client->retired_images = image->next;
-        /* One the application still holds is closed and is freed by its release. */
+        /* Closes an image that the application still holds; the application's release frees it. */
         as_image_release(image);
     }
     while (NULL != client->owned_counters)
@@ -287,7 +288,7 @@ void as_client_close(as_client *client)
     free(client);
 }
 
-/* -- the rest ----------------------------------------------------------------------------------------------------------- */
+/* -- other calls -------------------------------------------------------------------------------------------------------- */
 
 int64_t as_client_id(const as_client *client)
 {

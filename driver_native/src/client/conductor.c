@@ -1,8 +1,8 @@
-/* The client's conductor: driver events to objects, keep-alive, timeouts, and the end. See client.h.
- * Spec: 01 §2.4, 03 §3, §15.2-15.5.
+/* The client's conductor: applies driver events to the client's objects, sends keepalives, checks timeouts and terminates the
+ * client. See client.h. Spec: 01 §2.4, 03 §3, §15.2-15.5.
  *
- * Events come from another process and are checked: a malformed one is reported and passed over. Everything here runs under
- * the client's lock, on whichever thread drives the conductor. */
+ * Events come from another process, so they are checked: a malformed event is reported and skipped. Everything here runs
+ * under the client's lock, on whichever thread drives the conductor. */
 #include "client/conductor.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "client/request.h"
 #include "client/subscription.h"
 
-/* Events taken in one cycle: enough to drain a burst, few enough that timeouts are looked at in between. */
+/* Limit of events per cycle: enough to drain a burst, few enough that timeouts are checked in between. */
 #define EVENT_LIMIT 256
 
 static void report(as_client *client, as_result failure, int32_t code, const char *text)
@@ -53,7 +53,7 @@ static bool read_fixed(event_reader *reader, void *to, int64_t length)
     return true;
 }
 
-/* A text of `length` bytes into a terminated buffer. */
+/* Copies a text of `length` bytes into a buffer and terminates it. */
 static bool read_text(event_reader *reader, int32_t length, char *to, int64_t capacity)
 {
     if (length < 0 || length > reader->left || length >= capacity)
@@ -69,7 +69,7 @@ static bool read_text(event_reader *reader, int32_t length, char *to, int64_t ca
 
 /* -- events ------------------------------------------------------------------------------------------------------------- */
 
-/* The resource could not be made here: the request fails with what was recorded and the driver's side is taken back. */
+/* The client could not create the resource. The request fails with the recorded error, and the driver's part is removed. */
 static void refuse_resource(as_client *client, asi_request *request, as_result failure)
 {
     const char *text = as_error_text();
@@ -346,7 +346,7 @@ static bool dispatch(as_client *client, int32_t type_id, event_reader *reader)
         case ASI_RSP_PUBLICATION_ERROR:
             return on_publication_error(client, reader);
         default:
-            return true; /* of a newer driver */
+            return true; /* an event of a newer driver */
     }
 }
 
@@ -380,7 +380,7 @@ static void keep_alive(as_client *client)
         asi_conductor_terminate(client, AS_E_TIMEOUT, ASI_CLIENT_DRIVER_TIMEOUT, "the media driver has been shut down");
         return;
     }
-    if (now_ms - timeout_ms > driver_ms) /* this way round no value of the driver's overflows */
+    if (now_ms - timeout_ms > driver_ms) /* in this form no value from the driver overflows */
     {
         char text[ASI_CLIENT_TEXT_CAPACITY];
         snprintf(text, sizeof(text), "the media driver's last heartbeat is %" PRId64 " ms old, more than the driver timeout of %"
@@ -390,7 +390,8 @@ static void keep_alive(as_client *client)
     }
     if (AS_NULL_VALUE == client->heartbeat_counter_id)
     {
-        /* The driver makes the counter with the first resource; until then it does not miss us. Spec: 03 §16 T15. */
+        /* The driver creates the counter with the client's first resource. A missing counter means nothing before. Spec: 03
+           §16 T15. */
         const int32_t id =
             asi_counters_find(&client->counters, ASI_COUNTER_TYPE_CLIENT_HEARTBEAT, is_own_heartbeat, &client->client_id);
         if (AS_NULL_VALUE == id)
@@ -423,7 +424,7 @@ static int check_timers(as_client *client, int64_t now_ns)
     client->last_service_ns = now_ns;
     if (gap_ns > client->cnc.client_liveness_timeout_ns)
     {
-        /* The driver may have given our resources to others already: nothing of the old state can be trusted. */
+        /* The driver may have reassigned our resources, so no part of the old state is valid. */
         char text[ASI_CLIENT_TEXT_CAPACITY];
         snprintf(text, sizeof(text), "service interval exceeded: %" PRId64 " ms passed since the conductor last ran, the driver "
             "allows %" PRId64 " ms, was the process paused or the client not invoked?", gap_ns / 1000000,
@@ -454,7 +455,7 @@ static int receive_events(as_client *client)
         }
         if (AS_OK != result)
         {
-            /* Images or answers may be among what was lost: the view of the driver can't be repaired. */
+            /* The lost events may include images or answers, so the view of the driver cannot be repaired. */
             char text[ASI_CLIENT_TEXT_CAPACITY];
             snprintf(text, sizeof(text), "unable to keep up with the driver's events: %s", as_error_text());
             asi_conductor_terminate(client, AS_E_DATA, 0, text);
@@ -479,7 +480,7 @@ int asi_conductor_service(as_client *client)
     return work_count;
 }
 
-/* -- the end ------------------------------------------------------------------------------------------------------------ */
+/* -- termination -------------------------------------------------------------------------------------------------------- */
 
 static void fail_requests(as_client *client)
 {
@@ -517,7 +518,7 @@ void asi_conductor_terminate(as_client *client, as_result failure, int32_t code,
         asi_store_release_bool(&at->is_closed, true);
     }
     fail_requests(client);
-    /* Best effort: a driver that is alive frees our resources at once instead of after the liveness timeout. */
+    /* Best effort: a live driver frees our resources at once, instead of after the liveness timeout. */
     const asi_cmd_correlated close = { .client_id = client->client_id, .correlation_id = AS_NULL_VALUE };
     const as_result sent = asi_ring_mpsc_write(&client->ring, ASI_CMD_CLIENT_CLOSE, &close, sizeof(close));
     (void)sent;

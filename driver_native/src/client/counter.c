@@ -1,4 +1,4 @@
-/* Counters of the application. Spec: 01 §5.4, 03 §15.7. */
+/* Counters that the application owns. Spec: 01 §5.4, 03 §15.7. */
 #include "client/counter.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ int64_t *as_counter_address(as_counter *counter)
 
 bool as_counter_is_closed(const as_counter *counter)
 {
-    /* The value record of a closed counter may belong to another one by now, also before the driver's word of it is read. */
+    /* Another counter may have reused the value record of a closed counter, even before the driver's event has been read. */
     return asi_load_acquire_bool(&counter->is_closed) ||
         asi_counter_registration(counter->value) != counter->value_registration_id;
 }

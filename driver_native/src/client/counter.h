@@ -1,4 +1,4 @@
-/* Counters that a client owns. Thread rule: the client's lock is held. */
+/* Counters that a client owns. Thread rule: the caller holds the client's lock. */
 #ifndef ASI_CLIENT_COUNTER_H
 #define ASI_CLIENT_COUNTER_H
 

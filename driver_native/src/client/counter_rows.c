@@ -1,5 +1,5 @@
-/* Rows of a driver's counters, for inspectors and clients. Any thread: nothing is locked, a counter that changes hands while it
- * is read is passed over. Spec: 01 §5.3. */
+/* Reads a driver's counters as rows, for inspectors and clients. Any thread: nothing is locked. A counter that is reused
+ * while it is read is skipped. Spec: 01 §5.3. */
 #include "client/counter_rows.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ as_result asi_counter_row_read(const asi_counters *counters, int32_t counter_id,
     memcpy(read.key, metadata->key, sizeof(read.key));
     asi_counter_label(counters, counter_id, read.label);
     read.label_length = (int32_t)strlen(read.label);
-    /* Spec: 01 §5.3 - the id may have been freed and given out anew while it was read. */
+    /* Spec: 01 §5.3 - the id may have been freed and reused during the read. */
     if (ASI_COUNTER_ALLOCATED != asi_counter_state(counters, counter_id) ||
         read.registration_id != asi_load_acquire_i64(&value->registration_id))
     {
@@ -46,7 +46,7 @@ as_result as_client_counter(const as_client *client, int32_t counter_id, as_coun
 
 int64_t asi_channel_status(const as_client *client, int32_t counter_id)
 {
-    /* Spec: 03 §15.5 - no counter means active, id 0 (a system counter) that it is not made yet. */
+    /* Spec: 03 §15.5 - no counter means active; id 0 (a system counter) means that the counter does not exist yet. */
     if (AS_NULL_VALUE == counter_id)
     {
         return 1;

@@ -1,4 +1,4 @@
-/* The client's settings in the environment, by their stock names. Spec: 05 §12. */
+/* Reads the client's settings from the environment, by their stock names. Spec: 05 §12. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Images: life and state; poll.c reads them. Spec: 02 §10. */
+/* Lifetime and state of images. poll.c reads their frames. Spec: 02 §10. */
 #include "client/image.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- life; under the lock ----------------------------------------------------------------------------------------------- */
+/* -- lifetime; under the lock ------------------------------------------------------------------------------------------- */
 
 as_result asi_image_create(as_subscription *subscription, const asi_rsp_available_image *available, const char *path,
     const char *source_identity, as_image **image)
@@ -84,7 +84,7 @@ as_image *as_image_retain(as_image *image)
 
 void as_image_release(as_image *image)
 {
-    /* The conductor holds one reference as long as the client lives, so this frees only what outlived the client. */
+    /* The conductor holds one reference while the client lives, so this frees only an image that outlived its client. */
     if (NULL != image && 1 == asi_fetch_add_i32(&image->reference_count, -1))
     {
         asi_image_free(image);

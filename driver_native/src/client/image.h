@@ -1,4 +1,4 @@
-/* Images of a subscription. Thread rule: the client's lock is held. */
+/* Images of a subscription. Thread rule: the caller holds the client's lock. */
 #ifndef ASI_CLIENT_IMAGE_H
 #define ASI_CLIENT_IMAGE_H
 

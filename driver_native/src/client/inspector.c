@@ -1,4 +1,4 @@
-/* Read-only view of a driver's directory, and the request to end a driver. Spec: 01 §1.7, §5, §8. */
+/* Read-only view of a driver's directory, and the request to terminate a driver. Spec: 01 §1.7, §5, §8. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct as_inspector
     asi_counters counters;
 };
 
-/* `dir` takes the directory's path. Whoever only looks may look at a stranger's. */
+/* Copies the directory's path to `dir`. A read-only opening accepts a directory of any user. */
 static as_result open_cnc(asi_cnc *cnc, char *dir, const char *aeron_dir, bool writable)
 {
     asi_trust trust;
@@ -43,7 +43,7 @@ static as_result open_cnc(asi_cnc *cnc, char *dir, const char *aeron_dir, bool w
     }
     const as_result result =
         writable ? asi_cnc_open_own_untrusted(cnc, aeron_dir, &trust) : asi_cnc_open_read_only_untrusted(cnc, aeron_dir);
-    /* Nothing is waited for here: what a starting driver has not made yet is missing. */
+    /* Does not wait: a file that a starting driver has not created yet counts as missing. */
     return AS_OK == result ? AS_OK :
         asi_fail_in(AS_AGAIN == result ? AS_E_STORAGE : result, "no driver's files in %s", aeron_dir);
 }
@@ -114,7 +114,8 @@ as_result as_inspector_counter_value(
     }
     const asi_counter_value *at = &counters->values[counter_id];
     const int64_t read = asi_load_acquire_i64(&at->value);
-    /* A new owner's registration id is cleared before its value is set: while the old one is there, so is its value. */
+    /* A new owner clears the registration id before it sets the value. While the old id is present, the value is the old
+       owner's. */
     if (registration_id != asi_load_acquire_i64(&at->registration_id))
     {
         return AS_AGAIN;
@@ -188,7 +189,7 @@ as_result as_check_aeron_dir(const char *aeron_dir, const char *dir_owner, const
     as_result result = asi_trust_parse(&trust, dir_owner, dir_writers);
     result = AS_OK == result ? asi_map_open_in(&map, aeron_dir, ASI_CNC_FILE, &trust, 0, false) : result;
     asi_map_close(&map);
-    /* What can't be read is nothing to distrust, and whoever uses it will be told. */
+    /* A directory that cannot be read is no reason for distrust; opening it reports the error. */
     return AS_E_USAGE == result ? result : AS_OK;
 }
 

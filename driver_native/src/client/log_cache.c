@@ -1,4 +1,4 @@
-/* Reference counted log mappings; see log_cache.h. */
+/* Reference-counted log mappings; see log_cache.h. */
 #include "client/log_cache.h"
 
 #include <errno.h>

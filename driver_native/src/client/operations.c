@@ -1,4 +1,5 @@
-/* Calls that change a resource in the driver and wait for its answer: destinations, rejection of an image. Public: as_client.h. */
+/* Calls that change a resource in the driver and wait for its answer: destinations, rejection of an image. Public:
+   as_client.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -40,12 +41,12 @@ static as_result send_without_wait(
     const as_result result = send_destination(client, type_id, registration_id, channel, false, &request);
     if (AS_OK == result)
     {
-        *correlation_id = request->correlation_id; /* nobody takes the request before it has this id */
+        *correlation_id = request->correlation_id; /* no thread takes the request before it has this id */
     }
     return result;
 }
 
-/* Spec: 03 §6.6 - the driver knows a shared publication by the id of its first handle. */
+/* Spec: 03 §6.6 - the driver identifies a shared publication by the id of its first handle. */
 static as_result change_publication(as_publication *publication, int32_t type_id, const char *channel)
 {
     if (NULL == channel)
@@ -133,7 +134,7 @@ as_result as_image_reject(as_image *image, const char *reason)
         .position = as_image_position(image),
         .reason_length = (int32_t)length,
     };
-    /* Spec: 03 §16 T4 - the stock C driver wants at least 40 bytes. */
+    /* Spec: 03 §16 T4 - the stock C driver requires at least 40 bytes. */
     static const uint8_t ZEROS[4] = { 0 };
     asi_command command;
     asi_command_start(&command, ASI_CMD_REJECT_IMAGE, &fixed, sizeof(fixed));

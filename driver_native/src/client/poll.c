@@ -1,8 +1,9 @@
-/* Polls: of one image and over all images of a subscription. Spec: 02 §10.
+/* Polls one image, or all images of a subscription. Spec: 02 §10.
  *
- * The polling thread is the only writer of the subscriber position. A poll never leaves the term it began in; the frames are
- * stepped over by term/frame_walk, which checks their lengths: the log is written by other processes. The polls of images
- * and of subscriptions share a file so that the poll of a subscription with one image, the usual one, is one function. */
+ * The polling thread is the only writer of the subscriber position. A poll never leaves the term in which it began.
+ * term/frame_walk steps over the frames and checks their lengths, because other processes write the log. The polls of images
+ * and of subscriptions share a file, so that the compiler makes one function of the usual poll: a subscription with one
+ * image. */
 #include "client/poll.h"
 
 #include <errno.h>
@@ -11,16 +12,16 @@
 #include "client/lock.h"
 #include "term/frame_walk.h"
 
-#define HEADERS_AHEAD 8 /* frames of a block are often of one length; each one's header would be waited for in turn */
+#define HEADERS_AHEAD 8 /* frames of a block often have one length; without this each header is a cache miss */
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
 /* -- one image ---------------------------------------------------------------------------------------------------------- */
 
-/* The stretch of a term that a poll looks at. */
+/* The part of a term that a poll reads. */
 typedef struct poll_place
 {
     int64_t position;      /* where the poll begins */
-    int64_t term_position; /* of the term's first byte */
+    int64_t term_position; /* position of the term's first byte */
     asi_frame_walk walk;
 } poll_place;
 
@@ -38,8 +39,8 @@ ALWAYS_INLINE poll_place start_poll(const as_image *image, int64_t limit_positio
     };
 }
 
-/* Fields one by one, by loads that are not merged: in one thread a frame is read a moment after it was written, and a load of
- * several fields would wait until their stores have left the processor. */
+/* Copies field by field, with loads that the compiler does not merge. Within one thread a frame is read just after it was
+ * written, and a wide load would stall until the narrower stores have left the store buffer. */
 ALWAYS_INLINE void fill_header(as_header *header, const as_image *image, const poll_place *place)
 {
     const asi_frame_header *frame = place->walk.frame;
@@ -55,7 +56,7 @@ ALWAYS_INLINE void fill_header(as_header *header, const as_image *image, const p
     header->image = (as_image *)(uintptr_t)image;
 }
 
-/* An image that was closed meanwhile has given its counter back: the driver may have made something else of it. */
+/* A closed image has returned its counter, and the driver may have reused it. */
 ALWAYS_INLINE void advance(as_image *image, int64_t from, int64_t to)
 {
     if (to > from && asi_image_can_poll(image))
@@ -77,7 +78,7 @@ static inline as_result check_poll(const void *handler, int64_t limit)
         asi_fail(AS_E_USAGE, EINVAL, "a poll needs a handler and a positive limit") : AS_OK;
 }
 
-/* The arguments are checked. */
+/* The caller has checked the arguments. */
 ALWAYS_INLINE int64_t poll_image(
     as_image *image, as_fragment_handler handler, void *context, int64_t limit_position, int64_t limit)
 {
@@ -122,7 +123,7 @@ int64_t as_image_poll(as_image *image, as_fragment_handler handler, void *contex
     return AS_OK == result ? poll_image(image, handler, context, INT64_MAX, limit) : (int64_t)result;
 }
 
-/* The arguments are checked. */
+/* The caller has checked the arguments. */
 ALWAYS_INLINE int64_t controlled_poll_image(
     as_image *image, as_controlled_handler handler, void *context, int64_t limit_position, int64_t limit)
 {
@@ -247,7 +248,7 @@ as_result asi_subscription_refuse_poll(as_subscription *subscription)
 
 static inline uint32_t start_index(as_subscription *subscription, const asi_image_list *list)
 {
-    /* Spec: 02 §10.2 - round robin: another image begins each time. */
+    /* Spec: 02 §10.2 - round robin: each poll starts with another image. */
     const uint32_t index = subscription->round_robin++;
     if (index < (uint32_t)list->count)
     {
@@ -271,7 +272,7 @@ __attribute__((noinline)) static int64_t poll_several(as_subscription *subscript
             as_image_controlled_poll(image, controlled, context, limit - fragments);
         if (delivered < 0)
         {
-            failure = (as_result)delivered; /* the other images go on */
+            failure = (as_result)delivered; /* the other images continue */
             continue;
         }
         fragments += delivered;
@@ -279,7 +280,7 @@ __attribute__((noinline)) static int64_t poll_several(as_subscription *subscript
     return 0 == fragments ? (int64_t)failure : fragments;
 }
 
-/* `controlled` or `handler` is NULL, which is known where this is inlined. Most subscriptions have one image. */
+/* `controlled` or `handler` is NULL; the compiler sees which, because this is inlined. Most subscriptions have one image. */
 ALWAYS_INLINE int64_t poll_all(
     as_subscription *subscription, as_fragment_handler handler, as_controlled_handler controlled, void *context, int64_t limit)
 {

@@ -4,7 +4,7 @@
 
 #include "client/state.h"
 
-/* Why a poll was refused: AS_E_CLOSED, or AS_E_USAGE when another one is under way. */
+/* The reason for a refused poll: AS_E_CLOSED, or AS_E_USAGE when another poll is running. */
 as_result asi_subscription_refuse_poll(as_subscription *subscription) AS_MUST_USE;
 
 #endif

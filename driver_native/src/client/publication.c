@@ -1,7 +1,7 @@
-/* Publications: offer, claim and the state around them; the frames are written by term/append. Spec: 02 §5-6, 03 §15.7.
+/* Publications: offer, claim and the state around them. term/append writes the frames. Spec: 02 §5-6, 03 §15.7.
  *
- * The closed flag is looked at first and the limit before the tail, in this order. A publication closed by the conductor
- * while another thread offers gets that one message into a log that stays mapped for the linger time. */
+ * The closed flag is loaded first, then the limit, then the tail. If the conductor closes a publication while another thread
+ * offers, that one message goes into a log that stays mapped for the linger time. */
 #include "client/publication.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ as_result asi_publication_create(
         return asi_fail(AS_E_DATA, 0, "the driver announced a publication with limit counter %d, ids are 0 to %d",
             ready->position_limit_counter_id, client->counters.max_count - 1);
     }
-    /* The hot fields want lines of their own: a neighbour's writes must not slow them down. */
+    /* The hot fields have cache lines of their own, so that writes to neighbouring objects do not slow them down. */
     as_publication *publication = aligned_alloc(ASI_CACHE_LINE, (size_t)asi_align_i64(sizeof(*publication), ASI_CACHE_LINE));
     if (NULL == publication)
     {
@@ -105,7 +105,7 @@ static int64_t back_pressure_status(const as_publication *publication, int64_t p
     return 1 == asi_load_acquire_i32(publication->is_connected) ? AS_BACK_PRESSURED : AS_NOT_CONNECTED;
 }
 
-/* Whether `length` bytes may be appended now: 0, or the status to give back. */
+/* Checks whether `length` bytes may be appended now: 0, or the status to return. */
 static inline int64_t check_flow(const as_publication *publication, int64_t length)
 {
     if (__builtin_expect(asi_load_acquire_bool(&publication->is_closed), 0))
@@ -165,7 +165,7 @@ int64_t as_publication_offerv(as_publication *publication, const as_iovec *parts
     int64_t length = 0;
     for (int64_t i = 0; i < part_count; i++)
     {
-        /* Each part is bounded before it is added, so the sum can't wrap. */
+        /* Each part is bounded before it is added, so the sum cannot wrap. */
         const bool is_possible = parts[i].length >= 0 && parts[i].length <= publication->max_message_length &&
             (NULL != parts[i].data || 0 == parts[i].length);
         length += is_possible ? parts[i].length : 0;
@@ -227,8 +227,8 @@ int64_t as_publication_append_padding(as_publication *publication, int64_t lengt
     {
         return refuse_shared(publication);
     }
-    /* Longer than any message: what a publisher leaves at a term's end when a fragmented message does not fit, or a receiver in the
-     * place of what was lost, is recorded, and must go where it was in a replay. */
+    /* Padding may be longer than any message: a publisher pads the end of a term when a fragmented message does not fit, and
+     * a receiver pads lost data. Recordings contain such padding, and a replay must reproduce it in place. */
     const int64_t max_length = publication->appender.log->term_length - AS_FRAME_HEADER_LENGTH;
     if (length < 0 || length > max_length)
     {
@@ -305,7 +305,7 @@ bool as_publication_is_closed(const as_publication *publication)
 
 int64_t as_publication_position(const as_publication *publication)
 {
-    /* From the shared tail for both kinds, so that any thread may ask. */
+    /* Computed from the shared tail for both kinds, so that any thread may call this. */
     return as_publication_is_closed(publication) ? AS_PUBLICATION_CLOSED : asi_log_producer_position(publication->appender.log);
 }
 

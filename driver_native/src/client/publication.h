@@ -7,7 +7,7 @@
 as_result asi_publication_create(
     as_client *client, asi_request *request, const asi_rsp_publication_ready *ready, const char *path) AS_MUST_USE;
 void asi_publication_free(as_publication *publication);
-/* One try at a message whose length is 0..max_message_length. */
+/* Tries once to append a message of length 0..max_message_length. */
 int64_t asi_publication_append(as_publication *publication, const asi_append_source *source);
 
 #endif

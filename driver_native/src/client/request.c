@@ -1,7 +1,8 @@
-/* Commands to the driver and the wait for its answers; see client.h. Spec: 03 §2, §15.5.
+/* Sends commands to the driver and waits for its answers; see client.h. Spec: 03 §2, §15.5.
  *
- * A request is in the client's list before its command is sent, so that the answer, which any thread may receive, finds it.
- * An answer that comes after its owner gave up is undone in the driver: nothing leaks there. */
+ * A request is added to the client's list before its command is sent. Any thread may receive the answer, and it finds the
+ * request there. If an answer arrives after its owner gave up, the client undoes it in the driver, so that nothing leaks
+ * there. */
 #include "client/request.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ void asi_command_start(asi_command *command, int32_t type_id, const void *fixed,
 
 void asi_command_put(asi_command *command, const void *bytes, int64_t length)
 {
-    /* Callers have bounded every part; this is the check of their sum. */
+    /* The callers have bounded every part; this checks their sum. */
     AS_ASSERT(length >= 0 && length <= ASI_COMMAND_CAPACITY - command->length);
     if (length > 0)
     {
@@ -57,7 +58,7 @@ static as_result send(as_client *client, int32_t type_id, const void *message, i
     }
 }
 
-/* -- the life of a request ---------------------------------------------------------------------------------------------- */
+/* -- lifetime of a request ---------------------------------------------------------------------------------------------- */
 
 as_result asi_request_new(as_client *client, asi_request_kind kind, const char *channel, int32_t stream_id, asi_request **request)
 {
@@ -197,7 +198,7 @@ void asi_request_undo(as_client *client, asi_request *request)
         case ASI_REQUEST_COUNTER:
             asi_client_send_remove(client, ASI_CMD_REMOVE_COUNTER, request->correlation_id, 0);
             break;
-        case ASI_REQUEST_STATIC_COUNTER: /* lives as long as the driver, by its nature */
+        case ASI_REQUEST_STATIC_COUNTER: /* a static counter lives as long as the driver by definition */
         case ASI_REQUEST_OPERATION:
         case ASI_REQUEST_SESSION_ID:
             break;
@@ -241,7 +242,7 @@ void asi_client_send_remove(as_client *client, int32_t type_id, int64_t registra
 {
     if (client->is_closed)
     {
-        return; /* CLIENT_CLOSE has taken everything back */
+        return; /* CLIENT_CLOSE has removed everything */
     }
     const asi_cmd_remove_publication message = {
         .correlated = { .client_id = client->client_id, .correlation_id = asi_ring_mpsc_next_correlation_id(&client->ring) },

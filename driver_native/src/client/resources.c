@@ -1,4 +1,4 @@
-/* Adding publications, subscriptions and counters: blocking calls over the asynchronous ones. Spec: 03 §2, §15.5. */
+/* Adds publications, subscriptions and counters: blocking calls on top of the asynchronous ones. Spec: 03 §2, §15.5. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static as_result check_counter(const counter_text *text)
     return AS_OK;
 }
 
-/* Key padded to 4, label length, label: the tail of both counter commands. Spec: 03 §2.9-2.10. */
+/* Appends the key padded to 4, the label length and the label: the tail of both counter commands. Spec: 03 §2.9-2.10. */
 static void put_counter_text(asi_command *command, const counter_text *text)
 {
     static const uint8_t ZEROS[4] = { 0 };
@@ -131,7 +131,7 @@ static as_result send_add_counter(
 
 /* -- asynchronous ------------------------------------------------------------------------------------------------------- */
 
-/* Nobody takes the request before its id has been handed out, so it may still be read. */
+/* No thread takes the request before this returns its id, so reading it is safe. */
 static as_result give_id(as_result result, const asi_request *request, int64_t *correlation_id)
 {
     if (AS_OK == result)
@@ -443,7 +443,7 @@ as_result as_client_next_session_id(as_client *client, int32_t stream_id, int32_
     return AS_OK == result ? asi_request_wait(client, request, NULL, session_id) : result;
 }
 
-/* An answer of our own for a driver that would not know the command. */
+/* Answers in place of a driver that does not support the command. */
 static as_result answer_session_id(as_client *client, int32_t stream_id, asi_request **request)
 {
     as_result result = asi_request_new(client, ASI_REQUEST_SESSION_ID, NULL, stream_id, request);

@@ -1,10 +1,10 @@
-/* The client's state: its structures, which all files of client/ work on. Included by those and by tests only.
+/* The client's state: the structures that all files of client/ work on. Only those files and tests include it.
  *
- * One lock (as_client.mutex) guards every list, the broadcast receiver and the log cache. Whoever holds it may run the
- * conductor: its own thread, the application's thread in invoker mode, or a thread that waits for the driver's answer,
- * so that an answer does not wait for the conductor's sleep. Handlers run with the lock held; the mutex is an error
- * checking one, so a call from a handler is refused instead of hanging. The paths of messages (offer, claim, poll) take no
- * lock and allocate nothing. */
+ * One lock (as_client.mutex) guards every list, the broadcast receiver and the log cache. Whichever thread holds it may run
+ * the conductor: the conductor's own thread, the application's thread in invoker mode, or a thread that waits for the
+ * driver's answer. So an answer does not have to wait for the conductor's sleep. Handlers run with the lock held. The mutex
+ * is of the error-checking kind, so a call from a handler fails instead of hanging. The message paths (offer, claim, poll)
+ * take no lock and allocate nothing. */
 #ifndef ASI_CLIENT_STATE_H
 #define ASI_CLIENT_STATE_H
 
@@ -21,12 +21,12 @@
 #include "term/append.h"
 #include "wire/command.h"
 
-/* Fixed part, longest channel, and room for the counter command's key and label. */
+/* Fixed part, longest channel, and space for the counter command's key and label. */
 #define ASI_COMMAND_CAPACITY (64 + AS_CHANNEL_MAX_LENGTH)
 #define ASI_CLIENT_NAME_MAX_LENGTH 100
 #define ASI_CLIENT_TEXT_CAPACITY 1024
 
-/* Codes of fatal conditions, as the stock C client numbers them. Spec: 03 §4. */
+/* Codes of fatal conditions; the numbers are the stock C client's. Spec: 03 §4. */
 enum
 {
     ASI_CLIENT_DRIVER_TIMEOUT = 1000,
@@ -47,8 +47,8 @@ typedef enum asi_request_kind
     ASI_REQUEST_SESSION_ID
 } asi_request_kind;
 
-/* AWAITING > DONE or FAILED when answered or out of time; FAILED by time > ABANDONED when its owner has taken the failure
- * and the driver's answer may still come, which is then undone. */
+/* AWAITING > DONE or FAILED when answered or timed out. FAILED by timeout > ABANDONED when the owner has taken the failure
+ * but the driver may still answer; such an answer is undone. */
 typedef enum asi_request_state
 {
     ASI_REQUEST_AWAITING,
@@ -61,10 +61,10 @@ typedef struct asi_request
 {
     asi_request_kind kind;
     asi_request_state state;
-    bool is_answered; /* nothing more will come for this id */
+    bool is_answered; /* no further event for this id will come */
     int64_t correlation_id;
     int64_t deadline_ns;
-    /* What the resource is made from. */
+    /* Input of the resource. */
     char *channel; /* owned until the resource takes it */
     int32_t stream_id;
     int64_t counter_registration_id; /* of a static counter */
@@ -88,7 +88,7 @@ typedef struct asi_command
     uint8_t bytes[ASI_COMMAND_CAPACITY];
 } asi_command;
 
-/* A removal for which the command ring had no room, sent again by the conductor. */
+/* A removal for which the command ring had no space. The conductor sends it again. */
 typedef struct asi_unsent
 {
     asi_cmd_remove_publication message;
@@ -102,7 +102,7 @@ struct as_publication
 {
     asi_appender appender;
     /* Constant. */
-    const int64_t *position_limit; /* driver, release; here, acquire */
+    const int64_t *position_limit; /* stored by the driver with release; loaded here with acquire */
     const int32_t *is_connected;   /* likewise */
     int64_t max_possible_position;
     int32_t max_message_length;
@@ -123,7 +123,7 @@ struct as_image
     uint8_t *terms[ASI_LOG_PARTITION_COUNT];
     asi_log_metadata *metadata;
     int64_t *subscriber_position; /* polling thread, release; driver and conductor, acquire */
-    int64_t position_registration_id; /* of that counter when it was ours */
+    int64_t position_registration_id; /* registration id of that counter while this image owns it */
     int32_t term_length;
     int32_t position_bits;
     int32_t initial_term_id;
@@ -143,15 +143,15 @@ struct as_image
     bool final_is_revoked;
     int64_t final_position;
     int64_t final_end_of_stream_position;
-    int32_t reference_count; /* the conductor's one and those of the application; atomic */
-    /* Of the conductor, once the image has left its subscription. */
-    const as_subscription *retired_from; /* NULL: the subscription is gone, nobody polls it */
+    int32_t reference_count; /* one for the conductor, plus those of the application; atomic */
+    /* Conductor only, after the image has left its subscription. */
+    const as_subscription *retired_from; /* NULL: the subscription is gone, no thread polls it */
     int64_t retired_sequence;
     int64_t free_at_ns;
     as_image *next;
 };
 
-/* Images as the polling thread sees them: replaced as a whole, never changed. */
+/* Images as the polling thread sees them. The list is replaced as a whole, never changed. */
 typedef struct asi_image_list
 {
     struct asi_image_list *next_retired;
@@ -174,11 +174,11 @@ struct as_subscription
     void *image_list; /* asi_image_list *, never NULL */
     int32_t image_count;
     bool is_closed;
-    bool fences_for_all; /* as of the client */
-    /* Of the polling thread. Odd while a poll is under way: what it may be reading is not freed. */
+    bool fences_for_all; /* copy of the client's flag */
+    /* Polling thread only. Odd while a poll is running; what that poll may read is not freed. */
     int64_t poll_sequence;
     uint32_t round_robin;
-    /* Of the conductor. */
+    /* Conductor only. */
     asi_image_list *retired_lists;
     as_subscription *next;
 };
@@ -187,7 +187,7 @@ struct as_counter
 {
     as_client *client;
     int64_t *value;
-    int64_t value_registration_id; /* of the counter's record when it was ours */
+    int64_t value_registration_id; /* registration id in the counter's record while this counter owns it */
     int64_t registration_id;
     int32_t counter_id;
     bool is_static;
@@ -197,22 +197,22 @@ struct as_counter
 
 struct as_client
 {
-    as_client_options options; /* strings point into this struct or are NULL */
+    as_client_options options; /* its strings point into this struct or are NULL */
     asi_clock clock;
-    bool fences_for_all; /* never changes: asi_fence_for_all may be used */
+    bool fences_for_all; /* constant; true: asi_fence_for_all may be used */
     char aeron_dir[AS_PATH_MAX];
-    asi_trust trust; /* of that directory */
+    asi_trust trust; /* trust rules for that directory */
     char client_name[ASI_CLIENT_NAME_MAX_LENGTH + 1];
     asi_cnc cnc;
     asi_ring_mpsc ring;
     asi_counters counters;
     int64_t client_id;
-    int64_t pid; /* that opened it */
-    int32_t generation; /* of that process: a forked child has no conductor and must leave the parent's client alone */
+    int64_t pid; /* process that opened the client */
+    int32_t generation; /* fork generation of that process: a forked child has no conductor and must leave the client alone */
     asi_agent agent;
     pthread_mutex_t mutex;
-    bool is_closed; /* under the lock, release; any, acquire */
-    /* Under the lock from here. */
+    bool is_closed; /* stored under the lock with release; loaded anywhere with acquire */
+    /* Guarded by the lock from here on. */
     int32_t close_code;
     char close_reason[ASI_CLIENT_TEXT_CAPACITY];
     asi_broadcast_receiver receiver;
@@ -225,18 +225,18 @@ struct as_client
     asi_unsent *unsent;
     int64_t last_service_ns;
     int64_t next_keepalive_ns;
-    int32_t heartbeat_counter_id; /* AS_NULL_VALUE until the driver made it */
+    int32_t heartbeat_counter_id; /* AS_NULL_VALUE until the driver has created it */
 };
 
-/* -- images, as who polls sees them -------------------------------------------------------------------------------------- */
+/* -- images, as the polling thread sees them ----------------------------------------------------------------------------- */
 
 static inline bool asi_image_is_open(const as_image *image)
 {
     return __builtin_expect(!asi_load_acquire_bool(&image->is_closed), 1);
 }
 
-/* Whether the image's position counter is still the one the driver gave it: a client that was paused for longer than the
- * liveness timeout polls on for a moment, while the driver has given the counter to another subscriber. */
+/* True while the image owns its position counter. A client that was paused for longer than the liveness timeout may poll for
+ * a moment after the driver has given the counter to another subscriber. */
 static inline bool asi_image_owns_position(const as_image *image)
 {
     return __builtin_expect(asi_counter_registration(image->subscriber_position) == image->position_registration_id, 1);
@@ -247,8 +247,8 @@ static inline bool asi_image_can_poll(const as_image *image)
     return asi_image_is_open(image) && asi_image_owns_position(image);
 }
 
-/* Polls of a subscription happen between these two; see subscription.c for the order of their loads and stores. NULL: refused.
- * That two threads poll at once is noticed as a rule, not always: there is to be one. */
+/* A subscription is polled between these two calls; see subscription.c for the order of their loads and stores. NULL:
+ * refused. Only one thread may poll. Concurrent polls are usually detected, but not always. */
 static inline const asi_image_list *asi_subscription_poll_begin(as_subscription *subscription)
 {
     const int64_t sequence = asi_load_relaxed_i64(&subscription->poll_sequence);

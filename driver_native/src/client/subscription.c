@@ -1,12 +1,13 @@
-/* Subscriptions: the list of images and its replacement under a polling thread (poll.c). Spec: 02 §10, 03 §15.6-15.7.
+/* Subscriptions: the list of images, and its replacement while a thread polls (poll.c). Spec: 02 §10, 03 §15.6-15.7.
  *
- * The conductor replaces the list as a whole and keeps old lists and removed images until nobody can be reading them. The
- * polling thread makes poll_sequence odd, fence, reads the list; at its end it makes the sequence even (release). The conductor
- * stores the new list, fence, reads the sequence. Of the two fences one comes first: if the conductor's does, the poll sees the
- * new list; if the poll's does, the conductor sees the sequence odd and frees nothing of what it retired until it has moved
- * on. Without them both could miss each other and a poll would read freed memory. Polls are many and replacements few, so the
- * conductor pays for both fences (asi_fence_for_all); where the kernel has no such, each poll has its own. Images are kept for
- * the linger time besides, because handlers were given their pointers. */
+ * The conductor replaces the list as a whole. It keeps old lists and removed images until no thread can be reading them. The
+ * polling thread makes poll_sequence odd, executes a fence and reads the list; at its end it makes the sequence even
+ * (release). The conductor stores the new list, executes a fence and reads the sequence. One of the two fences comes first.
+ * If it is the conductor's, the poll sees the new list. If it is the poll's, the conductor sees an odd sequence and frees
+ * nothing that it retired until the sequence has changed. Without the fences both could miss each other, and a poll would
+ * read freed memory. Polls are frequent and replacements rare, so the conductor executes both fences (asi_fence_for_all). If
+ * the kernel does not support that, each poll executes its own. Images are also kept for the linger time, because handlers
+ * have received their pointers. */
 #include "client/subscription.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ static bool has_poll_passed(const as_subscription *subscription, int64_t retired
     return 0 == (retired_sequence & 1) || sequence != retired_sequence;
 }
 
-/* The sequence that was read is given back: what only the old list named is retired with it. */
+/* Returns the sequence that was read. Whatever only the old list references is retired with it. */
 static int64_t replace_list(as_subscription *subscription, asi_image_list *list)
 {
     asi_image_list *old = subscription->image_list;
@@ -161,7 +162,7 @@ void asi_subscription_remove_image(as_subscription *subscription, int64_t correl
     asi_image_list *list = new_list(old->count - 1);
     if (NULL == list)
     {
-        /* Without memory for a shorter list the image stays in it, closed: polls pass over it. */
+        /* If there is no memory for a shorter list, the closed image stays in the list and polls skip it. */
         asi_image_close(image);
         return;
     }
@@ -189,7 +190,8 @@ void asi_subscription_terminate(as_subscription *subscription)
     }
 }
 
-/* Nobody polls it any more. Images it still lists (only after running out of memory) go as they would with the client. */
+/* No thread polls the subscription any more. It lists images only after an allocation failure; they are freed as with the
+   client. */
 void asi_subscription_free(as_subscription *subscription)
 {
     asi_image_list *list = subscription->image_list;
@@ -306,7 +308,7 @@ int64_t as_subscription_channel_status(const as_subscription *subscription)
         asi_channel_status(subscription->client, subscription->channel_status_counter_id);
 }
 
-/* Runs under the lock, taken here unless the caller is a handler, which has it. */
+/* Runs under the lock. Takes it, unless the caller is a handler that already holds it. */
 static as_image *retain_first(
     as_subscription *subscription, bool (*matches)(const as_image *image, int32_t index, int32_t wanted), int32_t wanted)
 {
@@ -360,7 +362,7 @@ as_result as_subscription_resolved_endpoint(const as_subscription *subscription,
         const asi_counter_metadata *metadata = &counters->metadata[id];
         if (ASI_COUNTER_UNUSED == state)
         {
-            break; /* ids are given out in order: none was ever used from here on */
+            break; /* ids are allocated in order: all ids from here on are unused */
         }
         if (ASI_COUNTER_ALLOCATED != state || ASI_COUNTER_TYPE_LOCAL_SOCKADDR != metadata->type_id ||
             asi_get_i32(metadata->key) != subscription->channel_status_counter_id ||

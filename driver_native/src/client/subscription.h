@@ -1,4 +1,4 @@
-/* Subscriptions of a client and their lists of images. Thread rule: the client's lock is held. */
+/* Subscriptions of a client and their lists of images. Thread rule: the caller holds the client's lock. */
 #ifndef ASI_CLIENT_SUBSCRIPTION_H
 #define ASI_CLIENT_SUBSCRIPTION_H
 
@@ -9,10 +9,10 @@ as_result asi_subscription_add_image(
     as_subscription *subscription, const asi_rsp_available_image *available, const char *path, const char *source_identity)
     AS_MUST_USE;
 void asi_subscription_remove_image(as_subscription *subscription, int64_t correlation_id);
-/* Closes every image, calling the unavailable handlers, and marks the subscription closed. */
+/* Closes every image, calls the unavailable handlers and marks the subscription closed. */
 void asi_subscription_terminate(as_subscription *subscription);
 void asi_subscription_free(as_subscription *subscription);
-/* Frees lists and images that nobody can be reading any more. */
+/* Frees lists and images that no thread can be reading any more. */
 int asi_subscription_sweep(as_client *client, int64_t now_ns);
 
 #endif

@@ -1,9 +1,9 @@
 /* The to-clients broadcast buffer; see broadcast.h.
  *
- * The receiver copies a record that the transmitter may be overwriting and asks afterwards whether it was. For that to be
- * defined, record bytes are moved as relaxed 8-byte words: records start at multiples of 8 and own their bytes up to the
- * next multiple. Tail intent is stored before the first byte of a record (release, fence) and loaded after the last byte of
- * a copy (fence, acquire); swapped, a torn copy could pass as whole. */
+ * The receiver copies a record that the transmitter may be overwriting, and then checks whether that happened. To make this
+ * well defined, record bytes are moved as relaxed 8-byte words: records start at multiples of 8 and own their bytes up to the
+ * next multiple. The transmitter stores the tail intent before the first byte of a record (release, fence). The receiver
+ * loads it after the last byte of a copy (fence, acquire). In another order a torn copy could pass as whole. */
 #include "shm/broadcast.h"
 
 #include <errno.h>
@@ -139,14 +139,14 @@ void asi_broadcast_receiver_close(asi_broadcast_receiver *receiver)
     *receiver = (asi_broadcast_receiver){ 0 };
 }
 
-/* Whether the transmitter has not begun to overwrite what stands at `position`. */
+/* True if the transmitter has not begun to overwrite the bytes at `position`. */
 static bool is_intact(const asi_broadcast *broadcast, int64_t position)
 {
     const int64_t intent = asi_load_acquire_i64(broadcast->tail_intent);
     return asi_wrap_sub_i64(intent, position) < broadcast->capacity;
 }
 
-/* Goes on with the newest record: those in between are lost. */
+/* Continues with the newest record; those in between are lost. */
 static as_result fail_overtaken(asi_broadcast_receiver *receiver)
 {
     receiver->lapped_count++;
@@ -154,7 +154,8 @@ static as_result fail_overtaken(asi_broadcast_receiver *receiver)
     return asi_fail(AS_E_DATA, 0, "unable to keep up with broadcast: the driver's transmitter overtook this client");
 }
 
-/* A record length that cannot be: overtaken while reading it, or a broken buffer, left behind by going to its tail. */
+/* An impossible record length: the transmitter overtook the read, or the buffer is broken. The receiver continues at the
+   tail. */
 static as_result fail_record(asi_broadcast_receiver *receiver, int64_t length, int64_t tail)
 {
     if (!is_intact(&receiver->broadcast, receiver->cursor))

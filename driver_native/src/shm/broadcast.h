@@ -1,7 +1,7 @@
-/* One transmitter, any number of receivers: the to-clients queue. Spec: 01 §4.
+/* Broadcast buffer with one transmitter and any number of receivers: the to-clients queue. Spec: 01 §4.
  *
- * Transmitter: the driver's conductor; it never waits. A receiver that is overtaken learns so and must treat its view of the
- * driver as lost. Messages are delivered from a private copy, validated after copying. */
+ * The transmitter is the driver's conductor and never waits. A receiver detects when it was overtaken, and must then treat
+ * its view of the driver as lost. Messages are delivered from a private copy that is validated after copying. */
 #ifndef ASI_SHM_BROADCAST_H
 #define ASI_SHM_BROADCAST_H
 
@@ -37,10 +37,10 @@ typedef struct asi_broadcast_receiver
 
 typedef void (*asi_broadcast_handler)(int32_t type_id, const uint8_t *message, int64_t length, void *context);
 
-/* Starts at the latest message, which is delivered once more. */
+/* Starts at the latest message, which is delivered again. */
 as_result asi_broadcast_receiver_open(asi_broadcast_receiver *receiver, void *section, int64_t length) AS_MUST_USE;
 void asi_broadcast_receiver_close(asi_broadcast_receiver *receiver);
-/* Delivers at most one message: AS_OK delivered, AS_AGAIN nothing there, AS_E_DATA overtaken by the transmitter. */
+/* Delivers at most one message. AS_OK: delivered; AS_AGAIN: no message; AS_E_DATA: the transmitter overtook the receiver. */
 as_result asi_broadcast_receive(asi_broadcast_receiver *receiver, asi_broadcast_handler handler, void *context) AS_MUST_USE;
 
 #endif

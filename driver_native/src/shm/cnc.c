@@ -1,4 +1,4 @@
-/* cnc.dat: creation, checked opening and driver liveness; see cnc.h. */
+/* Creates cnc.dat, opens it with checks, and detects whether its driver is alive; see cnc.h. */
 #include "shm/cnc.h"
 
 #include <errno.h>
@@ -122,7 +122,7 @@ void asi_cnc_publish(asi_cnc *cnc)
     asi_map_sync(&cnc->map);
 }
 
-/* Spec: 01 §2.1 - any 0.x with x >= 2 is ours. */
+/* Spec: 01 §2.1 - any 0.x with x >= 2 is compatible. */
 static as_result check_header_untrusted(asi_cnc *cnc, const char *path)
 {
     if (major_of(cnc->version) != major_of(ASI_CNC_VERSION) || minor_of(cnc->version) < minor_of(ASI_CNC_VERSION))
@@ -163,7 +163,7 @@ static as_result open_cnc_untrusted(asi_cnc *cnc, const char *aeron_dir, const a
         asi_fail(AS_E_STORAGE, EAGAIN, "%s is not ready: its driver is starting, or died while starting", path);
         return AS_AGAIN;
     }
-    /* Copied once, then checked: the file may change under us. */
+    /* Copied once, then checked, because another process may change the file meanwhile. */
     opened.lengths = (asi_cnc_lengths){
         .to_driver = header->to_driver_length,
         .to_clients = header->to_clients_length,

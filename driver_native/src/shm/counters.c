@@ -51,8 +51,8 @@ void asi_counters_manager_close(asi_counters_manager *manager)
     *manager = (asi_counters_manager){ 0 };
 }
 
-/* The oldest reclaimed id when its time has come, else a new one; -1 if every id is taken. Ids are freed in the order of
- * their deadlines, so only the oldest is looked at. */
+/* Returns the oldest freed id if its reuse deadline has passed, else a new id; -1 if every id is taken. Ids are freed in the
+ * order of their deadlines, so only the oldest is checked. */
 static int32_t take_id(asi_counters_manager *manager, int64_t now_ms)
 {
     const int32_t max_count = manager->counters.max_count;
@@ -71,7 +71,7 @@ static int32_t take_id(asi_counters_manager *manager, int64_t now_ms)
 
 static int64_t clip(int64_t length, int64_t capacity) { return length < 0 ? 0 : length < capacity ? length : capacity; }
 
-/* `from` may be NULL when there are no bytes. */
+/* `from` may be NULL if `length` is 0. */
 static void copy_bytes(uint8_t *to, const void *from, int64_t length)
 {
     if (length > 0)
@@ -90,7 +90,7 @@ as_result asi_counters_allocate(
             manager->counters.max_count);
     }
     asi_counter_value *value = &manager->counters.values[id];
-    /* Registration id first: who held the old counter of this id sees that it is gone before anything else changes. */
+    /* Registration id first: a holder of the old counter detects that it is gone before anything else changes. */
     asi_store_release_i64(&value->registration_id, 0);
     value->owner_id = 0;
     value->reference_id = 0;
@@ -160,7 +160,7 @@ int32_t asi_counters_find(const asi_counters *counters, int32_t type_id,
         const int32_t state = asi_load_acquire_i32(&counters->metadata[id].state);
         if (ASI_COUNTER_UNUSED == state)
         {
-            break; /* ids are given out in order: everything behind is unused too */
+            break; /* ids are allocated in order: all later ids are unused too */
         }
         if (ASI_COUNTER_ALLOCATED == state && counters->metadata[id].type_id == type_id &&
             (NULL == matches || matches(counters, id, context)))
@@ -211,7 +211,7 @@ as_result asi_counters_allocate_stream(
     return asi_counters_allocate(manager, &request, now_ms, counter_id);
 }
 
-/* Spec: 01 §6. What configuration adds to a label stands in label_suffix(). */
+/* Spec: 01 §6. label_suffix() adds what configuration appends to a label. */
 static const char *const SYSTEM_LABELS[ASI_SYSTEM_COUNTER_COUNT] = {
     "Bytes sent",
     "Bytes received",
@@ -261,7 +261,7 @@ static const char *const SYSTEM_LABELS[ASI_SYSTEM_COUNTER_COUNT] = {
     "Failed offers to NativeResourceAgentProxy",
 };
 
-/* "threshold=<duration>", with the mode of the agent if it is one. */
+/* "threshold=<duration>", with the agent's threading mode if it is an agent's counter. */
 static void threshold_suffix(char *to, size_t capacity, int64_t threshold_ns, const char *mode)
 {
     char duration[32];

@@ -1,7 +1,7 @@
 /* Counters: metadata and value records in the CnC file. Spec: 01 §5-7.
  *
- * Allocation and freeing: the driver's conductor only. Reading: anybody. A record's state is stored last (release), so a
- * reader that sees ALLOCATED sees type, key and label, though registration and owner id may follow. */
+ * Only the driver's conductor allocates and frees. Any process may read. A record's state is stored last (release), so a
+ * reader that sees ALLOCATED sees type, key and label; registration id and owner id may follow later. */
 #ifndef ASI_SHM_COUNTERS_H
 #define ASI_SHM_COUNTERS_H
 
@@ -72,7 +72,7 @@ AS_STATIC_ASSERT(offsetof(asi_counter_metadata, label_length) == 128, "Spec: 01 
 AS_STATIC_ASSERT(sizeof(asi_counter_value) == 128, "Spec: 01 §5.2");
 AS_STATIC_ASSERT(offsetof(asi_counter_value, reference_id) == 24, "Spec: 01 §5.2");
 
-/* A view of both sections; readers and writers alike. */
+/* A view of both sections, for readers and writers. */
 typedef struct asi_counters
 {
     asi_counter_metadata *metadata; /* borrowed */
@@ -83,7 +83,7 @@ typedef struct asi_counters
 as_result asi_counters_init(
     asi_counters *counters, void *metadata, int64_t metadata_length, void *values, int64_t values_length) AS_MUST_USE;
 
-/* The conductor's side: which ids are free, and from when. */
+/* The conductor's part: which ids are free, and from when. */
 typedef struct asi_counters_manager
 {
     asi_counters counters;
@@ -111,13 +111,13 @@ typedef struct asi_counter_request
     int64_t initial_value;
 } asi_counter_request;
 
-/* AS_E_STORAGE when every id is taken. */
+/* AS_E_STORAGE if every id is taken. */
 as_result asi_counters_allocate(
     asi_counters_manager *manager, const asi_counter_request *request, int64_t now_ms, int32_t *counter_id) AS_MUST_USE;
 void asi_counters_free(asi_counters_manager *manager, int32_t counter_id, int64_t now_ms);
 
-/* Registration id of the counter whose value is at `value`. Another one than before: the driver has freed that counter, and what
- * is there belongs to somebody else. */
+/* Registration id of the counter whose value is at `value`. If it has changed, the driver has freed that counter, and the
+ * record belongs to another one. */
 static inline int64_t asi_counter_registration(const int64_t *value)
 {
     return asi_load_acquire_i64(&((const asi_counter_value *)(const void *)value)->registration_id);
@@ -134,12 +134,12 @@ static inline void asi_counters_add(const asi_counters *counters, int32_t system
     asi_fetch_add_i64(asi_counter_addr(counters, system_counter_id), delta);
 }
 
-/* State by acquire; UNUSED for an id out of range. */
+/* Loads the state with acquire; UNUSED for an id out of range. */
 int32_t asi_counter_state(const asi_counters *counters, int32_t counter_id);
-/* Copies the label with a terminator (`to` holds ASI_COUNTER_LABEL_CAPACITY + 1); hostile lengths are clipped. */
+/* Copies the label with a terminator (`to` holds ASI_COUNTER_LABEL_CAPACITY + 1). Invalid lengths are clipped. */
 void asi_counter_label(const asi_counters *counters, int32_t counter_id, char *to);
 void asi_counter_append_label(asi_counters *counters, int32_t counter_id, const char *suffix);
-/* First allocated id of that type for which `matches` (may be NULL) says yes; -1 if none. */
+/* First allocated id of that type for which `matches` (may be NULL) returns true; -1 if there is none. */
 int32_t asi_counters_find(const asi_counters *counters, int32_t type_id,
     bool (*matches)(const asi_counters *counters, int32_t counter_id, void *context), void *context);
 int32_t asi_counters_find_by_registration(const asi_counters *counters, int32_t type_id, int64_t registration_id);
@@ -163,11 +163,11 @@ typedef struct asi_stream_counter
 as_result asi_counters_allocate_stream(
     asi_counters_manager *manager, const asi_stream_counter *stream, int64_t now_ms, int32_t *counter_id) AS_MUST_USE;
 
-/* The Aeron release this driver is compatible with, as the labels of counters 15 and 34 and the value of 34 tell it. */
+/* The Aeron release that this driver is compatible with. The labels of counters 15 and 34 and the value of 34 contain it. */
 #define ASI_AERON_VERSION_TEXT "1.52.0"
 #define ASI_AERON_VERSION 0x013400
 
-/* System counters, ids 0..45 = their type-0 keys. Spec: 01 §6. */
+/* System counters: ids 0..45 are their type-0 keys. Spec: 01 §6. */
 enum
 {
     ASI_SYSTEM_BYTES_SENT = 0,
@@ -227,7 +227,7 @@ typedef struct asi_system_labels /* the parts of system labels that depend on co
     int64_t resolver_threshold_ns;
 } asi_system_labels;
 
-/* First allocations of a fresh file; sets version counters. */
+/* Allocates the system counters of a new file and sets the version counters. */
 as_result asi_counters_allocate_system(asi_counters_manager *manager, const asi_system_labels *labels, int64_t now_ms) AS_MUST_USE;
 
 #endif

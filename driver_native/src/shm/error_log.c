@@ -1,7 +1,7 @@
 /* The distinct error log; see error_log.h.
  *
  * Record: i32 length (24 + text bytes; 0 ends the log), i32 observations, i64 last and i64 first epoch ms, text; next record
- * at the next multiple of 8. The length is stored last, so a reader sees text and first time, though the count may still be
+ * at the next multiple of 8. The length is stored last, so a reader sees text and first time, although the count may still be
  * 0. Spec: 01 §8. */
 #include "shm/error_log.h"
 
@@ -77,7 +77,7 @@ static bool grow_observations(asi_error_log *log)
     return true;
 }
 
-/* NULL when it does not fit. */
+/* NULL if the record does not fit. */
 static error_record *add_record(
     asi_error_log *log, int64_t room, int32_t code, const char *text, int64_t text_length, int64_t now_ms)
 {
@@ -97,7 +97,7 @@ static error_record *add_record(
     return record;
 }
 
-/* False when it did not fit into the first `room` bytes. */
+/* False if the record does not fit into the first `room` bytes. */
 static bool record_within(asi_error_log *log, int64_t room, int32_t code, const char *text, int64_t now_ms)
 {
     const int64_t text_length = (int64_t)strlen(text);
@@ -160,7 +160,7 @@ int64_t asi_error_log_read_untrusted(const void *section, int64_t length, int64_
         int64_t record_length = asi_load_acquire_i32(&record->length);
         if (record_length < (int64_t)sizeof(error_record))
         {
-            break; /* the end, or no length a writer stores */
+            break; /* the end, or a length that no writer stores */
         }
         if (record_length > length - offset)
         {

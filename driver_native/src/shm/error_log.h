@@ -1,7 +1,7 @@
-/* Distinct error log: each different error once, with a count and first/last time. Spec: 01 §8.
+/* Distinct error log: each different error is stored once, with a count and first and last time. Spec: 01 §8.
  *
- * One writer object per section (the driver, or the archive for its mark file), used from any of its threads under its own
- * mutex; read by tools of any process. */
+ * One writer object per section (the driver, or the archive for its mark file). Any thread of that process may use it; it has
+ * its own mutex. Tools of any process read the section. */
 #ifndef ASI_SHM_ERROR_LOG_H
 #define ASI_SHM_ERROR_LOG_H
 
@@ -9,10 +9,10 @@
 
 #include "base/result.h"
 
-/* Who is called for an error that is logged for the first time, after it is in the log and outside the log's mutex. */
+/* Handler for errors that are logged for the first time. It is called after the error is in the log, outside the log's mutex. */
 typedef struct asi_error_sink
 {
-    as_on_logged_error on_error; /* NULL: nobody */
+    as_on_logged_error on_error; /* NULL: no handler */
     void *context;
 } asi_error_sink;
 
@@ -20,7 +20,7 @@ typedef struct asi_error_observation
 {
     int32_t code;
     int64_t offset;      /* of the record in the section */
-    int64_t text_length; /* kept here: the section's own length may be overwritten by anybody */
+    int64_t text_length; /* kept here, because any process may overwrite the section's own length */
 } asi_error_observation;
 
 typedef struct asi_error_log
@@ -39,11 +39,13 @@ typedef struct asi_error_log
 
 void asi_error_log_init(asi_error_log *log, void *section, int64_t length, int64_t *error_counter);
 void asi_error_log_close(asi_error_log *log);
-/* Same code and a text that starts with a stored one count as the same error. Prints to stderr when the section is full, once. */
+/* Errors are the same if their codes are equal and the new text starts with the stored one. Prints to stderr once when the
+   section is full. */
 void asi_error_log_record(asi_error_log *log, int32_t code, const char *text, int64_t now_ms);
-/* The same, but for errors that others can cause at will: their texts get the first half of the section, so that room is left for
- * the driver's own. What is not recorded is still counted. A text that holds numbers of the other's choice, and so can be made different
- * each time, comes with a `kind` that holds none (else NULL): such texts get the first quarter, and then the kind stands for them. */
+/* As asi_error_log_record, for errors that peers can cause at will. Their texts may use the first half of the section, so
+ * that space remains for the driver's own errors. An error that is not recorded is still counted. A text with numbers that
+ * the peer chooses can differ each time; it needs a `kind` without such numbers (else NULL). Such texts may use the first
+ * quarter; after that, `kind` is recorded in their place. */
 void asi_error_log_record_of_peer(asi_error_log *log, int32_t code, const char *text, const char *kind, int64_t now_ms);
 
 typedef struct asi_error_entry
@@ -55,7 +57,7 @@ typedef struct asi_error_entry
     int64_t text_length;
 } asi_error_entry;
 
-/* Calls for each entry last seen at or after `since_ms`; returns the number. Checks every length. */
+/* Calls the handler for each entry last observed at or after `since_ms`; returns their number. Checks every length. */
 int64_t asi_error_log_read_untrusted(const void *section, int64_t length, int64_t since_ms,
     void (*on_entry)(const asi_error_entry *entry, void *context), void *context);
 

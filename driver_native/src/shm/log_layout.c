@@ -12,9 +12,9 @@
 
 #define PAGE_MIN_LENGTH 4096
 #define PAGE_MAX_LENGTH (1024 * 1024 * 1024)
-/* A page costs about 3 us, and whoever makes it has messages waiting meanwhile. The driver takes them one by one, a cycle apart, and
- * far ahead; a publisher then only maps what the driver made, a few at a time, so that fewer than one of a hundred small messages
- * waits for it. */
+/* Allocating a page takes about 3 us, during which the allocating thread's messages wait. The driver allocates pages one per
+ * cycle and far ahead. A publisher then only maps existing pages, a few at a time, so that fewer than one in a hundred small
+ * messages waits. */
 #define PAGES_AHEAD_OF_DRIVER (256 * 1024)
 #define PAGES_STEP_OF_DRIVER 1
 #define PAGES_AHEAD_OF_CLIENT (32 * 1024)
@@ -50,13 +50,13 @@ static void bind_sections(asi_log *log, const asi_map *map, int32_t term_length)
     log->metadata = (asi_log_metadata *)(void *)(map->base + map->length - ASI_LOG_METADATA_LENGTH);
 }
 
-/* False when there is no room. What an older kernel does not know to do, the first write does. */
+/* False if there is no space. If an older kernel does not support the call, the first write allocates the page. */
 static bool populate(uint8_t *page, int64_t length)
 {
     return 0 == madvise(page, (size_t)length, MADV_POPULATE_WRITE) || (EFAULT != errno && ENOMEM != errno);
 }
 
-/* In one call instead of a fault at each page. False: there is no room for them. */
+/* Maps pages in one call, instead of one fault per page. False: there is no space for them. */
 static bool map_pages(uint8_t *from, int64_t length)
 {
     const size_t before = (uintptr_t)from & (uintptr_t)(page_length() - 1);
@@ -153,8 +153,8 @@ static void begin_paging(asi_log *log, int64_t position)
     log->page_next_at = log->paged_to + page_length();
 }
 
-/* Up to `to` or the end of the term in which `from` lies. What an older kernel or no space refuses, the writer gets himself, or the
- * signal. */
+/* Allocates pages up to `to` or the end of the term that contains `from`. If an older kernel or lack of space prevents that,
+ * the writer allocates the page on its first write, or receives the signal. */
 static void make_pages(asi_log *log, int64_t from, int64_t to)
 {
     const int64_t left_in_term = log->term_length - (from & (log->term_length - 1));
@@ -175,7 +175,8 @@ bool asi_log_add_pages(asi_log *log, int64_t position)
     const int64_t here = position & ~(page - 1);
     if (here - log->paged_to > PAGES_OUTRUN_LENGTH)
     {
-        /* Whoever is that fast is there by now, and two that make a page hinder each other. */
+        /* A writer that is this fast has reached these pages already, and two threads that allocate the same page slow each
+           other down. */
         log->paged_to = here;
         log->page_next_at = is_first_lap(log, here) ? here + page : INT64_MAX;
         return false;
@@ -201,7 +202,7 @@ void asi_log_claim_pages(asi_log *log, int64_t from, int64_t to)
     make_pages(log, log->paged_to > first ? log->paged_to : first, asi_align_i64(to, page_length()));
 }
 
-/* Spec: 02 §1 - lengths and page size decide where everything lies, so they are checked against the file before use. */
+/* Spec: 02 §1 - lengths and page size define the whole layout, so they are checked against the file before use. */
 static as_result check_constants_untrusted(const asi_map *map, const char *path, const asi_log_metadata *metadata)
 {
     if (!is_power_of_two_within(metadata->term_length, AS_TERM_MIN_LENGTH, AS_TERM_MAX_LENGTH))
@@ -228,7 +229,7 @@ static as_result check_constants_untrusted(const asi_map *map, const char *path,
     return AS_OK;
 }
 
-/* Reads one byte of each page: the kernel maps them now instead of on the first message. */
+/* Reads one byte of each page, so that the kernel maps them now instead of on the first message. */
 static void touch_pages(const asi_map *map)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
@@ -244,9 +245,9 @@ as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch)
     as_result result = asi_map_open(&map, path, asi_log_file_length(AS_TERM_MIN_LENGTH, PAGE_MIN_LENGTH), true);
     if (AS_OK != result)
     {
-        return AS_AGAIN == result ? AS_E_STORAGE : result; /* it was announced, so waiting won't bring it */
+        return AS_AGAIN == result ? AS_E_STORAGE : result; /* the log was announced, so waiting does not help */
     }
-    /* A copy, so that what was checked is what is used whatever the file's other users do. */
+    /* A copy, so that the checked values are the used ones, even if another process changes the file. */
     asi_log_metadata constants;
     memcpy(&constants, map.base + map.length - ASI_LOG_METADATA_LENGTH, sizeof(constants));
     result = check_constants_untrusted(&map, path, &constants);
@@ -281,7 +282,7 @@ void asi_log_init_tails(asi_log *log, int32_t initial_term_id, int32_t term_id, 
     const int32_t active = asi_log_index(term_count);
     int64_t *tails = log->metadata->tail_counters;
     tails[active] = asi_log_raw_tail(term_id, term_offset);
-    /* Rotation expects the id of three terms ago in the partition it moves to. Spec: 02 §5.4. */
+    /* Rotation expects the id of three terms ago in the partition that it moves to. Spec: 02 §5.4. */
     tails[(active + 1) % ASI_LOG_PARTITION_COUNT] = asi_log_raw_tail(asi_wrap_sub(term_id, 2), 0);
     tails[(active + 2) % ASI_LOG_PARTITION_COUNT] = asi_log_raw_tail(asi_wrap_sub(term_id, 1), 0);
     log->metadata->initial_term_id = initial_term_id;
@@ -325,13 +326,13 @@ void asi_log_rotate(asi_log *log, int32_t term_count, int32_t term_id)
             break;
         }
     }
-    /* Losing this one means that another thread that tripped has done it. */
+    /* If this fails, another thread that tripped has already done it. */
     (void)asi_cas_i32(&log->metadata->active_term_count, term_count, next_count);
 }
 
 int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
 {
-    target &= ~(int64_t)(AS_FRAME_ALIGNMENT - 1); /* it comes from subscribers' counters, which may hold anything */
+    target &= ~(int64_t)(AS_FRAME_ALIGNMENT - 1); /* it comes from subscribers' counters, which may contain any value */
     if (target <= clean_position)
     {
         return clean_position;
@@ -342,14 +343,14 @@ int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
     uint8_t *from = place_of(log, clean_position);
     if (is_first_lap(log, clean_position) && !map_pages(from, length))
     {
-        return clean_position + length; /* nothing was written there yet: it is zero without storage */
+        return clean_position + length; /* nothing has been written there yet: it is zero without storage */
     }
-    /* Spec: 02 §8 - first word last: a stale positive frame length must never be followed by zeroed content. */
+    /* Spec: 02 §8 - the first word last: zeroed content must never follow a stale positive frame length. */
     uint8_t *rest = from + sizeof(int64_t);
     const size_t rest_length = (size_t)length - sizeof(int64_t);
     if (ASI_LOG_PARTITION_COUNT * (int64_t)log->term_length > CACHED_LOG_MAX_LENGTH)
     {
-        asi_zero_uncached(rest, rest_length); /* it is out of the caches before it is written again, and others have better use for them */
+        asi_zero_uncached(rest, rest_length); /* the next write comes after eviction, so do not fill the caches with zeros */
     }
     else
     {

@@ -1,7 +1,8 @@
 /* Log buffer file: three terms and a metadata section; position and term arithmetic. Spec: 02 §1, §2, §4.
  *
  * File: term 0 | term 1 | term 2 | gap to page size | metadata (last 4096 bytes). The driver creates and initialises it, then
- * announces the path on the broadcast buffer, whose release store publishes the metadata. Field writers are named below. */
+ * announces the path on the broadcast buffer. The release store there publishes the metadata. The writers of the fields are
+ * given below. */
 #ifndef ASI_SHM_LOG_LAYOUT_H
 #define ASI_SHM_LOG_LAYOUT_H
 
@@ -22,7 +23,8 @@ enum
     ASI_LOG_PUBLICATION_IMAGE = 2
 };
 
-/* The one field that breaks natural alignment; lowering its type's alignment keeps every other field known as aligned. */
+/* Only this field breaks natural alignment. Its type has a lower alignment, so that the compiler still treats every other
+   field as aligned. */
 typedef int64_t asi_i64_aligned_4 __attribute__((aligned(4)));
 
 typedef struct asi_log_metadata
@@ -84,7 +86,7 @@ AS_STATIC_ASSERT(offsetof(asi_log_metadata, group) == 488, "Spec: 02 §2");
 AS_STATIC_ASSERT(offsetof(asi_log_metadata, is_publication_revoked) == 496, "Spec: 02 §2");
 AS_STATIC_ASSERT(offsetof(asi_log_metadata, untethered_linger_timeout_ns) == 500, "Spec: 02 §2");
 
-/* A mapped log with its constants at hand; the terms and metadata are borrowed from `map`. */
+/* A mapped log with a copy of its constants. The terms and metadata are borrowed from `map`. */
 typedef struct asi_log
 {
     asi_map map; /* owned */
@@ -94,56 +96,57 @@ typedef struct asi_log
     int32_t initial_term_id;
     int32_t position_bits; /* log2(term_length) */
     int32_t mtu_length;
-    /* Its one writer's, for asi_log_page_ahead and asi_log_page_block. */
-    int64_t paged_from;    /* where the first lap began */
+    /* Used by the log's one writer, for asi_log_page_ahead and asi_log_page_block. */
+    int64_t paged_from;    /* where the first pass through the terms began */
     int64_t paged_to;
-    int64_t page_next_at;  /* position at which there is something to do; INT64_MAX: never again */
-    int64_t page_step;     /* bytes made in one call at most */
-    int64_t pages_ahead;   /* bytes that shall be there beyond what is written */
-    uint8_t *backed;       /* owned: of each page of the terms whether it has storage; NULL: all have */
-    int32_t page_bits;     /* log2 of a page's length, with `backed` */
-    int64_t unbacked;      /* how many of those pages have none yet */
+    int64_t page_next_at;  /* position of the next allocation; INT64_MAX: never again */
+    int64_t page_step;     /* maximum bytes allocated per call */
+    int64_t pages_ahead;   /* bytes to keep allocated beyond the written data */
+    uint8_t *backed;       /* owned: for each page of the terms, whether it has storage; NULL: all have */
+    int32_t page_bits;     /* log2 of the page length, used with `backed` */
+    int64_t unbacked;      /* number of those pages that have no storage yet */
 } asi_log;
 
 int64_t asi_log_file_length(int32_t term_length, int32_t page_size);
-/* Creates the file, sparse; metadata holds term_length and page_size, everything else is zero. */
+/* Creates a sparse file. The metadata holds term_length and page_size; everything else is zero. */
 as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, int32_t page_size) AS_MUST_USE;
-/* Gives storage to up to `length` bytes of the file from *populated on, which moves. False when the file system refuses. Touches no
- * byte: others may use the log meanwhile. A call takes about 1 ms for 1 MiB. */
+/* Allocates storage for up to `length` bytes of the file from *populated on, and advances *populated. False if the file
+ * system refuses. Touches no byte: others may use the log meanwhile. A call takes about 1 ms for 1 MiB. */
 bool asi_log_populate(asi_log *log, int64_t *populated, int64_t length);
-/* Maps an announced log and checks its constants (power of two, ranges, file length, mtu): a file of another process is
- * input. AS_E_DATA names path and field. */
+/* Maps an announced log and checks its constants (power of two, ranges, file length, mtu), because a file of another process
+ * is untrusted input. The text of AS_E_DATA names path and field. */
 as_result asi_log_open_untrusted(asi_log *log, const char *path, bool pre_touch) AS_MUST_USE;
 void asi_log_close(asi_log *log);
 
-/* For a sparse log that a process writes on behalf of a peer: from now on asi_log_back says which pages have storage. */
+/* For a sparse log that a process writes on behalf of a peer: from now on asi_log_back tracks which pages have storage. */
 as_result asi_log_track_backing(asi_log *log) AS_MUST_USE;
 bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length);
-/* Gives storage to the pages of [position, position + length), which may cross into the next term. False when the file system
- * refuses: touching them would end the process by SIGBUS. Threads: the one that writes the log. */
+/* Allocates storage for the pages of [position, position + length), which may cross into the next term. False if the file
+ * system refuses: touching such a page would end the process by SIGBUS. Thread: the one that writes the log. */
 static inline bool asi_log_back(asi_log *log, int64_t position, int64_t length)
 {
     return 0 == log->unbacked || asi_log_back_pages(log, position, length);
 }
 
-/* Whether the page of a term's byte has storage; one that has none reads as zeros and need not be touched for it. */
+/* True if the page of a term's byte has storage. A page without storage reads as zeros and need not be touched. */
 static inline bool asi_log_is_backed(const asi_log *log, const uint8_t *at)
 {
     return NULL == log->backed || 0 != asi_load_acquire_u8(&log->backed[(at - log->terms[0]) >> log->page_bits]);
 }
 
 bool asi_log_add_pages(asi_log *log, int64_t position);
-/* Makes and maps the next pages of a sparse log, whose end is `position`, before a message needs them; only in the first lap. As many
- * as were used, up to pages_ahead, but a step in each call: a call may delay a message. None where the stream is faster than
- * that. Without it publisher, driver and subscriber have a fault each at every page, and these are the longest round trips.
- * Returns whether it made some, so that a duty cycle counts it as work. Thread rule: one for each asi_log; several processes may. */
+/* Allocates and maps the next pages of a sparse log, whose end is `position`, before a message needs them. Acts only during
+ * the first pass through the terms. Keeps as many bytes ahead as were used, up to pages_ahead, in steps of one per call,
+ * because a call may delay a message. Does nothing if the stream is faster than that. Without it publisher, driver and
+ * subscriber each take a fault at every page, and these faults cause the longest round trips. Returns true if it allocated
+ * pages, so that a duty cycle counts it as work. Thread rule: one per asi_log; several processes may. */
 static inline bool asi_log_page_ahead(asi_log *log, int64_t position)
 {
     return __builtin_expect(position >= log->page_next_at, 0) && asi_log_add_pages(log, position);
 }
 
 void asi_log_claim_pages(asi_log *log, int64_t from, int64_t to);
-/* The same for a block of one term that is about to be written: its pages are made at once. */
+/* As asi_log_page_ahead, for a block of one term that is about to be written: allocates its pages at once. */
 static inline void asi_log_page_block(asi_log *log, int64_t from, int64_t to)
 {
     if (__builtin_expect(to > log->page_next_at, 0))
@@ -152,7 +155,7 @@ static inline void asi_log_page_block(asi_log *log, int64_t from, int64_t to)
     }
 }
 
-/* Raw tails at creation; `term_offset` 0 and term_id == initial_term_id for a fresh one. Spec: 02 §2.2. */
+/* Sets the raw tails at creation; `term_offset` 0 and term_id == initial_term_id for a new log. Spec: 02 §2.2. */
 void asi_log_init_tails(asi_log *log, int32_t initial_term_id, int32_t term_id, int32_t term_offset);
 void asi_log_init_default_header(asi_log *log, int32_t session_id, int32_t stream_id, int32_t initial_term_id);
 
@@ -173,7 +176,7 @@ static inline int32_t asi_log_index(int32_t term_count) { return (int32_t)((uint
 
 static inline int32_t asi_log_index_of_position(int64_t position, int32_t position_bits)
 {
-    /* Unsigned: a hostile negative position must not give a negative index. */
+    /* Unsigned: an invalid negative position must not give a negative index. */
     return (int32_t)((uint64_t)(position >> position_bits) % ASI_LOG_PARTITION_COUNT);
 }
 
@@ -208,9 +211,9 @@ static inline int64_t asi_log_fragmented_length(int64_t length, int32_t max_payl
         (remainder > 0 ? asi_align_i64(remainder + AS_FRAME_HEADER_LENGTH, AS_FRAME_ALIGNMENT) : 0);
 }
 
-/* Producer position: from the raw tail of the active partition, offset clamped to the term. Any thread. */
+/* Producer position: from the raw tail of the active partition, with the offset clamped to the term. Any thread. */
 int64_t asi_log_producer_position(const asi_log *log);
-/* Moves to the next term; idempotent, called by every thread that trips and by the unblocker. Spec: 02 §5.4. */
+/* Moves to the next term. Idempotent; every thread that trips calls it, and so does the unblocker. Spec: 02 §5.4. */
 void asi_log_rotate(asi_log *log, int32_t term_count, int32_t term_id);
 /* Zeroes up to one term boundary towards `target`; returns the new clean position. Conductor only. Spec: 02 §8. */
 int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target);

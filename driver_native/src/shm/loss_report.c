@@ -61,7 +61,7 @@ void asi_loss_report_observe(asi_loss_report *report, int64_t entry_offset, int6
     asi_fetch_add_i64(&entry->observation_count, 1);
 }
 
-/* A text at `offset` if its length is possible; false where the file ends before it does. */
+/* Finds the text at `offset`. False if its length is invalid or the file ends before the text does. */
 static bool get_text(const uint8_t *report, int64_t length, int64_t offset, const char **text, int64_t *text_length)
 {
     if (length - offset < (int64_t)sizeof(int32_t))

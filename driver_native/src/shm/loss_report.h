@@ -1,8 +1,8 @@
-/* Loss report: which streams lost how much, for tools. Spec: 01 §9, 04 §19.
+/* Loss report: how many bytes each stream has lost, for tools. Spec: 01 §9, 04 §19.
  *
- * File of the driver's directory, written by its conductor alone, read by tools of any process. An entry is 40 bytes, then channel and source identity as
- * length-prefixed texts, the next one at a multiple of 64. The observation count is stored last (release) and marks an entry as
- * there; readers stop at a count of 0. */
+ * A file of the driver's directory. Only the driver's conductor writes it; tools of any process read it. An entry is 40
+ * bytes, then channel and source identity as length-prefixed texts; the next entry is at a multiple of 64. The observation
+ * count is stored last (release) and makes an entry valid; readers stop at a count of 0. */
 #ifndef ASI_SHM_LOSS_REPORT_H
 #define ASI_SHM_LOSS_REPORT_H
 
@@ -12,7 +12,7 @@
 
 typedef struct asi_loss_report
 {
-    uint8_t *buffer; /* borrowed, zero at first; NULL: there is none */
+    uint8_t *buffer; /* borrowed, zero at first; NULL: no report */
     int64_t length;
     int64_t next_offset;
 } asi_loss_report;
@@ -25,9 +25,9 @@ typedef struct asi_loss_source
     const char *source;
 } asi_loss_source;
 
-/* Offset of a new entry with this first observation; -1 when there is no room. */
+/* Offset of a new entry with this first observation; -1 if there is no space. */
 int64_t asi_loss_report_add(asi_loss_report *report, const asi_loss_source *source, int64_t bytes_lost, int64_t now_ms);
-/* A further observation. */
+/* Adds an observation to an entry. */
 void asi_loss_report_observe(asi_loss_report *report, int64_t entry, int64_t bytes_lost, int64_t now_ms);
 
 typedef struct asi_loss_entry
@@ -44,7 +44,7 @@ typedef struct asi_loss_entry
     int64_t source_length;
 } asi_loss_entry;
 
-/* Entries of a report that another process writes, up to the first that cannot be one; returns their number. */
+/* Reads the entries of a report that another process writes, up to the first invalid one; returns their number. */
 int64_t asi_loss_report_read_untrusted(
     const void *report, int64_t length, void (*on_entry)(const asi_loss_entry *entry, void *context), void *context);
 

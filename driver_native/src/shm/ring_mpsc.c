@@ -1,7 +1,7 @@
 /* The to-driver ring; layout and protocol in ring_mpsc.h.
  *
- * Positions and lengths live in memory that every client process may write, so each is masked or bounded before it becomes
- * an address: an index is a multiple of 8 inside the data area, whatever the counters say. */
+ * Every client process may write the memory of positions and lengths, so each is masked or bounded before it becomes an
+ * address. An index is always a multiple of 8 inside the data area, whatever the counters contain. */
 #include "shm/ring_mpsc.h"
 
 #include <errno.h>
@@ -73,7 +73,8 @@ static as_result check_message(const asi_ring_mpsc *ring, int32_t type_id, int64
     return AS_OK;
 }
 
-/* Whether `needed` bytes fit behind the tail; looks at the real head, and refreshes its cache, when they seem not to. */
+/* True if `needed` bytes fit after the tail. If they do not fit by the cached head, loads the real head and refreshes the
+   cache. */
 static bool has_room(asi_ring_mpsc *ring, int64_t tail, int64_t needed, int64_t *head)
 {
     if (needed <= ring->capacity - asi_wrap_sub_i64(tail, *head))
@@ -89,7 +90,7 @@ static bool has_room(asi_ring_mpsc *ring, int64_t tail, int64_t needed, int64_t 
     return true;
 }
 
-/* Whether a record that does not fit before the end of the data area fits at its start. */
+/* True if a record that does not fit before the end of the data area fits at its start. */
 static bool has_room_at_start(asi_ring_mpsc *ring, int64_t needed, int64_t *head)
 {
     if (needed <= index_of(ring, *head))
@@ -105,8 +106,8 @@ static bool has_room_at_start(asi_ring_mpsc *ring, int64_t needed, int64_t *head
     return true;
 }
 
-/* Moves the tail past a record of `record_length` bytes; its header is left claimed (negative length) but untyped.
- * Spec: 01 §3.2; where C and Java differ (no room at the start) this does as C: full, nothing touched. */
+/* Moves the tail past a record of `record_length` bytes. Its header is left claimed (negative length) without a type. Spec:
+ * 01 §3.2; where C and Java differ (no space at the start) this follows C: full, nothing is changed. */
 static record_header *claim(asi_ring_mpsc *ring, int32_t record_length)
 {
     const int64_t needed = asi_align_i64(record_length, RECORD_ALIGNMENT);
@@ -145,7 +146,7 @@ static record_header *claim(asi_ring_mpsc *ring, int32_t record_length)
         index = 0;
     }
     record_header *record = record_at(ring, index);
-    /* Negative length before anything else: if this process dies now, unblock learns the size. Spec: 01 §3.2. */
+    /* Negative length before anything else: if this process dies now, unblock can read the size. Spec: 01 §3.2. */
     asi_store_release_i32(&record->length, -record_length);
     asi_fence_release();
     return record;
@@ -196,7 +197,7 @@ as_result asi_ring_mpsc_try_claim(asi_ring_mpsc *ring, int32_t type_id, int64_t 
     return AS_OK;
 }
 
-/* A claim the driver unblocked has a positive length already and stays padding. */
+/* A claim that the driver unblocked has a positive length already and stays padding. */
 static void end_claim(uint8_t *message, bool keep)
 {
     record_header *record = (record_header *)(void *)message - 1;
@@ -223,8 +224,8 @@ void asi_ring_mpsc_abort(asi_ring_mpsc *ring, uint8_t *message)
     end_claim(message, false);
 }
 
-/* A record that cannot be was written by a hostile or broken client. Nothing behind it can be found, so everything claimed
- * so far is dropped: up to the tail, or the end of the data area when that comes first. */
+/* Only a malicious or broken client writes an impossible record. No record behind it can be found, so everything claimed so
+ * far is dropped: up to the tail, or up to the end of the data area if that comes first. */
 static int64_t bytes_to_drop(const asi_ring_mpsc *ring, int64_t position, int64_t left_in_area)
 {
     const int64_t claimed = asi_wrap_sub_i64(asi_load_acquire_i64(ring->tail_position), position);
@@ -265,7 +266,7 @@ int64_t asi_ring_mpsc_read(asi_ring_mpsc *ring, asi_ring_handler handler, void *
     }
     if (bytes > 0)
     {
-        /* Zeroes first: producers and unblock take free space to be zero as soon as the head says it is free. */
+        /* Zeroes first: producers and unblock rely on free space being zero as soon as the head is published. */
         memset(ring->buffer + index, 0, (size_t)bytes);
         asi_store_release_i64(ring->head_position, asi_wrap_add_i64(head, bytes));
     }
@@ -317,7 +318,7 @@ bool asi_ring_mpsc_unblock(asi_ring_mpsc *ring)
     const int32_t length = asi_load_acquire_i32(&record->length);
     if (length < 0)
     {
-        /* The one length without a positive counterpart is no producer's; reading drops what is too long. */
+        /* INT32_MIN has no positive counterpart, and no producer writes it. Reading drops a record that is too long. */
         make_padding(record, INT32_MIN == length ? INT32_MAX : -length);
         return true;
     }
@@ -325,13 +326,13 @@ bool asi_ring_mpsc_unblock(asi_ring_mpsc *ring)
     {
         return false;
     }
-    /* The producer died before its first store: what it claimed reaches to the next record that has one. */
+    /* The producer died before its first store. Its claim reaches to the next record that has one. */
     const int64_t limit = producer > consumer ? producer : ring->capacity;
     for (int64_t at = consumer + RECORD_ALIGNMENT; at < limit; at += RECORD_ALIGNMENT)
     {
         if (0 != asi_load_acquire_i32(&record_at(ring, at)->length))
         {
-            /* Looked at again backwards: a live producer may have started in between. Spec: 01 §3.4. */
+            /* Checks again backwards: a live producer may have started in between. Spec: 01 §3.4. */
             if (!is_free(ring, consumer, at))
             {
                 return false;

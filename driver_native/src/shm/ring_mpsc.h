@@ -1,8 +1,8 @@
 /* Many-producer, single-consumer ring: the to-driver command queue. Spec: 01 §3.
  *
- * Producers: any client process. Consumer: the driver's conductor. Free space is all zero at every 8-byte boundary; the
- * consumer zeroes what it consumed before it publishes the head, because unblocking relies on it. A record's length goes
- * negative (claimed), then type, payload, then positive (committed). */
+ * Producers: any client process. Consumer: the driver's conductor. Free space is zero at every 8-byte boundary. The consumer
+ * zeroes what it consumed before it publishes the head, because unblocking relies on it. A producer first stores a record's
+ * negative length (claimed), then type and payload, then the positive length (committed). */
 #ifndef ASI_SHM_RING_MPSC_H
 #define ASI_SHM_RING_MPSC_H
 
@@ -33,23 +33,23 @@ typedef enum asi_ring_action
 
 typedef asi_ring_action (*asi_ring_handler)(int32_t type_id, const uint8_t *message, int64_t length, void *context);
 
-/* `length` = section length, trailer included. AS_E_DATA if the capacity is no power of two. */
+/* `length` is the section length, trailer included. AS_E_DATA if the capacity is not a power of two. */
 as_result asi_ring_mpsc_init(asi_ring_mpsc *ring, void *section, int64_t length) AS_MUST_USE;
-/* AS_OK, AS_AGAIN when full, AS_E_USAGE when type or length is out of range. Any thread. */
+/* AS_OK, AS_AGAIN if full, AS_E_USAGE if type or length is out of range. Any thread. */
 as_result asi_ring_mpsc_write(asi_ring_mpsc *ring, int32_t type_id, const void *message, int64_t length) AS_MUST_USE;
-/* Claims room for `length` bytes and gives a pointer to fill; end with commit or abort on every path. */
+/* Claims space for `length` bytes and returns a pointer to fill. End with commit or abort on every path. */
 as_result asi_ring_mpsc_try_claim(asi_ring_mpsc *ring, int32_t type_id, int64_t length, uint8_t **message) AS_MUST_USE;
 void asi_ring_mpsc_commit(asi_ring_mpsc *ring, uint8_t *message);
 void asi_ring_mpsc_abort(asi_ring_mpsc *ring, uint8_t *message);
-/* Consumer: at most `limit` messages; returns how many were consumed. A record whose length runs past the data area (a
- * hostile producer) is skipped to the end of the data area. */
+/* Consumer: reads at most `limit` messages; returns how many were consumed. A record whose length passes the end of the data
+ * area (from a malicious producer) is skipped up to that end. */
 int64_t asi_ring_mpsc_read(asi_ring_mpsc *ring, asi_ring_handler handler, void *context, int64_t limit);
 int64_t asi_ring_mpsc_next_correlation_id(asi_ring_mpsc *ring);
 int64_t asi_ring_mpsc_producer_position(const asi_ring_mpsc *ring);
 int64_t asi_ring_mpsc_consumer_position(const asi_ring_mpsc *ring);
 int64_t asi_ring_mpsc_consumer_heartbeat(const asi_ring_mpsc *ring); /* epoch ms; -1 closed, 0 not started */
 void asi_ring_mpsc_set_consumer_heartbeat(asi_ring_mpsc *ring, int64_t epoch_ms);
-/* Consumer: turns the record a dead producer left at the head into padding; true if it did. Spec: 01 §3.4. */
+/* Consumer: turns a record that a dead producer left at the head into padding; true if it did. Spec: 01 §3.4. */
 bool asi_ring_mpsc_unblock(asi_ring_mpsc *ring);
 
 #endif

@@ -1,8 +1,9 @@
-/* Frame writing shared by the concurrent and the exclusive appender; see append.h.
+/* Writes frames for the concurrent and the exclusive appender; see append.h.
  *
- * Order of stores of one frame: negative length (release), release fence, header, payload, reserved value, positive length
- * (release). The negative length must be seen before any other byte of the frame: the driver's unblocking takes the size of a
- * dead publisher's claim from it. The positive length pairs with the acquire load of every frame walk. Spec: 02 §5.6, §11. */
+ * Order of the stores of one frame: negative length (release), release fence, header, payload, reserved value, positive
+ * length (release). Readers must see the negative length before any other byte of the frame, because the driver's unblocking
+ * reads from it the size of a dead publisher's claim. The positive length pairs with the acquire load of every frame walk.
+ * Spec: 02 §5.6, §11. */
 #include "term/append.h"
 
 #include <inttypes.h>
@@ -14,7 +15,7 @@
 
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
-/* Where a claim landed. */
+/* Location of a claim. */
 typedef struct claimed_place
 {
     uint8_t *term;
@@ -22,7 +23,7 @@ typedef struct claimed_place
     int32_t term_id;
 } claimed_place;
 
-/* Reads gathered parts in order. */
+/* Reads the parts of a gathered message in order. */
 typedef struct gather
 {
     const struct asi_append_part *part;
@@ -44,7 +45,7 @@ void asi_appender_init(asi_appender *appender, asi_log *log, int32_t session_id,
         appender->index = asi_log_index(term_count);
         const int64_t raw_tail = asi_load_acquire_i64(&log->metadata->tail_counters[appender->index]);
         appender->term_id = asi_log_term_id(raw_tail);
-        /* Tails are multiples of 32 in an honest log; rounding keeps frames inside the term in any other. */
+        /* Valid logs have tails that are multiples of 32. Rounding keeps frames inside the term in an invalid log. */
         appender->term_offset = asi_align_i64(asi_log_term_offset(raw_tail, log->term_length), AS_FRAME_ALIGNMENT);
         appender->term_begin_position = asi_log_position(appender->term_id, 0, log->position_bits, log->initial_term_id);
     }
@@ -76,10 +77,10 @@ static inline void commit_frame(uint8_t *frame, int32_t frame_length)
     asi_store_release_i32(&((asi_frame_header *)(void *)frame)->frame_length, frame_length);
 }
 
-/* The lines that frames will take a little later are asked for now: where a term comes round again they lie in the cache of
- * the core that cleaned them, or in memory, and a store that has to fetch its line holds up those behind it. Longer frames
- * are streams that the processor fetches ahead by itself. Asking for what is not mapped is harmless. Always inline: gcc takes
- * a function that only prefetches for one without effect and drops the call. */
+/* Prefetches the cache lines of frames that follow soon. When a term is reused, its lines lie in the cache of the core that
+ * cleaned them, or in memory; a store that has to fetch its line blocks those behind it. The processor's own prefetcher
+ * handles longer frames. Prefetching an unmapped address is harmless. Always inline: gcc considers a function that only
+ * prefetches to have no effect, and drops the call. */
 ALWAYS_INLINE void fetch_lines_ahead(const uint8_t *frame, int64_t frame_length)
 {
     if (frame_length <= INLINE_COPY_LENGTH)
@@ -98,7 +99,7 @@ __attribute__((noinline)) static void pad_to_end_of_term(const asi_appender *app
     commit_frame(place.term + place.offset, length);
 }
 
-/* Takes `required` bytes of term with one fetch-add. The position after them, or what asi_append_message returns. */
+/* Takes `required` bytes of the term with one fetch-add. Returns the position after them, or a status of asi_append_message. */
 ALWAYS_INLINE int64_t claim_concurrent(asi_appender *appender, int64_t required, claimed_place *place)
 {
     asi_log *log = appender->log;
@@ -119,7 +120,7 @@ ALWAYS_INLINE int64_t claim_concurrent(asi_appender *appender, int64_t required,
     {
         return position;
     }
-    /* Spec: 02 §5.4 - only the claim that straddles the end has bytes to fill, every claim that trips helps to rotate. */
+    /* Spec: 02 §5.4 - only the claim that straddles the end has bytes to fill; every claim that trips helps to rotate. */
     if (place->offset < log->term_length)
     {
         pad_to_end_of_term(appender, *place);
@@ -137,14 +138,14 @@ __attribute__((noinline)) static int64_t rotate_exclusive(asi_appender *appender
     asi_log *log = appender->log;
     if (appender->term_begin_position + log->term_length >= asi_log_max_position(log->term_length))
     {
-        appender->term_offset = log->term_length; /* nothing may be written over the padding at the end of the last term */
+        appender->term_offset = log->term_length; /* nothing may overwrite the padding at the end of the last term */
         return AS_MAX_POSITION_EXCEEDED;
     }
     appender->index = (appender->index + 1) % ASI_LOG_PARTITION_COUNT;
     appender->term_offset = 0;
     appender->term_id = asi_wrap_add(appender->term_id, 1);
     appender->term_begin_position += log->term_length;
-    /* The count's release publishes the tail to the driver, which reads the count first. */
+    /* The release store of the count publishes the tail to the driver, which loads the count first. */
     asi_store_relaxed_i64(&log->metadata->tail_counters[appender->index], asi_log_raw_tail(appender->term_id, 0));
     asi_store_release_i32(&log->metadata->active_term_count, asi_wrap_sub(appender->term_id, log->initial_term_id));
     return AS_ADMIN_ACTION;
@@ -197,7 +198,7 @@ static void copy_gathered(uint8_t *to, gather *from, int64_t length)
     }
 }
 
-/* memcpy, without its call for the lengths of most messages: blocks of 32 bytes, the last one overlapping. */
+/* memcpy without a call for the lengths of most messages: blocks of 32 bytes, the last one overlapping. */
 static inline void copy_short(uint8_t *to, const uint8_t *from, int64_t length)
 {
     if (length < COPY_BLOCK_LENGTH || length > INLINE_COPY_LENGTH)
@@ -227,7 +228,7 @@ static inline void set_reserved_value(const asi_append_source *source, uint8_t *
     }
 }
 
-/* Spec: 02 §5.3 - each fragment is committed on its own, so a subscriber may see the first ones alone. */
+/* Spec: 02 §5.3 - each fragment is committed on its own, so a subscriber may see only the first ones. */
 static void write_fragments(const asi_appender *appender, const asi_append_source *source, const claimed_place *place)
 {
     gather from = { .part = source->parts };
@@ -319,7 +320,7 @@ int64_t asi_append_claim(asi_appender *appender, int64_t length, uint8_t **frame
     return claim_frame(appender, length, frame);
 }
 
-/* A claim held too long was made padding by the driver: its length is positive already and stays what it is. */
+/* If a claim was held too long, the driver has made it padding. Its length is already positive and is not changed. */
 static void end_claim(asi_frame_header *frame)
 {
     const int32_t length = asi_load_relaxed_i32(&frame->frame_length);
@@ -403,7 +404,7 @@ int64_t asi_append_commit_block(asi_appender *appender, const uint8_t *first_wor
     }
     asi_store_release_i64(
         &log->metadata->tail_counters[appender->index], asi_log_raw_tail(appender->term_id, offset + length));
-    /* The first word goes last: until its length is there nothing of the block is seen. Spec: 02 §6. */
+    /* The first word is stored last: until its length is set, readers see nothing of the block. Spec: 02 §6. */
     asi_store_release_i64((int64_t *)(void *)to, asi_get_i64(first_word));
     appender->term_offset = offset + length;
     return appender->term_begin_position + appender->term_offset;
@@ -412,7 +413,7 @@ int64_t asi_append_commit_block(asi_appender *appender, const uint8_t *first_wor
 int64_t asi_append_block(asi_appender *appender, const uint8_t *frames, int64_t length)
 {
     uint8_t *to;
-    const int64_t room = asi_append_claim_block(appender, AS_FRAME_HEADER_LENGTH, &to); /* of the block's length judges the check */
+    const int64_t room = asi_append_claim_block(appender, AS_FRAME_HEADER_LENGTH, &to); /* check_block bounds the length */
     if (room < 0)
     {
         return room;

@@ -1,9 +1,10 @@
 /* Publisher's side of a log buffer: claim, write frames, commit, end of log and rotation. Spec: 02 §5-6.
  *
- * Two appenders share the frame writing: concurrent (many threads and processes, fetch-add on the tail) and exclusive (one
- * writer with private state). Every frame's length goes negative before any other byte of it and positive last. Results:
- * a stream position (> 0), AS_ADMIN_ACTION after a trip, AS_MAX_POSITION_EXCEEDED. Preconditions of the caller (the
- * client's publication): the limit was checked, length <= max message length, of padding <= a term. Thread rule: concurrent any; exclusive one. */
+ * Two appenders share the code that writes frames: concurrent (many threads and processes, fetch-add on the tail) and
+ * exclusive (one writer with private state). The length of every frame becomes negative before any other byte of it is
+ * written, and positive last. Results: a stream position (> 0), AS_ADMIN_ACTION after a trip, AS_MAX_POSITION_EXCEEDED.
+ * Preconditions of the caller (the client's publication): it has checked the limit, length <= max message length, padding <=
+ * a term. Thread rule: concurrent any; exclusive one. */
 #ifndef ASI_TERM_APPEND_H
 #define ASI_TERM_APPEND_H
 
@@ -38,27 +39,28 @@ typedef struct asi_appender
     int64_t term_begin_position;
 } asi_appender;
 
-/* An exclusive appender takes its state from the log's metadata. */
+/* An exclusive appender initialises its state from the log's metadata. */
 void asi_appender_init(asi_appender *appender, asi_log *log, int32_t session_id, int32_t stream_id, bool is_exclusive);
 int64_t asi_append_message(asi_appender *appender, const asi_append_source *source);
-/* The same for the most frequent message: one part of length <= max_payload, no reserved value. */
+/* As asi_append_message, for the most frequent case: one part of length <= max_payload, no reserved value. */
 int64_t asi_append_short(asi_appender *appender, const uint8_t *data, int64_t length);
-/* length <= max_payload; *frame is the claimed header, payload follows it. */
+/* length <= max_payload. *frame is the claimed header; the payload follows it. */
 int64_t asi_append_claim(asi_appender *appender, int64_t length, uint8_t **frame);
 void asi_append_commit(uint8_t *frame);
 void asi_append_abort(uint8_t *frame);
-/* Exclusive only. Block: AS_PUBLICATION_ERROR when its first frame is not at the current position or it passes the term. */
+/* Exclusive only. Block: AS_PUBLICATION_ERROR if its first frame is not at the current position, or the block passes the
+   term's end. */
 int64_t asi_append_padding(asi_appender *appender, int64_t length);
 int64_t asi_append_block(asi_appender *appender, const uint8_t *frames, int64_t length);
-/* The same in two steps: room for `length` > 0 bytes, less at the term's end; then the block that was written there but for its first
- * word, which makes it visible. */
+/* As asi_append_block, in two steps. Claiming returns space for `length` > 0 bytes, less at the term's end. The commit takes
+ * the block that was written there, except its first word, which makes the block visible. */
 int64_t asi_append_claim_block(asi_appender *appender, int64_t length, uint8_t **room);
 int64_t asi_append_commit_block(asi_appender *appender, const uint8_t *first_word, int64_t length);
 
-/* What a tail is answered with that no honest log has. */
+/* The result for a tail that no valid log has. */
 int64_t asi_append_broken_tail(int32_t term_id, int64_t offset);
 
-/* Position before the next append (what is compared with the limit); AS_ADMIN_ACTION while a rotation is under way. */
+/* Position before the next append, which is compared with the limit. AS_ADMIN_ACTION during a rotation. */
 static inline int64_t asi_append_position(const asi_appender *appender)
 {
     if (appender->is_exclusive)

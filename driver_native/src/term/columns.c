@@ -1,26 +1,26 @@
-/* The loop that turns frames into columns; see columns.h.
+/* Copies frames into columns; see columns.h.
  *
- * This is the hot path of batch reading: one pass, no state between calls. Whole messages of one frame are the common case
- * and are handled straight in the loop; a fragmented one is measured first (are all fragments there, do they fit) and
- * copied after, so that nothing half-made is ever in the columns. Loop state is kept in locals: the columns are written
- * through pointers, and the compiler must assume that those could reach a struct it was given. */
+ * This is the hot path of batch reading: one pass, no state between calls. A message of one frame is the common case and is
+ * handled directly in the loop. A fragmented message is first measured (have all fragments arrived, do they fit) and then
+ * copied, so that the columns never hold a partial message. The loop state is in locals: the columns are written through
+ * pointers, and the compiler must assume that these could point into a struct that it received. */
 #include "term/columns.h"
 
 #include <string.h>
 
 #define INLINE_COPY_LENGTH 256
-/* What is seldom called must not make the loop over frames larger, nor keep its walk in memory: it gets a copy. */
+/* Rarely called functions must not make the loop over frames larger, nor force its walk into memory: they get a copy. */
 #define NOINLINE __attribute__((noinline))
 #define INLINE inline __attribute__((always_inline))
 
-/* Frames from one BEGIN on. */
+/* The frames of one message, from BEGIN on. */
 typedef struct message_extent
 {
     int64_t begin_offset;
     int64_t end_offset;     /* where the next message may begin */
-    int64_t length;         /* payload bytes */
+    int64_t length;         /* bytes of payload */
     int64_t fragment_count; /* seen so far */
-    bool is_short;          /* a fragment that is not the last has less than the MTU */
+    bool is_short;          /* a fragment other than the last is shorter than the MTU */
     asi_chain_cut cut;      /* of MESSAGE_CUT_OFF */
 } message_extent;
 
@@ -28,7 +28,7 @@ typedef enum message_state
 {
     MESSAGE_WHOLE,
     MESSAGE_UNFINISHED, /* the committed bytes end before its END */
-    MESSAGE_CUT_OFF,    /* no END follows its BEGIN: another message, padding or the term's end does */
+    MESSAGE_CUT_OFF,    /* BEGIN has no END: another message, padding or the term's end follows */
     MESSAGE_BAD
 } message_state;
 
@@ -40,7 +40,8 @@ static NOINLINE void doubt(asi_columns_range *range, asi_columns_doubt kind, int
     }
 }
 
-/* Of a frame that is not where it says, longer than the MTU, or of a version or type that no publication writes. */
+/* Verdict on a frame whose header does not match its location, that exceeds the MTU, or whose version or type no publication
+   writes. */
 static NOINLINE asi_columns_fault judge_frame(asi_columns_range *range, asi_frame_walk walk, bool is_off_place)
 {
     if (range->check_headers && is_off_place)
@@ -55,7 +56,7 @@ static NOINLINE asi_columns_fault judge_frame(asi_columns_range *range, asi_fram
     return is_long && !asi_frame_is_padding(walk.frame) ? ASI_FAULT_MTU : ASI_FAULT_NONE;
 }
 
-/* Writers leave the bytes up to the frames' alignment zero; the checksum covers them, but not the length. */
+/* Writers leave the bytes up to the frames' alignment zero. The checksum covers these bytes, but not the length. */
 static inline void check_tail(asi_columns_range *range, const asi_frame_walk *walk)
 {
     const int64_t occupancy = asi_frame_occupancy(walk->frame_length);
@@ -65,7 +66,7 @@ static inline void check_tail(asi_columns_range *range, const asi_frame_walk *wa
     {
         uint64_t word;
         memcpy(&word, at, sizeof(word));
-        found |= left >= 8 ? word : word >> 8 * (8 - left); /* little-endian: the bytes before the tail go */
+        found |= left >= 8 ? word : word >> 8 * (8 - left); /* little-endian: drops the bytes before the tail */
     }
     if (__builtin_expect(0 != found, 0))
     {
@@ -73,11 +74,11 @@ static inline void check_tail(asi_columns_range *range, const asi_frame_walk *wa
     }
 }
 
-/* The frame the walk stands on is as the range wants it. Spec: 06 §7.3, §8. */
+/* Checks the walk's current frame against the range. Spec: 06 §7.3, §8. */
 static INLINE asi_columns_fault check_frame(asi_columns_range *range, const asi_frame_walk *walk)
 {
     const asi_frame_header *frame = walk->frame;
-    /* One branch for all of it, as each frame is asked. */
+    /* One branch covers all of it, because this runs for each frame. */
     const int32_t off_place = (frame->term_offset ^ (int32_t)walk->frame_offset) | (frame->term_id ^ range->term_id) |
         (frame->stream_id ^ range->stream_id);
     const bool is_odd = (walk->frame_length > range->mtu_length) | !asi_frame_is_of_log(frame);
@@ -131,8 +132,8 @@ static INLINE asi_walk_step next_checked(asi_columns_range *range, asi_frame_wal
     return step;
 }
 
-/* Walks from a BEGIN frame, on which `walk` (a copy) stands, to its END. On MESSAGE_CUT_OFF end_offset is where looking
- * goes on: the frame that is not part of the message, or the end of the term. */
+/* Walks from a BEGIN frame, at which `walk` (a copy) stands, to its END. On MESSAGE_CUT_OFF the search continues at
+ * end_offset: the frame that is not part of the message, or the end of the term. */
 static NOINLINE message_state measure(asi_columns_range *range, asi_frame_walk walk, message_extent *extent)
 {
     *extent = (message_extent){ .begin_offset = walk.frame_offset };
@@ -174,7 +175,7 @@ static asi_columns_stop stop_at_fragment(asi_columns_range *range, int64_t offse
     return ASI_COLUMNS_BROKEN;
 }
 
-/* A message without its end: why it may be so. */
+/* Verdict on a message without its end. */
 static NOINLINE asi_columns_stop judge_cut(asi_columns_range *range, const message_extent *extent)
 {
     range->skipped_fragments += extent->fragment_count;
@@ -195,7 +196,7 @@ static NOINLINE asi_columns_stop judge_cut(asi_columns_range *range, const messa
     return ASI_COLUMNS_END;
 }
 
-/* A fragment that no message before it goes on with. */
+/* Verdict on a fragment that continues no message. */
 static NOINLINE asi_columns_stop judge_orphan(asi_columns_range *range, asi_frame_walk walk, asi_chain_before before)
 {
     const bool is_last = 0 != (walk.frame->flags & ASI_FLAG_END);
@@ -217,7 +218,7 @@ static NOINLINE asi_columns_stop judge_orphan(asi_columns_range *range, asi_fram
     return ASI_COLUMNS_END;
 }
 
-/* Padding is stored as its header, its bytes are a hole. */
+/* Padding is stored as its header only; its bytes are a hole in the file. */
 static NOINLINE asi_columns_stop judge_padding(asi_columns_range *range, asi_frame_walk walk)
 {
     if (0 == range->mtu_length)
@@ -243,8 +244,9 @@ static NOINLINE asi_columns_stop judge_padding(asi_columns_range *range, asi_fra
     return ASI_COLUMNS_END;
 }
 
-/* Copies a payload, also down over its own frame's header; short ones in blocks of 32 bytes without a call. Rounding up to 32 is
- * safe to read, because frames occupy multiples of 32, and to write while `room` allows: the next message overwrites it. */
+/* Copies a payload, also down over its own frame's header. Short payloads are copied in blocks of 32 bytes without a call.
+ * Rounding up to 32 is safe for the reads, because frames occupy multiples of 32. It is safe for the writes while `room`
+ * allows, because the next message overwrites the excess. */
 static inline void copy_payload(uint8_t *to, const uint8_t *from, int64_t length, int64_t room)
 {
     if (length <= INLINE_COPY_LENGTH && room >= INLINE_COPY_LENGTH)
@@ -260,8 +262,8 @@ static inline void copy_payload(uint8_t *to, const uint8_t *from, int64_t length
     }
 }
 
-/* Walks again rather than trusting lengths read before: another process may write to a live term, and what is copied must
- * stay within both what was measured and the term. */
+/* Walks again instead of trusting lengths read before. Another process may write to a live term, and the copy must stay
+ * within both the measured length and the term. */
 static void copy_fragments(uint8_t *to, const asi_columns_range *range, const message_extent *extent)
 {
     asi_frame_walk walk = asi_frame_walk_start(range->term, extent->begin_offset, extent->end_offset, range->term_length);
@@ -319,7 +321,7 @@ static inline void put_row(
     }
 }
 
-/* Takes the message that begins with the frame `walk` stands on, and moves the walk past it. ASI_COLUMNS_END: go on. */
+/* Takes the message that begins with the walk's current frame, and moves the walk past it. ASI_COLUMNS_END: continue. */
 static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_walk *walk, as_columns *columns)
 {
     if (columns->row_count >= columns->row_capacity)
@@ -335,7 +337,7 @@ static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_
     };
     if (__builtin_expect(0 == (frame->flags & ASI_FLAG_END), 0))
     {
-        message_extent measured; /* apart, so that the other stays in registers */
+        message_extent measured; /* separate, so that the other stays in registers */
         const message_state state = measure(range, *walk, &measured);
         extent = measured;
         switch (state)
@@ -360,7 +362,7 @@ static inline asi_columns_stop take_message(asi_columns_range *range, asi_frame_
         return 0 == columns->row_count ? ASI_COLUMNS_TOO_LARGE : ASI_COLUMNS_FULL;
     }
     uint8_t *const to = NULL == columns->value ? NULL : columns->value + columns->byte_count;
-    put_row(columns, range, frame, &extent); /* first: the payload may go where the header is */
+    put_row(columns, range, frame, &extent); /* before the copy: the payload may overwrite the header */
     if (NULL != to)
     {
         if (__builtin_expect(1 == extent.fragment_count, 1))
@@ -379,7 +381,7 @@ asi_columns_stop asi_columns_append(asi_columns_range *range, as_columns *column
 {
     as_columns local = *columns;
     asi_frame_walk walk = asi_frame_walk_start(range->term, range->offset, range->data_limit, range->term_length);
-    int64_t offset = range->offset; /* of the first frame not dealt with */
+    int64_t offset = range->offset; /* of the first frame not yet processed */
     asi_chain_before before = range->before;
     asi_columns_stop stop = ASI_COLUMNS_END;
     range->fault = ASI_FAULT_NONE;

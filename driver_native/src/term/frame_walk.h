@@ -1,30 +1,31 @@
-/* Stepping from frame to frame in a checked byte range of one term: the one frame loop of the project.
+/* Steps from frame to frame in a checked byte range of one term: the common frame loop.
  *
- * Image poll, archive recorder, segment reader, recovery, columns and dump all walk with it, because recorded bytes are term
- * bytes. The range [offset, limit) lies inside one term; nothing outside it is read. Frame lengths are loaded with acquire,
- * so the same walk is safe on a live term buffer. Spec: 02 §3, §10.1, 06 §7.3. */
+ * Image poll, archive recorder, segment reader, recovery, columns and dump use it, because recorded bytes are term bytes. The
+ * range [offset, limit) lies inside one term, and nothing outside it is read. Frame lengths are loaded with acquire, so the
+ * walk is also safe on a live term buffer. Spec: 02 §3, §10.1, 06 §7.3. */
 #ifndef ASI_TERM_FRAME_WALK_H
 #define ASI_TERM_FRAME_WALK_H
 
 #include "base/atomic.h"
 #include "wire/frame.h"
 
-/* Streams mostly are of frames of one size: this many frames on, the header is asked for while this frame is dealt with.
- * It lies in the publisher's cache, or in memory, and its length is what the walk waits for. */
+/* Number of frames to prefetch ahead. Frames of a stream usually have one size, so the header this many frames ahead is
+ * prefetched while the current frame is processed. That header lies in the publisher's cache, or in memory, and the walk
+ * needs its length. */
 #define ASI_WALK_FRAMES_AHEAD 12
 
 typedef enum asi_walk_step
 {
     ASI_WALK_FRAME,   /* a committed frame lies at `frame` */
-    ASI_WALK_END,     /* offset reached limit, or nothing is committed there (length <= 0) */
-    ASI_WALK_BROKEN   /* a length that can't be: shorter than a header, or past the end of the term */
+    ASI_WALK_END,     /* offset has reached limit, or nothing is committed there (length <= 0) */
+    ASI_WALK_BROKEN   /* an impossible length: shorter than a header, or past the end of the term */
 } asi_walk_step;
 
 typedef struct asi_frame_walk
 {
-    const uint8_t *term;   /* borrowed: first byte of the term, 32-byte aligned frames from here */
-    int64_t offset;        /* of the next frame to look at */
-    int64_t limit;         /* no frame that starts at or after it is looked at */
+    const uint8_t *term;   /* borrowed: first byte of the term; frames are 32-byte aligned relative to it */
+    int64_t offset;        /* of the next frame */
+    int64_t limit;         /* frames that start at or after it are not read */
     int64_t term_length;   /* no frame may end after it */
     const asi_frame_header *frame; /* after ASI_WALK_FRAME */
     int64_t frame_offset;

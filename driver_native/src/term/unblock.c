@@ -1,4 +1,4 @@
-/* Finding what a dead publisher left and turning it into padding; see unblock.h. */
+/* Finds what a dead publisher left and turns it into padding; see unblock.h. */
 #include "term/unblock.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ typedef enum unblock_outcome
     UNBLOCKED_TO_END
 } unblock_outcome;
 
-/* The part of a log that is looked at: one term from `offset` to its tail. */
+/* The part of a log that is examined: one term from `offset` to its tail. */
 typedef struct blocked_term
 {
     asi_log *log;
@@ -42,7 +42,7 @@ static void make_padding(const blocked_term *blocked, int32_t length)
     asi_store_release_i32(&frame->frame_length, length);
 }
 
-/* Whether no frame has begun in [from, to), looked at backwards so that a producer that started meanwhile is seen. */
+/* True if no frame has begun in [from, to). Scans backwards, to see a producer that started meanwhile. */
 static bool is_untouched(const blocked_term *blocked, int64_t from, int64_t to)
 {
     for (int64_t at = to - AS_FRAME_ALIGNMENT; at >= from; at -= AS_FRAME_ALIGNMENT)
@@ -75,8 +75,8 @@ static unblock_outcome unblock_unwritten(const blocked_term *blocked)
     {
         return NOTHING_TO_DO;
     }
-    /* A publisher that died between its tail and its frame, the last one: the driver never gets further otherwise, and the
-     * stream would never end for its subscribers. */
+    /* The last publisher died between moving its tail and writing its frame. Without padding the driver cannot advance, and
+     * the stream would never end for its subscribers. */
     make_padding(blocked, (int32_t)(at - blocked->offset));
     return is_to_end ? UNBLOCKED_TO_END : UNBLOCKED;
 }
@@ -95,7 +95,7 @@ static unblock_outcome unblock_term(const blocked_term *blocked)
     const int32_t claimed = asi_wrap_sub(0, length);
     if (claimed < AS_FRAME_HEADER_LENGTH || asi_frame_occupancy(claimed) > blocked->log->term_length - blocked->offset)
     {
-        return NOTHING_TO_DO; /* no publisher claims that: the log is broken, and padding of that size would break it more */
+        return NOTHING_TO_DO; /* no publisher claims that much: the log is broken, and such padding would damage it further */
     }
     make_padding(blocked, claimed);
     return UNBLOCKED;
@@ -105,7 +105,7 @@ bool asi_log_unblock(asi_log *log, int64_t blocked_position, bool has_publisher)
 {
     if (blocked_position < 0 || blocked_position >= asi_log_max_position(log->term_length))
     {
-        return false; /* a stream that is full blocks nobody: there is no term to rotate to */
+        return false; /* a stream at its maximum position blocks nobody: there is no term to rotate to */
     }
     const int32_t blocked_count = (int32_t)(blocked_position >> log->position_bits);
     const int32_t active_count = asi_load_acquire_i32(&log->metadata->active_term_count);

@@ -1,8 +1,8 @@
 /* Messages between clients and driver: type ids, error codes and fixed layouts. Spec: 03 §1-4.
  *
- * Fields are packed to 4 bytes, so 64-bit fields may stand at offsets that are multiples of 4 only: structs are packed and
- * copied out of and into the buffers with memcpy, never overlaid. Variable parts follow the fixed part; their declared
- * lengths are hostile and are checked against the message length by the reader. */
+ * Fields are packed to 4 bytes, so 64-bit fields may be at offsets that are only multiples of 4. The structs are therefore
+ * packed, and copied out of and into the buffers with memcpy, never overlaid. Variable parts follow the fixed part. Their
+ * declared lengths are untrusted; the reader checks them against the message length. */
 #ifndef ASI_WIRE_COMMAND_H
 #define ASI_WIRE_COMMAND_H
 
@@ -79,7 +79,7 @@ enum
 
 #pragma pack(push, 4)
 
-typedef struct asi_cmd_correlated /* the first 16 bytes of every command; CLIENT_KEEPALIVE, CLIENT_CLOSE whole */
+typedef struct asi_cmd_correlated /* the first 16 bytes of every command; CLIENT_KEEPALIVE and CLIENT_CLOSE have no more */
 {
     int64_t client_id;
     int64_t correlation_id;
@@ -92,7 +92,7 @@ typedef struct asi_cmd_publication /* ADD_PUBLICATION, ADD_EXCLUSIVE_PUBLICATION
     int32_t channel_length;
 } asi_cmd_publication;
 
-typedef struct asi_cmd_remove_publication /* legacy form ends before flags */
+typedef struct asi_cmd_remove_publication /* the legacy form ends before flags */
 {
     asi_cmd_correlated correlated;
     int64_t registration_id;

@@ -1,10 +1,10 @@
-/* Frame headers as they lie in term buffers, segment files and datagrams. Spec: 02 §3, 04 §1.
+/* Frame headers as they are in term buffers, segment files and datagrams. Spec: 02 §3, 04 §1.
  *
- * In logs every frame starts on a 32-byte boundary. frame_length: 0 = nothing here yet, negative = being written (its absolute
- * value is the length to come), positive = committed; unaligned, header included. Only DATA and PAD occur in logs.
+ * In logs every frame starts on a 32-byte boundary. frame_length: 0 = no frame yet, negative = being written (its absolute
+ * value is the future length), positive = committed; unaligned, header included. Only DATA and PAD occur in logs.
  *
- * A datagram holds one control frame, or one or more DATA frames 32-byte aligned, the last of which may be a PAD that travels
- * as its header alone. A DATA datagram of exactly 32 bytes with frame_length 0 is a heartbeat. */
+ * A datagram holds one control frame, or one or more DATA frames that are 32-byte aligned. The last of them may be a PAD, of
+ * which only the header is sent. A DATA datagram of exactly 32 bytes with frame_length 0 is a heartbeat. */
 #ifndef ASI_WIRE_FRAME_H
 #define ASI_WIRE_FRAME_H
 
@@ -32,20 +32,20 @@ enum
     ASI_FLAG_BEGIN = 0x80,
     ASI_FLAG_END = 0x40,
     ASI_FLAG_UNFRAGMENTED = 0xC0,
-    ASI_FLAG_EOS = 0x20,    /* these two in heartbeats only */
+    ASI_FLAG_EOS = 0x20,    /* this flag and the next occur in heartbeats only */
     ASI_FLAG_REVOKED = 0x10,
-    ASI_SETUP_FLAG_RESPONSE = 0x80,   /* the publisher wants a response channel */
+    ASI_SETUP_FLAG_RESPONSE = 0x80,   /* the publisher requests a response channel */
     ASI_SETUP_FLAG_GROUP = 0x40,      /* multicast or multi-destination publication */
     ASI_STATUS_FLAG_SEND_SETUP = 0x80,
     ASI_STATUS_FLAG_EOS = 0x40,
-    ASI_RTTM_FLAG_REQUEST = 0x80,     /* "please reply" */
+    ASI_RTTM_FLAG_REQUEST = 0x80,     /* requests a reply */
     ASI_ERROR_FLAG_GROUP_TAG = 0x08   /* group_tag is valid */
 };
 
 #define ASI_STATUS_LENGTH 36
 #define ASI_STATUS_TAGGED_LENGTH 44
 #define ASI_ERROR_TEXT_MAX_LENGTH 1023
-#define ASI_DATAGRAM_MAX_LENGTH 65507 /* UDP over IPv4; receive buffers must hold what a sender may choose */
+#define ASI_DATAGRAM_MAX_LENGTH 65507 /* UDP over IPv4; receive buffers must hold any length that a sender may choose */
 
 typedef struct asi_frame_header
 {
@@ -71,13 +71,13 @@ AS_STATIC_ASSERT(offsetof(asi_frame_header, reserved_value) == 24, "Spec: 02 §3
 
 #define ASI_RESOLUTION_MIN_LENGTH 22 /* prefix and an IPv4 entry without a name */
 
-/* Bytes a frame of `frame_length` occupies. 64-bit: a hostile frame_length near INT32_MAX must not wrap. */
+/* Bytes that a frame of `frame_length` occupies. 64-bit: an invalid frame_length near INT32_MAX must not wrap. */
 static inline int64_t asi_frame_occupancy(int32_t frame_length)
 {
     return asi_align_i64(frame_length, AS_FRAME_ALIGNMENT);
 }
 
-/* What every frame starts with. */
+/* The start of every frame. */
 typedef struct asi_frame_prefix
 {
     int32_t frame_length; /* 0..3 */
@@ -105,7 +105,7 @@ AS_STATIC_ASSERT(sizeof(asi_setup_frame) == 40, "Spec: 04 §1.6");
 AS_STATIC_ASSERT(offsetof(asi_setup_frame, active_term_id) == 24, "Spec: 04 §1.6");
 AS_STATIC_ASSERT(offsetof(asi_setup_frame, ttl) == 36, "Spec: 04 §1.6");
 
-/* The wire does not align 64-bit fields; lowering their type's alignment keeps the compiler informed. */
+/* The wire format does not align 64-bit fields. The type's lower alignment makes that known to the compiler. */
 typedef int64_t asi_wire_i64 __attribute__((aligned(4)));
 
 typedef struct asi_status_frame
@@ -142,7 +142,7 @@ typedef struct asi_rttm_frame
     asi_frame_prefix prefix;      /* 0..7 */
     int32_t session_id;           /* 8..11 */
     int32_t stream_id;            /* 12..15 */
-    asi_wire_i64 echo_timestamp_ns;  /* 16..23: the asker's clock, opaque to the other side */
+    asi_wire_i64 echo_timestamp_ns;  /* 16..23: the requester's clock, opaque to the other side */
     asi_wire_i64 reception_delta_ns; /* 24..31 */
     asi_wire_i64 receiver_id;     /* 32..39 */
 } asi_rttm_frame;

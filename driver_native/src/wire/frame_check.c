@@ -1,9 +1,9 @@
-/* Checks of unchecked datagrams; see frame_check.h. */
+/* Checks untrusted datagrams; see frame_check.h. */
 #include "wire/frame_check.h"
 
 static bool is_multiple_of_alignment(int64_t value) { return value >= 0 && 0 == (value & (AS_FRAME_ALIGNMENT - 1)); }
 
-/* Shortest datagram of a type that comes alone; 0: no such type. Spec: 11 N1 */
+/* Shortest datagram of a type that arrives alone; 0: no such type. Spec: 11 N1 */
 static int64_t least_length(uint16_t type)
 {
     switch (type)
@@ -19,7 +19,7 @@ static int64_t least_length(uint16_t type)
     }
 }
 
-/* Whether the first frame can be one at all, whichever socket it came by. Spec: 11 N1 */
+/* True if the first frame is possible at all, on any socket. Spec: 11 N1 */
 static bool passes_gate(const void *datagram, int64_t length)
 {
     const asi_frame_prefix *prefix = datagram;
@@ -35,7 +35,7 @@ static bool passes_gate(const void *datagram, int64_t length)
     return 0 != least && length >= least && length >= prefix->frame_length;
 }
 
-/* Spec: 11 N3. Term ids are judged where the image is made. */
+/* Spec: 11 N3. Term ids are checked where the image is created. */
 static bool is_valid_setup(const asi_setup_frame *setup)
 {
     const int32_t term = setup->term_length, mtu = setup->mtu_length;
@@ -104,7 +104,7 @@ int64_t asi_data_extent_untrusted(const void *datagram, int64_t length)
         const int64_t occupied = asi_frame_occupancy(frame->frame_length);
         if (occupied > length - offset)
         {
-            return is_padding ? offset + occupied : -1; /* padding travels without its body */
+            return is_padding ? offset + occupied : -1; /* only the header of padding is sent */
         }
         offset += occupied;
     }

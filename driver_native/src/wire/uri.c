@@ -1,5 +1,5 @@
-/* Channel URIs; grammar and rules in uri.h. Where the stock drivers differ (a key without '=' at the end, a final '|', an
- * empty value before another parameter) this does as the C driver. Spec: 05 §2. */
+/* Parses and builds channel URIs; grammar and rules in uri.h. Where the stock drivers differ (a key without '=' at the end, a
+ * final '|', an empty value before another parameter) this follows the C driver. Spec: 05 §2. */
 #include "wire/uri.h"
 
 #include <ctype.h>
@@ -44,7 +44,7 @@ static as_result parse_params(asi_uri *uri, char *at, const char *original)
         }
         if ('\0' == *at)
         {
-            return AS_OK; /* a key without a value at the end is as good as absent */
+            return AS_OK; /* a key without a value at the end counts as absent */
         }
         if (at == key)
         {
@@ -79,7 +79,7 @@ as_result asi_uri_parse_untrusted(asi_uri *uri, const char *text, int64_t length
         return asi_fail(AS_E_USAGE, ASI_ERR_INVALID_CHANNEL, "URI length (%" PRIu64 ") exceeds max supported length (%d): %.*s",
             (uint64_t)length, AS_CHANNEL_MAX_LENGTH, length < 0 ? 0 : AS_CHANNEL_MAX_LENGTH + 1, text);
     }
-    char original[AS_CHANNEL_MAX_LENGTH + 1]; /* for error texts: parsing cuts the copy in the struct */
+    char original[AS_CHANNEL_MAX_LENGTH + 1]; /* for error texts, because parsing cuts the copy in the struct */
     memcpy(original, text, (size_t)length);
     original[length] = '\0';
     if (strlen(original) != (size_t)length)
