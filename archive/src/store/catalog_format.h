@@ -49,9 +49,6 @@ bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi
 /* The file's bytes up to its end or the first mebibyte of zeros; *bytes is the caller's to free. */
 as_result asi_catalog_read(
     const asi_file_ops *files, int fd, const char *path, uint8_t **bytes, int64_t *length) AS_MUST_USE;
-/* After a crash: see catalog_repair.c. Changes file and bytes alike. AS_E_STORAGE: the disk refused. */
-as_result asi_catalog_repair(const asi_catalog_params *params, int fd, const char *path, uint8_t *bytes, int64_t length,
-    int32_t alignment) AS_MUST_USE;
 /* as_error_text() goes to params->on_damage. */
 void asi_catalog_tell_damage(const asi_catalog_params *params);
 

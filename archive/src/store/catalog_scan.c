@@ -290,3 +290,11 @@ as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, 
         }
     }
 }
+
+void asi_catalog_tell_damage(const asi_catalog_params *params)
+{
+    if (NULL != params->on_damage)
+    {
+        params->on_damage(params->damage_context, as_error_text());
+    }
+}
