@@ -15,6 +15,7 @@
 #include "fuzz.h"
 #include "net/fake_net.h"
 #include "server/archive.h"
+#include "server/server.h"
 #include "server/auth_users.h"
 #include "wire/command.h"
 

@@ -15,6 +15,7 @@
 #include "auditor.h"
 #include "driver/driver.h"
 #include "server/archive.h"
+#include "server/server.h"
 #include "sim_disk.h"
 #include "sim_net.h"
 

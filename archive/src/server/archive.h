@@ -24,6 +24,7 @@
 #include "server/channel.h"
 #include "server/counters.h"
 #include "server/deleter.h"
+#include "server/report.h"
 #include "shm/error_log.h"
 #include "store/catalog.h"
 #include "store/mark.h"
@@ -148,34 +149,6 @@ struct as_archive
     bool has_failed;
     char failure[AS_PATH_MAX + 256];
 };
-
-/* -- server.c ---------------------------------------------------------------------------------------------------------------- */
-
-/* Records a failure in the archive's error log, as "ERROR - <text>"; as_error_text() if `text` is NULL. */
-void asi_archive_log(as_archive *archive, int32_t code, const char *text);
-/* As "WARN - <text>": what a client did wrong, or what the archive goes on without. Such entries fill half of the log at most. */
-void asi_archive_warn(as_archive *archive, int32_t code, const char *text);
-/* What anybody who reaches the control channel can cause, with numbers or names of his choice in `text`: a quarter of the log holds such
- * texts, then `kind` stands for them. `severity`: "ERROR" or "WARN". */
-void asi_archive_log_of_peer(as_archive *archive, const char *severity, int32_t code, const char *text, const char *kind);
-/* Test door: an archive on other files and another clock than the system's. NULL: the system's. */
-as_result asi_archive_open_with(const as_archive_config *config, const asi_file_ops *files, const asi_clock *clock,
-    as_archive **archive) AS_MUST_USE;
-
-/* Everything that an archive takes from outside, for the simulation. */
-typedef struct asi_archive_dependencies
-{
-    const asi_file_ops *files;        /* borrowed until close; NULL: the system's */
-    const asi_clock *clock;           /* copied; NULL: the system's */
-    const asi_rand *rand;             /* copied; NULL: seeded by the system */
-    /* Opens the archive's Aeron client; NULL: as_client_open. */
-    as_result (*open_client)(void *context, const as_client_options *options, as_client **client);
-    void *open_client_context;
-    uint32_t boot;                    /* another number after each boot of the machine; 0: the system is asked */
-} asi_archive_dependencies;
-
-as_result asi_archive_open_on(const as_archive_config *config, const asi_archive_dependencies *dependencies,
-    as_archive **archive) AS_MUST_USE;
 
 /* -- control.c: sessions and their responses. Spec: 07 §6, §8, §10 ----------------------------------------------------------- */
 

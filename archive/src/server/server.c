@@ -14,6 +14,7 @@
 
 #include "base/map.h"
 #include "server/archive.h"
+#include "server/server.h"
 #include "server/tokens.h"
 #include "shm/cnc.h"
 #include "store/checksum.h"
@@ -22,30 +23,8 @@
 #include "wire/command.h"
 
 #define DEFAULT_PAGE_SIZE 4096
-#define ENTRY_CAPACITY 8192 /* of the error log: two channels fit */
 
 /* -- failures ----------------------------------------------------------------------------------------------------------------- */
-
-void asi_archive_log(as_archive *archive, int32_t code, const char *text)
-{
-    char entry[ENTRY_CAPACITY];
-    snprintf(entry, sizeof(entry), "ERROR - %s", NULL == text ? as_error_text() : text);
-    asi_error_log_record(&archive->error_log, code, entry, asi_clock_ms(&archive->clock));
-}
-
-void asi_archive_log_of_peer(as_archive *archive, const char *severity, int32_t code, const char *text, const char *kind)
-{
-    char entry[ENTRY_CAPACITY], brief[256];
-    snprintf(entry, sizeof(entry), "%s - %s", severity, text);
-    snprintf(brief, sizeof(brief), "%s - %s (more of them, not told apart any more)", severity, NULL == kind ? "" : kind);
-    asi_error_log_record_of_peer(
-        &archive->error_log, code, entry, NULL == kind ? NULL : brief, asi_clock_ms(&archive->clock));
-}
-
-void asi_archive_warn(as_archive *archive, int32_t code, const char *text)
-{
-    asi_archive_log_of_peer(archive, "WARN", code, text, NULL);
-}
 
 static void on_client_error(void *context, as_result result, int32_t code, const char *text)
 {

@@ -10,6 +10,7 @@
 
 #include "aeron_spark/as_driver.h"
 #include "server/archive.h"
+#include "server/server.h"
 #include "support.h"
 
 #define RIG_TERM_LENGTH (64 * 1024)
