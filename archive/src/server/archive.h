@@ -25,6 +25,7 @@
 #include "server/counters.h"
 #include "server/deleter.h"
 #include "server/report.h"
+#include "server/uses.h"
 #include "shm/error_log.h"
 #include "store/catalog.h"
 #include "store/mark.h"
@@ -115,6 +116,7 @@ struct as_archive
     int64_t image_turns[ASI_LOGIN_SOURCES];
     uint64_t source_seed;                /* of the hash by which sources are told apart */
 
+    asi_uses uses;
     asi_recording_subscription *subscriptions; /* listed and lingering ones, oldest first */
     asi_active_recording *recordings;
     int64_t recording_count;
@@ -287,6 +289,8 @@ struct asi_recording_subscription
     int64_t correlation_id;
     int64_t extend_recording_id;     /* AS_NULL_VALUE: each image starts a new recording */
     int32_t stream_id;
+    /* Whoever needs the end of its recordings sets it; called before STOP is told. NULL: nobody. */
+    void (*on_recording_end)(as_archive *archive, int64_t subscription_id, int64_t stop_position);
     bool auto_stop;
     bool is_listed;                  /* can be found and stopped */
     bool ends_with_last;             /* one of its recordings was stopped by id: it goes when the others have ended */
@@ -309,6 +313,7 @@ struct asi_recording_subscription
 struct asi_active_recording
 {
     asi_record_session session;      /* first: the recorder hands this back */
+    asi_use use;
     asi_active_recording *next;
     asi_recording_subscription *subscription;
     bool is_further_of_network;      /* not the first of its subscription, and of an image that came from a socket */
@@ -326,7 +331,6 @@ asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const
 asi_recording_subscription *asi_recordings_subscription(const as_archive *archive, int64_t subscription_id);
 /* It can't be found any more; its recordings end. */
 void asi_recordings_stop(as_archive *archive, asi_recording_subscription *subscription);
-asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t recording_id);
 /* New images, and recordings that ended. */
 int asi_recordings_step(as_archive *archive);
 /* The recorder must have been closed. Stores stop positions unless the archive is aborting. */
@@ -337,6 +341,7 @@ void asi_recordings_close(as_archive *archive);
 struct asi_replay
 {
     asi_replay_session session;      /* first: the replayer hands this back */
+    asi_use use;
     asi_replay *next;
     as_auth_bytes owner;             /* principal of the session that asked for it */
     int64_t publication_request;     /* AS_NULL_VALUE once it runs */
@@ -346,12 +351,6 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
 void asi_replays_stop(asi_control_session *session, const asi_codec_request *request);
 void asi_replays_stop_all(asi_control_session *session, const asi_codec_request *request);
 int asi_replays_step(as_archive *archive);
-/* A replay of the recording, also one whose publication is still on its way; NULL: none. */
-asi_replay *asi_replays_find(const as_archive *archive, int64_t recording_id);
-/* A replay of the recording that has bytes before `position` still to read; NULL: none. */
-asi_replay *asi_replays_before(const as_archive *archive, int64_t recording_id, int64_t position, int64_t *segment_base);
-/* Ends the recording's replays, without an answer to whoever asked for them. */
-void asi_replays_abort(as_archive *archive, int64_t recording_id);
 /* The replayer must have been closed. */
 void asi_replays_close(as_archive *archive);
 
@@ -360,15 +359,14 @@ void asi_replays_close(as_archive *archive);
 struct asi_deletion
 {
     asi_delete_work work;        /* first: the deleter hands this back */
+    asi_use use;                 /* end_position; and of a truncation awaits_replays: nothing has changed yet */
     asi_deletion *next;
     int64_t control_session_id;
     int64_t correlation_id;
-    int64_t end_position;        /* no byte from here on goes; INT64_MAX: all may */
     int64_t catalog_bytes;       /* of a purge: of the recording's record; else 0 */
     int64_t answer;              /* relevant id of the OK; AS_NULL_VALUE: the number of files */
     bool is_answered;
     /* A truncation: */
-    bool is_waiting;             /* for the recording's replays to end; nothing has changed yet */
     int64_t start_position;      /* when it was asked for */
     int64_t old_stop_position;
     int64_t new_stop_position;   /* AS_NULL_VALUE: this is no truncation */
@@ -383,12 +381,8 @@ asi_deletion *asi_deletions_make_own(const as_archive *archive, const asi_catalo
 void asi_deletions_discard(asi_deletion *deletion);
 /* The archive's from here on: answers OK and, when all files are gone, signals DELETE. */
 void asi_deletions_begin(as_archive *archive, asi_deletion *deletion);
-/* The outstanding deletion of a recording; NULL: none. */
-const asi_deletion *asi_deletions_find(const as_archive *archive, int64_t recording_id);
 /* Whether the request was refused because one is outstanding. */
 bool asi_deletions_refuse_second(asi_control_session *session, const asi_codec_request *request, int64_t recording_id);
-/* Takes away what a crash left of a truncation, before the recording is extended over it. AS_E_STORAGE: it can't be. */
-as_result asi_deletions_clear_above(as_archive *archive, const asi_catalog_record *record) AS_MUST_USE;
 int asi_deletions_step(as_archive *archive);
 /* Recordings and replays must have been closed. Finishes what is outstanding, within some seconds. */
 void asi_deletions_close(as_archive *archive);
@@ -429,15 +423,5 @@ void asi_migrate_segments(asi_control_session *session, const asi_codec_request 
 void asi_update_channel(asi_control_session *session, const asi_codec_request *request);
 /* The error of a failed catalog or file operation, from as_error_text(): STORAGE_SPACE where space is what is missing. */
 void asi_control_storage_error(asi_control_session *session, int64_t correlation_id);
-
-/* -- replications.c: copies of other archives' recordings. Spec: 08 §10 ----------------------------------------------------------------- */
-
-void asi_replications_start(asi_control_session *session, const asi_codec_request *request);
-void asi_replications_stop(asi_control_session *session, const asi_codec_request *request);
-/* A recording of that subscription has ended; its STOP is not told yet. */
-void asi_replications_on_recording_end(as_archive *archive, int64_t subscription_id, int64_t stop_position);
-int asi_replications_step(as_archive *archive);
-/* Sources are told where they listen. Before the recordings' close. */
-void asi_replications_close(as_archive *archive);
 
 #endif

@@ -24,7 +24,7 @@ void asi_compaction_on_purged(as_archive *archive, const asi_deletion *deletion)
 
 static bool must_stay(void *context, int64_t recording_id)
 {
-    return NULL != asi_deletions_find(context, recording_id);
+    return NULL != asi_uses_deletion(context, recording_id);
 }
 
 int asi_compaction_step(as_archive *archive)

@@ -288,9 +288,7 @@ void asi_query_position(asi_control_session *session, const asi_codec_request *r
         asi_control_unknown_recording(session, request->correlation_id, request->recording_id);
         return;
     }
-    const asi_active_recording *active = asi_recordings_find(session->archive, request->recording_id);
-    const int64_t recorded =
-        NULL == active ? AS_NULL_VALUE : asi_load_acquire_i64(&active->session.recorded->position);
+    const int64_t recorded = asi_uses_recorded_position(session->archive, request->recording_id);
     int64_t position = AS_NULL_VALUE;
     switch (request->template_id)
     {
@@ -304,7 +302,7 @@ void asi_query_position(asi_control_session *session, const asi_codec_request *r
             position = recorded;
             break;
         default:
-            position = NULL == active ? record.stop_position : recorded;
+            position = AS_NULL_VALUE == recorded ? record.stop_position : recorded;
             break;
     }
     asi_control_ok(session, request->correlation_id, position);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/archive.h"
+#include "server/replications.h"
 #include "server/tokens.h"
 
 #define FRAGMENT_LIMIT 10

@@ -231,13 +231,6 @@ void asi_recordings_start(asi_control_session *session, const asi_codec_request 
     }
 }
 
-/* Bytes at or behind the stop position are: what is recorded there could go with them. Spec: 08 §4.2, row 5. */
-bool asi_recordings_is_being_deleted(const as_archive *archive, const asi_catalog_record *record)
-{
-    const asi_deletion *deletion = asi_deletions_find(archive, record->recording_id);
-    return NULL != deletion && deletion->end_position > record->stop_position;
-}
-
 asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const asi_codec_request *request)
 {
     const int64_t recording_id = request->recording_id;
@@ -262,11 +255,11 @@ asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const
             "cannot extend recording %lld with streamId=%d for existing streamId=%d", (long long)recording_id,
             request->stream_id, record.stream_id);
     }
-    else if (NULL != asi_recordings_find(archive, recording_id))
+    else if (NULL != asi_uses_recorded(archive, recording_id))
     {
         refuse(archive, request, ASI_CODEC_E_ACTIVE_RECORDING, "cannot extend active recording %lld", (long long)recording_id);
     }
-    else if (asi_recordings_is_being_deleted(archive, &record))
+    else if (asi_uses_deletes_tail(archive, &record))
     {
         refuse(archive, request, ASI_CODEC_E_GENERIC, "cannot extend recording %lld due to an outstanding delete operation",
             (long long)recording_id);
@@ -282,6 +275,7 @@ void asi_recordings_extend(asi_control_session *session, const asi_codec_request
 {
     asi_recordings_extend_for(session->archive, request);
 }
+
 /* -- stopping -------------------------------------------------------------------------------------------------------------------- */
 
 static void stop_all_of(as_archive *archive, asi_recording_subscription *subscription)
@@ -363,9 +357,9 @@ void asi_recordings_stop_identity(asi_control_session *session, const asi_codec_
     }
     asi_control_ok(session, request->correlation_id, NULL == recording ? 0 : 1);
 }
-void asi_recordings_close(as_archive *archive)
+
+void asi_recordings_free_subscriptions(as_archive *archive)
 {
-    asi_recordings_take_closed(archive);
     while (NULL != archive->subscriptions)
     {
         asi_recording_subscription *subscription = archive->subscriptions;

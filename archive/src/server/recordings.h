@@ -15,9 +15,9 @@ void asi_recordings_unlist(asi_recording_subscription *subscription);
 void asi_recordings_free_if_unused(as_archive *archive, asi_recording_subscription *subscription);
 /* Lets the recorder end all recordings of a subscription. */
 void asi_recordings_abort(as_archive *archive, const asi_recording_subscription *subscription);
-/* Whether files at or behind the recording's stop position are on their way out. */
-bool asi_recordings_is_being_deleted(const as_archive *archive, const asi_catalog_record *record);
-/* Ends the recordings that the recorder has given back; how many. */
-int asi_recordings_take_closed(as_archive *archive);
+/* The active one; NULL: the recording is not active. */
+asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t recording_id);
+/* When nothing records any more. */
+void asi_recordings_free_subscriptions(as_archive *archive);
 
 #endif

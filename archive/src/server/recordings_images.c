@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/leftovers.h"
 #include "server/recording_slots.h"
 #include "server/recordings.h"
 #include "store/segment_layout.h"
@@ -46,14 +47,14 @@ static bool check_extension(as_archive *archive, asi_recording_subscription *sub
         refuse_image(archive, subscription, ASI_CODEC_E_UNKNOWN_RECORDING, text);
         return false;
     }
-    if (NULL != asi_recordings_find(archive, subscription->extend_recording_id))
+    if (NULL != asi_uses_recorded(archive, subscription->extend_recording_id))
     {
         snprintf(text, sizeof(text), "cannot extend active recording %lld streamId=%d channel=%s", id, image->stream_id,
             subscription->channel);
         refuse_image(archive, subscription, ASI_CODEC_E_ACTIVE_RECORDING, text);
         return false;
     }
-    if (asi_recordings_is_being_deleted(archive, &record))
+    if (asi_uses_deletes_tail(archive, &record))
     {
         snprintf(text, sizeof(text), "cannot extend recording %lld due to an outstanding delete operation: streamId=%d channel=%s",
             id, image->stream_id, subscription->channel);
@@ -180,6 +181,7 @@ static asi_active_recording *make_recording(as_archive *archive, asi_recording_s
         (int32_t)config->file_io_max_length;
     session->reported_position = constants->join_position;
     recording->subscription = subscription;
+    recording->use = (asi_use){ .kind = ASI_USE_RECORDS, .recording_id = record->recording_id, .recorded = session->recorded };
     return recording;
 }
 
@@ -188,6 +190,7 @@ static void run(as_archive *archive, asi_active_recording *recording, as_recordi
     asi_recording_subscription *subscription = recording->subscription;
     recording->next = archive->recordings;
     archive->recordings = recording;
+    asi_uses_add(archive, &recording->use);
     subscription->recording_count++;
     asi_slots_on_start(archive, recording);
     show_recording_count(archive, 1);
@@ -227,7 +230,7 @@ static as_result extend_image(as_archive *archive, asi_recording_subscription *s
     asi_catalog_record record;
     const int64_t recording_id = subscription->extend_recording_id;
     asi_catalog_find(archive->catalog, recording_id, &record);
-    const as_result cleared = asi_deletions_clear_above(archive, &record);
+    const as_result cleared = asi_leftovers_clear_above(archive, &record);
     if (AS_OK != cleared)
     {
         return cleared;
@@ -348,6 +351,7 @@ static void remove_recording(as_archive *archive, asi_active_recording *recordin
             break;
         }
     }
+    asi_uses_remove(archive, &recording->use);
     show_recording_count(archive, -1);
 }
 
@@ -376,7 +380,10 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
             (long long)recording_id, strerror(session->time_failure));
         asi_archive_warn(archive, ASI_CODEC_E_GENERIC, text);
     }
-    asi_replications_on_recording_end(archive, subscription->id, stop_position);
+    if (NULL != subscription->on_recording_end)
+    {
+        subscription->on_recording_end(archive, subscription->id, stop_position);
+    }
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id, recording_id, subscription->id,
         stop_position, AS_SIGNAL_STOP);
     asi_slots_on_end(archive, recording);
@@ -392,7 +399,7 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
     asi_recordings_free_if_unused(archive, subscription);
 }
 
-int asi_recordings_take_closed(as_archive *archive)
+static int take_closed(as_archive *archive)
 {
     int work_count = 0;
     for (;;)
@@ -409,5 +416,11 @@ int asi_recordings_take_closed(as_archive *archive)
 
 int asi_recordings_step(as_archive *archive)
 {
-    return asi_recordings_take_closed(archive) + take_images(archive);
+    return take_closed(archive) + take_images(archive);
+}
+
+void asi_recordings_close(as_archive *archive)
+{
+    take_closed(archive);
+    asi_recordings_free_subscriptions(archive);
 }

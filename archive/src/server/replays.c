@@ -44,6 +44,7 @@ static void remove_replay(as_archive *archive, asi_replay *replay)
         if (*at == replay)
         {
             *at = replay->next;
+            asi_uses_remove(archive, &replay->use);
             show_replay_count(archive, -1);
             break;
         }
@@ -153,9 +154,9 @@ static bool check_length(const asi_codec_request *request, const asi_catalog_rec
 static bool check_deletion(
     const as_archive *archive, const asi_catalog_record *record, const replay_range *range, refusal *refused)
 {
-    const asi_deletion *deletion = asi_deletions_find(archive, record->recording_id);
+    const asi_use *deletion = asi_uses_deletion(archive, record->recording_id);
     const int64_t stop = record->stop_position;
-    if (NULL != deletion && (deletion->is_waiting ||
+    if (NULL != deletion && (deletion->awaits_replays ||
         (AS_NULL_VALUE != stop && deletion->end_position > stop && range->stop_position > stop)))
     {
         return refuse(refused, ASI_CODEC_E_GENERIC,
@@ -170,8 +171,7 @@ static bool check_range(const as_archive *archive, const asi_codec_request *requ
 {
     const long long id = record->recording_id;
     const int64_t asked = request->position;
-    const asi_active_recording *active = asi_recordings_find(archive, record->recording_id);
-    range->recorded = NULL == active ? NULL : active->session.recorded;
+    range->recorded = asi_uses_recorded(archive, record->recording_id);
     if (AS_NULL_VALUE != asked && 0 != (asked & (AS_FRAME_ALIGNMENT - 1)))
     {
         return refuse(refused, ASI_CODEC_E_GENERIC,
@@ -254,6 +254,7 @@ static asi_replay *make_replay(as_archive *archive, const asi_control_session *c
     };
     const int32_t io_length = (int32_t)archive->config.file_io_max_length;
     session->checksum = asi_checksum_function((as_record_checksum)archive->config.replay_checksum);
+    replay->use = (asi_use){ .kind = ASI_USE_REPLAYS, .recording_id = record->recording_id, .replay = session };
     replay->owner = control->auth;
     session->control_session_id = control->id;
     session->correlation_id = request->correlation_id;
@@ -324,6 +325,7 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
     }
     replay->next = archive->replays;
     archive->replays = replay;
+    asi_uses_add(archive, &replay->use);
     asi_descriptors_take(archive, ASI_DESCRIPTORS_OF_REPLAY);
     show_replay_count(archive, 1);
 }
@@ -340,42 +342,6 @@ static bool may_stop(const asi_control_session *session, const asi_replay *repla
     const asi_auth *auth = &session->archive->auth;
     return !asi_auth_has_principals(auth) || asi_auth_is_same(&session->auth, &replay->owner) ||
         asi_auth_allows(auth, &session->auth, AS_AUTH_ACTION_STOP_ANY_REPLAY);
-}
-
-asi_replay *asi_replays_find(const as_archive *archive, int64_t recording_id)
-{
-    asi_replay *at = archive->replays;
-    while (NULL != at && at->session.source.recording_id != recording_id)
-    {
-        at = at->next;
-    }
-    return at;
-}
-
-asi_replay *asi_replays_before(const as_archive *archive, int64_t recording_id, int64_t position, int64_t *base)
-{
-    for (asi_replay *at = archive->replays; NULL != at; at = at->next)
-    {
-        const asi_segment_source *source = &at->session.source;
-        const int64_t reached = asi_load_acquire_i64(&at->session.reached_position);
-        *base = asi_segment_base(source->start_position, reached, source->term_length, source->segment_length);
-        if (source->recording_id == recording_id && *base < position)
-        {
-            return at;
-        }
-    }
-    return NULL;
-}
-
-void asi_replays_abort(as_archive *archive, int64_t recording_id)
-{
-    for (asi_replay *at = archive->replays; NULL != at; at = at->next)
-    {
-        if (at->session.source.recording_id == recording_id)
-        {
-            abort_replay(at);
-        }
-    }
 }
 
 void asi_replays_stop(asi_control_session *session, const asi_codec_request *request)
@@ -514,6 +480,7 @@ void asi_replays_close(as_archive *archive)
     {
         asi_replay *replay = archive->replays;
         archive->replays = replay->next;
+        asi_uses_remove(archive, &replay->use);
         free_replay(replay);
     }
 }

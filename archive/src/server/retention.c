@@ -84,12 +84,11 @@ static void join(asi_retention *retention)
 
 /* -- applying -------------------------------------------------------------------------------------------------------------------- */
 
-static void tell_held(as_archive *archive, int64_t recording_id, const asi_replay *replay)
+static void tell_held(as_archive *archive, int64_t recording_id, const asi_replay_session *replay)
 {
     char text[ASI_ARCHIVE_CHANNEL_CAPACITY + 256];
-    const asi_replay_session *session = &replay->session;
     snprintf(text, sizeof(text), "retention: segments of recording %" PRId64 " are held back by a replay: sessionId=%d streamId=%d "
-        "channel=%s", recording_id, session->publication_session_id, session->publication_stream_id, session->channel);
+        "channel=%s", recording_id, replay->publication_session_id, replay->publication_stream_id, replay->channel);
     asi_archive_warn(archive, 0, text);
 }
 
@@ -99,8 +98,9 @@ static int64_t free_to(as_archive *archive, const asi_catalog_record *record, in
     const int64_t last = asi_segments_last_base(archive, record);
     int64_t to = wanted < last ? wanted : last;
     int64_t replayed_base;
-    const asi_replay *held_by = NULL;
-    for (const asi_replay *replay; NULL != (replay = asi_replays_before(archive, record->recording_id, to, &replayed_base));)
+    const asi_replay_session *held_by = NULL;
+    for (const asi_replay_session *replay;
+        NULL != (replay = asi_uses_replay_before(archive, record->recording_id, to, &replayed_base));)
     {
         held_by = replay;
         to = replayed_base;
@@ -128,7 +128,7 @@ static as_result purge_head(as_archive *archive, const asi_catalog_record *recor
 
 static as_result purge_whole(as_archive *archive, const asi_catalog_record *record)
 {
-    const asi_replay *replay = asi_replays_find(archive, record->recording_id);
+    const asi_replay_session *replay = asi_uses_replay(archive, record->recording_id);
     if (NULL != replay)
     {
         tell_held(archive, record->recording_id, replay);
@@ -143,7 +143,7 @@ static void apply(as_archive *archive, const as_retention_recording *planned)
 {
     asi_catalog_record record;
     if (AS_RETENTION_KEPT == planned->reason || !asi_catalog_find(archive->catalog, planned->recording_id, &record) ||
-        NULL != asi_deletions_find(archive, planned->recording_id))
+        NULL != asi_uses_deletion(archive, planned->recording_id))
     {
         return; /* it is gone, or the next round comes to it */
     }

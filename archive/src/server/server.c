@@ -14,6 +14,7 @@
 
 #include "base/map.h"
 #include "server/archive.h"
+#include "server/replications.h"
 #include "server/server.h"
 #include "server/tokens.h"
 #include "shm/cnc.h"

@@ -99,8 +99,8 @@ void asi_truncate_recording(asi_control_session *session, const asi_codec_reques
             return;
         }
         deletion->new_stop_position = position;
-        deletion->is_waiting = NULL != asi_replays_find(archive, id);
-        asi_replays_abort(archive, id);
+        deletion->use.awaits_replays = NULL != asi_uses_replay(archive, id);
+        asi_uses_abort_replays(archive, id);
         asi_deletions_begin(archive, deletion);
     }
 }
@@ -133,7 +133,7 @@ void asi_purge_recording(asi_control_session *session, const asi_codec_request *
     {
         asi_control_unknown_recording(session, correlation_id, id);
     }
-    else if (NULL != asi_replays_find(archive, id))
+    else if (NULL != asi_uses_replay(archive, id))
     {
         asi_control_error(session, correlation_id, ASI_CODEC_E_ACTIVE_RECORDING, "cannot purge recording with active replay %lld",
             (long long)id);

@@ -10,6 +10,7 @@ static const char *images_unbegun_max = "1536"; /* the default */
 #include <sys/resource.h>
 
 #include "ports.h"
+#include "server/recordings.h"
 #include "server_rig.h"
 #include "wire/frame.h"
 
