@@ -14,9 +14,9 @@
 #include "driver/driver.h"
 #include "fuzz.h"
 #include "net/fake_net.h"
-#include "server/archive.h"
-#include "server/server.h"
 #include "server/auth_users.h"
+#include "server/recording.h"
+#include "server/server.h"
 #include "wire/command.h"
 
 #define MS INT64_C(1000000)
@@ -249,7 +249,7 @@ static void check_sessions(const world *all)
         undecided += is_accepted || ASI_CONTROL_DONE == at->state ? 0 : 1;
     }
     CHECK(undecided <= 2 * UNDECIDED_MAX); /* of two sources */
-    CHECK(all->archive->recording_count <= 8 && all->archive->replay_count <= 8);
+    CHECK(all->archive->uses->count[ASI_USE_RECORDS] <= 8 && all->archive->uses->count[ASI_USE_REPLAYS] <= 8);
 }
 
 static void turn(world *all, int64_t duration_ns)
@@ -382,7 +382,7 @@ static void step_request(world *all, fuzz_input *input)
     request.record_count = flags;
     request.pseudo_index = flags >> 4;
     const uint8_t number = fuzz_u8(input);
-    request.subscription_id = NULL != all->archive->subscriptions && 0 != number ? all->archive->subscriptions->id : number;
+    request.subscription_id = NULL != all->archive->recordings->subscriptions && 0 != number ? all->archive->recordings->subscriptions->id : number;
     request.replay_session_id = request.replication_id = request.replay_token = request.limit_counter_id = number;
     choose_channel(all, at, input, channel, sizeof(channel));
     request.channel = asi_codec_text(channel);

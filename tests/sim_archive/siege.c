@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "server/report.h"
 #include "sim_seeds.h"
 #include "sim_trace.h"
 #include "world.h"
@@ -151,7 +152,7 @@ static uint64_t hash_catalog(const sim_disk *disk)
 static state look(const sim_world *world)
 {
     const as_archive *archive = world->archive;
-    state seen = { .catalog = hash_catalog(&world->disk), .replays = archive->replay_count,
+    state seen = { .catalog = hash_catalog(&world->disk), .replays = archive->uses->count[ASI_USE_REPLAYS],
         .tokens = NULL != archive->tokens ? 1 : 0, .replications = NULL != archive->replications ? 1 : 0,
         .written_bytes = world->disk.written_bytes };
     for (int32_t i = 0; i < world->disk.now.count; i++)
@@ -159,11 +160,11 @@ static state look(const sim_world *world)
         const sim_entry *entry = &world->disk.now.entries[i];
         seen.files += mix(mix(0, entry->name, (int64_t)strlen(entry->name)), &entry->file->size, sizeof(entry->file->size));
     }
-    for (const asi_recording_subscription *at = archive->subscriptions; NULL != at; at = at->next)
+    for (const asi_recording_subscription *at = archive->recordings->subscriptions; NULL != at; at = at->next)
     {
         seen.subscriptions++;
     }
-    for (const asi_active_recording *at = archive->recordings; NULL != at; at = at->next)
+    for (const asi_active_recording *at = archive->recordings->active; NULL != at; at = at->next)
     {
         seen.recordings = mix(seen.recordings, &at->session.writer_params.recording_id, sizeof(int64_t));
     }

@@ -1,4 +1,4 @@
-/* Control sessions: connect, authenticate, answer, keep alive, end. See archive.h. Spec: 07 §6-§8, §10.
+/* Control sessions: connect, authenticate, answer, keep alive, end. See control.h. Spec: 07 §6-§8, §10.
  *
  *   INIT --decided; publication and counter are there--> CONNECTING --client listens--> CONNECTED
  *   CONNECTED --accepted, OK sent--> AUTHENTICATED --first authorised request--> ACTIVE
@@ -14,7 +14,9 @@
 #include <string.h>
 
 #include "server/control.h"
+#include "server/listing.h"
 #include "server/logins.h"
+#include "server/report.h"
 #include "server/tokens.h"
 #include "wire/command.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/control.h"
+#include "server/report.h"
 
 #define SEND_ATTEMPTS 3
 #define QUEUE_BYTES_MAX (1024 * 1024)

@@ -1,4 +1,4 @@
-/* Deletions: files that go after their request was answered. See archive.h, and deleter.h for who does the work. Spec: 08 §9, 06 §9.
+/* Deletions: files that go after their request was answered. See deletions.h, and deleter.h for who does the work. Spec: 08 §9, 06 §9.
  *
  *   begun --truncation, replayed: its replays have ended--> committed --files listed, tail cut--> OK --all files gone--> DELETE signal
  *
@@ -6,13 +6,16 @@
  * instant leaves files too many and never a recording without its files. A truncation whose cut fails takes its stop position
  * back: nothing has changed then. Files that a crash left are harmless but for one case, see leftovers.c.
  * Thread rule: the conductor's. */
+#include "server/deletions.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
+#include "server/compaction.h"
+#include "server/report.h"
 #include "store/time_index.h"
 
 #define CLOSE_LIMIT_NS INT64_C(5000000000)
@@ -92,7 +95,7 @@ void asi_deletions_discard(asi_deletion *deletion)
 
 static void remove_deletion(as_archive *archive, asi_deletion *deletion)
 {
-    for (asi_deletion **at = &archive->deletions; NULL != *at; at = &(*at)->next)
+    for (asi_deletion **at = &archive->deletions->outstanding; NULL != *at; at = &(*at)->next)
     {
         if (*at == deletion)
         {
@@ -136,7 +139,7 @@ static void finish(as_archive *archive, asi_deletion *deletion)
     }
     asi_control_signal(archive, deletion->control_session_id, deletion->correlation_id, deletion->work.recording_id,
         AS_NULL_VALUE, AS_NULL_VALUE, AS_SIGNAL_DELETE);
-    asi_compaction_on_purged(archive, deletion);
+    asi_compaction_on_purged(archive, deletion->catalog_bytes, 0 == failed->length);
     remove_deletion(archive, deletion);
 }
 
@@ -167,7 +170,7 @@ static void on_prepared(as_archive *archive, asi_deletion *deletion)
         AS_NULL_VALUE == deletion->answer ? work->count : deletion->answer, NULL);
     if (work->count > 0)
     {
-        asi_deleter_put(&archive->deleter, work);
+        asi_deleter_put(&archive->deletions->deleter, work);
     }
     else
     {
@@ -222,14 +225,14 @@ static void commit(as_archive *archive, asi_deletion *deletion)
     }
     else
     {
-        asi_deleter_put(&archive->deleter, work);
+        asi_deleter_put(&archive->deletions->deleter, work);
     }
 }
 
 void asi_deletions_begin(as_archive *archive, asi_deletion *deletion)
 {
-    deletion->next = archive->deletions;
-    archive->deletions = deletion;
+    deletion->next = archive->deletions->outstanding;
+    archive->deletions->outstanding = deletion;
     asi_uses_add(archive, &deletion->use);
     if (!deletion->use.awaits_replays)
     {
@@ -248,7 +251,7 @@ static void on_returned(as_archive *archive, asi_deletion *deletion)
     }
     else if (work->done < work->count)
     {
-        asi_deleter_put(&archive->deleter, work); /* its thread was ended */
+        asi_deleter_put(&archive->deletions->deleter, work); /* its thread was ended */
     }
     else
     {
@@ -258,14 +261,14 @@ static void on_returned(as_archive *archive, asi_deletion *deletion)
 
 int asi_deletions_step(as_archive *archive)
 {
-    if (NULL == archive->deletions)
+    if (NULL == archive->deletions->outstanding)
     {
         return 0;
     }
-    int work_count = asi_deleter_step(&archive->deleter);
+    int work_count = asi_deleter_step(&archive->deletions->deleter);
     for (;;)
     {
-        asi_deletion *deletion = (asi_deletion *)(void *)asi_hand_over_take(&archive->returned_deletions);
+        asi_deletion *deletion = (asi_deletion *)(void *)asi_hand_over_take(&archive->deletions->returned);
         if (NULL == deletion)
         {
             break;
@@ -273,7 +276,7 @@ int asi_deletions_step(as_archive *archive)
         on_returned(archive, deletion);
         work_count++;
     }
-    for (asi_deletion *at = archive->deletions; NULL != at;)
+    for (asi_deletion *at = archive->deletions->outstanding; NULL != at;)
     {
         asi_deletion *next = at->next;
         if (at->use.awaits_replays && NULL == asi_uses_replay(archive, at->work.recording_id))
@@ -288,15 +291,15 @@ int asi_deletions_step(as_archive *archive)
 
 void asi_deletions_close(as_archive *archive)
 {
-    asi_deleter_stop(&archive->deleter);
+    asi_deleter_stop(&archive->deletions->deleter);
     const int64_t limit_ns = asi_clock_ns(&archive->clock) + CLOSE_LIMIT_NS;
-    while (NULL != archive->deletions && asi_clock_ns(&archive->clock) < limit_ns)
+    while (NULL != archive->deletions->outstanding && asi_clock_ns(&archive->clock) < limit_ns)
     {
         asi_deletions_step(archive);
     }
-    while (NULL != archive->deletions)
+    while (NULL != archive->deletions->outstanding)
     {
-        asi_deletion *deletion = archive->deletions;
+        asi_deletion *deletion = archive->deletions->outstanding;
         char text[256];
         snprintf(text, sizeof(text), "the archive ended with %" PRId64 " segment files of recording %" PRId64
             " still to be deleted; delete-orphaned-segments and compact find them",
@@ -304,5 +307,5 @@ void asi_deletions_close(as_archive *archive)
         asi_archive_warn(archive, 0, text);
         remove_deletion(archive, deletion);
     }
-    asi_deleter_close(&archive->deleter);
+    asi_deleter_close(&archive->deletions->deleter);
 }

@@ -1,14 +1,17 @@
-/* Listings and queries. See archive.h. Spec: 08 §6.
+/* Listings and queries. See listing.h. Spec: 08 §6.
  *
  * A listing sends descriptors over as many cycles as the client's speed needs, straight from the catalog at the time of sending,
  * and goes on after back-pressure exactly where it stopped: at a recording id, or behind a subscription id, both of which only
  * grow. */
 #define _GNU_SOURCE /* memmem */
+#include "server/listing.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
+#include "server/recording.h"
+#include "server/uses.h"
 
 #define SCAN_LIMIT 64
 #define DESCRIPTOR_PREFIX_LENGTH (ASI_CODEC_HEADER_LENGTH + 16)
@@ -124,7 +127,7 @@ static int step_recordings(asi_control_session *session)
 static int step_subscriptions(asi_control_session *session)
 {
     asi_listing *listing = &session->listing;
-    for (const asi_recording_subscription *at = session->archive->subscriptions; NULL != at && listing->left > 0; at = at->next)
+    for (const asi_recording_subscription *at = session->archive->recordings->subscriptions; NULL != at && listing->left > 0; at = at->next)
     {
         if (!at->is_listed || at->id <= listing->cursor)
         {
@@ -178,7 +181,7 @@ static bool refuse_second(asi_control_session *session, int64_t correlation_id)
 static int64_t listed_count(const as_archive *archive)
 {
     int64_t count = 0;
-    for (const asi_recording_subscription *at = archive->subscriptions; NULL != at; at = at->next)
+    for (const asi_recording_subscription *at = archive->recordings->subscriptions; NULL != at; at = at->next)
     {
         count += at->is_listed ? 1 : 0;
     }

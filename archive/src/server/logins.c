@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/control.h"
+#include "server/report.h"
 
 static int32_t source_of(const as_archive *archive, const as_image *image)
 {

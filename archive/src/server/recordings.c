@@ -1,4 +1,6 @@
 /* Recording subscriptions: started, extended, stopped, and closed when nothing holds them any more. See recordings.h. Spec: 08 §4. */
+#include "server/recordings.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,12 +10,12 @@
 #include "base/map.h"
 #include "server/descriptors.h"
 #include "server/recording_slots.h"
-#include "server/recordings.h"
+#include "server/report.h"
 #include "store/segment_layout.h"
 
 asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t recording_id)
 {
-    asi_active_recording *recording = archive->recordings;
+    asi_active_recording *recording = archive->recordings->active;
     while (NULL != recording && recording->session.writer_params.recording_id != recording_id)
     {
         recording = recording->next;
@@ -25,7 +27,7 @@ asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t rec
 
 static asi_recording_subscription *find_by_key(const as_archive *archive, const char *key)
 {
-    asi_recording_subscription *at = archive->subscriptions;
+    asi_recording_subscription *at = archive->recordings->subscriptions;
     while (NULL != at && !(at->is_listed && 0 == strcmp(at->key.text, key)))
     {
         at = at->next;
@@ -63,7 +65,7 @@ void asi_recordings_free_if_unused(as_archive *archive, asi_recording_subscripti
     {
         return;
     }
-    for (asi_recording_subscription **at = &archive->subscriptions; NULL != *at; at = &(*at)->next)
+    for (asi_recording_subscription **at = &archive->recordings->subscriptions; NULL != *at; at = &(*at)->next)
     {
         if (*at == subscription)
         {
@@ -76,7 +78,7 @@ void asi_recordings_free_if_unused(as_archive *archive, asi_recording_subscripti
 
 void asi_recordings_abort(as_archive *archive, const asi_recording_subscription *subscription)
 {
-    for (asi_active_recording *at = archive->recordings; NULL != at; at = at->next)
+    for (asi_active_recording *at = archive->recordings->active; NULL != at; at = at->next)
     {
         if (at->subscription == subscription)
         {
@@ -153,7 +155,7 @@ static as_result describe(asi_recording_subscription *subscription, const asi_co
 
 static void append_subscription(as_archive *archive, asi_recording_subscription *subscription)
 {
-    asi_recording_subscription **at = &archive->subscriptions;
+    asi_recording_subscription **at = &archive->recordings->subscriptions;
     while (NULL != *at)
     {
         at = &(*at)->next;
@@ -287,7 +289,7 @@ static void stop_all_of(as_archive *archive, asi_recording_subscription *subscri
 
 asi_recording_subscription *asi_recordings_subscription(const as_archive *archive, int64_t subscription_id)
 {
-    asi_recording_subscription *at = archive->subscriptions;
+    asi_recording_subscription *at = archive->recordings->subscriptions;
     while (NULL != at && !(at->is_listed && at->id == subscription_id))
     {
         at = at->next;
@@ -360,10 +362,10 @@ void asi_recordings_stop_identity(asi_control_session *session, const asi_codec_
 
 void asi_recordings_free_subscriptions(as_archive *archive)
 {
-    while (NULL != archive->subscriptions)
+    while (NULL != archive->recordings->subscriptions)
     {
-        asi_recording_subscription *subscription = archive->subscriptions;
-        archive->subscriptions = subscription->next;
+        asi_recording_subscription *subscription = archive->recordings->subscriptions;
+        archive->recordings->subscriptions = subscription->next;
         free_subscription(subscription);
     }
 }

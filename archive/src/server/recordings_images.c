@@ -1,4 +1,6 @@
 /* From an image to a recording, and its end. See recordings.h. Spec: 08 §4.1-4.4. */
+#include "server/recordings_images.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +9,12 @@
 #include "server/leftovers.h"
 #include "server/recording_slots.h"
 #include "server/recordings.h"
+#include "server/report.h"
 #include "store/segment_layout.h"
 
-static void show_recording_count(as_archive *archive, int64_t delta)
+static void show_recording_count(const as_archive *archive)
 {
-    archive->recording_count += delta;
-    as_counter_set(archive->counters.recording_sessions, archive->recording_count);
+    as_counter_set(archive->counters.recording_sessions, archive->uses->count[ASI_USE_RECORDS]);
 }
 
 /* -- from image to recording ---------------------------------------------------------------------------------------------------- */
@@ -188,15 +190,15 @@ static asi_active_recording *make_recording(as_archive *archive, asi_recording_s
 static void run(as_archive *archive, asi_active_recording *recording, as_recording_signal signal)
 {
     asi_recording_subscription *subscription = recording->subscription;
-    recording->next = archive->recordings;
-    archive->recordings = recording;
+    recording->next = archive->recordings->active;
+    archive->recordings->active = recording;
     asi_uses_add(archive, &recording->use);
     subscription->recording_count++;
     asi_slots_on_start(archive, recording);
-    show_recording_count(archive, 1);
+    show_recording_count(archive);
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id,
         recording->session.writer_params.recording_id, subscription->id, recording->session.writer_params.join_position, signal);
-    asi_hand_over_put(&archive->recorder.incoming, &recording->session.item);
+    asi_hand_over_put(&archive->recordings->recorder.incoming, &recording->session.item);
 }
 
 /* Takes the image's reference on success. AS_E_*: not recorded, with a text. */
@@ -323,10 +325,10 @@ static int take_images_of(as_archive *archive, asi_recording_subscription *subsc
 /* Those that wait are looked at once a tick: whoever floods an endpoint can have a thousand of them. */
 static int take_images(as_archive *archive)
 {
-    const bool is_tick = archive->images_ms != archive->tick_ms;
+    const bool is_tick = archive->recordings->images_ms != archive->tick_ms;
     int work_count = 0;
-    archive->images_ms = archive->tick_ms;
-    for (asi_recording_subscription *at = archive->subscriptions; NULL != at;)
+    archive->recordings->images_ms = archive->tick_ms;
+    for (asi_recording_subscription *at = archive->recordings->subscriptions; NULL != at;)
     {
         if (at->image_count > 0 && (is_tick || at->has_new_image))
         {
@@ -343,7 +345,7 @@ static int take_images(as_archive *archive)
 
 static void remove_recording(as_archive *archive, asi_active_recording *recording)
 {
-    for (asi_active_recording **at = &archive->recordings; NULL != *at; at = &(*at)->next)
+    for (asi_active_recording **at = &archive->recordings->active; NULL != *at; at = &(*at)->next)
     {
         if (*at == recording)
         {
@@ -352,7 +354,7 @@ static void remove_recording(as_archive *archive, asi_active_recording *recordin
         }
     }
     asi_uses_remove(archive, &recording->use);
-    show_recording_count(archive, -1);
+    show_recording_count(archive);
 }
 
 /* Spec: 08 §4.4 - the order of the steps. */
@@ -404,7 +406,7 @@ static int take_closed(as_archive *archive)
     int work_count = 0;
     for (;;)
     {
-        asi_active_recording *recording = (asi_active_recording *)(void *)asi_hand_over_take(&archive->closed_recordings);
+        asi_active_recording *recording = (asi_active_recording *)(void *)asi_hand_over_take(&archive->recordings->closed);
         if (NULL == recording)
         {
             return work_count;

@@ -1,22 +1,23 @@
-/* Replays as requested: checks, the publication, and what is left when the replayer hands one back. See archive.h.
+/* Replays as requested: checks, the publication, and what is left when the replayer hands one back. See replays.h.
  * Spec: 08 §7. */
+#include "server/replays.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
 #include "server/descriptors.h"
+#include "server/report.h"
 #include "store/segment_layout.h"
 #include "wire/command.h"
 
 #define LENGTH_FOLLOW (-1)       /* to the end, live included */
 #define LENGTH_TO_CURRENT_END (-2)
 
-static void show_replay_count(as_archive *archive, int64_t delta)
+static void show_replay_count(const as_archive *archive)
 {
-    archive->replay_count += delta;
-    as_counter_set(archive->counters.replay_sessions, archive->replay_count);
+    as_counter_set(archive->counters.replay_sessions, archive->uses->count[ASI_USE_REPLAYS]);
 }
 
 /* Frees what the conductor gave the session. The publication drains and lingers, or is revoked. */
@@ -39,13 +40,13 @@ static void free_replay(asi_replay *replay)
 
 static void remove_replay(as_archive *archive, asi_replay *replay)
 {
-    for (asi_replay **at = &archive->replays; NULL != *at; at = &(*at)->next)
+    for (asi_replay **at = &archive->replays->first; NULL != *at; at = &(*at)->next)
     {
         if (*at == replay)
         {
             *at = replay->next;
             asi_uses_remove(archive, &replay->use);
-            show_replay_count(archive, -1);
+            show_replay_count(archive);
             break;
         }
     }
@@ -284,7 +285,7 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
         asi_control_error(session, correlation_id, refused.code, "%s", refused.text);
         return;
     }
-    if (archive->replay_count >= archive->config.max_concurrent_replays)
+    if (archive->uses->count[ASI_USE_REPLAYS] >= archive->config.max_concurrent_replays)
     {
         asi_control_error(session, correlation_id, ASI_CODEC_E_MAX_REPLAYS, "max concurrent replays reached %lld",
             (long long)archive->config.max_concurrent_replays);
@@ -323,11 +324,11 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
         }
         return;
     }
-    replay->next = archive->replays;
-    archive->replays = replay;
+    replay->next = archive->replays->first;
+    archive->replays->first = replay;
     asi_uses_add(archive, &replay->use);
     asi_descriptors_take(archive, ASI_DESCRIPTORS_OF_REPLAY);
-    show_replay_count(archive, 1);
+    show_replay_count(archive);
 }
 
 static void abort_replay(asi_replay *replay)
@@ -346,7 +347,7 @@ static bool may_stop(const asi_control_session *session, const asi_replay *repla
 
 void asi_replays_stop(asi_control_session *session, const asi_codec_request *request)
 {
-    for (asi_replay *at = session->archive->replays; NULL != at; at = at->next)
+    for (asi_replay *at = session->archive->replays->first; NULL != at; at = at->next)
     {
         const bool has_id = AS_NULL_VALUE == at->publication_request;
         if (!has_id || at->session.replay_session_id != request->replay_session_id)
@@ -366,7 +367,7 @@ void asi_replays_stop(asi_control_session *session, const asi_codec_request *req
 
 void asi_replays_stop_all(asi_control_session *session, const asi_codec_request *request)
 {
-    for (asi_replay *at = session->archive->replays; NULL != at; at = at->next)
+    for (asi_replay *at = session->archive->replays->first; NULL != at; at = at->next)
     {
         const bool is_meant =
             AS_NULL_VALUE == request->recording_id || at->session.source.recording_id == request->recording_id;
@@ -387,9 +388,9 @@ static void run(as_archive *archive, asi_replay *replay)
     as_publication_get_constants(session->publication, &constants);
     session->publication_session_id = constants.session_id;
     session->replay_session_id =
-        (int64_t)(((uint64_t)archive->next_replay_number++ << 32) | (uint32_t)constants.session_id);
+        (int64_t)(((uint64_t)archive->replays->next_number++ << 32) | (uint32_t)constants.session_id);
     session->connect_deadline_ns = asi_clock_ns(&archive->clock) + archive->config.connect_timeout_ns;
-    asi_hand_over_put(&archive->replayer.incoming, &session->item);
+    asi_hand_over_put(&archive->replays->replayer.incoming, &session->item);
 }
 
 static int poll_publication(as_archive *archive, asi_replay *replay)
@@ -426,7 +427,7 @@ static int tell_answers(as_archive *archive)
     int work_count = 0;
     for (;;)
     {
-        asi_replay_answer *answer = (asi_replay_answer *)asi_hand_over_take(&archive->replay_answers);
+        asi_replay_answer *answer = (asi_replay_answer *)asi_hand_over_take(&archive->replays->answers);
         if (NULL == answer)
         {
             return work_count;
@@ -447,7 +448,7 @@ static int take_closed(as_archive *archive)
     int work_count = 0;
     for (;;)
     {
-        asi_replay *replay = (asi_replay *)(void *)asi_hand_over_take(&archive->closed_replays);
+        asi_replay *replay = (asi_replay *)(void *)asi_hand_over_take(&archive->replays->closed);
         if (NULL == replay)
         {
             return work_count;
@@ -460,7 +461,7 @@ static int take_closed(as_archive *archive)
 int asi_replays_step(as_archive *archive)
 {
     int work_count = tell_answers(archive) + take_closed(archive);
-    for (asi_replay *at = archive->replays; NULL != at;)
+    for (asi_replay *at = archive->replays->first; NULL != at;)
     {
         asi_replay *next = at->next;
         if (AS_NULL_VALUE != at->publication_request)
@@ -476,10 +477,10 @@ void asi_replays_close(as_archive *archive)
 {
     tell_answers(archive);
     take_closed(archive);
-    while (NULL != archive->replays)
+    while (NULL != archive->replays->first)
     {
-        asi_replay *replay = archive->replays;
-        archive->replays = replay->next;
+        asi_replay *replay = archive->replays->first;
+        archive->replays->first = replay->next;
         asi_uses_remove(archive, &replay->use);
         free_replay(replay);
     }

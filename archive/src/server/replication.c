@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 
+#include "server/recordings.h"
+#include "server/report.h"
+
 #define LOOK_INTERVAL_NS 100000000LL
 
 void asi_replication_enter(asi_replication *replication, asi_replication_state state)

@@ -18,6 +18,7 @@
 
 #include "client/connect.h"
 #include "server/archive.h"
+#include "server/recording.h"
 
 typedef enum asi_replication_state
 {
@@ -57,9 +58,9 @@ typedef struct asi_replication_params
     int64_t credentials_length;
 } asi_replication_params;
 
-struct asi_replication
+typedef struct asi_replication
 {
-    asi_replication *next;
+    struct asi_replication *next;
     as_archive *archive;
     int64_t id;
     int64_t control_session_id;     /* that asked; may be gone */
@@ -96,7 +97,7 @@ struct asi_replication
     int64_t query_ns;               /* live merge: when to ask for the source's position next */
     bool is_live_added;
     bool is_merged;
-};
+} asi_replication;
 
 /* ERROR on the replication's id, then it closes. */
 void asi_replication_fail(asi_replication *replication, int32_t code, const char *text);

@@ -1,7 +1,11 @@
 /* The copy itself, plain or merged with the live stream, once the replay's image is recorded. See replication.h.
  * Spec: 08 §10.3, REPLICATE to ATTEMPT_LIVE_JOIN. */#include "server/replication_copy.h"
 
+#include "server/replication_copy.h"
+
+#include "server/recording.h"
 #include "server/replication_source.h"
+#include "server/uses.h"
 
 #define QUERY_ATTEMPTS 3
 #define QUERY_INTERVAL_NS 10000000LL

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/recordings.h"
 #include "server/replication_channels.h"
 #include "server/replication_copy.h"
 #include "server/replication_source.h"
+#include "server/uses.h"
 #include "wire/command.h"
 
 /* -- from the connection to the destination ------------------------------------------------------------------------------------ */

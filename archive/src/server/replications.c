@@ -7,6 +7,8 @@
 
 #include "server/replication.h"
 #include "server/replication_steps.h"
+#include "server/report.h"
+#include "server/uses.h"
 
 /* -- ending ------------------------------------------------------------------------------------------------------------------- */
 

@@ -1,13 +1,15 @@
-/* Segments at the head of a recording: detach, delete what is detached, purge, attach. See archive.h. Spec: 08 §9.
+/* Segments at the head of a recording: detach, delete what is detached, purge, attach. See segments.h. Spec: 08 §9.
  *
  * The start position moves by whole segments and before any file goes; the recording may be active, its recorder works far behind
  * the segments that may be detached. */
+#include "server/segments.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "server/archive.h"
+#include "server/uses.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"
 

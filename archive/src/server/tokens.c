@@ -2,21 +2,23 @@
 #include "server/tokens.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "server/control.h"
+#include "server/report.h"
 
 #define TOKENS_MAX 4096 /* a session that asks for tokens all day fills this, not the memory */
 
-struct asi_replay_token
+typedef struct asi_replay_token
 {
-    asi_replay_token *next;
+    struct asi_replay_token *next;
     int64_t token;
     int64_t recording_id;
     int64_t control_session_id;
     int64_t deadline_ns;
-};
+} asi_replay_token;
 
 static asi_replay_token *find(const as_archive *archive, int64_t token)
 {

@@ -1,11 +1,14 @@
-/* Truncating and purging a recording. See archive.h; what follows the checks is in deletions.c. Spec: 08 §9.
+/* Truncating and purging a recording. See truncate.h; what follows the checks is in deletions.c. Spec: 08 §9.
  *
  * Departure from Spec: 08 §9 - the frame at the new end is checked before anything changes; stock has stored the new stop position
  * by then, which stays when the check fails. */
+#include "server/truncate.h"
+
 #include <errno.h>
 #include <inttypes.h>
 
-#include "server/archive.h"
+#include "server/compaction.h"
+#include "server/uses.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"
 
@@ -117,7 +120,7 @@ as_result asi_purge_whole(as_archive *archive, asi_deletion *deletion, const asi
     else
     {
         /* The record may be gone, though not durably; its files go with the next start, which finds them by it. */
-        archive->compaction.is_possible = false;
+        archive->compaction->is_possible = false;
         asi_deletions_discard(deletion);
     }
     return result;

@@ -1,10 +1,12 @@
-/* Update channel: another text for where a recording came from. See archive.h. Spec: 08 §11.
+/* Update channel: another text for where a recording came from. See update_channel.h. Spec: 08 §11.
  *
  * Departure from Spec: 08 §11 - a channel that is no URI is answered; stock only logs it and its client waits in vain. */
+#include "server/update_channel.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
+#include "server/deletions.h"
 
 static char *copy(asi_text text) { return strndup(text.at, (size_t)text.length); }
 

@@ -6,17 +6,19 @@
 
 void asi_uses_add(as_archive *archive, asi_use *use)
 {
-    use->next = archive->uses.first[use->kind];
-    archive->uses.first[use->kind] = use;
+    use->next = archive->uses->first[use->kind];
+    archive->uses->first[use->kind] = use;
+    archive->uses->count[use->kind]++;
 }
 
 void asi_uses_remove(as_archive *archive, asi_use *use)
 {
-    for (asi_use **at = &archive->uses.first[use->kind]; NULL != *at; at = &(*at)->next)
+    for (asi_use **at = &archive->uses->first[use->kind]; NULL != *at; at = &(*at)->next)
     {
         if (*at == use)
         {
             *at = use->next;
+            archive->uses->count[use->kind]--;
             return;
         }
     }
@@ -24,7 +26,7 @@ void asi_uses_remove(as_archive *archive, asi_use *use)
 
 static asi_use *find(const as_archive *archive, asi_use_kind kind, int64_t recording_id)
 {
-    asi_use *at = archive->uses.first[kind];
+    asi_use *at = archive->uses->first[kind];
     while (NULL != at && at->recording_id != recording_id)
     {
         at = at->next;
@@ -53,7 +55,7 @@ const asi_replay_session *asi_uses_replay(const as_archive *archive, int64_t rec
 const asi_replay_session *asi_uses_replay_before(
     const as_archive *archive, int64_t recording_id, int64_t position, int64_t *segment_base)
 {
-    for (const asi_use *at = archive->uses.first[ASI_USE_REPLAYS]; NULL != at; at = at->next)
+    for (const asi_use *at = archive->uses->first[ASI_USE_REPLAYS]; NULL != at; at = at->next)
     {
         const asi_segment_source *source = &at->replay->source;
         const int64_t reached = asi_load_acquire_i64(&at->replay->reached_position);
@@ -68,7 +70,7 @@ const asi_replay_session *asi_uses_replay_before(
 
 void asi_uses_abort_replays(as_archive *archive, int64_t recording_id)
 {
-    for (const asi_use *at = archive->uses.first[ASI_USE_REPLAYS]; NULL != at; at = at->next)
+    for (const asi_use *at = archive->uses->first[ASI_USE_REPLAYS]; NULL != at; at = at->next)
     {
         if (at->recording_id == recording_id)
         {

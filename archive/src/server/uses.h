@@ -32,6 +32,7 @@ typedef struct asi_use
 typedef struct asi_uses
 {
     asi_use *first[ASI_USE_KINDS]; /* newest first */
+    int64_t count[ASI_USE_KINDS];
 } asi_uses;
 
 void asi_uses_add(as_archive *archive, asi_use *use);

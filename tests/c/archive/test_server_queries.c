@@ -94,7 +94,7 @@ static void s36_to_s39_listings(void)
     check_listing(session, &request, 1, -1);
     request = request_of(ASI_CODEC_LIST_RECORDING, 99);
     check_listing(session, &request, 0, 99);
-    const int32_t session_id = rig.archive->recordings == NULL ? 0 : 1;
+    const int32_t session_id = rig.archive->recordings->active == NULL ? 0 : 1;
     CHECK_I64(session_id, 0);
     request = request_of(ASI_CODEC_LIST_RECORDING, 2);
     check_listing(session, &request, 1, -1);

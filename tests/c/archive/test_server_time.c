@@ -2,7 +2,6 @@
  * a clock that is set back and forth, a truncate and an extension; what deletes or moves a recording does so with its index.
  * Method: the publisher notes down the archive's clock, which the test holds, when each of its messages was recorded; a thousand
  * random times are looked up in the folder beside the live archive. */
-#include "server/recordings.h"
 #include "server_rig.h"
 
 #define MESSAGES_MAX 4000
