@@ -17,6 +17,7 @@
 #include "server/auth_users.h"
 #include "server/recording.h"
 #include "server/server.h"
+#include "server/session.h"
 #include "wire/command.h"
 
 #define MS INT64_C(1000000)

@@ -14,6 +14,7 @@
 #include "adversary.h"
 #include "auditor.h"
 #include "driver/driver.h"
+#include "server/control.h"
 #include "server/deletions.h"
 #include "server/on_request.h"
 #include "server/recordings.h"

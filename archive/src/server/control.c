@@ -14,43 +14,22 @@
 #include <string.h>
 
 #include "server/control.h"
-#include "server/listing.h"
 #include "server/logins.h"
+#include "server/reply.h"
 #include "server/report.h"
 #include "server/tokens.h"
 #include "wire/command.h"
 
 #define RESEND_INTERVAL_NS 200000000LL
-#define REASON_CAPACITY 512
 
 static const char *const STATE_NAMES[] = { "INIT", "CONNECTING", "CONNECTED", "CHALLENGED", "AUTHENTICATED", "ACTIVE",
     "REJECTED", "DONE" };
 
 /* -- ending ------------------------------------------------------------------------------------------------------------------- */
 
-void asi_control_finish(asi_control_session *session, const char *reason, bool is_unexpected)
-{
-    if (ASI_CONTROL_DONE == session->state)
-    {
-        return;
-    }
-    session->state = ASI_CONTROL_DONE;
-    if (is_unexpected)
-    {
-        char text[REASON_CAPACITY + sizeof(session->response_channel.text)];
-        snprintf(text, sizeof(text), "controlSessionId=%lld (controlResponseStreamId=%d controlResponseChannel=%s) terminated: %s",
-            (long long)session->id, session->response_stream_id, session->response_channel.text, reason);
-        asi_archive_log_of_peer(session->archive, "WARN", 0, text, "control sessions terminated");
-        if (AS_OK != as_image_reject(session->image, reason))
-        {
-            asi_archive_log(session->archive, 0, NULL);
-        }
-    }
-}
-
 static void free_session(asi_control_session *session)
 {
-    asi_listing_close(&session->listing);
+    free(session->listing);
     asi_tokens_drop_session(session->archive, session->id);
     asi_control_free_queue(session);
     if (NULL != session->publication)
@@ -308,7 +287,7 @@ static as_result open_response(asi_control_session *session)
 /* Spec: 11 A3. */
 static void fail_session(asi_control_session *session)
 {
-    char reason[REASON_CAPACITY];
+    char reason[ASI_CONTROL_REASON_CAPACITY];
     snprintf(reason, sizeof(reason), "failed with exception: %s", as_error_text());
     asi_archive_log_of_peer(session->archive, "WARN", as_error_code(), as_error_text(), "response channels that can't be opened");
     asi_control_finish(session, reason, true);
@@ -519,9 +498,9 @@ static void ping(asi_control_session *session, int64_t now_ns)
 static int step_active(asi_control_session *session, int64_t now_ns)
 {
     int work_count = asi_control_drain_queue(session);
-    if (ASI_CONTROL_DONE != session->state && ASI_LISTING_NONE != session->listing.kind)
+    if (ASI_CONTROL_DONE != session->state && NULL != session->listing)
     {
-        work_count += asi_listing_step(session);
+        work_count += session->step_listing(session);
     }
     if (ASI_CONTROL_DONE != session->state)
     {
@@ -571,7 +550,7 @@ static int step_session(asi_control_session *session, int64_t now_ns)
     }
     if (ASI_CONTROL_DONE != session->state && AS_NULL_VALUE != session->deadline_ns && now_ns > session->deadline_ns)
     {
-        char reason[REASON_CAPACITY];
+        char reason[ASI_CONTROL_REASON_CAPACITY];
         if (ASI_CONTROL_ACTIVE == session->state)
         {
             snprintf(reason, sizeof(reason), "failed to send response for more than connectTimeoutMs=%lld",

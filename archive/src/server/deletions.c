@@ -15,24 +15,11 @@
 #include <string.h>
 
 #include "server/compaction.h"
+#include "server/reply.h"
 #include "server/report.h"
 #include "store/time_index.h"
 
 #define CLOSE_LIMIT_NS INT64_C(5000000000)
-
-static int32_t storage_code(int32_t code)
-{
-    return ENOSPC == code || EDQUOT == code ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC;
-}
-
-void asi_control_storage_error(asi_control_session *session, int64_t correlation_id)
-{
-    char text[1024];
-    const int32_t code = as_error_code();
-    snprintf(text, sizeof(text), "%s", as_error_text());
-    asi_archive_log(session->archive, code, text);
-    asi_control_error(session, correlation_id, storage_code(code), "%s", text);
-}
 
 /* -- asking -------------------------------------------------------------------------------------------------------------------- */
 
@@ -159,7 +146,7 @@ static void on_prepared(as_archive *archive, asi_deletion *deletion)
     if (AS_OK != work->failure)
     {
         undo(archive, deletion);
-        tell_error(archive, deletion, storage_code(work->failure_code), work->failure_text);
+        tell_error(archive, deletion, asi_control_storage_code(work->failure_code), work->failure_text);
         remove_deletion(archive, deletion);
         return;
     }
@@ -211,7 +198,7 @@ static void commit(as_archive *archive, asi_deletion *deletion)
     if (AS_OK != store_stop_position(archive, deletion))
     {
         char text[1200];
-        const int32_t code = storage_code(as_error_code());
+        const int32_t code = asi_control_storage_code(as_error_code());
         snprintf(text, sizeof(text), "%s", as_error_text());
         tell_error(archive, deletion, code, text);
         remove_deletion(archive, deletion);

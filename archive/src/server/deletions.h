@@ -44,7 +44,5 @@ bool asi_deletions_refuse_second(asi_control_session *session, const asi_codec_r
 int asi_deletions_step(as_archive *archive);
 /* Recordings and replays must have been closed. Finishes what is outstanding, within some seconds. */
 void asi_deletions_close(as_archive *archive);
-/* The error of a failed catalog or file operation, from as_error_text(): STORAGE_SPACE where space is what is missing. */
-void asi_control_storage_error(asi_control_session *session, int64_t correlation_id);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "server/recording.h"
+#include "server/reply.h"
 #include "server/uses.h"
 
 #define SCAN_LIMIT 64
@@ -23,15 +24,30 @@ static bool contains(const char *text, int64_t length, const char *fragment, int
         (length >= fragment_length && NULL != memmem(text, (size_t)length, fragment, (size_t)fragment_length));
 }
 
+typedef enum asi_listing_kind
+{
+    ASI_LISTING_RECORDINGS,
+    ASI_LISTING_SUBSCRIPTIONS
+} asi_listing_kind;
+
+typedef struct asi_listing
+{
+    asi_listing_kind kind;
+    bool has_filter;          /* recordings: stream id and fragment; subscriptions: fragment alone */
+    bool has_stream_id;
+    int32_t stream_id;
+    int64_t correlation_id;
+    int64_t cursor;           /* next recording id, or the last subscription id sent */
+    int64_t to_skip;          /* subscriptions before the pseudo index */
+    int64_t left;             /* descriptors still wanted */
+    int64_t fragment_length;
+    char fragment[];
+} asi_listing;
+
 static void end(asi_control_session *session)
 {
-    asi_listing_close(&session->listing);
-}
-
-void asi_listing_close(asi_listing *listing)
-{
-    free(listing->fragment);
-    *listing = (asi_listing){ .kind = ASI_LISTING_NONE };
+    free(session->listing);
+    session->listing = NULL;
 }
 
 /* The record as it lies in the catalog, padding included, behind the session's own ids. Spec: 06 §3.3. */
@@ -74,7 +90,7 @@ static void fail(asi_control_session *session, int64_t id)
 {
     char reason[512];
     snprintf(reason, sizeof(reason), "%s", as_error_text());
-    const int64_t correlation_id = session->listing.correlation_id;
+    const int64_t correlation_id = session->listing->correlation_id;
     end(session);
     asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC,
         "the descriptor of %lld does not fit the response stream (%s); use a larger term-length there", (long long)id, reason);
@@ -82,7 +98,7 @@ static void fail(asi_control_session *session, int64_t id)
 
 static int step_recordings(asi_control_session *session)
 {
-    asi_listing *listing = &session->listing;
+    asi_listing *listing = session->listing;
     const asi_catalog *catalog = session->archive->catalog;
     int64_t index = asi_catalog_index_from(catalog, listing->cursor);
     int sent_count = 0;
@@ -126,7 +142,7 @@ static int step_recordings(asi_control_session *session)
 
 static int step_subscriptions(asi_control_session *session)
 {
-    asi_listing *listing = &session->listing;
+    asi_listing *listing = session->listing;
     for (const asi_recording_subscription *at = session->archive->recordings->subscriptions; NULL != at && listing->left > 0; at = at->next)
     {
         if (!at->is_listed || at->id <= listing->cursor)
@@ -163,19 +179,38 @@ static int step_subscriptions(asi_control_session *session)
     return 1;
 }
 
-int asi_listing_step(asi_control_session *session)
+static int step(asi_control_session *session)
 {
-    return ASI_LISTING_RECORDINGS == session->listing.kind ? step_recordings(session) : step_subscriptions(session);
+    return ASI_LISTING_RECORDINGS == session->listing->kind ? step_recordings(session) : step_subscriptions(session);
 }
 
 static bool refuse_second(asi_control_session *session, int64_t correlation_id)
 {
-    if (ASI_LISTING_NONE == session->listing.kind)
+    if (NULL == session->listing)
     {
         return false;
     }
     asi_control_error(session, correlation_id, ASI_CODEC_E_ACTIVE_LISTING, "active listing already in progress");
     return true;
+}
+
+/* Its first step is taken at once. */
+static void start(asi_control_session *session, const asi_listing *wanted, const char *fragment)
+{
+    asi_listing *listing = malloc(sizeof(*listing) + (size_t)wanted->fragment_length);
+    if (NULL == listing)
+    {
+        asi_control_error(session, wanted->correlation_id, ASI_CODEC_E_GENERIC, "no memory for the listing");
+        return;
+    }
+    *listing = *wanted;
+    if (wanted->fragment_length > 0)
+    {
+        memcpy(listing->fragment, fragment, (size_t)wanted->fragment_length);
+    }
+    session->listing = listing;
+    session->step_listing = step;
+    step(session);
 }
 
 static int64_t listed_count(const as_archive *archive)
@@ -209,8 +244,7 @@ void asi_listing_begin(asi_control_session *session, const asi_codec_request *re
             request->recording_id, NULL);
         return;
     }
-    asi_listing *listing = &session->listing;
-    *listing = (asi_listing){
+    const asi_listing wanted = {
         .kind = of_subscriptions ? ASI_LISTING_SUBSCRIPTIONS : ASI_LISTING_RECORDINGS,
         .has_filter = ASI_CODEC_LIST_RECORDINGS != request->template_id,
         .has_stream_id = 0 != request->apply_stream_id,
@@ -221,18 +255,7 @@ void asi_listing_begin(asi_control_session *session, const asi_codec_request *re
         .left = request->record_count,
         .fragment_length = request->channel.length,
     };
-    if (request->channel.length > 0)
-    {
-        listing->fragment = malloc((size_t)request->channel.length);
-        if (NULL == listing->fragment)
-        {
-            end(session);
-            asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "no memory for the listing");
-            return;
-        }
-        memcpy(listing->fragment, request->channel.data, (size_t)request->channel.length);
-    }
-    asi_listing_step(session);
+    start(session, &wanted, request->channel.data);
 }
 
 /* -- queries ------------------------------------------------------------------------------------------------------------------- */
@@ -250,13 +273,13 @@ void asi_query_list_recording(asi_control_session *session, const asi_codec_requ
             request->recording_id, NULL);
         return;
     }
-    session->listing = (asi_listing){
+    const asi_listing wanted = {
         .kind = ASI_LISTING_RECORDINGS,
         .correlation_id = request->correlation_id,
         .cursor = request->recording_id,
         .left = 1,
     };
-    asi_listing_step(session);
+    start(session, &wanted, NULL);
 }
 
 void asi_query_find_last(asi_control_session *session, const asi_codec_request *request)

@@ -2,12 +2,11 @@
 #ifndef ASI_SERVER_LISTING_H
 #define ASI_SERVER_LISTING_H
 
-#include "server/archive.h"
+#include "codec/request.h"
+#include "server/session.h"
 
 /* Begins the listing that the request asks for; one at a time per session. */
 void asi_listing_begin(asi_control_session *session, const asi_codec_request *request);
-int asi_listing_step(asi_control_session *session);
-void asi_listing_close(asi_listing *listing);
 void asi_query_list_recording(asi_control_session *session, const asi_codec_request *request);
 void asi_query_find_last(asi_control_session *session, const asi_codec_request *request);
 void asi_query_position(asi_control_session *session, const asi_codec_request *request);

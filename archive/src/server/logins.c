@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "server/control.h"
 #include "server/report.h"
+#include "server/session.h"
 
 static int32_t source_of(const as_archive *archive, const as_image *image)
 {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "server/deletions.h"
+#include "server/reply.h"
 #include "server/report.h"
 #include "store/segment_layout.h"
 #include "store/segment_write.h"

@@ -7,14 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/control.h"
 #include "server/listing.h"
 #include "server/migrate.h"
 #include "server/recordings.h"
 #include "server/replays.h"
 #include "server/replications.h"
+#include "server/reply.h"
 #include "server/report.h"
 #include "server/segments.h"
 #include "server/tokens.h"
+#include "server/tokens_redeem.h"
 #include "server/truncate.h"
 #include "server/update_channel.h"
 

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "server/descriptors.h"
 #include "server/recording_slots.h"
+#include "server/reply.h"
 #include "server/report.h"
 #include "store/segment_layout.h"
 

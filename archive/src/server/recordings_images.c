@@ -9,6 +9,7 @@
 #include "server/leftovers.h"
 #include "server/recording_slots.h"
 #include "server/recordings.h"
+#include "server/reply.h"
 #include "server/report.h"
 #include "store/segment_layout.h"
 

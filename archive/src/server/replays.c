@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "server/descriptors.h"
+#include "server/reply.h"
 #include "server/report.h"
 #include "store/segment_layout.h"
 #include "wire/command.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "server/recordings.h"
+#include "server/reply.h"
 #include "server/report.h"
 
 #define LOOK_INTERVAL_NS 100000000LL

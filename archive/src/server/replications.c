@@ -7,6 +7,7 @@
 
 #include "server/replication.h"
 #include "server/replication_steps.h"
+#include "server/reply.h"
 #include "server/report.h"
 #include "server/uses.h"
 

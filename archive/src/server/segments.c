@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/reply.h"
 #include "server/uses.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"

@@ -18,6 +18,7 @@
 #include "base/thread.h"
 #include "server/archive.h"
 #include "server/compaction.h"
+#include "server/control.h"
 #include "server/deletions.h"
 #include "server/descriptors.h"
 #include "server/low_storage.h"

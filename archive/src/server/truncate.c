@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "server/compaction.h"
+#include "server/reply.h"
 #include "server/uses.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/deletions.h"
+#include "server/reply.h"
 
 static char *copy(asi_text text) { return strndup(text.at, (size_t)text.length); }
 
@@ -52,7 +52,7 @@ void asi_update_channel(asi_control_session *session, const asi_codec_request *r
     const int64_t correlation_id = request->correlation_id;
     asi_catalog *catalog = session->archive->catalog;
     asi_catalog_record record;
-    if (ASI_LISTING_NONE != session->listing.kind)
+    if (NULL != session->listing)
     {
         asi_control_error(session, correlation_id, ASI_CODEC_E_ACTIVE_LISTING, "active listing already in progress");
         return;

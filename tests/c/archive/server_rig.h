@@ -9,6 +9,7 @@
 #include <sched.h>
 
 #include "aeron_spark/as_driver.h"
+#include "server/control.h"
 #include "server/deletions.h"
 #include "server/on_request.h"
 #include "server/recordings.h"

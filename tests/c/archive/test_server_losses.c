@@ -1,6 +1,5 @@
 /* Bytes that are recorded, replayed or cut by the right rules alone: each of these once broke unseen. Method: a bare session against an
  * invoked archive (server_rig.h), one situation at a time, in milliseconds. */
-#include "server/control.h"
 #include "server_rig.h"
 
 static test_rig rig;
