@@ -6,19 +6,17 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, error
+from aeron_spark._native.handle import Handle
 from aeron_spark.archive.control import or_null, position_or_none
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.replay import ReplayLength
 from aeron_spark.channel import ChannelUri
 from aeron_spark.types import NULL_VALUE, Position, RecordingId, SourceLocation
-
-if TYPE_CHECKING:
-    from aeron_spark.archive.client import Archive
 
 T = TypeVar("T")
 _IDLE_S = 0.0005
@@ -32,9 +30,9 @@ class Call(Generic[T]):
     """
 
     def __init__(
-        self, archive: Archive, pointer: Any, convert: Callable[[int], T], callbacks: Callbacks | None = None
+        self, calls: Calls, pointer: Any, convert: Callable[[int], T], callbacks: Callbacks | None = None
     ) -> None:
-        self._archive = archive
+        self._calls = calls
         self._pointer = pointer
         self._convert = convert
         self._callbacks = callbacks
@@ -44,7 +42,7 @@ class Call(Generic[T]):
 
     def done(self) -> bool:
         """Take what the archive sent and tell whether `result` would give or raise something at once."""
-        with self._archive._lock:
+        with self._calls._archive._lock:
             return self._poll() != lib.AS_AGAIN
 
     def result(self, timeout: float | None = None) -> T:
@@ -54,7 +52,7 @@ class Call(Generic[T]):
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            with self._archive._lock:
+            with self._calls._archive._lock:
                 result = self._poll()
                 if result != lib.AS_AGAIN:
                     check(result)
@@ -65,7 +63,7 @@ class Call(Generic[T]):
 
     def close(self) -> None:
         """Forget the request; again is harmless. Without it that happens some time after the last use."""
-        with self._archive._lock:
+        with self._calls._archive._lock:
             pointer, self._pointer = self._pointer, None
             if pointer is not None:
                 lib.as_archive_call_close(pointer)
@@ -74,25 +72,27 @@ class Call(Generic[T]):
         pointer = getattr(self, "_pointer", None)
         if pointer is not None:
             # Garbage may be found in the middle of a callback out of this very call, so it is closed later.
-            self._archive.calls._garbage.append((pointer, self._callbacks))
+            self._calls._garbage.append((pointer, self._callbacks))
 
     def _poll(self) -> int:
         if self._pointer is None:
             raise error(lib.AS_E_CLOSED, text="the call is closed", code=0)
-        if self._archive._pid != os.getpid():
+        if self._calls._archive._pid != os.getpid():
             raise error(lib.AS_E_USAGE, text="a call to an archive belongs to the process that made it", code=0)
         result = int(lib.as_archive_call_poll(self._pointer, self._value))
         if self._callbacks is not None:
             self._callbacks.reraise()
-        self._archive._callbacks.reraise()
+        self._calls._callbacks.reraise()
         return result
 
 
 class Calls:
     """Requests of an archive client that return at once; `Archive.calls`. Each gives a `Call`."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Handle, callbacks: Callbacks, timeout: float) -> None:
         self._archive = archive
+        self._callbacks = callbacks
+        self._timeout = timeout
         self._garbage: deque[tuple[Any, Callbacks | None]] = deque()
 
     def _sweep(self) -> None:
@@ -254,16 +254,14 @@ class Calls:
         for name, value in fields.items():
             setattr(request, name, value)
         out = ffi.new("as_archive_call **")
-        deadline = time.monotonic() + self._archive.timeout
+        deadline = time.monotonic() + self._timeout
         while True:
             with self._archive._use() as archive:
                 self._sweep()
                 if check(lib.as_archive_client_send(archive, request, out)):
-                    return Call(self._archive, out[0], convert, callbacks)
+                    return Call(self, out[0], convert, callbacks)
             if time.monotonic() >= deadline:
-                text = (
-                    f"the archive took no request within {self._archive.timeout} s: it does not read its control stream"
-                )
+                text = f"the archive took no request within {self._timeout} s: it does not read its control stream"
                 raise error(lib.AS_E_TIMEOUT, text=text, code=0)
             time.sleep(_IDLE_S)
 

@@ -116,7 +116,7 @@ class Archive(Handle):
             options.on_error = lib.asp_on_archive_error
             options.on_error_context = self._callbacks.context
         self.timeout: float = options.message_timeout_ns / 1e9
-        self.calls = Calls(self)
+        self.calls = Calls(self, self._callbacks, self.timeout)
         out = ffi.new("as_archive_client **")
         try:
             with self._client_of.opening() as pointer:

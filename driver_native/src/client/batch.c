@@ -2,9 +2,11 @@
  * Spec: 02 §5, §10.4. */
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
-#include "client/client.h"
+#include "client/lock.h"
+#include "client/poll.h"
+#include "client/publication.h"
+#include "client/wait.h"
 #include "term/columns.h"
 
 /* A rotation is over within these, unless the thread that makes it died: then the driver ends it, and that takes time. */

@@ -3,11 +3,16 @@
 #include "client/client.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "client/conductor.h"
+#include "client/lock.h"
+#include "client/publication.h"
+#include "client/request.h"
+#include "client/subscription.h"
 
 #define AWAIT_FILE_NS 16000000
 #define AWAIT_HEARTBEAT_NS 1000000
@@ -23,65 +28,6 @@ void as_client_options_init(as_client_options *options)
         .idle_sleep_ns = 16 * NS_PER_MS,
         .resource_linger_ns = 3000 * NS_PER_MS,
     };
-}
-
-/* -- lock and waiting --------------------------------------------------------------------------------------------------- */
-
-as_result asi_client_lock(as_client *client)
-{
-    if (__builtin_expect(client->pid != getpid(), 0))
-    {
-        return asi_fail(AS_E_USAGE, 0, "the client was opened by process %lld, a forked child must open its own",
-            (long long)client->pid);
-    }
-    const int error = pthread_mutex_lock(&client->mutex);
-    return 0 == error ? AS_OK :
-        asi_fail(AS_E_USAGE, error, "a handler called into its client, hand the work to another thread");
-}
-
-void asi_client_unlock(as_client *client)
-{
-    pthread_mutex_unlock(&client->mutex);
-}
-
-as_result asi_client_fail_closed(as_client *client)
-{
-    return asi_fail(AS_E_CLOSED, client->close_code, "client of %s is closed: %s", client->aeron_dir, client->close_reason);
-}
-
-as_result asi_client_lock_open(as_client *client)
-{
-    const as_result result = asi_client_lock(client);
-    if (AS_OK == result && client->is_closed)
-    {
-        const as_result closed = asi_client_fail_closed(client);
-        asi_client_unlock(client);
-        return closed;
-    }
-    return result;
-}
-
-asi_idle asi_client_backoff(void)
-{
-    return (asi_idle){
-        .kind = ASI_IDLE_BACKOFF, .max_spins = 20, .max_yields = 50, .min_park_ns = 1000, .max_park_ns = 100000, .park_ns = 1000
-    };
-}
-
-void asi_client_idle(as_client *client, asi_idle *idle)
-{
-    if (client->options.use_invoker)
-    {
-        if (NULL != client->options.driver_invoker)
-        {
-            client->options.driver_invoker(client->options.driver_invoker_context);
-        }
-        if (as_client_invoke(client) > 0 || NULL != client->options.driver_invoker)
-        {
-            return;
-        }
-    }
-    asi_idle_cycle(idle, 0);
 }
 
 /* -- open --------------------------------------------------------------------------------------------------------------- */
@@ -340,21 +286,6 @@ void as_client_close(as_client *client)
 
 /* -- the rest ----------------------------------------------------------------------------------------------------------- */
 
-int as_client_invoke(as_client *client)
-{
-    if (!client->options.use_invoker)
-    {
-        return asi_fail(AS_E_USAGE, 0, "the client has a conductor thread, open it with use_invoker to invoke it");
-    }
-    if (AS_OK != asi_client_lock(client))
-    {
-        return AS_E_USAGE;
-    }
-    const int work_count = asi_conductor_service(client);
-    asi_client_unlock(client);
-    return work_count;
-}
-
 int64_t as_client_id(const as_client *client)
 {
     return client->client_id;
@@ -375,16 +306,3 @@ int64_t as_client_next_correlation_id(as_client *client)
     return asi_ring_mpsc_next_correlation_id(&client->ring);
 }
 
-int64_t asi_channel_status(const as_client *client, int32_t counter_id)
-{
-    /* Spec: 03 §15.5 - no counter means active, id 0 (a system counter) that it is not made yet. */
-    if (AS_NULL_VALUE == counter_id)
-    {
-        return 1;
-    }
-    if (counter_id <= 0 || counter_id >= client->counters.max_count)
-    {
-        return 0;
-    }
-    return asi_load_acquire_i64(asi_counter_addr(&client->counters, counter_id));
-}

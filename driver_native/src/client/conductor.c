@@ -3,12 +3,17 @@
  *
  * Events come from another process and are checked: a malformed one is reported and passed over. Everything here runs under
  * the client's lock, on whichever thread drives the conductor. */
+#include "client/conductor.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "client/client.h"
+#include "client/counter.h"
+#include "client/lock.h"
+#include "client/publication.h"
+#include "client/request.h"
+#include "client/subscription.h"
 
 /* Events taken in one cycle: enough to drain a burst, few enough that timeouts are looked at in between. */
 #define EVENT_LIMIT 256

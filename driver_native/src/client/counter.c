@@ -1,8 +1,11 @@
 /* Counters of the application. Spec: 01 §5.4; 03 §15.7. */
+#include "client/counter.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "client/client.h"
+#include "client/lock.h"
+#include "client/request.h"
 
 as_result asi_counter_create(as_client *client, asi_request *request, int32_t counter_id)
 {

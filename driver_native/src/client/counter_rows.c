@@ -1,8 +1,8 @@
 /* Rows of a driver's counters, for inspectors and clients. Any thread: nothing is locked, a counter that changes hands while it
  * is read is passed over. Spec: 01 §5.3. */
-#include <string.h>
+#include "client/counter_rows.h"
 
-#include "client/client.h"
+#include <string.h>
 
 as_result asi_counter_row_read(const asi_counters *counters, int32_t counter_id, as_counter_row *row)
 {
@@ -42,4 +42,18 @@ int32_t as_client_max_counter_id(const as_client *client)
 as_result as_client_counter(const as_client *client, int32_t counter_id, as_counter_row *row)
 {
     return asi_counter_row_read(&client->counters, counter_id, row);
+}
+
+int64_t asi_channel_status(const as_client *client, int32_t counter_id)
+{
+    /* Spec: 03 §15.5 - no counter means active, id 0 (a system counter) that it is not made yet. */
+    if (AS_NULL_VALUE == counter_id)
+    {
+        return 1;
+    }
+    if (counter_id <= 0 || counter_id >= client->counters.max_count)
+    {
+        return 0;
+    }
+    return asi_load_acquire_i64(asi_counter_addr(&client->counters, counter_id));
 }

@@ -1,12 +1,11 @@
 /* The client's settings in the environment, by their stock names. Spec: 05 §12. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/idle.h"
 #include "base/result.h"
-#include "client/client.h"
+#include "client/state.h"
 
 #define NAME_MAX_LENGTH 100
 #define NS_PER_MS 1000000LL

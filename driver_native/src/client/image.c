@@ -1,10 +1,10 @@
 /* Images: life and state; poll.c reads them. Spec: 02 §10. */
+#include "client/image.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "client/client.h"
 
 /* -- life; under the lock ----------------------------------------------------------------------------------------------- */
 
@@ -172,36 +172,3 @@ bool as_image_has_data(const as_image *image)
     return asi_load_acquire_i32(&((const asi_frame_header *)(const void *)frame)->frame_length) > 0;
 }
 
-as_result as_image_reject(as_image *image, const char *reason)
-{
-    const size_t length = NULL == reason ? 0 : strlen(reason);
-    if (length > ASI_REJECT_REASON_MAX_LENGTH)
-    {
-        return asi_fail(AS_E_USAGE, EINVAL, "reason has %zu bytes, at most %d are possible", length, ASI_REJECT_REASON_MAX_LENGTH);
-    }
-    if (!asi_image_is_open(image))
-    {
-        return asi_fail(AS_E_CLOSED, 0, "image of session %d, stream %d is closed", image->session_id, image->stream_id);
-    }
-    as_client *client = image->client;
-    asi_request *request;
-    const as_result result = asi_request_new(client, ASI_REQUEST_OPERATION, NULL, image->stream_id, &request);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    const asi_cmd_reject_image fixed = {
-        .correlated = { .client_id = client->client_id, .correlation_id = request->correlation_id },
-        .image_correlation_id = image->correlation_id,
-        .position = as_image_position(image),
-        .reason_length = (int32_t)length,
-    };
-    /* Spec: 03 §16 T4 - the stock C driver wants at least 40 bytes. */
-    static const uint8_t ZEROS[4] = { 0 };
-    asi_command command;
-    asi_command_start(&command, ASI_CMD_REJECT_IMAGE, &fixed, sizeof(fixed));
-    asi_command_put(&command, reason, (int64_t)length);
-    asi_command_put(&command, ZEROS, sizeof(ZEROS));
-    const as_result sent = asi_request_send(client, request, &command, true);
-    return AS_OK == sent ? asi_request_wait(client, request, NULL, NULL) : sent;
-}

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/client.h"
 #include "base/clock.h"
+#include "client/counter_rows.h"
 #include "shm/cnc.h"
 #include "shm/counters.h"
 #include "shm/error_log.h"

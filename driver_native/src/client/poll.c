@@ -3,10 +3,12 @@
  * The polling thread is the only writer of the subscriber position. A poll never leaves the term it began in; the frames are
  * stepped over by term/frame_walk, which checks their lengths: the log is written by other processes. The polls of images
  * and of subscriptions share a file so that the poll of a subscription with one image, the usual one, is one function. */
+#include "client/poll.h"
+
 #include <errno.h>
 #include <inttypes.h>
 
-#include "client/client.h"
+#include "client/lock.h"
 #include "term/frame_walk.h"
 
 #define HEADERS_AHEAD 8 /* frames of a block are often of one length; each one's header would be waited for in turn */

@@ -2,12 +2,15 @@
  *
  * The closed flag is looked at first and the limit before the tail, in this order. A publication closed by the conductor
  * while another thread offers gets that one message into a log that stays mapped for the linger time. */
+#include "client/publication.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "client/client.h"
+#include "client/counter_rows.h"
+#include "client/lock.h"
+#include "client/request.h"
 
 /* -- under the lock ----------------------------------------------------------------------------------------------------- */
 
@@ -328,22 +331,3 @@ int64_t as_publication_channel_status(const as_publication *publication)
         asi_channel_status(publication->client, publication->channel_status_counter_id);
 }
 
-/* Spec: 03 §6.6 - the driver knows a shared publication by the id of its first handle. */
-static as_result change_destination(as_publication *publication, int32_t type_id, const char *channel)
-{
-    if (NULL == channel)
-    {
-        return asi_fail(AS_E_USAGE, EINVAL, "no destination channel was given");
-    }
-    return asi_client_destination(publication->client, type_id, publication->original_registration_id, channel);
-}
-
-as_result as_publication_add_destination(as_publication *publication, const char *channel)
-{
-    return change_destination(publication, ASI_CMD_ADD_DESTINATION, channel);
-}
-
-as_result as_publication_remove_destination(as_publication *publication, const char *channel)
-{
-    return change_destination(publication, ASI_CMD_REMOVE_DESTINATION, channel);
-}

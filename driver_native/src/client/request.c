@@ -2,6 +2,8 @@
  *
  * A request is in the client's list before its command is sent, so that the answer, which any thread may receive, finds it.
  * An answer that comes after its owner gave up is undone in the driver: nothing leaks there. */
+#include "client/request.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -9,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/client.h"
+#include "client/lock.h"
 
 #define SEND_TRIES 10
 
@@ -165,28 +167,6 @@ as_result asi_request_take(as_client *client, asi_request *request, void **resou
     return result;
 }
 
-as_result asi_request_wait(as_client *client, asi_request *request, void **resource, int32_t *value)
-{
-    asi_idle idle = asi_client_backoff();
-    for (;;)
-    {
-        as_result result = asi_client_lock(client);
-        if (AS_OK != result)
-        {
-            return result;
-        }
-        asi_conductor_service(client);
-        if (ASI_REQUEST_AWAITING != request->state)
-        {
-            result = asi_request_take(client, request, resource, value);
-            asi_client_unlock(client);
-            return result;
-        }
-        asi_client_unlock(client);
-        asi_client_idle(client, &idle);
-    }
-}
-
 void asi_request_fail(asi_request *request, as_result failure, int32_t code, const char *text, int64_t text_length)
 {
     request->state = ASI_REQUEST_FAILED;
@@ -295,44 +275,4 @@ int asi_client_retry_unsent(as_client *client)
         sent++;
     }
     return sent;
-}
-
-/* -- destinations ------------------------------------------------------------------------------------------------------- */
-
-static as_result send_destination(as_client *client, int32_t type_id, int64_t registration_id, const char *channel,
-    bool wait_for_room, asi_request **request)
-{
-    as_result result = asi_request_new(client, ASI_REQUEST_OPERATION, channel, 0, request);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    const asi_cmd_destination fixed = {
-        .correlated = { .client_id = client->client_id, .correlation_id = (*request)->correlation_id },
-        .registration_id = registration_id,
-        .channel_length = (int32_t)strlen(channel),
-    };
-    asi_command command;
-    asi_command_start(&command, type_id, &fixed, sizeof(fixed));
-    asi_command_put(&command, channel, fixed.channel_length);
-    return asi_request_send(client, *request, &command, wait_for_room);
-}
-
-as_result asi_client_destination(as_client *client, int32_t type_id, int64_t registration_id, const char *channel)
-{
-    asi_request *request;
-    const as_result result = send_destination(client, type_id, registration_id, channel, true, &request);
-    return AS_OK == result ? asi_request_wait(client, request, NULL, NULL) : result;
-}
-
-as_result asi_client_async_destination(
-    as_client *client, int32_t type_id, int64_t registration_id, const char *channel, int64_t *correlation_id)
-{
-    asi_request *request;
-    const as_result result = send_destination(client, type_id, registration_id, channel, false, &request);
-    if (AS_OK == result)
-    {
-        *correlation_id = request->correlation_id; /* nobody takes the request before it has this id */
-    }
-    return result;
 }

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/rand.h"
-#include "client/client.h"
+#include "client/conductor.h"
+#include "client/lock.h"
+#include "client/request.h"
+#include "client/wait.h"
 
 /* -- commands of each kind ---------------------------------------------------------------------------------------------- */
 

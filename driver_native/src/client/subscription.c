@@ -7,12 +7,17 @@
  * on. Without them both could miss each other and a poll would read freed memory. Polls are many and replacements few, so the
  * conductor pays for both fences (asi_fence_for_all); where the kernel has no such, each poll has its own. Images are kept for
  * the linger time besides, because handlers were given their pointers. */
+#include "client/subscription.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/client.h"
+#include "client/image.h"
+#include "client/counter_rows.h"
+#include "client/lock.h"
+#include "client/request.h"
 
 #define CHANNEL_ACTIVE 1
 
@@ -339,48 +344,6 @@ as_image *as_subscription_image_at(as_subscription *subscription, int32_t index)
 as_image *as_subscription_image_by_session(as_subscription *subscription, int32_t session_id)
 {
     return retain_first(subscription, has_session, session_id);
-}
-
-static as_result check_destination(const char *channel)
-{
-    return NULL == channel ? asi_fail(AS_E_USAGE, EINVAL, "no destination channel was given") : AS_OK;
-}
-
-static as_result change_destination(as_subscription *subscription, int32_t type_id, const char *channel)
-{
-    const as_result result = check_destination(channel);
-    return AS_OK == result ?
-        asi_client_destination(subscription->client, type_id, subscription->registration_id, channel) : result;
-}
-
-as_result as_subscription_add_destination(as_subscription *subscription, const char *channel)
-{
-    return change_destination(subscription, ASI_CMD_ADD_RCV_DESTINATION, channel);
-}
-
-as_result as_subscription_remove_destination(as_subscription *subscription, const char *channel)
-{
-    return change_destination(subscription, ASI_CMD_REMOVE_RCV_DESTINATION, channel);
-}
-
-static as_result change_destination_later(
-    as_subscription *subscription, int32_t type_id, const char *channel, int64_t *correlation_id)
-{
-    const as_result result = check_destination(channel);
-    return AS_OK == result ? asi_client_async_destination(
-        subscription->client, type_id, subscription->registration_id, channel, correlation_id) : result;
-}
-
-as_result as_subscription_async_add_destination(
-    as_subscription *subscription, const char *channel, int64_t *correlation_id)
-{
-    return change_destination_later(subscription, ASI_CMD_ADD_RCV_DESTINATION, channel, correlation_id);
-}
-
-as_result as_subscription_async_remove_destination(
-    as_subscription *subscription, const char *channel, int64_t *correlation_id)
-{
-    return change_destination_later(subscription, ASI_CMD_REMOVE_RCV_DESTINATION, channel, correlation_id);
 }
 
 /* Key of a local address counter: 0 i32 channel status counter id, 4 i32 length, 8 address. Spec: 01 §5.4. */

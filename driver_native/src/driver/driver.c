@@ -18,6 +18,8 @@
 #include "base/bits.h"
 #include "base/thread.h"
 #include "driver/cpus.h"
+#include "driver/ctl/network.h"
+#include "driver/ctl/report.h"
 #include "driver/directory.h"
 #include "driver/interceptors.h"
 #include "driver/rx/receiver.h"

@@ -12,60 +12,8 @@
 
 #include "base/clock.h"
 #include "driver/config.h"
+#include "driver/events_text.h"
 #include "driver/net/udp_ops.h"
-
-typedef enum asi_event
-{
-    ASI_EVENT_FRAME_IN = 1,
-    ASI_EVENT_FRAME_OUT = 2,
-    ASI_EVENT_CMD_IN_ADD_PUBLICATION = 3,
-    ASI_EVENT_CMD_IN_REMOVE_PUBLICATION = 4,
-    ASI_EVENT_CMD_IN_ADD_SUBSCRIPTION = 5,
-    ASI_EVENT_CMD_IN_REMOVE_SUBSCRIPTION = 6,
-    ASI_EVENT_CMD_OUT_PUBLICATION_READY = 7,
-    ASI_EVENT_CMD_OUT_AVAILABLE_IMAGE = 8,
-    ASI_EVENT_CMD_OUT_ON_OPERATION_SUCCESS = 12,
-    ASI_EVENT_CMD_IN_KEEPALIVE_CLIENT = 13,
-    ASI_EVENT_REMOVE_PUBLICATION_CLEANUP = 14,
-    ASI_EVENT_REMOVE_SUBSCRIPTION_CLEANUP = 15,
-    ASI_EVENT_REMOVE_IMAGE_CLEANUP = 16,
-    ASI_EVENT_CMD_OUT_ON_UNAVAILABLE_IMAGE = 17,
-    ASI_EVENT_SEND_CHANNEL_CREATION = 23,
-    ASI_EVENT_RECEIVE_CHANNEL_CREATION = 24,
-    ASI_EVENT_SEND_CHANNEL_CLOSE = 25,
-    ASI_EVENT_RECEIVE_CHANNEL_CLOSE = 26,
-    ASI_EVENT_CMD_IN_ADD_DESTINATION = 30,
-    ASI_EVENT_CMD_IN_REMOVE_DESTINATION = 31,
-    ASI_EVENT_CMD_IN_ADD_EXCLUSIVE_PUBLICATION = 32,
-    ASI_EVENT_CMD_OUT_EXCLUSIVE_PUBLICATION_READY = 33,
-    ASI_EVENT_CMD_OUT_ERROR = 34,
-    ASI_EVENT_CMD_IN_ADD_COUNTER = 35,
-    ASI_EVENT_CMD_IN_REMOVE_COUNTER = 36,
-    ASI_EVENT_CMD_OUT_SUBSCRIPTION_READY = 37,
-    ASI_EVENT_CMD_OUT_COUNTER_READY = 38,
-    ASI_EVENT_CMD_OUT_ON_UNAVAILABLE_COUNTER = 39,
-    ASI_EVENT_CMD_IN_CLIENT_CLOSE = 40,
-    ASI_EVENT_CMD_IN_ADD_RCV_DESTINATION = 41,
-    ASI_EVENT_CMD_IN_REMOVE_RCV_DESTINATION = 42,
-    ASI_EVENT_CMD_OUT_ON_CLIENT_TIMEOUT = 43,
-    ASI_EVENT_CMD_IN_TERMINATE_DRIVER = 44,
-    ASI_EVENT_UNTETHERED_SUBSCRIPTION_STATE_CHANGE = 45,
-    ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_ADDED = 46,
-    ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_REMOVED = 47,
-    ASI_EVENT_FLOW_CONTROL_RECEIVER_ADDED = 48,
-    ASI_EVENT_FLOW_CONTROL_RECEIVER_REMOVED = 49,
-    ASI_EVENT_NAME_RESOLUTION_RESOLVE = 50,
-    ASI_EVENT_GENERIC_MESSAGE = 51,
-    ASI_EVENT_NAME_RESOLUTION_LOOKUP = 52,
-    ASI_EVENT_NAME_RESOLUTION_HOST_NAME = 53,
-    ASI_EVENT_NAK_SENT = 54,
-    ASI_EVENT_RESEND = 55,
-    ASI_EVENT_CMD_IN_REMOVE_DESTINATION_BY_ID = 56,
-    ASI_EVENT_CMD_IN_REJECT_IMAGE = 57,
-    ASI_EVENT_NAK_RECEIVED = 58,
-    ASI_EVENT_PUBLICATION_REVOKE = 59,
-    ASI_EVENT_PUBLICATION_IMAGE_REVOKE = 60
-} asi_event;
 
 typedef struct asi_events asi_events;
 
@@ -85,11 +33,5 @@ void asi_events_say(asi_events *events, asi_event event, const char *format, ...
  * asi_events_close; each thread that uses sockets asks for its own. */
 asi_udp_ops asi_events_ops(asi_events *events, int32_t thread, const asi_udp_ops *inner);
 #define ASI_EVENTS_THREADS 2
-
-/* Text of one record, without the line's head; `to` is always terminated. */
-void asi_event_format_untrusted(int32_t event, const void *message, int64_t length, char *to, size_t capacity);
-const char *asi_event_name(int32_t event); /* NULL: there is no such event */
-/* Bit n: event n. Names, numbers, all, admin, or a legacy mask in hex, with commas between; what can't be is warned of. */
-uint64_t asi_events_parse(const char *setting, const char *text);
 
 #endif

@@ -1,6 +1,6 @@
-/* Names of events, and the text of commands, responses and datagrams; see events.h. Whatever the bytes hold, they are only
+/* Names of events, and the text of commands, responses and datagrams; see events_text.h. Whatever the bytes hold, they are only
  * copied: what is too short shows zeros. */
-#include "driver/events.h"
+#include "driver/events_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "driver/config.h"
+#include "driver/net/address.h"
 #include "wire/command.h"
 #include "wire/frame.h"
 

@@ -3,7 +3,7 @@
 #ifndef ASI_DRIVER_CTL_CHANNEL_COUNTERS_H
 #define ASI_DRIVER_CTL_CHANNEL_COUNTERS_H
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/state.h"
 #include "driver/net/address.h"
 
 typedef struct asi_channel_counter

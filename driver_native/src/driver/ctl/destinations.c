@@ -3,10 +3,16 @@
 
 #include <inttypes.h>
 
+#include "driver/ctl/agent_queues.h"
 #include "driver/ctl/channel.h"
+#include "driver/ctl/endpoints.h"
 #include "driver/ctl/network_publications.h"
-#include "driver/ctl/network_subscriptions.h"
+#include "driver/ctl/receive_channels.h"
 #include "driver/ctl/respond.h"
+#include "driver/ctl/subscription.h"
+#include "driver/ctl/subscription_links.h"
+#include "driver/ctl/subscriptions.h"
+#include "driver/ctl/udp_channels.h"
 
 /* -- of publications ------------------------------------------------------------------------------------------------------- */
 

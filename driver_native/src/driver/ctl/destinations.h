@@ -3,7 +3,7 @@
 #ifndef ASI_DRIVER_CTL_DESTINATIONS_H
 #define ASI_DRIVER_CTL_DESTINATIONS_H
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/state.h"
 
 typedef struct asi_destination_command
 {

@@ -6,7 +6,7 @@
 #ifndef ASI_DRIVER_CTL_ENDPOINTS_H
 #define ASI_DRIVER_CTL_ENDPOINTS_H
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/state.h"
 #include "driver/rx/endpoint.h"
 #include "driver/tx/endpoint.h"
 
@@ -74,29 +74,6 @@ typedef struct asi_receive_channel
     int32_t status_counter_id;
 } asi_receive_channel;
 
-/* Takes over `channel`, also on failure. Finds the endpoint or opens a new one without users; call drop_if_unused when
- * the user does not come. */
-as_result asi_send_channel_get(asi_conductor *conductor, asi_udp_channel *channel, int64_t registration_id,
-    asi_send_channel **found) AS_MUST_USE;
-as_result asi_receive_channel_get(asi_conductor *conductor, asi_udp_channel *channel, int64_t registration_id,
-    asi_receive_channel **found) AS_MUST_USE;
-void asi_send_channel_release(asi_conductor *conductor, asi_send_channel *channel); /* one user less */
-void asi_send_channel_drop_if_unused(asi_conductor *conductor, asi_send_channel *channel);
-void asi_receive_channel_drop_if_unused(asi_conductor *conductor, asi_receive_channel *channel);
-as_result asi_receive_channel_add_interest(asi_conductor *conductor, asi_receive_channel *channel, int32_t stream_id,
-    bool has_session_id, int32_t session_id) AS_MUST_USE;
-void asi_receive_channel_remove_interest(asi_conductor *conductor, asi_receive_channel *channel, int32_t stream_id,
-    bool has_session_id, int32_t session_id);
-/* Another socket for a multi-destination subscription; takes over `channel`, also on failure. */
-as_result asi_receive_channel_add_transport(
-    asi_conductor *conductor, asi_receive_channel *channel, asi_udp_channel *destination) AS_MUST_USE;
-/* By canonical form; no harm when there is none. */
-void asi_receive_channel_remove_transport(
-    asi_conductor *conductor, asi_receive_channel *channel, const asi_udp_channel *destination);
-/* By id, as mail names them; NULL when gone. */
-asi_send_channel *asi_send_channel_by_id(const asi_conductor *conductor, int64_t id);
-asi_receive_channel *asi_receive_channel_by_id(const asi_conductor *conductor, int64_t id);
-asi_receive_transport *asi_receive_transport_by_id(const asi_receive_channel *channel, int64_t id);
 /* SO_SNDBUF and SO_RCVBUF in effect: of the channel, else the settings', else the kernel's. */
 int64_t asi_effective_sndbuf(const asi_conductor *conductor, const asi_udp_channel *channel);
 int64_t asi_effective_rcvbuf(const asi_conductor *conductor, const asi_udp_channel *channel);
@@ -108,12 +85,5 @@ as_result asi_channel_check_buffers(
 /* And so the offset of timestamps that `param` names, given or not. */
 as_result asi_channel_check_timestamp(const char *param, const asi_udp_channel *existing, int32_t existing_offset,
     const asi_udp_channel *requested, int32_t requested_offset) AS_MUST_USE;
-
-/* Free what the agents have given back; return the work count. */
-int asi_send_channels_collect(asi_conductor *conductor);
-int asi_receive_channels_collect(asi_conductor *conductor);
-/* All of them, when the agents have stopped. */
-void asi_send_channels_close(asi_conductor *conductor);
-void asi_receive_channels_close(asi_conductor *conductor);
 
 #endif

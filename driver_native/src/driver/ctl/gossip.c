@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/report.h"
+#include "driver/ctl/state.h"
 #include "wire/frame.h"
 
 #define CACHE_CAPACITY 1024
@@ -86,7 +87,7 @@ static void set_counter(const asi_conductor *conductor, int32_t counter_id, int6
 /* The system's resolver: a driver's own name must not depend on what others say. */
 static as_result resolve_bootstrap(const asi_conductor *conductor, bootstrap *one)
 {
-    return asi_address_resolve(&conductor->network.names.system, one->name, "bootstrap neighbor", false, &one->address);
+    return asi_address_resolve(&conductor->network.system_resolver, one->name, "bootstrap neighbor", false, &one->address);
 }
 
 static as_result open_bootstraps(asi_conductor *conductor, asi_gossip *gossip)
@@ -125,7 +126,7 @@ static as_result open_bootstraps(asi_conductor *conductor, asi_gossip *gossip)
 static as_result open_socket(asi_conductor *conductor, asi_gossip *gossip)
 {
     asi_udp_params params = { .sndbuf_length = 0 };
-    as_result result = asi_address_resolve(&conductor->network.names.system, conductor->settings->resolver_interface,
+    as_result result = asi_address_resolve(&conductor->network.system_resolver, conductor->settings->resolver_interface,
         "resolver interface", false, &params.bind);
     if (AS_OK == result)
     {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/state.h"
 
 static as_result fail_row(const char *args)
 {

@@ -1,6 +1,9 @@
 /* Rebuild, subscribers and life of images; see images.h. */
 #include "driver/ctl/images.h"
 
+#include "driver/ctl/agent_queues.h"
+#include "driver/ctl/receive_channels.h"
+#include "driver/ctl/report.h"
 #include "driver/rx/image_loss.h"
 #include "driver/rx/image_status.h"
 
@@ -20,6 +23,12 @@ asi_network_image *asi_network_image_find(const asi_conductor *conductor, int64_
         }
     }
     return NULL;
+}
+
+bool asi_network_image_is_wanted(const asi_network_image *image, const asi_subscription *subscription)
+{
+    return asi_subscription_matches_image(
+        subscription, image->channel, image->image.stream_id, image->image.session_id);
 }
 
 /* A final padding frame travels as its header alone, so that subscribers may be ahead of what was received, in its term. */

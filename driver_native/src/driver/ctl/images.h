@@ -7,9 +7,11 @@
 #define ASI_DRIVER_CTL_IMAGES_H
 
 #include "driver/ctl/endpoints.h"
+#include "driver/ctl/params.h"
+#include "driver/ctl/state.h"
 #include "driver/ctl/subscribers.h"
+#include "driver/ctl/subscription.h"
 #include "driver/rx/image.h"
-
 
 typedef enum asi_image_state
 {
@@ -53,9 +55,6 @@ typedef struct asi_network_image
     int32_t loss_end_offset;
 } asi_network_image;
 
-/* On the receiver's mail; failures are logged and the receiver told, so that a later SETUP tries again. */
-void asi_network_image_create(asi_conductor *conductor, const asi_mail_create_image *setup);
-void asi_network_image_close(asi_conductor *conductor, asi_network_image *image);
 /* NULL when unknown or on its way out. */
 asi_network_image *asi_network_image_find(const asi_conductor *conductor, int64_t registration_id);
 /* Links the subscription if it matches and the image takes subscribers; a failure is logged. */

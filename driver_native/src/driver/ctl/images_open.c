@@ -1,16 +1,18 @@
-/* Making an image of a SETUP, and giving it back; see images.h. Spec: 04 §8.4, 03 §9. */
+/* See images_open.h. */
+#include "driver/ctl/images_open.h"
+
 #include <inttypes.h>
 
+#include "driver/ctl/agent_queues.h"
 #include "driver/ctl/channel.h"
-#include "driver/ctl/images.h"
+#include "driver/ctl/endpoints.h"
 #include "driver/ctl/log_files.h"
+#include "driver/ctl/params.h"
+#include "driver/ctl/receive_channels.h"
+#include "driver/ctl/report.h"
+#include "driver/ctl/subscribers.h"
+#include "driver/ctl/subscription.h"
 #include "driver/rx/image_status.h"
-
-bool asi_network_image_is_wanted(const asi_network_image *image, const asi_subscription *subscription)
-{
-    return asi_subscription_matches_image(
-        subscription, image->channel, image->image.stream_id, image->image.session_id);
-}
 
 /* -- checks, Spec: 04 §2.6, §8.4 -------------------------------------------------------------------------------------------- */
 

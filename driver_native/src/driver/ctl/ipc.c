@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 
+#include "driver/ctl/report.h"
 #include "driver/ctl/respond.h"
 #include "term/unblock.h"
 
@@ -170,8 +171,9 @@ void asi_ipc_reject(asi_conductor *conductor, asi_ipc_publication *publication, 
 
 /* -- life --------------------------------------------------------------------------------------------------------------- */
 
-void asi_ipc_release(asi_ipc_publication *publication, bool revoke)
+void asi_ipc_release(void *released, bool revoke)
 {
+    asi_ipc_publication *publication = released;
     asi_log_metadata *metadata = publication->log.metadata;
     if (revoke)
     {

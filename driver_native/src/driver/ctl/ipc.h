@@ -8,7 +8,9 @@
 #define ASI_DRIVER_CTL_IPC_H
 
 #include "driver/ctl/params.h"
+#include "driver/ctl/state.h"
 #include "driver/ctl/subscribers.h"
+#include "driver/ctl/subscription.h"
 #include "shm/log_layout.h"
 
 typedef enum asi_publication_state
@@ -63,13 +65,8 @@ typedef struct asi_ipc_request
     int64_t channel_length;
 } asi_ipc_request;
 
-/* Creates log file and counters; the publication has no reference yet and is in no list. */
-as_result asi_ipc_open(asi_conductor *conductor, const asi_ipc_request *request, const asi_publication_params *params,
-    asi_ipc_publication **publication) AS_MUST_USE;
-/* Frees counters and log, file included. Harmless on NULL. */
-void asi_ipc_close(asi_conductor *conductor, asi_ipc_publication *publication);
 /* Drops one publisher's reference; the last one starts draining, or the revoke path when `revoke` was ever asked. */
-void asi_ipc_release(asi_ipc_publication *publication, bool revoke);
+void asi_ipc_release(void *released, bool revoke);
 /* Links every matching subscription that is not linked yet, each with AVAILABLE_IMAGE. A failure is logged. */
 void asi_ipc_link_all(asi_conductor *conductor, asi_ipc_publication *publication);
 /* Links `subscription` if it matches and the publication takes subscribers. A failure is logged. */

@@ -1,9 +1,11 @@
-/* Creating an IPC publication's log and counters, and giving them back; see ipc.h. */
+/* See ipc_open.h. */
+#include "driver/ctl/ipc_open.h"
+
 #include <inttypes.h>
 
 #include "driver/ctl/channel.h"
-#include "driver/ctl/ipc.h"
 #include "driver/ctl/log_files.h"
+#include "driver/ctl/subscribers.h"
 #include "wire/command.h"
 
 static as_result open_log(asi_conductor *conductor, asi_ipc_publication *publication)

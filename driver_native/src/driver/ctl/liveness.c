@@ -5,9 +5,8 @@
 #include <stdio.h>
 
 #include "base/atomic.h"
-#include "driver/ctl/ipc.h"
 #include "driver/ctl/log_files.h"
-#include "driver/ctl/network_publications.h"
+#include "driver/ctl/report.h"
 #include "driver/ctl/respond.h"
 
 #define NANOS_PER_MS 1000000LL
@@ -76,7 +75,7 @@ as_result asi_client_get_or_add(asi_conductor *conductor, int64_t client_id, asi
     return add_client(conductor, client_id, client);
 }
 
-static as_result add_link(asi_driver_client *client, const asi_publication_link *added)
+as_result asi_client_add_link(asi_driver_client *client, const asi_publication_link *added)
 {
     asi_publication_link *link = malloc(sizeof(*link));
     if (NULL == link)
@@ -90,35 +89,6 @@ static as_result add_link(asi_driver_client *client, const asi_publication_link 
         free(link);
     }
     return result;
-}
-
-as_result asi_client_add_link(asi_driver_client *client, int64_t registration_id, asi_ipc_publication *publication)
-{
-    const asi_publication_link link = { .registration_id = registration_id, .publication = publication };
-    const as_result result = add_link(client, &link);
-    publication->reference_count += AS_OK == result ? 1 : 0;
-    return result;
-}
-
-as_result asi_client_add_network_link(
-    asi_driver_client *client, int64_t registration_id, asi_network_publication *publication)
-{
-    const asi_publication_link link = { .registration_id = registration_id, .network = publication };
-    const as_result result = add_link(client, &link);
-    publication->reference_count += AS_OK == result ? 1 : 0;
-    return result;
-}
-
-void asi_publication_link_release(const asi_publication_link *link, bool revoke)
-{
-    if (NULL != link->network)
-    {
-        asi_network_publication_release(link->network, revoke);
-    }
-    else
-    {
-        asi_ipc_release(link->publication, revoke);
-    }
 }
 
 void asi_client_keepalive(asi_conductor *conductor, int64_t client_id)
@@ -156,7 +126,8 @@ static void free_client(asi_driver_client *client)
 }
 
 /* Spec: 03 §12 - the order of what other clients hear. */
-static void reap(asi_conductor *conductor, asi_driver_client *client)
+static void reap(asi_conductor *conductor, asi_driver_client *client,
+    void (*remove_subscriptions)(asi_conductor *conductor, int64_t client_id))
 {
     if (!client->closed_by_command)
     {
@@ -166,7 +137,8 @@ static void reap(asi_conductor *conductor, asi_driver_client *client)
     asi_respond_i32(conductor, ASI_RSP_UNAVAILABLE_COUNTER, client->client_id, client->heartbeat_counter_id);
     for (int32_t i = 0; i < client->publication_links.count; i++)
     {
-        asi_publication_link_release(client->publication_links.items[i], false);
+        const asi_publication_link *link = client->publication_links.items[i];
+        link->release(link->publication, false);
     }
     for (int32_t i = 0; i < client->counters.count; i++)
     {
@@ -175,12 +147,12 @@ static void reap(asi_conductor *conductor, asi_driver_client *client)
         asi_counters_free(&conductor->counters, counter->counter_id, conductor->now_ms);
     }
     asi_log_files_cancel_client(conductor, client->client_id);
-    asi_subscriptions_remove_client(conductor, client->client_id);
+    remove_subscriptions(conductor, client->client_id);
     asi_counters_free(&conductor->counters, client->heartbeat_counter_id, conductor->now_ms);
     free_client(client);
 }
 
-void asi_clients_on_timer(asi_conductor *conductor)
+void asi_clients_on_timer(asi_conductor *conductor, void (*remove_subscriptions)(asi_conductor *conductor, int64_t client_id))
 {
     const int64_t configured_ms = conductor->settings->client_liveness_timeout_ns / NANOS_PER_MS;
     const int64_t timeout_ms = configured_ms > 0 ? configured_ms : 1;
@@ -192,7 +164,7 @@ void asi_clients_on_timer(asi_conductor *conductor)
         if (client->closed_by_command || conductor->now_ms - timeout_ms > asi_load_acquire_i64(client->heartbeat_ms))
         {
             asi_list_remove_at(&conductor->clients, i);
-            reap(conductor, client);
+            reap(conductor, client, remove_subscriptions);
         }
     }
 }

@@ -6,16 +6,13 @@
 #ifndef ASI_DRIVER_CTL_LIVENESS_H
 #define ASI_DRIVER_CTL_LIVENESS_H
 
-#include "driver/ctl/conductor.h"
-
-struct asi_ipc_publication;
-struct asi_network_publication;
+#include "driver/ctl/state.h"
 
 typedef struct asi_publication_link
 {
     int64_t registration_id; /* correlation id of the command that added it */
-    struct asi_ipc_publication *publication; /* one of these two, borrowed; holds one reference */
-    struct asi_network_publication *network;
+    void *publication;       /* borrowed; holds one reference */
+    void (*release)(void *publication, bool revoke); /* gives the reference back */
 } asi_publication_link;
 
 typedef struct asi_client_counter
@@ -38,16 +35,12 @@ typedef struct asi_driver_client
 asi_driver_client *asi_client_find(asi_conductor *conductor, int64_t client_id);
 /* Makes the record and announces its heartbeat counter when the client is new. */
 as_result asi_client_get_or_add(asi_conductor *conductor, int64_t client_id, asi_driver_client **client) AS_MUST_USE;
-as_result asi_client_add_link(asi_driver_client *client, int64_t registration_id, struct asi_ipc_publication *publication)
-    AS_MUST_USE;
-as_result asi_client_add_network_link(
-    asi_driver_client *client, int64_t registration_id, struct asi_network_publication *publication) AS_MUST_USE;
-/* Gives the link's reference back; the link itself stays. */
-void asi_publication_link_release(const asi_publication_link *link, bool revoke);
+/* The caller counts the reference that the link holds. */
+as_result asi_client_add_link(asi_driver_client *client, const asi_publication_link *added) AS_MUST_USE;
 void asi_client_keepalive(asi_conductor *conductor, int64_t client_id);
 void asi_client_close(asi_conductor *conductor, int64_t client_id);
-/* Timer: reaps closed and timed-out clients. */
-void asi_clients_on_timer(asi_conductor *conductor);
+/* Timer: reaps closed and timed-out clients. `remove_subscriptions` removes those of a client that is gone. */
+void asi_clients_on_timer(asi_conductor *conductor, void (*remove_subscriptions)(asi_conductor *conductor, int64_t client_id));
 /* Releases the records when the driver closes; sends nothing. */
 void asi_clients_release(asi_conductor *conductor);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "driver/ctl/channel.h"
+#include "driver/ctl/report.h"
 #include "wire/command.h"
 
 #define RESERVED_AT_ONCE (1024 * 1024)  /* takes about a millisecond */

@@ -7,6 +7,7 @@
 #define ASI_DRIVER_CTL_LOG_FILES_H
 
 #include "driver/ctl/params.h"
+#include "driver/ctl/state.h"
 #include "shm/log_layout.h"
 
 typedef struct asi_log_file_request

@@ -3,13 +3,15 @@
 
 #include <inttypes.h>
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/report.h"
+#include "driver/ctl/state.h"
 #include "wire/command.h"
 
 static as_result look_up(
     asi_conductor *conductor, const char *name, const char *param, bool is_re_resolution, asi_address *address)
 {
-    const asi_names *names = &conductor->network.names;
+    const asi_names *names = conductor->network.names;
+    const asi_name_resolver *system = &conductor->network.system_resolver;
     char host[ASI_HOST_CAPACITY];
     if (NULL != names->gossip && asi_gossip_find(names->gossip, name, address))
     {
@@ -23,8 +25,8 @@ static as_result look_up(
             {
                 return AS_OK;
             }
-            return names->system.resolve(names->system.context, host, param, is_re_resolution, address);
-        default: return names->system.resolve(names->system.context, name, param, is_re_resolution, address);
+            return system->resolve(system->context, host, param, is_re_resolution, address);
+        default: return system->resolve(system->context, name, param, is_re_resolution, address);
     }
 }
 
@@ -81,8 +83,13 @@ as_result asi_names_open(asi_conductor *conductor, asi_name_resolver system)
 {
     const asi_driver_settings *settings = conductor->settings;
     const char *supplier = settings->name_resolver;
-    asi_names *names = &conductor->network.names;
-    names->system = system;
+    asi_names *names = calloc(1, sizeof(*names));
+    if (NULL == names)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for the name resolver");
+    }
+    conductor->network.names = names;
+    conductor->network.system_resolver = system;
     const bool is_driver = is_any_of(supplier, "driver", "aeron_driver_name_resolver_supplier");
     if (is_any_of(supplier, "csv_table", "aeron_csv_table_name_resolver_supplier"))
     {
@@ -103,14 +110,18 @@ as_result asi_names_open(asi_conductor *conductor, asi_name_resolver system)
 
 void asi_names_close(asi_conductor *conductor)
 {
-    asi_names *names = &conductor->network.names;
-    asi_host_table_close(&names->table, conductor);
-    asi_gossip_close(conductor, names->gossip);
-    names->gossip = NULL;
+    asi_names *names = conductor->network.names;
+    if (NULL != names)
+    {
+        asi_host_table_close(&names->table, conductor);
+        asi_gossip_close(conductor, names->gossip);
+        free(names);
+        conductor->network.names = NULL;
+    }
 }
 
 int asi_names_do_work(asi_conductor *conductor)
 {
-    asi_gossip *gossip = conductor->network.names.gossip;
+    asi_gossip *gossip = conductor->network.names->gossip;
     return NULL == gossip ? 0 : asi_gossip_do_work(conductor, gossip);
 }

@@ -11,7 +11,6 @@ typedef struct asi_conductor asi_conductor;
 
 typedef struct asi_names
 {
-    asi_name_resolver system; /* asked last */
     asi_host_table table;     /* csv_table; empty otherwise */
     asi_gossip *gossip;       /* owned; NULL unless configured */
 } asi_names;

@@ -2,9 +2,16 @@
 #include "driver/ctl/network.h"
 
 #include "base/atomic.h"
+#include "driver/ctl/agent_queues.h"
 #include "driver/ctl/images.h"
+#include "driver/ctl/images_open.h"
+#include "driver/ctl/ipc.h"
+#include "driver/ctl/names.h"
+#include "driver/ctl/network_open.h"
 #include "driver/ctl/network_publications.h"
 #include "driver/ctl/on_mail.h"
+#include "driver/ctl/receive_channels.h"
+#include "driver/ctl/send_channels.h"
 
 #define MAILS_PER_CYCLE 16
 
@@ -25,45 +32,6 @@ as_result asi_network_open(asi_conductor *conductor, const asi_network_params *p
     return asi_names_open(conductor, params->resolver);
 }
 
-as_result asi_network_parse_channel(
-    asi_conductor *conductor, const char *text, int64_t length, bool is_destination, asi_udp_channel **channel)
-{
-    const asi_udp_channel_context context = { .resolver = &conductor->network.resolver, .ops = &conductor->network.send_ops,
-        .next_unique_suffix = &conductor->network.next_unique_suffix };
-    asi_udp_channel *opened = NULL;
-    bool is_secured = false;
-    as_result result = asi_udp_channel_open_untrusted(&context, text, length, is_destination, &opened);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    result = asi_uri_get_bool(&opened->uri, "ats", false, &is_secured);
-    if (AS_OK != result)
-    {
-        result = asi_fail_in(result, "failed to parse channel");
-    }
-    else if (is_secured)
-    {
-        result = asi_fail(AS_E_USAGE, EINVAL, "ATS is not enabled and thus ats=true not allowed: channel=%s", opened->original);
-    }
-    if (AS_OK != result)
-    {
-        asi_udp_channel_close(opened);
-        return result;
-    }
-    *channel = opened;
-    return AS_OK;
-}
-
-static void close_outbox(asi_list *outbox)
-{
-    for (int32_t i = 0; i < outbox->count; i++)
-    {
-        free(outbox->items[i]);
-    }
-    asi_list_close(outbox);
-}
-
 void asi_network_close(asi_conductor *conductor)
 {
     asi_network *network = &conductor->network;
@@ -80,59 +48,10 @@ void asi_network_close(asi_conductor *conductor)
     asi_send_channels_close(conductor);
     asi_receive_channels_close(conductor);
     asi_names_close(conductor);
-    close_outbox(&network->sender_outbox);
-    close_outbox(&network->receiver_outbox);
+    asi_agent_queues_close(conductor);
 }
 
 /* -- mail ----------------------------------------------------------------------------------------------------------------- */
-
-/* Straight into the box if nothing waits before it. */
-static void post(
-    asi_conductor *conductor, asi_mailbox *mailbox, asi_list *outbox, const void *mail, size_t length, int32_t failures_id)
-{
-    if (0 == outbox->count && asi_mailbox_put(mailbox, mail))
-    {
-        return;
-    }
-    asi_conductor_count(conductor, failures_id, 1);
-    void *copy = malloc(length);
-    if (NULL == copy || AS_OK != asi_list_add(outbox, copy))
-    {
-        free(copy);
-        asi_conductor_log_failure(
-            conductor, asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for mail to an agent: a stream may stay open"));
-        return;
-    }
-    memcpy(copy, mail, length);
-}
-
-static int flush(asi_mailbox *mailbox, asi_list *outbox)
-{
-    int sent = 0;
-    while (sent < outbox->count && asi_mailbox_put(mailbox, outbox->items[sent]))
-    {
-        free(outbox->items[sent]);
-        sent++;
-    }
-    if (sent > 0)
-    {
-        outbox->count -= sent;
-        memmove(outbox->items, outbox->items + sent, (size_t)outbox->count * sizeof(*outbox->items));
-    }
-    return sent;
-}
-
-void asi_network_to_sender(asi_conductor *conductor, const asi_sender_mail *mail)
-{
-    asi_network *network = &conductor->network;
-    post(conductor, network->to_sender, &network->sender_outbox, mail, sizeof(*mail), ASI_SYSTEM_SENDER_MAIL_FAILURES);
-}
-
-void asi_network_to_receiver(asi_conductor *conductor, const asi_receiver_mail *mail)
-{
-    asi_network *network = &conductor->network;
-    post(conductor, network->to_receiver, &network->receiver_outbox, mail, sizeof(*mail), ASI_SYSTEM_RECEIVER_MAIL_FAILURES);
-}
 
 static int take_mail(asi_conductor *conductor)
 {
@@ -240,8 +159,7 @@ static int update_images(asi_conductor *conductor)
 
 int asi_network_do_work(asi_conductor *conductor)
 {
-    asi_network *network = &conductor->network;
-    int work = flush(network->to_sender, &network->sender_outbox) + flush(network->to_receiver, &network->receiver_outbox);
+    int work = asi_agent_queues_flush(conductor);
     work += take_mail(conductor);
     work += asi_names_do_work(conductor);
     work += update_images(conductor);

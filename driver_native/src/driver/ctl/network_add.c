@@ -1,52 +1,33 @@
-/* Adding a network publication: the channel's checks, sharing with an existing one, creation; see network_publications.h.
- * Spec: 03 §6.1-6.4. */
+/* See network_add.h. */
+#include "driver/ctl/network_add.h"
+
 #include <inttypes.h>
 
+#include "driver/ctl/agent_queues.h"
+#include "driver/ctl/endpoints.h"
 #include "driver/ctl/images.h"
 #include "driver/ctl/liveness.h"
+#include "driver/ctl/network_open.h"
 #include "driver/ctl/network_publications.h"
-#include "driver/ctl/publications.h"
+#include "driver/ctl/params.h"
 #include "driver/ctl/respond.h"
+#include "driver/ctl/send_channels.h"
+#include "driver/ctl/subscription.h"
+#include "driver/ctl/udp_channels.h"
 #include "driver/rx/image_status.h"
 
-asi_network_publication *asi_network_publication_find_tag(const asi_conductor *conductor, int64_t entity_tag)
-{
-    for (int32_t i = 0; i < conductor->network.publications.count; i++)
-    {
-        asi_network_publication *publication = conductor->network.publications.items[i];
-        if (AS_NULL_VALUE != entity_tag && entity_tag == publication->params.entity_tag &&
-            ASI_PUBLICATION_ACTIVE == publication->state)
-        {
-            return publication;
-        }
-    }
-    return NULL;
-}
-
-asi_network_publication *asi_network_publication_find(const asi_conductor *conductor, int64_t registration_id)
-{
-    for (int32_t i = 0; i < conductor->network.publications.count; i++)
-    {
-        asi_network_publication *publication = conductor->network.publications.items[i];
-        if (registration_id == publication->sender.registration_id && ASI_PUBLICATION_DONE != publication->state)
-        {
-            return publication;
-        }
-    }
-    return NULL;
-}
-
-bool asi_network_is_session_used(const asi_conductor *conductor, int32_t stream_id, int32_t session_id)
+static const asi_publication_params *find_tagged(const asi_conductor *conductor, int64_t tag, int32_t *session_id)
 {
     for (int32_t i = 0; i < conductor->network.publications.count; i++)
     {
         const asi_network_publication *publication = conductor->network.publications.items[i];
-        if (stream_id == publication->sender.stream_id && session_id == publication->sender.session_id)
+        if (AS_NULL_VALUE != tag && tag == publication->params.entity_tag && ASI_PUBLICATION_ACTIVE == publication->state)
         {
-            return true;
+            *session_id = publication->sender.session_id;
+            return &publication->params;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* -- checks --------------------------------------------------------------------------------------------------------------- */
@@ -222,7 +203,10 @@ static as_result add_on(
     }
     if (AS_OK == result)
     {
-        result = asi_client_add_network_link(client, request->registration_id, publication);
+        const asi_publication_link link = { .registration_id = request->registration_id, .publication = publication,
+            .release = asi_network_publication_release };
+        result = asi_client_add_link(client, &link);
+        publication->reference_count += AS_OK == result ? 1 : 0;
     }
     if (AS_OK != result)
     {
@@ -251,7 +235,7 @@ as_result asi_network_publication_add(asi_conductor *conductor, const asi_ipc_re
         return result;
     }
     result = asi_udp_channel_check_publication(udp);
-    result = AS_OK == result ? asi_publication_params_read(conductor, &udp->uri, true, &params) : result;
+    result = AS_OK == result ? asi_publication_params_read(conductor, &udp->uri, true, find_tagged, &params) : result;
     result = AS_OK == result ? check_response(conductor, &params) : result;
     result = AS_OK == result ? check_mtu(conductor, "channel", udp, params.mtu_length) : result;
     if (AS_OK != result)

@@ -1,9 +1,12 @@
-/* Creating a network publication's log, counters and flow control, and giving them back; see network_publications.h. */
+/* See network_open.h. */
+#include "driver/ctl/network_open.h"
+
 #include <inttypes.h>
 
 #include "driver/ctl/channel.h"
 #include "driver/ctl/log_files.h"
-#include "driver/ctl/network_publications.h"
+#include "driver/ctl/send_channels.h"
+#include "driver/ctl/subscribers.h"
 #include "wire/command.h"
 
 static as_result open_log(asi_conductor *conductor, asi_network_publication *publication)

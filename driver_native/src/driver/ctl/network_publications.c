@@ -3,9 +3,37 @@
 
 #include <inttypes.h>
 
+#include "driver/ctl/agent_queues.h"
+#include "driver/ctl/report.h"
 #include "term/unblock.h"
 
 #define QUIET_NS 10000000LL /* how late pub-pos may be while the sender has nothing to send */
+
+asi_network_publication *asi_network_publication_find(const asi_conductor *conductor, int64_t registration_id)
+{
+    for (int32_t i = 0; i < conductor->network.publications.count; i++)
+    {
+        asi_network_publication *publication = conductor->network.publications.items[i];
+        if (registration_id == publication->sender.registration_id && ASI_PUBLICATION_DONE != publication->state)
+        {
+            return publication;
+        }
+    }
+    return NULL;
+}
+
+bool asi_network_is_session_used(const asi_conductor *conductor, int32_t stream_id, int32_t session_id)
+{
+    for (int32_t i = 0; i < conductor->network.publications.count; i++)
+    {
+        const asi_network_publication *publication = conductor->network.publications.items[i];
+        if (stream_id == publication->sender.stream_id && session_id == publication->sender.session_id)
+        {
+            return true;
+        }
+    }
+    return false;
+}
 
 /* -- positions ---------------------------------------------------------------------------------------------------------- */
 
@@ -238,8 +266,9 @@ static bool is_revoked(const asi_network_publication *publication)
     return 0 != asi_load_acquire_u8(&publication->sender.log.metadata->is_publication_revoked);
 }
 
-void asi_network_publication_release(asi_network_publication *publication, bool revoke)
+void asi_network_publication_release(void *released, bool revoke)
 {
+    asi_network_publication *publication = released;
     if (revoke)
     {
         asi_store_release_u8(&publication->sender.log.metadata->is_publication_revoked, 1);

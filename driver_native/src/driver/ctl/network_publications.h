@@ -9,6 +9,10 @@
 
 #include "driver/ctl/endpoints.h"
 #include "driver/ctl/ipc.h"
+#include "driver/ctl/params.h"
+#include "driver/ctl/state.h"
+#include "driver/ctl/subscribers.h"
+#include "driver/ctl/subscription.h"
 #include "driver/tx/publication.h"
 
 enum
@@ -51,17 +55,9 @@ typedef struct asi_network_publication
     asi_subscribers spies;
 } asi_network_publication;
 
-/* `request` as for IPC; its session id is chosen here. Answers READY, then AVAILABLE_IMAGE for each spy that it links. */
-as_result asi_network_publication_add(asi_conductor *conductor, const asi_ipc_request *request) AS_MUST_USE;
-/* Creates log, counters and flow control; no reference yet, in no list, unknown to the sender. */
-as_result asi_network_publication_open(asi_conductor *conductor, const asi_ipc_request *request,
-    const asi_publication_params *params, asi_send_channel *channel, asi_network_publication **publication) AS_MUST_USE;
-/* Frees all of it; the endpoint loses one user. Harmless on NULL. */
-void asi_network_publication_close(asi_conductor *conductor, asi_network_publication *publication);
-void asi_network_publication_release(asi_network_publication *publication, bool revoke);
+void asi_network_publication_release(void *released, bool revoke);
 
 /* NULL when there is none. */
-asi_network_publication *asi_network_publication_find_tag(const asi_conductor *conductor, int64_t entity_tag);
 asi_network_publication *asi_network_publication_find(const asi_conductor *conductor, int64_t registration_id);
 bool asi_network_is_session_used(const asi_conductor *conductor, int32_t stream_id, int32_t session_id);
 

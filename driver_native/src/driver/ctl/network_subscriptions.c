@@ -1,8 +1,14 @@
 /* See network_subscriptions.h. */
 #include "driver/ctl/network_subscriptions.h"
 
+#include "driver/ctl/agent_queues.h"
+#include "driver/ctl/endpoints.h"
 #include "driver/ctl/liveness.h"
+#include "driver/ctl/receive_channels.h"
+#include "driver/ctl/report.h"
 #include "driver/ctl/respond.h"
+#include "driver/ctl/subscription_links.h"
+#include "driver/ctl/udp_channels.h"
 
 static const char *bool_text(bool value) { return value ? "true" : "false"; }
 

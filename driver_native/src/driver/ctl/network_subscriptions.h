@@ -3,8 +3,8 @@
 #ifndef ASI_DRIVER_CTL_NETWORK_SUBSCRIPTIONS_H
 #define ASI_DRIVER_CTL_NETWORK_SUBSCRIPTIONS_H
 
-#include "driver/ctl/endpoints.h"
-#include "driver/ctl/subscriptions.h"
+#include "driver/ctl/state.h"
+#include "driver/ctl/subscription.h"
 
 /* Answers SUBSCRIPTION_READY, then AVAILABLE_IMAGE for each image that it links. */
 as_result asi_network_subscription_add(

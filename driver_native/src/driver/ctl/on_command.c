@@ -7,7 +7,9 @@
 #include "driver/ctl/liveness.h"
 #include "driver/ctl/log_files.h"
 #include "driver/ctl/publications.h"
+#include "driver/ctl/report.h"
 #include "driver/ctl/respond.h"
+#include "driver/ctl/subscriptions.h"
 
 typedef struct decoded_command
 {

@@ -6,7 +6,7 @@
 #ifndef ASI_DRIVER_CTL_ON_COMMAND_H
 #define ASI_DRIVER_CTL_ON_COMMAND_H
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/state.h"
 
 /* Handler for asi_ring_mpsc_read; `context` is the conductor. */
 asi_ring_action asi_on_command_untrusted(int32_t type_id, const uint8_t *message, int64_t length, void *context);

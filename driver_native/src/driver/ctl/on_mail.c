@@ -1,10 +1,15 @@
 /* See on_mail.h. */
 #include "driver/ctl/on_mail.h"
 
+#include "driver/ctl/agent_queues.h"
+#include "driver/ctl/endpoints.h"
 #include "driver/ctl/images.h"
-#include "driver/ctl/network_publications.h"
+#include "driver/ctl/images_open.h"
 #include "driver/ctl/network_subscriptions.h"
+#include "driver/ctl/receive_channels.h"
+#include "driver/ctl/report.h"
 #include "driver/ctl/respond.h"
+#include "driver/ctl/send_channels.h"
 
 /* Spec: 04 §15.3. */
 static void on_publication_error(asi_conductor *conductor, const asi_mail_publication_error *mail)

@@ -2,7 +2,7 @@
 #ifndef ASI_DRIVER_CTL_ON_MAIL_H
 #define ASI_DRIVER_CTL_ON_MAIL_H
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/state.h"
 
 void asi_on_mail(asi_conductor *conductor, const asi_conductor_mail *mail);
 

@@ -3,8 +3,7 @@
 
 #include <inttypes.h>
 
-#include "driver/ctl/ipc.h"
-#include "driver/ctl/network_publications.h"
+#include "driver/tx/retransmit.h"
 
 static bool parse_tag(const char *text, int64_t *tag)
 {
@@ -23,31 +22,8 @@ static as_result read_entity_tag(const asi_uri *uri, asi_publication_params *par
         asi_fail(AS_E_USAGE, EINVAL, "Entity tag invalid: %s", comma + 1);
 }
 
-/* Publication of the same medium that carries the tag: its session id and parameters. */
-static const asi_publication_params *find_by_entity_tag(
-    const asi_conductor *conductor, int64_t tag, bool is_network, int32_t *session_id)
-{
-    if (is_network)
-    {
-        const asi_network_publication *tagged = asi_network_publication_find_tag(conductor, tag);
-        *session_id = NULL == tagged ? 0 : tagged->sender.session_id;
-        return NULL == tagged ? NULL : &tagged->params;
-    }
-    for (int32_t i = 0; i < conductor->publications.count; i++)
-    {
-        const asi_ipc_publication *publication = conductor->publications.items[i];
-        if (AS_NULL_VALUE != tag && tag == publication->params.entity_tag &&
-            ASI_PUBLICATION_ACTIVE == publication->state)
-        {
-            *session_id = publication->session_id;
-            return &publication->params;
-        }
-    }
-    return NULL;
-}
-
-static as_result read_session_id(
-    const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_publication_params *params)
+static as_result read_session_id(const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_find_tagged find_tagged,
+    asi_publication_params *params)
 {
     static const char prefix[] = "tag:";
     const char *text = asi_uri_get(uri, "session-id");
@@ -61,7 +37,7 @@ static as_result read_session_id(
     {
         return asi_fail(AS_E_USAGE, EINVAL, "could not parse session-id=%s as int64_t in URI", text);
     }
-    const asi_publication_params *tagged = find_by_entity_tag(conductor, tag, is_network, &params->session_id);
+    const asi_publication_params *tagged = find_tagged(conductor, tag, &params->session_id);
     if (NULL == tagged)
     {
         return asi_fail(AS_E_USAGE, EINVAL, "session-id=%s must reference %s publication", text,
@@ -258,8 +234,8 @@ as_result asi_untethered_timeouts_read(
     return result;
 }
 
-as_result asi_publication_params_read(
-    const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_publication_params *params)
+as_result asi_publication_params_read(const asi_conductor *conductor, const asi_uri *uri, bool is_network,
+    asi_find_tagged find_tagged, asi_publication_params *params)
 {
     const asi_driver_settings *settings = conductor->settings;
     *params = (asi_publication_params){
@@ -269,7 +245,7 @@ as_result asi_publication_params_read(
     as_result result = read_entity_tag(uri, params);
     if (AS_OK == result)
     {
-        result = read_session_id(conductor, uri, is_network, params); /* a tag sets the lengths that the channel may override */
+        result = read_session_id(conductor, uri, is_network, find_tagged, params); /* a tag sets the lengths that the channel may override */
     }
     if (AS_OK == result)
     {
@@ -292,4 +268,52 @@ as_result asi_publication_params_read(
         result = asi_uri_get_duration_ns(uri, "linger", settings->publication_linger_timeout_ns, &params->linger_timeout_ns);
     }
     return AS_OK == result ? asi_untethered_timeouts_read(conductor, uri, &params->untethered) : result;
+}
+
+static as_result check_same(const char *param, bool is_given, int64_t existing, int64_t requested)
+{
+    return !is_given || existing == requested ? AS_OK :
+        asi_fail(AS_E_USAGE, EINVAL, "existing publication has different '%s': existing=%" PRId64 " requested=%" PRId64, param,
+            existing, requested);
+}
+
+as_result asi_publication_params_check_same(
+    const asi_publication_params *existing, int32_t existing_session_id, const asi_publication_params *requested)
+{
+    const struct { const char *param; bool is_given; int64_t existing; int64_t requested; } rows[] = {
+        { "session-id", requested->has_session_id, existing_session_id, requested->session_id },
+        { "mtu", requested->has_mtu_length, existing->mtu_length, requested->mtu_length },
+        { "term-length", requested->has_term_length, existing->term_length, requested->term_length },
+        { "init-term-id", requested->has_position, existing->initial_term_id, requested->initial_term_id },
+        { "term-id", requested->has_position, existing->term_id, requested->term_id },
+        { "term-offset", requested->has_position, existing->term_offset, requested->term_offset },
+    };
+    as_result result = AS_OK;
+    for (size_t i = 0; AS_OK == result && i < sizeof(rows) / sizeof(rows[0]); i++)
+    {
+        result = check_same(rows[i].param, rows[i].is_given, rows[i].existing, rows[i].requested);
+    }
+    return result;
+}
+
+/* Ends because fewer publications exist than session ids. */
+int32_t asi_session_id_next(asi_conductor *conductor,
+    bool (*is_used)(const asi_conductor *conductor, int32_t session_id, const void *context), const void *context)
+{
+    const int64_t low = conductor->settings->reserved_session_id_low;
+    const int64_t high = conductor->settings->reserved_session_id_high;
+    int32_t candidate = conductor->next_session_id;
+    for (;;)
+    {
+        if (low <= candidate && candidate <= high)
+        {
+            candidate = asi_wrap_add((int32_t)high, 1);
+        }
+        if (!is_used(conductor, candidate, context))
+        {
+            conductor->next_session_id = asi_wrap_add(candidate, 1);
+            return candidate;
+        }
+        candidate = asi_wrap_add(candidate, 1);
+    }
 }

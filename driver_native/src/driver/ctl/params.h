@@ -4,7 +4,7 @@
 #ifndef ASI_DRIVER_CTL_PARAMS_H
 #define ASI_DRIVER_CTL_PARAMS_H
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/state.h"
 #include "wire/uri.h"
 
 #define ASI_RESPONSE_PROTOTYPE (-2) /* response-correlation-id=prototype: holds the endpoint for responses to come */
@@ -40,9 +40,18 @@ typedef struct asi_publication_params
     asi_untethered_timeouts untethered;
 } asi_publication_params;
 
+/* Finds a publication of the channel's medium by its entity tag: its parameters and session id, NULL when there is none. */
+typedef const asi_publication_params *(*asi_find_tagged)(const asi_conductor *conductor, int64_t tag, int32_t *session_id);
+
 /* AS_E_USAGE names the parameter and what is wrong with its value. */
-as_result asi_publication_params_read(
-    const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_publication_params *params) AS_MUST_USE;
+as_result asi_publication_params_read(const asi_conductor *conductor, const asi_uri *uri, bool is_network,
+    asi_find_tagged find_tagged, asi_publication_params *params) AS_MUST_USE;
+/* What must agree when a publication is shared, as far as `requested` gives it. */
+as_result asi_publication_params_check_same(
+    const asi_publication_params *existing, int32_t existing_session_id, const asi_publication_params *requested) AS_MUST_USE;
+/* Next free session id outside the reserved range. */
+int32_t asi_session_id_next(asi_conductor *conductor,
+    bool (*is_used)(const asi_conductor *conductor, int32_t session_id, const void *context), const void *context);
 
 /* Of publications, of subscriptions and of the images that those get. */
 as_result asi_untethered_timeouts_read(

@@ -3,7 +3,7 @@
 #ifndef ASI_DRIVER_CTL_PORTS_H
 #define ASI_DRIVER_CTL_PORTS_H
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/state.h"
 
 /* As the socket operation `open`, when `params` bind to port 0 and there is a range; else just that. */
 as_result asi_ports_open_sender(asi_conductor *conductor, const asi_udp_params *params, asi_udp_socket **socket) AS_MUST_USE;

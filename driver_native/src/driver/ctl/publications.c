@@ -5,10 +5,16 @@
 
 #include "driver/ctl/channel.h"
 #include "driver/ctl/images.h"
+#include "driver/ctl/ipc.h"
+#include "driver/ctl/ipc_open.h"
 #include "driver/ctl/liveness.h"
 #include "driver/ctl/log_files.h"
+#include "driver/ctl/network_add.h"
 #include "driver/ctl/network_publications.h"
+#include "driver/ctl/params.h"
+#include "driver/ctl/report.h"
 #include "driver/ctl/respond.h"
+#include "driver/ctl/subscription.h"
 
 typedef struct add_request
 {
@@ -34,30 +40,18 @@ static asi_ipc_publication *find_shared(
     return NULL;
 }
 
-static as_result check_same(const char *param, bool is_given, int64_t existing, int64_t requested)
+static const asi_publication_params *find_tagged(const asi_conductor *conductor, int64_t tag, int32_t *session_id)
 {
-    return !is_given || existing == requested ? AS_OK :
-        asi_fail(AS_E_USAGE, EINVAL, "existing publication has different '%s': existing=%" PRId64 " requested=%" PRId64, param,
-            existing, requested);
-}
-
-as_result asi_publication_params_check_same(
-    const asi_publication_params *existing, int32_t existing_session_id, const asi_publication_params *requested)
-{
-    const struct { const char *param; bool is_given; int64_t existing; int64_t requested; } rows[] = {
-        { "session-id", requested->has_session_id, existing_session_id, requested->session_id },
-        { "mtu", requested->has_mtu_length, existing->mtu_length, requested->mtu_length },
-        { "term-length", requested->has_term_length, existing->term_length, requested->term_length },
-        { "init-term-id", requested->has_position, existing->initial_term_id, requested->initial_term_id },
-        { "term-id", requested->has_position, existing->term_id, requested->term_id },
-        { "term-offset", requested->has_position, existing->term_offset, requested->term_offset },
-    };
-    as_result result = AS_OK;
-    for (size_t i = 0; AS_OK == result && i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (int32_t i = 0; i < conductor->publications.count; i++)
     {
-        result = check_same(rows[i].param, rows[i].is_given, rows[i].existing, rows[i].requested);
+        const asi_ipc_publication *publication = conductor->publications.items[i];
+        if (AS_NULL_VALUE != tag && tag == publication->params.entity_tag && ASI_PUBLICATION_ACTIVE == publication->state)
+        {
+            *session_id = publication->session_id;
+            return &publication->params;
+        }
     }
-    return result;
+    return NULL;
 }
 
 static bool is_session_used(const asi_conductor *conductor, int32_t stream_id, int32_t session_id, bool also_lingering)
@@ -72,28 +66,6 @@ static bool is_session_used(const asi_conductor *conductor, int32_t stream_id, i
         }
     }
     return false;
-}
-
-/* Ends because fewer publications exist than session ids. */
-int32_t asi_session_id_next(asi_conductor *conductor,
-    bool (*is_used)(const asi_conductor *conductor, int32_t session_id, const void *context), const void *context)
-{
-    const int64_t low = conductor->settings->reserved_session_id_low;
-    const int64_t high = conductor->settings->reserved_session_id_high;
-    int32_t candidate = conductor->next_session_id;
-    for (;;)
-    {
-        if (low <= candidate && candidate <= high)
-        {
-            candidate = asi_wrap_add((int32_t)high, 1);
-        }
-        if (!is_used(conductor, candidate, context))
-        {
-            conductor->next_session_id = asi_wrap_add(candidate, 1);
-            return candidate;
-        }
-        candidate = asi_wrap_add(candidate, 1);
-    }
 }
 
 static bool is_ipc_session_used(const asi_conductor *conductor, int32_t session_id, const void *stream_id)
@@ -171,9 +143,13 @@ static as_result create(asi_conductor *conductor, const add_request *request, as
 /* Only now, so that the counters of a client's first publication get lower ids than its heartbeat, as the stock driver does. */
 static as_result add_link(asi_conductor *conductor, const add_request *request, asi_ipc_publication *publication)
 {
+    const asi_publication_link link = { .registration_id = request->correlation_id, .publication = publication,
+        .release = asi_ipc_release };
     asi_driver_client *client = NULL;
-    const as_result result = asi_client_get_or_add(conductor, request->publication.client_id, &client);
-    return AS_OK == result ? asi_client_add_link(client, request->correlation_id, publication) : result;
+    as_result result = asi_client_get_or_add(conductor, request->publication.client_id, &client);
+    result = AS_OK == result ? asi_client_add_link(client, &link) : result;
+    publication->reference_count += AS_OK == result ? 1 : 0;
+    return result;
 }
 
 static void announce(asi_conductor *conductor, const add_request *request, const asi_ipc_publication *publication)
@@ -210,7 +186,7 @@ as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64
     {
         return result;
     }
-    result = asi_publication_params_read(conductor, &uri, false, &params);
+    result = asi_publication_params_read(conductor, &uri, false, find_tagged, &params);
     if (AS_OK != result)
     {
         return asi_fail_in(result, "failed to parse IPC publication params");
@@ -250,7 +226,7 @@ as_result asi_publication_remove(
         if (registration_id == link->registration_id)
         {
             asi_list_remove_at(&client->publication_links, i);
-            asi_publication_link_release(link, revoke);
+            link->release(link->publication, revoke);
             free(link);
             asi_respond_success(conductor, correlation_id);
             return AS_OK;

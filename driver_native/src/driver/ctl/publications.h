@@ -3,7 +3,7 @@
 #ifndef ASI_DRIVER_CTL_PUBLICATIONS_H
 #define ASI_DRIVER_CTL_PUBLICATIONS_H
 
-#include "driver/ctl/ipc.h"
+#include "driver/ctl/state.h"
 
 /* Answers (EXCLUSIVE_)PUBLICATION_READY, then AVAILABLE_IMAGE for each subscription that it links. */
 as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int32_t stream_id,
@@ -13,12 +13,6 @@ as_result asi_publication_remove(
 void asi_publication_next_session_id(asi_conductor *conductor, int64_t correlation_id, int32_t stream_id);
 as_result asi_publication_reject_image(asi_conductor *conductor, int64_t correlation_id, int64_t image_correlation_id,
     const char *reason, int64_t reason_length) AS_MUST_USE;
-/* What must agree when a publication is shared, as far as `requested` gives it. */
-as_result asi_publication_params_check_same(
-    const asi_publication_params *existing, int32_t existing_session_id, const asi_publication_params *requested) AS_MUST_USE;
-/* Next free session id outside the reserved range. */
-int32_t asi_session_id_next(asi_conductor *conductor,
-    bool (*is_used)(const asi_conductor *conductor, int32_t session_id, const void *context), const void *context);
 void asi_publications_on_timer(asi_conductor *conductor);
 void asi_publications_release(asi_conductor *conductor);
 

@@ -1,8 +1,10 @@
-/* Receive channel endpoints, their sockets and who is interested in what; see endpoints.h. */
+/* See receive_channels.h. */
+#include "driver/ctl/receive_channels.h"
+
 #include <inttypes.h>
 
+#include "driver/ctl/agent_queues.h"
 #include "driver/ctl/channel_counters.h"
-#include "driver/ctl/endpoints.h"
 #include "driver/ctl/ports.h"
 #include "wire/command.h"
 

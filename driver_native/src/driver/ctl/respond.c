@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "driver/ctl/report.h"
 
 #define MESSAGE_CAPACITY (16 * 1024)
 

@@ -3,7 +3,7 @@
 #ifndef ASI_DRIVER_CTL_RESPOND_H
 #define ASI_DRIVER_CTL_RESPOND_H
 
-#include "driver/ctl/conductor.h"
+#include "driver/ctl/state.h"
 #include "wire/command.h"
 
 typedef struct asi_image_announcement

@@ -1,9 +1,11 @@
-/* Send channel endpoints; see endpoints.h. */
+/* See send_channels.h. */
+#include "driver/ctl/send_channels.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "driver/ctl/agent_queues.h"
 #include "driver/ctl/channel_counters.h"
-#include "driver/ctl/endpoints.h"
 #include "driver/ctl/ports.h"
 #include "wire/command.h"
 

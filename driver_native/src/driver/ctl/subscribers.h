@@ -8,7 +8,8 @@
 #define ASI_DRIVER_CTL_SUBSCRIBERS_H
 
 #include "driver/ctl/params.h"
-#include "driver/ctl/subscriptions.h"
+#include "driver/ctl/state.h"
+#include "driver/ctl/subscription.h"
 
 typedef enum asi_tether_state
 {

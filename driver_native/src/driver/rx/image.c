@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "driver/rx/image_status.h"
 #include "wire/frame_check.h"
 
 #define ZEROED_AT_ONCE 4096 /* no page is shorter */

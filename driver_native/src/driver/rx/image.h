@@ -15,6 +15,7 @@
 #include <stdalign.h>
 
 #include "base/rand.h"
+#include "driver/rx/congestion.h"
 #include "driver/rx/endpoint.h"
 #include "shm/counters.h"
 #include "shm/log_layout.h"
@@ -48,36 +49,6 @@ typedef struct asi_sm_schedule
     int32_t window;
     int64_t change_end;
 } asi_sm_schedule;
-
-typedef enum asi_congestion_kind
-{
-    ASI_CONGESTION_STATIC,
-    ASI_CONGESTION_CUBIC
-} asi_congestion_kind;
-
-typedef struct asi_congestion_params
-{
-    asi_congestion_kind kind;
-    bool is_measuring_rtt;
-    bool is_tcp_mode;
-    int64_t initial_rtt_ns;
-    int64_t *rtt_counter;    /* borrowed; NULL unless cubic */
-    int64_t *window_counter;
-} asi_congestion_params;
-
-typedef struct asi_congestion
-{
-    asi_congestion_params params;
-    int32_t mtu_length;
-    int32_t max_window;    /* bytes, a whole number of MTUs for cubic */
-    int32_t max_cwnd;      /* MTUs from here on */
-    int32_t cwnd;
-    int32_t w_max;
-    double k;
-    int64_t loss_time_ns;
-    int64_t update_time_ns;
-    int64_t update_interval_ns;
-} asi_congestion;
 
 /* How long to wait before the first and the following NAKs of a gap. */
 typedef struct asi_nak_delay

@@ -5,16 +5,6 @@
 
 #include "driver/rx/image.h"
 
-/* "static", "cubic" or NULL for the default. AS_E_USAGE for others: the image can't be made. */
-as_result asi_congestion_parse(const char *cc, asi_congestion_kind *kind) AS_MUST_USE;
-void asi_congestion_init(asi_congestion *congestion, const asi_congestion_params *params, int32_t term_length,
-    int32_t mtu_length, int32_t receiver_window_length, int64_t now_ns);
-/* Window to announce first. */
-int32_t asi_congestion_window(const asi_congestion *congestion);
-/* New window; *force_sm: tell the publisher at once. */
-int32_t asi_congestion_on_rebuild(asi_congestion *congestion, int64_t now_ns, int64_t min_subscriber_position,
-    int64_t next_sm_position, int64_t rtt_ns, bool found_loss, bool *force_sm);
-
 /* Schedules an SM for the receiver when one is due and cleans the log behind the slowest subscriber. Returns the work count. */
 int asi_image_update_status(asi_image *image, int64_t min_subscriber_position, bool found_loss, int64_t now_ns);
 /* The same position and window again, at once: EOS, revoke. */

@@ -2,12 +2,14 @@
 #include "driver/rx/receiver.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
 #include "driver/rx/image_status.h"
+#include "driver/rx/receiver_commands.h"
+#include "driver/rx/receiver_report.h"
+#include "driver/rx/receiver_send.h"
 #include "wire/frame_check.h"
 
 #define MAIL_PER_CYCLE 8
@@ -55,44 +57,9 @@ void asi_receiver_close(asi_receiver *receiver)
     *receiver = (asi_receiver){ 0 };
 }
 
-void asi_receiver_count(asi_receiver *receiver, int32_t system_counter_id, int64_t delta)
-{
-    asi_fetch_add_i64(asi_counter_addr(receiver->params.counters, system_counter_id), delta);
-}
-
-/* False when the box is full: as if it had not happened, the peer will repeat itself. */
-static bool tell_conductor(asi_receiver *receiver, const asi_conductor_mail *mail)
-{
-    const bool is_told = asi_mailbox_put(receiver->params.conductor, mail);
-    if (!is_told)
-    {
-        asi_receiver_count(receiver, ASI_SYSTEM_CONDUCTOR_MAIL_FAILURES, 1);
-    }
-    return is_told;
-}
-
-void asi_receiver_report(asi_receiver *receiver, as_result result)
-{
-    asi_conductor_mail mail = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
-    snprintf(mail.error.text, sizeof(mail.error.text), "%s", as_error_text());
-    (void)tell_conductor(receiver, &mail);
-}
-
+/* True when the entry stays. */
 /* --- pending setups --- */
 
-bool asi_receiver_add_pending(asi_receiver *receiver, const asi_pending_setup *pending, const asi_address *to)
-{
-    if (ASI_PENDING_SETUP_CAPACITY == receiver->pending_count)
-    {
-        return false;
-    }
-    receiver->pending[receiver->pending_count++] = *pending;
-    asi_receiver_send_setup_request(
-        receiver, pending->endpoint, pending->destination, pending->stream_id, pending->session_id, to);
-    return true;
-}
-
-/* True when the entry stays. */
 static bool check_pending(asi_receiver *receiver, asi_pending_setup *pending)
 {
     if (receiver->now_ns <= pending->since_ns + SETUP_TIMEOUT_NS)
@@ -226,7 +193,7 @@ static void ask_for_image(asi_receiver *receiver, asi_receive_endpoint *endpoint
         return;
     }
     const bool is_told =
-        receiver->dispatch.init_count < ASI_RECEIVER_MAX_IMAGE_REQUESTS && tell_conductor(receiver, &mail);
+        receiver->dispatch.init_count < ASI_RECEIVER_MAX_IMAGE_REQUESTS && asi_receiver_tell_conductor(receiver, &mail);
     asi_dispatch_set_state(
         &receiver->dispatch, session, is_told ? ASI_SESSION_INIT_IN_PROGRESS : ASI_SESSION_NONE, NULL);
     if (destination->is_multicast && destination->ttl < frame->ttl)
@@ -443,7 +410,7 @@ static void check_control_addresses(asi_receiver *receiver)
                         .current = destination->control_address
                     }
                 };
-                (void)tell_conductor(receiver, &mail);
+                (void)asi_receiver_tell_conductor(receiver, &mail);
                 destination->last_activity_ns = receiver->now_ns;
             }
         }

@@ -8,87 +8,11 @@
 #ifndef ASI_DRIVER_RX_RECEIVER_H
 #define ASI_DRIVER_RX_RECEIVER_H
 
-#include "base/clock.h"
-#include "base/rota.h"
-#include "driver/mail/conductor_mail.h"
-#include "driver/mail/receiver_mail.h"
-#include "driver/net/udp_poller.h"
-#include "driver/rx/dispatch.h"
-#include "shm/counters.h"
-
-typedef struct asi_receiver_params
-{
-    asi_clock clock;
-    const asi_udp_ops *ops;          /* borrowed, as are the next three */
-    asi_mailbox *mail;               /* of asi_receiver_mail, this receiver's */
-    asi_mailbox *conductor;          /* of asi_conductor_mail */
-    const asi_counters *counters;    /* system counters allocated */
-    int32_t io_vector_capacity;      /* buffers per read, 1..ASI_UDP_MAX_BUFFERS */
-    int32_t stream_session_limit;    /* images per stream */
-    int64_t status_message_timeout_ns;
-    int64_t re_resolution_interval_ns; /* 0: never */
-    int64_t cycle_threshold_ns;
-} asi_receiver_params;
-
-#define ASI_PENDING_SETUP_CAPACITY 4096
-#define ASI_RECEIVER_MAX_IMAGE_REQUESTS 1024 /* to the conductor, unanswered */
-#define ASI_RECEIVER_MAX_ENDPOINTS 4096
-#define ASI_RECEIVER_MAX_IMAGES ASI_DISPATCH_SESSION_CAPACITY
-
-/* A SETUP asked for once (a session), or for as long as the endpoint has interest (an explicit control address). */
-typedef struct asi_pending_setup
-{
-    asi_receive_endpoint *endpoint;
-    asi_receive_destination *destination;
-    int32_t stream_id;
-    int32_t session_id;
-    bool is_periodic;
-    int64_t since_ns;
-} asi_pending_setup;
-
-typedef struct asi_receiver
-{
-    asi_receiver_params params;
-    asi_dispatch dispatch;
-    asi_udp_poller poller;            /* over the destinations' sockets */
-    asi_receive_endpoint **endpoints; /* owned array of borrowed pointers, like the next */
-    int32_t endpoint_count;
-    asi_image **images;
-    int32_t image_count;
-    asi_rota rota;                    /* of the images */
-    asi_pending_setup *pending;       /* owned */
-    int32_t pending_count;
-    uint8_t *buffers;                 /* owned: io_vector_capacity times ASI_UDP_BUFFER_LENGTH */
-    asi_incoming *incoming;           /* owned: ASI_UDP_MAX_SEGMENTS times as many */
-    int64_t now_ns;
-    int64_t last_cycle_ns;
-    bool has_cycled;
-    int64_t last_resolution_check_ns;
-    int64_t last_no_room_ns;
-} asi_receiver;
+#include "driver/rx/receiver_state.h"
 
 as_result asi_receiver_open(asi_receiver *receiver, const asi_receiver_params *params) AS_MUST_USE;
 /* One duty cycle; returns its work count. */
 int asi_receiver_do_work(asi_receiver *receiver);
 void asi_receiver_close(asi_receiver *receiver); /* harmless on a zeroed one */
-
-/* --- between the files of rx --- */
-
-/* receiver_commands.c: one command of the conductor. */
-void asi_receiver_on_mail(asi_receiver *receiver, const asi_receiver_mail *mail);
-
-/* receiver.c: a one-shot or periodic request for a SETUP; false when there is no room for another. Sends the first SM. */
-bool asi_receiver_add_pending(asi_receiver *receiver, const asi_pending_setup *pending, const asi_address *to);
-void asi_receiver_count(asi_receiver *receiver, int32_t system_counter_id, int64_t delta);
-/* This thread's last failure, to the conductor's error log. */
-void asi_receiver_report(asi_receiver *receiver, as_result result);
-
-/* receiver_send.c: what goes back to publishers. */
-void asi_receiver_send_setup_request(asi_receiver *receiver, const asi_receive_endpoint *endpoint,
-    const asi_receive_destination *destination, int32_t stream_id, int32_t session_id, const asi_address *to);
-/* SM or ERR, RSP_SETUP, NAK or gap fill, RTTM: whatever is due. Returns the work count. */
-int asi_receiver_send_pending(asi_receiver *receiver, asi_image *image);
-void asi_receiver_reply_rttm(asi_receiver *receiver, const asi_receive_endpoint *endpoint,
-    const asi_receive_destination *destination, const asi_rttm_frame *request, const asi_address *source);
 
 #endif

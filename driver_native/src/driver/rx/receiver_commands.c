@@ -1,8 +1,11 @@
 /* Commands of the conductor to the receiver: what is added, what goes back. Spec: 04 §8; lifetimes in receiver_mail.h. */
+#include "driver/rx/receiver_commands.h"
+
 #include <stdio.h>
 
 #include "base/atomic.h"
-#include "driver/rx/receiver.h"
+#include "driver/rx/receiver_report.h"
+#include "driver/rx/receiver_send.h"
 
 static as_result fail_full(const char *what, int32_t capacity)
 {

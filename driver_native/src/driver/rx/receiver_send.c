@@ -1,9 +1,11 @@
 /* What a receiver sends back to publishers: status messages, NAKs, error frames, round trip requests. Spec: 04 §1, §8.7, §9.4. */
+#include "driver/rx/receiver_send.h"
+
 #include <string.h>
 
 #include "base/atomic.h"
 #include "driver/rx/image_status.h"
-#include "driver/rx/receiver.h"
+#include "driver/rx/receiver_report.h"
 #include "wire/command.h"
 
 /* True when the network took it. */
@@ -241,4 +243,16 @@ void asi_receiver_reply_rttm(asi_receiver *receiver, const asi_receive_endpoint 
     reply.receiver_id = endpoint->receiver_id;
     (void)send_frame(
         receiver, destination, &reply, sizeof(reply), destination->is_multicast ? &destination->control_address : source);
+}
+
+bool asi_receiver_add_pending(asi_receiver *receiver, const asi_pending_setup *pending, const asi_address *to)
+{
+    if (ASI_PENDING_SETUP_CAPACITY == receiver->pending_count)
+    {
+        return false;
+    }
+    receiver->pending[receiver->pending_count++] = *pending;
+    asi_receiver_send_setup_request(
+        receiver, pending->endpoint, pending->destination, pending->stream_id, pending->session_id, to);
+    return true;
 }

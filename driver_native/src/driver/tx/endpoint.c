@@ -1,7 +1,7 @@
 /* See endpoint.h. */
 #include "driver/tx/endpoint.h"
 
-#include "driver/tx/publication.h"
+#include "driver/tx/publication_state.h"
 
 static uint32_t bucket_of(int32_t stream_id, int32_t session_id)
 {

@@ -6,7 +6,7 @@
 
 #include "base/atomic.h"
 #include "driver/tx/scan.h"
-#include "driver/tx/sender.h"
+#include "driver/tx/sender_report.h"
 
 /* Spec: 04 §7.5 - how far behind the sender's position a resend may begin, beyond half a term. */
 #define RESEND_MARGIN_MAX (16 * 1024 * 1024)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "base/atomic.h"
+#include "driver/tx/publication.h"
+#include "driver/tx/sender_report.h"
 #include "wire/frame_check.h"
 
 #define BATCHES_PER_POLL 16
@@ -21,32 +23,6 @@ void asi_sender_open(asi_sender *sender, const asi_sender_params *params)
 }
 
 void asi_sender_close(asi_sender *sender) { asi_udp_poller_close(&sender->poller); }
-
-void asi_sender_count(asi_sender *sender, int32_t system_counter_id, int64_t delta)
-{
-    asi_counters_add(sender->params.counters, system_counter_id, delta);
-}
-
-void asi_sender_short_send(asi_sender *sender)
-{
-    sender->short_sends++;
-    asi_sender_count(sender, ASI_SYSTEM_SHORT_SENDS, 1);
-}
-
-void asi_sender_tell(asi_sender *sender, const asi_conductor_mail *mail)
-{
-    if (!asi_mailbox_put(sender->params.conductor, mail))
-    {
-        asi_sender_count(sender, ASI_SYSTEM_CONDUCTOR_MAIL_FAILURES, 1);
-    }
-}
-
-void asi_sender_log_failure(asi_sender *sender, as_result result)
-{
-    asi_conductor_mail mail = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
-    snprintf(mail.error.text, sizeof(mail.error.text), "%s", as_error_text());
-    asi_sender_tell(sender, &mail);
-}
 
 /* -- commands ----------------------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,275 @@
+/* The client's state: its structures, which all files of client/ work on. Included by those and by tests only.
+ *
+ * One lock (as_client.mutex) guards every list, the broadcast receiver and the log cache. Whoever holds it may run the
+ * conductor: its own thread, the application's thread in invoker mode, or a thread that waits for the driver's answer,
+ * so that an answer does not wait for the conductor's sleep. Handlers run with the lock held; the mutex is an error
+ * checking one, so a call from a handler is refused instead of hanging. The paths of messages (offer, claim, poll) take no
+ * lock and allocate nothing. */
+#ifndef ASI_CLIENT_STATE_H
+#define ASI_CLIENT_STATE_H
+
+#include <pthread.h>
+
+#include "aeron_spark/as_client.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "client/log_cache.h"
+#include "shm/broadcast.h"
+#include "shm/cnc.h"
+#include "shm/counters.h"
+#include "shm/ring_mpsc.h"
+#include "term/append.h"
+#include "wire/command.h"
+
+/* Fixed part, longest channel, and room for the counter command's key and label. */
+#define ASI_COMMAND_CAPACITY (64 + AS_CHANNEL_MAX_LENGTH)
+#define ASI_CLIENT_NAME_MAX_LENGTH 100
+#define ASI_CLIENT_TEXT_CAPACITY 1024
+
+/* Codes of fatal conditions, as the stock C client numbers them. Spec: 03 §4. */
+enum
+{
+    ASI_CLIENT_DRIVER_TIMEOUT = 1000,
+    ASI_CLIENT_TIMEOUT = 1001,
+    ASI_CLIENT_SERVICE_TIMEOUT = 1002
+};
+
+/* -- requests ----------------------------------------------------------------------------------------------------------- */
+
+typedef enum asi_request_kind
+{
+    ASI_REQUEST_PUBLICATION,
+    ASI_REQUEST_EXCLUSIVE_PUBLICATION,
+    ASI_REQUEST_SUBSCRIPTION,
+    ASI_REQUEST_COUNTER,
+    ASI_REQUEST_STATIC_COUNTER,
+    ASI_REQUEST_OPERATION,
+    ASI_REQUEST_SESSION_ID
+} asi_request_kind;
+
+/* AWAITING > DONE or FAILED when answered or out of time; FAILED by time > ABANDONED when its owner has taken the failure
+ * and the driver's answer may still come, which is then undone. */
+typedef enum asi_request_state
+{
+    ASI_REQUEST_AWAITING,
+    ASI_REQUEST_DONE,
+    ASI_REQUEST_FAILED,
+    ASI_REQUEST_ABANDONED
+} asi_request_state;
+
+typedef struct asi_request
+{
+    asi_request_kind kind;
+    asi_request_state state;
+    bool is_answered; /* nothing more will come for this id */
+    int64_t correlation_id;
+    int64_t deadline_ns;
+    /* What the resource is made from. */
+    char *channel; /* owned until the resource takes it */
+    int32_t stream_id;
+    int64_t counter_registration_id; /* of a static counter */
+    as_on_image on_available;
+    as_on_image on_unavailable;
+    void *image_context;
+    /* The answer. */
+    void *resource; /* a member of the client's list, not owned */
+    int32_t value;
+    as_result failure;
+    int32_t code;
+    char *text; /* owned, NULL when out of memory */
+    struct asi_request *next;
+} asi_request;
+
+/* A command under construction. */
+typedef struct asi_command
+{
+    int32_t type_id;
+    int64_t length;
+    uint8_t bytes[ASI_COMMAND_CAPACITY];
+} asi_command;
+
+/* A removal for which the command ring had no room, sent again by the conductor. */
+typedef struct asi_unsent
+{
+    asi_cmd_remove_publication message;
+    int32_t type_id;
+    struct asi_unsent *next;
+} asi_unsent;
+
+/* -- the client's objects ----------------------------------------------------------------------------------------------- */
+
+struct as_publication
+{
+    asi_appender appender;
+    /* Constant. */
+    const int64_t *position_limit; /* driver, release; here, acquire */
+    const int32_t *is_connected;   /* likewise */
+    int64_t max_possible_position;
+    int32_t max_message_length;
+    bool is_closed; /* conductor, release; publisher, acquire: a stale read costs one more message into a lingering log */
+    as_client *client;
+    asi_cached_log *log;
+    char *channel; /* owned */
+    int64_t registration_id;
+    int64_t original_registration_id;
+    int32_t limit_counter_id;
+    int32_t channel_status_counter_id;
+    struct as_publication *next;
+};
+
+struct as_image
+{
+    /* Constant. */
+    uint8_t *terms[ASI_LOG_PARTITION_COUNT];
+    asi_log_metadata *metadata;
+    int64_t *subscriber_position; /* polling thread, release; driver and conductor, acquire */
+    int64_t position_registration_id; /* of that counter when it was ours */
+    int32_t term_length;
+    int32_t position_bits;
+    int32_t initial_term_id;
+    int32_t session_id;
+    int32_t stream_id;
+    int32_t subscriber_position_id;
+    int64_t correlation_id;
+    int64_t subscription_registration_id;
+    int64_t join_position;
+    int32_t mtu_length;
+    as_client *client;
+    asi_cached_log *log;
+    char *source_identity; /* owned */
+    /* Written by the conductor when it closes the image, is_closed last (release). */
+    bool is_closed;
+    bool final_is_end_of_stream;
+    bool final_is_revoked;
+    int64_t final_position;
+    int64_t final_end_of_stream_position;
+    int32_t reference_count; /* the conductor's one and those of the application; atomic */
+    /* Of the conductor, once the image has left its subscription. */
+    const as_subscription *retired_from; /* NULL: the subscription is gone, nobody polls it */
+    int64_t retired_sequence;
+    int64_t free_at_ns;
+    as_image *next;
+};
+
+/* Images as the polling thread sees them: replaced as a whole, never changed. */
+typedef struct asi_image_list
+{
+    struct asi_image_list *next_retired;
+    int64_t retired_sequence;
+    int32_t count;
+    as_image *images[];
+} asi_image_list;
+
+struct as_subscription
+{
+    as_client *client;
+    char *channel; /* owned */
+    int64_t registration_id;
+    int32_t stream_id;
+    int32_t channel_status_counter_id;
+    as_on_image on_available;
+    as_on_image on_unavailable;
+    void *image_context;
+    /* Written by the conductor, release; read by the polling thread, acquire. */
+    void *image_list; /* asi_image_list *, never NULL */
+    int32_t image_count;
+    bool is_closed;
+    bool fences_for_all; /* as of the client */
+    /* Of the polling thread. Odd while a poll is under way: what it may be reading is not freed. */
+    int64_t poll_sequence;
+    uint32_t round_robin;
+    /* Of the conductor. */
+    asi_image_list *retired_lists;
+    as_subscription *next;
+};
+
+struct as_counter
+{
+    as_client *client;
+    int64_t *value;
+    int64_t value_registration_id; /* of the counter's record when it was ours */
+    int64_t registration_id;
+    int32_t counter_id;
+    bool is_static;
+    bool is_closed; /* conductor, release; any, acquire */
+    struct as_counter *next;
+};
+
+struct as_client
+{
+    as_client_options options; /* strings point into this struct or are NULL */
+    asi_clock clock;
+    bool fences_for_all; /* never changes: asi_fence_for_all may be used */
+    char aeron_dir[AS_PATH_MAX];
+    asi_trust trust; /* of that directory */
+    char client_name[ASI_CLIENT_NAME_MAX_LENGTH + 1];
+    asi_cnc cnc;
+    asi_ring_mpsc ring;
+    asi_counters counters;
+    int64_t client_id;
+    int64_t pid; /* that opened it: a forked child has no conductor and must leave the parent's client alone */
+    asi_agent agent;
+    pthread_mutex_t mutex;
+    bool is_closed; /* under the lock, release; any, acquire */
+    /* Under the lock from here. */
+    int32_t close_code;
+    char close_reason[ASI_CLIENT_TEXT_CAPACITY];
+    asi_broadcast_receiver receiver;
+    asi_log_cache logs;
+    as_publication *publications;
+    as_subscription *subscriptions;
+    as_counter *owned_counters;
+    as_image *retired_images;
+    asi_request *requests;
+    asi_unsent *unsent;
+    int64_t last_service_ns;
+    int64_t next_keepalive_ns;
+    int32_t heartbeat_counter_id; /* AS_NULL_VALUE until the driver made it */
+};
+
+/* -- images, as who polls sees them -------------------------------------------------------------------------------------- */
+
+static inline bool asi_image_is_open(const as_image *image)
+{
+    return __builtin_expect(!asi_load_acquire_bool(&image->is_closed), 1);
+}
+
+/* Whether the image's position counter is still the one the driver gave it: a client that was paused for longer than the
+ * liveness timeout polls on for a moment, while the driver has given the counter to another subscriber. */
+static inline bool asi_image_owns_position(const as_image *image)
+{
+    return __builtin_expect(asi_counter_registration(image->subscriber_position) == image->position_registration_id, 1);
+}
+
+static inline bool asi_image_can_poll(const as_image *image)
+{
+    return asi_image_is_open(image) && asi_image_owns_position(image);
+}
+
+/* Polls of a subscription happen between these two; see subscription.c for the order of their loads and stores. NULL: refused.
+ * That two threads poll at once is noticed as a rule, not always: there is to be one. */
+static inline const asi_image_list *asi_subscription_poll_begin(as_subscription *subscription)
+{
+    const int64_t sequence = asi_load_relaxed_i64(&subscription->poll_sequence);
+    if (__builtin_expect(asi_load_acquire_bool(&subscription->is_closed) || 0 != (sequence & 1), 0))
+    {
+        return NULL;
+    }
+    asi_store_relaxed_i64(&subscription->poll_sequence, sequence + 1);
+    if (__builtin_expect(subscription->fences_for_all, 1))
+    {
+        asi_fence_compiler();
+    }
+    else
+    {
+        asi_fence_full();
+    }
+    return asi_load_acquire_ptr(&subscription->image_list);
+}
+
+static inline void asi_subscription_poll_end(as_subscription *subscription)
+{
+    asi_store_release_i64(&subscription->poll_sequence, asi_load_relaxed_i64(&subscription->poll_sequence) + 1);
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* The conductor's state, which all files of ctl/ work on: what it was given, its clients and streams, and its half of the network.
+ *
+ * Time is read from now_ns and now_ms, never from the clock. Commands to an agent whose queue is full wait in an outbox, in order, so
+ * that none is lost however many resources one client leaves behind. Thread rule: the conductor's, except idle_expired, which any
+ * thread may load. */
+#ifndef ASI_DRIVER_CTL_STATE_H
+#define ASI_DRIVER_CTL_STATE_H
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/rand.h"
+#include "base/rota.h"
+#include "driver/config.h"
+#include "driver/ctl/list.h"
+#include "driver/events.h"
+#include "driver/mail/conductor_mail.h"
+#include "driver/mail/receiver_mail.h"
+#include "driver/mail/sender_mail.h"
+#include "driver/net/udp_channel.h"
+#include "driver/net/udp_socket.h"
+#include "shm/broadcast.h"
+#include "shm/cnc.h"
+#include "shm/counters.h"
+#include "shm/error_log.h"
+#include "shm/loss_report.h"
+#include "shm/ring_mpsc.h"
+
+typedef struct asi_conductor asi_conductor;
+
+typedef struct asi_network
+{
+    asi_udp_ops send_ops;        /* of sockets that the sender uses */
+    asi_udp_ops receive_ops;     /* and the receiver */
+    asi_udp_ops own_ops;         /* of sockets of the conductor's own */
+    struct asi_names *names;     /* owned */
+    asi_name_resolver resolver;  /* over names */
+    asi_name_resolver system_resolver; /* asked last, and for what must not depend on what other drivers say */
+    asi_socket_limits limits;
+    asi_mailbox *to_sender;      /* borrowed from the driver, as the next two */
+    asi_mailbox *to_receiver;
+    asi_mailbox *from_agents;
+    asi_list sender_outbox;      /* of asi_sender_mail, owned */
+    asi_list receiver_outbox;    /* of asi_receiver_mail, owned */
+    int64_t next_unique_suffix;
+    int64_t next_id;             /* of endpoints and receive destinations, for mail */
+    int64_t next_receiver_id;
+    uint16_t next_sender_port;   /* of the managed ranges; 0 at first */
+    uint16_t next_receiver_port;
+    asi_list send_channels;      /* of asi_send_channel, owned; closing ones included until the sender gives them back */
+    asi_list receive_channels;   /* of asi_receive_channel, owned; likewise */
+    int32_t closing_send_count;  /* of the channels, those that close; without any, no cycle looks for them */
+    int32_t closing_receive_count; /* likewise, their destinations included */
+    asi_list publications;       /* of asi_network_publication, owned */
+    asi_list images;             /* of asi_network_image, owned */
+    asi_rota publication_rota;
+    asi_rota image_rota;
+    asi_loss_report loss_report;
+} asi_network;
+
+typedef struct asi_peer_budget
+{
+    int64_t since_ns;
+    int32_t taken;
+} asi_peer_budget;
+
+struct asi_conductor
+{
+    const asi_driver_settings *settings; /* borrowed from the driver, as are the sections of the CnC file below */
+    asi_clock clock;
+    asi_rand rand;
+    asi_ring_mpsc to_driver;
+    asi_broadcast to_clients;
+    asi_counters_manager counters;
+    asi_error_log errors;
+    asi_events *events;       /* borrowed; NULL: no event log */
+    as_on_termination on_termination; /* may be NULL */
+    void *termination_context;
+
+    int64_t now_ns;
+    int64_t now_ms;           /* refreshed at most every millisecond */
+    int64_t last_refresh_ns;  /* of now_ms */
+    int64_t last_timer_ns;
+    int64_t last_cycle_ns;    /* start of the last duty cycle */
+    bool has_cycled;
+
+    int64_t blocked_command_position; /* head of the ring when it was last seen to move */
+    int64_t blocked_command_since_ns;
+
+    asi_list clients;       /* of asi_driver_client, owned */
+    asi_list publications;  /* of asi_ipc_publication, owned */
+    asi_list subscriptions; /* of asi_subscription, owned */
+    asi_list waiting_commands; /* of asi_waiting_command, owned; see log_files.h */
+    int32_t next_session_id;
+    asi_network network;
+
+    asi_peer_budget peer_failures; /* see asi_peer_budget_takes */
+    asi_peer_budget peer_publication_errors;
+
+    int64_t idle_since_ns;     /* last time there was a client or a command */
+    int64_t idle_allowance_ns; /* how long that may be ago; longer before the first client; INT64_MAX: for ever */
+    bool idle_expired;        /* release by the conductor, acquire by whoever decides on the process */
+};
+
+#endif

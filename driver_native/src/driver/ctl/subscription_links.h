@@ -1,0 +1,13 @@
+/* Links subscriptions to the publications and images that they match. Spec: 03 §10. Thread rule: the conductor's. */
+#ifndef ASI_DRIVER_CTL_SUBSCRIPTION_LINKS_H
+#define ASI_DRIVER_CTL_SUBSCRIPTION_LINKS_H
+
+#include "driver/ctl/state.h"
+#include "driver/ctl/subscription.h"
+
+/* Links it to the publications and images that it matches. */
+void asi_subscription_link(asi_conductor *conductor, asi_subscription *subscription);
+/* Undoes all of its links. With `withdraw`, its client is told that the images are gone. */
+void asi_subscription_unlink(asi_conductor *conductor, const asi_subscription *subscription, bool withdraw);
+
+#endif

@@ -1,0 +1,47 @@
+/* Congestion control: the window that an image announces. Spec: 04 §10. Time is given. Thread rule: the conductor's. */
+#ifndef ASI_DRIVER_RX_CONGESTION_H
+#define ASI_DRIVER_RX_CONGESTION_H
+
+#include "base/result.h"
+
+typedef enum asi_congestion_kind
+{
+    ASI_CONGESTION_STATIC,
+    ASI_CONGESTION_CUBIC
+} asi_congestion_kind;
+
+typedef struct asi_congestion_params
+{
+    asi_congestion_kind kind;
+    bool is_measuring_rtt;
+    bool is_tcp_mode;
+    int64_t initial_rtt_ns;
+    int64_t *rtt_counter;    /* borrowed; NULL unless cubic */
+    int64_t *window_counter;
+} asi_congestion_params;
+
+typedef struct asi_congestion
+{
+    asi_congestion_params params;
+    int32_t mtu_length;
+    int32_t max_window;    /* bytes, a whole number of MTUs for cubic */
+    int32_t max_cwnd;      /* MTUs from here on */
+    int32_t cwnd;
+    int32_t w_max;
+    double k;
+    int64_t loss_time_ns;
+    int64_t update_time_ns;
+    int64_t update_interval_ns;
+} asi_congestion;
+
+/* "static", "cubic" or NULL for the default. AS_E_USAGE for others: the image can't be made. */
+as_result asi_congestion_parse(const char *cc, asi_congestion_kind *kind) AS_MUST_USE;
+void asi_congestion_init(asi_congestion *congestion, const asi_congestion_params *params, int32_t term_length,
+    int32_t mtu_length, int32_t receiver_window_length, int64_t now_ns);
+/* Window to announce first. */
+int32_t asi_congestion_window(const asi_congestion *congestion);
+/* New window; *force_sm: tell the publisher at once. */
+int32_t asi_congestion_on_rebuild(asi_congestion *congestion, int64_t now_ns, int64_t min_subscriber_position,
+    int64_t next_sm_position, int64_t rtt_ns, bool found_loss, bool *force_sm);
+
+#endif

@@ -1,0 +1,30 @@
+/* See sender_report.h. */
+#include "driver/tx/sender_report.h"
+
+#include <stdio.h>
+
+void asi_sender_count(asi_sender *sender, int32_t system_counter_id, int64_t delta)
+{
+    asi_counters_add(sender->params.counters, system_counter_id, delta);
+}
+
+void asi_sender_short_send(asi_sender *sender)
+{
+    sender->short_sends++;
+    asi_sender_count(sender, ASI_SYSTEM_SHORT_SENDS, 1);
+}
+
+void asi_sender_tell(asi_sender *sender, const asi_conductor_mail *mail)
+{
+    if (!asi_mailbox_put(sender->params.conductor, mail))
+    {
+        asi_sender_count(sender, ASI_SYSTEM_CONDUCTOR_MAIL_FAILURES, 1);
+    }
+}
+
+void asi_sender_log_failure(asi_sender *sender, as_result result)
+{
+    asi_conductor_mail mail = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
+    snprintf(mail.error.text, sizeof(mail.error.text), "%s", as_error_text());
+    asi_sender_tell(sender, &mail);
+}

@@ -1,0 +1,13 @@
+/* What the sender tells: system counters, and what goes to the conductor. Thread rule: the sender's. */
+#ifndef ASI_DRIVER_TX_SENDER_REPORT_H
+#define ASI_DRIVER_TX_SENDER_REPORT_H
+
+#include "driver/tx/sender_state.h"
+
+void asi_sender_count(asi_sender *sender, int32_t system_counter_id, int64_t delta);
+void asi_sender_short_send(asi_sender *sender);
+/* Tells the conductor this thread's last failure. */
+void asi_sender_log_failure(asi_sender *sender, as_result result);
+void asi_sender_tell(asi_sender *sender, const asi_conductor_mail *mail);
+
+#endif

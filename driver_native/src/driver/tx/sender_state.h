@@ -1,0 +1,48 @@
+/* The sender's state, which the files of tx/ that act for it work on. It owns no resources: endpoints and publications are the
+ * conductor's (mail/sender_mail.h). Thread rule: the sender's. */
+#ifndef ASI_DRIVER_TX_SENDER_STATE_H
+#define ASI_DRIVER_TX_SENDER_STATE_H
+
+#include "base/clock.h"
+#include "base/rota.h"
+#include "driver/mail/conductor_mail.h"
+#include "driver/mail/sender_mail.h"
+#include "driver/net/udp_poller.h"
+#include "driver/tx/endpoint.h"
+#include "driver/tx/publication_state.h"
+
+#define ASI_CONTROL_BUFFER_LENGTH 2048 /* an ERR frame has up to 1063 bytes. Spec: 04 §2.10 */
+
+typedef struct asi_sender_params
+{
+    asi_clock clock;
+    const asi_driver_settings *settings; /* borrowed, as are the next three */
+    asi_mailbox *mail;                   /* of asi_sender_mail, this sender's */
+    asi_mailbox *conductor;              /* of asi_conductor_mail */
+    const asi_counters *counters;        /* system counters allocated */
+    asi_events *events;                  /* NULL: no event log */
+} asi_sender_params;
+
+typedef struct asi_sender
+{
+    asi_sender_params params;
+
+    int64_t now_ns;
+    int64_t last_cycle_ns;         /* start of the last one */
+    bool has_cycled;
+    int64_t last_poll_ns;          /* of the control sockets */
+    int64_t last_resolution_check_ns;
+    int64_t cycles_since_poll;
+    int64_t short_sends;           /* ever */
+    int64_t copied_bytes;          /* to many destinations, in this cycle; each call counts ASI_SEND_CALL_COST */
+    int64_t next_round_ns;         /* of newcomers among the destinations; INT64_MAX: none waits */
+    int32_t next_busy;             /* where the busy publications begin in the next cycle */
+    asi_udp_poller poller;         /* over the endpoints' sockets */
+    asi_sender_endpoint *endpoints;
+    asi_sender_publication *publications; /* ring; where the next cycle begins */
+    int32_t publication_count;
+    asi_rota rota;                 /* of the publications */
+    uint8_t buffers[ASI_UDP_MAX_BUFFERS][ASI_CONTROL_BUFFER_LENGTH] __attribute__((aligned(8)));
+} asi_sender;
+
+#endif
