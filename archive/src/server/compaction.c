@@ -10,6 +10,7 @@
 
 #include "server/report.h"
 #include "server/uses.h"
+#include "store/catalog_swap.h"
 
 #define RETRY_MS 10000
 

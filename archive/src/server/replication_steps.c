@@ -11,6 +11,7 @@
 #include "server/replication_copy.h"
 #include "server/replication_source.h"
 #include "server/uses.h"
+#include "store/catalog_swap.h"
 #include "wire/command.h"
 
 /* -- from the connection to the destination ------------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/reply.h"
+#include "store/catalog_swap.h"
 
 static char *copy(asi_text text) { return strndup(text.at, (size_t)text.length); }
 

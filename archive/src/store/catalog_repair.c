@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/checksum.h"
 
 typedef struct repair

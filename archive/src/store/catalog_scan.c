@@ -1,9 +1,10 @@
 /* Reading the bytes of a catalog, which are input; see catalog.h. */
+#include "store/catalog_scan.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "store/catalog.h"
 #include "store/catalog_format.h"
 #include "store/segment_layout.h"
 

@@ -1,4 +1,6 @@
 /* Mutations that write a new catalog in the old one's place: of a record that may grow, and of all of them. See catalog.h. */
+#include "store/catalog_swap.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

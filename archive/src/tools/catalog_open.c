@@ -7,6 +7,7 @@
 
 #include "shm/error_log.h"
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/folder.h"
 #include "store/segment_layout.h"
 #include "tools/catalog_tool.h"

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/recover.h"
 #include "store/segment_judge.h"
 #include "store/segment_layout.h"

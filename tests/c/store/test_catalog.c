@@ -2,6 +2,7 @@
  * Method: the operations that made the golden catalogs are repeated and the files compared; each mutation is run with a fault at
  * call 1, 2, ... until it passes, and the file is opened again each time. */
 #include "store/catalog.h"
+#include "store/catalog_swap.h"
 
 #include "archive_support.h"
 #include "failing_files.h"
