@@ -8,6 +8,8 @@ the way and knows what passes. Who has seen a stream's session id can end it or 
 from __future__ import annotations
 
 import itertools
+import socket
+import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -156,6 +158,44 @@ def setups_at_a_recorded_endpoint(world: World, variant: int) -> None:
     for session, term, source in forged if variant else []:
         at = {"session_id": session, "stream_id": honest.RECORDED, "term_id": term}
         attacker.send(raw.Data(**at, length=0) if variant == 1 else raw.Data(**at, payload=b"z" * 64), RECORDED, source)
+
+
+@attack(2)
+def setups_and_frames_far_ahead(world: World, variant: int) -> None:
+    """Sessions that begin with a gap, which has to be asked for; told by a heartbeat, or by a message behind it."""
+    attacker = world.attacker
+    forged = [(attacker.session_id(), attacker.session_id(), attacker.neighbour()) for _ in range(300)]
+    for session, term, source in (forged[number] for number in _paced(range(300), 2000)):
+        setup = raw.Setup(session_id=session, stream_id=honest.IN, initial_term_id=term, active_term_id=term)
+        attacker.send(setup, IN, source)
+    time.sleep(0.3)
+    for session, term, source in (forged[number] for number in _paced(range(300), 2000)):
+        at = {"session_id": session, "stream_id": honest.IN, "term_id": term, "term_offset": 8192}
+        attacker.send(raw.Data(**at, length=0) if variant == 0 else raw.Data(**at, payload=b"z" * 32), IN, source)
+
+
+@attack(2)
+def neighbours_that_never_were(world: World, variant: int) -> None:
+    """A thousand names of invented drivers, to be told to as many; of which others tell, or which speak for themselves."""
+    attacker = world.attacker
+    own = 0x80
+
+    def entry(name: str, at: Address, flags: int = 0) -> bytes:
+        bare = struct.pack("<BBHi4sH", 1, flags, at[1], 0, socket.inet_aton(at[0]), len(name)) + name.encode()
+        return bare + bytes(-len(bare) % 8)
+
+    def gossip(*entries: bytes) -> bytes:
+        body = b"".join(entries)
+        return struct.pack("<iBBH", 8 + len(body), 0, 0, 7) + body
+
+    def invented(number: int) -> bytes:
+        return entry(f"invented-{number:04}", attacker.neighbour())
+
+    for number in _paced(range(0, 1000, 25), 100):
+        attacker.send(gossip(*(invented(number + one) for one in range(25))), honest.NAMES)
+    for number in _paced(range(200 if variant == 1 else 0), 1000):
+        source = attacker.neighbour()
+        attacker.send(gossip(entry(f"forged-{number:04}", source, own)), honest.NAMES, source)
 
 
 @attack(3)

@@ -18,6 +18,10 @@ MOST_ERRORS = (
 # Bytes sent to others for a byte of the attacker's, beyond what the honest streams need.
 MOST_AMPLIFICATION = 10.0
 MOST_AMPLIFIED = 1 << 20
+# Bytes that come to forged addresses, and to the attacker's own, for a byte from there, both with all headers.
+MOST_REFLECTION = 3.5
+MOST_REFLECTED = 1 << 17
+_HEADERS = 42
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,11 @@ class Figures:
         )
 
     @property
+    def reflection(self) -> float:
+        """Bytes that came back for one of the attacker's."""
+        return self.under.come_back / max(1, self.sent + _HEADERS * self.datagrams)
+
+    @property
     def longest_cycle(self) -> tuple[str, float]:
         """Of the threads whose longest cycle grew, the longest."""
         grown = {
@@ -51,6 +60,7 @@ class Figures:
 
     def complaints(self) -> Iterator[str]:
         """What is too much, or too little."""
+        yield from self._of_sending()
         for name, rate in self.before.rates.items():
             under = self.under.rates[name]
             unsure = LOGINS_UNSURE / self.under.seconds if name == "logins" else 0.0
@@ -68,8 +78,12 @@ class Figures:
             yield f"{self.under.recordings - self.before.recordings} recordings"
         if len(self.errors) > MOST_ERRORS:
             yield f"{len(self.errors)} entries in the error logs"
+
+    def _of_sending(self) -> Iterator[str]:
         if self.amplified > max(MOST_AMPLIFIED, MOST_AMPLIFICATION * self.sent):
             yield f"{self.amplified / 1e6:.1f} MB sent for {self.sent / 1e6:.3f} MB"
+        if self.under.come_back > MOST_REFLECTED and self.reflection > MOST_REFLECTION:
+            yield f"{self.under.come_back / 1e6:.1f} MB came back, {self.reflection:.1f} bytes for one"
 
 
 _NOTED: list[tuple[Figures, list[str]]] = []
@@ -82,7 +96,7 @@ def note(figures: Figures, complaints: list[str]) -> None:
 
 HEAD = (
     f"{'attack':38} {'sent':>8} {'datagrams':>9} {'streams':>7} {'logins/s':>10} {'slowest':>8} "
-    f"{'longest cycle':>20} {'shm MiB':>9} {'fds':>9} {'errors':>6} {'answered':>8}"
+    f"{'longest cycle':>20} {'shm MiB':>9} {'fds':>9} {'errors':>6} {'answered':>8} {'back':>8} {'for one':>7}"
 )
 
 
@@ -97,7 +111,7 @@ def row(one: Figures, complaints: list[str]) -> list[str]:
             f"{thread:>9} {cycle:>7.1f} ms "
             f"{one.before.shared_memory >> 20:>3} > {one.under.shared_memory >> 20:>3} "
             f"{max(one.before.descriptors.values()):>3} > {max(one.under.descriptors.values()):>3} "
-            f"{len(one.errors):>6} {_size(int(one.amplified)):>8}"
+            f"{len(one.errors):>6} {_size(int(one.amplified)):>8} {_size(one.under.come_back):>8} {one.reflection:>7.1f}"
         ),
         *(f"    {text}" for text in complaints),
     ]

@@ -34,6 +34,7 @@ CHANNELS = {
 }
 CAST_RECEIVED = f"aeron:udp?endpoint={FRIEND}:20125|control={VICTIM}:20123|control-mode=dynamic"
 CONTROL = (VICTIM, 8010)
+NAMES = (VICTIM, 8050)
 RATE = 1000
 LENGTH = 200
 FRAME = 256  # a message with its header, aligned

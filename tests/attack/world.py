@@ -46,6 +46,12 @@ DRIVER = {
     "aeron.driver.timeout": "10000",
     "aeron.conductor.idle.strategy": "backoff",
 }
+# Of the attacked driver: it tells other drivers its name, and hears theirs.
+RESOLVER = {
+    "aeron.name.resolver.supplier": "driver",
+    "aeron.driver.resolver.name": "victim",
+    "aeron.driver.resolver.interface": f"{honest.NAMES[0]}:{honest.NAMES[1]}",
+}
 ARCHIVE = {
     "aeron.archive.control.channel.enabled": "true",
     "aeron.archive.control.channel": f"aeron:udp?endpoint={honest.CONTROL[0]}:{honest.CONTROL[1]}",
@@ -59,6 +65,7 @@ _DESCRIPTORS = f"ulimit -n {DESCRIPTORS}"
 _REAL_TIME = 'chrt -f 1 true 2>/dev/null && exec chrt -f 1 "$@"'
 NICE = ("sh", "-c", _NICE, "sh")
 NICE_ROOM = ("sh", "-c", f"{_DESCRIPTORS}; {_NICE}", "sh")
+Mark = tuple[float, dict[str, float], tuple[int, int]]
 DRIVER_ROOM = ("sh", "-c", f"{_DESCRIPTORS}; {_REAL_TIME}; {_NICE}", "sh")
 
 
@@ -74,6 +81,7 @@ class Measures:
     driver_errors: int
     archive_errors: int
     sent_by_victim: int
+    come_back: int
     recordings: int
     slowest_login_ms: int
 
@@ -125,25 +133,30 @@ class World:
         positions = [one for one in self.cnc.counters() if one.type_id == REC_POS]
         return min(positions, key=lambda one: one.key[:8][::-1]).value if positions else 0
 
-    def sent_by_victim(self) -> int:
-        """Bytes that have left the attacked host."""
+    def traffic(self) -> tuple[int, int]:
+        """Bytes that have left the attacked host, and that came to the attacker's, where every forged address leads."""
+        return self._link_bytes(self.victim, "tx"), self._link_bytes(self.attacker.host, "rx")
+
+    @staticmethod
+    def _link_bytes(host: Host, way: str) -> int:
         told = subprocess.run(
-            ["ip", "-n", self.victim.name, "-s", "-j", "link", "show", "eth"],  # noqa: S607
+            ["ip", "-n", host.name, "-s", "-j", "link", "show", "eth"],  # noqa: S607
             capture_output=True,
             text=True,
             check=True,
         )
-        return int(json.loads(told.stdout)[0]["stats64"]["tx"]["bytes"])
+        return int(json.loads(told.stdout)[0]["stats64"][way]["bytes"])
 
     def shared_memory(self) -> int:
         """Bytes taken of the tmpfs."""
         state = os.statvfs(self.aeron_dir)
         return (state.f_blocks - state.f_bfree) * state.f_frsize
 
-    def look(self, begin: tuple[float, dict[str, float], int]) -> Measures:
+    def look(self, begin: Mark) -> Measures:
         """What has been since `begin`, which `mark` gave."""
-        at, counts, sent = begin
+        at, counts, (sent, come) = begin
         now, later = time.monotonic(), self.counts()
+        sent_now, come_now = self.traffic()
         cycles = {one.label: one.value / 1e6 for one in self.cnc.counters()}
         names = ("in", "recorded", "cast", "slow", "logins")
         return Measures(
@@ -168,14 +181,15 @@ class World:
             },
             driver_errors=len(self.cnc.errors()),
             archive_errors=len(folder.mark_errors(self.archive_dir)),
-            sent_by_victim=self.sent_by_victim() - sent,
+            sent_by_victim=sent_now - sent,
+            come_back=come_now - come,
             recordings=len(list(self.archive_dir.glob("*.rec"))),
             slowest_login_ms=int(later.get("slowest_ms", 0)),
         )
 
-    def mark(self) -> tuple[float, dict[str, float], int]:
+    def mark(self) -> Mark:
         """Now."""
-        return time.monotonic(), self.counts(), self.sent_by_victim()
+        return time.monotonic(), self.counts(), self.traffic()
 
     def check_alive(self) -> None:
         """Both servers run, and the driver's heart beats."""
@@ -207,7 +221,7 @@ def world(tmp_path: Path, rng: random.Random, settings: dict[str, str] | None = 
         users.write_text(user_line("honest", PASSWORD, ["all"]) + "\n")
 
         driver = stack.enter_context(
-            native.driver(aeron_dir, {**DRIVER, **more}, prefix=(*three[0].prefix, *DRIVER_ROOM))
+            native.driver(aeron_dir, {**DRIVER, **RESOLVER, **more}, prefix=(*three[0].prefix, *DRIVER_ROOM))
         )
         archive = _archive(
             three[0].prefix,

@@ -72,17 +72,17 @@ static inline bool fuzz_world_open(fuzz_world *world, void (*adjust)(asi_driver_
     return true;
 }
 
-static inline void fuzz_world_check_logs(const fuzz_world *world)
+static inline void fuzz_check_logs(const char *aeron_dir)
 {
     char path[2 * AS_PATH_MAX];
-    snprintf(path, sizeof(path), "%s/images", world->rig.dir);
+    snprintf(path, sizeof(path), "%s/images", aeron_dir);
     DIR *dir = opendir(path);
     for (struct dirent *entry = NULL == dir ? NULL : readdir(dir); NULL != entry; entry = readdir(dir))
     {
         asi_log log;
         if ('.' != entry->d_name[0])
         {
-            snprintf(path, sizeof(path), "%s/images/%s", world->rig.dir, entry->d_name);
+            snprintf(path, sizeof(path), "%s/images/%s", aeron_dir, entry->d_name);
             CHECK_I64(asi_log_open_untrusted(&log, path, false), AS_OK);
             asi_log_close(&log);
         }
@@ -95,7 +95,7 @@ static inline void fuzz_world_check_logs(const fuzz_world *world)
 
 static inline void fuzz_world_close(fuzz_world *world)
 {
-    fuzz_world_check_logs(world);
+    fuzz_check_logs(world->rig.dir);
     for (int32_t i = 0; i < world->publication_count; i++)
     {
         asi_log_close(&world->publications[i].log);

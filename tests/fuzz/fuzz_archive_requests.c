@@ -60,7 +60,7 @@ static void turn(int times)
 
 static const asi_control_session *own_session(void)
 {
-    const asi_control_session *at = rig.archive->sessions;
+    const asi_control_session *at = rig.archive->sessions->first;
     while (NULL != at && at->id != session->id)
     {
         at = at->next;

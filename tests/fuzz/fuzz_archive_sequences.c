@@ -241,7 +241,7 @@ static void close_door(door *closed)
 static void check_sessions(const world *all)
 {
     int64_t undecided = 0;
-    for (const asi_control_session *at = all->archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = all->archive->sessions->first; NULL != at; at = at->next)
     {
         const bool is_accepted = ASI_CONTROL_AUTHENTICATED == at->state || ASI_CONTROL_ACTIVE == at->state;
         const bool is_current = 1 == ASI_CODEC_VERSION_MAJOR(at->client_version);
@@ -290,7 +290,7 @@ static void send_by(world *all, int32_t at, const asi_codec_request *request)
 static int64_t choose_session(const world *all, uint8_t choice)
 {
     return choice < KNOWN_SESSIONS ? all->sessions[choice] :
-        choice < 12 ? all->archive->next_control_session_id - (choice - KNOWN_SESSIONS) - 1 :
+        choice < 12 ? all->archive->sessions->next_id - (choice - KNOWN_SESSIONS) - 1 :
         13 == choice ? all->honest_session : choice;
 }
 
@@ -513,7 +513,7 @@ static void log_in_honestly(world *all)
         CHECK(i < ANSWER_CYCLES);
         turn(all, MS);
     }
-    all->honest_session = all->archive->next_control_session_id;
+    all->honest_session = all->archive->sessions->next_id;
     ask_honestly(all, &request);
     asi_codec_request_init(&request, ASI_CODEC_ARCHIVE_ID);
     ask_honestly(all, &request);
@@ -570,7 +570,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     {
         turn(&all, 100 * MS);
     }
-    for (const asi_control_session *at = all.archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = all.archive->sessions->first; NULL != at; at = at->next)
     {
         CHECK(ASI_CONTROL_AUTHENTICATED == at->state || ASI_CONTROL_ACTIVE == at->state || ASI_CONTROL_DONE == at->state);
     }

@@ -263,6 +263,7 @@ def test_drivers_tell_each_other_their_names(peer: Any, stream: int, opened: Ope
             assert publication.awaitConnected(TIMEOUT_MS)
             publication.publish(stream, 0, 100, SIZES, TIMEOUT_MS)
             assert_read(reading, stream, 100, SIZES)
+        assert [Cnc(directory).value_of("Invalid packets") for directory in (ours_dir, theirs_dir)] == [0, 0]
 
 
 def test_a_rejected_image(sides: tuple[Side, Side], stream: int, opened: Opened) -> None:

@@ -1,6 +1,7 @@
 """Goal: a stock client replays over response channels, one replay after the other, and each of them begins.
 
-Method: archive and client have a driver under test each and talk over UDP, as on two machines. For each replay the stock client
+Method: archive and client have a driver each and talk over UDP, as on two machines; both are under test, or one is a stock one
+in Java or C. For each replay the stock client
 makes a request publication of its own and closes it as soon as the archive has said OK: what the archive's driver has to say of
 the response by then is all that the client's driver hears. `--subject stock` proves the test on stock servers.
 """
@@ -32,16 +33,26 @@ def control() -> str:
     return f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
 
 
+@pytest.fixture(params=["subject-subject", "subject-java", "subject-c", "java-subject", "c-subject"])
+def drivers(request: pytest.FixtureRequest, subject: Subject) -> tuple[Subject, Subject]:
+    """The archive's driver and the client's."""
+    kinds = {"subject": subject, "java": Subject(kind="stock"), "c": Subject(kind="stock-c")}
+    of_archive, of_client = request.param.split("-")
+    return kinds[of_archive], kinds[of_client]
+
+
 @pytest.fixture
-def archive_side(subject: Subject, aeron_dir: Path, archive_dir: Path, control: str) -> Iterator[Path]:
+def archive_side(
+    drivers: tuple[Subject, Subject], subject: Subject, aeron_dir: Path, archive_dir: Path, control: str
+) -> Iterator[Path]:
     settings = {"aeron.archive.control.channel.enabled": "true", "aeron.archive.control.channel": control}
-    with subject.driver(aeron_dir), subject.archive(aeron_dir, archive_dir, settings):
+    with drivers[0].driver(aeron_dir), subject.archive(aeron_dir, archive_dir, settings):
         yield aeron_dir
 
 
 @pytest.fixture
-def client_side(subject: Subject) -> Iterator[Path]:
-    with dirs.fresh("client") as aeron_dir, subject.driver(aeron_dir, SETTINGS):
+def client_side(drivers: tuple[Subject, Subject]) -> Iterator[Path]:
+    with dirs.fresh("client") as aeron_dir, drivers[1].driver(aeron_dir, SETTINGS):
         yield aeron_dir
 
 

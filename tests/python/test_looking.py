@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -177,3 +178,35 @@ def test_elsewhere_lives_a_driver(driver: MediaDriver, tmp_path: Path, capsys: p
 def test_watching_needs_time(seconds: str, driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stat", "--dir", str(driver.aeron_dir), f"--watch={seconds}"]) == 2
     assert "a number of seconds above 0" in capsys.readouterr().err
+
+
+READING = """
+import sys
+from aeron_spark.cli.__main__ import main
+from aeron_spark.counters import Counters, request_termination
+where = sys.argv[1]
+print([main([verb, "--dir", where]) for verb in ("stat", "errors", "loss")])
+with Counters(where) as counters:
+    print("pid", counters.driver().pid)
+request_termination(where)
+"""
+
+
+def test_who_may_only_read_sees_everything(driver: MediaDriver) -> None:
+    """Who can't write directory and files (Spec: 11 D31) gets counters, errors, losses and pid, and can't end the driver."""
+    # Root may write everything, but for what it was told to give up.
+    given_up = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    modes = {path: path.stat().st_mode for path in (*driver.aeron_dir.glob("*.dat"), driver.aeron_dir)}
+    try:
+        for path in modes:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        command = [*given_up, sys.executable, "-c", READING, str(driver.aeron_dir)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+    assert "Bytes sent" in done.stdout
+    assert done.stdout.endswith(f"[0, 0, 0]\npid {driver.pid}\n"), done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "Permission denied" in done.stderr.splitlines()[-1]
+    assert not driver.wait_terminated(0)

@@ -175,7 +175,7 @@ static int64_t guess_session(sim_world *world)
     }
     else if (kind < 7)
     {
-        guess = world->archive->next_control_session_id - 1 - below(world, NEAR);
+        guess = world->archive->sessions->next_id - 1 - below(world, NEAR);
     }
     else if (kind < 9 && known > 0)
     {

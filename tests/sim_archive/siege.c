@@ -1,5 +1,6 @@
 /* What must hold against the adversary; see adversary.h. Checks, by the name a failure gives:
- *   logins      nothing of its asking is granted, but to its login what that may do; nothing is opened for a session before it is decided
+ *   logins      nothing of its asking is granted, but to its login what that may do; nothing is opened for a session before it is decided,
+ *               but a log of the smallest terms where the request came from; no password is looked at before somebody listens there
  *   changed     nobody without login starts, stops or changes a recording: catalog, names and sizes of files, recordings, replays,
  *               tokens are what they were; nothing is written
  *   bounds      control sessions, of one address those that are not accepted, log bytes of publications, sockets, descriptors
@@ -58,9 +59,17 @@ static void check_session(const asi_control_session *session)
         AS_NULL_VALUE != session->counter_request;
     const bool is_current =
         ASI_CODEC_VERSION_MAJOR(session->client_version) == ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION);
-    if (is_current && session->is_asked && AS_AUTH_WAIT == session->decision && is_open)
+    const bool is_small = session->is_provable && NULL != strstr(session->response_channel.text, "|term-length=64k|");
+    const bool is_waiting = is_current && session->is_asked && AS_AUTH_WAIT == session->decision && ASI_CONTROL_DONE != session->state;
+    if (is_waiting && is_open && !is_small)
     {
         sim_fail("logins", "session %" PRId64 " is not decided, and has a publication on %.200s", session->id,
+            session->response_channel.text);
+    }
+    if (is_waiting && session->is_provable && session->state < ASI_CONTROL_CONNECTED &&
+        session->id == session->archive->logins->deciding_session_id)
+    {
+        sim_fail("logins", "the password of session %" PRId64 " is looked at, and nobody listens on %.200s", session->id,
             session->response_channel.text);
     }
     if (is_accepted(session) && AS_AUTH_ACCEPT != session->decision)
@@ -81,7 +90,7 @@ static void check_sessions(sim_world *world)
     static const char *const ADDRESSES[] = { "aeron:ipc", "10.0.0.1:", "127.0.0.1:" };
     int64_t undecided[3] = { 0 };
     int64_t accepted = 0;
-    for (const asi_control_session *at = world->archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = world->archive->sessions->first; NULL != at; at = at->next)
     {
         check_session(at);
         accepted += is_accepted(at) ? 1 : 0;
@@ -97,7 +106,7 @@ static void check_sessions(sim_world *world)
             sim_fail("bounds", "%" PRId64 " sessions of %s are not accepted yet", undecided[i], ADDRESSES[i]);
         }
     }
-    const int64_t count = world->archive->session_count;
+    const int64_t count = world->archive->sessions->count;
     world->limits.most_sessions = count > world->limits.most_sessions ? count : world->limits.most_sessions;
     if (accepted > ACCEPTED_MAX || count > accepted + 2 * SIEGE_UNDECIDED + ENDING_MAX)
     {

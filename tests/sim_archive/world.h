@@ -16,6 +16,7 @@
 #include "driver/driver.h"
 #include "server/control.h"
 #include "server/deletions.h"
+#include "server/logins.h"
 #include "server/on_request.h"
 #include "server/recordings.h"
 #include "server/replays.h"

@@ -31,8 +31,6 @@
 
 typedef struct asi_control_session asi_control_session;
 
-#define ASI_LOGIN_SOURCES 1024 /* that are told apart, see logins.h */
-
 struct as_archive
 {
     as_archive_config config;
@@ -52,6 +50,8 @@ struct as_archive
 
     /* The parts; each has the header of its name. */
     struct asi_uses *uses;
+    struct asi_sessions *sessions;
+    struct asi_logins *logins;
     struct asi_requests *requests;
     struct asi_recordings *recordings;
     struct asi_replays *replays;
@@ -62,17 +62,7 @@ struct as_archive
     struct asi_retention *retention;
     struct asi_server *server;           /* server.c */
     struct asi_replication *replications; /* replication.h; newest first */
-    struct asi_replay_token *tokens;     /* tokens.c; newest first */
-
-    asi_control_session *sessions;
-    int64_t next_control_session_id;
-    int64_t session_count;
-    int64_t deciding_session_id;         /* whose password is looked at; AS_NULL_VALUE: none */
-    int64_t deciding_turn;               /* its turns, see logins.h */
-    int64_t deciding_image_turn;
-    int64_t source_turns[ASI_LOGIN_SOURCES]; /* the last ones given */
-    int64_t image_turns[ASI_LOGIN_SOURCES];
-    uint64_t source_seed;                /* of the hash by which sources are told apart */
+    struct asi_replay_token *tokens;     /* tokens.h; newest first */
 };
 
 #endif

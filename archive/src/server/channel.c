@@ -295,6 +295,14 @@ as_result asi_channel_check_response(const asi_uri *uri, const char *source_iden
         source_identity);
 }
 
+bool asi_channel_proves_source(const asi_uri *uri, const as_archive_config *config, const char *source_identity)
+{
+    int64_t term_length;
+    return AS_OK == asi_channel_check_response(uri, source_identity, false) &&
+        AS_OK == asi_uri_get_size(uri, "term-length", config->control_term_length, &term_length) &&
+        term_length <= AS_TERM_MIN_LENGTH;
+}
+
 /* Spec: 08 §7.2 - linger is a plain integer of ns here; a unit is refused with the stock server's text. */
 static as_result put_linger(channel_values *values, const asi_uri *uri, int64_t fallback_ns)
 {

@@ -27,6 +27,10 @@ as_result asi_channel_response(const asi_uri *uri, const as_archive_config *conf
 /* AS_E_USAGE unless answers on the channel go to where the request came from (`source_identity` of its image): over the same medium and,
  * by UDP, to the same address; by a name only where the client logged in. */
 as_result asi_channel_check_response(const asi_uri *uri, const char *source_identity, bool is_logged_in) AS_MUST_USE;
+/* Whether a receiver there, who is heard of, shows that the request came from where it says: a log of the smallest terms may lead there
+ * before the login and is what it wants, and nobody elsewhere sees the port to which status messages go. The session id is no secret:
+ * clients choose it. Spec: 07 §5 */
+bool asi_channel_proves_source(const asi_uri *uri, const as_archive_config *config, const char *source_identity);
 /* Length of the address in a source identity, its port left out. */
 int64_t asi_source_address_length(const char *source_identity);
 

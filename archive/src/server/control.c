@@ -5,8 +5,8 @@
  *   CONNECTED --challenge sent--> CHALLENGED --its answer--> CONNECTED;  CONNECTED --rejected--> REJECTED
  *   any --deadline | client gone | closed--> DONE --nothing outstanding--> freed
  *
- * The authenticator is asked when the request comes, and nothing is opened before it answers: who is not let in gets a log of the
- * smallest terms, to hear of it. Departure from Spec: 07 §6.1 - the deadline of a session that is not accepted is never lifted: who only
+ * The authenticator is asked when the request comes, and nothing is opened before it answers but a log of the smallest terms: by it who
+ * is not let in hears of it, and who wants a password looked at shows that he hears answers (logins.h). Departure from Spec: 07 §6.1 - the deadline of a session that is not accepted is never lifted: who only
  * lets himself be challenged has five seconds, too. Requests of a session must come on the image of its connect request, answers to a challenge as well, so that nobody
  * can speak in another's name by guessing its id; a replay's token is made for another image. Spec: 11 A1 */
 #include <stdio.h>
@@ -58,7 +58,7 @@ void asi_control_on_unavailable_image(void *context, as_subscription *subscripti
     as_archive *archive = context;
     as_image_constants constants;
     as_image_get_constants(image, &constants);
-    for (asi_control_session *session = archive->sessions; NULL != session; session = session->next)
+    for (asi_control_session *session = archive->sessions->first; NULL != session; session = session->next)
     {
         /* Departure from Spec: 07 §6.4, which ends the first only - no session can go on without its requests. */
         if (session->image_correlation_id == constants.correlation_id)
@@ -110,11 +110,11 @@ static as_result init_session(
     {
         return asi_fail(AS_E_INTERNAL, 0, "no memory for a control session");
     }
-    session->id = archive->next_control_session_id++;
+    session->id = archive->sessions->next_id++;
     session->is_asked = true;
     session->decision = asi_auth_on_connect(&archive->auth, session->id, request->encoded_credentials.data,
         request->encoded_credentials.length, &session->auth);
-    asi_logins_queue(session);
+    asi_logins_begin(session);
     return AS_OK;
 }
 
@@ -140,10 +140,10 @@ void asi_control_connect(as_archive *archive, const asi_codec_request *request, 
         asi_archive_log(archive, 0, NULL);
         session->state = ASI_CONTROL_DONE; /* freed by its step, once the driver has answered what was asked already */
     }
-    session->next = archive->sessions;
-    archive->sessions = session;
-    archive->session_count++;
-    as_counter_set(archive->counters.control_sessions, archive->session_count);
+    session->next = archive->sessions->first;
+    archive->sessions->first = session;
+    archive->sessions->count++;
+    as_counter_set(archive->counters.control_sessions, archive->sessions->count);
 }
 
 /* Of a request that came on `image`; see the top of this file. */
@@ -260,6 +260,16 @@ static as_result poll_resources(asi_control_session *session)
     return AS_OK;
 }
 
+static as_result parse_response(
+    const asi_control_session *session, const as_image_constants *image, bool is_logged_in, asi_uri *uri)
+{
+    const as_archive_config *config = &session->archive->config;
+    const as_result result =
+        asi_channel_parse_untrusted(uri, session->requested_channel, (int64_t)strlen(session->requested_channel));
+    return AS_OK == result && asi_auth_has_principals(&session->archive->auth) && !config->response_anywhere ?
+        asi_channel_check_response(uri, image->source_identity, is_logged_in) : result;
+}
+
 static as_result open_response(asi_control_session *session)
 {
     const as_archive_config *config = &session->archive->config;
@@ -267,11 +277,7 @@ static as_result open_response(asi_control_session *session)
     asi_uri uri;
     as_image_constants image;
     as_image_get_constants(session->image, &image);
-    as_result result = asi_channel_parse_untrusted(&uri, session->requested_channel, (int64_t)strlen(session->requested_channel));
-    if (AS_OK == result && asi_auth_has_principals(&session->archive->auth) && !config->response_anywhere)
-    {
-        result = asi_channel_check_response(&uri, image.source_identity, is_logged_in);
-    }
+    as_result result = parse_response(session, &image, is_logged_in, &uri);
     if (AS_OK == result)
     {
         result = asi_channel_response(&uri, config, is_logged_in, image.correlation_id, &session->response_channel);
@@ -293,13 +299,41 @@ static void fail_session(asi_control_session *session)
     asi_control_finish(session, reason, true);
 }
 
+/* What no login would be answered on costs nobody a look at its password. */
+static void check_response(asi_control_session *session, int64_t now_ns)
+{
+    asi_uri uri;
+    as_image_constants image;
+    as_image_get_constants(session->image, &image);
+    session->is_checked = true;
+    if (AS_OK != parse_response(session, &image, true, &uri))
+    {
+        fail_session(session);
+        return;
+    }
+    session->is_provable = session->archive->auth.is_working &&
+        asi_channel_proves_source(&uri, &session->archive->config, image.source_identity);
+    if (!session->is_provable)
+    {
+        asi_logins_queue(session, now_ns);
+    }
+}
+
 static int step_init(asi_control_session *session, int64_t now_ns)
 {
     if ('\0' == session->response_channel.text[0])
     {
         if (AS_AUTH_WAIT == session->decision && has_our_version(session))
         {
-            return 0;
+            if (!session->is_checked)
+            {
+                check_response(session, now_ns);
+                return 1;
+            }
+            if (!session->is_provable)
+            {
+                return 0;
+            }
         }
         if (AS_OK != open_response(session))
         {
@@ -463,15 +497,19 @@ static int step_rejected(asi_control_session *session, int64_t now_ns)
 }
 
 /* Asks again where the authenticator wanted time. */
-static int step_decision(asi_control_session *session)
+static int step_decision(asi_control_session *session, int64_t now_ns)
 {
     const asi_auth *auth = &session->archive->auth;
     if (!session->is_asked || AS_AUTH_WAIT != session->decision || ASI_CONTROL_DONE == session->state ||
-        (auth->is_working && session->id != session->archive->deciding_session_id))
+        (auth->is_working && session->id != session->archive->logins->deciding_session_id))
     {
         return 0;
     }
     session->decision = asi_auth_on_wait(auth, session->id, &session->auth);
+    if (AS_AUTH_REJECT == session->decision)
+    {
+        asi_logins_on_wrong(session, now_ns);
+    }
     return auth->is_working || AS_AUTH_WAIT != session->decision ? 1 : 0;
 }
 
@@ -521,6 +559,10 @@ static int step_state(asi_control_session *session, int64_t now_ns)
                 return 0;
             }
             session->state = ASI_CONTROL_CONNECTED;
+            if (AS_AUTH_WAIT == session->decision && has_our_version(session))
+            {
+                asi_logins_queue(session, now_ns);
+            }
             return 1;
         case ASI_CONTROL_CONNECTED:
             return step_connected(session, now_ns);
@@ -562,7 +604,7 @@ static int step_session(asi_control_session *session, int64_t now_ns)
         }
         asi_control_finish(session, reason, true);
     }
-    const int work_count = step_decision(session);
+    const int work_count = step_decision(session, now_ns);
     return work_count + step_state(session, now_ns);
 }
 
@@ -578,14 +620,14 @@ static bool can_free(asi_control_session *session)
 
 int asi_control_step(as_archive *archive)
 {
-    if (NULL == archive->sessions)
+    if (NULL == archive->sessions->first)
     {
         return 0;
     }
     const int64_t now_ns = asi_clock_ns(&archive->clock);
     int work_count = 0;
     asi_logins_choose(archive);
-    for (asi_control_session **at = &archive->sessions; NULL != *at;)
+    for (asi_control_session **at = &archive->sessions->first; NULL != *at;)
     {
         asi_control_session *session = *at;
         work_count += step_session(session, now_ns);
@@ -593,8 +635,8 @@ int asi_control_step(as_archive *archive)
         {
             *at = session->next;
             free_session(session);
-            archive->session_count--;
-            as_counter_set(archive->counters.control_sessions, archive->session_count);
+            archive->sessions->count--;
+            as_counter_set(archive->counters.control_sessions, archive->sessions->count);
         }
         else
         {
@@ -606,10 +648,10 @@ int asi_control_step(as_archive *archive)
 
 void asi_control_close_all(as_archive *archive)
 {
-    while (NULL != archive->sessions)
+    while (NULL != archive->sessions->first)
     {
-        asi_control_session *session = archive->sessions;
-        archive->sessions = session->next;
+        asi_control_session *session = archive->sessions->first;
+        archive->sessions->first = session->next;
         free_session(session);
     }
 }

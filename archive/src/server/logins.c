@@ -6,12 +6,14 @@
 #include "server/report.h"
 #include "server/session.h"
 
+#define FAILURE_COUNTS_NS 60000000000LL
+
 static int32_t source_of(const as_archive *archive, const as_image *image)
 {
     as_image_constants constants;
     as_image_get_constants(image, &constants);
     const int64_t length = asi_source_address_length(constants.source_identity);
-    uint64_t hash = archive->source_seed;
+    uint64_t hash = archive->logins->source_seed;
     for (int64_t i = 0; i < length; i++)
     {
         hash = (hash ^ (uint8_t)constants.source_identity[i]) * 0x9E3779B97F4A7C15ULL;
@@ -19,6 +21,9 @@ static int32_t source_of(const as_archive *archive, const as_image *image)
     }
     return (int32_t)(hash % ASI_LOGIN_SOURCES);
 }
+
+/* Its client hears the answers, which go to the address that its requests come from. */
+static bool is_proven(const asi_control_session *session) { return session->state >= ASI_CONTROL_CONNECTED; }
 
 static int32_t image_of(const asi_control_session *session) { return (int32_t)((uint64_t)session->image_correlation_id % ASI_LOGIN_SOURCES); }
 
@@ -30,7 +35,7 @@ static bool is_undecided(const asi_control_session *session)
 
 static bool is_waiting(const asi_control_session *session)
 {
-    return is_undecided(session) && session->is_asked && AS_AUTH_WAIT == session->decision;
+    return is_undecided(session) && ASI_LOGIN_NONE != session->login_class && AS_AUTH_WAIT == session->decision;
 }
 
 /* The one after the last of the same, which may have been ended meanwhile, and not before the one that goes on. */
@@ -40,14 +45,39 @@ static int64_t next_turn(int64_t *last, int64_t now)
     return *last;
 }
 
-void asi_logins_queue(asi_control_session *session)
+void asi_logins_begin(asi_control_session *session)
+{
+    session->source = source_of(session->archive, session->image);
+    session->image_turn = next_turn(&session->archive->logins->image_turns[image_of(session)], session->archive->logins->deciding_image_turn);
+}
+
+static void put_in_class(asi_control_session *session, asi_login_class login_class)
 {
     as_archive *archive = session->archive;
-    session->source = source_of(archive, session->image);
-    if (AS_AUTH_WAIT == session->decision)
+    session->login_class = login_class;
+    session->turn = next_turn(&archive->logins->source_turns[login_class][session->source], archive->logins->deciding_turns[login_class]);
+}
+
+void asi_logins_queue(asi_control_session *session, int64_t now_ns)
+{
+    const bool has_failed = now_ns < session->archive->logins->source_failures_ns[session->source];
+    put_in_class(session, !is_proven(session) ? ASI_LOGIN_UNPROVEN : has_failed ? ASI_LOGIN_FAILED : ASI_LOGIN_PROVEN);
+}
+
+void asi_logins_on_wrong(const asi_control_session *session, int64_t now_ns)
+{
+    as_archive *archive = session->archive;
+    if (ASI_LOGIN_PROVEN != session->login_class && ASI_LOGIN_FAILED != session->login_class)
     {
-        session->turn = next_turn(&archive->source_turns[session->source], archive->deciding_turn);
-        session->image_turn = next_turn(&archive->image_turns[image_of(session)], archive->deciding_image_turn);
+        return; /* somebody else may have said that it is this address */
+    }
+    archive->logins->source_failures_ns[session->source] = now_ns + FAILURE_COUNTS_NS;
+    for (asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
+    {
+        if (is_waiting(at) && at->source == session->source && ASI_LOGIN_PROVEN == at->login_class)
+        {
+            put_in_class(at, ASI_LOGIN_FAILED);
+        }
     }
 }
 
@@ -57,12 +87,12 @@ static bool is_sooner(int64_t turn, int64_t id, int64_t other_turn, int64_t othe
 }
 
 /* The first by its source's turn. */
-static asi_control_session *first_of_all(const as_archive *archive)
+static asi_control_session *first_of_class(const as_archive *archive, asi_login_class login_class)
 {
     asi_control_session *first = NULL;
-    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    for (asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
-        if (is_waiting(at) && (NULL == first || is_sooner(at->turn, at->id, first->turn, first->id)))
+        if (is_waiting(at) && at->login_class == login_class && (NULL == first || is_sooner(at->turn, at->id, first->turn, first->id)))
         {
             first = at;
         }
@@ -74,12 +104,27 @@ static asi_control_session *first_of_all(const as_archive *archive)
 static asi_control_session *first_of_source(const as_archive *archive, asi_control_session *first)
 {
     const int32_t source = first->source;
-    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    const asi_login_class login_class = first->login_class;
+    for (asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
-        if (is_waiting(at) && at->source == source && is_sooner(at->image_turn, at->id, first->image_turn, first->id))
+        if (is_waiting(at) && at->source == source && at->login_class == login_class &&
+            is_sooner(at->image_turn, at->id, first->image_turn, first->id))
         {
             first = at;
         }
+    }
+    return first;
+}
+
+/* Classes take turns. NULL: nobody waits. */
+static asi_control_session *first_of_next_class(const as_archive *archive)
+{
+    int32_t at = (int32_t)archive->logins->deciding_class;
+    asi_control_session *first = NULL;
+    for (int32_t i = ASI_LOGIN_NONE + 1; NULL == first && i < ASI_LOGIN_CLASSES; i++)
+    {
+        at = at + 1 < ASI_LOGIN_CLASSES ? at + 1 : ASI_LOGIN_NONE + 1;
+        first = first_of_class(archive, (asi_login_class)at);
     }
     return first;
 }
@@ -90,22 +135,23 @@ void asi_logins_choose(as_archive *archive)
     {
         return;
     }
-    const asi_control_session *deciding = asi_control_find(archive, archive->deciding_session_id);
+    const asi_control_session *deciding = asi_control_find(archive, archive->logins->deciding_session_id);
     if (NULL != deciding && is_waiting(deciding))
     {
         return; /* what is begun is finished */
     }
-    asi_control_session *by_source = first_of_all(archive);
-    archive->deciding_session_id = AS_NULL_VALUE;
+    asi_control_session *by_source = first_of_next_class(archive);
+    archive->logins->deciding_session_id = AS_NULL_VALUE;
     if (NULL != by_source)
     {
         asi_control_session *chosen = first_of_source(archive, by_source);
         const int64_t turn = by_source->turn;
         by_source->turn = chosen->turn;
         chosen->turn = turn;
-        archive->deciding_session_id = chosen->id;
-        archive->deciding_turn = turn;
-        archive->deciding_image_turn = chosen->image_turn;
+        archive->logins->deciding_session_id = chosen->id;
+        archive->logins->deciding_class = chosen->login_class;
+        archive->logins->deciding_turns[chosen->login_class] = turn;
+        archive->logins->deciding_image_turn = chosen->image_turn;
     }
 }
 
@@ -113,13 +159,14 @@ typedef struct undecided
 {
     int32_t by_source[ASI_LOGIN_SOURCES];
     int32_t by_image[ASI_LOGIN_SOURCES];
+    int64_t by_proof[2]; /* of addresses that are not proven, and that are: among those of which one is to go */
     int64_t ending; /* sessions that are over, and not freed yet */
 } undecided;
 
 static void count_undecided(const as_archive *archive, undecided *counts)
 {
     memset(counts, 0, sizeof(*counts));
-    for (const asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
         counts->ending += ASI_CONTROL_DONE == at->state;
         if (is_undecided(at))
@@ -130,10 +177,12 @@ static void count_undecided(const as_archive *archive, undecided *counts)
     }
 }
 
-/* Of the source that has most; of it one that was refused and is only told so, else of the image that has most; of these the oldest. */
+/* Of those whose address is proven or of the others, whichever are more, so that neither keep the other out; of these of the source that
+ * has most; of it one that was refused and is only told so, else of the image that has most; of these the oldest. */
 static bool goes_before(const undecided *counts, const asi_control_session *a, const asi_control_session *b)
 {
-    const int32_t differences[] = {
+    const int64_t differences[] = {
+        counts->by_proof[is_proven(a)] - counts->by_proof[is_proven(b)],
         counts->by_source[a->source] - counts->by_source[b->source],
         (ASI_CONTROL_REJECTED == a->state) - (ASI_CONTROL_REJECTED == b->state),
         counts->by_image[image_of(a)] - counts->by_image[image_of(b)]
@@ -148,13 +197,22 @@ static bool goes_before(const undecided *counts, const asi_control_session *a, c
     return a->id < b->id;
 }
 
+static bool may_go(const asi_control_session *session, int32_t source)
+{
+    return is_undecided(session) && (source < 0 || session->source == source);
+}
+
 /* `source` < 0: of any. */
-static bool end_one(as_archive *archive, const undecided *counts, int32_t source)
+static bool end_one(as_archive *archive, undecided *counts, int32_t source)
 {
     asi_control_session *chosen = NULL;
-    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
-        if (is_undecided(at) && (source < 0 || at->source == source) && (NULL == chosen || goes_before(counts, at, chosen)))
+        counts->by_proof[is_proven(at)] += may_go(at, source);
+    }
+    for (asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
+    {
+        if (may_go(at, source) && (NULL == chosen || goes_before(counts, at, chosen)))
         {
             chosen = at;
         }
@@ -178,5 +236,5 @@ bool asi_logins_make_room(as_archive *archive, const as_image *image)
     {
         return end_one(archive, &counts, source);
     }
-    return archive->session_count - counts.ending < config->max_control_sessions || end_one(archive, &counts, -1);
+    return archive->sessions->count - counts.ending < config->max_control_sessions || end_one(archive, &counts, -1);
 }

@@ -248,7 +248,7 @@ void asi_replications_start(asi_control_session *session, const asi_codec_reques
         return;
     }
     replication->archive = archive;
-    replication->id = archive->next_control_session_id++; /* Spec: 07 §6.1 - of one sequence with the sessions */
+    replication->id = archive->sessions->next_id++; /* Spec: 07 §6.1 - of one sequence with the sessions */
     replication->control_session_id = session->id;
     replication->recording_id = request->dst_recording_id;
     replication->subscription_id = AS_NULL_VALUE;

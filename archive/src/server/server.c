@@ -21,6 +21,7 @@
 #include "server/control.h"
 #include "server/deletions.h"
 #include "server/descriptors.h"
+#include "server/logins.h"
 #include "server/low_storage.h"
 #include "server/on_request.h"
 #include "server/recordings_images.h"
@@ -56,6 +57,8 @@ typedef struct asi_server
     bool has_failed;
     char failure[AS_PATH_MAX + 256];
     asi_uses uses;
+    asi_sessions sessions;
+    asi_logins logins;
     asi_requests requests;
     asi_recordings recordings;
     asi_replays replays;
@@ -105,7 +108,7 @@ static void watch_idleness(as_archive *archive, int64_t now_ms)
     const int64_t allowed_ms = archive->config.exit_when_idle_ns / 1000000;
     const int64_t *uses = archive->uses->count;
     asi_server *server = archive->server;
-    if (0 == server->busy_ms || archive->session_count > 0 || uses[ASI_USE_RECORDS] > 0 || uses[ASI_USE_REPLAYS] > 0 ||
+    if (0 == server->busy_ms || archive->sessions->count > 0 || uses[ASI_USE_RECORDS] > 0 || uses[ASI_USE_REPLAYS] > 0 ||
         NULL != archive->replications)
     {
         server->busy_ms = now_ms;
@@ -514,6 +517,8 @@ static void join_parts(asi_server *server)
     as_archive *archive = &server->archive;
     archive->server = server;
     archive->uses = &server->uses;
+    archive->sessions = &server->sessions;
+    archive->logins = &server->logins;
     archive->requests = &server->requests;
     archive->recordings = &server->recordings;
     archive->replays = &server->replays;
@@ -538,9 +543,9 @@ static void init_archive(as_archive *archive, const asi_archive_dependencies *de
         archive->rand = *dependencies->rand;
     }
     archive->server->boot = 0 != dependencies->boot ? dependencies->boot : boot_number();
-    archive->deciding_session_id = AS_NULL_VALUE;
-    archive->source_seed = asi_rand_u64(&archive->rand);
-    archive->next_control_session_id = (int64_t)(asi_rand_u64(&archive->rand) & INT32_MAX);
+    archive->logins->deciding_session_id = AS_NULL_VALUE;
+    archive->logins->source_seed = asi_rand_u64(&archive->rand);
+    archive->sessions->next_id = (int64_t)(asi_rand_u64(&archive->rand) & INT32_MAX);
     asi_hand_over_init(&archive->recordings->closed);
     asi_hand_over_init(&archive->replays->closed);
     asi_hand_over_init(&archive->replays->answers);

@@ -7,7 +7,7 @@
 
 asi_control_session *asi_control_find(as_archive *archive, int64_t control_session_id)
 {
-    asi_control_session *session = archive->sessions;
+    asi_control_session *session = archive->sessions->first;
     while (NULL != session && (session->id != control_session_id || ASI_CONTROL_DONE == session->state))
     {
         session = session->next;

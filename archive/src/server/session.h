@@ -19,6 +19,16 @@ typedef enum asi_control_state
     ASI_CONTROL_DONE
 } asi_control_state;
 
+/* Which passwords take turns with each other; see logins.h. */
+typedef enum asi_login_class
+{
+    ASI_LOGIN_NONE,                      /* not in the queue */
+    ASI_LOGIN_PROVEN,                    /* its client hears the answers, so the address is its own */
+    ASI_LOGIN_FAILED,                    /* so does it, and the address had a wrong password lately */
+    ASI_LOGIN_UNPROVEN,
+    ASI_LOGIN_CLASSES
+} asi_login_class;
+
 typedef struct asi_queued_message
 {
     struct asi_queued_message *next;
@@ -36,6 +46,7 @@ struct asi_control_session
     as_image *image;              /* retained: the requests come on it */
     char *client_info;            /* owned */
     char *requested_channel;      /* owned: where the client wants its answers */
+    bool is_checked;              /* the channel is one that answers may go to */
     asi_channel response_channel; /* "" before it is asked for */
     int32_t response_stream_id;
     int32_t client_version;
@@ -43,6 +54,8 @@ struct asi_control_session
     bool is_asked;                /* the authenticator knows of it */
     as_auth_decision decision;
     int32_t source;               /* hash of the address that it came from; see logins.h */
+    bool is_provable;             /* its password is looked at once its client hears the answers; see logins.h */
+    asi_login_class login_class;
     int64_t turn;                 /* of its source in which its password is looked at; see logins.h */
     int64_t image_turn;           /* and of its image */
     as_auth_bytes auth;           /* the challenge while challenged, the principal once accepted */
@@ -60,6 +73,13 @@ struct asi_control_session
     int (*step_listing)(asi_control_session *session); /* work count; set with `listing` */
     bool is_image_gone;           /* noted by the unavailable-image handler */
 };
+
+typedef struct asi_sessions
+{
+    asi_control_session *first;
+    int64_t next_id;
+    int64_t count;
+} asi_sessions;
 
 /* The session does no more; it is freed by a later step. An unexpected end is logged and told to the client's publication. */
 void asi_control_finish(asi_control_session *session, const char *reason, bool is_unexpected);

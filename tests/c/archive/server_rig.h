@@ -11,6 +11,7 @@
 #include "aeron_spark/as_driver.h"
 #include "server/control.h"
 #include "server/deletions.h"
+#include "server/logins.h"
 #include "server/on_request.h"
 #include "server/recordings.h"
 #include "server/replays.h"

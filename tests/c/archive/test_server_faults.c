@@ -59,14 +59,14 @@ static void a_broken_client_stops_no_other(void)
 /* Sessions are counted by the archive itself here, which the test's thread runs. */
 static void a_refused_client_may_close_at_once(void)
 {
-    UNTIL(&rig, 0 == rig.archive->session_count);
+    UNTIL(&rig, 0 == rig.archive->sessions->count);
     raw_session *session = raw_open(&rig);
     raw_send_connect(session, 2 << 16);
     session->id = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, session->last_correlation_id)->control_session_id;
     const int64_t errors = as_counter_get(rig.archive->counters.errors);
     asi_codec_request request = request_of(ASI_CODEC_CLOSE_SESSION, AS_NULL_VALUE);
     raw_send(session, &request);
-    UNTIL(&rig, 0 == rig.archive->session_count);
+    UNTIL(&rig, 0 == rig.archive->sessions->count);
     CHECK_I64(as_counter_get(rig.archive->counters.errors), errors);
     raw_close(session);
 }

@@ -142,7 +142,7 @@ static void s13_a_long_listing_comes_whole(void)
     raw_forget(session);
     raw_send(session, &first);
     rig_turn_times(&rig, 50); /* nothing is read: the window is full before the listing is done */
-    CHECK(NULL != rig.archive->sessions->listing);
+    CHECK(NULL != rig.archive->sessions->first->listing);
     asi_codec_request second = list_of(0, 10);
     raw_send(session, &second);
     const asi_codec_event *refused = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, second.correlation_id);

@@ -284,7 +284,7 @@ static void a_replication_can_be_stopped(void)
     CHECK_I64(raw_await_signal(p.destination, AS_SIGNAL_STOP, id)->position, position);
     check_same_bytes(&p, recording.id, copy, 0, position);
     UNTIL(&p.rig, 0 == p.rig.other->uses->count[ASI_USE_REPLAYS]); /* the source was told, and its sessions ended */
-    UNTIL(&p.rig, 1 == p.rig.other->session_count);
+    UNTIL(&p.rig, 1 == p.rig.other->sessions->count);
     as_publication_close(recording.publication);
     pair_close(&p);
 }

@@ -81,7 +81,7 @@ static int32_t cpus_of_thread(const char *name)
     return count;
 }
 
-/* The calling thread is the conductor's: pinning it must not pin those that it started. */
+/* The calling thread is the conductor's: pinning it must not pin those that it started. Spec: 11 D18 */
 static void others_are_not_pinned_with_the_conductor(void)
 {
     asi_cpu_set allowed;
@@ -98,11 +98,12 @@ static void others_are_not_pinned_with_the_conductor(void)
     CHECK_I64(as_driver_start_others(driver), AS_OK);
     const asi_clock clock = asi_clock_system();
     const int64_t deadline_ms = asi_clock_ms(&clock) + 10000;
-    while (0 == cpus_of_thread("receiver")) /* until it has its name */
+    while (0 == cpus_of_thread("receiver") || 0 == cpus_of_thread("sender")) /* until they have their names */
     {
         CHECK(asi_clock_ms(&clock) < deadline_ms);
     }
     CHECK_I64(cpus_of_thread("receiver"), allowed.count);
+    CHECK_I64(cpus_of_thread("sender"), allowed.count);
     cpu_set_t mask;
     CHECK(0 == sched_getaffinity(0, sizeof(mask), &mask));
     CHECK_I64(CPU_COUNT(&mask), 1);

@@ -410,6 +410,16 @@ static inline void peer_heartbeat(rx_rig *rig, int64_t position, uint8_t flags)
     peer_send(rig, bytes, sizeof(bytes));
 }
 
+/* So that a publisher which is silent from then on may still be sent a lot. */
+static inline void peer_be_heard(rx_rig *rig)
+{
+    for (int i = 0; i < 64; i++)
+    {
+        peer_heartbeat(rig, 0, 0xC0);
+        rig_cycle(rig);
+    }
+}
+
 /* SETUP, image, first SM read away. */
 static inline asi_image *rig_join(rx_rig *rig)
 {

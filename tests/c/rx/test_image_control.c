@@ -474,6 +474,7 @@ static void a_gap_that_nobody_fills(void)
     rx_rig rig;
     rig_open(&rig, &(rig_options){ .receiver_window = 8192 });
     (void)rig_join(&rig);
+    peer_be_heard(&rig);
     peer_data(&rig, 4096, 32);
     rig_cycles(&rig, 2);
     CHECK(naks_in(&rig, RIG_MS) >= 8);
@@ -485,9 +486,36 @@ static void a_gap_that_nobody_fills(void)
     rig_close(&rig);
 }
 
+/* A gap is measured when something has come, and when it is due; between these a cycle looks at its first word only. */
+static void a_gap_is_measured_once(void)
+{
+    rx_rig rig;
+    rig_open(&rig, &(rig_options){ .receiver_window = 8192 });
+    const asi_image *image = rig_join(&rig);
+    uint8_t *term = image->log.terms[0];
+    peer_data(&rig, 2048, 32);
+    rig_cycles(&rig, 2);
+    CHECK_I64(image->loss.active.length, 2048);
+    asi_put_i32(term + 1024, 32); /* nothing came, so nobody looks there */
+    rig_cycles(&rig, 2);
+    CHECK_I64(image->loss.active.length, 2048);
+    CHECK(naks_in(&rig, RIG_MS) > 0);
+    CHECK_I64(image->loss.active.length, 1024);
+    (void)naks_in(&rig, 1000 * RIG_MS); /* it is not due for long now */
+    peer_data(&rig, 512, 32);
+    rig_cycles(&rig, 1);
+    CHECK_I64(image->loss.active.length, 512);
+    (void)naks_in(&rig, 1000 * RIG_MS);
+    asi_put_i32(term, 32); /* as if in the cycle in which the gap was measured */
+    rig_cycles(&rig, 1);
+    CHECK_I64(image->rebuild_position, 32);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     RUN(gaps_by_table);
+    RUN(a_gap_is_measured_once);
     RUN(a_gap_that_nobody_fills);
     RUN(a_frame_far_ahead_is_asked_for_at_its_pace);
     RUN(multicast_delays);

@@ -261,6 +261,7 @@ static void s62_round_trip_times(void)
         .initial_rtt_ns = 100 * RIG_US, .rtt_counter = &rtt_counter, .window_counter = &window_counter } };
     rig_open(&rig, &options);
     rig_join(&rig);
+    peer_be_heard(&rig);
     asi_rttm_frame request = {
         .prefix = { .frame_length = 40, .flags = ASI_RTTM_FLAG_REQUEST, .type = ASI_FRAME_RTTM },
         .session_id = SESSION, .stream_id = STREAM, .echo_timestamp_ns = 4711, .receiver_id = 12345

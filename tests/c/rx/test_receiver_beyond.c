@@ -121,6 +121,7 @@ static void short_sends_are_counted(void)
     rx_rig rig;
     rig_open(&rig, &plain);
     rig_join(&rig);
+    peer_be_heard(&rig);
     rig.net.is_full = true;
     rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
     CHECK_I64(rig_counter(&rig, ASI_SYSTEM_SHORT_SENDS), 1);

@@ -97,6 +97,7 @@ static void s49_removal_cools_down_until_the_conductor_says_so(void)
     rx_rig rig;
     rig_open(&rig, &plain);
     asi_image *image = rig_join(&rig);
+    peer_be_heard(&rig);
     asi_store_release_bool(&image->is_sending_eos_sm, true);
     rig_pass(&rig, 1020 * RIG_MS, 20 * RIG_MS);
     int32_t count = 0;
@@ -366,7 +367,11 @@ static void s60_rejection(void)
     CHECK(0 == memcmp(rig.got.bytes + 40, "not wanted", 10));
     CHECK_I64(peer_count(&rig, ASI_FRAME_ERROR), 1);
     CHECK_I64(rig_counter(&rig, ASI_SYSTEM_ERROR_FRAMES_SENT), 2);
-    rig_pass(&rig, 10 * RIG_SECOND, 20 * RIG_MS); /* the publisher hears it for as long as the image is there */
+    for (int i = 0; i < 100; i++) /* the publisher hears it for as long as the image is there */
+    {
+        peer_heartbeat(&rig, 128, 0xC0);
+        rig_pass(&rig, 100 * RIG_MS, 20 * RIG_MS);
+    }
     CHECK(peer_count(&rig, ASI_FRAME_ERROR) >= 45);
     rig_close(&rig);
 }
@@ -376,6 +381,7 @@ static void s63_response_setups(void)
     rx_rig rig;
     rig_open(&rig, &plain);
     asi_image *image = rig_join(&rig);
+    peer_be_heard(&rig);
     asi_store_release_i64(&image->response_session_id, 4242);
     rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
     CHECK_I64(peer_receive(&rig, -1), 20); /* before the SM */
@@ -398,6 +404,7 @@ static void response_setups_go_at_once(void)
     rx_rig rig;
     rig_open(&rig, &plain);
     asi_image *image = rig_join(&rig);
+    peer_be_heard(&rig);
     asi_store_release_i64(&image->response_session_id, 4242);
     asi_image_schedule_sm_now(image);
     rig_cycle(&rig);
@@ -422,6 +429,7 @@ static void response_setups_of_a_busy_stream_are_repeated(void)
     rx_rig rig;
     rig_open(&rig, &plain);
     asi_image *image = rig_join(&rig);
+    peer_be_heard(&rig);
     asi_store_release_i64(&image->response_session_id, 4242);
     for (int i = 0; i < 50; i++)
     {
@@ -429,6 +437,79 @@ static void response_setups_of_a_busy_stream_are_repeated(void)
         rig_pass(&rig, 20 * RIG_MS, 20 * RIG_MS);
     }
     CHECK_I64(peer_count(&rig, ASI_FRAME_RESPONSE_SETUP), 5); /* in a second */
+    rig_close(&rig);
+}
+
+/* One forged datagram has nothing written to its source at a rate: whatever there would be to say, it is three times what came,
+ * headers and all. */
+static void a_silent_source_is_sent_little(void)
+{
+    static const struct
+    {
+        bool has_heartbeat;
+        int32_t ahead;    /* its position; beyond 0 there is something to ask for */
+        bool is_rejected;
+        int32_t heard;
+    } ROWS[] = { { false, 0, false, 40 }, { true, 0, false, 72 }, { true, 4096, false, 72 }, { true, 0, true, 72 } };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        rx_rig rig;
+        rig_open(&rig, &plain);
+        peer_setup(&rig);
+        rig_cycles(&rig, 3);
+        if (ROWS[i].has_heartbeat)
+        {
+            peer_heartbeat(&rig, ROWS[i].ahead, 0xC0);
+        }
+        rig_cycles(&rig, 2);
+        if (ROWS[i].is_rejected)
+        {
+            snprintf(rig.images[0]->rejection_reason, sizeof(rig.images[0]->rejection_reason), "not wanted");
+            rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = rig.images[0] });
+        }
+        rig_pass(&rig, 10 * RIG_SECOND, RIG_MS);
+        int32_t sent = 0;
+        int32_t count = 0;
+        while (peer_receive(&rig, -1) > 0)
+        {
+            sent += rig.got.length + ASI_DATAGRAM_HEADERS_LENGTH;
+            count++;
+        }
+        CHECK(count >= 2);
+        CHECK(sent <= 3 * (ROWS[i].heard + ASI_DATAGRAM_HEADERS_LENGTH * (ROWS[i].has_heartbeat ? 2 : 1)));
+        peer_setup(&rig); /* it is heard of again */
+        rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
+        CHECK(peer_count(&rig, -1) > 0);
+        rig_close(&rig);
+    }
+}
+
+/* What an idle publisher sends, a heartbeat each 100 ms, has it hear each status message that is due, for as long as it likes, and though
+ * it answers no round trip request. */
+static void a_publisher_that_only_beats_hears_everything(void)
+{
+    rx_rig rig;
+    int64_t rtt_counter = 0;
+    int64_t window_counter = 0;
+    const rig_options options = { .channel = "aeron:udp?endpoint=127.0.0.1:24000|gtag=9",
+        .congestion = { .kind = ASI_CONGESTION_CUBIC, .is_measuring_rtt = true, .initial_rtt_ns = 100 * RIG_US,
+            .rtt_counter = &rtt_counter, .window_counter = &window_counter } };
+    rig_open(&rig, &options);
+    (void)rig_join(&rig);
+    int32_t statuses = 0;
+    int32_t requests = 0;
+    for (int i = 0; i < 600; i++)
+    {
+        peer_heartbeat(&rig, 0, 0xC0);
+        rig_pass(&rig, 100 * RIG_MS, 10 * RIG_MS);
+        while (peer_receive(&rig, -1) > 0)
+        {
+            statuses += ASI_FRAME_STATUS == got_status(&rig)->prefix.type ? 1 : 0;
+            requests += ASI_FRAME_RTTM == got_status(&rig)->prefix.type ? 1 : 0;
+        }
+    }
+    CHECK(requests > 60);
+    CHECK(statuses >= 60 * 4); /* the clock steps by 10 ms, and the rule is "later than" */
     rig_close(&rig);
 }
 
@@ -449,6 +530,8 @@ int main(void)
     RUN(s58_session_limit);
     RUN(s59_two_destinations);
     RUN(s60_rejection);
+    RUN(a_silent_source_is_sent_little);
+    RUN(a_publisher_that_only_beats_hears_everything);
     RUN(s63_response_setups);
     RUN(response_setups_go_at_once);
     RUN(response_setups_of_a_busy_stream_are_repeated);

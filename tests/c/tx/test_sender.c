@@ -416,6 +416,35 @@ static void one_of_many_wakes_in_time(void)
     close_stage(&s);
 }
 
+static int32_t setups_in(stage *s, int32_t duration_ms)
+{
+    s->network.sent_count = 0;
+    for (int32_t i = 0; i < duration_ms; i += 20)
+    {
+        s->rig.now_ns += 20 * RIG_MS;
+        rig_cycle(&s->rig);
+    }
+    int32_t count = 0;
+    for (int32_t i = 0; i < s->network.sent_count; i++)
+    {
+        count += ASI_FRAME_SETUP == s->network.types[i] ? 1 : 0;
+    }
+    return count;
+}
+
+/* A server that gives up on a peer that never answered, as its address may be forged, writes there no more from then on. */
+static void what_nobody_heard_of_is_revoked_in_silence(void)
+{
+    stage s;
+    open_stage(&s);
+    CHECK(setups_in(&s, 1000) >= 8);
+    const asi_cmd_remove_publication revoke = { { 1, 30 }, 10, ASI_REMOVE_PUBLICATION_REVOKE };
+    rig_send(&s.rig, ASI_CMD_REMOVE_PUBLICATION, &revoke, sizeof(revoke));
+    rig_cycle(&s.rig);
+    CHECK_I64(setups_in(&s, 6000), 0);
+    close_stage(&s);
+}
+
 int main(void)
 {
     RUN(no_stamp_beyond_the_datagram);
@@ -426,6 +455,7 @@ int main(void)
     RUN(a_refused_batch_is_tried_again);
     RUN(a_failing_network_is_logged_once_in_words);
     RUN(windows_that_no_receiver_has);
+    RUN(what_nobody_heard_of_is_revoked_in_silence);
     RUN(random_control_frames);
     return 0;
 }

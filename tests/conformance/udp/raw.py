@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
+from tests.conformance.udp.judge import Judge
 from tests.kit.ports import bind_free
 
 PAD, DATA, NAK, STATUS, ERROR, SETUP, RTTM, RESPONSE_SETUP = 0, 1, 2, 3, 4, 5, 6, 11
@@ -329,7 +330,10 @@ FrameKind = TypeVar("FrameKind", bound=Frame)
 
 
 class Socket:
-    """A raw UDP socket in a driver's place. Sends go to `to`, by default to whom the last datagram came from."""
+    """A raw UDP socket in a driver's place. Sends go to `to`, by default to whom the last datagram came from.
+
+    What comes is judged by what a driver of Aeron 1.53 refuses. Spec: 11 D15.
+    """
 
     def __init__(
         self, host: str = "127.0.0.1", port: int = 0, *, to: Address | None = None, join: str | None = None
@@ -351,6 +355,7 @@ class Socket:
         self.host = host
         self.port = port
         self.peer = to
+        self._judge = Judge()
 
     @property
     def endpoint(self) -> str:
@@ -364,6 +369,7 @@ class Socket:
         if isinstance(what, (Frame, bytes)):
             what = [what] if isinstance(what, Frame) else what
         data = what if isinstance(what, bytes) else b"".join(frame.encode() for frame in what)
+        self._judge.learn(data)
         at = time.time()
         self._socket.sendto(data, target)
         return at
@@ -380,6 +386,8 @@ class Socket:
             if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS
         )
         self.peer = (source[0], source[1])
+        refusal = self._judge.refusal(data)
+        assert refusal is None, f"a driver of Aeron 1.53 takes no such datagram: {refusal}: {data[:64].hex()}"
         return Datagram(data=data, source=self.peer, at=seconds + nanoseconds / 1e9)
 
     def expect(

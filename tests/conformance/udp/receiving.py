@@ -180,6 +180,10 @@ class Source:
         for frame in frames:
             self.send(frame)
 
+    def be_heard(self, position: int = 0) -> None:
+        """So that a publisher which is silent from then on may still be sent a lot: a driver may measure that by what it heard."""
+        self.send_each([self.heartbeat(position)] * 64)
+
     def is_mine(self, frame: raw.Status | raw.Nak | raw.Error | raw.Rttm | raw.ResponseSetup) -> bool:
         """Whether a frame is about this stream."""
         return (frame.session_id, frame.stream_id) == (self.session_id, self.stream_id)

@@ -438,6 +438,7 @@ def test_cubic_grows_by_the_clock(driver: Driver, p: raw.Socket, subscribe: Subs
     subscribing, source = subscribe(driver, p, "|cc=cubic")
     sent = time.time()
     first = source.join(subscribing).window
+    source.be_heard()
     windows = [(first, time.time())]
     while windows[-1][0] < 23 * raw.MTU:
         status, datagram = source.status()

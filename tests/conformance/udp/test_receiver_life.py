@@ -81,6 +81,7 @@ def _silence_of(  # noqa: PLR0917
 ) -> None:
     source.join(subscribing)
     last.join(last_subscribing)
+    source.be_heard()
     sent = source.send(source.heartbeat(0))
     assert subscribing.await_gone(source.session_id) - sent >= LIVENESS
     last_subscribing.await_gone(last.session_id)
@@ -147,6 +148,7 @@ def test_s52_an_ended_stream_with_a_gap(driver: Driver, p: raw.Socket, subscribe
     """EOS beyond a gap: NAKs go on, no EOS SM before it is filled."""
     subscribing, source = subscribe(driver, p)
     source.join(subscribing)
+    source.be_heard()
     frames = source.run(0, 3, 512)
     source.send_each([frames[0], frames[2]])
     source.send(source.heartbeat(1536, raw.EOS_HEARTBEAT))

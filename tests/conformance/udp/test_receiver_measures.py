@@ -41,11 +41,13 @@ def test_s62_cubic_measures_round_trips(drivers: Drivers, p: raw.Socket, subscri
     driver = drivers(CUBIC)
     subscribing, source = subscribe(driver, p, "|cc=cubic")
     receiver_id = source.join(subscribing).receiver_id
+    source.be_heard()
     asked = [one for one in p.collect(0.2) if isinstance(one.frame, raw.Rttm)]
     assert len(asked) >= 3
     for one in asked:
         assert (one.frame.flags, one.frame.delta, one.frame.receiver_id) == (raw.RTTM_REQUEST, 0, receiver_id)
     assert statistics.mean(raw.intervals([one.at for one in asked])) >= 380e-6
+    source.be_heard()
     # An answer that is 50 ms old makes the pause four times as long.
     source.send(
         raw.Rttm(
@@ -64,6 +66,7 @@ def test_s62_cubic_cuts_the_window(driver: Driver, p: raw.Socket, subscribe: Sub
     """With `cc=cubic` a loss cuts the window by a fifth and is told at once."""
     subscribing, source = subscribe(driver, p, "|cc=cubic")
     source.join(subscribing)
+    source.be_heard()
     largest = source.term_length // 2 // raw.MTU * raw.MTU
     source.socket.expect(raw.Status, lambda one: one.window == largest)
     first, second = source.run(0, 2, 256)
@@ -94,6 +97,7 @@ def test_s63_response_setup(driver: Driver, p: raw.Socket, subscribe: Subscribe,
     """A response publication to an image that asked for it: RSP_SETUP every 200 ms until the response is received."""
     subscribing, source = subscribe(driver, p)
     source.join(subscribing, flags=raw.SETUP_SEND_RESPONSE)
+    source.be_heard()
     image = subscribing.await_image(source.session_id).correlation_id
     control = free_port()
     response = opened.enter_context(

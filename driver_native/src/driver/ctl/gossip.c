@@ -15,7 +15,8 @@
 #define WORK_INTERVAL_NS 10000000LL
 #define DATAGRAMS_PER_WORK 16
 #define BUFFER_LENGTH 65536
-#define DATAGRAMS_PER_TELL 2048 /* what invented names and neighbours can make us send in one interval */
+#define DATAGRAMS_PER_TELL 2048 /* what invented names can make us send in one interval */
+#define GREETINGS 2
 
 #define ENTRY_V4 1
 #define ENTRY_V6 2
@@ -35,6 +36,8 @@ typedef struct neighbor
 {
     asi_address address;
     int64_t last_activity_ns;
+    int64_t tellable_bytes; /* see may_be_told */
+    int32_t next_name;      /* of the cache, to be told first */
 } neighbor;
 
 typedef struct bootstrap
@@ -66,9 +69,19 @@ struct asi_gossip
     int64_t last_bootstrap_ns;
     int32_t tell_budget;    /* datagrams left of this interval's */
     int32_t tell_start;     /* neighbour that is told first */
+    int32_t self_length;    /* of the datagram that tells of ourselves */
     uint8_t *incoming;      /* owned */
     uint8_t *outgoing;      /* owned */
 };
+
+static int32_t entry_length(const asi_address *address, const char *name)
+{
+    const int32_t address_length = AF_INET6 == address->any.sa_family ? 16 : 4;
+    return asi_align_i32(
+        ENTRY_ADDRESS_OFFSET + address_length + (int32_t)sizeof(int16_t) + (int32_t)strlen(name), ENTRY_ALIGNMENT);
+}
+
+static int64_t cost_of(int32_t length) { return (int64_t)length + ASI_DATAGRAM_HEADERS_LENGTH; }
 
 /* -- opening and closing --------------------------------------------------------------------------------------------------- */
 
@@ -178,6 +191,7 @@ as_result asi_gossip_open(asi_conductor *conductor, asi_gossip **gossip)
         asi_gossip_close(conductor, opened);
         return result;
     }
+    opened->self_length = (int32_t)sizeof(asi_frame_prefix) + entry_length(&opened->bound, opened->name);
     opened->last_self_ns = conductor->now_ns - settings->resolver_self_interval_ns - 1; /* tell at once */
     opened->last_neighbor_ns = conductor->now_ns;
     opened->last_bootstrap_ns = conductor->now_ns;
@@ -293,7 +307,8 @@ static void learn_neighbor(
     }
     else if (gossip->neighbor_count < NEIGHBOR_CAPACITY)
     {
-        gossip->neighbors[gossip->neighbor_count++] = (neighbor){ .address = *address, .last_activity_ns = activity_ns };
+        gossip->neighbors[gossip->neighbor_count++] = (neighbor){ .address = *address, .last_activity_ns = activity_ns,
+            .tellable_bytes = GREETINGS * cost_of(gossip->self_length) };
         set_counter(conductor, gossip->neighbors_counter_id, gossip->neighbor_count);
         say_neighbor(conductor, ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_ADDED, address);
     }
@@ -412,6 +427,11 @@ static void on_datagram_untrusted(asi_conductor *conductor, asi_gossip *gossip, 
         on_entry(conductor, gossip, &entry, &datagram->source);
         at += length;
     }
+    neighbor *from = find_neighbor(gossip, &datagram->source);
+    if (NULL != from)
+    {
+        from->tellable_bytes += asi_answers_for(datagram->length);
+    }
 }
 
 static int hear(asi_conductor *conductor, asi_gossip *gossip)
@@ -445,8 +465,7 @@ static int32_t put_entry(
     const bool is_v6 = AF_INET6 == address->any.sa_family;
     const int32_t address_length = is_v6 ? 16 : 4;
     const int32_t name_length = (int32_t)strlen(name);
-    const int32_t length =
-        asi_align_i32(ENTRY_ADDRESS_OFFSET + address_length + (int32_t)sizeof(int16_t) + name_length, ENTRY_ALIGNMENT);
+    const int32_t length = entry_length(address, name);
     uint8_t *entry = to + at;
     memset(entry, 0, (size_t)length);
     entry[0] = is_v6 ? ENTRY_V6 : ENTRY_V4;
@@ -489,6 +508,16 @@ static bool is_bootstrap(const asi_gossip *gossip, const asi_address *address)
     return false;
 }
 
+/* How long a datagram may be that goes there. Anybody can name a neighbour, or speak in its name, and must not have us write there at a
+ * rate: besides those that the settings name, each is told of us twice, and else three times as much as comes from it. A driver tells
+ * what it has been told, so that a newcomer hears twenty names in its first round, a hundred by the second. A departure:
+ * stock tells everybody everything. */
+static int64_t may_be_told(const asi_gossip *gossip, const neighbor *to)
+{
+    const int64_t length = to->tellable_bytes - ASI_DATAGRAM_HEADERS_LENGTH;
+    return is_bootstrap(gossip, &to->address) || length > gossip->mtu_length ? gossip->mtu_length : length;
+}
+
 static void tell_self(asi_conductor *conductor, asi_gossip *gossip)
 {
     const int32_t length =
@@ -502,45 +531,67 @@ static void tell_self(asi_conductor *conductor, asi_gossip *gossip)
     }
     for (int32_t i = 0; i < gossip->neighbor_count; i++)
     {
-        if (!is_bootstrap(gossip, &gossip->neighbors[i].address))
+        neighbor *to = &gossip->neighbors[i];
+        if (!is_bootstrap(gossip, &to->address) && to->tellable_bytes >= cost_of(length))
         {
-            send_to(conductor, gossip, length, &gossip->neighbors[i].address);
+            to->tellable_bytes -= cost_of(length);
+            send_to(conductor, gossip, length, &to->address);
         }
     }
 }
 
-static void send_to_neighbors(asi_conductor *conductor, asi_gossip *gossip, int32_t length)
+/* Puts as many of the next `max` names as there is room for; *length is the datagram's then. A name that is longer than the MTU goes
+ * alone. */
+static int32_t put_names(
+    const asi_conductor *conductor, asi_gossip *gossip, const neighbor *to, int32_t max, int32_t *length)
 {
-    for (int32_t i = 0; i < gossip->neighbor_count && length > (int32_t)sizeof(asi_frame_prefix) && gossip->tell_budget > 0; i++)
+    const int64_t room = may_be_told(gossip, to);
+    int32_t count = 0;
+    *length = (int32_t)sizeof(asi_frame_prefix);
+    while (count < max)
     {
-        const int32_t index = (gossip->tell_start + i) % gossip->neighbor_count;
+        const cached_name *entry = &gossip->cache[(to->next_name + count) % gossip->cache_count];
+        const int64_t age_ms = (conductor->now_ns - entry->last_activity_ns) / 1000000LL;
+        const int32_t with_entry = put_entry(gossip->outgoing, *length, &entry->address, entry->name, 0, age_ms);
+        if (with_entry > room && (count > 0 || room < gossip->mtu_length))
+        {
+            break;
+        }
+        *length = with_entry;
+        count++;
+    }
+    return count;
+}
+
+/* Each name at most once; the next time goes on where this one ended. */
+static void tell_names(asi_conductor *conductor, asi_gossip *gossip, neighbor *to)
+{
+    for (int32_t left = gossip->cache_count; left > 0 && gossip->tell_budget > 0;)
+    {
+        int32_t length;
+        const int32_t count = put_names(conductor, gossip, to, left, &length);
+        if (0 == count)
+        {
+            return;
+        }
+        to->next_name = (to->next_name + count) % gossip->cache_count;
+        to->tellable_bytes -= cost_of(length);
         gossip->tell_budget--;
-        send_to(conductor, gossip, length, &gossip->neighbors[index].address);
+        left -= count;
+        send_to(conductor, gossip, length, &to->address);
     }
 }
 
 static void tell_cache(asi_conductor *conductor, asi_gossip *gossip)
 {
-    int32_t length = (int32_t)sizeof(asi_frame_prefix);
+    const int32_t count = gossip->neighbor_count;
     gossip->tell_budget = DATAGRAMS_PER_TELL;
-    gossip->tell_start = gossip->neighbor_count > 0 ? (gossip->tell_start + 1) % gossip->neighbor_count : 0;
-    for (int32_t i = 0; i < gossip->cache_count; i++)
+    int32_t told = 0;
+    for (; told < count && gossip->tell_budget > 0; told++)
     {
-        const cached_name *entry = &gossip->cache[i];
-        const int64_t age_ms = (conductor->now_ns - entry->last_activity_ns) / 1000000LL;
-        const int32_t with_entry = put_entry(gossip->outgoing, length, &entry->address, entry->name, 0, age_ms);
-        if (with_entry > gossip->mtu_length && length > (int32_t)sizeof(asi_frame_prefix))
-        {
-            send_to_neighbors(conductor, gossip, length);
-            length = put_entry(
-                gossip->outgoing, (int32_t)sizeof(asi_frame_prefix), &entry->address, entry->name, 0, age_ms);
-        }
-        else
-        {
-            length = with_entry;
-        }
+        tell_names(conductor, gossip, &gossip->neighbors[(gossip->tell_start + told) % count]);
     }
-    send_to_neighbors(conductor, gossip, length);
+    gossip->tell_start = count > 0 ? (gossip->tell_start + told) % count : 0;
 }
 
 /* Names whose drivers are not heard of may have moved. */

@@ -58,6 +58,15 @@ typedef struct asi_interface
     bool is_multicast;
 } asi_interface;
 
+/* What whoever forges a source address may have us write there: three bytes for one, each datagram with its headers. */
+#define ASI_ANSWERS_FOR_BYTE 3
+#define ASI_DATAGRAM_HEADERS_LENGTH 42 /* Ethernet, IPv4, UDP */
+
+static inline int64_t asi_answers_for(int32_t length)
+{
+    return ASI_ANSWERS_FOR_BYTE * ((int64_t)length + ASI_DATAGRAM_HEADERS_LENGTH);
+}
+
 typedef struct asi_udp_ops
 {
     as_result (*open)(void *context, const asi_udp_params *params, asi_udp_socket **socket);

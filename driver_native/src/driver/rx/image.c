@@ -67,6 +67,7 @@ void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params
     init_connection(&image->connections[0], params->destination, params->source);
     image->connections[0].last_activity_ns = params->now_ns;
     image->connections[0].last_frame_ns = params->now_ns;
+    image->connections[0].answerable_bytes = asi_answers_for(sizeof(asi_setup_frame));
     asi_store_release_i32(&log->metadata->active_transport_count, 1);
 }
 
@@ -96,9 +97,9 @@ static asi_image_connection *add_connection(
     return connection;
 }
 
-/* The connection that a datagram came by; NULL: not of this endpoint. */
+/* The connection that a datagram of `length` came by; NULL: not of this endpoint. */
 static asi_image_connection *refresh(
-    asi_image *image, asi_receive_destination *destination, const asi_address *source, int64_t now_ns)
+    asi_image *image, asi_receive_destination *destination, const asi_address *source, int32_t length, int64_t now_ns)
 {
     asi_image_connection *connection = find_connection(image, destination);
     if (NULL == connection)
@@ -112,15 +113,16 @@ static asi_image_connection *refresh(
     if (NULL != connection)
     {
         connection->last_activity_ns = now_ns;
+        connection->answerable_bytes += asi_answers_for(length);
     }
     return connection;
 }
 
 /* As refresh, of data and heartbeats: they make a transport an active one. */
 static asi_image_connection *track(
-    asi_image *image, asi_receive_destination *destination, const asi_address *source, int64_t now_ns)
+    asi_image *image, asi_receive_destination *destination, const asi_address *source, int32_t length, int64_t now_ns)
 {
-    asi_image_connection *connection = refresh(image, destination, source, now_ns);
+    asi_image_connection *connection = refresh(image, destination, source, length, now_ns);
     if (NULL != connection)
     {
         const bool is_new = INT64_MIN == connection->last_frame_ns;
@@ -138,7 +140,7 @@ static asi_image_connection *track(
 void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
     const asi_address *source, int64_t now_ns)
 {
-    (void)refresh(image, destination, source, now_ns);
+    (void)refresh(image, destination, source, sizeof(*frame), now_ns);
     const asi_log *log = &image->log;
     const int32_t term_count = asi_wrap_sub(frame->active_term_id, log->initial_term_id);
     /* Another sender may be about to fill the image from where it joined. */
@@ -153,6 +155,15 @@ void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, 
     if (position > image->join_position + log->term_length / 2)
     {
         asi_store_release_bool(&image->is_left_behind, true);
+    }
+}
+
+void asi_image_count_heard(asi_image *image, const asi_receive_destination *destination, int32_t length)
+{
+    asi_image_connection *connection = find_connection(image, destination);
+    if (NULL != connection)
+    {
+        connection->answerable_bytes += asi_answers_for(length);
     }
 }
 
@@ -178,17 +189,37 @@ void asi_image_remove_connection(asi_image *image, const asi_receive_destination
     }
 }
 
+static bool has_own_control(const asi_receive_destination *destination)
+{
+    return destination->is_multicast || destination->has_explicit_control;
+}
+
 const asi_address *asi_image_connection_address(const asi_image_connection *connection)
 {
     const asi_receive_destination *destination = connection->destination;
-    const asi_address *address = destination->is_multicast || destination->has_explicit_control ?
-        &destination->control_address : &connection->control_address;
+    const asi_address *address =
+        has_own_control(destination) ? &destination->control_address : &connection->control_address;
     return asi_address_is_none(address) ? NULL : address;
 }
 
 const asi_address *asi_image_live_connection_address(const asi_image_connection *connection, int64_t now_ns)
 {
     return now_ns - connection->last_activity_ns >= ASI_CONNECTION_TIMEOUT_NS ? NULL : asi_image_connection_address(connection);
+}
+
+bool asi_image_may_answer(asi_image_connection *connection, int32_t length, int32_t spare)
+{
+    if (has_own_control(connection->destination))
+    {
+        return true;
+    }
+    const int64_t cost = (int64_t)length + ASI_DATAGRAM_HEADERS_LENGTH;
+    if (connection->answerable_bytes < cost + spare)
+    {
+        return false;
+    }
+    connection->answerable_bytes -= cost;
+    return true;
 }
 
 void asi_image_update_active_transports(asi_image *image, int64_t now_ns)
@@ -281,7 +312,7 @@ static int32_t insert_heartbeat(asi_image *image, asi_receive_destination *desti
         count(image, ASI_SYSTEM_FLOW_CONTROL_UNDER_RUNS);
         return 0;
     }
-    asi_image_connection *connection = track(image, destination, source, now_ns);
+    asi_image_connection *connection = track(image, destination, source, AS_FRAME_HEADER_LENGTH, now_ns);
     asi_store_release_i64(&image->last_packet_ns, now_ns);
     image->is_heard = true;
     if (0 != (frame->flags & ASI_FLAG_EOS) && NULL != connection)
@@ -327,7 +358,7 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
         count(image, ASI_SYSTEM_FLOW_CONTROL_UNDER_RUNS);
         if (position + length >= image->last_sm_position - image->max_window)
         {
-            (void)track(image, destination, source, now_ns);
+            (void)track(image, destination, source, length, now_ns);
         }
         return 0;
     }
@@ -347,7 +378,7 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
         /* Packed otherwise than before, it may have more behind its first frame, which is dropped and asked for again. */
         zero_up_to(image, position + length + AS_FRAME_ALIGNMENT);
     }
-    (void)track(image, destination, source, now_ns);
+    (void)track(image, destination, source, length, now_ns);
     asi_store_release_i64(&image->last_packet_ns, now_ns);
     image->is_heard = true;
     if (position == image->join_position)
@@ -367,6 +398,7 @@ int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *de
     const int32_t spanned = is_heartbeat ? 0 : length;
     if (image->is_rejected)
     {
+        asi_image_count_heard(image, destination, length);
         return 0;
     }
     if (term_count < 0 || frame->term_offset >= image->log.term_length || spanned > image->log.term_length - frame->term_offset)

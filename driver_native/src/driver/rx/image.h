@@ -66,6 +66,8 @@ typedef struct asi_loss_detector
     asi_rand rand;
     asi_gap active;           /* length 0: none */
     int64_t deadline_ns;
+    int64_t scanned_hwm;      /* what the receiver had got to when the active gap was measured */
+    int64_t scanned_packet_ns;
     int32_t repeats;          /* how often the gap was asked for */
 } asi_loss_detector;
 
@@ -75,6 +77,7 @@ typedef struct asi_image_connection
     asi_address control_address;          /* implicit: source of its first frame; none until then */
     int64_t last_activity_ns;
     int64_t last_frame_ns;
+    int64_t answerable_bytes;             /* that may be sent to an implicit control address, see asi_image_may_answer */
     bool is_eos;
     int64_t eos_position;
 } asi_image_connection;
@@ -182,12 +185,19 @@ int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *de
  * then ends it, and a later SETUP makes another; stock drivers keep it for the liveness timeout. */
 void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
     const asi_address *source, int64_t now_ns);
+/* What came in on `destination` otherwise than by the calls above counts, too, for what may be answered. */
+void asi_image_count_heard(asi_image *image, const asi_receive_destination *destination, int32_t length);
 void asi_image_add_connection(asi_image *image, asi_receive_destination *destination, int64_t now_ns);
 void asi_image_remove_connection(asi_image *image, const asi_receive_destination *destination, int64_t now_ns);
 /* Where a connection's frames go; NULL if not known. */
 const asi_address *asi_image_connection_address(const asi_image_connection *connection);
 /* As above for SMs, NAKs and the like, which go to nobody who was silent for 5 s. */
 const asi_address *asi_image_live_connection_address(const asi_image_connection *connection, int64_t now_ns);
+/* Whether `length` bytes may go to a connection and leave `spare`; they are then taken for sent. Whoever forges a source address must not have us write
+ * there at a rate: where the address is the source of what came in, status messages, NAKs and the like measure three times that at
+ * most. A publisher sends a SETUP, data or a heartbeat each 100 ms, a status message is due each 200 ms, and what shows a gap
+ * brings enough to ask for it, so that no publisher waits. */
+bool asi_image_may_answer(asi_image_connection *connection, int32_t length, int32_t spare);
 /* Stores the number of connections with a frame within the liveness timeout into the log's metadata. */
 void asi_image_update_active_transports(asi_image *image, int64_t now_ns);
 /* If every slot of the gap is empty, writes one padding frame over it. */

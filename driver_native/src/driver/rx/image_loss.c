@@ -137,15 +137,30 @@ static int64_t start_of_scan(const asi_image *image, int64_t max_subscriber_posi
         0 == max_subscriber_position % AS_FRAME_ALIGNMENT ? max_subscriber_position : image->rebuild_position;
 }
 
+/* Nothing came since the active gap was measured, and it is not due: hundreds of images with a frame far ahead would have the conductor
+ * measure their gaps in each of its cycles. What is due is measured again, as a datagram may have come in the receiver's cycle in which
+ * it was measured. */
+static bool is_measured(const asi_image *image, int64_t position, int64_t hwm, int64_t packet_ns, int64_t now_ns)
+{
+    const asi_log *log = &image->log;
+    const asi_loss_detector *detector = &image->loss;
+    const int32_t offset = (int32_t)(position & (log->term_length - 1));
+    return hwm == detector->scanned_hwm && packet_ns == detector->scanned_packet_ns && now_ns < detector->deadline_ns &&
+        detector->active.length > 0 && offset == detector->active.term_offset &&
+        detector->active.term_id == asi_log_term_id_of_position(position, log->position_bits, log->initial_term_id) &&
+        word_at(log, log->terms[asi_log_index_of_position(position, log->position_bits)] + offset) <= 0;
+}
+
 int asi_image_rebuild(
     asi_image *image, int64_t max_subscriber_position, int64_t now_ns, bool *found_loss, asi_gap *published)
 {
     const asi_log *log = &image->log;
+    const int64_t packet_ns = asi_load_acquire_i64(&image->last_packet_ns);
     const int64_t hwm = asi_load_acquire_i64(&image->hwm);
     int64_t position = start_of_scan(image, max_subscriber_position, hwm);
     *found_loss = false;
     published->length = 0;
-    if (position < hwm)
+    if (position < hwm && !is_measured(image, position, hwm, packet_ns, now_ns))
     {
         const int32_t offset = (int32_t)(position & (log->term_length - 1));
         const int64_t term_base = position - offset;
@@ -154,6 +169,8 @@ int asi_image_rebuild(
         const uint8_t *term = log->terms[asi_log_index_of_position(position, log->position_bits)];
         gap.term_offset = asi_gap_scan_untrusted(log, term, offset, limit, image->max_window, &gap.length);
         position = term_base + gap.term_offset;
+        image->loss.scanned_hwm = hwm;
+        image->loss.scanned_packet_ns = packet_ns;
         *found_loss = gap.length > 0 && on_gap(image, &gap, now_ns, published);
     }
     if (position <= image->rebuild_position)

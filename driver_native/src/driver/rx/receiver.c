@@ -249,6 +249,7 @@ static void on_rttm(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
         asi_receiver_reply_rttm(receiver, endpoint, destination, frame, &datagram->source);
         return;
     }
+    asi_image_count_heard(session->image, destination, datagram->length);
     asi_image_on_rtt(session->image, asi_wrap_sub_i64(
         asi_wrap_sub_i64(receiver->now_ns, frame->echo_timestamp_ns), frame->reception_delta_ns));
 }

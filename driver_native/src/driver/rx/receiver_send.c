@@ -27,32 +27,34 @@ static bool send_frame(
     return 1 == sent;
 }
 
-/* To every connection that is heard of; returns how many took it. */
-static int32_t send_to_connections(asi_receiver *receiver, const asi_image *image, const void *frame, int32_t length)
+/* To every connection that is heard of; returns how many took it. Requests leave enough for a status message, without which the
+ * publisher gives its receiver up. */
+static int32_t send_to_connections(asi_receiver *receiver, asi_image *image, const void *frame, int32_t length)
 {
+    const int32_t spare =
+        ASI_FRAME_STATUS == ((const asi_frame_prefix *)frame)->type ? 0 : ASI_STATUS_TAGGED_LENGTH + ASI_DATAGRAM_HEADERS_LENGTH;
     int32_t sent = 0;
     for (int32_t i = 0; i < image->connection_count; i++)
     {
-        const asi_image_connection *connection = &image->connections[i];
+        asi_image_connection *connection = &image->connections[i];
         const asi_address *to = asi_image_live_connection_address(connection, receiver->now_ns);
-        if (NULL != to && send_frame(receiver, connection->destination, frame, length, to))
-        {
-            sent++;
-        }
+        const bool may_send = NULL != to && asi_image_may_answer(connection, length, spare);
+        sent += may_send && send_frame(receiver, connection->destination, frame, length, to) ? 1 : 0;
     }
     return sent;
 }
 
 /* A rejected image takes nothing that comes in, so that each of its connections is silent: they are told nevertheless. Both
  * stock drivers do so until the image is gone. */
-static int32_t send_to_all_connections(asi_receiver *receiver, const asi_image *image, const void *frame, int32_t length)
+static int32_t send_to_all_connections(asi_receiver *receiver, asi_image *image, const void *frame, int32_t length)
 {
     int32_t sent = 0;
     for (int32_t i = 0; i < image->connection_count; i++)
     {
-        const asi_image_connection *connection = &image->connections[i];
+        asi_image_connection *connection = &image->connections[i];
         const asi_address *to = asi_image_connection_address(connection);
-        sent += NULL != to && send_frame(receiver, connection->destination, frame, length, to) ? 1 : 0;
+        const bool may_send = NULL != to && asi_image_may_answer(connection, length, 0);
+        sent += may_send && send_frame(receiver, connection->destination, frame, length, to) ? 1 : 0;
     }
     return sent;
 }
@@ -102,7 +104,7 @@ static void send_due_response_setup(asi_receiver *receiver, asi_image *image)
     image->response_deadline_ns = receiver->now_ns + receiver->params.status_message_timeout_ns;
 }
 
-static void send_rejection(asi_receiver *receiver, const asi_image *image)
+static void send_rejection(asi_receiver *receiver, asi_image *image)
 {
     const asi_receive_endpoint *endpoint = image->endpoint;
     const size_t text_length = strlen(image->rejection_reason);

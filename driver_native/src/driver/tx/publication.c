@@ -143,6 +143,13 @@ static asi_setup_frame make_setup(const asi_sender_publication *publication, int
     };
 }
 
+/* Nobody ever asked for more than its SETUP, and whoever would hears of its end only. A departure: stock goes on for the linger time, and
+ * so a server that gave a peer of a forged address up would write there for as long again. */
+static bool is_given_up(const asi_sender_publication *publication)
+{
+    return !publication->has_initial_connection && 0 != asi_load_acquire_u8(&publication->log.metadata->is_publication_revoked);
+}
+
 /* Spec: 04 §5.3. */
 static void send_setup_if_due(asi_sender *sender, asi_sender_publication *publication, int64_t position)
 {
@@ -151,6 +158,10 @@ static void send_setup_if_due(asi_sender *sender, asi_sender_publication *public
         return;
     }
     publication->last_setup_ns = sender->now_ns;
+    if (is_given_up(publication))
+    {
+        return;
+    }
     if (publication->is_setup_elicited)
     {
         asi_flow_on_setup(&publication->flow, publication->limit, sender->now_ns);

@@ -1,0 +1,98 @@
+"""Goal: what our archive does since Aeron 1.53 (Spec: 11 §5) it does beside a stock driver, too, in Java or in C.
+
+Method: the stock driver with our archive on it, control messages made byte by byte, by a client of ours on the same directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from aeron_spark.client import Client
+from tests.conformance.archive.archive import CONTROL_SESSION, REC_POS
+from tests.conformance.archive.control import Control, Session
+from tests.conformance.archive.folder import mark_errors
+from tests.kit import native, stock, stock_c
+from tests.kit.cnc import Cnc
+from tests.kit.wait import wait_until
+
+IMAGE_REJECTED = 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """An archive of ours on a stock driver, and who asks it."""
+
+    client: Client
+    aeron_dir: Path
+    archive_dir: Path
+    errors: list[tuple[int, str]] = field(default_factory=list)
+
+    def has(self, type_id: int) -> bool:
+        """Whether there is a counter of this type."""
+        return any(counter.type_id == type_id for counter in Cnc(self.aeron_dir).counters())
+
+    def open(self, kind: type[Control]) -> Any:
+        """A control session, or one that is not connected yet."""
+        return kind(cast("Any", self))
+
+    def await_logged(self, text: str) -> None:
+        """Wait for the archive to have a text in its error log, once."""
+        wait_until(
+            lambda: sum(text in one for one in mark_errors(self.archive_dir)) == 1,
+            10,
+            text,
+            state=lambda: mark_errors(self.archive_dir),
+        )
+
+
+@pytest.fixture(params=["java", "c"])
+def beside(request: pytest.FixtureRequest, aeron_dir: Path, archive_dir: Path) -> Iterator[Beside]:
+    errors: list[tuple[int, str]] = []
+    settings = {"aeron.timer.interval": "100ms", "aeron.publication.linger.timeout": "200ms"}
+    with ExitStack() as opened:
+        if request.param == "java":
+            opened.enter_context(stock.driver(aeron_dir, threading="SHARED", settings=settings))
+        else:
+            opened.enter_context(stock_c.driver(aeron_dir, settings))
+        opened.enter_context(native.archive(aeron_dir, archive_dir))
+        client = Client(aeron_dir, timeout=30, on_publication_error=lambda *what: errors.append((what[3], what[4])))
+        opened.enter_context(client)
+        yield Beside(client=client, aeron_dir=aeron_dir, archive_dir=archive_dir, errors=errors)
+
+
+def test_d21_a_session_obeys_its_own_image(beside: Beside) -> None:
+    """Another client that knows the id gets no answer, nor does the session; the log tells, and the session goes on."""
+    with beside.open(Session) as owner, beside.open(Session) as other:
+        own, other.session_id = other.session_id, owner.session_id
+        start = {"channel": "aeron:ipc", "streamId": 7001}
+        tried = [
+            other.request("ListRecordingsRequest", fromRecordingId=0, recordCount=10),
+            other.request("StartRecordingRequest2", sourceLocation=0, **start),
+            other.request("KeepAliveRequest"),
+            other.request("CloseSessionRequest"),
+        ]
+        other.session_id = own
+        other.barrier()  # all that was tried before has been looked at
+        owner.barrier()
+        assert not [it for one in (owner, other) for it in one.seen() if it.fields.get("correlationId") in tried]
+        for action in (8, 63, 61):
+            beside.await_logged(f"unauthorised archive action={action} controlSessionId={owner.session_id} ")
+        assert not beside.has(REC_POS)
+
+
+def test_d25_a_session_that_fails_ends_at_once(beside: Beside) -> None:
+    """The stock driver refuses the response channel: who asked hears of it by the end of his image, and nothing is left."""
+    with beside.open(Control) as control:
+        control.connect(responseChannel="aeron:udp?endpoint=127.0.0.1:20|mtu=33")
+        wait_until(lambda: beside.errors, 5, "the end of the requests' image")
+        code, text = beside.errors[0]
+        assert code == IMAGE_REJECTED
+        assert text.startswith("failed with exception: ")
+        beside.await_logged("terminated: failed with exception: ")
+        wait_until(lambda: not beside.has(CONTROL_SESSION), 10, "the session's counter to go")
