@@ -18,6 +18,7 @@
 #include "server/reply.h"
 #include "server/report.h"
 #include "store/time_index.h"
+#include "store/time_index_edit.h"
 
 #define CLOSE_LIMIT_NS INT64_C(5000000000)
 

@@ -16,6 +16,7 @@
 #include "store/segment_layout.h"
 #include "store/segment_write.h"
 #include "store/time_index.h"
+#include "store/time_index_edit.h"
 
 typedef struct migration
 {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "store/folder_time_source.h"
+#include "store/time_index_edit.h"
 
 /* The index's own runs, where it is to be believed, and between them what the segments tell. */
 static as_result collect(const as_folder *folder, asi_time_source *source, asi_time_runs *runs)

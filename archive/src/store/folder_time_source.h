@@ -4,7 +4,7 @@
 #define ASI_STORE_FOLDER_TIME_SOURCE_H
 
 #include "store/folder.h"
-#include "store/time_index.h"
+#include "store/time_index_edit.h"
 
 /* The runs of one recording, wherever they come from, and how far it goes. */
 typedef struct asi_time_source

@@ -20,7 +20,7 @@
 #include "store/recover.h"
 #include "store/segment_judge.h"
 #include "store/segment_layout.h"
-#include "tools/catalog_tool.h"
+#include "tools/catalog_open.h"
 
 /* Where in a message the walk over frames is. */
 typedef struct message_walk
