@@ -1,5 +1,5 @@
-/* The struct of asi_catalog, and its file under it: writes, syncs, room, encoding. catalog.c (open, add, fields) and catalog_swap.c (a
- * new file in the old one's place) build on it. */
+/* The struct of asi_catalog, and its file: writes, syncs, room, encoding. catalog.c (open, add, fields) and catalog_swap.c (a new file
+ * in the old one's place) build on it. */
 #ifndef ASI_STORE_CATALOG_FILE_H
 #define ASI_STORE_CATALOG_FILE_H
 

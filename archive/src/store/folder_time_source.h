@@ -1,4 +1,4 @@
-/* Where the times of a recording's bytes come from. folder_time.c (lookups) and folder_time_rebuild.c build on it; the public side is
+/* Where the times of a recording's bytes come from. folder_time.c (lookups) and folder_time_rebuild.c build on it; public side:
  * aeron_spark/as_archive.h. */
 #ifndef ASI_STORE_FOLDER_TIME_SOURCE_H
 #define ASI_STORE_FOLDER_TIME_SOURCE_H
