@@ -15,7 +15,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run test lint spec-report format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,6 +35,9 @@ lint: build ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+spec-report: ## each section of docs/spec with its MUSTs and who cites it in the product and in the tests: ONLY=uncited
+	@$(PYTHON) -m tests.arch.spec_musts $(ONLY)
 
 format: build ## put Python into its one form, and write the stub of the C functions again
 	$(BIN)/python aeron_spark/_native/build_stub.py driver_native/include archive/include aeron_spark/_native/kernels > build/_lib.pyi

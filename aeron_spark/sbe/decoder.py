@@ -1,4 +1,4 @@
-"""Payloads to record batches. Spec: 10 §13 to §15, §18."""
+"""Payloads to record batches. Spec: 10 §13-15, §18."""
 
 from __future__ import annotations
 

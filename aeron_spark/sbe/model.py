@@ -1,4 +1,4 @@
-"""What a schema says, resolved: every type found, every offset known. Spec: 10 §3 to §7.
+"""What a schema says, resolved: every type found, every offset known. Spec: 10 §3-7.
 
 Offsets and sizes are bytes; an offset in a composite counts from the composite's beginning, one of a field from its block's.
 """

@@ -4,7 +4,7 @@
 because Spark compares offsets as text. ``positions`` are message boundaries: everything before them is read. ``starts`` are the
 resolved starts of the query: a crash inside batch 0 makes Spark ask for a fresh initial offset, and "latest" would then have
 moved, so the journaled end offset is what remembers where batch 0 begins. ``archive`` holds, per recording, a number made of
-facts that never change (spec 06 section 4), so that an offset is never applied to another archive's recording.
+facts that never change (Spec: 06 §4), so that an offset is never applied to another archive's recording.
 
 Version 2 has ``marks`` besides, ``{"<id>": m}``: the fingerprint (``archive.fingerprints``) of the frame before a position,
 where there is one. It tells whether what was read is still what is there. A text without marks is of version 1.

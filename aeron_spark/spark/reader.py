@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-#: No message is longer (spec 02 section 4), so a batch that holds this many bytes takes any.
+#: No message is longer (Spec: 02 §4), so a batch that holds this many bytes takes any.
 MAX_MESSAGE_LENGTH = 16 << 20
 #: Batches of less than this part of what one may hold are joined.
 SMALL_PART = 8

@@ -1,6 +1,6 @@
 """Micro-batches by position. One object lives on the driver for the life of the query and does all planning.
 
-Spark's habits this copes with (spec 09 section 3): the initial offset is asked for twice and after a crash inside batch 0
+Spark's habits this copes with (Spec: 09 §3): the initial offset is asked for twice and after a crash inside batch 0
 once more; offsets are compared as text; nothing checks that they advance; partitions are planned again on replay; commits
 come one batch late; when idle, the latest offset is polled many times a second.
 """

@@ -3,6 +3,8 @@
 Method: the very command line of the stock archive, with `java` replaced by our executable: options of the virtual machine,
 class path, settings by `-D` and in property files, main class. Standard error and error log are empty at the end of every
 test, save where a test awaits an error. `--subject stock` runs the same command lines with `java`.
+
+Spec: 05 §13.2, 08 §12.
 """
 
 from __future__ import annotations

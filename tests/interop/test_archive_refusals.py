@@ -2,6 +2,8 @@
 
 Both get the requests of `refusal_rows`, on the same recordings; an answer of ours that differs must stand in its `DIFFERENCES`
 with the reason.
+
+Spec: 07 §9.
 """
 
 from __future__ import annotations

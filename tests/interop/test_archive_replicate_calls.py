@@ -193,7 +193,7 @@ WAYS: dict[str, Callable[[], dict[str, Any]]] = {
     "the copy to the request": lambda: {"replication_channel": response_channel()},
 }
 STOCK_FAULT = (
-    "the copy to the request"  # the stock destination's second publication clashes with its first: Spec 08 §10.3
+    "the copy to the request"  # the stock destination's second publication clashes with its first: Spec: 08 §10.3
 )
 
 

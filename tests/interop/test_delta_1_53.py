@@ -159,7 +159,10 @@ def both(
 
 
 def test_d16_streams_under_loss(sides: Sides, stream: int, opened: ExitStack, rng: random.Random) -> None:
-    """A tenth lost each way, terms that end in paddings, a window above half a term: all bytes, and nothing invalid."""
+    """A tenth lost each way, terms that end in paddings, a window above half a term: all bytes, nothing invalid.
+
+    Spec: 11 D16.
+    """
     port, watch = free_port(), Watch()
     relay = opened.enter_context(Relay(("127.0.0.1", port), watch, loss=0.1, rng=rng))
     here, there = (
@@ -277,7 +280,10 @@ def cpu_s(pid: int) -> dict[str, float]:
 def test_d17_idle_streams_cost_little(
     drivers: Callable[[str], Side], stream: int, opened: ExitStack, aeron_dir: Path, kind: str
 ) -> None:
-    """With default idle strategies, and a stream each way on which nothing is said, no thread uses a fifth of a core."""
+    """With default idle strategies, and a stream each way on which nothing is said, no thread uses a fifth of a core.
+
+    Spec: 11 T1, D17.
+    """
     seconds = 10
     driver = opened.enter_context(native.driver(aeron_dir, {"aeron.threading.mode": "DEDICATED"}))
     ours = Side(kind="ours", directory=aeron_dir, client=opened.enter_context(Client(aeron_dir, timeout=30)))

@@ -2,6 +2,8 @@
 
 Method: drivers with short timeouts of their own; clients that fall silent (an invoked conductor that no one invokes, or
 a process killed with -9), termination requests, signals, and a second driver on a directory that is taken.
+
+Spec: 01 §1.7.
 """
 
 # ruff: noqa: PLR0917 - fixtures are arguments

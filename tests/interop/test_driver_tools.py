@@ -2,6 +2,8 @@
 
 Method: each tool runs as a process on a live directory with one stream; what it prints is compared with what the kit's
 own reader of `cnc.dat` sees.
+
+Spec: 05 §16, 11 C6.
 """
 
 from __future__ import annotations

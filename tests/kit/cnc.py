@@ -1,6 +1,6 @@
 """A reader of `cnc.dat`, written from the specification alone: the tests' own witness beside the stock tools.
 
-Spec: 01 §2 (header), §3.1 (to-driver trailer), §5 (counters), §8 (errors). It only reads, copies what it needs and maps nothing
+Spec: 01 §2, §3.1, §5, §8 (header, to-driver trailer, counters, errors). It only reads, copies what it needs and maps nothing
 for longer than a call, so a test can look at a directory whose driver was killed.
 """
 

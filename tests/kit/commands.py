@@ -1,6 +1,6 @@
 """A client made by hand: commands go into the driver's ring byte by byte, answers come out of the broadcast buffer as they are.
 
-Written from the specification alone (01 §3 and §4, 03 §2 and §3). It is the only client of its directory: it claims space in
+Written from the specification alone (Spec: 01 §3-4, 03 §2-3). It is the only client of its directory: it claims space in
 the ring without the atomic steps that several producers would need. Whatever a command says is sent, so a driver can be asked
 for what no client library would ask.
 """

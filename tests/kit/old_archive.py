@@ -1,4 +1,4 @@
-"""Archive folders of storage versions 0, 1 and 2, made of a folder of today by undoing the migrations of spec 06 §13."""
+"""Archive folders of storage versions 0, 1 and 2, made of a folder of today by undoing the migrations of Spec: 06 §13."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Requests that do not wait, states, the environment, recorded publications, recording positions and events, ReplayMerge and
 PersistentSubscription: a driver and an archive of ours in this process, messages that tell their index.
+
+Spec: 05 §13.1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How an archive client of ours comes to its session: kinds of response channels, and credentials that stay secret."""
+"""How an archive client of ours comes to its session: kinds of response channels, and credentials that stay secret.
+
+Spec: 07 §5.
+"""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_credentials_are_told_to_nobody(
 
 
 def test_error_codes_have_the_names_of_the_protocol() -> None:
-    """What `PeerError.code` can be; numbers that a later archive may send pass unchanged."""
+    """What `PeerError.code` can be; numbers that a later archive may send pass unchanged. Spec: 11 C2."""
     assert {f"AS_ARCHIVE_ERROR_{code.name}": code.value for code in ArchiveErrorCode} == {
         name: getattr(lib, name) for name in dir(lib) if name.startswith("AS_ARCHIVE_ERROR_")
     }

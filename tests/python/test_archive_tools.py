@@ -1,7 +1,9 @@
 """Goal: the tools of an archive's folder tell the truth, write nothing unless told to, and pass a bad recording by.
 
-Method: folders of stock archives (tests/golden/archive), damaged at chosen bytes; what each must answer follows from spec 06.
+Method: folders of stock archives (tests/golden/archive), damaged at chosen bytes; what each must answer follows from Spec: 06.
 The stock tool's opinion of the same folders is in tests/interop/test_archive_tools.py.
+
+Spec: 06 §12, §12.1.
 """
 
 from __future__ import annotations

@@ -101,9 +101,9 @@ def test_spark_sink_page(tmp_path: Path, aeron_dir: Path) -> None:
     try:
         out = run_python("spark-sink.md", tmp_path, aeron_dir, timeout=200)
         assert not aeron_dir.exists()
-        assert not Path(f"{aeron_dir}-far").exists()
+        assert not Path(f"{aeron_dir}-remote").exists()
     finally:
-        shutil.rmtree(f"{aeron_dir}-far", ignore_errors=True)
+        shutil.rmtree(f"{aeron_dir}-remote", ignore_errors=True)
     printed = [line for line in out.splitlines() if line.isdecimal()]
     assert printed == re.findall(r"^print\(.*\)  # (\d+)$", program("spark-sink.md", "python"), re.MULTILINE)
 

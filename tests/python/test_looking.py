@@ -193,7 +193,10 @@ request_termination(where)
 
 
 def test_who_may_only_read_sees_everything(driver: MediaDriver) -> None:
-    """Who can't write directory and files (Spec: 11 D31) gets counters, errors, losses and pid, and can't end the driver."""
+    """Who can't write directory and files gets counters, errors, losses and pid, and can't end the driver.
+
+    Spec: 11 C5, D31.
+    """
     # Root may write everything, but for what it was told to give up.
     given_up = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     modes = {path: path.stat().st_mode for path in (*driver.aeron_dir.glob("*.dat"), driver.aeron_dir)}

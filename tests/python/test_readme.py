@@ -1,4 +1,4 @@
-"""Every command and program of the README, run in its order in one folder."""
+"""Every command and program of the README, run in its order in one folder; those of CONTRIBUTING name what exists."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.mutants import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS: list[tuple[str, str]] = re.findall(
@@ -58,3 +60,27 @@ def test_commands_in_the_text_exist() -> None:
         )
     for name in re.findall(r"`([A-Za-z./]+(?:/|\.md|LICENSE))`", text):
         assert (ROOT / name).exists(), name
+
+
+def test_commands_of_contributing_exist() -> None:
+    """They build, or run for minutes: here, that each target, test, file and mutant that they name is there."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    makes = [line.split()[1:] for line in lines if line.startswith("make ")]
+    assert {"build", "lint", "test", "sim", "mutants", "wheel"} <= {words[0] for words in makes}
+    for words in makes:
+        subprocess.run(["make", "-n", *words], cwd=ROOT, check=True, capture_output=True)  # noqa: S607
+    for target in set(re.findall(r"`make ([a-z-]+)", text)):
+        subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)  # noqa: S607
+    others = "\n".join(line for line in lines if not line.startswith("make "))
+    for room, name in re.findall(r"\bc_([a-z]+)_(test_\w+)", text):
+        assert (ROOT / "tests/c" / room / f"{name}.c").exists(), name
+    for path in re.findall(r"tests/[\w/]+\.py", others):
+        assert (ROOT / path).exists(), path
+    for option in re.findall(r"-D(\w+)", others):
+        assert option in (ROOT / "CMakeLists.txt").read_text("utf-8"), option
+    headers = "".join(path.read_text("utf-8") for path in (ROOT / "driver_native/src").rglob("*.h"))
+    for function in re.findall(r"break (\w+)'", others):
+        assert function in headers
+    known = {mutant.name for mutant in tables.load()}
+    assert known.issuperset(re.findall(r"NAMES=(\S+)", others))

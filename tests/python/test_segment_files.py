@@ -1,4 +1,7 @@
-"""Which files of an archive's folder belong to a recording, by their names alone: what belongs to none may be deleted."""
+"""Which files of an archive's folder belong to a recording, by their names alone: what belongs to none may be deleted.
+
+Spec: 06 §1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns: the values of the plain walk, whatever the messages. Spec: 10 §10, §13, §14, §18, §19.49-58."""
+"""Columns: the values of the plain walk, whatever the messages. Spec: 10 §10, §13, §14, §18, §19 cases 49-58."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The encoder writes what the reference's codecs wrote, and what decoder and plain walk read. Spec: 10 §16, §19.65."""
+"""The encoder writes what the reference's codecs wrote, and what decoder and plain walk read. Spec: 10 §16, §19 case 65."""
 
 from __future__ import annotations
 

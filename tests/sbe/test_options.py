@@ -1,4 +1,7 @@
-"""Options of columns, framings, unions and exploded groups: each against values worked out by hand. Spec: 10 §14, §15."""
+"""Options of columns, framings, unions and exploded groups: each against values worked out by hand.
+
+Spec: 10 §14, §15, 10 §11.
+"""
 
 from __future__ import annotations
 

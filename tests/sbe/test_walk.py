@@ -1,4 +1,4 @@
-"""Messages: the reference tool's values, and what malformed ones give. Spec: 10 §5 to §10, §13, §15."""
+"""Messages: the reference tool's values, and what malformed ones give. Spec: 10 §5-10, §13, §15."""
 
 from __future__ import annotations
 

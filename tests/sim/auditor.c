@@ -376,6 +376,17 @@ void auditor_on_fragment(auditor *a, const void *subscription, const uint8_t *da
     sim_digest(header->session_id, header->position, image->driver);
 }
 
+void auditor_on_position(auditor *a, const void *subscription, as_image *client_image)
+{
+    as_image_constants constants;
+    as_image_get_constants(client_image, &constants);
+    auditor_image *image = auditor_find_image(a, subscription, constants.correlation_id);
+    if (NULL != image && NULL != image->stream)
+    {
+        skip_to(a, image, as_image_position(client_image));
+    }
+}
+
 /* -- the end of an image ------------------------------------------------------------------------------------------------ */
 
 const auditor_heard *auditor_find_heard(const auditor *a, const auditor_image *image)

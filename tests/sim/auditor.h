@@ -13,6 +13,7 @@
  *                and it does end after that
  *   connected    a publication is connected while status messages come, and not longer than the connection timeout without
  *   client       a dead client is missed after its liveness timeout and not before
+ *   wire         no frame that a driver sends is one that a strict peer drops (auditor_wire.c)
  *   counters, files, sockets   nothing is left of what was closed
  *   and what an adversary may cost, auditor_bounds.h. Streams that it begins itself are nobody's: a subscriber may get them.
  *
@@ -30,6 +31,7 @@
 #define AUDITOR_MAX_STREAMS 128
 #define AUDITOR_MAX_IMAGES 2048
 #define AUDITOR_COUNTERS 8192
+#define AUDITOR_MAX_FLOWS 8
 
 /* The timeouts of the tables that the drivers run with. */
 typedef struct auditor_times
@@ -154,6 +156,16 @@ typedef struct auditor_corpse
     bool is_missed;
 } auditor_corpse;
 
+/* A stream as it was asked for, and the ports that its channels have. */
+typedef struct auditor_flow
+{
+    int32_t stream_id;
+    int32_t term_length;
+    int32_t mtu_length;
+    int32_t first_port;
+    int32_t port_count;
+} auditor_flow;
+
 typedef struct auditor_driver
 {
     const sim_host *host;
@@ -162,6 +174,7 @@ typedef struct auditor_driver
     asi_cnc cnc;
     asi_counters counters;
     auditor_counter_memory *memory; /* owned, AUDITOR_COUNTERS */
+    int32_t noted_streams;          /* there were so many when its counters were noted last */
 } auditor_driver;
 
 struct auditor
@@ -174,6 +187,8 @@ struct auditor
     bool is_lossless;       /* no fault of the seed loses anything */
     bool is_wire_clean;     /* nor brings what is old or broken */
     bool has_untethered;
+    auditor_flow flows[AUDITOR_MAX_FLOWS];
+    int32_t flow_count;
     auditor_driver drivers[AUDITOR_MAX_DRIVERS];
     int32_t driver_count;
     auditor_stream streams[AUDITOR_MAX_STREAMS];
@@ -204,6 +219,11 @@ void auditor_close(auditor *a);
 /* Byte `i` of message `number`. */
 void auditor_fill(uint8_t *to, int64_t number, int64_t offset, int64_t length);
 
+/* Of every stream, before the drivers start. */
+void auditor_set_flow(auditor *a, const auditor_flow *flow);
+const auditor_flow *auditor_find_flow(const auditor *a, int32_t stream_id); /* NULL: nobody's */
+/* Every datagram that a driver sends. */
+void auditor_judge_sent(const auditor *a, const sim_sighting *sighting);
 int32_t auditor_on_driver(auditor *a, const sim_host *host, const char *dir);
 void auditor_on_driver_gone(auditor *a, int32_t driver);
 auditor_stream *auditor_on_publication(auditor *a, int32_t driver, as_publication *publication);
@@ -213,6 +233,8 @@ void auditor_on_publication_end(auditor *a, auditor_stream *stream, const as_pub
 auditor_image *auditor_on_image(auditor *a, int32_t driver, const void *subscription, as_image *image, bool is_local);
 void auditor_on_image_gone(auditor *a, const void *subscription, as_image *image, auditor_why why);
 void auditor_on_fragment(auditor *a, const void *subscription, const uint8_t *data, int64_t length, const as_header *header);
+/* Where its reader is, with or without a fragment: an unreliable stream may lose its last ones. */
+void auditor_on_position(auditor *a, const void *subscription, as_image *image);
 const auditor_heard *auditor_find_heard(const auditor *a, const auditor_image *image); /* NULL: nothing */
 /* When a frame of its stream last came to its driver, or when the subscriber got it, if that was later; of heartbeats: or when
  * it was made. */

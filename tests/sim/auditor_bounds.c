@@ -15,6 +15,7 @@
 
 #define MS 1000000LL
 #define LOOK_NS (10 * MS)
+#define LOOKS_OF_LASTING 5 /* what lasts, storage of a log and descriptors, is looked at so much more seldom: it costs system calls */
 #define ANSWERS_NS (10 * MS)       /* in which a publication's resends are counted */
 #define SPARE_DESCRIPTORS 8        /* the one that reads the folder, and a log that is being mapped */
 #define SPARE_BYTES (256 * 1024)   /* of what goes to strangers; what the network still holds */
@@ -77,25 +78,33 @@ static bool is_stranger(const auditor_bounds *bounds, const asi_address *to)
     return host >> 8 == 0x0A0000 && (int32_t)(host & 0xff) > bounds->limits.node_count;
 }
 
+/* Every receiver of a stream, and nobody else, is at one of its ports. */
+static bool is_of_stream(const auditor *a, const sim_sighting *sighting)
+{
+    const auditor_flow *flow =
+        auditor_find_flow(a, asi_get_i32(sighting->bytes + offsetof(asi_frame_header, stream_id)));
+    const int32_t port = asi_address_port(sighting->to);
+    return NULL != flow && port >= flow->first_port && port < flow->first_port + flow->port_count;
+}
+
 void auditor_on_sent(auditor *a, const sim_sighting *sighting)
 {
     auditor_bounds *bounds = &a->bounds;
-    if (!bounds->is_on || !is_stranger(bounds, sighting->to))
+    if (!bounds->is_on)
     {
         return;
     }
     const uint16_t type = asi_get_u16(sighting->bytes + 6);
     const bool is_message = ASI_FRAME_PAD == type || (ASI_FRAME_DATA == type && 0 != asi_get_i32(sighting->bytes));
-    if (!is_message)
-    {
-        bounds->stranger_bytes += sighting->length;
-    }
-    else if (!is_planted(bounds, sighting->to))
+    const bool is_to_stranger = is_stranger(bounds, sighting->to);
+    if (is_message && (is_to_stranger || !is_of_stream(a, sighting)))
     {
         char text[ASI_ADDRESS_TEXT_CAPACITY];
         asi_address_format(sighting->to, text);
-        sim_fail("copied", "node %d sends messages to %s, where nobody asked for them", sighting->from->node, text);
+        sim_fail("copied", "node %d sends messages of stream %d to %s, where nobody asked for them", sighting->from->node,
+            asi_get_i32(sighting->bytes + offsetof(asi_frame_header, stream_id)), text);
     }
+    bounds->stranger_bytes += is_to_stranger ? sighting->length : 0;
 }
 
 /* Datagrams of one publication, times those that get them. */
@@ -244,7 +253,7 @@ static bool is_unreliable(const auditor_limits *limits, int32_t stream_id)
 static void check_storage(const auditor *a, int32_t index, const kept_image *images, int32_t count)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
-    for (int32_t i = 0; i < count; i++)
+    for (int32_t i = (int32_t)(a->bounds.looks % LOOKS_OF_LASTING); i < count; i += LOOKS_OF_LASTING)
     {
         char path[AS_PATH_MAX + 64];
         struct stat status;
@@ -291,6 +300,7 @@ void auditor_look_at_bounds(auditor *a)
         return;
     }
     bounds->last_look_ns = *a->now_ns;
+    bounds->looks++;
     int32_t total = 0;
     for (int32_t i = 0; i < a->driver_count; i++)
     {
@@ -305,7 +315,7 @@ void auditor_look_at_bounds(auditor *a)
         }
     }
     check_amplified(a, total + bounds->limits.node_count, elapsed_ns);
-    const int32_t now = sim_open_descriptors();
+    const int32_t now = 0 == bounds->looks % LOOKS_OF_LASTING ? sim_open_descriptors() : 0;
     if (now > bounds->descriptors + SPARE_DESCRIPTORS)
     {
         sim_fail("descriptors", "%d descriptors are open, %d were", now, bounds->descriptors);

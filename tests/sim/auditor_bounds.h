@@ -14,7 +14,8 @@
  *   amplified    what goes to addresses where nobody of the cast lives is less than twice what the adversary sent, and the status
  *                messages, NAKs and round trip requests of as many images as there are, and set-ups and heartbeats of the
  *                destinations that it planted; with the resolver, rounds of names
- *   copied       messages go to no address where nobody asked for them by a status message
+ *   copied       messages go to the ports of their stream and to no address of nobody: a status message that knows no session, or
+ *                asks for a set-up, proves nothing
  *
  * Counted, not timed: the same in each run of a seed. One thread, simulated time. */
 #ifndef AS_SIM_AUDITOR_BOUNDS_H
@@ -67,6 +68,7 @@ typedef struct auditor_bounds
     int64_t allowed_bytes;
     int64_t resent[SIM_NET_MAX_HOSTS]; /* as of the last look, by driver */
     int64_t last_look_ns;
+    int64_t looks;
     int32_t descriptors;
     int32_t most_unbegun;
 } auditor_bounds;

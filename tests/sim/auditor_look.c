@@ -171,37 +171,47 @@ static void note_value(auditor *a, int32_t driver, const asi_counter_metadata *m
     }
 }
 
+static bool has_gone_back(const auditor *a, const auditor_counter_memory *before, const auditor_counter_memory *now)
+{
+    return before->registration_id == now->registration_id && before->type_id == now->type_id &&
+        before->session_id == now->session_id && now->value < before->value && is_monotonous(a, now->type_id);
+}
+
 static void look_at_counters(auditor *a, int32_t index)
 {
-    const auditor_driver *driver = &a->drivers[index];
+    auditor_driver *driver = &a->drivers[index];
     const asi_counters *counters = &driver->counters;
+    /* Else what is as it was has been noted. */
+    const bool is_all_new = driver->noted_streams != a->stream_count;
+    driver->noted_streams = a->stream_count;
     for (int32_t id = 0; id < counters->max_count; id++)
     {
         const asi_counter_metadata *metadata = &counters->metadata[id];
-        const int32_t state = asi_counter_state(counters, id);
+        const int32_t state = asi_load_acquire_i32(&metadata->state);
         if (ASI_COUNTER_UNUSED == state)
         {
             break;
         }
-        const int32_t type_id = metadata->type_id;
-        if (ASI_COUNTER_ALLOCATED != state || ASI_COUNTER_TYPE_SYSTEM == type_id)
+        if (ASI_COUNTER_ALLOCATED != state || ASI_COUNTER_TYPE_SYSTEM == metadata->type_id)
         {
             continue;
         }
-        const int64_t value = counters->values[id].value;
-        const int64_t registration_id = counters->values[id].registration_id;
-        const int32_t session_id = asi_get_i32(metadata->key + 8);
         auditor_counter_memory *memory = &driver->memory[id];
-        if (memory->registration_id == registration_id && memory->type_id == type_id && memory->session_id == session_id &&
-            value < memory->value && is_monotonous(a, type_id))
+        const auditor_counter_memory now = { .registration_id = counters->values[id].registration_id,
+            .type_id = metadata->type_id, .value = counters->values[id].value, .session_id = asi_get_i32(metadata->key + 8) };
+        if (!is_all_new && memory->value == now.value && memory->registration_id == now.registration_id &&
+            memory->type_id == now.type_id && memory->session_id == now.session_id)
+        {
+            continue;
+        }
+        if (has_gone_back(a, memory, &now))
         {
             char label[ASI_COUNTER_LABEL_CAPACITY + 1];
             asi_counter_label(counters, id, label);
-            sim_fail("back", "driver %d: %s went from %" PRId64 " back to %" PRId64, index, label, memory->value, value);
+            sim_fail("back", "driver %d: %s went from %" PRId64 " back to %" PRId64, index, label, memory->value, now.value);
         }
-        *memory = (auditor_counter_memory){ .registration_id = registration_id, .type_id = type_id, .value = value,
-            .session_id = session_id };
-        note_value(a, index, metadata, value);
+        *memory = now;
+        note_value(a, index, metadata, now.value);
     }
 }
 

@@ -16,7 +16,7 @@
  * forge data, padding, status messages, set-ups of sessions to come and ends of streams, and nothing holds then (docs/security.md). So
  * of what it knows it makes only
  *   windows      status messages of a real receiver with more than half a term or less than nothing, at offsets that can't be or far
- *                from where the sender is: each is invalid or out of bounds (spec 11 N4, spec 04 §6), its other fields count for nothing
+ *                from where the sender is: each is invalid or out of bounds (Spec: 11 N4, 04 §6), its other fields count for nothing
  *   torn lists   frames of a real session in a datagram whose lengths or offsets lie: the datagram is dropped whole (N2)
  *   far beats    heartbeats of a real session up to half a term ahead: they cost a look at a window and a NAK now and then. Of reliable
  *                streams: an unreliable one fills what it believes lost

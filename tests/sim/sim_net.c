@@ -3,15 +3,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim_corrupt.h"
 
+#define FIRST_ADDRESS 0x0A000001 /* 10.0.0.1 */
 #define FIRST_EPHEMERAL_PORT 40000
 #define DEFAULT_RCVBUF_LENGTH (208 * 1024)
-#define STALE_MAX_NS 3000000000LL
 #define REORDER_FACTOR 20
 
 typedef struct datagram
@@ -58,9 +57,10 @@ static asi_address address_of(const char *host, uint16_t port)
 
 asi_address sim_net_address(int32_t node, uint16_t port)
 {
-    char text[32];
-    snprintf(text, sizeof(text), "10.0.0.%d", node + 1);
-    return address_of(text, port);
+    asi_address address = asi_address_any(AF_INET);
+    address.v4.sin_addr.s_addr = htonl(FIRST_ADDRESS + (uint32_t)node);
+    asi_address_set_port(&address, port);
+    return address;
 }
 
 void sim_net_init(sim_net *net, const int64_t *now_ns, uint64_t seed)
@@ -82,7 +82,7 @@ static void free_socket(asi_udp_socket *socket)
 
 void sim_net_close(sim_net *net)
 {
-    for (int32_t i = 0; i < SIM_NET_MAX_SOCKETS; i++)
+    for (int32_t i = 0; i < net->socket_end; i++)
     {
         if (NULL != net->sockets[i])
         {
@@ -104,7 +104,7 @@ void sim_net_kill_host(sim_host *host) { host->is_dead = true; }
 int32_t sim_net_open_sockets(const sim_net *net, const sim_host *host)
 {
     int32_t count = 0;
-    for (int32_t i = 0; i < SIM_NET_MAX_SOCKETS; i++)
+    for (int32_t i = 0; i < net->socket_end; i++)
     {
         count += NULL != net->sockets[i] && net->sockets[i]->host == host ? 1 : 0;
     }
@@ -114,13 +114,15 @@ int32_t sim_net_open_sockets(const sim_net *net, const sim_host *host)
 int64_t sim_net_next_ns(const sim_net *net)
 {
     int64_t next_ns = INT64_MAX;
-    for (int32_t i = 0; i < SIM_NET_MAX_SOCKETS; i++)
+    for (int32_t i = 0; i < net->socket_end; i++)
     {
         const asi_udp_socket *socket = net->sockets[i];
-        if (NULL != socket && !socket->host->is_dead && NULL != socket->queue && socket->queue->due_ns < next_ns)
+        const datagram *at = NULL == socket || socket->host->is_dead ? NULL : socket->queue;
+        while (NULL != at && at->due_ns <= *net->now_ns)
         {
-            next_ns = socket->queue->due_ns;
+            at = at->next;
         }
+        next_ns = NULL != at && at->due_ns < next_ns ? at->due_ns : next_ns;
     }
     return next_ns;
 }
@@ -157,7 +159,7 @@ static bool takes(const asi_udp_socket *socket, const sim_host *from, const asi_
 
 static bool is_taken(const sim_net *net, const sim_host *host, const asi_address *bind)
 {
-    for (int32_t i = 0; i < SIM_NET_MAX_SOCKETS; i++)
+    for (int32_t i = 0; i < net->socket_end; i++)
     {
         const asi_udp_socket *other = net->sockets[i];
         if (NULL != other && other->host == host && asi_address_is_none(&other->params.group) &&
@@ -200,6 +202,7 @@ static as_result net_open(void *context, const asi_udp_params *params, asi_udp_s
             opened->params = *params;
             opened->bound = bound;
             net->sockets[i] = opened;
+            net->socket_end = i < net->socket_end ? net->socket_end : i + 1;
             *socket = opened;
             return AS_OK;
         }
@@ -210,7 +213,7 @@ static as_result net_open(void *context, const asi_udp_params *params, asi_udp_s
 static void net_close(void *context, asi_udp_socket *socket)
 {
     sim_net *net = ((sim_host *)context)->net;
-    for (int32_t i = 0; NULL != socket && i < SIM_NET_MAX_SOCKETS; i++)
+    for (int32_t i = 0; NULL != socket && i < net->socket_end; i++)
     {
         if (net->sockets[i] == socket)
         {
@@ -310,7 +313,7 @@ static void carry(sim_host *from, asi_udp_socket *to, const void *bytes, int32_t
     }
     if (happens(net, SIM_FAULT_STALE, faults->stale))
     {
-        enqueue(to, bytes, length, source, *net->now_ns + below(net, STALE_MAX_NS));
+        enqueue(to, bytes, length, source, *net->now_ns + below(net, faults->stale_ns));
     }
     if (happens(net, SIM_FAULT_DUPLICATED, faults->duplicated))
     {
@@ -356,7 +359,7 @@ static as_result net_send(void *context, asi_udp_socket *socket, const asi_outgo
             net->spy(net->spy_context, &(sim_sighting){ .from = host, .source = &source, .to = to, .bytes = outgoing->bytes,
                 .length = outgoing->length });
         }
-        for (int32_t k = 0; k < SIM_NET_MAX_SOCKETS; k++)
+        for (int32_t k = 0; k < net->socket_end; k++)
         {
             if (NULL != net->sockets[k] && takes(net->sockets[k], host, to, &source))
             {
@@ -371,7 +374,7 @@ int32_t sim_net_inject(sim_net *net, const asi_address *source, const asi_addres
 {
     int32_t count = 0;
     net->injected[SIM_FAULT_HOSTILE]++;
-    for (int32_t i = 0; i < SIM_NET_MAX_SOCKETS; i++)
+    for (int32_t i = 0; i < net->socket_end; i++)
     {
         asi_udp_socket *socket = net->sockets[i];
         if (NULL != socket && !socket->host->is_dead && takes(socket, NULL, to, source))
@@ -391,7 +394,7 @@ int32_t sim_net_inject(sim_net *net, const asi_address *source, const asi_addres
 int32_t sim_net_endpoints(const sim_net *net, sim_endpoint *to, int32_t capacity)
 {
     int32_t count = 0;
-    for (int32_t i = 0; i < SIM_NET_MAX_SOCKETS && count < capacity; i++)
+    for (int32_t i = 0; i < net->socket_end && count < capacity; i++)
     {
         const asi_udp_socket *socket = net->sockets[i];
         if (NULL != socket && !socket->host->is_dead)

@@ -7,7 +7,7 @@
  *   delayed, reordered   routes change; a frame's place is told by its header, not by its order.
  *   stale       a copy that comes seconds later, when what it speaks of is long over: receivers compare positions with what
  *               they acknowledged, senders with where they are.
- *   truncated   a sender or middle box with a smaller buffer: lengths are checked against the datagram (04 §2).
+ *   truncated   a sender or middle box with a smaller buffer: lengths are checked against the datagram (Spec: 04 §2).
  *   corrupted   UDP has a checksum, so a flipped bit does not arrive; what does arrive is what a broken or hostile sender made
  *               with a right checksum. Made here are only datagrams that a peer can tell: a wrong version or type, lengths,
  *               offsets and terms that cannot be, positions far from the stream, sessions and receivers nobody knows, windows
@@ -59,6 +59,7 @@ typedef struct sim_faults
     int32_t short_send; /* per call */
     int64_t delay_ns;   /* of every datagram */
     int64_t jitter_ns;  /* added, up to */
+    int64_t stale_ns;   /* of stale ones, up to */
 } sim_faults;
 
 typedef struct sim_net sim_net;
@@ -113,6 +114,7 @@ struct sim_net
     sim_host hosts[SIM_NET_MAX_HOSTS];
     int32_t host_count;
     asi_udp_socket *sockets[SIM_NET_MAX_SOCKETS];
+    int32_t socket_end;      /* none was ever open from here on */
     uint16_t next_port;
     int64_t next_sequence;
 };
@@ -125,7 +127,8 @@ sim_host *sim_net_add_host(sim_net *net, int32_t node);
 /* As when its process is killed: its ports are free, its datagrams gone; the driver may still close its sockets. */
 void sim_net_kill_host(sim_host *host);
 asi_udp_ops sim_net_ops(sim_host *host);
-/* When the next datagram arrives anywhere; INT64_MAX if none is under way. */
+/* When the next datagram arrives anywhere, later than now: of those that have arrived and wait, their driver takes some when it
+ * looks. INT64_MAX if none is under way. */
 int64_t sim_net_next_ns(const sim_net *net);
 int32_t sim_net_open_sockets(const sim_net *net, const sim_host *host);
 /* A datagram of nobody's socket: not lost, nor otherwise changed on the way. How many sockets get it. */

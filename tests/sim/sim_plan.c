@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "shm/broadcast.h"
+#include "shm/ring_mpsc.h"
 
 #define MS 1000000LL
 #define FIRST_STREAM_ID 1001
 #define FIRST_PORT 20000
-#define PORTS_PER_FLOW 20
 #define SEEDS_PER_ADVERSARY 3
 
 static int64_t below(asi_rand *rand, int64_t bound) { return (int64_t)(asi_rand_u64(rand) % (uint64_t)bound); }
@@ -31,24 +32,69 @@ static void put(char *channel, const char *format, ...)
 
 /* -- settings ----------------------------------------------------------------------------------------------------------- */
 
-static void make_times(sim_plan *plan, asi_rand *rand)
+/* From and to, milliseconds where nothing is said. Set-ups and heartbeats come every 100 ms, whatever is set: all that waits for them is longer. */
+typedef struct sim_range
+{
+    int64_t low;
+    int64_t high;
+} sim_range;
+
+typedef struct sim_pace
+{
+    sim_range client_liveness;
+    sim_range unblock_more;
+    sim_range image_liveness;
+    sim_range connection;
+    sim_range linger; /* time for heartbeats that tell the end */
+    sim_range untethered_limit;
+    sim_range untethered_resting;
+    sim_range receiver_timeout;
+    sim_range storm;
+    sim_range event_interval;
+    sim_range step_us;
+    sim_range idle_step_us;
+    int64_t counters_length; /* of the files that each driver begins with */
+    int64_t commands_length;
+    int64_t driver_timeout_ms;
+    int64_t keepalive_ms;
+    int64_t max_stall_ms;
+    int64_t max_stale_ms;
+} sim_pace;
+
+static const sim_pace USUAL = { .client_liveness = { 800, 1500 }, .unblock_more = { 100, 600 }, .image_liveness = { 500, 1200 },
+    .connection = { 300, 800 }, .linger = { 250, 600 }, .untethered_limit = { 150, 300 }, .untethered_resting = { 200, 400 },
+    .receiver_timeout = { 300, 700 }, .storm = { 500, 3000 }, .event_interval = { 50, 600 }, .step_us = { 10, 100 },
+    .idle_step_us = { 100, 2000 }, .counters_length = 1 << 20, .commands_length = 1 << 20, .driver_timeout_ms = 1000,
+    .keepalive_ms = 100, .max_stall_ms = 800, .max_stale_ms = 3000 };
+static const sim_pace SIEGE = { .client_liveness = { 300, 500 }, .unblock_more = { 50, 200 }, .image_liveness = { 400, 600 },
+    .connection = { 200, 400 }, .linger = { 220, 350 }, .untethered_limit = { 80, 150 }, .untethered_resting = { 100, 200 },
+    .receiver_timeout = { 200, 400 }, .storm = { 300, 1000 }, .event_interval = { 30, 200 }, .step_us = { 30, 200 },
+    .idle_step_us = { 500, 2000 }, .counters_length = 1 << 18, .commands_length = 1 << 17, .driver_timeout_ms = 400,
+    .keepalive_ms = 40, .max_stall_ms = 300, .max_stale_ms = 800 };
+
+static int64_t in(asi_rand *rand, sim_range range) { return between(rand, range.low, range.high) * MS; }
+
+static void make_times(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
 {
     asi_driver_settings *settings = &plan->settings;
     settings->timer_interval_ns = between(rand, 5, 30) * MS;
-    settings->client_liveness_timeout_ns = between(rand, 800, 1500) * MS;
-    settings->image_liveness_timeout_ns = between(rand, 500, 1200) * MS;
-    settings->publication_unblock_timeout_ns = settings->client_liveness_timeout_ns + between(rand, 100, 600) * MS;
-    settings->publication_connection_timeout_ns = between(rand, 300, 800) * MS;
-    settings->publication_linger_timeout_ns = between(rand, 250, 600) * MS; /* time for heartbeats that tell the end */
+    settings->client_liveness_timeout_ns = in(rand, pace->client_liveness);
+    settings->image_liveness_timeout_ns = in(rand, pace->image_liveness);
+    settings->publication_unblock_timeout_ns = settings->client_liveness_timeout_ns + in(rand, pace->unblock_more);
+    settings->publication_connection_timeout_ns = in(rand, pace->connection);
+    settings->publication_linger_timeout_ns = in(rand, pace->linger);
     settings->status_message_timeout_ns = between(rand, 20, 80) * MS;
-    settings->untethered_window_limit_timeout_ns = between(rand, 150, 300) * MS;
-    settings->untethered_resting_timeout_ns = between(rand, 200, 400) * MS;
-    settings->flow_control_receiver_timeout_ns = between(rand, 300, 700) * MS;
+    settings->untethered_window_limit_timeout_ns = in(rand, pace->untethered_limit);
+    settings->untethered_resting_timeout_ns = in(rand, pace->untethered_resting);
+    settings->flow_control_receiver_timeout_ns = in(rand, pace->receiver_timeout);
     settings->counter_free_to_reuse_ns = between(rand, 0, 100) * MS;
-    settings->driver_timeout_ms = 1000;
-    plan->step_ns = between(rand, 10, 100) * 1000;
-    plan->idle_step_ns = between(rand, 1, 20) * 100000;
+    settings->driver_timeout_ms = pace->driver_timeout_ms;
+    plan->step_ns = in(rand, pace->step_us) / 1000;
+    plan->idle_step_ns = in(rand, pace->idle_step_us) / 1000;
     plan->max_pause_ns = between(rand, 1, 30) * MS;
+    plan->keepalive_ns = pace->keepalive_ms * MS;
+    plan->max_stall_ns = pace->max_stall_ms * MS;
+    plan->max_stale_ns = pace->max_stale_ms * MS;
     plan->times = (auditor_times){
         .timer_interval_ns = settings->timer_interval_ns,
         .client_liveness_ns = settings->client_liveness_timeout_ns,
@@ -61,7 +107,7 @@ static void make_times(sim_plan *plan, asi_rand *rand)
     };
 }
 
-static void make_settings(sim_plan *plan, asi_rand *rand)
+static void make_settings(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
 {
     static const int64_t WINDOWS[] = { 8 * 1024, 16 * 1024, 32 * 1024, 128 * 1024 };
     static const int64_t BATCHES[] = { 1, 2, 4, 8, 16 };
@@ -69,7 +115,9 @@ static void make_settings(sim_plan *plan, asi_rand *rand)
     asi_driver_settings_init(settings);
     settings->threading_mode = ASI_THREADING_INVOKER;
     settings->perform_storage_checks = false;
-    settings->counters_values_buffer_length = 1 << 20;
+    settings->counters_values_buffer_length = pace->counters_length;
+    settings->to_driver_buffer_length = pace->commands_length + ASI_RING_TRAILER_LENGTH;
+    settings->to_clients_buffer_length = pace->commands_length + ASI_BROADCAST_TRAILER_LENGTH;
     settings->loss_report_length = 64 * 1024;
     settings->term_buffer_length = AS_TERM_MIN_LENGTH;
     settings->ipc_term_buffer_length = AS_TERM_MIN_LENGTH;
@@ -85,7 +133,7 @@ static void make_settings(sim_plan *plan, asi_rand *rand)
     settings->nak_multicast_max_backoff_ns = between(rand, 1, 10) * MS;
     settings->cubic_measure_rtt = percent(rand, 50);
     settings->cubic_tcp_mode = percent(rand, 50);
-    make_times(plan, rand);
+    make_times(plan, pace, rand);
 }
 
 /* -- streams ------------------------------------------------------------------------------------------------------------ */
@@ -96,13 +144,15 @@ static void put_publication_options(const sim_plan *plan, sim_flow_plan *flow, a
 {
     static const int32_t WINDOWS[] = { 8 * 1024, 16 * 1024, 32 * 1024 };
     int32_t mtu = PICK(rand, MTUS);
-    /* A receiver tells consumption in steps of a quarter window (04 §8.7): in one of hardly an MTU no full frame finds room. */
+    /* A receiver tells consumption in steps of a quarter window (Spec: 04 §8.7): in one of hardly an MTU no full frame finds room. */
     while (2 * mtu > plan->settings.initial_window_length)
     {
         mtu = PICK(rand, MTUS);
     }
     const bool is_big = percent(rand, 20);
     put(flow->channel, "|mtu=%d|term-length=%s", mtu, is_big ? "128k" : "64k");
+    flow->mtu_length = mtu;
+    flow->term_length = is_big ? 128 * 1024 : 64 * 1024;
     if (percent(rand, 50)) /* an explicit position; half of them where term ids wrap */
     {
         const int32_t initial = percent(rand, 50) ? INT32_MAX - (int32_t)below(rand, 3) : (int32_t)asi_rand_u64(rand);
@@ -251,12 +301,13 @@ static void make_flow(sim_plan *plan, int32_t index, asi_rand *rand)
 {
     static const int32_t LENGTHS[] = { 64, 1000, 1376, 8000 };
     sim_flow_plan *flow = &plan->flows[index];
-    const int32_t port = FIRST_PORT + PORTS_PER_FLOW * index;
+    const int32_t port = FIRST_PORT + SIM_PORTS_PER_FLOW * index;
     const bool is_reliable = !percent(rand, 25);
     *flow = (sim_flow_plan){
         .kind = (sim_kind)(percent(rand, 25) ? SIM_UNICAST : below(rand, SIM_KIND_COUNT)),
         .stream_id = FIRST_STREAM_ID + index,
         .node = (int32_t)below(rand, plan->node_count),
+        .first_port = port,
         .is_exclusive = percent(rand, 50),
         .handles = 1 + (int32_t)below(rand, 2),
         .has_eos = true,
@@ -300,7 +351,7 @@ static int32_t some(asi_rand *rand, int64_t chance_of_any, int64_t max)
     return percent(rand, chance_of_any) ? (int32_t)between(rand, 1, max) : 0;
 }
 
-static void make_faults(sim_plan *plan, asi_rand *rand)
+static void make_faults(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
 {
     const bool is_clean = percent(rand, 30);
     plan->faults = (sim_faults){
@@ -313,10 +364,11 @@ static void make_faults(sim_plan *plan, asi_rand *rand)
         .forged = is_clean ? 0 : some(rand, 40, 300),
         .short_send = some(rand, 40, 1000),
         .delay_ns = between(rand, 1, 50) * (percent(rand, 70) ? 1000 : 100000),
-        .jitter_ns = between(rand, 0, 100) * 1000
+        .jitter_ns = between(rand, 0, 100) * 1000,
+        .stale_ns = plan->max_stale_ns
     };
-    plan->storm_ns = between(rand, 500, 3000) * MS;
-    plan->event_interval_ns = percent(rand, 20) ? INT64_MAX : between(rand, 50, 600) * MS;
+    plan->storm_ns = in(rand, pace->storm);
+    plan->event_interval_ns = percent(rand, 20) ? INT64_MAX : in(rand, pace->event_interval);
     plan->has_driver_deaths = percent(rand, 30);
 }
 
@@ -332,26 +384,27 @@ static void make_adversary(sim_plan *plan, asi_rand *rand)
     settings->images_unbegun_max = between(rand, 16, 48);
     settings->image_term_length_max = PICK(rand, TERMS);
     settings->stream_session_limit = percent(rand, 30) ? 32 : settings->stream_session_limit;
-    settings->error_buffer_length = 128 * 1024;
+    settings->error_buffer_length = 32 * 1024;
     settings->resolver_neighbor_timeout_ns = between(rand, 300, 1000) * MS;
     settings->resolver_self_interval_ns = between(rand, 50, 200) * MS;
     settings->resolver_neighbor_interval_ns = between(rand, 200, 500) * MS;
 }
 
-void sim_plan_make(sim_plan *plan, uint64_t seed, bool has_adversary)
+void sim_plan_make(sim_plan *plan, uint64_t seed, bool is_siege)
 {
+    const sim_pace *pace = is_siege ? &SIEGE : &USUAL;
     asi_rand rand;
     asi_rand_seed(&rand, seed * 0x9e3779b97f4a7c15ULL + 1);
     *plan = (sim_plan){ .seed = seed };
     plan->node_count = 2 + (int32_t)below(&rand, 2);
-    make_settings(plan, &rand);
-    make_faults(plan, &rand);
+    make_settings(plan, pace, &rand);
+    make_faults(plan, pace, &rand);
     plan->flow_count = 1 + (int32_t)below(&rand, SIM_MAX_FLOWS);
     for (int32_t i = 0; i < plan->flow_count; i++)
     {
         make_flow(plan, i, &rand);
     }
-    if (has_adversary || 0 == seed % SEEDS_PER_ADVERSARY)
+    if (is_siege || 0 == seed % SEEDS_PER_ADVERSARY)
     {
         make_adversary(plan, &rand);
     }

@@ -10,6 +10,7 @@
 #define SIM_MAX_SUBSCRIBERS 3
 #define SIM_MAX_DESTINATIONS 2
 #define SIM_CHANNEL_CAPACITY 512
+#define SIM_PORTS_PER_FLOW 20
 
 typedef enum sim_kind
 {
@@ -39,6 +40,9 @@ typedef struct sim_flow_plan
     int32_t stream_id;
     int32_t node;               /* the publisher's */
     char channel[SIM_CHANNEL_CAPACITY];
+    int32_t term_length;
+    int32_t mtu_length;
+    int32_t first_port;         /* of SIM_PORTS_PER_FLOW that are its own */
     bool is_exclusive;
     int32_t handles;            /* of a shared publication */
     bool has_eos;
@@ -62,6 +66,9 @@ typedef struct sim_plan
     int64_t step_ns;            /* a busy round takes so long */
     int64_t idle_step_ns;       /* and an idle one at most */
     int64_t max_pause_ns;       /* of a driver */
+    int64_t keepalive_ns;       /* of clients */
+    int64_t max_stall_ns;       /* of a subscriber that goes on */
+    int64_t max_stale_ns;       /* how late the network brings a copy */
     int64_t storm_ns;           /* how long things go wrong */
     int64_t event_interval_ns;  /* between things that go wrong */
     bool has_driver_deaths;
@@ -74,8 +81,8 @@ typedef struct sim_plan
     sim_flow_plan flows[SIM_MAX_FLOWS];
 } sim_plan;
 
-/* Each third seed has an adversary, or every one. */
-void sim_plan_make(sim_plan *plan, uint64_t seed, bool has_adversary);
+/* Each third seed has an adversary. `is_siege`: every one, and storm and timeouts are short, so that many seeds have their turn. */
+void sim_plan_make(sim_plan *plan, uint64_t seed, bool is_siege);
 /* The cast, one line per stream. */
 void sim_plan_print(const sim_plan *plan);
 

@@ -6,7 +6,6 @@
 
 #define MS 1000000LL
 #define GRACE_NS (200 * MS)         /* before the first thing goes wrong */
-#define STALE_NS (3000 * MS)        /* what the network kept for later has come by then */
 #define TALK_NS (150 * MS)          /* publishing in the calm */
 #define ATTACK_NS (200 * MS)        /* publishing under attack in the calm */
 #define COMPLETE_NS (20000 * MS)    /* all is delivered by then, whatever had to be timed out, asked for and resent */
@@ -39,6 +38,20 @@ static bool is_everybody_back(const sim_world *world)
     return true;
 }
 
+static bool is_delivered(sim_world *world, const sim_subscriber *subscriber, const auditor_stream *stream)
+{
+    if (!subscriber->plan->is_reliable)
+    {
+        as_image *image = as_subscription_image_by_session(subscriber->subscription, stream->session_id);
+        if (NULL != image)
+        {
+            auditor_on_position(&world->audit, subscriber->subscription, image);
+            as_image_release(image);
+        }
+    }
+    return auditor_is_delivered(&world->audit, subscriber->subscription, stream);
+}
+
 /* The first thing that is not delivered, or NULL. */
 static const sim_flow_plan *find_incomplete(sim_world *world, int32_t *subscriber_index)
 {
@@ -50,7 +63,7 @@ static const sim_flow_plan *find_incomplete(sim_world *world, int32_t *subscribe
         {
             const sim_subscriber *subscriber = &flow->subscribers[k];
             if (NULL == flow->publisher.stream || NULL == subscriber->subscription ||
-                !auditor_is_delivered(&world->audit, subscriber->subscription, flow->publisher.stream))
+                !is_delivered(world, subscriber, flow->publisher.stream))
             {
                 *subscriber_index = k;
                 return plan;
@@ -101,7 +114,7 @@ static void calm_down(sim_world *world)
     sim_storm_end(world);
     sim_adversary_set_active(&world->adversary, false, false);
     world->is_publishing = false;
-    const int64_t stale_until_ns = world->now_ns + (world->audit.is_wire_clean ? 0 : STALE_NS);
+    const int64_t stale_until_ns = world->now_ns + (world->audit.is_wire_clean ? 0 : world->plan->max_stale_ns);
     while (!is_everybody_back(world) || world->now_ns < stale_until_ns)
     {
         sim_world_round(world);

@@ -51,7 +51,7 @@ static void pause_driver(sim_world *world)
 static void stall_subscriber(sim_world *world)
 {
     sim_subscriber *subscriber = some_subscriber(world);
-    const int64_t until_ns = world->now_ns + (10 + sim_below(world, 800)) * MS;
+    const int64_t until_ns = world->now_ns + 10 * MS + sim_below(world, world->plan->max_stall_ns);
     if (NULL != subscriber->subscription)
     {
         sim_trace("stream %d: a subscriber at node %d stalls until %.3f", subscriber->flow->stream_id, subscriber->plan->node,
@@ -151,7 +151,8 @@ static void kill_driver(sim_world *world)
     if (world->plan->has_driver_deaths && NULL != node->driver && world->zombie_count < SIM_MAX_ZOMBIES / 2)
     {
         sim_node_kill(node);
-        node->restart_ns = world->now_ns + (world->plan->settings.driver_timeout_ms + 50 + sim_below(world, 500)) * MS;
+        node->restart_ns = world->now_ns + (world->plan->settings.driver_timeout_ms + 50) * MS +
+            sim_below(world, world->plan->settings.driver_timeout_ms * MS / 2);
     }
 }
 

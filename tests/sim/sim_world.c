@@ -10,7 +10,6 @@
 #include "sim_trace.h"
 
 #define MS 1000000LL
-#define KEEPALIVE_NS (100 * MS)
 #define CLIENT_LINGER_NS (50 * MS)
 #define SPIN_NS 20000
 
@@ -183,7 +182,7 @@ sim_client *sim_client_open(sim_node *node)
     options.aeron_dir = node->dir;
     options.client_name = "sim";
     options.driver_timeout_ns = world->plan->settings.driver_timeout_ms * MS;
-    options.keepalive_interval_ns = KEEPALIVE_NS;
+    options.keepalive_interval_ns = world->plan->keepalive_ns;
     options.resource_linger_ns = CLIENT_LINGER_NS;
     options.use_invoker = true;
     options.driver_invoker = spin;
@@ -215,6 +214,7 @@ void sim_client_close(sim_world *world, sim_client *client)
 static void on_sent(void *context, const sim_sighting *sighting)
 {
     sim_world *world = context;
+    auditor_judge_sent(&world->audit, sighting);
     auditor_on_sent(&world->audit, sighting);
     sim_adversary_see(&world->adversary, sighting);
 }
@@ -239,8 +239,6 @@ static void open_adversary(sim_world *world)
     {
         limits.unreliable[i] = plan->flows[i].subscribers[0].is_reliable ? 0 : plan->flows[i].stream_id;
     }
-    world->net.spy = on_sent;
-    world->net.spy_context = world;
     auditor_bounds_open(&world->audit, &limits);
     sim_adversary_open(&world->adversary, &world->net, &world->audit, plan);
     world->next_full_ns = world->now_ns;
@@ -266,7 +264,15 @@ void sim_world_open(sim_world *world, const sim_plan *plan, const char *dir)
     world->net.epoch_offset_ns = SIM_EPOCH_NS;
     world->net.tap = auditor_on_datagram;
     world->net.tap_context = &world->audit;
+    world->net.spy = on_sent;
+    world->net.spy_context = world;
     auditor_open(&world->audit, &world->now_ns, &plan->times);
+    for (int32_t i = 0; i < plan->flow_count; i++)
+    {
+        const sim_flow_plan *flow = &plan->flows[i];
+        auditor_set_flow(&world->audit, &(auditor_flow){ .stream_id = flow->stream_id, .term_length = flow->term_length,
+            .mtu_length = flow->mtu_length, .first_port = flow->first_port, .port_count = SIM_PORTS_PER_FLOW });
+    }
     for (int32_t i = 0; i < plan->node_count; i++)
     {
         open_node(world, i);

@@ -5,7 +5,7 @@
  *   invented    every frame before the stop position is one that was published there, byte for byte
  *   position    stop and start positions lie where the acknowledged and the published allow
  *   unknown     no recording that nobody asked for; no id twice
- *   catalog     the file follows the rules that other software relies on (spec 06 §14): header, alignment, increasing ids, a
+ *   catalog     the file follows the rules that other software relies on (Spec: 06 §14): header, alignment, increasing ids, a
  *               next id above all, checksums, zeros behind the last record
  *   segments    files of full length (the last of a stopped one may be short), the one behind a full one, none of a purged recording
  *   promise     at a sync level above 0 the recorded position is durable at the moment it is told

@@ -11,6 +11,8 @@
 #ifndef AS_SIM_ARCHIVE_WORLD_H
 #define AS_SIM_ARCHIVE_WORLD_H
 
+#include <setjmp.h>
+
 #include "adversary.h"
 #include "auditor.h"
 #include "driver/driver.h"
@@ -110,6 +112,8 @@ struct sim_world
     as_archive_config *config;
     as_archive *archive;       /* NULL while it is dead */
     int64_t died_ns;
+    bool was_power_cut;        /* since the last start */
+    jmp_buf *on_operator;      /* where a run goes on, to its end, that a person would have to help */
     world_session session;
     world_adversary adversary;
     world_limits limits;

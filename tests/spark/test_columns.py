@@ -1,6 +1,8 @@
 """The rows of a read: columns by option and schema, times, payloads as text, Arrow rows and SBE fields, pushed filters.
 
 The readers are driven as Spark drives them; one query at the end goes through Spark with its setting for filters on and off.
+
+Spec: 09 §5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What Spark does to a source besides reading it: watermarks on its times, queries side by side, workers and their Python."""
+"""What Spark does to a source besides reading it: watermarks on its times, queries side by side, workers and their Python.
+
+Spec: 09 §2.
+"""
 
 from __future__ import annotations
 

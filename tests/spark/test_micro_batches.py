@@ -1,6 +1,8 @@
 """Micro-batches without Spark: whatever the limit, every message comes once, and no batch is larger than was allowed.
 
 A reader is a new one from batch to batch, as after a restart: an offset has to say all that the next batch needs.
+
+Spec: 09 §3.
 """
 
 from __future__ import annotations

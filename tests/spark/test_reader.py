@@ -85,7 +85,7 @@ def rows(
     return [row for row in found if row[0] in ids]
 
 
-# Offset from a record's begin in the catalog, and layout (spec 06 section 3).
+# Offset from a record's begin in the catalog, and layout (Spec: 06 §3).
 Field = tuple[int, str]
 STATE, START_POSITION, STOP_POSITION, START_TIMESTAMP = (4, "<i"), (72, "<q"), (80, "<q"), (56, "<q")
 

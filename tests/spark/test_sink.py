@@ -1,4 +1,7 @@
-"""Publishing rows: batch and streaming writes into recordings, back-pressure, bad rows, and the driver beside the executor."""
+"""Publishing rows: batch and streaming writes into recordings, back-pressure, bad rows, and the driver beside the executor.
+
+Spec: 09 §4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`spark-submit` of an example to a standalone master with one worker, all on loopback; nothing of it stays running."""
+"""`spark-submit` of an example to a standalone master with one worker, all on loopback; nothing of it stays running.
+
+Spec: 09 §7.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ typedef struct as_segment_reader as_segment_reader;
 
 typedef enum as_record_checksum_e
 {
-    AS_CHECKSUM_AUTO = 0,   /* found out from the recording's first frames; spec 06 section 8 */
+    AS_CHECKSUM_AUTO = 0,   /* found out from the recording's first frames; Spec: 06 §8 */
     AS_CHECKSUM_NONE = 1,
     AS_CHECKSUM_CRC32 = 2,
     AS_CHECKSUM_CRC32C = 3

@@ -16,7 +16,7 @@
  * within aeron.archive.connect.timeout ends.
  *
  * Thread rule: all calls come from the archive's conductor, one at a time. They must not block: recording and replaying have
- * threads of their own in DEDICATED mode only, and other sessions wait in every mode. Source: Spec 07 §7. */
+ * threads of their own in DEDICATED mode only, and other sessions wait in every mode. Spec: 07 §7. */
 #ifndef AERON_SPARK_AS_ARCHIVE_AUTH_H
 #define AERON_SPARK_AS_ARCHIVE_AUTH_H
 

@@ -77,7 +77,7 @@ typedef bool (*as_on_recording_subscription)(
 typedef int64_t (*as_on_challenge)(
     void *context, const uint8_t *challenge, int64_t challenge_length, uint8_t *credentials, int64_t capacity);
 
-/* Why an archive refuses a request; spec 07 section 2. Numbers that a later archive may send pass unchanged. */
+/* Why an archive refuses a request; Spec: 07 §2. Numbers that a later archive may send pass unchanged. */
 typedef enum as_archive_error_e
 {
     AS_ARCHIVE_ERROR_GENERIC = 0,
@@ -186,7 +186,7 @@ as_result as_archive_client_replay(as_archive_client *client, int64_t recording_
 as_result as_archive_client_stop_replay(as_archive_client *client, int64_t replay_session_id);
 as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t recording_id);
 
-/* Replay tokens and response channels: spec 07 section 11. The calls above show a token by themselves; it is for whoever speaks
+/* Replay tokens and response channels: Spec: 07 §11. The calls above show a token by themselves; it is for whoever speaks
  * the protocol otherwise, lasts for the archive's connect timeout, and ends with this session. */
 as_result as_archive_client_replay_token(as_archive_client *client, int64_t recording_id, int64_t *token);
 
@@ -206,7 +206,7 @@ typedef struct as_replication_params
 } as_replication_params;
 
 void as_replication_params_init(as_replication_params *params);
-/* Lets the archive copy a recording of another archive (spec 08 section 10). Returns once it has begun: how it goes on is told by
+/* Lets the archive copy a recording of another archive (Spec: 08 §10). Returns once it has begun: how it goes on is told by
  * signals with correlation_id == replication_id (REPLICATE, EXTEND, SYNC, MERGE, REPLICATE_END, STOP) and, as a forgotten error of
  * as_archive_client_poll, why it failed. `params` NULL: the defaults. */
 as_result as_archive_client_replicate(as_archive_client *client, int64_t src_recording_id, const char *src_control_channel,
@@ -215,7 +215,7 @@ as_result as_archive_client_replicate(as_archive_client *client, int64_t src_rec
 as_result as_archive_client_stop_replication(as_archive_client *client, int64_t replication_id);
 as_result as_archive_client_try_stop_replication(as_archive_client *client, int64_t replication_id, bool *was_active);
 
-/* Maintenance (spec 08 section 9). `count` (NULL: not wanted) gets the number of segment files; those that go, go after the call has
+/* Maintenance (Spec: 08 §9). `count` (NULL: not wanted) gets the number of segment files; those that go, go after the call has
  * returned, and a DELETE signal with the recording's id tells when they are gone. One such operation per recording at a time. */
 /* Makes a stopped recording end at `position`, where a frame begins or the recording ends or starts; its replays are ended. */
 as_result as_archive_client_truncate_recording(
@@ -239,7 +239,7 @@ as_result as_archive_client_update_channel(as_archive_client *client, int64_t re
 
 /* -- positions ------------------------------------------------------------------------------------------------------------- */
 
-/* Arithmetic of recordings (spec 08 section 17): positions and lengths in bytes, positions >= start_position >= 0, lengths powers
+/* Arithmetic of recordings (Spec: 08 §17): positions and lengths in bytes, positions >= start_position >= 0, lengths powers
  * of two. Pure; any thread. */
 /* Position of the first byte of the segment file that holds `position`; the file is <recording id>-<that>.rec. */
 int64_t as_segment_base_position(int64_t start_position, int64_t position, int32_t term_length, int32_t segment_length);
@@ -262,7 +262,7 @@ int64_t as_position_of(int32_t term_id, int32_t term_offset, int32_t term_length
  * while a blocking call waits. */
 typedef struct as_archive_call as_archive_call;
 
-/* Template ids of the control protocol (spec 07 §3). */
+/* Template ids of the control protocol (Spec: 07 §3). */
 typedef enum as_archive_operation_e
 {
     AS_OP_STOP_RECORDING = 5,              /* channel, stream_id */

@@ -1,4 +1,4 @@
-/* PersistentSubscription: opening, closing, polls. See persistent_state.h; spec 08 §16. */
+/* PersistentSubscription: opening, closing, polls. See persistent_state.h; Spec: 08 §16. */
 #include "client/persistent.h"
 
 #include <inttypes.h>

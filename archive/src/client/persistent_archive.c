@@ -1,4 +1,4 @@
-/* PersistentSubscription: its session with the archive, and the recording's descriptor. See persistent_state.h; spec 08 §16.2-16.3, §16.8. */
+/* PersistentSubscription: its session with the archive, and the recording's descriptor. See persistent_state.h; Spec: 08 §16.2-16.3, §16.8. */
 #include "client/persistent_archive.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* PersistentSubscription: from a request to a replay, by the three kinds of replay channels. See persistent_state.h; spec 08 §16.2, 07 §11. */
+/* PersistentSubscription: from a request to a replay, by the three kinds of replay channels. See persistent_state.h; Spec: 08 §16.2, 07 §11. */
 #include "client/persistent_replay.h"
 
 void asi_persistent_set_up_replay(as_persistent_subscription *self)

@@ -1,4 +1,4 @@
-/* PersistentSubscription: its state, its failure, and what it lets go of. See persistent_state.h; spec 08 §16. */
+/* PersistentSubscription: its state, its failure, and what it lets go of. See persistent_state.h; Spec: 08 §16. */
 #include "client/persistent_state.h"
 
 #include <stdio.h>

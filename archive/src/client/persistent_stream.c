@@ -1,4 +1,4 @@
-/* PersistentSubscription: replay, the switch to live, live. See persistent_state.h; spec 08 §16.4-16.7.
+/* PersistentSubscription: replay, the switch to live, live. See persistent_state.h; Spec: 08 §16.4-16.7.
  *
  * The switch in detail. Replay and live image are positions in one stream, cut into the same fragments. Live is looked at without
  * taking: what ends at or before the replay's position is skipped, as the replay gave it; the first fragment beyond is left, and

@@ -1,4 +1,4 @@
-/* Finding and reading the counters of active recordings. Spec: 08 §3 (type 100), §15.
+/* Finding and reading the counters of active recordings. Spec: 08 §3, §15 (type 100).
  *
  *   key: 0 i64 recordingId | 8 i32 sessionId | 12 i32 L | 16 L bytes source identity | 16+L i64 archiveId (unaligned)
  *

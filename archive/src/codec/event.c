@@ -1,4 +1,4 @@
-/* The table of responses, signals and progress events, in the order of spec 07 §3. Rules in event.h. */
+/* The table of responses, signals and progress events, in the order of Spec: 07 §3. Rules in event.h. */
 #include "codec/event.h"
 
 #define I64(since, member) { 8, since, offsetof(asi_codec_event, member) }

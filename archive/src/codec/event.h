@@ -28,7 +28,7 @@ typedef struct asi_codec_event
     int32_t schema_version;    /* of the sender; not encoded */
     int64_t control_session_id;
     int64_t correlation_id;
-    int64_t relevant_id;       /* ControlResponse: a result, an error code or an id, as `code` says (spec 07 §3) */
+    int64_t relevant_id;       /* ControlResponse: a result, an error code or an id, as `code` says (Spec: 07 §3) */
     int64_t recording_id;
     int64_t subscription_id;
     int64_t position;          /* RecordingSignal, RecordingProgress */
@@ -54,9 +54,9 @@ typedef struct asi_codec_event
 
 /* Everything null. */
 void asi_codec_event_init(asi_codec_event *event, int32_t template_id);
-/* AS_AGAIN: a template id that is no event, to be ignored (spec 07 §1). AS_E_DATA: another schema, or too short for what it
+/* AS_AGAIN: a template id that is no event, to be ignored (Spec: 07 §1). AS_E_DATA: another schema, or too short for what it
  * declares. The vars point into `bytes`. Bytes after the message are allowed: stock archives send descriptors with the
- * catalog's padding behind them (spec 07 §3). */
+ * catalog's padding behind them (Spec: 07 §3). */
 as_result asi_codec_event_decode_untrusted(const uint8_t *bytes, int64_t length, asi_codec_event *event) AS_MUST_USE;
 /* AS_E_USAGE: template_id is no event, or the message is longer than capacity. */
 as_result asi_codec_event_encode(const asi_codec_event *event, uint8_t *to, int64_t capacity, int64_t *length) AS_MUST_USE;

@@ -1,4 +1,4 @@
-/* The table of requests, in the order of spec 07 §3. Rules in request.h. */
+/* The table of requests, in the order of Spec: 07 §3. Rules in request.h. */
 #include "codec/request.h"
 
 #define I64(since, member) { 8, since, offsetof(asi_codec_request, member) }

@@ -90,7 +90,7 @@ typedef struct asi_codec_request
 void asi_codec_request_init(asi_codec_request *request, int32_t template_id);
 /* `ReplayRequest` etc. for texts; NULL for an unknown template id. */
 const char *asi_codec_request_name(int32_t template_id);
-/* AS_AGAIN: a template id that is no request, to be ignored (spec 07 §1). AS_E_DATA: another schema, or too short for what it
+/* AS_AGAIN: a template id that is no request, to be ignored (Spec: 07 §1). AS_E_DATA: another schema, or too short for what it
  * declares. The vars point into `bytes`. */
 as_result asi_codec_request_decode_untrusted(const uint8_t *bytes, int64_t length, asi_codec_request *request) AS_MUST_USE;
 /* AS_E_USAGE: template_id is no request, or the message is longer than capacity. */

@@ -14,7 +14,7 @@ typedef struct asi_recorder
     asi_hand_over *closed;          /* borrowed: the conductor's, takes stopped sessions */
     asi_record_events events;
     const asi_clock *clock;         /* borrowed */
-    as_counter *max_write_ns;       /* borrowed: 105, 107, 106 of spec 08 §3 */
+    as_counter *max_write_ns;       /* borrowed: 105, 107, 106 of Spec: 08 §3 */
     as_counter *total_write_ns;
     as_counter *total_write_bytes;
     asi_record_session **sessions;  /* owned */

@@ -1,4 +1,4 @@
-/* One recording while it runs: from an image to segment files. Spec: 08 §4.4, §5; 06 §7.2.
+/* One recording while it runs: from an image to segment files. Spec: 08 §4.4, §5, 06 §7.2.
  *
  * Made by the conductor, handed to the recorder, stepped there once a cycle, handed back when it is over; the conductor then
  * stores the stop position and frees it.

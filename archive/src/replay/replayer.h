@@ -14,7 +14,7 @@ typedef struct asi_replayer
     asi_hand_over *answers;         /* borrowed: the conductor's, takes asi_replay_answer */
     const asi_clock *clock;         /* borrowed */
     const as_inspector *inspector;  /* borrowed */
-    as_counter *max_read_ns;        /* borrowed: 108, 110, 109 of spec 08 §3 */
+    as_counter *max_read_ns;        /* borrowed: 108, 110, 109 of Spec: 08 §3 */
     as_counter *total_read_ns;
     as_counter *total_read_bytes;
     asi_replay_session **sessions;  /* owned */

@@ -6,7 +6,7 @@
  *      > replication_* > replications . control, logins, tokens > on_request > server
  *
  * The conductor owns everything here: it is the only agent that touches the catalog, the control sessions and the Aeron client.
- * Recorder and replayer get whole sessions through queues and give them back (spec 08 §1):
+ * Recorder and replayer get whole sessions through queues and give them back (Spec: 08 §1):
  *
  *      control streams > requests > on_request > recordings | replays | listing > control session > response stream
  *      recordings > recorder.incoming ..... recorder ..... > recordings.closed > recordings

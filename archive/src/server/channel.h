@@ -1,5 +1,5 @@
 /* Channels as the archive rewrites them: stripped for subscribing and for the catalog, the key of a recording subscription, the
- * response and the replay publication. Spec: 08 §2.1-2.2, §7.2; 07 §6.2.
+ * response and the replay publication. Spec: 08 §2.1-2.2, §7.2, 07 §6.2.
  *
  * Called by the conductor's handlers with channels of requests, which are unchecked text. Pure; any thread. */
 #ifndef ASI_SERVER_CHANNEL_H

@@ -1,4 +1,4 @@
-/* Control sessions: connect, authenticate, answer, keep alive, end. See control.h. Spec: 07 §6-§8, §10.
+/* Control sessions: connect, authenticate, answer, keep alive, end. See control.h. Spec: 07 §6-8, §10.
  *
  *   INIT --decided; publication and counter are there--> CONNECTING --client listens--> CONNECTED
  *   CONNECTED --accepted, OK sent--> AUTHENTICATED --first authorised request--> ACTIVE

@@ -1,4 +1,4 @@
-/* aeron-spark-archive: the archive as a process, by default with a media driver of its own. Spec: 08 §1, §12; 05 §13.2, §15.
+/* aeron-spark-archive: the archive as a process, by default with a media driver of its own. Spec: 08 §1, §12, 05 §13.2, §15.
  *
  * With its own driver both take the same settings, each the names it knows; the driver runs on its threads as configured, the
  * archive on its own. Exit status: the signal's number after SIGINT or SIGTERM; 0 after a termination command to the driver in

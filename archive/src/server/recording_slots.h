@@ -1,4 +1,4 @@
-/* Who may be recorded: aeron.archive.max.concurrent.recordings, where requests and images ask for it. Spec: 08 §2.3, 11 §5 A4.
+/* Who may be recorded: aeron.archive.max.concurrent.recordings, where requests and images ask for it. Spec: 08 §2.3, 11 A4.
  *
  * A slot is taken by each live recording, and by each open subscription that has had none yet: its first image always finds one, at once,
  * as clients wait for a recording's counter before they publish. Further images of a subscription need a free slot. One that finds none waits,

@@ -348,7 +348,7 @@ static as_result request_publication(asi_replication *replication)
         replication->archive->client, channel.text, requests.stream_id, &replication->publication_request);
 }
 
-/* Spec: 07 §11 - the publication that the replay answers to; without the first one's session id (08 §18, quirk 18). */
+/* Spec: 07 §11 - the publication that the replay answers to; without the first one's session id (Spec: 08 §18, quirk 18). */
 static int step_requests(asi_replication *replication)
 {
     as_result result = AS_OK;

@@ -1,5 +1,5 @@
 /* The archive as a whole: claiming the folder, opening in the right order, the duty cycle, ending. See server.h, archive.h.
- * Spec: 08 §1, §12; 06 §6, §10.
+ * Spec: 08 §1, §12, 06 §6, §10.
  *
  * Order of opening: mark file (the guard), Aeron client, counters, catalog and its recovery, mark file ready, control streams. A
  * client that finds the control streams therefore finds a recovered archive. */

@@ -1,4 +1,4 @@
-/* archive-mark.dat: says which archive owns a folder, that it lives, and what went wrong in it. Spec: 06 §10; 01 §10.
+/* archive-mark.dat: says which archive owns a folder, that it lives, and what went wrong in it. Spec: 06 §10, 01 §10.
  *
  * Format: 0 message header (u16 blockLength 128, templateId 200, schemaId 100, version 2), 8 i32 version (stored last, 0 until
  * ready), 16 i64 activityTimestamp, 24 i64 startTimestamp, 32 i64 pid, 40 i32 controlStreamId, 44 i32 localControlStreamId,

@@ -33,7 +33,7 @@ typedef struct asi_recover_options
 } asi_recover_options;
 
 /* The server's refresh: stores stop position and time of every active recording, and brings its last segment to full length, with
- * an empty one behind it when it is full (06 §7.2). An unproven last frame is AS_E_DATA and names the tool that repairs it, unless
+ * an empty one behind it when it is full (Spec: 06 §7.2). An unproven last frame is AS_E_DATA and names the tool that repairs it, unless
  * the options say otherwise. `recovered` (may be NULL) counts the recordings that were active. */
 as_result asi_recover_catalog(asi_catalog *catalog, const asi_file_ops *files, const char *archive_dir,
     const asi_recover_options *options, int32_t *recovered) AS_MUST_USE;

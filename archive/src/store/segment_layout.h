@@ -1,4 +1,4 @@
-/* Which file holds which position of a recording. Spec: 06 §1, §7.1; 08 §17.
+/* Which file holds which position of a recording. Spec: 06 §1, §7.1, 08 §17.
  *
  * Segments are counted from the term base of the recording's CURRENT start position, not from multiples of the segment length;
  * detach and purge move the start by whole segments, so the boundaries stay. A file is named <recordingId>-<base>.rec, the

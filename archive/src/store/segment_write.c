@@ -398,7 +398,7 @@ as_result asi_segment_writer_append(asi_segment_writer *writer, const uint8_t *b
     }
     if (AS_OK == result && writer->segment_offset + length == writer->segment_length)
     {
-        /* At once and not with the next frame: Spec: 06 §7.2, and verify rejects a full last segment (§12.1). */
+        /* At once and not with the next frame: Spec: 06 §7.2, and verify rejects a full last segment (Spec: 06 §12.1). */
         result = roll(writer);
     }
     else if (AS_OK == result)

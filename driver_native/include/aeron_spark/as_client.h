@@ -1,5 +1,5 @@
 /* Client of an Aeron media driver (ours or a stock one): publications, subscriptions, images, counters, and batch calls that
- * move whole Arrow-style columns. Spec: 01 §2.3-2.4, 02 §5-6 and §10, 03 §2-3 and §15.
+ * move whole Arrow-style columns. Spec: 01 §2.3-2.4, 02 §5-6, §10, 03 §2-3, §15.
  *
  * Thread rule: an as_client runs a conductor on its own thread (or is invoked by the application, never both). Its calls and
  * those on shared publications may come from any thread. An exclusive publication has one publishing thread; an image or

@@ -29,7 +29,7 @@ const char *as_driver_config_name(int64_t index);
 /* Every setting present in the process environment. As in the stock driver, a value that can't be is warned of on stderr and the
  * default kept; so with property files. */
 as_result as_driver_config_load_environment(as_driver_config *config);
-/* A property file in the stock grammar (spec 05 §15). */
+/* A property file in the stock grammar (Spec: 05 §15). */
 as_result as_driver_config_load_properties(as_driver_config *config, const char *path);
 const char *as_driver_config_aeron_dir(const as_driver_config *config);
 /* Prints the configuration as the stock driver's print-configuration does. */

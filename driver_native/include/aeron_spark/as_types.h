@@ -25,7 +25,7 @@ extern "C" {
 /* CFFI-BEGIN */
 /* Outcome of a fallible call: done (AS_OK), try again later (AS_AGAIN, nothing is wrong), or failed (negative: the class
  * says what the caller can do about it). On failure outputs are untouched, as_error_text() says which thing, why and the
- * remedy, and as_error_code() holds the peer's code (spec 03 section 4, spec 07 section 2) or the errno, 0 if neither. */
+ * remedy, and as_error_code() holds the peer's code (Spec: 03 §4, 07 §2) or the errno, 0 if neither. */
 typedef enum as_result_e
 {
     AS_OK = 0,
@@ -47,7 +47,7 @@ int32_t as_error_code(void);
 const char *as_version_text(void);
 const char *as_commit_text(void);
 
-/* Negative results of offer and claim; the numbers are Aeron's (spec 02 section 5). */
+/* Negative results of offer and claim; the numbers are Aeron's (Spec: 02 §5). */
 enum
 {
     AS_NOT_CONNECTED = -1,

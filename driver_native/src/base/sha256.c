@@ -41,26 +41,36 @@ static void compress(uint32_t state[8], const uint8_t block[ASI_SHA256_BLOCK])
     }
     for (int i = 16; i < 64; i++)
     {
-        const uint32_t a = words[i - 15];
-        const uint32_t b = words[i - 2];
-        words[i] = words[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + words[i - 7] +
-            (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+        const uint32_t near = words[i - 2];
+        const uint32_t far = words[i - 15];
+        words[i] = words[i - 16] + (rotate(far, 7) ^ rotate(far, 18) ^ far >> 3) + words[i - 7] +
+            (rotate(near, 17) ^ rotate(near, 19) ^ near >> 10);
     }
-    uint32_t v[8];
-    memcpy(v, state, sizeof(v));
+    uint32_t a = state[0];
+    uint32_t b = state[1];
+    uint32_t c = state[2];
+    uint32_t d = state[3];
+    uint32_t e = state[4];
+    uint32_t f = state[5];
+    uint32_t g = state[6];
+    uint32_t h = state[7];
     for (int i = 0; i < 64; i++)
     {
-        const uint32_t first = v[7] + (rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25)) +
-            ((v[4] & v[5]) ^ (~v[4] & v[6])) + K[i] + words[i];
-        const uint32_t second = (rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22)) +
-            ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof(v[0]));
-        v[4] += first;
-        v[0] = first + second;
+        const uint32_t first = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + K[i] + words[i];
+        const uint32_t second = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        h = g;
+        g = f;
+        f = e;
+        e = d + first;
+        d = c;
+        c = b;
+        b = a;
+        a = first + second;
     }
+    const uint32_t after[8] = { a, b, c, d, e, f, g, h };
     for (int i = 0; i < 8; i++)
     {
-        state[i] += v[i];
+        state[i] += after[i];
     }
 }
 

@@ -1,5 +1,5 @@
 /* Opening and closing a client, its lock and its waiting; the adding calls are in resources.c. See client.h.
- * Spec: 01 §2.3; 03 §15.1, §15.6. */
+ * Spec: 01 §2.3, 03 §15.1, §15.6. */
 #include "client/client.h"
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "client/conductor.h"
 #include "client/lock.h"
 #include "client/publication.h"
@@ -185,20 +186,22 @@ static as_result start_conductor(as_client *client)
 
 as_result asi_client_open_with_clock(const as_client_options *options, const asi_clock *clock, as_client **client)
 {
-    as_client *fresh = calloc(1, sizeof(*fresh));
+    as_result result = asi_fork_watch();
+    as_client *fresh = AS_OK == result ? calloc(1, sizeof(*fresh)) : NULL;
     if (NULL == fresh)
     {
-        return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a client");
+        return AS_OK == result ? asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a client") : result;
     }
     fresh->clock = *clock;
     fresh->fences_for_all = asi_fence_for_all_prepare();
     fresh->pid = getpid();
+    fresh->generation = asi_fork_generation();
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
     pthread_mutex_init(&fresh->mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
-    as_result result = take_options(fresh, options);
+    result = take_options(fresh, options);
     result = AS_OK == result ? await_driver(fresh) : result;
     result = AS_OK == result ? open_sections(fresh) : result;
     result = AS_OK == result ? start_conductor(fresh) : result;

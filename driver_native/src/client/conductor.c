@@ -1,5 +1,5 @@
 /* The client's conductor: driver events to objects, keep-alive, timeouts, and the end. See client.h.
- * Spec: 01 §2.4; 03 §3, §15.2-15.5.
+ * Spec: 01 §2.4, 03 §3, §15.2-15.5.
  *
  * Events come from another process and are checked: a malformed one is reported and passed over. Everything here runs under
  * the client's lock, on whichever thread drives the conductor. */

@@ -1,4 +1,4 @@
-/* Counters of the application. Spec: 01 §5.4; 03 §15.7. */
+/* Counters of the application. Spec: 01 §5.4, 03 §15.7. */
 #include "client/counter.h"
 
 #include <errno.h>

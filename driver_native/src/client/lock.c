@@ -1,11 +1,11 @@
 /* See lock.h. */
 #include "client/lock.h"
 
-#include <unistd.h>
+#include "base/fork.h"
 
 as_result asi_client_lock(as_client *client)
 {
-    if (__builtin_expect(client->pid != getpid(), 0))
+    if (__builtin_expect(client->generation != asi_fork_generation(), 0))
     {
         return asi_fail(AS_E_USAGE, 0, "the client was opened by process %lld, a forked child must open its own",
             (long long)client->pid);

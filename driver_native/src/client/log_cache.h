@@ -1,5 +1,5 @@
 /* Mapped log buffers of one client, shared by registration id: a publication, its other handles and the images of an IPC
- * stream use one mapping. Spec: 02 §10.2; 03 §15.6.
+ * stream use one mapping. Spec: 02 §10.2, 03 §15.6.
  *
  * A log nobody uses any more stays mapped until the time its last user named, so that a claim or a frame that the
  * application still holds does not fault. Thread rule: under the client's lock. */

@@ -1,4 +1,4 @@
-/* Publications: offer, claim and the state around them; the frames are written by term/append. Spec: 02 §5-6; 03 §15.7.
+/* Publications: offer, claim and the state around them; the frames are written by term/append. Spec: 02 §5-6, 03 §15.7.
  *
  * The closed flag is looked at first and the limit before the tail, in this order. A publication closed by the conductor
  * while another thread offers gets that one message into a log that stays mapped for the linger time. */

@@ -207,7 +207,8 @@ struct as_client
     asi_ring_mpsc ring;
     asi_counters counters;
     int64_t client_id;
-    int64_t pid; /* that opened it: a forked child has no conductor and must leave the parent's client alone */
+    int64_t pid; /* that opened it */
+    int32_t generation; /* of that process: a forked child has no conductor and must leave the parent's client alone */
     asi_agent agent;
     pthread_mutex_t mutex;
     bool is_closed; /* under the lock, release; any, acquire */

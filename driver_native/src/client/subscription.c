@@ -1,4 +1,4 @@
-/* Subscriptions: the list of images and its replacement under a polling thread (poll.c). Spec: 02 §10; 03 §15.6-15.7.
+/* Subscriptions: the list of images and its replacement under a polling thread (poll.c). Spec: 02 §10, 03 §15.6-15.7.
  *
  * The conductor replaces the list as a whole and keeps old lists and removed images until nobody can be reading them. The
  * polling thread makes poll_sequence odd, fence, reads the list; at its end it makes the sequence even (release). The conductor

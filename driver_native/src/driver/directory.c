@@ -346,7 +346,7 @@ static void warn_of_unreadable(const char *path, const char *reason)
     }
 }
 
-/* Spec: 01 §1.3 step 2b, §1.4. */
+/* Spec: 01 §1.3-1.4, step 2b. */
 static as_result take_over(const asi_driver_settings *settings, const asi_clock *clock)
 {
     asi_trust trust;

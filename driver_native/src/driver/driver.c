@@ -1,7 +1,7 @@
 /* A driver: settings, shared memory, agents and the threads that run them. Public face in as_driver.h.
  *
  * Owns the CnC file, the loss report and the directory they lie in, the three agents (conductor, sender, receiver), their
- * mailboxes and their threads. */
+ * command queues and their threads. */
 #define _GNU_SOURCE
 #include "driver/driver.h"
 
@@ -36,9 +36,9 @@ struct as_driver
     asi_conductor conductor;
     asi_sender sender;
     asi_receiver receiver;
-    asi_mailbox to_sender;
-    asi_mailbox to_receiver;
-    asi_mailbox to_conductor;
+    asi_command_queue to_sender;
+    asi_command_queue to_receiver;
+    asi_command_queue to_conductor;
     asi_events *events; /* owned; NULL: no event log */
     asi_interceptors incoming[2]; /* of the sender's sockets, and the receiver's */
     asi_agent agents[3];
@@ -104,15 +104,15 @@ static void close_files(as_driver *driver)
     asi_map_close(&driver->loss_report);
 }
 
-static as_result open_mail(as_driver *driver)
+static as_result open_queues(as_driver *driver)
 {
-    as_result result = asi_mailbox_open(&driver->to_sender, ASI_SENDER_MAIL_CAPACITY, sizeof(asi_sender_mail));
+    as_result result = asi_command_queue_open(&driver->to_sender, ASI_SENDER_COMMAND_CAPACITY, sizeof(asi_sender_command));
     if (AS_OK == result)
     {
-        result = asi_mailbox_open(&driver->to_receiver, ASI_RECEIVER_MAIL_CAPACITY, sizeof(asi_receiver_mail));
+        result = asi_command_queue_open(&driver->to_receiver, ASI_RECEIVER_COMMAND_CAPACITY, sizeof(asi_receiver_command));
     }
     return AS_OK == result ?
-        asi_mailbox_open(&driver->to_conductor, ASI_CONDUCTOR_MAIL_CAPACITY, sizeof(asi_conductor_mail)) : result;
+        asi_command_queue_open(&driver->to_conductor, ASI_CONDUCTOR_COMMAND_CAPACITY, sizeof(asi_conductor_command)) : result;
 }
 
 static as_result open_interceptors(as_driver *driver, const asi_udp_ops *ops)
@@ -162,7 +162,7 @@ static as_result open_network(as_driver *driver, const asi_driver_dependencies *
     warn_of_buffer("SO_SNDBUF", "wmem_max", settings->socket_sndbuf_length, network.limits.max_sndbuf_length);
     warn_of_buffer("SO_RCVBUF", "rmem_max", settings->socket_rcvbuf_length, network.limits.max_rcvbuf_length);
     as_result result = check_sockets(settings, &network.limits);
-    result = AS_OK == result ? open_mail(driver) : result;
+    result = AS_OK == result ? open_queues(driver) : result;
     result = AS_OK == result ? open_interceptors(driver, &dependencies->ops) : result;
     if (AS_OK != result)
     {
@@ -180,7 +180,7 @@ static as_result open_network(as_driver *driver, const asi_driver_dependencies *
     const asi_sender_params sender = {
         .clock = dependencies->clock,
         .settings = settings,
-        .mail = &driver->to_sender,
+        .command = &driver->to_sender,
         .conductor = &driver->to_conductor,
         .counters = &driver->conductor.counters.counters,
         .events = driver->events
@@ -189,7 +189,7 @@ static as_result open_network(as_driver *driver, const asi_driver_dependencies *
     const asi_receiver_params receiver = {
         .clock = dependencies->clock,
         .ops = &driver->conductor.network.receive_ops,
-        .mail = &driver->to_receiver,
+        .command = &driver->to_receiver,
         .conductor = &driver->to_conductor,
         .counters = &driver->conductor.counters.counters,
         .io_vector_capacity = (int32_t)settings->receiver_io_vector_capacity,
@@ -205,9 +205,9 @@ static void close_network(as_driver *driver)
 {
     asi_sender_close(&driver->sender);
     asi_receiver_close(&driver->receiver);
-    asi_mailbox_close(&driver->to_sender);
-    asi_mailbox_close(&driver->to_receiver);
-    asi_mailbox_close(&driver->to_conductor);
+    asi_command_queue_close(&driver->to_sender);
+    asi_command_queue_close(&driver->to_receiver);
+    asi_command_queue_close(&driver->to_conductor);
     asi_interceptors_close(&driver->incoming[0]);
     asi_interceptors_close(&driver->incoming[1]);
 }

@@ -1,4 +1,4 @@
-/* What recorded frames say about their neighbours: which fragments can follow which. Spec: 02 §10.4; 06 §7.3.
+/* What recorded frames say about their neighbours: which fragments can follow which. Spec: 02 §10.4, 06 §7.3.
  *
  * A header is outside its frame's checksum, so a flag or a type that has changed shows in the neighbours alone. What leaves parts of
  * messages in a recording that nobody damaged:

@@ -1,4 +1,4 @@
-/* Frames of one term to caller-owned columns of whole messages. Spec: 02 §10.4; 06 §7.3, §8.
+/* Frames of one term to caller-owned columns of whole messages. Spec: 02 §10.4, 06 §7.3, §8.
  *
  * Used by image polling and by the archive's segment reader. A message never leaves its term and its fragments follow each
  * other in it, so assembly needs no state: a message that is not complete yet is rolled back and found again next time.

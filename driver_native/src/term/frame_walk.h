@@ -2,7 +2,7 @@
  *
  * Image poll, archive recorder, segment reader, recovery, columns and dump all walk with it, because recorded bytes are term
  * bytes. The range [offset, limit) lies inside one term; nothing outside it is read. Frame lengths are loaded with acquire,
- * so the same walk is safe on a live term buffer. Spec: 02 §3, §10.1; 06 §7.3. */
+ * so the same walk is safe on a live term buffer. Spec: 02 §3, §10.1, 06 §7.3. */
 #ifndef ASI_TERM_FRAME_WALK_H
 #define ASI_TERM_FRAME_WALK_H
 

@@ -1,8 +1,9 @@
 /* Goal: archive client and archive do the main job together: record, list, ask, replay, extend, stop, with the errors and
- * signals of spec 08 §19. Method: one suite for any archive. Without arguments the driver and the archive run in this process,
+ * signals of Spec: 08 §19. Method: one suite for any archive. Without arguments the driver and the archive run in this process,
  * the archive in each of its threading modes (in INVOKER mode the client is invoked too); with `--aeron-dir <dir>` an archive that
  * somebody started there is used (the stock one, by tests/interop).
- * Nothing waits by sleeping; what does not happen in time is a failure that names it. */
+ * Nothing waits by sleeping; what does not happen in time is a failure that names it.
+ * Spec: 08 §1, §13. */
 #include <sched.h>
 #include <unistd.h>
 

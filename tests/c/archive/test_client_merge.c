@@ -1,6 +1,7 @@
 /* Goal: a replay merged into a live stream gives every message once and in order, ends the replay at the archive, and says what
- * keeps it from merging (spec 08 §14, scenarios 94 to 96); requests that nobody blocks for, recorded publications and recording
- * positions do what as_archive.h says. Method: as test_client_persistent.c. */
+ * keeps it from merging (Spec: 08 §14, scenarios 94 to 96); requests that nobody blocks for, recorded publications and recording
+ * positions do what as_archive.h says. Method: as test_client_persistent.c.
+ * Spec: 08 §15. */
 #include "archive/client_rig.h"
 
 #define REPLAYS_COUNTER 112

@@ -1,5 +1,5 @@
 /* Goal: whatever happens to archive, live stream and reader, a persistent subscription gives every message exactly once and in
- * order, in whole; its states, counters and listener are those of spec 08 §16. Method: archive, client and subscription in one thread,
+ * order, in whole; its states, counters and listener are those of Spec: 08 §16. Method: archive, client and subscription in one thread,
  * invoked, over a driver of ours; a reader that knows which message must come next; deadlines pass by pushing the subscription's
  * clock. */
 #include "archive/client_rig.h"

@@ -1,6 +1,7 @@
 /* Goal: the archive client asks for the right things, understands every kind of answer, and survives an archive that is late,
  * rude, old, of another version or gone. Method: a scripted archive made of the codec and a real driver, all in one thread:
- * driver, archive and client run by invokers, so that nothing depends on timing but the timeouts that are tested. */
+ * driver, archive and client run by invokers, so that nothing depends on timing but the timeouts that are tested.
+ * Spec: 07 §13, 11 C1, D30. */
 #include <unistd.h>
 
 #include "aeron_spark/as_archive.h"

@@ -412,7 +412,7 @@ static void prepare(const char *line)
 {
     if (starts(line, "start recording stream 1050"))
     {
-        asi_codec_request request = stop_channel("aeron:ipc", 1); /* open since a line above: it holds a slot here. Spec: 11 §5 A4 */
+        asi_codec_request request = stop_channel("aeron:ipc", 1); /* open since a line above: it holds a slot here. Spec: 11 A4 */
         raw_ask_ok(session, &request);
         raw_forget_answer(session);
     }

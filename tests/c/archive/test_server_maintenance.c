@@ -2,7 +2,8 @@
  * they would take away, disturb no other recording, and end well when their session or the archive does. What the requests do when
  * all is well is shown by tests/conformance/archive/test_maintenance.py. Method: a bare session (server_rig.h) against an invoked
  * archive on files that fail at call N, for every N until none fails; after each, everything that the catalog claims is read back
- * message by message. */
+ * message by message.
+ * Spec: 06 §9. */
 #include "../store/failing_files.h"
 #include "server_rig.h"
 #include "store/segment_layout.h"

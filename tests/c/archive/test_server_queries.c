@@ -1,5 +1,5 @@
 /* Goal: listings and queries answer in all their forms. Method: a bare session against an invoked archive whose clock is pushed.
- * Names carry the scenario of spec 08 §19. */
+ * Names carry the scenario of Spec: 08 §19. */
 #include "server_rig.h"
 
 static test_rig rig;

@@ -1,6 +1,6 @@
 /* Goal: recordings begin, grow, are extended, end and fail as specified, and the recorded position never covers what is not in
  * the file. Method: a bare session against an invoked archive; segment files are read back as bytes; the disk fails at write N
- * for every N. Names carry the scenario of spec 08 §19. */
+ * for every N. Names carry the scenario of Spec: 08 §19. */
 #include "server_rig.h"
 #include "store/checksum.h"
 

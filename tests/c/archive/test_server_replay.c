@@ -1,5 +1,5 @@
 /* Goal: replays send exactly what was recorded, at the same positions, and are refused, bounded, stopped and ended as specified.
- * Method: a bare session against an invoked archive whose clock is pushed. Names carry the scenario of spec 08 §19. */
+ * Method: a bare session against an invoked archive whose clock is pushed. Names carry the scenario of Spec: 08 §19. */
 #include "server_rig.h"
 
 static test_rig rig;

@@ -1,9 +1,9 @@
-/* Goal: replication does what spec 08 §10 says, in its order of signals and with its errors, and never leaves a destination that
+/* Goal: replication does what Spec: 08 §10 says, in its order of signals and with its errors, and never leaves a destination that
  * can't be replicated further. Method: source and destination are archives of ours on one driver, in one thread, under one clock;
  * a bare session asks; what is checked is the messages, the catalog and every byte of the segment files. */
 #include "replicate_rig.h"
 
-/* Scenarios 84 and 85 of spec 08 §19. */
+/* Scenarios 84 and 85 of Spec: 08 §19. */
 static void a_stopped_recording_is_copied_and_then_found_in_sync(void)
 {
     pair p;

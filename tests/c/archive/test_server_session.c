@@ -1,5 +1,5 @@
 /* Goal: control sessions as stock peers expect them, from connect to every way of ending. Method: a bare session (server_rig.h)
- * against an invoked archive whose clock is pushed. Names carry the scenario of spec 08 §19. */
+ * against an invoked archive whose clock is pushed. Names carry the scenario of Spec: 08 §19. */
 #include "server_rig.h"
 #include "wire/command.h"
 
@@ -67,7 +67,7 @@ static void s03_another_major_version_is_refused_until_the_deadline(void)
     raw_close(session);
 }
 
-/* Spec: 11 §5 A2 - a request that clients from before 2019 sent: no session, no counter, no word of it. */
+/* Spec: 11 A2, D24 - a request that clients from before 2019 sent: no session, no counter, no word of it. */
 static void s04_d24_a_connect_request_of_old_is_passed_over(void)
 {
     raw_session *session = raw_open_alone(&rig);
@@ -101,7 +101,7 @@ static void s04_d24_a_connect_request_of_old_is_passed_over(void)
     raw_close(session);
 }
 
-/* Spec: 11 §5 A2 - what a newer schema has in its messages' headers is never compared for equality. */
+/* Spec: 11 A2, D23 - what a newer schema has in its messages' headers is never compared for equality. */
 static void s17_d23_later_schema_versions_are_answered(void)
 {
     for (uint16_t version = 14; version <= 15; version++)
@@ -237,7 +237,7 @@ static void s12_s16_what_is_no_request_of_a_session_is_ignored(void)
     raw_close(session);
 }
 
-/* Spec: 11 D21. Ids are counted up, so another's is easily guessed; nobody has to log in here. */
+/* Spec: 11 A1, D21. Ids are counted up, so another's is easily guessed; nobody has to log in here. */
 static void a_session_obeys_its_own_image_only(void)
 {
     raw_session *owner = raw_connect_alone(&rig);
@@ -344,7 +344,7 @@ static void on_publication_error(void *context, int64_t registration_id, int32_t
     snprintf(publication_error, sizeof(publication_error), "%s", message);
 }
 
-/* D25: whose response channel the driver refuses hears of it at once, by the end of his requests' image. */
+/* Spec: 11 A3, D25 - whose response channel the driver refuses hears of it at once, by the end of his requests' image. */
 static void a_response_channel_that_is_refused(void)
 {
     as_client_options options;
@@ -385,7 +385,7 @@ static void an_idle_session_is_pinged(void)
 }
 
 /* Requests with bytes changed at random: refused, ignored or served, but never the end of the archive. Connect requests are left
- * out: one that nobody completes has the image rejected on which all of these come (spec 07 §6.4). */
+ * out: one that nobody completes has the image rejected on which all of these come (Spec: 07 §6.4). */
 static void random_requests_do_no_harm(void)
 {
     static const int32_t IDS[] = { ASI_CODEC_START_RECORDING_2, ASI_CODEC_EXTEND_RECORDING_2, ASI_CODEC_STOP_RECORDING,
@@ -514,6 +514,7 @@ static void a_dead_driver_ends_the_archive(void)
     rig_close(&rig);
 }
 
+/* Spec: 06 §11. */
 static void settings_that_can_not_be_are_named(void)
 {
     static const char *const ROWS[][3] = {

@@ -1,6 +1,6 @@
 /* Goal: no more is recorded at a time than aeron.archive.max.concurrent.recordings allows, whoever asks; strangers who can reach a recorded
  * endpoint take a few slots with datagrams that hold no data, and nothing from others. Method: bare sessions against an invoked archive,
- * and raw datagrams to the sockets of its driver. D26 to D28 are scenarios of spec 11 §5. */
+ * and raw datagrams to the sockets of its driver. Scenarios: Spec: 11 D26-D28. */
 static const char *images_unbegun_max = "1536"; /* the default */
 #define RIG_SET_DRIVER(config)                                                                                    \
     CHECK_I64(as_driver_config_set(config, "aeron.counters.buffer.length", "4m"), 0);                            \

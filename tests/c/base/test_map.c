@@ -1,5 +1,6 @@
 /* Goal: mapped files are made exclusively and zeroed, opened only whole, and failures leave nothing behind.
- * Method: files in a scratch directory. */
+ * Method: files in a scratch directory.
+ * Spec: 01 §1.1. */
 #include "support.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* Goal: whatever a driver does to a connected client, taking images and counters away, rubbish, death, the client says what
- * happened, leaks nothing and does not crash. Method: a scripted driver and a clock that the test owns (scripted.h). */
+ * happened, leaks nothing and does not crash. Method: a scripted driver and a clock that the test owns (scripted.h).
+ * Spec: 03 §15.3-15.4, §15.6-15.7. */
 #include "scripted.h"
 
 /* -- images and mappings ------------------------------------------------------------------------------------------------ */

@@ -1,5 +1,6 @@
 /* Goal: what is published is polled, whole and in order, by every way of publishing and every way of polling, and each refusal
- * has its code. Method: our driver and a client in invoker mode on one thread; payloads told by a rule. */
+ * has its code. Method: our driver and a client in invoker mode on one thread; payloads told by a rule.
+ * Spec: 02 §10.1-10.3, §10, 11 C4. */
 #include "world.h"
 
 #include "wire/frame.h"

@@ -3,7 +3,8 @@
  *
  * ThreadSanitizer knows addresses, not files. Publisher and subscriber of one client share a mapping, so it checks them until
  * a term is used again: that is ordered by way of the driver's own mapping, which it can't see. Long streams therefore use
- * a client, and so a mapping, each. */
+ * a client, and so a mapping, each.
+ * Spec: 02 §11. */
 #include "world.h"
 
 #include "client/client.h"

@@ -1,7 +1,8 @@
 /* Goal: every message of the archive control protocol is read and written as stock Aeron does, and no bytes from outside can
  * do harm. Method: captured messages decode and re-encode to the same bytes; every template makes the same trip with random
  * content; messages of older and newer schema versions; truncation at every length and seeded mutation, on heap copies of the
- * exact length so that the address sanitizer sees a read past the end. */
+ * exact length so that the address sanitizer sees a read past the end.
+ * Spec: 07 §1. */
 #include "base/bits.h"
 #include "base/rand.h"
 #include "codec/event.h"
@@ -200,7 +201,7 @@ static void older_and_newer_versions_are_read(void)
     memset(bytes, 0, sizeof(bytes));
     asi_codec_request request;
 
-    /* ConnectRequest, which clients from before 2019 sent, is gone. Spec: 11 §5 A2 */
+    /* ConnectRequest, which clients from before 2019 sent, is gone. Spec: 11 A2 */
     put_header(bytes, 16, 2, 101, 13);
     asi_put_i32(bytes + 24, 3);
     memcpy(bytes + 28, "abc", 3);

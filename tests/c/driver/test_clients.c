@@ -2,7 +2,7 @@
  *
  * Method: a rig whose clock the test moves; the client's part is played through shared memory as a client process would. Times
  * are the stock defaults: timer 1 s, liveness 10 s.
- * Spec: 03 §7, §11, §12. */
+ * Spec: 03 §7, §11, §12, 03 §13. */
 #include <glob.h>
 
 #include "rig.h"

@@ -166,7 +166,7 @@ typedef struct add_row
     const char *text; /* what the error says; NULL: anything */
 } add_row;
 
-/* From the answers of the stock C driver to the same channels (spec 03 §6.1-6.3); rows see the publications of those before. */
+/* From the answers of the stock C driver to the same channels (Spec: 03 §6.1-6.3); rows see the publications of those before. */
 static const add_row ADDS[] = {
     { XPUB, 1, "aeron:ipc?term-length=64k", OK, NULL },
     { XPUB, 10, "", 1, NULL },

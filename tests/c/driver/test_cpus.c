@@ -81,7 +81,7 @@ static int32_t cpus_of_thread(const char *name)
     return count;
 }
 
-/* The calling thread is the conductor's: pinning it must not pin those that it started. Spec: 11 D18 */
+/* The calling thread is the conductor's: pinning it must not pin those that it started. Spec: 11 T2, D18 */
 static void others_are_not_pinned_with_the_conductor(void)
 {
     asi_cpu_set allowed;
@@ -122,7 +122,7 @@ static void expect_thread(const char *name)
     }
 }
 
-/* Spec: 11 D19 */
+/* Spec: 11 T3, D19. */
 static void threads_have_the_names_that_are_set(void)
 {
     static const struct { const char *value; asi_threading_mode mode; const char *names[3]; } NAMINGS[] = {

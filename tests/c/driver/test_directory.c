@@ -1,6 +1,7 @@
 /* Who may have an Aeron directory, what a start makes of it, what an end leaves. Spec: 01 §1.3-1.6.
  *
- * Method: real drivers on real directories; the dead ones are made by leaving a CnC file whose heartbeat is old. */
+ * Method: real drivers on real directories; the dead ones are made by leaving a CnC file whose heartbeat is old.
+ * Spec: 01 §1.2, 05 §14. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>

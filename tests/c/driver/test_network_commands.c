@@ -1,4 +1,4 @@
-/* Answers to commands that name network channels: the codes of the stock C driver to the same channels (spec 03 §6.1-6.8), taken
+/* Answers to commands that name network channels: the codes of the stock C driver to the same channels (Spec: 03 §6.1-6.8), taken
  * from what it answered to 235 raw commands. Ours where it differs: a nak-delay or gtag that is no number is refused, as the
  * stock Java driver does; the C driver overlooks it. */
 #include "network_rig.h"

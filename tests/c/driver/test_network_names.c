@@ -1,5 +1,6 @@
 /* Names of hosts: a table in the settings and what happens when a name moves, the gossip between drivers, and forged gossip.
- * Methods: network_rig.h with raw sockets under the test's clock; network_worlds.h for two drivers. */
+ * Methods: network_rig.h with raw sockets under the test's clock; network_worlds.h for two drivers.
+ * Spec: 05 §9, 11 N10. */
 #include "driver/network_rig.h"
 #include "driver/network_worlds.h"
 

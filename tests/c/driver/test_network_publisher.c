@@ -1,5 +1,6 @@
 /* Scenarios 1-16, 35 and 67 of Spec: 04 §25, publisher side: SETUPs, data, windows, resends. Each test carries its scenario's
- * number. Method: network_publishing.h. */
+ * number. Method: network_publishing.h.
+ * Spec: 04 §5.1-5.3, §5.5-5.6, §21. */
 #include "network_publishing.h"
 
 static void s01_setups_come_every_100_ms(void)
@@ -297,6 +298,56 @@ static void s11_naks_out_of_reach_get_nothing(void)
     close_stage(&s);
 }
 
+/* What an application writes may look like frames, of another session or at another place. */
+static void a_nak_inside_a_message_gets_nothing(void)
+{
+    static const struct
+    {
+        const char *what;
+        int32_t term_offset;
+        int32_t session_offset;
+        int32_t stream_offset;
+        int32_t term_id_offset;
+        uint8_t version;
+        uint16_t type;
+    } ROWS[] = {
+        { "frames of no place", 0, 0, 0, 0, 0, ASI_FRAME_DATA },
+        { "frames of another session", 64, 1, 0, 0, 0, ASI_FRAME_DATA },
+        { "frames of another stream", 64, 0, 1, 0, 0, ASI_FRAME_DATA },
+        { "frames of another term", 64, 0, 0, 1, 0, ASI_FRAME_DATA },
+        { "frames of another version", 64, 0, 0, 0, 1, ASI_FRAME_DATA },
+        { "set-ups", 64, 0, 0, 0, 0, ASI_FRAME_SETUP }
+    };
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        stage s;
+        open_stage(&s);
+        connect_stage(&s, 32768);
+        uint8_t *term = s.publication.log.terms[0];
+        const asi_frame_header *real = (const asi_frame_header *)(void *)term;
+        offer(&s, 1376);
+        asi_frame_header fake = *real;
+        fake.frame_length = 64;
+        fake.term_offset = ROWS[i].term_offset;
+        fake.session_id += ROWS[i].session_offset;
+        fake.stream_id += ROWS[i].stream_offset;
+        fake.term_id += ROWS[i].term_id_offset;
+        fake.version = ROWS[i].version;
+        fake.type = ROWS[i].type;
+        memcpy(term + 64, &fake, sizeof(fake));
+        rig_cycles(&s.rig, 5);
+        CHECK_I64(peer_drain(&s.q, ASI_FRAME_DATA), 1);
+        send_nak(&s.rig, &s.q, &s.publication, 0, 64, 64);
+        if (peer_receive(&s.q))
+        {
+            printf("%s\n", ROWS[i].what);
+            CHECK(false);
+        }
+        CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITS_SENT), 0);
+        close_stage(&s);
+    }
+}
+
 /* It lies in the log, but beyond the receiver's window: a NAK does not get it out. */
 static void what_was_never_sent_is_not_resent(void)
 {
@@ -471,6 +522,7 @@ int main(void)
     RUN(a_long_resend_goes_on_where_it_stopped);
     RUN(s10_bad_naks_are_counted);
     RUN(s11_naks_out_of_reach_get_nothing);
+    RUN(a_nak_inside_a_message_gets_nothing);
     RUN(what_was_never_sent_is_not_resent);
     RUN(s12_disjoint_naks_of_unicast_are_both_served);
     RUN(s13_the_resend_pool_of_groups_is_bounded);

@@ -1,5 +1,6 @@
 /* Scenarios 17-27 and 36 of Spec: 04 §25, publisher side: how streams end, and what control frames do to them. Each test carries its
- * scenario's number. Method: network_publishing.h. */
+ * scenario's number. Method: network_publishing.h.
+ * Spec: 04 §15, §20. */
 #include "network_publishing.h"
 
 static void s17_silence_disconnects(void)

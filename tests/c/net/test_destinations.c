@@ -1,5 +1,5 @@
 /* Destination lists over a network in memory: who gets in, who is dropped, what is sent to whom and what counts as sent.
- * Spec: 04 §11, scenarios 28-30 of §25. */
+ * Spec: 04 §11, §25 scenarios 28-30. */
 #include "fake_net.h"
 
 #include "driver/net/destinations.h"
@@ -222,7 +222,7 @@ static void a_batch_takes_as_many_calls_as_it_needs(void)
     ops.close(ops.context, from);
 }
 
-/* Spec: 11 D20 - the first of a batch is another one each time, and each is it as often. */
+/* Spec: 11 T4, D20 - the first of a batch is another one each time, and each is it as often. */
 static void each_begins_a_batch_as_often(void)
 {
     asi_destinations destinations;

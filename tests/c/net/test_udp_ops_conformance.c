@@ -382,7 +382,7 @@ static void groups_reach_every_member(void)
     ops.close(ops.context, publication);
 }
 
-/* Spec: 11 D12. Both sockets are bound to the wildcard and one port. */
+/* Spec: 11 N8, D12. Both sockets are bound to the wildcard and one port. */
 static void a_group_reaches_no_other(void)
 {
     const uint16_t port = (uint16_t)free_port();

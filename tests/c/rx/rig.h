@@ -51,8 +51,8 @@ typedef struct rx_rig
     int64_t now_ns;
     fake_net net;
     asi_udp_ops ops;
-    asi_mailbox mail;
-    asi_mailbox to_conductor;
+    asi_command_queue command;
+    asi_command_queue to_conductor;
     asi_counters counters;
     int64_t unique_suffix;
     asi_name_resolver resolver;
@@ -63,10 +63,10 @@ typedef struct rx_rig
     asi_address data_address; /* where the peer sends to: the first destination */
     rig_frame got;
     int32_t create_count;
-    asi_mail_create_image create; /* last one */
+    asi_command_create_image create; /* last one */
     int32_t error_count;
     int32_t resolve_count;
-    char error[ASI_MAIL_TEXT_CAPACITY];
+    char error[ASI_COMMAND_TEXT_CAPACITY];
     asi_image *images[RIG_IMAGES];
     int32_t image_count;
     int64_t min_position; /* of subscribers; INT64_MAX: they read everything at once */
@@ -80,13 +80,13 @@ static inline int64_t rig_epoch_ms(void *context) { return 1700000000000LL + ((r
 
 static inline int64_t rig_counter(const rx_rig *rig, int32_t id) { return *asi_counter_addr(&rig->counters, id); }
 
-static inline void rig_send_mail(rx_rig *rig, asi_receiver_mail mail)
+static inline void rig_send_command(rx_rig *rig, asi_receiver_command command)
 {
-    if (NULL == mail.endpoint)
+    if (NULL == command.endpoint)
     {
-        mail.endpoint = &rig->endpoint;
+        command.endpoint = &rig->endpoint;
     }
-    CHECK(asi_mailbox_put(&rig->mail, &mail));
+    CHECK(asi_command_queue_put(&rig->command, &command));
 }
 
 static inline void rig_open_destination(rx_rig *rig, const char *text, const asi_udp_channel *subscription, int index)
@@ -116,8 +116,8 @@ static inline void rig_open(rx_rig *rig, const rig_options *options)
     rig->resolver = asi_name_resolver_system();
     rig->min_position = INT64_MAX;
     rig->max_position = INT64_MAX;
-    CHECK_I64(asi_mailbox_open(&rig->mail, 64, sizeof(asi_receiver_mail)), AS_OK);
-    CHECK_I64(asi_mailbox_open(&rig->to_conductor, 64, sizeof(asi_conductor_mail)), AS_OK);
+    CHECK_I64(asi_command_queue_open(&rig->command, 64, sizeof(asi_receiver_command)), AS_OK);
+    CHECK_I64(asi_command_queue_open(&rig->to_conductor, 64, sizeof(asi_conductor_command)), AS_OK);
     void *metadata = calloc(RIG_COUNTERS, sizeof(asi_counter_metadata));
     void *values = calloc(RIG_COUNTERS, sizeof(asi_counter_value));
     CHECK_I64(asi_counters_init(&rig->counters, metadata, RIG_COUNTERS * (int64_t)sizeof(asi_counter_metadata), values,
@@ -144,7 +144,7 @@ static inline void rig_open(rx_rig *rig, const rig_options *options)
     const asi_receiver_params params = {
         .clock = { .nano_time = rig_nano_time, .epoch_ms = rig_epoch_ms, .context = rig },
         .ops = &rig->ops,
-        .mail = &rig->mail,
+        .command = &rig->command,
         .conductor = &rig->to_conductor,
         .counters = &rig->counters,
         .io_vector_capacity = 4,
@@ -154,10 +154,10 @@ static inline void rig_open(rx_rig *rig, const rig_options *options)
         .cycle_threshold_ns = 100 * RIG_MS
     };
     CHECK_I64(asi_receiver_open(&rig->receiver, &params), AS_OK);
-    rig_send_mail(rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_ENDPOINT });
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_ENDPOINT });
     if (!options->no_interest)
     {
-        rig_send_mail(rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_STREAM, .stream_id = STREAM });
+        rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_STREAM, .stream_id = STREAM });
     }
     CHECK_I64(asi_receiver_do_work(&rig->receiver) > 0, 1);
     asi_receiver_do_work(&rig->receiver);
@@ -185,8 +185,8 @@ static inline void rig_close(rx_rig *rig)
         }
     }
     rig->ops.close(rig->ops.context, rig->peer);
-    asi_mailbox_close(&rig->mail);
-    asi_mailbox_close(&rig->to_conductor);
+    asi_command_queue_close(&rig->command);
+    asi_command_queue_close(&rig->to_conductor);
     free(rig->counters.metadata);
     free(rig->counters.values);
     scratch_delete(rig->dir);
@@ -194,7 +194,7 @@ static inline void rig_close(rx_rig *rig)
 
 /* --- the conductor's part --- */
 
-static inline asi_image *rig_make_image(rx_rig *rig, const asi_mail_create_image *setup)
+static inline asi_image *rig_make_image(rx_rig *rig, const asi_command_create_image *setup)
 {
     char path[SCRATCH_CAPACITY + 32];
     asi_log log;
@@ -231,30 +231,30 @@ static inline asi_image *rig_make_image(rx_rig *rig, const asi_mail_create_image
     CHECK(NULL != image);
     asi_image_init(image, &log, &params);
     rig->images[rig->image_count++] = image;
-    rig_send_mail(rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_IMAGE, .image = image });
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_IMAGE, .image = image });
     return image;
 }
 
-static inline void rig_drain_mail(rx_rig *rig)
+static inline void rig_drain_commands(rx_rig *rig)
 {
-    asi_conductor_mail mail;
-    while (asi_mailbox_take(&rig->to_conductor, &mail))
+    asi_conductor_command command;
+    while (asi_command_queue_take(&rig->to_conductor, &command))
     {
-        if (ASI_CONDUCTOR_CREATE_IMAGE == mail.kind)
+        if (ASI_CONDUCTOR_CREATE_IMAGE == command.kind)
         {
             rig->create_count++;
-            rig->create = mail.create_image;
+            rig->create = command.create_image;
             if (!rig->options.is_manual_images)
             {
-                rig_make_image(rig, &mail.create_image);
+                rig_make_image(rig, &command.create_image);
             }
         }
-        else if (ASI_CONDUCTOR_ERROR == mail.kind)
+        else if (ASI_CONDUCTOR_ERROR == command.kind)
         {
             rig->error_count++;
-            snprintf(rig->error, sizeof(rig->error), "%s", mail.error.text);
+            snprintf(rig->error, sizeof(rig->error), "%s", command.error.text);
         }
-        else if (ASI_CONDUCTOR_RESOLVE_CONTROL == mail.kind)
+        else if (ASI_CONDUCTOR_RESOLVE_CONTROL == command.kind)
         {
             rig->resolve_count++;
         }
@@ -278,7 +278,7 @@ static inline void rig_track(rx_rig *rig, asi_image *image)
 static inline void rig_cycle(rx_rig *rig)
 {
     asi_receiver_do_work(&rig->receiver);
-    rig_drain_mail(rig);
+    rig_drain_commands(rig);
     for (int32_t i = 0; i < rig->image_count; i++)
     {
         rig_track(rig, rig->images[i]);

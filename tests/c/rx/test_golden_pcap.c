@@ -199,7 +199,7 @@ static void streams_come_out_as_they_were_read(void)
         rig_open(&rig, &options);
         for (int k = 0; k < 2 && 0 != rows[i].streams[k]; k++)
         {
-            rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_STREAM, .stream_id = rows[i].streams[k] });
+            rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_STREAM, .stream_id = rows[i].streams[k] });
             rig_cycles(&rig, 1);
         }
         play(&rig, rows[i].capture, readers);
@@ -245,7 +245,7 @@ static void join_golden(rx_rig *rig, const char *name, const rig_options *option
     static pcap_datagram setup;
     rig_open(rig, options);
     find_golden(name, ASI_FRAME_SETUP, setup_flags, &setup);
-    rig_send_mail(rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_STREAM,
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_STREAM,
         .stream_id = ((asi_setup_frame *)(void *)setup.bytes)->stream_id });
     rig_cycles(rig, 1);
     peer_send(rig, setup.bytes, setup.length);
@@ -304,7 +304,7 @@ static void error_frames_are_theirs(void)
         find_golden(names[i], ASI_FRAME_ERROR, 0, &golden);
         asi_error_frame *theirs = (asi_error_frame *)(void *)golden.bytes;
         memcpy(rig.images[0]->rejection_reason, golden.bytes + 40, (size_t)theirs->error_length);
-        rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = rig.images[0] });
+        rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = rig.images[0] });
         rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
         CHECK_I64(peer_receive(&rig, ASI_FRAME_ERROR), golden.length);
         theirs->receiver_id = RIG_RECEIVER_ID;

@@ -1,6 +1,7 @@
 /* The receiver as a publisher's driver sees it, an image's data: scenarios 41-48, 54, 61, 62, 65 and 67 of Spec: 04 §25 as far as they
  * need no conductor beyond what rig.h does. Each test is one scenario (its number in the name), on a network in memory and a clock
- * of its own. */
+ * of its own.
+ * Spec: 02 §9, 04 §8.6, 11 N9. */
 #include "rig.h"
 
 static const rig_options plain = { 0 };

@@ -1,9 +1,10 @@
-/* The receiver beyond the scenarios of Spec: 04 §25: destinations, full queues, and a log that is used for many laps. */
+/* The receiver beyond the scenarios of Spec: 04 §25: destinations, full queues, and a log that is used for many laps.
+ * Spec: 04 §8.8. */
 #include "rig.h"
 
 static const rig_options plain = { 0 };
 
-/* Spec: 04 §3.2 - data on the odd address, control to the even one; §8.4 - a SETUP that may go further than we can answer. */
+/* Spec: 04 §3.2 - data on the odd address, control to the even one; Spec: 04 §8.4 - a SETUP that may go further than we can answer. */
 static void multicast_control_goes_to_the_even_address(void)
 {
     rx_rig rig;
@@ -48,8 +49,8 @@ static void a_destination_takes_its_questions_with_it(void)
     peer_send_to(&rig, rig.peer, bytes, length, &second);
     rig_cycles(&rig, 1);
     CHECK_I64(peer_count(&rig, ASI_FRAME_STATUS), 1);
-    rig_send_mail(&rig,
-        (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_DESTINATION, .destination = &rig.destinations[1] });
+    rig_send_command(&rig,
+        (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_DESTINATION, .destination = &rig.destinations[1] });
     rig_cycles(&rig, 1);
     peer_data(&rig, 0, 96);
     rig_cycles(&rig, 1);
@@ -67,7 +68,7 @@ static void endpoints_are_given_back(void)
     peer_data(&rig, 0, 96);
     rig_cycles(&rig, 1);
     CHECK(rig.receiver.pending_count >= 2);
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_ENDPOINT });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_ENDPOINT });
     rig_cycles(&rig, 1);
     CHECK(rig.endpoint.is_released && rig.destinations[0].is_released);
     CHECK_I64(rig.receiver.pending_count, 0);
@@ -82,7 +83,7 @@ static void images_nobody_wants_get_no_data(void)
     rx_rig rig;
     rig_open(&rig, &plain);
     asi_image *image = rig_join(&rig);
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_STREAM, .stream_id = STREAM });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_STREAM, .stream_id = STREAM });
     rig_cycles(&rig, 1);
     peer_data(&rig, 0, 96);
     rig_cycles(&rig, 1);
@@ -90,7 +91,7 @@ static void images_nobody_wants_get_no_data(void)
     CHECK_I64(peer_receive(&rig, -1), 0);
     rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
     CHECK_I64(peer_count(&rig, ASI_FRAME_STATUS), 1); /* it still owes status messages until it is removed */
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
     rig_cycles(&rig, 1);
     CHECK(image->is_released);
     CHECK_I64(rig.receiver.image_count, 0);
@@ -102,14 +103,14 @@ static void a_full_conductor_box_loses_nothing_for_good(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    const asi_conductor_mail filler = { .kind = ASI_CONDUCTOR_ERROR };
-    while (asi_mailbox_put(&rig.to_conductor, &filler))
+    const asi_conductor_command filler = { .kind = ASI_CONDUCTOR_ERROR };
+    while (asi_command_queue_put(&rig.to_conductor, &filler))
     {
     }
     peer_setup(&rig);
     asi_receiver_do_work(&rig.receiver);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_CONDUCTOR_MAIL_FAILURES), 1);
-    rig_drain_mail(&rig);
+    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_CONDUCTOR_OFFER_FAILURES), 1);
+    rig_drain_commands(&rig);
     CHECK_I64(rig.create_count, 0);
     rig_join(&rig);
     rig_close(&rig);

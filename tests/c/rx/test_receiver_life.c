@@ -1,5 +1,6 @@
 /* The receiver as a publisher's driver sees it, how images come and go: scenarios 37-40, 49-53, 55-60 and 63 of Spec: 04 §25. Method: as
- * test_receiver.c. */
+ * test_receiver.c.
+ * Spec: 04 §8.2-8.3, §12. */
 #include "rig.h"
 
 static const rig_options plain = { 0 };
@@ -83,7 +84,7 @@ static void s40_no_image_then_a_later_setup_is_tried_again(void)
     peer_setup(&rig);
     rig_cycles(&rig, 2);
     CHECK_I64(rig.create_count, 1); /* the second came while the first was being looked at */
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_CLEAR_INIT, .stream_id = STREAM, .session_id = SESSION });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_CLEAR_INIT, .stream_id = STREAM, .session_id = SESSION });
     rig_cycles(&rig, 1);
     peer_setup(&rig);
     rig_cycles(&rig, 2);
@@ -107,7 +108,7 @@ static void s49_removal_cools_down_until_the_conductor_says_so(void)
         count++;
     }
     CHECK_I64(count, 4); /* each 200 ms; the clock steps by 20 and the rule is "later than" */
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
     rig_cycles(&rig, 1);
     CHECK(image->is_released);
     peer_data(&rig, 0, 96);
@@ -115,8 +116,8 @@ static void s49_removal_cools_down_until_the_conductor_says_so(void)
     rig_cycles(&rig, 3);
     CHECK_I64(peer_receive(&rig, -1), 0);
     CHECK_I64(rig.create_count, 1);
-    rig_send_mail(&rig,
-        (asi_receiver_mail){ .kind = ASI_RECEIVER_CLEAR_COOL_DOWN, .stream_id = STREAM, .session_id = SESSION });
+    rig_send_command(&rig,
+        (asi_receiver_command){ .kind = ASI_RECEIVER_CLEAR_COOL_DOWN, .stream_id = STREAM, .session_id = SESSION });
     rig_cycles(&rig, 1);
     peer_data(&rig, 0, 96);
     rig_cycles(&rig, 2);
@@ -154,7 +155,7 @@ static void s51_end_of_stream_then_a_new_session_of_the_same_id(void)
     CHECK(image->is_end_of_stream && !image->is_revoked);
     CHECK_I64(image->log.metadata->end_of_stream_position, 128);
     CHECK_I64(image->rebuild_position, 128);
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
     rig_cycles(&rig, 1);
     peer_setup(&rig); /* Spec: 04 §8.9.2 - no cool-down after an end of stream */
     rig_cycles(&rig, 2);
@@ -225,12 +226,12 @@ static void s56_explicit_control_asks_for_setups_for_ever(void)
     CHECK_I64(got_status(&rig)->stream_id, 0);
     rig_pass(&rig, 3 * RIG_SECOND, 100 * RIG_MS);
     CHECK_I64(peer_count(&rig, -1), 0); /* nobody is interested */
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_STREAM, .stream_id = STREAM });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_STREAM, .stream_id = STREAM });
     rig_pass(&rig, 3300 * RIG_MS, 100 * RIG_MS);
     CHECK_I64(peer_count(&rig, -1), 3);
     CHECK_I64(rig.resolve_count > 0, 1); /* silent for more than 5 s */
     /* A session of its own asks for that session, too. */
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = 2002, .session_id = 5 });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = 2002, .session_id = 5 });
     rig_cycles(&rig, 1);
     CHECK_I64(peer_receive(&rig, -1), 36);
     CHECK_I64(got_status(&rig)->session_id, 5);
@@ -243,14 +244,14 @@ static void s57_other_sessions_elicit_nothing(void)
     rx_rig rig;
     const rig_options options = { .no_interest = true };
     rig_open(&rig, &options);
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = STREAM, .session_id = SESSION + 1 });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = STREAM, .session_id = SESSION + 1 });
     rig_cycles(&rig, 1);
     peer_data(&rig, 0, 96);
     peer_setup(&rig);
     rig_cycles(&rig, 2);
     CHECK_I64(peer_receive(&rig, -1), 0);
     CHECK_I64(rig.create_count, 0);
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = STREAM, .session_id = SESSION });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_SESSION, .stream_id = STREAM, .session_id = SESSION });
     rig_cycles(&rig, 1);
     peer_data(&rig, 0, 96);
     rig_cycles(&rig, 2);
@@ -329,8 +330,8 @@ static void s59_two_destinations(void)
     CHECK(image->is_end_of_stream);
     CHECK_I64(image->log.metadata->end_of_stream_position, 128);
     /* A destination goes, its connection with it. */
-    rig_send_mail(&rig,
-        (asi_receiver_mail){ .kind = ASI_RECEIVER_REMOVE_DESTINATION, .destination = &rig.destinations[1] });
+    rig_send_command(&rig,
+        (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_DESTINATION, .destination = &rig.destinations[1] });
     rig_cycles(&rig, 1);
     CHECK(rig.destinations[1].is_released);
     CHECK_I64(image->connection_count, 1);
@@ -346,7 +347,7 @@ static void s60_rejection(void)
     rig_open(&rig, &plain);
     asi_image *image = rig_join(&rig);
     snprintf(image->rejection_reason, sizeof(image->rejection_reason), "not wanted");
-    rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = image });
+    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = image });
     rig_cycles(&rig, 1);
     peer_data(&rig, 0, 96);
     rig_cycles(&rig, 2);
@@ -398,7 +399,7 @@ static void s63_response_setups(void)
     rig_close(&rig);
 }
 
-/* Spec: 11 N7. No time passes but where the test lets it: a publisher that ends its stream at once gets RSP_SETUP, too. */
+/* Spec: 11 N7, D11. No time passes but where the test lets it: a publisher that ends its stream at once gets RSP_SETUP, too. */
 static void response_setups_go_at_once(void)
 {
     rx_rig rig;
@@ -465,7 +466,7 @@ static void a_silent_source_is_sent_little(void)
         if (ROWS[i].is_rejected)
         {
             snprintf(rig.images[0]->rejection_reason, sizeof(rig.images[0]->rejection_reason), "not wanted");
-            rig_send_mail(&rig, (asi_receiver_mail){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = rig.images[0] });
+            rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = rig.images[0] });
         }
         rig_pass(&rig, 10 * RIG_SECOND, RIG_MS);
         int32_t sent = 0;

@@ -1,5 +1,6 @@
 /* Goal: log files are laid out as the stock drivers', position arithmetic holds at its edges, foreign files are refused, and
- * rotation and cleaning do what Spec: 02 §4-5, §8 says. Method: tables; golden log buffers; files with single fields spoilt. */
+ * rotation and cleaning do what Spec: 02 §4-5, §8 says. Method: tables; golden log buffers; files with single fields spoilt.
+ * Spec: 02 §1. */
 #include "shm/log_layout.h"
 
 #include <sys/mman.h>

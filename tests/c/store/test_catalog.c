@@ -1,6 +1,7 @@
 /* Goal: our catalog is byte for byte the stock archive's, survives a fault at each of its writes, and refuses what is no catalog.
  * Method: the operations that made the golden catalogs are repeated and the files compared; each mutation is run with a fault at
- * call 1, 2, ... until it passes, and the file is opened again each time. */
+ * call 1, 2, ... until it passes, and the file is opened again each time.
+ * Spec: 06 §2, §5. */
 #include "store/catalog.h"
 #include "store/catalog_swap.h"
 

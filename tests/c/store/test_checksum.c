@@ -1,5 +1,6 @@
 /* Goal: both checksums equal their bit-by-bit definition at every length and alignment, so that the tables, the instruction and
- * the folding all agree. Method: random bytes, printed seed; and the check values of the two standards. */
+ * the folding all agree. Method: random bytes, printed seed; and the check values of the two standards.
+ * Spec: 06 §8. */
 #include "store/checksum.h"
 
 #include "support.h"

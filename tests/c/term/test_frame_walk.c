@@ -1,5 +1,6 @@
 /* Goal: the walk gives every committed frame once and stops before anything else, never leaving its range.
- * Method: tables of lengths at the edges of a range. */
+ * Method: tables of lengths at the edges of a range.
+ * Spec: 02 §3, 06 §7.3. */
 #include "term/frame_walk.h"
 
 #include "log_fixture.h"

@@ -1,6 +1,7 @@
 /* The sender over a network of the test's own that takes what it is told to take: partial batches, refusals, errors, batches
  * of many datagrams; and status messages that nobody would send. The whole driver runs, invoked, under the test's clock; what it
- * sends is kept, what it receives is put there by the test. */
+ * sends is kept, what it receives is put there by the test.
+ * Spec: 04 §4. */
 #include "driver/rig.h"
 
 #include "wire/frame.h"

@@ -134,7 +134,7 @@ def test_s61_truncate_to_a_segment_boundary(archive: Archive, session: Session, 
 @pytest.mark.parametrize(
     ("position", "why"), [(FRAME - 32, "inside a frame"), (PER_TERM * FRAME + 32, "inside the padding")]
 )
-@ours("stores the new stop position before it looks for a frame there (08 §9 QUIRK)")
+@ours("stores the new stop position before it looks for a frame there (Spec: 08 §9 QUIRK)")
 def test_s62_truncate_to_no_frame_changes_nothing(
     archive: Archive, session: Session, stream: int, position: int, why: str
 ) -> None:
@@ -313,7 +313,7 @@ def test_s69_a_head_that_begins_within_a_segment_is_attached(session: Session, s
     assert positions(session, run.recording_id)[0] == 96
 
 
-@ours("stock 1.52 judges such a segment by bytes at the wrong place (Spec: 11 §5 A5)")
+@ours("stock 1.52 judges such a segment by bytes at the wrong place (Spec: 11 A5, D29)")
 def test_s69_a_first_frame_far_inside_the_term_is_attached(session: Session, stream: int) -> None:
     """More than any read buffer of zeros stands before it."""
     mib, sizes = 1 << 20, (60_000,)
@@ -614,7 +614,7 @@ def test_s74_update_channel_of_an_unknown_recording(session: Session) -> None:
     assert (answer.code, answer.relevantId) == (RECORDING_UNKNOWN, 99_999)
 
 
-@ours("only logs a channel that is no URI; its client waits in vain (08 §11 QUIRK)")
+@ours("only logs a channel that is no URI; its client waits in vain (Spec: 08 §11 QUIRK)")
 def test_s74_update_channel_to_what_is_none(session: Session, stream: int) -> None:
     """E0 with the reason, and the channel stays."""
     run = record(session, stream, count=1)

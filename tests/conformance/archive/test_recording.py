@@ -1,4 +1,7 @@
-"""Scenarios 18 to 35: recordings start, stop, extend, and lie on disk as they must."""
+"""Scenarios 18 to 35: recordings start, stop, extend, and lie on disk as they must.
+
+Spec: 07 §12, 08 §2.1-2.2, §4.1-4.2, §4.4-4.5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scenarios 43 to 60: replays give what was recorded, where and as long as they must, and refuse what they must."""
+"""Scenarios 43 to 60: replays give what was recorded, where and as long as they must, and refuse what they must.
+
+Spec: 08 §7.2-7.4.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Replication between two archives with a driver each, and response channels: Spec: 08 §10, §11; 07 §11.
+"""Replication between two archives with a driver each, and response channels: Spec: 08 §10, §11, 07 §11.
 
 Scenarios 14, 58, 59 and 84 to 93. Both archives are the peer under test; tests/interop/test_archive_replication.py mixes them.
+
+Spec: 11 D22.
 """
 
 from __future__ import annotations

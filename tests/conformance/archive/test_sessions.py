@@ -1,4 +1,4 @@
-"""Control sessions: connecting, authentication, what each may ask for, how they end, limits. Spec: 07 §4, §6-§8; 08 §2.3.
+"""Control sessions: connecting, authentication, what each may ask for, how they end, limits. Spec: 07 §4, §6-8, 08 §2.3.
 
 Scenarios 1 to 13, 15 to 17, 25 and 26 of Spec: 08 §19, and 14 for the sessions themselves.
 """
@@ -120,7 +120,7 @@ def test_s03_another_major_version_is_refused_until_the_deadline(impatient: Arch
     await_no_sessions(impatient)
 
 
-@ours("Spec: 11 §5 A2 - 1.53 has no ConnectRequest any more; 1.52 answers clients from before 2019")
+@ours("Spec: 11 A2 - 1.53 has no ConnectRequest any more; 1.52 answers clients from before 2019")
 def test_s04_a_connect_request_of_old_is_passed_over(impatient: Archive, opened: ExitStack) -> None:
     """ConnectRequest, template 2: no session, no counter, no answer within the connect timeout, no error."""
     await_no_sessions(impatient)
@@ -533,7 +533,7 @@ def start_refused(session: Session, stream_id: int) -> tuple[int, str]:
     return error_of(session.refused("StartRecordingRequest2", channel=IPC, streamId=stream_id, sourceLocation=LOCAL))
 
 
-@ours("Spec: 11 §5 A4 - 1.52 counts sessions only, 1.53 never gives the slot of a request back that had none")
+@ours("Spec: 11 A4 - 1.52 counts sessions only, 1.53 never gives the slot of a request back that had none")
 def test_s25_an_accepted_request_holds_a_slot(
     archives: Archives, opened: ExitStack, streams: Callable[[], int]
 ) -> None:
@@ -546,7 +546,7 @@ def test_s25_an_accepted_request_holds_a_slot(
     started(session, streams())
 
 
-@ours("Spec: 11 §5 A4 - 1.52 counts sessions only")
+@ours("Spec: 11 A4 - 1.52 counts sessions only")
 def test_s25_an_accepted_extension_holds_a_slot(
     archives: Archives, opened: ExitStack, streams: Callable[[], int]
 ) -> None:
@@ -561,7 +561,7 @@ def test_s25_an_accepted_extension_holds_a_slot(
     assert error_of(refused) == (MAX_RECORDINGS, "max concurrent recordings reached at 1")
 
 
-@ours("Spec: 11 §5 A4 - 1.52 counts sessions only, 1.53 gives back more slots than were taken")
+@ours("Spec: 11 A4 - 1.52 counts sessions only, 1.53 gives back more slots than were taken")
 def test_s25_each_image_takes_a_slot_and_gives_it_back(
     archives: Archives, opened: ExitStack, streams: Callable[[], int]
 ) -> None:

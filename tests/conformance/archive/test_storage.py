@@ -1,4 +1,4 @@
-"""Recovery and storage, Spec: 08 §19.75-83: what a killed archive finds again, and a catalog that grows."""
+"""Recovery and storage, Spec: 08 §19 scenarios 75-83: what a killed archive finds again, and a catalog that grows."""
 
 from __future__ import annotations
 

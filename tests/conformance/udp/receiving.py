@@ -181,7 +181,7 @@ class Source:
             self.send(frame)
 
     def be_heard(self, position: int = 0) -> None:
-        """So that a publisher which is silent from then on may still be sent a lot: a driver may measure that by what it heard."""
+        """Send 64 heartbeats: a driver may answer a silent publisher in proportion to what it heard."""
         self.send_each([self.heartbeat(position)] * 64)
 
     def is_mine(self, frame: raw.Status | raw.Nak | raw.Error | raw.Rttm | raw.ResponseSetup) -> bool:

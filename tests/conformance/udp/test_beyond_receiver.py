@@ -52,7 +52,7 @@ def test_the_first_address_stays(driver: Driver, p: raw.Socket, sockets: Open, s
     elsewhere.socket.silence(0)
 
 
-@ours("Spec: 04 §23.8 - the Java driver answers a SETUP's source, whatever the control address", but=("stock-c",))
+@ours("Spec: 04 §23 row 8 - the Java driver answers a SETUP's source, whatever the control address", but=("stock-c",))
 def test_an_explicit_control_address_hears(driver: Driver, p: raw.Socket, sockets: Open, subscribe: Subscribe) -> None:
     """With `control` SMs and NAKs of an image go there although data comes from elsewhere."""
     subscribing, heard = subscribe(driver, p, f"|control={p.endpoint}|control-mode=dynamic")

@@ -1,6 +1,8 @@
 """What Aeron 1.53 changes on the wire: scenarios of Spec: 11, by raw sockets in the place of other drivers.
 
 DELTA.md tells where each of D1 to D31 is tested. Stock peers of today are older: what they do otherwise is marked.
+
+Spec: 11 §2.
 """
 
 from __future__ import annotations

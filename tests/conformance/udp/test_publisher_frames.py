@@ -99,7 +99,7 @@ def test_s26_a_type_that_is_none_is_counted(driver: Driver, stream: Publishing, 
     driver.await_system(INVALID_PACKETS, before + 1)
 
 
-@ours("Spec: 04 §23.2 - the Java driver checks no lengths", but=("stock-c",))
+@ours("Spec: 04 §23 row 2 - the Java driver checks no lengths", but=("stock-c",))
 def test_s27_short_status_messages_are_counted(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
     """An SM of 35 bytes, or of 36 that tells 44, is an invalid packet and connects nobody."""
     q.expect(raw.Setup)

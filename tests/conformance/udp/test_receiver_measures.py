@@ -1,4 +1,4 @@
-"""Scenarios 62, 63 and 65: round trips, congestion control, response channels, timestamps."""
+"""Scenarios 62, 63 and 65: round trips, congestion control, response channels, timestamps. Spec: 04 §18."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* SBE messages to columns: a plan of one template runs over many messages. Spec: 10 §5 to §10, §13, §18.
+/* SBE messages to columns: a plan of one template runs over many messages. Spec: 10 §5-10, §13, §18.
  *
  *      payloads > as_sbe_batch_walk (walks each message, every length checked) > starts of blocks, entries and data
  *               > as_sbe_gather_* (one column after the other, nothing left to check) > Arrow buffers

@@ -14,9 +14,9 @@ static void close_outbox(asi_list *outbox)
 
 /* Straight into the box if nothing waits before it. */
 static void post(
-    asi_conductor *conductor, asi_mailbox *mailbox, asi_list *outbox, const void *mail, size_t length, int32_t failures_id)
+    asi_conductor *conductor, asi_command_queue *queue, asi_list *outbox, const void *command, size_t length, int32_t failures_id)
 {
-    if (0 == outbox->count && asi_mailbox_put(mailbox, mail))
+    if (0 == outbox->count && asi_command_queue_put(queue, command))
     {
         return;
     }
@@ -26,16 +26,16 @@ static void post(
     {
         free(copy);
         asi_conductor_log_failure(
-            conductor, asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for mail to an agent: a stream may stay open"));
+            conductor, asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for command to an agent: a stream may stay open"));
         return;
     }
-    memcpy(copy, mail, length);
+    memcpy(copy, command, length);
 }
 
-static int flush(asi_mailbox *mailbox, asi_list *outbox)
+static int flush(asi_command_queue *queue, asi_list *outbox)
 {
     int sent = 0;
-    while (sent < outbox->count && asi_mailbox_put(mailbox, outbox->items[sent]))
+    while (sent < outbox->count && asi_command_queue_put(queue, outbox->items[sent]))
     {
         free(outbox->items[sent]);
         sent++;
@@ -48,16 +48,16 @@ static int flush(asi_mailbox *mailbox, asi_list *outbox)
     return sent;
 }
 
-void asi_network_to_sender(asi_conductor *conductor, const asi_sender_mail *mail)
+void asi_network_to_sender(asi_conductor *conductor, const asi_sender_command *command)
 {
     asi_network *network = &conductor->network;
-    post(conductor, network->to_sender, &network->sender_outbox, mail, sizeof(*mail), ASI_SYSTEM_SENDER_MAIL_FAILURES);
+    post(conductor, network->to_sender, &network->sender_outbox, command, sizeof(*command), ASI_SYSTEM_SENDER_OFFER_FAILURES);
 }
 
-void asi_network_to_receiver(asi_conductor *conductor, const asi_receiver_mail *mail)
+void asi_network_to_receiver(asi_conductor *conductor, const asi_receiver_command *command)
 {
     asi_network *network = &conductor->network;
-    post(conductor, network->to_receiver, &network->receiver_outbox, mail, sizeof(*mail), ASI_SYSTEM_RECEIVER_MAIL_FAILURES);
+    post(conductor, network->to_receiver, &network->receiver_outbox, command, sizeof(*command), ASI_SYSTEM_RECEIVER_OFFER_FAILURES);
 }
 
 int asi_agent_queues_flush(asi_conductor *conductor)

@@ -5,8 +5,8 @@
 
 #include "driver/ctl/state.h"
 
-void asi_network_to_sender(asi_conductor *conductor, const asi_sender_mail *mail);
-void asi_network_to_receiver(asi_conductor *conductor, const asi_receiver_mail *mail);
+void asi_network_to_sender(asi_conductor *conductor, const asi_sender_command *command);
+void asi_network_to_receiver(asi_conductor *conductor, const asi_receiver_command *command);
 /* Each duty cycle: what waits in the outboxes. Returns how many commands it sent. */
 int asi_agent_queues_flush(asi_conductor *conductor);
 /* Frees what waits; the agents have stopped. */

@@ -80,9 +80,9 @@ as_result asi_send_destination_add(asi_conductor *conductor, const asi_destinati
         free(destination);
         return result;
     }
-    const asi_sender_mail mail = { .kind = ASI_SENDER_ADD_DESTINATION, .endpoint = &channel->sender,
+    const asi_sender_command agent_command = { .kind = ASI_SENDER_ADD_DESTINATION, .endpoint = &channel->sender,
         .destination_id = command->correlation_id, .address = destination->address };
-    asi_network_to_sender(conductor, &mail);
+    asi_network_to_sender(conductor, &agent_command);
     asi_respond_success(conductor, command->correlation_id);
     return AS_OK;
 }
@@ -90,9 +90,9 @@ as_result asi_send_destination_add(asi_conductor *conductor, const asi_destinati
 static void forget_destination(asi_conductor *conductor, asi_send_channel *channel, int32_t index)
 {
     asi_send_destination *destination = channel->destinations.items[index];
-    const asi_sender_mail mail = { .kind = ASI_SENDER_REMOVE_DESTINATION, .endpoint = &channel->sender,
+    const asi_sender_command agent_command = { .kind = ASI_SENDER_REMOVE_DESTINATION, .endpoint = &channel->sender,
         .destination_id = destination->registration_id };
-    asi_network_to_sender(conductor, &mail);
+    asi_network_to_sender(conductor, &agent_command);
     asi_list_remove_at(&channel->destinations, index);
     free(destination->endpoint);
     free(destination);

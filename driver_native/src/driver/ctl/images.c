@@ -83,9 +83,9 @@ void asi_network_image_reject(asi_conductor *conductor, asi_network_image *image
         return; /* the first reason stands: the receiver reads it from now on */
     }
     memcpy(image->image.rejection_reason, reason, (size_t)reason_length);
-    const asi_receiver_mail mail = { .kind = ASI_RECEIVER_REJECT_IMAGE, .endpoint = &image->channel->endpoint,
+    const asi_receiver_command command = { .kind = ASI_RECEIVER_REJECT_IMAGE, .endpoint = &image->channel->endpoint,
         .image = &image->image };
-    asi_network_to_receiver(conductor, &mail);
+    asi_network_to_receiver(conductor, &command);
 }
 
 /* -- each cycle ----------------------------------------------------------------------------------------------------------- */
@@ -250,13 +250,13 @@ static void on_active(asi_conductor *conductor, asi_network_image *image)
 static void end(asi_conductor *conductor, asi_network_image *image)
 {
     asi_receive_channel *channel = image->channel;
-    asi_receiver_mail mail = { .kind = ASI_RECEIVER_REMOVE_IMAGE, .endpoint = &channel->endpoint, .image = &image->image,
+    asi_receiver_command command = { .kind = ASI_RECEIVER_REMOVE_IMAGE, .endpoint = &channel->endpoint, .image = &image->image,
         .stream_id = image->image.stream_id, .session_id = image->image.session_id };
-    asi_network_to_receiver(conductor, &mail);
+    asi_network_to_receiver(conductor, &command);
     if (image->is_rejoin)
     {
-        mail.kind = ASI_RECEIVER_CLEAR_COOL_DOWN;
-        asi_network_to_receiver(conductor, &mail);
+        command.kind = ASI_RECEIVER_CLEAR_COOL_DOWN;
+        asi_network_to_receiver(conductor, &command);
     }
     asi_subscribers_withdraw(conductor, &image->subscribers);
     change_state(conductor, image, ASI_IMAGE_LINGER);

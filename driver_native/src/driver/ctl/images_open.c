@@ -16,7 +16,7 @@
 
 /* -- checks, Spec: 04 §2.6, §8.4 -------------------------------------------------------------------------------------------- */
 
-static as_result check_setup_untrusted(const asi_mail_create_image *setup)
+static as_result check_setup_untrusted(const asi_command_create_image *setup)
 {
     as_result result = asi_check_mtu_length(setup->mtu_length);
     result = AS_OK == result ? asi_check_term_length(setup->term_length) : result;
@@ -34,7 +34,7 @@ static as_result check_setup_untrusted(const asi_mail_create_image *setup)
 }
 
 static as_result check_windows(
-    const asi_conductor *conductor, const asi_udp_channel *channel, const asi_mail_create_image *setup)
+    const asi_conductor *conductor, const asi_udp_channel *channel, const asi_command_create_image *setup)
 {
     const int64_t window = asi_effective_receiver_window(conductor, channel);
     const int64_t rcvbuf = asi_effective_rcvbuf(conductor, channel);
@@ -58,7 +58,7 @@ static as_result check_windows(
 typedef struct image_creation
 {
     asi_conductor *conductor;
-    const asi_mail_create_image *setup;
+    const asi_command_create_image *setup;
     asi_receive_channel *channel;
     asi_receive_transport *transport;
     const asi_subscription *first;  /* linked first: its options count */
@@ -93,7 +93,7 @@ static bool has_multicast_semantics(const image_creation *creation)
 
 static void describe_log(const image_creation *creation, const asi_network_image *image, asi_log *log)
 {
-    const asi_mail_create_image *setup = creation->setup;
+    const asi_command_create_image *setup = creation->setup;
     const asi_udp_channel *channel = creation->channel->channel;
     asi_log_metadata *metadata = log->metadata;
     log->initial_term_id = setup->initial_term_id;
@@ -189,7 +189,7 @@ static int64_t *counter_address(const image_creation *creation, const asi_networ
 static void init_image(const image_creation *creation, asi_network_image *image, asi_congestion_kind kind)
 {
     const asi_driver_settings *settings = creation->conductor->settings;
-    const asi_mail_create_image *setup = creation->setup;
+    const asi_command_create_image *setup = creation->setup;
     const asi_udp_channel *channel = creation->channel->channel;
     const bool is_unreliable = !creation->first->is_reliable;
     const int64_t first_ns = channel->nak_delay_ns >= 0 ? channel->nak_delay_ns : settings->nak_unicast_delay_ns;
@@ -253,7 +253,7 @@ static as_result read_congestion(const asi_conductor *conductor, const asi_udp_c
 
 static as_result open_image(image_creation *creation, asi_network_image **created)
 {
-    const asi_mail_create_image *setup = creation->setup;
+    const asi_command_create_image *setup = creation->setup;
     asi_conductor *conductor = creation->conductor;
     const asi_udp_channel *channel = creation->channel->channel;
     asi_congestion_kind kind;
@@ -347,7 +347,7 @@ static bool is_same_host(const asi_address *a, const asi_address *b)
 static as_result check_unbegun(const image_creation *creation)
 {
     asi_conductor *conductor = creation->conductor;
-    const asi_mail_create_image *setup = creation->setup;
+    const asi_command_create_image *setup = creation->setup;
     const asi_driver_settings *settings = conductor->settings;
     int64_t bytes = 0;
     int64_t count = 0;
@@ -374,7 +374,7 @@ static as_result check_unbegun(const image_creation *creation)
 }
 
 /* Its publisher chooses it, and a log has three of them. */
-static as_result check_term_length(const asi_conductor *conductor, const asi_mail_create_image *setup)
+static as_result check_term_length(const asi_conductor *conductor, const asi_command_create_image *setup)
 {
     const int64_t max = conductor->settings->image_term_length_max;
     return setup->term_length <= max ? AS_OK : asi_fail(AS_E_USAGE, EINVAL, "termLength=%d > %" PRId64
@@ -432,13 +432,13 @@ static as_result create(image_creation *creation)
             }
         }
     }
-    const asi_receiver_mail mail = { .kind = ASI_RECEIVER_ADD_IMAGE, .endpoint = &creation->channel->endpoint,
+    const asi_receiver_command command = { .kind = ASI_RECEIVER_ADD_IMAGE, .endpoint = &creation->channel->endpoint,
         .destination = &creation->transport->destination, .image = &image->image };
-    asi_network_to_receiver(conductor, &mail);
+    asi_network_to_receiver(conductor, &command);
     return AS_OK;
 }
 
-void asi_network_image_create(asi_conductor *conductor, const asi_mail_create_image *setup)
+void asi_network_image_create(asi_conductor *conductor, const asi_command_create_image *setup)
 {
     image_creation creation = { .conductor = conductor, .setup = setup };
     creation.channel = asi_receive_channel_by_id(conductor, setup->endpoint_id);
@@ -459,8 +459,8 @@ void asi_network_image_create(asi_conductor *conductor, const asi_mail_create_im
         {
             asi_conductor_log_peer_failure(conductor, result);
         }
-        const asi_receiver_mail mail = { .kind = ASI_RECEIVER_CLEAR_INIT, .endpoint = &creation.channel->endpoint,
+        const asi_receiver_command command = { .kind = ASI_RECEIVER_CLEAR_INIT, .endpoint = &creation.channel->endpoint,
             .stream_id = setup->stream_id, .session_id = setup->session_id };
-        asi_network_to_receiver(conductor, &mail);
+        asi_network_to_receiver(conductor, &command);
     }
 }

@@ -5,8 +5,8 @@
 #include "driver/ctl/images.h"
 #include "driver/ctl/state.h"
 
-/* On the receiver's mail; failures are logged and the receiver told, so that a later SETUP tries again. */
-void asi_network_image_create(asi_conductor *conductor, const asi_mail_create_image *setup);
+/* On the receiver's command; failures are logged and the receiver told, so that a later SETUP tries again. */
+void asi_network_image_create(asi_conductor *conductor, const asi_command_create_image *setup);
 void asi_network_image_close(asi_conductor *conductor, asi_network_image *image);
 
 #endif

@@ -1,5 +1,5 @@
 /* One IPC publication: its log buffer, its subscribers' positions, the limit that holds the publisher back, and its life from
- * ACTIVE over DRAINING to LINGER. Spec: 02 §7.2, §7.4-7.6, §8; 03 §7, §11.
+ * ACTIVE over DRAINING to LINGER. Spec: 02 §7.2, §7.4-7.6, §8, 03 §7, §11.
  *
  * Created and found by publications.c, linked by subscriptions.c. Positions and tails are shared with other processes and
  * may hold anything: what is read is brought into [clean position, producer position] before it is reckoned with, so that a

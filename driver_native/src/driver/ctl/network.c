@@ -9,11 +9,11 @@
 #include "driver/ctl/names.h"
 #include "driver/ctl/network_open.h"
 #include "driver/ctl/network_publications.h"
-#include "driver/ctl/on_mail.h"
+#include "driver/ctl/on_agent_command.h"
 #include "driver/ctl/receive_channels.h"
 #include "driver/ctl/send_channels.h"
 
-#define MAILS_PER_CYCLE 16
+#define COMMANDS_PER_CYCLE 16
 
 as_result asi_network_open(asi_conductor *conductor, const asi_network_params *params)
 {
@@ -51,15 +51,15 @@ void asi_network_close(asi_conductor *conductor)
     asi_agent_queues_close(conductor);
 }
 
-/* -- mail ----------------------------------------------------------------------------------------------------------------- */
+/* -- command ----------------------------------------------------------------------------------------------------------------- */
 
-static int take_mail(asi_conductor *conductor)
+static int take_commands(asi_conductor *conductor)
 {
-    asi_conductor_mail mail;
+    asi_conductor_command command;
     int count = 0;
-    while (count < MAILS_PER_CYCLE && asi_mailbox_take(conductor->network.from_agents, &mail))
+    while (count < COMMANDS_PER_CYCLE && asi_command_queue_take(conductor->network.from_agents, &command))
     {
-        asi_on_mail(conductor, &mail);
+        asi_on_agent_command(conductor, &command);
         count++;
     }
     return count;
@@ -72,7 +72,7 @@ static int update_publication(asi_conductor *conductor, asi_network_publication 
     const int work = asi_network_publication_update(publication, conductor->now_ns);
     if (work > 0)
     {
-        asi_rota_note(&conductor->network.publication_rota, publication, conductor->now_ns);
+        asi_round_robin_mark_busy(&conductor->network.publication_schedule, publication, conductor->now_ns);
     }
     return work;
 }
@@ -85,7 +85,7 @@ static int drop_if_done_publication(asi_conductor *conductor, int32_t index)
     {
         return 0;
     }
-    asi_rota_forget(&conductor->network.publication_rota, publication);
+    asi_round_robin_remove(&conductor->network.publication_schedule, publication);
     asi_list_remove_at(&conductor->network.publications, index);
     asi_network_publication_close(conductor, publication);
     return 1;
@@ -95,20 +95,20 @@ static int update_publications(asi_conductor *conductor)
 {
     int work = 0;
     asi_list *publications = &conductor->network.publications;
-    asi_rota *rota = &conductor->network.publication_rota;
+    asi_round_robin *schedule = &conductor->network.publication_schedule;
     const int32_t count = publications->count;
-    const int32_t turns = asi_rota_turns(rota, count, conductor->now_ns);
-    for (int32_t i = 0; turns < count && i < rota->busy_count; i++)
+    const int32_t turns = asi_round_robin_slots(schedule, count, conductor->now_ns);
+    for (int32_t i = 0; turns < count && i < schedule->busy_count; i++)
     {
-        work += update_publication(conductor, rota->busy[i].item);
+        work += update_publication(conductor, schedule->busy[i].item);
     }
     for (int32_t i = 0; i < turns && publications->count > 0; i++)
     {
-        const int32_t at = asi_rota_next(rota, publications->count);
+        const int32_t at = asi_round_robin_next(schedule, publications->count);
         work += update_publication(conductor, publications->items[at]);
         work += drop_if_done_publication(conductor, at);
     }
-    asi_rota_tire(rota, conductor->now_ns);
+    asi_round_robin_expire_busy(schedule, conductor->now_ns);
     return work;
 }
 
@@ -117,7 +117,7 @@ static int update_image(asi_conductor *conductor, asi_network_image *image)
     const int work = asi_network_image_update(conductor, image);
     if (work > 0)
     {
-        asi_rota_note(&conductor->network.image_rota, image, conductor->now_ns);
+        asi_round_robin_mark_busy(&conductor->network.image_schedule, image, conductor->now_ns);
     }
     return work;
 }
@@ -130,7 +130,7 @@ static int drop_if_done_image(asi_conductor *conductor, int32_t index)
     {
         return 0;
     }
-    asi_rota_forget(&conductor->network.image_rota, image);
+    asi_round_robin_remove(&conductor->network.image_schedule, image);
     asi_list_remove_at(&conductor->network.images, index);
     asi_network_image_close(conductor, image);
     return 1;
@@ -140,27 +140,27 @@ static int update_images(asi_conductor *conductor)
 {
     int work = 0;
     asi_list *images = &conductor->network.images;
-    asi_rota *rota = &conductor->network.image_rota;
+    asi_round_robin *schedule = &conductor->network.image_schedule;
     const int32_t count = images->count;
-    const int32_t turns = asi_rota_turns(rota, count, conductor->now_ns);
-    for (int32_t i = 0; turns < count && i < rota->busy_count; i++)
+    const int32_t turns = asi_round_robin_slots(schedule, count, conductor->now_ns);
+    for (int32_t i = 0; turns < count && i < schedule->busy_count; i++)
     {
-        work += update_image(conductor, rota->busy[i].item);
+        work += update_image(conductor, schedule->busy[i].item);
     }
     for (int32_t i = 0; i < turns && images->count > 0; i++)
     {
-        const int32_t at = asi_rota_next(rota, images->count);
+        const int32_t at = asi_round_robin_next(schedule, images->count);
         work += update_image(conductor, images->items[at]);
         work += drop_if_done_image(conductor, at);
     }
-    asi_rota_tire(rota, conductor->now_ns);
+    asi_round_robin_expire_busy(schedule, conductor->now_ns);
     return work;
 }
 
 int asi_network_do_work(asi_conductor *conductor)
 {
     int work = asi_agent_queues_flush(conductor);
-    work += take_mail(conductor);
+    work += take_commands(conductor);
     work += asi_names_do_work(conductor);
     work += update_images(conductor);
     work += update_publications(conductor);

@@ -12,16 +12,16 @@ typedef struct asi_network_params
     asi_udp_ops own_ops;
     asi_name_resolver resolver; /* the system's */
     asi_socket_limits limits;
-    asi_mailbox *to_sender;
-    asi_mailbox *to_receiver;
-    asi_mailbox *from_agents;
+    asi_command_queue *to_sender;
+    asi_command_queue *to_receiver;
+    asi_command_queue *from_agents;
     asi_map *loss_report;
 } asi_network_params;
 
 as_result asi_network_open(asi_conductor *conductor, const asi_network_params *params) AS_MUST_USE;
 /* Frees everything; sender and receiver must have stopped. */
 void asi_network_close(asi_conductor *conductor);
-/* Each duty cycle: mail both ways, what agents gave back, streams. Returns the work count. */
+/* Each duty cycle: command both ways, what agents gave back, streams. Returns the work count. */
 int asi_network_do_work(asi_conductor *conductor);
 void asi_network_on_timer(asi_conductor *conductor);
 

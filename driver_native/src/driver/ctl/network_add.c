@@ -163,8 +163,8 @@ static as_result create(asi_conductor *conductor, const asi_ipc_request *request
         return result;
     }
     connect_response(conductor, opened);
-    const asi_sender_mail mail = { .kind = ASI_SENDER_ADD_PUBLICATION, .publication = &opened->sender };
-    asi_network_to_sender(conductor, &mail);
+    const asi_sender_command command = { .kind = ASI_SENDER_ADD_PUBLICATION, .publication = &opened->sender };
+    asi_network_to_sender(conductor, &command);
     *created = opened;
     return AS_OK;
 }

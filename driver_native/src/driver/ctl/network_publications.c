@@ -364,8 +364,8 @@ static void on_linger(asi_conductor *conductor, asi_network_publication *publica
     if (publication->reference_count <= 0 && (asi_load_acquire_bool(&publication->sender.has_received_unicast_eos) ||
             conductor->now_ns - publication->state_since_ns > publication->params.linger_timeout_ns))
     {
-        const asi_sender_mail mail = { .kind = ASI_SENDER_REMOVE_PUBLICATION, .publication = &publication->sender };
-        asi_network_to_sender(conductor, &mail);
+        const asi_sender_command command = { .kind = ASI_SENDER_REMOVE_PUBLICATION, .publication = &publication->sender };
+        asi_network_to_sender(conductor, &command);
         change_state(conductor, publication, ASI_PUBLICATION_DONE);
     }
 }

@@ -141,7 +141,7 @@ as_result asi_network_subscription_add(
     return AS_OK;
 }
 
-void asi_network_subscription_on_response(asi_conductor *conductor, const asi_mail_response *response)
+void asi_network_subscription_on_response(asi_conductor *conductor, const asi_command_response *response)
 {
     for (int32_t i = 0; i < conductor->subscriptions.count; i++)
     {
@@ -167,8 +167,8 @@ void asi_network_subscription_on_response(asi_conductor *conductor, const asi_ma
             subscription->session_id = response->response_session_id;
             return;
         }
-        const asi_receiver_mail mail = { .kind = ASI_RECEIVER_REQUEST_SETUP, .endpoint = &receive->endpoint,
+        const asi_receiver_command command = { .kind = ASI_RECEIVER_REQUEST_SETUP, .endpoint = &receive->endpoint,
             .stream_id = subscription->stream_id, .session_id = subscription->session_id };
-        asi_network_to_receiver(conductor, &mail);
+        asi_network_to_receiver(conductor, &command);
     }
 }

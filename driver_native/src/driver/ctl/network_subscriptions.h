@@ -1,5 +1,5 @@
 /* Subscriptions of receive endpoints: the channel's checks, interest, and the session that a response channel learns late.
- * Spec: 03 §6.8, 04 §8.1, §14. Called by subscriptions.c and on_mail.c. Thread rule: the conductor's. */
+ * Spec: 03 §6.8, 04 §8.1, §14. Called by subscriptions.c and on_agent_command.c. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_NETWORK_SUBSCRIPTIONS_H
 #define ASI_DRIVER_CTL_NETWORK_SUBSCRIPTIONS_H
 
@@ -12,6 +12,6 @@ as_result asi_network_subscription_add(
 /* Gives up its interest; the endpoint closes with the last. */
 void asi_network_subscription_release(asi_conductor *conductor, asi_subscription *subscription);
 /* RSP_SETUP came for one of our requests. */
-void asi_network_subscription_on_response(asi_conductor *conductor, const asi_mail_response *response);
+void asi_network_subscription_on_response(asi_conductor *conductor, const asi_command_response *response);
 
 #endif

@@ -200,8 +200,8 @@ static as_result open_channel(
         asi_receive_transport *first = opened->transports.items[0];
         opened->endpoint.destinations[opened->endpoint.destination_count++] = &first->destination;
     }
-    const asi_receiver_mail mail = { .kind = ASI_RECEIVER_ADD_ENDPOINT, .endpoint = &opened->endpoint };
-    asi_network_to_receiver(conductor, &mail);
+    const asi_receiver_command agent_command = { .kind = ASI_RECEIVER_ADD_ENDPOINT, .endpoint = &opened->endpoint };
+    asi_network_to_receiver(conductor, &agent_command);
     asi_events_say(conductor->events, ASI_EVENT_RECEIVE_CHANNEL_CREATION, "%s", channel->original);
     *created = opened;
     return AS_OK;
@@ -304,15 +304,15 @@ static int32_t find_interest(
 }
 
 static void tell_interest(asi_conductor *conductor, asi_receive_channel *channel, const asi_receive_interest *interest,
-    asi_receiver_mail_kind of_stream, asi_receiver_mail_kind of_session)
+    asi_receiver_command_kind of_stream, asi_receiver_command_kind of_session)
 {
-    const asi_receiver_mail mail = {
+    const asi_receiver_command agent_command = {
         .kind = interest->has_session_id ? of_session : of_stream,
         .endpoint = &channel->endpoint,
         .stream_id = interest->stream_id,
         .session_id = interest->session_id
     };
-    asi_network_to_receiver(conductor, &mail);
+    asi_network_to_receiver(conductor, &agent_command);
 }
 
 as_result asi_receive_channel_add_interest(asi_conductor *conductor, asi_receive_channel *channel, int32_t stream_id,
@@ -375,9 +375,9 @@ as_result asi_receive_channel_add_transport(
     {
         return result;
     }
-    const asi_receiver_mail mail = { .kind = ASI_RECEIVER_ADD_DESTINATION, .endpoint = &channel->endpoint,
+    const asi_receiver_command agent_command = { .kind = ASI_RECEIVER_ADD_DESTINATION, .endpoint = &channel->endpoint,
         .destination = &transport->destination };
-    asi_network_to_receiver(conductor, &mail);
+    asi_network_to_receiver(conductor, &agent_command);
     return AS_OK;
 }
 
@@ -391,9 +391,9 @@ void asi_receive_channel_remove_transport(
         {
             transport->is_closing = true;
             conductor->network.closing_receive_count++;
-            const asi_receiver_mail mail = { .kind = ASI_RECEIVER_REMOVE_DESTINATION, .endpoint = &channel->endpoint,
+            const asi_receiver_command agent_command = { .kind = ASI_RECEIVER_REMOVE_DESTINATION, .endpoint = &channel->endpoint,
                 .destination = &transport->destination };
-            asi_network_to_receiver(conductor, &mail);
+            asi_network_to_receiver(conductor, &agent_command);
             return;
         }
     }
@@ -411,8 +411,8 @@ void asi_receive_channel_drop_if_unused(asi_conductor *conductor, asi_receive_ch
     conductor->network.closing_receive_count++;
     asi_store_release_i64(
         asi_counter_addr(&conductor->counters.counters, channel->status_counter_id), ASI_CHANNEL_CLOSING);
-    const asi_receiver_mail mail = { .kind = ASI_RECEIVER_REMOVE_ENDPOINT, .endpoint = &channel->endpoint };
-    asi_network_to_receiver(conductor, &mail);
+    const asi_receiver_command agent_command = { .kind = ASI_RECEIVER_REMOVE_ENDPOINT, .endpoint = &channel->endpoint };
+    asi_network_to_receiver(conductor, &agent_command);
 }
 
 static int collect_transports(asi_conductor *conductor, asi_receive_channel *channel)

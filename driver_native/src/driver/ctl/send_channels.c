@@ -148,8 +148,8 @@ static as_result open_channel(
         close_channel(conductor, opened);
         return result;
     }
-    const asi_sender_mail mail = { .kind = ASI_SENDER_ADD_ENDPOINT, .endpoint = &opened->sender };
-    asi_network_to_sender(conductor, &mail);
+    const asi_sender_command agent_command = { .kind = ASI_SENDER_ADD_ENDPOINT, .endpoint = &opened->sender };
+    asi_network_to_sender(conductor, &agent_command);
     asi_events_say(conductor->events, ASI_EVENT_SEND_CHANNEL_CREATION, "%s", channel->original);
     *created = opened;
     return AS_OK;
@@ -235,8 +235,8 @@ void asi_send_channel_drop_if_unused(asi_conductor *conductor, asi_send_channel 
     conductor->network.closing_send_count++;
     asi_store_release_i64(
         asi_counter_addr(&conductor->counters.counters, channel->status_counter_id), ASI_CHANNEL_CLOSING);
-    const asi_sender_mail mail = { .kind = ASI_SENDER_REMOVE_ENDPOINT, .endpoint = &channel->sender };
-    asi_network_to_sender(conductor, &mail);
+    const asi_sender_command agent_command = { .kind = ASI_SENDER_REMOVE_ENDPOINT, .endpoint = &channel->sender };
+    asi_network_to_sender(conductor, &agent_command);
 }
 
 void asi_send_channel_release(asi_conductor *conductor, asi_send_channel *channel)

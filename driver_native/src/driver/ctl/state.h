@@ -9,13 +9,13 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/rand.h"
-#include "base/rota.h"
+#include "base/round_robin.h"
 #include "driver/config.h"
 #include "driver/ctl/list.h"
 #include "driver/events.h"
-#include "driver/mail/conductor_mail.h"
-#include "driver/mail/receiver_mail.h"
-#include "driver/mail/sender_mail.h"
+#include "driver/queues/conductor_command.h"
+#include "driver/queues/receiver_command.h"
+#include "driver/queues/sender_command.h"
 #include "driver/net/udp_channel.h"
 #include "driver/net/udp_socket.h"
 #include "shm/broadcast.h"
@@ -36,13 +36,13 @@ typedef struct asi_network
     asi_name_resolver resolver;  /* over names */
     asi_name_resolver system_resolver; /* asked last, and for what must not depend on what other drivers say */
     asi_socket_limits limits;
-    asi_mailbox *to_sender;      /* borrowed from the driver, as the next two */
-    asi_mailbox *to_receiver;
-    asi_mailbox *from_agents;
-    asi_list sender_outbox;      /* of asi_sender_mail, owned */
-    asi_list receiver_outbox;    /* of asi_receiver_mail, owned */
+    asi_command_queue *to_sender;      /* borrowed from the driver, as the next two */
+    asi_command_queue *to_receiver;
+    asi_command_queue *from_agents;
+    asi_list sender_outbox;      /* of asi_sender_command, owned */
+    asi_list receiver_outbox;    /* of asi_receiver_command, owned */
     int64_t next_unique_suffix;
-    int64_t next_id;             /* of endpoints and receive destinations, for mail */
+    int64_t next_id;             /* of endpoints and receive destinations, for command */
     int64_t next_receiver_id;
     uint16_t next_sender_port;   /* of the managed ranges; 0 at first */
     uint16_t next_receiver_port;
@@ -52,8 +52,8 @@ typedef struct asi_network
     int32_t closing_receive_count; /* likewise, their destinations included */
     asi_list publications;       /* of asi_network_publication, owned */
     asi_list images;             /* of asi_network_image, owned */
-    asi_rota publication_rota;
-    asi_rota image_rota;
+    asi_round_robin publication_schedule;
+    asi_round_robin image_schedule;
     asi_loss_report loss_report;
 } asi_network;
 

@@ -1,6 +1,6 @@
 /* A receive endpoint: the sockets that feed one table of interests. Spec: 04 §8.1, §12.
  *
- * The conductor makes it and its destinations, opens the sockets and hands both over by mail; from then until `is_released` the
+ * The conductor makes it and its destinations, opens the sockets and hands both over by commands; from then until `is_released` the
  * receiver uses them alone, except the constants. A subscription with control-mode=manual starts without destination,
  * any other has exactly one, made from its own channel. Thread rule: as each group says. */
 #ifndef ASI_DRIVER_RX_ENDPOINT_H
@@ -14,7 +14,7 @@
 typedef struct asi_receive_destination
 {
     /* Constant; written by the conductor before it hands it over, freed by it. */
-    int64_t id;                /* tells it in mail to the conductor */
+    int64_t id;                /* tells it in command to the conductor */
     asi_udp_channel *channel;  /* owned by the conductor's record of it */
     asi_udp_socket *socket;    /* owned likewise */
     bool is_multicast;
@@ -33,7 +33,7 @@ typedef struct asi_receive_destination
 typedef struct asi_receive_endpoint
 {
     /* Constant. */
-    int64_t id; /* tells it in mail to the conductor */
+    int64_t id; /* tells it in command to the conductor */
     int64_t receiver_id;
     bool has_group_tag;
     int64_t group_tag;

@@ -1,7 +1,7 @@
 /* The receive side of one stream from one source: its log buffer and what receiver and conductor tell each other about it.
  * Spec: 04 §8.5-8.7, §9, §12, 02 §9.
  *
- * Made by the conductor from a SETUP (asi_image_init), handed to the receiver by mail, which inserts datagrams and sends status
+ * Made by the conductor from a SETUP (asi_image_init), handed to the receiver by commands, which inserts datagrams and sends status
  * messages, NAKs and the like; freed by the conductor after REMOVE_IMAGE was answered by `is_released`. The conductor, each cycle: rebuild, loss
  * and window (image_loss.h, image_status.h); it owns what is not here, like subscribers and the life of the image.
  *
@@ -111,7 +111,7 @@ typedef struct asi_image
     asi_gap_schedule gap_schedule;
     bool is_sending_eos_sm;
     bool is_sm_disabled;        /* a newer image of the session took over */
-    char rejection_reason[ASI_ERROR_TEXT_MAX_LENGTH + 1]; /* terminated; written once, before the mail that rejects */
+    char rejection_reason[ASI_ERROR_TEXT_MAX_LENGTH + 1]; /* terminated; written once, before the command that rejects */
     int64_t response_session_id; /* ASI_NO_RESPONSE_SESSION, or the i32 to announce by RSP_SETUP */
 
     /* Written by the receiver, read by the conductor (acquire). */

@@ -12,7 +12,7 @@
 #include "driver/rx/receiver_send.h"
 #include "wire/frame_check.h"
 
-#define MAIL_PER_CYCLE 8
+#define COMMANDS_PER_CYCLE 8
 #define READS_PER_POLL 8                   /* of one socket, while it fills all buffers */
 #define SETUP_TIMEOUT_NS 1000000000LL      /* Spec: 04 §8.3 */
 #define NO_ROOM_INTERVAL_NS 1000000000LL
@@ -166,11 +166,11 @@ static void on_data(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
     }
 }
 
-/* Spec: 04 §8.4. At most so many questions are under way: each may come back as mail, which must not pile up. */
+/* Spec: 04 §8.4. At most so many questions are under way: each may come back as command, which must not pile up. */
 static void ask_for_image(asi_receiver *receiver, asi_receive_endpoint *endpoint, const asi_receive_destination *destination,
     const asi_setup_frame *frame, const asi_address *source)
 {
-    const asi_conductor_mail mail = {
+    const asi_conductor_command command = {
         .kind = ASI_CONDUCTOR_CREATE_IMAGE,
         .create_image = {
             .endpoint_id = endpoint->id,
@@ -193,7 +193,7 @@ static void ask_for_image(asi_receiver *receiver, asi_receive_endpoint *endpoint
         return;
     }
     const bool is_told =
-        receiver->dispatch.init_count < ASI_RECEIVER_MAX_IMAGE_REQUESTS && asi_receiver_tell_conductor(receiver, &mail);
+        receiver->dispatch.init_count < ASI_RECEIVER_MAX_IMAGE_REQUESTS && asi_receiver_tell_conductor(receiver, &command);
     asi_dispatch_set_state(
         &receiver->dispatch, session, is_told ? ASI_SESSION_INIT_IN_PROGRESS : ASI_SESSION_NONE, NULL);
     if (destination->is_multicast && destination->ttl < frame->ttl)
@@ -403,7 +403,7 @@ static void check_control_addresses(asi_receiver *receiver)
             asi_receive_destination *destination = endpoint->destinations[k];
             if (destination->has_explicit_control && receiver->now_ns > destination->last_activity_ns + CONTROL_SILENCE_NS)
             {
-                const asi_conductor_mail mail = {
+                const asi_conductor_command command = {
                     .kind = ASI_CONDUCTOR_RESOLVE_CONTROL,
                     .resolve = {
                         .endpoint_id = endpoint->id,
@@ -411,7 +411,7 @@ static void check_control_addresses(asi_receiver *receiver)
                         .current = destination->control_address
                     }
                 };
-                (void)asi_receiver_tell_conductor(receiver, &mail);
+                (void)asi_receiver_tell_conductor(receiver, &command);
                 destination->last_activity_ns = receiver->now_ns;
             }
         }
@@ -440,7 +440,7 @@ static int send_pending_of(asi_receiver *receiver, asi_image *image)
     const int work = asi_receiver_send_pending(receiver, image);
     if (change != image->last_sm_change)
     {
-        asi_rota_note(&receiver->rota, image, receiver->now_ns);
+        asi_round_robin_mark_busy(&receiver->schedule, image, receiver->now_ns);
     }
     return work;
 }
@@ -448,29 +448,29 @@ static int send_pending_of(asi_receiver *receiver, asi_image *image)
 static int send_pending(asi_receiver *receiver)
 {
     int work = 0;
-    const int32_t turns = asi_rota_turns(&receiver->rota, receiver->image_count, receiver->now_ns);
+    const int32_t turns = asi_round_robin_slots(&receiver->schedule, receiver->image_count, receiver->now_ns);
     for (int32_t i = 0; i < turns; i++)
     {
-        work += send_pending_of(receiver, receiver->images[asi_rota_next(&receiver->rota, receiver->image_count)]);
+        work += send_pending_of(receiver, receiver->images[asi_round_robin_next(&receiver->schedule, receiver->image_count)]);
     }
-    for (int32_t i = 0; turns < receiver->image_count && i < receiver->rota.busy_count; i++)
+    for (int32_t i = 0; turns < receiver->image_count && i < receiver->schedule.busy_count; i++)
     {
-        work += send_pending_of(receiver, receiver->rota.busy[i].item);
+        work += send_pending_of(receiver, receiver->schedule.busy[i].item);
     }
-    asi_rota_tire(&receiver->rota, receiver->now_ns);
+    asi_round_robin_expire_busy(&receiver->schedule, receiver->now_ns);
     return work;
 }
 
 int asi_receiver_do_work(asi_receiver *receiver)
 {
-    asi_receiver_mail mail;
+    asi_receiver_command command;
     int work = 0;
     receiver->now_ns = asi_clock_ns(&receiver->params.clock);
     track_cycle_time(receiver);
     /* An endpoint's subscription comes behind it: what arrives at the socket must not be read between the two. */
-    for (int32_t i = 0; i < MAIL_PER_CYCLE && asi_mailbox_take(receiver->params.mail, &mail); i++)
+    for (int32_t i = 0; i < COMMANDS_PER_CYCLE && asi_command_queue_take(receiver->params.command, &command); i++)
     {
-        asi_receiver_on_mail(receiver, &mail);
+        asi_receiver_on_command(receiver, &command);
         work++;
     }
     work += poll_sockets(receiver) > 0 ? 1 : 0;

@@ -2,8 +2,8 @@
  * Spec: 04 §4.2, §8.
  *
  * Called by driver.c, which opens it and runs it on a thread, together with the sender, or with all others. It owns the tables of
- * interest and its buffers; endpoints, destinations and images are the conductor's, lent by mail (receiver_mail.h tells
- * when they go back). What it finds out for the conductor goes by conductor_mail. After opening it neither allocates nor locks.
+ * interest and its buffers; endpoints, destinations and images are the conductor's, lent by commands (receiver_command.h tells
+ * when they go back). What it finds out for the conductor goes by conductor_command. After opening it neither allocates nor locks.
  * Thread rule: one thread. */
 #ifndef ASI_DRIVER_RX_RECEIVER_H
 #define ASI_DRIVER_RX_RECEIVER_H

@@ -1,4 +1,4 @@
-/* Commands of the conductor to the receiver: what is added, what goes back. Spec: 04 §8; lifetimes in receiver_mail.h. */
+/* Commands of the conductor to the receiver: what is added, what goes back. Spec: 04 §8; lifetimes in receiver_command.h. */
 #include "driver/rx/receiver_commands.h"
 
 #include <stdio.h>
@@ -161,19 +161,19 @@ static void request_setup(asi_receiver *receiver, const asi_receive_endpoint *en
     }
 }
 
-static void on_add_interest(asi_receiver *receiver, const asi_receiver_mail *mail)
+static void on_add_interest(asi_receiver *receiver, const asi_receiver_command *command)
 {
-    const bool is_session = ASI_RECEIVER_ADD_SESSION == mail->kind;
+    const bool is_session = ASI_RECEIVER_ADD_SESSION == command->kind;
     const as_result result = is_session ?
-        asi_dispatch_add_session(&receiver->dispatch, mail->endpoint, mail->stream_id, mail->session_id) :
-        asi_dispatch_add_stream(&receiver->dispatch, mail->endpoint, mail->stream_id);
+        asi_dispatch_add_session(&receiver->dispatch, command->endpoint, command->stream_id, command->session_id) :
+        asi_dispatch_add_stream(&receiver->dispatch, command->endpoint, command->stream_id);
     if (AS_OK != result)
     {
         asi_receiver_report(receiver, result);
     }
     else if (is_session)
     {
-        request_setup(receiver, mail->endpoint, mail->stream_id, mail->session_id);
+        request_setup(receiver, command->endpoint, command->stream_id, command->session_id);
     }
 }
 
@@ -203,7 +203,7 @@ static void on_remove_image(asi_receiver *receiver, asi_image *image)
         asi_dispatch_set_state(
             &receiver->dispatch, session, image->is_end_of_stream ? ASI_SESSION_NONE : ASI_SESSION_COOL_DOWN, NULL);
     }
-    asi_rota_forget(&receiver->rota, image);
+    asi_round_robin_remove(&receiver->schedule, image);
     if (image->list_index >= 0)
     {
         asi_image *last = receiver->images[--receiver->image_count];
@@ -213,52 +213,52 @@ static void on_remove_image(asi_receiver *receiver, asi_image *image)
     asi_store_release_bool(&image->is_released, true);
 }
 
-void asi_receiver_on_mail(asi_receiver *receiver, const asi_receiver_mail *mail)
+void asi_receiver_on_command(asi_receiver *receiver, const asi_receiver_command *command)
 {
-    switch (mail->kind)
+    switch (command->kind)
     {
         case ASI_RECEIVER_ADD_ENDPOINT:
-            on_add_endpoint(receiver, mail->endpoint);
+            on_add_endpoint(receiver, command->endpoint);
             break;
         case ASI_RECEIVER_REMOVE_ENDPOINT:
-            on_remove_endpoint(receiver, mail->endpoint);
+            on_remove_endpoint(receiver, command->endpoint);
             break;
         case ASI_RECEIVER_ADD_DESTINATION:
-            on_add_destination(receiver, mail->endpoint, mail->destination);
+            on_add_destination(receiver, command->endpoint, command->destination);
             break;
         case ASI_RECEIVER_REMOVE_DESTINATION:
-            on_remove_destination(receiver, mail->endpoint, mail->destination);
+            on_remove_destination(receiver, command->endpoint, command->destination);
             break;
         case ASI_RECEIVER_ADD_STREAM:
         case ASI_RECEIVER_ADD_SESSION:
-            on_add_interest(receiver, mail);
+            on_add_interest(receiver, command);
             break;
         case ASI_RECEIVER_REMOVE_STREAM:
-            asi_dispatch_remove_stream(&receiver->dispatch, mail->endpoint, mail->stream_id);
+            asi_dispatch_remove_stream(&receiver->dispatch, command->endpoint, command->stream_id);
             break;
         case ASI_RECEIVER_REMOVE_SESSION:
-            asi_dispatch_remove_session(&receiver->dispatch, mail->endpoint, mail->stream_id, mail->session_id);
+            asi_dispatch_remove_session(&receiver->dispatch, command->endpoint, command->stream_id, command->session_id);
             break;
         case ASI_RECEIVER_REQUEST_SETUP:
-            request_setup(receiver, mail->endpoint, mail->stream_id, mail->session_id);
+            request_setup(receiver, command->endpoint, command->stream_id, command->session_id);
             break;
         case ASI_RECEIVER_ADD_IMAGE:
-            on_add_image(receiver, mail->image);
+            on_add_image(receiver, command->image);
             break;
         case ASI_RECEIVER_REMOVE_IMAGE:
-            on_remove_image(receiver, mail->image);
+            on_remove_image(receiver, command->image);
             break;
         case ASI_RECEIVER_CLEAR_INIT:
-            clear_session(receiver, mail->endpoint, mail->stream_id, mail->session_id, ASI_SESSION_INIT_IN_PROGRESS);
+            clear_session(receiver, command->endpoint, command->stream_id, command->session_id, ASI_SESSION_INIT_IN_PROGRESS);
             break;
         case ASI_RECEIVER_CLEAR_COOL_DOWN:
-            clear_session(receiver, mail->endpoint, mail->stream_id, mail->session_id, ASI_SESSION_COOL_DOWN);
+            clear_session(receiver, command->endpoint, command->stream_id, command->session_id, ASI_SESSION_COOL_DOWN);
             break;
         case ASI_RECEIVER_REJECT_IMAGE:
-            mail->image->is_rejected = true;
+            command->image->is_rejected = true;
             break;
         case ASI_RECEIVER_CONTROL_MOVED:
-            mail->destination->control_address = mail->address;
+            command->destination->control_address = command->address;
             break;
     }
 }

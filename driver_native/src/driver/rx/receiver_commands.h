@@ -5,6 +5,6 @@
 #include "driver/rx/receiver_state.h"
 
 /* One command. */
-void asi_receiver_on_mail(asi_receiver *receiver, const asi_receiver_mail *mail);
+void asi_receiver_on_command(asi_receiver *receiver, const asi_receiver_command *command);
 
 #endif

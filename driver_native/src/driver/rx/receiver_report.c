@@ -10,19 +10,19 @@ void asi_receiver_count(asi_receiver *receiver, int32_t system_counter_id, int64
     asi_fetch_add_i64(asi_counter_addr(receiver->params.counters, system_counter_id), delta);
 }
 
-bool asi_receiver_tell_conductor(asi_receiver *receiver, const asi_conductor_mail *mail)
+bool asi_receiver_tell_conductor(asi_receiver *receiver, const asi_conductor_command *command)
 {
-    const bool is_told = asi_mailbox_put(receiver->params.conductor, mail);
+    const bool is_told = asi_command_queue_put(receiver->params.conductor, command);
     if (!is_told)
     {
-        asi_receiver_count(receiver, ASI_SYSTEM_CONDUCTOR_MAIL_FAILURES, 1);
+        asi_receiver_count(receiver, ASI_SYSTEM_CONDUCTOR_OFFER_FAILURES, 1);
     }
     return is_told;
 }
 
 void asi_receiver_report(asi_receiver *receiver, as_result result)
 {
-    asi_conductor_mail mail = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
-    snprintf(mail.error.text, sizeof(mail.error.text), "%s", as_error_text());
-    (void)asi_receiver_tell_conductor(receiver, &mail);
+    asi_conductor_command command = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
+    snprintf(command.error.text, sizeof(command.error.text), "%s", as_error_text());
+    (void)asi_receiver_tell_conductor(receiver, &command);
 }

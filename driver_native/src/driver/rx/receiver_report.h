@@ -6,7 +6,7 @@
 
 void asi_receiver_count(asi_receiver *receiver, int32_t system_counter_id, int64_t delta);
 /* False when the conductor's queue is full: counted, and as if it had not happened, as the peer will repeat itself. */
-bool asi_receiver_tell_conductor(asi_receiver *receiver, const asi_conductor_mail *mail);
+bool asi_receiver_tell_conductor(asi_receiver *receiver, const asi_conductor_command *command);
 /* This thread's last failure, to the conductor's error log. */
 void asi_receiver_report(asi_receiver *receiver, as_result result);
 

@@ -1,12 +1,12 @@
 /* The receiver's state, which the files of rx/ that act for it work on. It owns the tables of interest and its buffers; endpoints,
- * destinations and images are the conductor's, lent by commands (receiver_mail.h tells when they go back). Thread rule: the receiver's. */
+ * destinations and images are the conductor's, lent by commands (receiver_command.h tells when they go back). Thread rule: the receiver's. */
 #ifndef ASI_DRIVER_RX_RECEIVER_STATE_H
 #define ASI_DRIVER_RX_RECEIVER_STATE_H
 
 #include "base/clock.h"
-#include "base/rota.h"
-#include "driver/mail/conductor_mail.h"
-#include "driver/mail/receiver_mail.h"
+#include "base/round_robin.h"
+#include "driver/queues/conductor_command.h"
+#include "driver/queues/receiver_command.h"
 #include "driver/net/udp_poller.h"
 #include "driver/rx/dispatch.h"
 #include "shm/counters.h"
@@ -15,8 +15,8 @@ typedef struct asi_receiver_params
 {
     asi_clock clock;
     const asi_udp_ops *ops;          /* borrowed, as are the next three */
-    asi_mailbox *mail;               /* of asi_receiver_mail, this receiver's */
-    asi_mailbox *conductor;          /* of asi_conductor_mail */
+    asi_command_queue *command;               /* of asi_receiver_command, this receiver's */
+    asi_command_queue *conductor;          /* of asi_conductor_command */
     const asi_counters *counters;    /* system counters allocated */
     int32_t io_vector_capacity;      /* buffers per read, 1..ASI_UDP_MAX_BUFFERS */
     int32_t stream_session_limit;    /* images per stream */
@@ -50,7 +50,7 @@ typedef struct asi_receiver
     int32_t endpoint_count;
     asi_image **images;
     int32_t image_count;
-    asi_rota rota;                    /* of the images */
+    asi_round_robin schedule;                    /* of the images */
     asi_pending_setup *pending;       /* owned */
     int32_t pending_count;
     uint8_t *buffers;                 /* owned: io_vector_capacity times ASI_UDP_BUFFER_LENGTH */

@@ -389,13 +389,24 @@ static int64_t resend_credit(asi_sender_publication *publication, int64_t now_ns
     return idle + (publication->sent_bytes + publication->sent_before_bytes) / 8 * factor - publication->resent_bytes;
 }
 
+/* Who asks chooses the place: inside a message lies what some application wrote, which must not go out as a frame of ours. */
+static bool begins_frame(const asi_sender_publication *publication, const asi_resend *range, int64_t position)
+{
+    const position_in_log at = locate(publication, position);
+    const asi_frame_header *frame = (const asi_frame_header *)(const void *)(at.term + at.offset);
+    return frame->term_offset == at.offset && frame->term_id == range->term_id && frame->session_id == publication->session_id &&
+        frame->stream_id == publication->stream_id && 0 == frame->version &&
+        (ASI_FRAME_DATA == frame->type || ASI_FRAME_PAD == frame->type);
+}
+
 /* Spec: 04 §7.5-7.6. Nothing that was never sent goes out here. */
 static void resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range)
 {
     const asi_log *log = &publication->log;
     const int64_t margin = min_i32(log->term_length / 8, RESEND_MARGIN_MAX);
     int64_t position = asi_log_position(range->term_id, range->term_offset, log->position_bits, log->initial_term_id);
-    if (position < publication->position - log->term_length / 2 - margin || position < 0 || position >= publication->position)
+    if (position < publication->position - log->term_length / 2 - margin || position < 0 || position >= publication->position ||
+        !begins_frame(publication, range, position))
     {
         return;
     }
@@ -531,13 +542,13 @@ bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *pu
 }
 
 static void tell_response(
-    asi_sender *sender, const asi_sender_publication *publication, asi_conductor_mail_kind kind, int32_t session_id)
+    asi_sender *sender, const asi_sender_publication *publication, asi_conductor_command_kind kind, int32_t session_id)
 {
-    const asi_conductor_mail mail = {
+    const asi_conductor_command command = {
         .kind = kind,
         .response = { .response_correlation_id = publication->response_correlation_id, .response_session_id = session_id }
     };
-    asi_sender_tell(sender, &mail);
+    asi_sender_tell(sender, &command);
 }
 
 void asi_sender_publication_on_status(
@@ -619,7 +630,7 @@ void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication 
     {
         return;
     }
-    asi_conductor_mail mail = {
+    asi_conductor_command command = {
         .kind = ASI_CONDUCTOR_PUBLICATION_ERROR,
         .publication_error = {
             .registration_id = publication->registration_id,
@@ -637,10 +648,10 @@ void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication 
         asi_destinations_find(&publication->endpoint->destinations, frame->receiver_id, source);
     if (NULL != destination)
     {
-        mail.publication_error.destination_id = destination->registration_id;
+        command.publication_error.destination_id = destination->registration_id;
     }
-    memcpy(mail.publication_error.text, frame + 1, (size_t)frame->error_length);
-    asi_sender_tell(sender, &mail);
+    memcpy(command.publication_error.text, frame + 1, (size_t)frame->error_length);
+    asi_sender_tell(sender, &command);
 }
 
 /* How many datagrams a reply is, and to whom: of many destinations to the one that asked, as no other looks at it. An unknown one may

@@ -9,7 +9,7 @@
 #include "wire/frame_check.h"
 
 #define BATCHES_PER_POLL 16
-#define MAILS_PER_CYCLE 16
+#define COMMANDS_PER_CYCLE 16
 #define COPIES_PER_CYCLE (8 * 1024 * 1024) /* bytes to many destinations: about ten milliseconds */
 #define PEER_SILENCE_NS 5000000000LL /* Spec: 04 §16.1 */
 
@@ -50,7 +50,7 @@ static void remove_publication(asi_sender *sender, asi_sender_publication *publi
         sender->publications = publication->next == publication ? NULL : publication->next;
     }
     sender->publication_count--;
-    asi_rota_forget(&sender->rota, publication);
+    asi_round_robin_remove(&sender->schedule, publication);
     asi_sender_endpoint_remove(publication->endpoint, publication);
     asi_store_release_bool(&publication->is_released, true);
 }
@@ -77,14 +77,14 @@ static void remove_endpoint(asi_sender *sender, asi_sender_endpoint *endpoint)
     asi_store_release_bool(&endpoint->is_released, true);
 }
 
-static void add_destination(asi_sender *sender, const asi_sender_mail *mail)
+static void add_destination(asi_sender *sender, const asi_sender_command *command)
 {
-    if (!asi_destinations_add(&mail->endpoint->destinations, &mail->address, mail->destination_id, sender->now_ns))
+    if (!asi_destinations_add(&command->endpoint->destinations, &command->address, command->destination_id, sender->now_ns))
     {
         char text[ASI_ADDRESS_TEXT_CAPACITY];
-        asi_address_format(&mail->address, text);
+        asi_address_format(&command->address, text);
         asi_sender_log_failure(sender, asi_fail(AS_E_USAGE, 0, "no room for destination %s: a publication has at most %d", text,
-            mail->endpoint->destinations.capacity));
+            command->endpoint->destinations.capacity));
     }
 }
 
@@ -102,32 +102,32 @@ static void move_endpoint(asi_sender *sender, asi_sender_endpoint *endpoint, con
     }
 }
 
-static void move_destination(const asi_sender_mail *mail)
+static void move_destination(const asi_sender_command *command)
 {
-    asi_destinations *destinations = &mail->endpoint->destinations;
+    asi_destinations *destinations = &command->endpoint->destinations;
     for (int32_t i = 0; i < destinations->slot_count; i++)
     {
-        if (destinations->items[i].is_used && mail->destination_id == destinations->items[i].registration_id)
+        if (destinations->items[i].is_used && command->destination_id == destinations->items[i].registration_id)
         {
-            destinations->items[i].address = mail->address;
+            destinations->items[i].address = command->address;
         }
     }
 }
 
-static void on_mail(asi_sender *sender, const asi_sender_mail *mail)
+static void on_agent_command(asi_sender *sender, const asi_sender_command *command)
 {
-    switch (mail->kind)
+    switch (command->kind)
     {
-        case ASI_SENDER_ADD_ENDPOINT: add_endpoint(sender, mail->endpoint); break;
-        case ASI_SENDER_REMOVE_ENDPOINT: remove_endpoint(sender, mail->endpoint); break;
-        case ASI_SENDER_ADD_PUBLICATION: add_publication(sender, mail->publication); break;
-        case ASI_SENDER_REMOVE_PUBLICATION: remove_publication(sender, mail->publication); break;
-        case ASI_SENDER_ADD_DESTINATION: add_destination(sender, mail); break;
+        case ASI_SENDER_ADD_ENDPOINT: add_endpoint(sender, command->endpoint); break;
+        case ASI_SENDER_REMOVE_ENDPOINT: remove_endpoint(sender, command->endpoint); break;
+        case ASI_SENDER_ADD_PUBLICATION: add_publication(sender, command->publication); break;
+        case ASI_SENDER_REMOVE_PUBLICATION: remove_publication(sender, command->publication); break;
+        case ASI_SENDER_ADD_DESTINATION: add_destination(sender, command); break;
         case ASI_SENDER_REMOVE_DESTINATION:
-            asi_destinations_remove(&mail->endpoint->destinations, mail->destination_id);
+            asi_destinations_remove(&command->endpoint->destinations, command->destination_id);
             break;
-        case ASI_SENDER_ENDPOINT_MOVED: move_endpoint(sender, mail->endpoint, &mail->address); break;
-        case ASI_SENDER_DESTINATION_MOVED: move_destination(mail); break;
+        case ASI_SENDER_ENDPOINT_MOVED: move_endpoint(sender, command->endpoint, &command->address); break;
+        case ASI_SENDER_DESTINATION_MOVED: move_destination(command); break;
     }
 }
 
@@ -328,7 +328,7 @@ static int64_t send_publication(asi_sender *sender, asi_sender_publication *publ
     const int64_t bytes = asi_sender_publication_send(sender, publication);
     if (position != publication->position || publication->fan_out.slots > 0)
     {
-        asi_rota_note(&sender->rota, publication, sender->now_ns);
+        asi_round_robin_mark_busy(&sender->schedule, publication, sender->now_ns);
     }
     return bytes;
 }
@@ -338,12 +338,12 @@ static bool may_go_on(const asi_sender *sender) { return sender->copied_bytes < 
 static int64_t send_busy(asi_sender *sender)
 {
     int64_t bytes = 0;
-    const int32_t count = sender->rota.busy_count;
+    const int32_t count = sender->schedule.busy_count;
     const int32_t start = count > 0 ? sender->next_busy % count : 0;
     for (int32_t i = 0; i < count && may_go_on(sender); i++)
     {
         const int32_t at = (start + i) % count;
-        bytes += send_publication(sender, sender->rota.busy[at].item);
+        bytes += send_publication(sender, sender->schedule.busy[at].item);
         sender->next_busy = at + 1;
     }
     return bytes;
@@ -354,7 +354,7 @@ static int64_t send_busy(asi_sender *sender)
 static int64_t send_publications(asi_sender *sender)
 {
     int64_t bytes = 0;
-    const int32_t turns = asi_rota_turns(&sender->rota, sender->publication_count, sender->now_ns);
+    const int32_t turns = asi_round_robin_slots(&sender->schedule, sender->publication_count, sender->now_ns);
     asi_sender_publication *publication = sender->publications;
     int32_t done = 0;
     for (; done < turns && may_go_on(sender); done++)
@@ -371,7 +371,7 @@ static int64_t send_publications(asi_sender *sender)
         /* Another one is first in the next cycle. */
         sender->publications = done < sender->publication_count ? publication : publication->next;
     }
-    asi_rota_tire(&sender->rota, sender->now_ns);
+    asi_round_robin_expire_busy(&sender->schedule, sender->now_ns);
     if (bytes > 0)
     {
         asi_sender_count(sender, ASI_SYSTEM_BYTES_SENT, bytes);
@@ -431,24 +431,24 @@ static void check_silence(asi_sender *sender)
 {
     for (asi_sender_endpoint *endpoint = sender->endpoints; NULL != endpoint; endpoint = endpoint->next)
     {
-        asi_conductor_mail mail = { .kind = ASI_CONDUCTOR_RESOLVE_SEND_ENDPOINT,
+        asi_conductor_command command = { .kind = ASI_CONDUCTOR_RESOLVE_SEND_ENDPOINT,
             .resolve = { .endpoint_id = endpoint->id, .destination_id = AS_NULL_VALUE, .current = endpoint->peer } };
         if (endpoint->is_re_resolvable && sender->now_ns - endpoint->last_status_ns > PEER_SILENCE_NS)
         {
             endpoint->last_status_ns = sender->now_ns;
-            asi_sender_tell(sender, &mail);
+            asi_sender_tell(sender, &command);
         }
         if (!endpoint->has_destinations || !endpoint->destinations.is_manual)
         {
             continue;
         }
-        mail.kind = ASI_CONDUCTOR_RESOLVE_SEND_DESTINATION;
+        command.kind = ASI_CONDUCTOR_RESOLVE_SEND_DESTINATION;
         for (const asi_destination *silent = asi_destinations_next_silent(&endpoint->destinations, sender->now_ns);
              NULL != silent; silent = asi_destinations_next_silent(&endpoint->destinations, sender->now_ns))
         {
-            mail.resolve.destination_id = silent->registration_id;
-            mail.resolve.current = silent->address;
-            asi_sender_tell(sender, &mail);
+            command.resolve.destination_id = silent->registration_id;
+            command.resolve.current = silent->address;
+            asi_sender_tell(sender, &command);
         }
     }
 }
@@ -479,11 +479,11 @@ int asi_sender_do_work(asi_sender *sender)
     const asi_driver_settings *settings = sender->params.settings;
     sender->now_ns = asi_clock_ns(&sender->params.clock);
     track_cycle(sender);
-    asi_sender_mail mail;
+    asi_sender_command command;
     int work = 0;
-    while (work < MAILS_PER_CYCLE && asi_mailbox_take(sender->params.mail, &mail))
+    while (work < COMMANDS_PER_CYCLE && asi_command_queue_take(sender->params.command, &command))
     {
-        on_mail(sender, &mail);
+        on_agent_command(sender, &command);
         work++;
     }
     sender->copied_bytes = 0;

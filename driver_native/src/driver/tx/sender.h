@@ -1,8 +1,8 @@
 /* The sender: the agent that sends publications' data and hears their receivers. Spec: 04 §4.1.
  *
  * Duty cycle: clock, commands of the conductor, every publication in turn, control sockets when due, silence of peers when
- * due. Owns no resources: endpoints and publications are the conductor's (mail/sender_mail.h). Thread rule: one thread; put
- * mail from the conductor's. */
+ * due. Owns no resources: endpoints and publications are the conductor's (command/sender_command.h). Thread rule: one thread; put
+ * command from the conductor's. */
 #ifndef ASI_DRIVER_TX_SENDER_H
 #define ASI_DRIVER_TX_SENDER_H
 

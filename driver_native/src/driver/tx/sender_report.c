@@ -14,17 +14,17 @@ void asi_sender_short_send(asi_sender *sender)
     asi_sender_count(sender, ASI_SYSTEM_SHORT_SENDS, 1);
 }
 
-void asi_sender_tell(asi_sender *sender, const asi_conductor_mail *mail)
+void asi_sender_tell(asi_sender *sender, const asi_conductor_command *command)
 {
-    if (!asi_mailbox_put(sender->params.conductor, mail))
+    if (!asi_command_queue_put(sender->params.conductor, command))
     {
-        asi_sender_count(sender, ASI_SYSTEM_CONDUCTOR_MAIL_FAILURES, 1);
+        asi_sender_count(sender, ASI_SYSTEM_CONDUCTOR_OFFER_FAILURES, 1);
     }
 }
 
 void asi_sender_log_failure(asi_sender *sender, as_result result)
 {
-    asi_conductor_mail mail = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
-    snprintf(mail.error.text, sizeof(mail.error.text), "%s", as_error_text());
-    asi_sender_tell(sender, &mail);
+    asi_conductor_command command = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
+    snprintf(command.error.text, sizeof(command.error.text), "%s", as_error_text());
+    asi_sender_tell(sender, &command);
 }

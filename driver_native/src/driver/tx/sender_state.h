@@ -1,12 +1,12 @@
 /* The sender's state, which the files of tx/ that act for it work on. It owns no resources: endpoints and publications are the
- * conductor's (mail/sender_mail.h). Thread rule: the sender's. */
+ * conductor's (command/sender_command.h). Thread rule: the sender's. */
 #ifndef ASI_DRIVER_TX_SENDER_STATE_H
 #define ASI_DRIVER_TX_SENDER_STATE_H
 
 #include "base/clock.h"
-#include "base/rota.h"
-#include "driver/mail/conductor_mail.h"
-#include "driver/mail/sender_mail.h"
+#include "base/round_robin.h"
+#include "driver/queues/conductor_command.h"
+#include "driver/queues/sender_command.h"
 #include "driver/net/udp_poller.h"
 #include "driver/tx/endpoint.h"
 #include "driver/tx/publication_state.h"
@@ -17,8 +17,8 @@ typedef struct asi_sender_params
 {
     asi_clock clock;
     const asi_driver_settings *settings; /* borrowed, as are the next three */
-    asi_mailbox *mail;                   /* of asi_sender_mail, this sender's */
-    asi_mailbox *conductor;              /* of asi_conductor_mail */
+    asi_command_queue *command;                   /* of asi_sender_command, this sender's */
+    asi_command_queue *conductor;              /* of asi_conductor_command */
     const asi_counters *counters;        /* system counters allocated */
     asi_events *events;                  /* NULL: no event log */
 } asi_sender_params;
@@ -41,7 +41,7 @@ typedef struct asi_sender
     asi_sender_endpoint *endpoints;
     asi_sender_publication *publications; /* ring; where the next cycle begins */
     int32_t publication_count;
-    asi_rota rota;                 /* of the publications */
+    asi_round_robin schedule;                 /* of the publications */
     uint8_t buffers[ASI_UDP_MAX_BUFFERS][ASI_CONTROL_BUFFER_LENGTH] __attribute__((aligned(8)));
 } asi_sender;
 

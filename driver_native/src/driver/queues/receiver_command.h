@@ -3,17 +3,17 @@
  * Lifetimes: the conductor creates and frees endpoints, receive destinations and images. After ADD the receiver may use the
  * resource; on REMOVE it drops every reference (interest, pending setups, connections of images) and then, as its last touch,
  * stores `is_released` of the resource (release), which the conductor polls (acquire) before it frees. */
-#ifndef ASI_DRIVER_MAIL_RECEIVER_MAIL_H
-#define ASI_DRIVER_MAIL_RECEIVER_MAIL_H
+#ifndef ASI_DRIVER_QUEUES_RECEIVER_COMMAND_H
+#define ASI_DRIVER_QUEUES_RECEIVER_COMMAND_H
 
-#include "driver/mail/mailbox.h"
+#include "driver/queues/command_queue.h"
 #include "driver/net/address.h"
 
 struct asi_receive_endpoint;
 struct asi_receive_destination;
 struct asi_image;
 
-typedef enum asi_receiver_mail_kind
+typedef enum asi_receiver_command_kind
 {
     ASI_RECEIVER_ADD_ENDPOINT,        /* endpoint, its first destination in it if it has one */
     ASI_RECEIVER_REMOVE_ENDPOINT,     /* endpoint and all its destinations; its images are gone already */
@@ -31,19 +31,19 @@ typedef enum asi_receiver_mail_kind
     ASI_RECEIVER_CLEAR_COOL_DOWN,     /* endpoint, stream, session: the session may come back */
     ASI_RECEIVER_REJECT_IMAGE,        /* endpoint, image: its reason text was written before */
     ASI_RECEIVER_CONTROL_MOVED        /* endpoint, destination, address: of its explicit control */
-} asi_receiver_mail_kind;
+} asi_receiver_command_kind;
 
-typedef struct asi_receiver_mail
+typedef struct asi_receiver_command
 {
-    asi_receiver_mail_kind kind;
+    asi_receiver_command_kind kind;
     struct asi_receive_endpoint *endpoint;
     struct asi_receive_destination *destination;
     struct asi_image *image;
     int32_t stream_id;
     int32_t session_id;
     asi_address address;
-} asi_receiver_mail;
+} asi_receiver_command;
 
-#define ASI_RECEIVER_MAIL_CAPACITY 256
+#define ASI_RECEIVER_COMMAND_CAPACITY 256
 
 #endif

@@ -3,16 +3,16 @@
  * Lifetimes: the conductor creates and frees. After ADD the sender may use the resource; on REMOVE it drops every reference and
  * then, as its last touch, stores `is_released` of the resource (release), which the conductor polls (acquire) before it
  * frees. So giving back can neither be lost nor fail. */
-#ifndef ASI_DRIVER_MAIL_SENDER_MAIL_H
-#define ASI_DRIVER_MAIL_SENDER_MAIL_H
+#ifndef ASI_DRIVER_QUEUES_SENDER_COMMAND_H
+#define ASI_DRIVER_QUEUES_SENDER_COMMAND_H
 
-#include "driver/mail/mailbox.h"
+#include "driver/queues/command_queue.h"
 #include "driver/net/address.h"
 
 struct asi_sender_endpoint;
 struct asi_sender_publication;
 
-typedef enum asi_sender_mail_kind
+typedef enum asi_sender_command_kind
 {
     ASI_SENDER_ADD_ENDPOINT,          /* endpoint */
     ASI_SENDER_REMOVE_ENDPOINT,       /* endpoint; its publications are gone already */
@@ -22,17 +22,17 @@ typedef enum asi_sender_mail_kind
     ASI_SENDER_REMOVE_DESTINATION,    /* endpoint, destination_id */
     ASI_SENDER_ENDPOINT_MOVED,        /* endpoint, address: connect to it */
     ASI_SENDER_DESTINATION_MOVED      /* endpoint, destination_id, address */
-} asi_sender_mail_kind;
+} asi_sender_command_kind;
 
-typedef struct asi_sender_mail
+typedef struct asi_sender_command
 {
-    asi_sender_mail_kind kind;
+    asi_sender_command_kind kind;
     struct asi_sender_endpoint *endpoint;
     struct asi_sender_publication *publication;
     int64_t destination_id;          /* correlation id of the command that added it */
     asi_address address; /* none: unresolved */
-} asi_sender_mail;
+} asi_sender_command;
 
-#define ASI_SENDER_MAIL_CAPACITY 256
+#define ASI_SENDER_COMMAND_CAPACITY 256
 
 #endif

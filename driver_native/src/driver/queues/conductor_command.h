@@ -1,16 +1,16 @@
-/* What sender and receiver tell the conductor. Sent by tx/ and rx/, handled by ctl/on_mail.
+/* What sender and receiver tell the conductor. Sent by tx/ and rx/, handled by ctl/on_agent_command.
  *
  * Resources are named by id, never by pointer: the conductor may have freed them when it reads. A full box: the sender of the
- * message counts ASI_SYSTEM_CONDUCTOR_MAIL_FAILURES and behaves as if the event had not come (the peer repeats itself). */
-#ifndef ASI_DRIVER_MAIL_CONDUCTOR_MAIL_H
-#define ASI_DRIVER_MAIL_CONDUCTOR_MAIL_H
+ * message counts ASI_SYSTEM_CONDUCTOR_OFFER_FAILURES and behaves as if the event had not come (the peer repeats itself). */
+#ifndef ASI_DRIVER_QUEUES_CONDUCTOR_COMMAND_H
+#define ASI_DRIVER_QUEUES_CONDUCTOR_COMMAND_H
 
-#include "driver/mail/mailbox.h"
+#include "driver/queues/command_queue.h"
 #include "driver/net/address.h"
 
-#define ASI_MAIL_TEXT_CAPACITY 1024 /* an ERR frame's text has at most 1023 bytes */
+#define ASI_COMMAND_TEXT_CAPACITY 1024 /* an ERR frame's text has at most 1023 bytes */
 
-typedef enum asi_conductor_mail_kind
+typedef enum asi_conductor_command_kind
 {
     ASI_CONDUCTOR_CREATE_IMAGE,
     ASI_CONDUCTOR_PUBLICATION_ERROR,
@@ -20,10 +20,10 @@ typedef enum asi_conductor_mail_kind
     ASI_CONDUCTOR_RESOLVE_SEND_ENDPOINT,
     ASI_CONDUCTOR_RESOLVE_SEND_DESTINATION,
     ASI_CONDUCTOR_RESOLVE_CONTROL
-} asi_conductor_mail_kind;
+} asi_conductor_command_kind;
 
 /* A SETUP for which the receiver recorded INIT_IN_PROGRESS; unchecked beyond its length. */
-typedef struct asi_mail_create_image
+typedef struct asi_command_create_image
 {
     int64_t endpoint_id;
     int64_t destination_id;
@@ -36,9 +36,9 @@ typedef struct asi_mail_create_image
     int32_t mtu_length;
     uint8_t flags;
     asi_address source;  /* the SETUP's */
-} asi_mail_create_image;
+} asi_command_create_image;
 
-typedef struct asi_mail_publication_error
+typedef struct asi_command_publication_error
 {
     int64_t registration_id;
     int64_t destination_id; /* -1: none */
@@ -49,45 +49,45 @@ typedef struct asi_mail_publication_error
     int32_t error_code;
     int32_t text_length;
     asi_address source;
-    char text[ASI_MAIL_TEXT_CAPACITY];
-} asi_mail_publication_error;
+    char text[ASI_COMMAND_TEXT_CAPACITY];
+} asi_command_publication_error;
 
 /* This thread's last failure, for the error log. */
-typedef struct asi_mail_error
+typedef struct asi_command_error
 {
     int32_t result; /* an as_result */
     int32_t code;
-    char text[ASI_MAIL_TEXT_CAPACITY]; /* terminated */
-} asi_mail_error;
+    char text[ASI_COMMAND_TEXT_CAPACITY]; /* terminated */
+} asi_command_error;
 
 /* A responder's session is known (RSP_SETUP), or a response publication has its first receiver. */
-typedef struct asi_mail_response
+typedef struct asi_command_response
 {
     int64_t response_correlation_id; /* of the publication concerned */
     int32_t response_session_id;
-} asi_mail_response;
+} asi_command_response;
 
 /* A peer was silent too long: its name may point elsewhere by now. */
-typedef struct asi_mail_resolve
+typedef struct asi_command_resolve
 {
     int64_t endpoint_id;
     int64_t destination_id;          /* of destinations */
     asi_address current; /* in use now */
-} asi_mail_resolve;
+} asi_command_resolve;
 
-typedef struct asi_conductor_mail
+typedef struct asi_conductor_command
 {
-    asi_conductor_mail_kind kind;
+    asi_conductor_command_kind kind;
     union
     {
-        asi_mail_create_image create_image;
-        asi_mail_publication_error publication_error;
-        asi_mail_error error;
-        asi_mail_response response;
-        asi_mail_resolve resolve;
+        asi_command_create_image create_image;
+        asi_command_publication_error publication_error;
+        asi_command_error error;
+        asi_command_response response;
+        asi_command_resolve resolve;
     };
-} asi_conductor_mail;
+} asi_conductor_command;
 
-#define ASI_CONDUCTOR_MAIL_CAPACITY 256
+#define ASI_CONDUCTOR_COMMAND_CAPACITY 256
 
 #endif

@@ -1,5 +1,5 @@
-/* Mailboxes: order, fullness, many producers at once. */
-#include "driver/mail/mailbox.h"
+/* Command queues: order, fullness, many producers at once. */
+#include "driver/queues/command_queue.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -18,32 +18,32 @@ typedef struct letter
 
 static void order_and_fullness(void)
 {
-    asi_mailbox mailbox;
+    asi_command_queue queue;
     letter got;
-    CHECK_I64(asi_mailbox_open(&mailbox, 8, sizeof(letter)), AS_OK);
-    CHECK(!asi_mailbox_take(&mailbox, &got));
+    CHECK_I64(asi_command_queue_open(&queue, 8, sizeof(letter)), AS_OK);
+    CHECK(!asi_command_queue_take(&queue, &got));
     for (int round = 0; round < 5; round++)
     {
         for (int i = 0; i < 8; i++)
         {
             const letter sent = { .number = i };
-            CHECK(asi_mailbox_put(&mailbox, &sent));
+            CHECK(asi_command_queue_put(&queue, &sent));
         }
         const letter too_many = { .number = 99 };
-        CHECK(!asi_mailbox_put(&mailbox, &too_many));
+        CHECK(!asi_command_queue_put(&queue, &too_many));
         for (int i = 0; i < 8; i++)
         {
-            CHECK(asi_mailbox_take(&mailbox, &got));
+            CHECK(asi_command_queue_take(&queue, &got));
             CHECK_I64(got.number, i);
         }
-        CHECK(!asi_mailbox_take(&mailbox, &got));
+        CHECK(!asi_command_queue_take(&queue, &got));
     }
-    asi_mailbox_close(&mailbox);
+    asi_command_queue_close(&queue);
 }
 
 typedef struct producer
 {
-    asi_mailbox *mailbox;
+    asi_command_queue *queue;
     int32_t id;
 } producer;
 
@@ -54,7 +54,7 @@ static void *produce(void *context)
     {
         letter sent = { .producer = p->id, .number = i };
         memset(sent.filler, i, sizeof(sent.filler));
-        while (!asi_mailbox_put(p->mailbox, &sent))
+        while (!asi_command_queue_put(p->queue, &sent))
         {
             sched_yield();
         }
@@ -64,20 +64,20 @@ static void *produce(void *context)
 
 static void many_producers(void)
 {
-    asi_mailbox mailbox;
+    asi_command_queue queue;
     pthread_t threads[PRODUCERS];
     producer producers[PRODUCERS];
     int32_t next[PRODUCERS] = { 0 };
-    CHECK_I64(asi_mailbox_open(&mailbox, 16, sizeof(letter)), AS_OK);
+    CHECK_I64(asi_command_queue_open(&queue, 16, sizeof(letter)), AS_OK);
     for (int32_t i = 0; i < PRODUCERS; i++)
     {
-        producers[i] = (producer){ .mailbox = &mailbox, .id = i };
+        producers[i] = (producer){ .queue = &queue, .id = i };
         CHECK_I64(pthread_create(&threads[i], NULL, produce, &producers[i]), 0);
     }
     for (int taken = 0; taken < PRODUCERS * MESSAGES;)
     {
         letter got;
-        if (!asi_mailbox_take(&mailbox, &got))
+        if (!asi_command_queue_take(&queue, &got))
         {
             sched_yield();
             continue;
@@ -91,7 +91,7 @@ static void many_producers(void)
     {
         pthread_join(threads[i], NULL);
     }
-    asi_mailbox_close(&mailbox);
+    asi_command_queue_close(&queue);
 }
 
 int main(void)
