@@ -177,9 +177,16 @@ def extend_channel(descriptor: Message, *, base: str = "aeron:ipc?", **changed: 
 class Frames:
     """Takes an image's DATA frames one by one with their headers; padding shows as a jump of positions."""
 
-    def __init__(self, subscription: Subscription, session_id: int | None = None, *, timeout: float = 20.0) -> None:
+    def __init__(
+        self,
+        subscription: Subscription,
+        session_id: int | None = None,
+        *,
+        image: Image | None = None,
+        timeout: float = 20.0,
+    ) -> None:
         self.subscription = subscription
-        self.image: Image = subscription.wait_image(timeout, session_id)
+        self.image: Image = subscription.wait_image(timeout, session_id) if image is None else image
         self.frames: list[Frame] = []
         self._callbacks = Callbacks(on_message=self._take)
 
@@ -259,6 +266,13 @@ class Replay:
         if self._frames is None:
             self._frames = Frames(self.subscription, self.image_session_id)
         return self._frames
+
+    def poll_if_there(self) -> None:
+        """Take frames. A replay that fails at once may be gone before anybody has seen its image."""
+        if self._frames is None and (image := self.subscription.image(self.image_session_id)) is not None:
+            self._frames = Frames(self.subscription, image=image)
+        if self._frames is not None:
+            self._frames.poll()
 
     def read_to(self, position: int) -> list[Frame]:
         """All DATA frames up to a position."""
