@@ -15,7 +15,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint spec-report format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test lint spec-report format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -30,6 +30,27 @@ test: build java native-tests build/pyspark-$(LOWEST_PYSPARK)/.installed ## what
 	PYTHONPATH=build/pyspark-$(LOWEST_PYSPARK) AERON_SPARK_PYSPARK=$(LOWEST_PYSPARK) $(PYTEST) tests/spark \
 	  -k "the_same_pyspark or captured_archive or restart_continues or batch_write_is_recorded or streaming_write"
 	$(PYTEST) tests -m "not interop"
+
+# Files of tests/python that start no driver, archive or Spark.
+UNITS := archive_texts build_steps channel cli_texts hashes segment_files times
+check: lint native-tests ## what to run before each commit: style, types, C unit tests, Python units; a minute after a build
+	ctest --test-dir $(NATIVE) -R '^c_' --output-on-failure -j2
+	$(PYTEST) tests/arch tests/sbe $(UNITS:%=tests/python/test_%.py) -m "not interop"
+
+verify: lint test interop ## everything that CI runs: also breakages, sanitizers, fuzzing and coverage
+	$(MAKE) mutants SAMPLE=20
+	$(MAKE) sanitize
+	$(MAKE) fuzz FUZZ_S=36
+	$(MAKE) coverage
+
+# What the C tests reach of the product's C code, at least; the rest is what only Python's tests reach, and errors of the system.
+LEAST_COVERAGE := 90
+coverage: build/.environment ## line coverage of the C code by the C tests, with the lines that none reaches, into build/coverage.txt
+	cmake -S . -B build/coverage -G Ninja -DAERON_SPARK_TESTS=ON -DCMAKE_C_FLAGS=--coverage >/dev/null
+	cmake --build build/coverage
+	find build/coverage -name '*.gcda' -delete
+	ctest --test-dir build/coverage --output-on-failure -j2
+	$(PYTHON) -m tests.coverage.report build/coverage --least $(LEAST_COVERAGE) > build/coverage.txt; code=$$?; tail -n 1 build/coverage.txt; exit $$code
 
 lint: build ## style and types
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""Line coverage of the product's C code by its C tests."""
