@@ -24,8 +24,8 @@ from pyspark.sql.streaming.listener import (
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
-from aeron_spark.spark.loss import LOG
-from aeron_spark.spark.options import local_folder
+from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.planning.options import local_folder
 
 __all__ = ["Lag", "LagListener", "lag", "total"]
 

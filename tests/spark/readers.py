@@ -20,10 +20,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.reader import AeronBatchReader
-from aeron_spark.spark.rows import read_schema
-from aeron_spark.spark.stream_reader import AeronStreamReader
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.reading.batch import AeronBatchReader
+from aeron_spark.spark.reading.rows import read_schema
+from aeron_spark.spark.reading.stream import AeronStreamReader
 
 _TYPES: dict[str, DataType] = {
     "bigint": LongType(),

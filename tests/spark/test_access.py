@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from aeron_spark.errors import UsageError
 from aeron_spark.spark import access
-from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.planning.options import ReadOptions
 from tests.kit import dirs, s3
 from tests.kit.ports import free_port
 from tests.spark import recorded

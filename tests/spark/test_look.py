@@ -14,10 +14,10 @@ import pytest
 from aeron_spark import Folder
 from aeron_spark.archive.objects import CATALOG, catalog_of
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.spark import look as look_module
-from aeron_spark.spark.look import Look, Looker
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.selection import identity_of, select_recordings
+from aeron_spark.spark.planning import snapshot as look_module
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.selection import identity_of, select_recordings
+from aeron_spark.spark.planning.snapshot import Look, Looker
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
 
 TERM = 64 << 10

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark.stream_reader import AeronStreamReader
+from aeron_spark.spark.reading.stream import AeronStreamReader
 from tests.kit import dirs
 from tests.spark import recorded
 from tests.spark.readers import batch, read, stream

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark import kafka_options
-from aeron_spark.spark.offsets import Offset, recording_identity
-from aeron_spark.spark.options import ReadOptions, parse_bytes, parse_duration_seconds
-from aeron_spark.spark.places import Places
-from aeron_spark.spark.plan import Budget, Range, Slice, pack, share_out, target_partition_bytes
-from aeron_spark.spark.reader import joined
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.planning import kafka_options
+from aeron_spark.spark.planning.offsets import Offset, recording_identity
+from aeron_spark.spark.planning.options import ReadOptions, parse_bytes, parse_duration_seconds
+from aeron_spark.spark.planning.places import Places
+from aeron_spark.spark.planning.ranges import Budget, Range, Slice, pack, share_out, target_partition_bytes
+from aeron_spark.spark.reading.batch import joined
+from aeron_spark.spark.writing.options import WriteOptions
 
 FRAME = 64
 

@@ -31,7 +31,7 @@ from pyspark.sql.types import StructField, StructType
 
 from aeron_spark import sbe
 from aeron_spark.errors import UsageError
-from aeron_spark.spark.write_options import ARROW, HEADER_KEY, NO_KEY, WriteOptions, awaiting_channel
+from aeron_spark.spark.writing.options import ARROW, HEADER_KEY, NO_KEY, WriteOptions, awaiting_channel
 
 __all__ = ["BATCH_WRITE", "KEY_LENGTH", "Encoder", "Messages", "RowKey", "check_columns"]
 

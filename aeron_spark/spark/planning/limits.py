@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxRows
 
-from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.planning.options import ReadOptions
 
 __all__ = ["default_read_limit"]
 

@@ -12,9 +12,9 @@ from aeron_spark.archive.segments import Folder, Recording
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.access import open_recordings
 from aeron_spark.spark.ledger import is_ledger
-from aeron_spark.spark.loss import LOG
-from aeron_spark.spark.offsets import recording_identity
-from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.planning.offsets import recording_identity
+from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.types import RecordChecksum
 
 __all__ = [

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark.offsets import OFFSET_VERSION, UNMARKED_VERSION, Offset, integers_of
+from aeron_spark.spark.planning.offsets import OFFSET_VERSION, UNMARKED_VERSION, Offset, integers_of
 
 __all__ = ["Numbers", "Places", "find"]
 

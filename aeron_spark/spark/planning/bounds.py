@@ -16,9 +16,9 @@ from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.segments import Extent, Folder, Recording
 from aeron_spark.archive.times import UNITS_NS
 from aeron_spark.errors import UsageError
-from aeron_spark.spark.loss import lost, segment_path
-from aeron_spark.spark.options import EARLIEST, LATEST, ReadOptions
-from aeron_spark.spark.plan import Range
+from aeron_spark.spark.planning.data_loss import lost, segment_path
+from aeron_spark.spark.planning.options import EARLIEST, LATEST, ReadOptions
+from aeron_spark.spark.planning.ranges import Range
 
 __all__ = ["Bounds", "clamped_ns", "first_at", "index_time_position", "reserved_times", "tail_position"]
 

@@ -16,11 +16,11 @@ from typing import cast
 
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
-from aeron_spark.spark import kafka_options
 from aeron_spark.spark.access import AccessOptions, store_scheme
-from aeron_spark.spark.kafka_options import kafka_habit
-from aeron_spark.spark.sbe_options import SbeOptions
-from aeron_spark.spark.time_text import TimeSource, parse_time_ns, parse_time_source
+from aeron_spark.spark.planning import kafka_options
+from aeron_spark.spark.planning.kafka_options import kafka_habit
+from aeron_spark.spark.planning.sbe_options import SbeOptions
+from aeron_spark.spark.planning.time_text import TimeSource, parse_time_ns, parse_time_source
 
 __all__ = ["ReadOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
 

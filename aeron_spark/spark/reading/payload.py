@@ -14,9 +14,9 @@ from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.names import nearest
 from aeron_spark.sbe import DecodeError, Decoder, Rows
 from aeron_spark.sbe.registry import Registry
-from aeron_spark.spark.arrow_types import spark_type
-from aeron_spark.spark.loss import LOG
-from aeron_spark.spark.sbe_options import SbeOptions
+from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.planning.sbe_options import SbeOptions
+from aeron_spark.spark.reading.arrow_types import spark_type
 
 __all__ = ["ArrowPayload", "Payload", "SbePayload"]
 

@@ -15,11 +15,11 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, UsageError, WaitTimeoutError
-from aeron_spark.spark.encode import BATCH_WRITE, Encoder, Messages, RowKey
 from aeron_spark.spark.ledger import PublishedRange
-from aeron_spark.spark.pool import Outlet, give_back, take
-from aeron_spark.spark.selection import identity_of
-from aeron_spark.spark.write_options import EXACTLY_ONCE, WriteOptions
+from aeron_spark.spark.planning.selection import identity_of
+from aeron_spark.spark.writing.encode import BATCH_WRITE, Encoder, Messages, RowKey
+from aeron_spark.spark.writing.options import EXACTLY_ONCE, WriteOptions
+from aeron_spark.spark.writing.publications import Outlet, give_back, take
 from aeron_spark.streams import BacklogRow, backlog
 
 __all__ = ["Published", "publish_batches"]

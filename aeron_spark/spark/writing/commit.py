@@ -37,10 +37,10 @@ from aeron_spark.spark.ledger import (
     is_ledger,
     joined,
 )
-from aeron_spark.spark.pool import open_archive, source_of
-from aeron_spark.spark.publish import Published
-from aeron_spark.spark.selection import identity_of
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.planning.selection import identity_of
+from aeron_spark.spark.writing.options import WriteOptions
+from aeron_spark.spark.writing.publications import open_archive, source_of
+from aeron_spark.spark.writing.publish import Published
 from aeron_spark.types import SourceLocation
 
 __all__ = ["commit_batch"]

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import Decoder, Schema
 from aeron_spark.sbe.registry import Registry
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.sbe_options import SbeOptions
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.sbe_options import SbeOptions
 
 __all__ = ["SbeTimes", "times_of"]
 

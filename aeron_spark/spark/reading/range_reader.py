@@ -1,9 +1,7 @@
-"""Lost bytes: the one place that decides whether they fail a query, and what is told of them. So of those that look damaged."""
+"""Reads the batches of a range. Skips missing or damaged bytes where the options allow that, and logs what was skipped."""
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,46 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from aeron_spark.archive.objects import ObjectFolder
-from aeron_spark.archive.segment_files import segment_base
 from aeron_spark.archive.segments import Extent, Folder, OnDoubt, Recording, SegmentReader
 from aeron_spark.errors import DataLossError, PeerError
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.plan import Range
+from aeron_spark.spark.planning.data_loss import LOG, goes_on, lost, segment_path
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.ranges import Range
 from aeron_spark.types import Position
 
-__all__ = ["LOG", "Columns", "Skipped", "goes_on", "lost", "range_batches", "segment_path"]
-
-#: What an operator should read; goes to stderr, which Spark keeps in the logs of driver and executors.
-LOG = logging.getLogger("aeron_spark.spark")
-
-
-def _to_stderr() -> None:
-    # Python workers configure no logging; an application that does, gets the records through its own handlers.
-    if not LOG.hasHandlers():
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s aeron: %(message)s"))
-        LOG.addHandler(handler)
-        LOG.setLevel(logging.INFO)
-
-
-_to_stderr()
-
-
-def segment_path(options: ReadOptions, recording: Recording, position: int) -> Path:
-    """The file that holds, or held, a position; also one before the recording's start."""
-    return Path(options.path) / f"{recording.recording_id}-{max(segment_base(recording, position), 0)}.rec"
-
-
-def lost(options: ReadOptions, text: str) -> None:
-    """Raises DataLossError; with ``failOnDataLoss=false`` it is told in the log and the query goes on."""
-    if options.fail_on_data_loss:
-        raise DataLossError(f"{text}; failOnDataLoss=false goes on without")
-    LOG.warning("%s; going on, as failOnDataLoss=false", text)
-
-
-def goes_on(options: ReadOptions) -> bool:
-    """Whether planning has to expect broken bytes."""
-    return options.skip_corruption or not options.fail_on_data_loss
+__all__ = ["Columns", "Skipped", "range_batches"]
 
 
 class Skipped:

@@ -10,8 +10,8 @@ from uuid import UUID, uuid5
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import Encoder
-from aeron_spark.spark import kafka_options
-from aeron_spark.spark.options import (
+from aeron_spark.spark.planning import kafka_options
+from aeron_spark.spark.planning.options import (
     _choice,
     _Given,
     _optional_folder,
@@ -20,7 +20,7 @@ from aeron_spark.spark.options import (
     _parse_int,
     parse_duration_seconds,
 )
-from aeron_spark.spark.sbe_options import WRITING, encoder_of
+from aeron_spark.spark.planning.sbe_options import WRITING, encoder_of
 
 __all__ = ["WriteOptions"]
 

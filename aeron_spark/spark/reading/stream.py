@@ -28,17 +28,17 @@ from pyspark.sql.types import StructType
 from aeron_spark.archive.fingerprints import same_fingerprint
 from aeron_spark.archive.segments import Extent, Folder
 from aeron_spark.errors import AeronError, DataLossError, UsageError
-from aeron_spark.spark.bounds import Bounds
-from aeron_spark.spark.look import Look, Looker
-from aeron_spark.spark.loss import LOG, goes_on, lost, segment_path
-from aeron_spark.spark.options import LATEST, ReadOptions
-from aeron_spark.spark.places import Numbers, Places, find
-from aeron_spark.spark.plan import Advance, Budget, Range, Slice, share_out
-from aeron_spark.spark.read_limits import default_read_limit
-from aeron_spark.spark.reader import RangesPartition, partition_ranges, read_partition
-from aeron_spark.spark.rows import Rows
-from aeron_spark.spark.sbe_values import times_of
-from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings, tell_hidden
+from aeron_spark.spark.planning.bounds import Bounds
+from aeron_spark.spark.planning.data_loss import LOG, goes_on, lost, segment_path
+from aeron_spark.spark.planning.limits import default_read_limit
+from aeron_spark.spark.planning.options import LATEST, ReadOptions
+from aeron_spark.spark.planning.places import Numbers, Places, find
+from aeron_spark.spark.planning.ranges import Advance, Budget, Range, Slice, share_out
+from aeron_spark.spark.planning.sbe_times import times_of
+from aeron_spark.spark.planning.selection import check_asked_for, open_folder, select_recordings, tell_hidden
+from aeron_spark.spark.planning.snapshot import Look, Looker
+from aeron_spark.spark.reading.batch import RangesPartition, partition_ranges, read_partition
+from aeron_spark.spark.reading.rows import Rows
 from aeron_spark.types import Position
 
 __all__ = ["AeronStreamReader", "RefusedStream"]

@@ -14,13 +14,20 @@ from pyspark.sql.types import StructType
 
 from aeron_spark.archive.segments import Extent, Folder, Recording
 from aeron_spark.errors import DataLossError
-from aeron_spark.spark.bounds import Bounds, clamped_ns, index_time_position
-from aeron_spark.spark.loss import Columns, Skipped, goes_on, range_batches
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.plan import Range, pack, target_partition_bytes
-from aeron_spark.spark.rows import Interval, Rows, intervals
-from aeron_spark.spark.sbe_values import times_of
-from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings, task_slots, tell_hidden
+from aeron_spark.spark.planning.bounds import Bounds, clamped_ns, index_time_position
+from aeron_spark.spark.planning.data_loss import goes_on
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.ranges import Range, pack, target_partition_bytes
+from aeron_spark.spark.planning.sbe_times import times_of
+from aeron_spark.spark.planning.selection import (
+    check_asked_for,
+    open_folder,
+    select_recordings,
+    task_slots,
+    tell_hidden,
+)
+from aeron_spark.spark.reading.range_reader import Columns, Skipped, range_batches
+from aeron_spark.spark.reading.rows import Interval, Rows, intervals
 from aeron_spark.types import FRAME_ALIGNMENT
 
 __all__ = [

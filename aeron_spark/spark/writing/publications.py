@@ -23,7 +23,7 @@ from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, W
 from aeron_spark.publication import ExclusivePublication
 from aeron_spark.spark.access import answers_channel
 from aeron_spark.spark.launch import ensure_archive, ensure_driver, live_archive
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.writing.options import WriteOptions
 from aeron_spark.streams import StreamCounter, streams
 from aeron_spark.types import SourceLocation
 

@@ -17,12 +17,12 @@ from pyspark.sql.types import StructType
 
 from aeron_spark.archive.segments import Folder, Recording
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark import schema as columns
-from aeron_spark.spark.bounds import reserved_times
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.payload import ArrowPayload, Payload, SbePayload
-from aeron_spark.spark.sbe_values import times_of
-from aeron_spark.spark.selection import open_folder, select_recordings
+from aeron_spark.spark.planning.bounds import reserved_times
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.sbe_times import times_of
+from aeron_spark.spark.planning.selection import open_folder, select_recordings
+from aeron_spark.spark.reading import schema as columns
+from aeron_spark.spark.reading.payload import ArrowPayload, Payload, SbePayload
 
 __all__ = ["Interval", "Rows", "read_schema"]
 

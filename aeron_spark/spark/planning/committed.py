@@ -1,43 +1,43 @@
-"""Reading with ``isolation=read_committed``: the ranges that the ledger names and nothing else, each once.
+"""Planning for ``isolation=read_committed``: the ledger's entries, the ranges that they name, and what a micro-batch takes.
 
-A stream's offset is a position in the ledger, not in the recordings: entries are in one order that never changes, while ranges
-of a recording can be committed in another order than they were published in. A micro-batch is one or more whole entries, so it
-never shows a part of what was committed together.
+A stream's offset is a position in the ledger, not in the recordings. The order of entries never changes, but ranges of a
+recording can be committed in another order than they were published in. A micro-batch takes whole entries, so it never shows
+a part of what was committed together.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
 from uuid import UUID
 
-import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
     ReadMaxRows,
-    SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StructType
 
 from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.ledger import Entry, PlacedEntry, PublishedRange, first_of_each, is_ledger, read_entries
-from aeron_spark.spark.loss import LOG
-from aeron_spark.spark.offsets import Offset
-from aeron_spark.spark.options import LATEST, ReadOptions
-from aeron_spark.spark.plan import Range
-from aeron_spark.spark.read_limits import default_read_limit
-from aeron_spark.spark.reader import RangesPartition, partition_ranges, read_partition
-from aeron_spark.spark.rows import Rows
-from aeron_spark.spark.selection import identity_of, is_chosen, open_folder, select_recordings
+from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.planning.offsets import Offset
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.ranges import Range
+from aeron_spark.spark.planning.selection import identity_of, is_chosen, open_folder, select_recordings
 
-__all__ = ["CommittedBatchReader", "CommittedStreamReader", "check_isolation"]
+__all__ = [
+    "EntryBudget",
+    "LedgerView",
+    "check_isolation",
+    "check_ledger",
+    "chosen_recordings",
+    "committed_ranges",
+    "warn_without_ledger",
+]
 
 #: An idle stream is asked 60 to 90 times a second. A look at a near archive costs little more than reading the catalog; after a
 #: dear one the next waits so many times as long, but not longer than a second.
@@ -70,7 +70,8 @@ def check_isolation(options: ReadOptions) -> None:
         )
 
 
-def _chosen(folder: Folder, options: ReadOptions) -> dict[int, Recording]:
+def chosen_recordings(folder: Folder, options: ReadOptions) -> dict[int, Recording]:
+    """The recordings that the options choose, without the ledger's own."""
     found = select_recordings(folder, options, allow_none=True)
     return {recording.recording_id: recording for recording in found if not is_ledger(recording)}
 
@@ -80,7 +81,7 @@ def _absent(folder: Folder) -> list[Recording]:
     return folder.without_segments() if isinstance(folder, ObjectFolder) else []
 
 
-def _check_ledger(folder: Folder) -> None:
+def check_ledger(folder: Folder) -> None:
     """A store without the ledger's segments would look like one in which nothing was committed."""
     for recording in filter(is_ledger, _absent(folder)):
         raise DataLossError(
@@ -89,7 +90,8 @@ def _check_ledger(folder: Folder) -> None:
         )
 
 
-def _tell_of_no_ledger(folder: Folder, options: ReadOptions) -> None:
+def warn_without_ledger(folder: Folder, options: ReadOptions) -> None:
+    """Logs a warning for an archive without a ledger: it has no committed rows."""
     if not any(map(is_ledger, folder.recordings())):
         LOG.warning(
             "%s has no ledger: nothing was written there with guarantee=exactly-once, so isolation=read_committed has no rows",
@@ -97,13 +99,15 @@ def _tell_of_no_ledger(folder: Folder, options: ReadOptions) -> None:
         )
 
 
-def _ranges(folder: Folder, entries: Iterable[Entry], options: ReadOptions, *, purged_is_loss: bool) -> Iterator[Range]:
+def committed_ranges(
+    folder: Folder, entries: Iterable[Entry], options: ReadOptions, *, purged_is_loss: bool
+) -> Iterator[Range]:
     """The committed ranges of the chosen recordings; DataLossError where the archive does not hold one any more.
 
     The folder's catalog must have been read after the entries, else it may lack a recording that they name.
     """
     absent = {recording.recording_id for recording in _absent(folder) if is_chosen(recording, options)}
-    chosen = _chosen(folder, options)
+    chosen = chosen_recordings(folder, options)
     known = {recording.recording_id for recording in folder.recordings()}
     for entry in entries:
         for part in entry.ranges:
@@ -146,31 +150,7 @@ def _ranges(folder: Folder, entries: Iterable[Entry], options: ReadOptions, *, p
                 yield Range(part.recording_id, begin, part.end, part.end)
 
 
-class CommittedBatchReader(DataSourceReader):
-    """Everything committed that the archive still holds, as it is when the query is planned."""
-
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self._options = options
-        self._rows = Rows(options, schema)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """Fixes the ranges now."""
-        with open_folder(self._options) as folder:
-            _check_ledger(folder)
-            _tell_of_no_ledger(folder, self._options)
-            is_all = self._options.starting_positions.word != LATEST
-            entries = [placed.entry for placed in first_of_each(read_entries(folder, {}), set())] if is_all else []
-            folder.refresh()
-            # What was purged, whole recordings or the heads of some, is no more part of a table.
-            found = list(_ranges(folder, entries, self._options, purged_is_loss=False))
-            return partition_ranges(folder, found, self._options) or [RangesPartition(())]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Runs in a task."""
-        return read_partition(cast("RangesPartition", partition), self._options, self._rows)
-
-
-class _Ledger:
+class LedgerView:
     """The ledger as far as it was read: entries that count, and how far each of its recordings goes."""
 
     def __init__(self, options: ReadOptions) -> None:
@@ -189,7 +169,7 @@ class _Ledger:
         if now < self._look_again_at and not fresh:
             return
         self.folder.refresh()
-        _check_ledger(self.folder)
+        check_ledger(self.folder)
         for recording in filter(is_ledger, self.folder.recordings()):
             start = self.folder.extent(recording.recording_id).start_position
             self.identities.setdefault(recording.recording_id, identity_of(recording))
@@ -204,6 +184,7 @@ class _Ledger:
         self._look_again_at = now + min(pause, MAX_REFRESH_INTERVAL_SECONDS)
 
     def offset(self, positions: Mapping[int, int], starts: Mapping[int, int]) -> Offset:
+        """The offset at these positions of the ledger's recordings."""
         return Offset(
             positions=positions,
             starts={key: starts.get(key, self.starts[key]) for key in positions},
@@ -234,127 +215,7 @@ class _Ledger:
         ]
 
 
-class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches of whole entries. See ``stream_reader`` for Spark's habits."""
-
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self._options = options
-        self._rows = Rows(options, schema)
-        self._opened: _Ledger | None = None
-        self._initial: dict[str, object] | None = None
-        self._pinned: dict[int, int] | None = None
-        #: What ``latestOffset`` said last, and what was behind it at a length of the ledger.
-        self._reached: Offset | None = None
-        self._behind: tuple[Offset, int, dict[str, object]] | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        """Tasks get options and what makes rows; the open folder stays on the driver."""
-        return {"_options": self._options, "_rows": self._rows}
-
-    def _ledger(self, *, fresh: bool) -> _Ledger:
-        if self._opened is None:
-            self._opened = _Ledger(self._options)
-        self._opened.refresh(fresh=fresh)
-        return self._opened
-
-    def initialOffset(self) -> dict[str, object]:
-        """Resolved once: Spark asks twice, and "latest" must not move in between."""
-        if self._initial is None:
-            ledger = self._ledger(fresh=True)
-            _tell_of_no_ledger(ledger.folder, self._options)
-            is_latest = self._options.starting_positions.word == LATEST
-            starts = dict(ledger.positions if is_latest else ledger.starts)
-            self._initial = ledger.offset(starts, starts).to_json_dict()
-        return self._initial
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """The main limit."""
-        return default_read_limit(self._options)
-
-    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
-        """After as many entries as the limits allow, at least one."""
-        ledger = self._ledger(fresh=False)
-        begin = Offset.from_json_dict(start)
-        ledger.check(begin)
-        targets = ledger.positions if self._pinned is None else self._pinned
-        # A part of the ledger that appeared since is read from its start.
-        everything = ledger.offset({**{key: ledger.starts[key] for key in targets}, **begin.positions}, begin.starts)
-        reached = dict(everything.positions)
-        budget = _Budget(self._options, limit)
-        entries = ledger.between(everything, ledger.offset(dict(targets), begin.starts))
-        # Spark asks an idle stream all the time, and there may be many recordings.
-        chosen = _chosen(ledger.folder, self._options) if entries else {}
-        for placed in entries:
-            if not budget.takes([part for part in placed.entry.ranges if part.recording_id in chosen]):
-                break
-            reached[placed.recording_id] = placed.next_position
-        self._reached = ledger.offset(reached, begin.starts)
-        return self._reached.to_json_dict()
-
-    def reportLatestOffset(self) -> dict[str, object] | None:
-        """How far the ledger goes, and of what it names, what lies behind the offset that was given last: see ``lag``."""
-        ledger = self._ledger(fresh=False)
-        latest = ledger.offset(ledger.positions, {}).to_json_dict()
-        return latest if self._reached is None else {**latest, "behind": self._behind_of(ledger, self._reached)}
-
-    def _behind_of(self, ledger: _Ledger, reached: Offset) -> dict[str, object]:
-        known = self._behind
-        if known is None or known[:2] != (reached, len(ledger.entries)):
-            end = ledger.offset(dict(ledger.positions), reached.starts)
-            known = (reached, len(ledger.entries), self._count(ledger, reached, end))
-            self._behind = known
-        return known[2]
-
-    def _count(self, ledger: _Ledger, reached: Offset, end: Offset) -> dict[str, object]:
-        named = {part.recording_id for placed in ledger.entries for part in placed.entry.ranges}
-        chosen = _chosen(ledger.folder, self._options).keys() & named
-        unread: dict[int, list[PublishedRange]] = {recording_id: [] for recording_id in sorted(chosen)}
-        for placed in ledger.between(reached, end):
-            for part in placed.entry.ranges:
-                if part.recording_id in unread:
-                    unread[part.recording_id].append(part)
-        return {
-            "after": {str(key): position for key, position in reached.positions.items()},
-            "ranges": {
-                str(key): {
-                    "bytes": sum(part.end - part.begin for part in parts),
-                    "messages": sum(part.messages for part in parts),
-                    "begin": min((part.begin for part in parts), default=0),
-                    "end": max((part.end for part in parts), default=0),
-                }
-                for key, parts in unread.items()
-            },
-        }
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        """Pins the end once."""
-        self._pinned = dict(self._ledger(fresh=True).positions)
-
-    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
-        """A function of the two offsets, the ledger and the options: a replayed batch reads the same rows."""
-        first, last = Offset.from_json_dict(start), Offset.from_json_dict(end)
-        first.check_advances_to(last)
-        ledger = self._ledger(fresh=True)
-        ledger.check(last)
-        entries = [placed.entry for placed in ledger.between(first, last)]
-        found = list(_ranges(ledger.folder, entries, self._options, purged_is_loss=True))
-        return partition_ranges(ledger.folder, found, self._options)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Runs in a task."""
-        return read_partition(cast("RangesPartition", partition), self._options, self._rows)
-
-    def commit(self, end: dict[str, object]) -> None:
-        """Nothing to give back."""
-
-    def stop(self) -> None:
-        """Closes the folder; Spark seldom calls this, the process ending does as well."""
-        if self._opened is not None:
-            self._opened.folder.close()
-            self._opened = None
-
-
-class _Budget:
+class EntryBudget:
     """Bytes and messages that a micro-batch may still take; the first entry is always taken."""
 
     def __init__(self, options: ReadOptions, limit: ReadLimit) -> None:
