@@ -1,4 +1,4 @@
-"""Message boundaries of a recording whose bytes are far away, for cutting it into ranges as `Folder` does for near ones.
+"""Message boundaries of a recording whose bytes are remote, to cut it into ranges as `Folder` does for local ones.
 
 A message never leaves its term, so every position where a term begins is a boundary and costs nothing to know. Only where a
 range must end inside a term are messages read, from the term's begin on. Pure functions of the recorded bytes: the same
@@ -61,7 +61,7 @@ class TermCuts:
 
     @abstractmethod
     def begins_message(self, recording_id: int, position: int) -> bool:
-        """Whether a message begins just there: a quick look, False where one cannot tell."""
+        """Whether a message begins just there: a quick check, False where it is unknown."""
 
     def position_at(self, *_: object) -> TimePosition:
         """Of the time index, which is a file beside the segments: UsageError."""
@@ -158,6 +158,6 @@ class TermCuts:
 
 def _no_times() -> UsageError:
     return UsageError(
-        "the time index is found in the archive's own folder only: read with access=segments, or name what tells the times of "
-        "messages by timestampFrom: reserved(ns) or sbe:<field>"
+        "the time index is found in the archive's own folder only: read with access=segments, or name the source of messages' "
+        "times by timestampFrom: reserved(ns) or sbe:<field>"
     )

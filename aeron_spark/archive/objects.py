@@ -209,7 +209,7 @@ class ObjectFolder(TermCuts):
     ) -> Iterator[pa.RecordBatch]:
         """What `rows_of` makes of the windows of a range, each a local folder with the bytes from a term's begin on.
 
-        For readers that have to find their way past broken bytes. `rows_of` gets the folder and the range's begin, end and
+        For readers that skip broken bytes. `rows_of` gets the folder and the range's begin, end and
         limit in it; DataLossError: a segment is missing, see `segments_between`.
         """
         recording = self.recording(recording_id)
@@ -418,7 +418,7 @@ class ObjectFolder(TermCuts):
         return flags if is_frame else None
 
     def _checksum(self, recording: Recording) -> RecordChecksum:
-        """Which checksum the frames carry, told by the first ones that are here."""
+        """Which checksum the frames carry, detected from the first ones that are here."""
         if self._asked_checksum != RecordChecksum.AUTO:
             return self._asked_checksum
         recording_id = recording.recording_id

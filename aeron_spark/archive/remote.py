@@ -78,7 +78,7 @@ class RemoteArchive(TermCuts):
         self.close()
 
     def refresh(self) -> None:
-        """Forget what the archive said of its recordings; it is asked again when they are wanted."""
+        """Drop the cached recordings; the archive is asked again when they are needed."""
         self._known.clear()
         self._is_listed = False
 
@@ -218,7 +218,7 @@ class RemoteArchive(TermCuts):
             return boundary, self._replay(recording, boundary, stop) if boundary < stop else None
 
     def _replay(self, recording: Recording, start: int, stop: int) -> Replay:
-        """A subscription, and a replay to where it listens: the archive must be told a port."""
+        """A subscription, and a replay to where it listens: the archive needs a port."""
         subscription = self._archive.client.add_subscription(self._replay_channel, recording.stream_id)
         try:
             channel = ChannelUri.parse(self._replay_channel)

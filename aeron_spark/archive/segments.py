@@ -44,7 +44,7 @@ OnDoubt = Callable[[str], object]
 
 
 def warn_of_doubt(text: str) -> None:
-    """Tell a doubt as Python tells warnings."""
+    """Report a doubt as a Python warning."""
     warnings.warn(text, DoubtWarning, stacklevel=2)
 
 
@@ -77,7 +77,7 @@ class RecordingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderInfo:
-    """What the mark file says about the archive that owns a folder.
+    """The mark file's facts about the archive that owns a folder.
 
     `archive_id` is -1 and `pid` 0 without a mark file; `activity_timestamp_ms` is None after an orderly end.
     `local_control_stream_id` is where the archive takes control sessions over IPC, 0 without a mark file.
@@ -177,7 +177,7 @@ class Folder(Times):
     def extent(self, recording_id: int) -> Extent:
         """How far a recording can be read now; live counters are read at every call.
 
-        PeerError when the archive is live but its driver's counters can't be reached; the text says what to set.
+        PeerError when the archive is live but its driver's counters can't be reached; the text names the setting.
         """
         raw = ffi.new("as_recording_extent *")
         with self._use() as folder:
@@ -246,10 +246,10 @@ class Folder(Times):
         self, recording_ids: np.ndarray[Any, Any], positions: np.ndarray[Any, Any]
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
         """`fingerprint` of each recording at the position beside it."""
-        ids, places = (np.ascontiguousarray(column, np.int64) for column in (recording_ids, positions))
+        ids, at = (np.ascontiguousarray(column, np.int64) for column in (recording_ids, positions))
         found = np.zeros(len(ids), np.int64)
         with self._use() as folder:
-            check(lib.as_folder_fingerprints(folder, _numbers(ids), _numbers(places), len(ids), _numbers(found)))
+            check(lib.as_folder_fingerprints(folder, _numbers(ids), _numbers(at), len(ids), _numbers(found)))
         return found
 
     def align(self, recording_id: int, position: int, limit: int, *, back: bool = False) -> Position:

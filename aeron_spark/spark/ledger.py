@@ -21,7 +21,7 @@ the order of their ids; it is extended from commit to commit. A message is an en
 
 The frame's reserved value is ``entry_key(query, batch)``, so that an entry is found without parsing the others.
 
-**What an entry says.** Each range lies in its recording whole, below the recorded position and, with ``syncLevel``, on the
+**What an entry guarantees.** Each range lies whole in its recording, below the recorded position and, with ``syncLevel``, on
 disk. The committer makes sure of that before it appends (``commit.py``), and the archive never gives up what it has recorded.
 
 **First wins.** A batch that is run again has the same (query, batch). An entry for a key that an earlier entry has is ignored
@@ -61,7 +61,7 @@ __all__ = [
     "LEDGER_CHANNEL",
     "LEDGER_STREAM_ID",
     "Entry",
-    "PlacedEntry",
+    "OffsetEntry",
     "PublishedRange",
     "batches_before",
     "decode_entry",
@@ -91,7 +91,7 @@ _CRC_OFFSET = 44
 class PublishedRange:
     """What was published to one recording: [begin, end), message boundaries.
 
-    ``identity`` tells the recording from another archive's of the same id (see ``recording_identity``).
+    ``identity`` distinguishes the recording from another archive's of the same id (see ``recording_identity``).
     """
 
     recording_id: int
@@ -114,7 +114,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedEntry:
+class OffsetEntry:
     """An entry and where in the ledger it is."""
 
     entry: Entry
@@ -183,7 +183,7 @@ def joined(ranges: Iterable[PublishedRange]) -> tuple[PublishedRange, ...]:
     return tuple(found)
 
 
-def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[PlacedEntry]:
+def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[OffsetEntry]:
     """The ledger's entries in their order, of each of its recordings those from the position in ``after`` on."""
     for recording in folder.recordings():
         if not is_ledger(recording):
@@ -199,7 +199,7 @@ def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[PlacedEnt
                 *(batch.column(name).to_pylist() for name in columns), strict=True
             ):
                 where = f"ledger recording {recording_id} of {folder.path}, position {position}"
-                yield PlacedEntry(
+                yield OffsetEntry(
                     entry=decode_entry(value, where),
                     recording_id=recording_id,
                     position=position,
@@ -222,8 +222,8 @@ def has_entry(folder: Folder | RemoteArchive, recordings: Iterable[Recording], q
 def batches_before(folder: Folder, ends: Mapping[int, int | None]) -> dict[int, int]:
     """How many batches that count have rows of a recording before a position, of None anywhere in it; by recording."""
     found = dict.fromkeys(ends, 0)
-    for placed in first_of_each(read_entries(folder, {}), set()):
-        held = {part.recording_id for part in placed.entry.ranges if _begins_before(part, ends)}
+    for item in first_of_each(read_entries(folder, {}), set()):
+        held = {part.recording_id for part in item.entry.ranges if _begins_before(part, ends)}
         for recording_id in held:
             found[recording_id] += 1
     return found
@@ -234,10 +234,10 @@ def _begins_before(part: PublishedRange, ends: Mapping[int, int | None]) -> bool
     return end is None or part.begin < end
 
 
-def first_of_each(entries: Iterable[PlacedEntry], seen: set[tuple[UUID, int]]) -> Iterator[PlacedEntry]:
+def first_of_each(entries: Iterable[OffsetEntry], seen: set[tuple[UUID, int]]) -> Iterator[OffsetEntry]:
     """Those that count: the first of each (query, batch). ``seen`` remembers them."""
-    for placed in entries:
-        key = (placed.entry.query, placed.entry.batch)
+    for item in entries:
+        key = (item.entry.query, item.entry.batch)
         if key not in seen:
             seen.add(key)
-            yield placed
+            yield item

@@ -45,8 +45,8 @@ def _needs_columns(options: Mapping[str, str]) -> bool:
     """Whether these are options of a sink: Spark asks for the columns of a view that names none as if it were to be read."""
     from aeron_spark.spark.writing.options import WriteOptions
 
-    given, places = {name.lower() for name in options}, {"path", "paths", "controlchannel"}
-    return not given & places or bool(given & {name.lower() for name in {*WriteOptions.NAMES} - {*ReadOptions.NAMES}})
+    given, sources = {name.lower() for name in options}, {"path", "paths", "controlchannel"}
+    return not given & sources or bool(given & {name.lower() for name in {*WriteOptions.NAMES} - {*ReadOptions.NAMES}})
 
 
 class AeronDataSource(DataSource):
@@ -64,8 +64,8 @@ class AeronDataSource(DataSource):
     def schema(self) -> StructType:
         """The default columns; ``.schema(...)`` chooses others.
 
-        Spark asks in ``load()``, so that wrong options are told there. With a schema of the user's it does not ask, and
-        they are told when the query is planned.
+        Spark calls this in ``load()``, so that wrong options raise there. With a schema of the user's it does not, and they
+        raise when the query is planned.
         """
         from aeron_spark.errors import UsageError
         from aeron_spark.spark.reading.rows import read_schema

@@ -1,6 +1,6 @@
-"""A look at very many recordings is right whatever changed since the last one, and looks closely only at what did.
+"""A snapshot at very many recordings is right whatever changed since the last one, and looks closely only at what did.
 
-The catalog is written as an archive would, several times; each look is compared with one that knows nothing yet.
+The catalog is written as an archive would, several times; each snapshot is compared with one that knows nothing yet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aeron_spark.archive.recordings import Recording
 from aeron_spark.spark.planning import snapshot as look_module
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import identity_of, select_recordings
-from aeron_spark.spark.planning.snapshot import Look, Looker
+from aeron_spark.spark.planning.snapshot import Snapshot, SnapshotCache
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
 
 TERM = 64 << 10
@@ -52,8 +52,8 @@ def write(folder: Path, listed: list[Recording]) -> None:
     new.rename(folder / CATALOG)
 
 
-def as_lists(look: Look) -> list[list[int]]:
-    return [column.tolist() for column in (look.ids, look.starts, look.limits, look.identities)]
+def as_lists(snapshot: Snapshot) -> list[list[int]]:
+    return [column.tolist() for column in (snapshot.ids, snapshot.starts, snapshot.limits, snapshot.identities)]
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_looks_after_changes(
     monkeypatch.setattr(look_module, "identity_of", counted)
     listed = [recording(number) for number in range(12)]
     write(tmp_path, listed)
-    looker = Looker(options)
+    cache = SnapshotCache(options)
     with Folder(tmp_path) as folder:
-        first = look = looker.look(folder)
+        first = snapshot = cache.snapshot(folder)
         assert looked_at == list(range(12))
         for round_number in range(20):
             looked_at.clear()
@@ -98,15 +98,17 @@ def test_looks_after_changes(
             else:
                 expected = []
             write(tmp_path, listed)
-            before_ids = set(look.ids.tolist())
-            look = looker.look(folder)
+            before_ids = set(snapshot.ids.tolist())
+            snapshot = cache.snapshot(folder)
             assert looked_at == expected, kind
             # What was the query's stays so, whatever session it gets.
             now = {one.recording_id for one in select_recordings(folder, options, allow_none=True)}
             chosen = [one for one in listed if one.recording_id in now | before_ids]
-            assert look.ids.tolist() == [one.recording_id for one in chosen], kind
+            assert snapshot.ids.tolist() == [one.recording_id for one in chosen], kind
             if now >= before_ids & {one.recording_id for one in listed}:
-                assert as_lists(look) == as_lists(Looker(options).look(folder)), kind
-            assert look.limits.tolist() == [folder.extent(one.recording_id).limit_position for one in chosen]
-            assert look.identities.tolist() == [identity_of(one) for one in chosen]
-        assert first.ids.tolist() == [number for number in range(12) if number in first.ids], "a look stays as it was"
+                assert as_lists(snapshot) == as_lists(SnapshotCache(options).snapshot(folder)), kind
+            assert snapshot.limits.tolist() == [folder.extent(one.recording_id).limit_position for one in chosen]
+            assert snapshot.identities.tolist() == [identity_of(one) for one in chosen]
+        assert first.ids.tolist() == [number for number in range(12) if number in first.ids], (
+            "a snapshot stays as it was"
+        )

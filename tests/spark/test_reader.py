@@ -271,7 +271,7 @@ def test_live_archive_that_is_killed(stream: Stream, tmp_path: Path) -> None:
             recorded.publish(publication, 1001, 100, SIZES, first=500)
             archive.wait_recorded(1001, publication.position)
             pinned = reader.latestOffset(start, ReadAllAvailable())
-            reader._look_again_at = 0.0
+            reader._refresh_at = 0.0
             assert reader.latestOffset(pinned, ReadAllAvailable()) == pinned, "what came later is not of this run"
             planned = reader.partitions(start, pinned)
             with pytest.raises(PeerError, match=f"recording 0 of {archive_dir} is being recorded.*{tmp_path}/none"):

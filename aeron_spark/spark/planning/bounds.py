@@ -27,14 +27,14 @@ TimesOf = Callable[[pa.Array], pa.Array]
 
 #: What is left of a search by time is read from end to end.
 SCAN_BYTES = 256 << 10
-#: A probe of a search looks at so many messages at a time.
+#: Messages that a probe of a search reads at a time.
 PROBE_ROWS = 256
-#: The least room in which the last messages are looked for.
+#: The smallest range that is searched for the last messages.
 TAIL_BYTES = 64 << 10
 
 
 class Bounds:
-    """Start and end of recordings as the options say."""
+    """Start and end of each recording by the options."""
 
     def __init__(self, folder: Folder, options: ReadOptions, times_of: TimesOf | None = None) -> None:
         self._folder = folder
@@ -133,7 +133,7 @@ class Bounds:
             if not index.is_believed or index.run_count == index.rebuilt_count:
                 raise UsageError(
                     f"endingTimestamp: recording {recording_id} of {self._options.path} has no time index of its own archive; "
-                    f"name what tells the times of messages by timestampFrom: reserved(ns) or sbe:<field>"
+                    f"name the source of messages' times by timestampFrom: reserved(ns) or sbe:<field>"
                 )
             found = index_time_position(self._folder, recording_id, extent, when)
         else:
@@ -149,7 +149,7 @@ def reserved_times(stamps: pa.Array, unit: str) -> pa.Array:
 
 
 def index_time_position(folder: Folder, recording_id: int, extent: Extent, when: int) -> int:
-    """Before it begins every message that the time index cannot tell to have been written at or after ``when``.
+    """A position before which every message begins that is not certainly, by the time index, of ``when`` or later.
 
     So late by an interval of the index at most, as what the index calls the time of a byte is never later than its write.
     Where it knows nothing of a byte, the search takes the later half: a gap can only make it later.
@@ -169,7 +169,7 @@ def index_time_position(folder: Folder, recording_id: int, extent: Extent, when:
 
 
 def clamped_ns(when: int) -> int:
-    """The nearest time that can be looked up."""
+    """The nearest time that an index can be searched for."""
     return min(max(when, 1 - 2**62), 2**62 - 1)
 
 

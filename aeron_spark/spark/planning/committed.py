@@ -22,7 +22,7 @@ from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark.ledger import Entry, PlacedEntry, PublishedRange, first_of_each, is_ledger, read_entries
+from aeron_spark.spark.ledger import Entry, OffsetEntry, PublishedRange, first_of_each, is_ledger, read_entries
 from aeron_spark.spark.planning.data_loss import LOG
 from aeron_spark.spark.planning.offsets import Offset
 from aeron_spark.spark.planning.options import ReadOptions
@@ -39,10 +39,10 @@ __all__ = [
     "warn_without_ledger",
 ]
 
-#: An idle stream is asked 60 to 90 times a second. A look at a near archive costs little more than reading the catalog; after a
-#: dear one the next waits so many times as long, but not longer than a second.
+#: Spark polls an idle stream 60 to 90 times a second. A refresh of a local archive costs little more than reading the catalog;
+#: after an expensive one the next waits this many times as long, at most a second.
 REFRESH_INTERVAL_SECONDS = 0.02
-LOOK_PAUSE_FACTOR = 10
+REFRESH_PAUSE_FACTOR = 10
 MAX_REFRESH_INTERVAL_SECONDS = 1.0
 
 
@@ -156,9 +156,9 @@ class LedgerView:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._seen: set[tuple[UUID, int]] = set()
-        self._look_again_at = 0.0
+        self._refresh_at = 0.0
         self.folder = open_folder(options)
-        self.entries: list[PlacedEntry] = []
+        self.entries: list[OffsetEntry] = []
         self.positions: dict[int, int] = {}
         self.starts: dict[int, int] = {}
         self.identities: dict[int, int] = {}
@@ -166,7 +166,7 @@ class LedgerView:
     def refresh(self, *, fresh: bool) -> None:
         """Reads what was appended since."""
         now = time.monotonic()
-        if now < self._look_again_at and not fresh:
+        if now < self._refresh_at and not fresh:
             return
         self.folder.refresh()
         check_ledger(self.folder)
@@ -175,13 +175,13 @@ class LedgerView:
             self.identities.setdefault(recording.recording_id, identity_of(recording))
             self.starts.setdefault(recording.recording_id, start)
             self.positions.setdefault(recording.recording_id, start)
-        for placed in read_entries(self.folder, self.positions):
-            self.entries += first_of_each([placed], self._seen)
-            self.positions[placed.recording_id] = placed.next_position
-        # Once more: entries read now may name recordings that began after the first look at the catalog.
+        for item in read_entries(self.folder, self.positions):
+            self.entries += first_of_each([item], self._seen)
+            self.positions[item.recording_id] = item.next_position
+        # Once more: entries read now may name recordings that began after the first refresh.
         self.folder.refresh()
-        pause = max(REFRESH_INTERVAL_SECONDS, LOOK_PAUSE_FACTOR * (time.monotonic() - now))
-        self._look_again_at = now + min(pause, MAX_REFRESH_INTERVAL_SECONDS)
+        pause = max(REFRESH_INTERVAL_SECONDS, REFRESH_PAUSE_FACTOR * (time.monotonic() - now))
+        self._refresh_at = now + min(pause, MAX_REFRESH_INTERVAL_SECONDS)
 
     def offset(self, positions: Mapping[int, int], starts: Mapping[int, int]) -> Offset:
         """The offset at these positions of the ledger's recordings."""
@@ -205,13 +205,13 @@ class LedgerView:
                     f"read before, but the ledger now ends at {self.positions[recording_id]}"
                 )
 
-    def between(self, start: Offset, end: Offset) -> list[PlacedEntry]:
+    def between(self, start: Offset, end: Offset) -> list[OffsetEntry]:
         """Entries of (start, end]."""
         return [
-            placed
-            for placed in self.entries
-            if placed.recording_id in end.positions
-            and start.begin_of(placed.recording_id, end) <= placed.position < end.positions[placed.recording_id]
+            item
+            for item in self.entries
+            if item.recording_id in end.positions
+            and start.begin_of(item.recording_id, end) <= item.position < end.positions[item.recording_id]
         ]
 
 

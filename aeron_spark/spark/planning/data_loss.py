@@ -13,7 +13,7 @@ from aeron_spark.spark.planning.options import ReadOptions
 
 __all__ = ["LOG", "goes_on", "lost", "segment_path"]
 
-#: What an operator should read; goes to stderr, which Spark keeps in the logs of driver and executors.
+#: Messages for operators. They go to stderr, which Spark keeps in the logs of driver and executors.
 LOG = logging.getLogger("aeron_spark.spark")
 
 
@@ -30,12 +30,12 @@ _to_stderr()
 
 
 def segment_path(options: ReadOptions, recording: Recording, position: int) -> Path:
-    """The file that holds, or held, a position; also one before the recording's start."""
+    """The segment file that holds, or held, a position, even one before the recording's start."""
     return Path(options.path) / f"{recording.recording_id}-{max(segment_base(recording, position), 0)}.rec"
 
 
 def lost(options: ReadOptions, text: str) -> None:
-    """Raises DataLossError; with ``failOnDataLoss=false`` it is told in the log and the query goes on."""
+    """Raises DataLossError; with ``failOnDataLoss=false`` logs a warning and the query goes on."""
     if options.fail_on_data_loss:
         raise DataLossError(f"{text}; failOnDataLoss=false goes on without")
     LOG.warning("%s; going on, as failOnDataLoss=false", text)

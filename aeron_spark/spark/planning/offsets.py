@@ -7,7 +7,7 @@ moved, so the journaled end offset is what remembers where batch 0 begins. ``arc
 facts that never change (spec 06 section 4), so that an offset is never applied to another archive's recording.
 
 Version 2 has ``marks`` besides, ``{"<id>": m}``: the fingerprint (``archive.fingerprints``) of the frame before a position,
-where there is one. It tells whether what was read is still what is there. A text without marks is of version 1.
+where there is one. It shows whether the recording still holds the bytes that were read. A text without marks is of version 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def recording_identity(
     segment_length: int,
     stream_id: int,
 ) -> int:
-    """48 bits that tell a recording from another archive's recording of the same id.
+    """48 bits that distinguish a recording from another archive's recording of the same id.
 
     Extending, truncating, purging and updating the channel leave all of these facts alone.
     """
@@ -90,7 +90,7 @@ class Offset:
         return self.positions[recording_id]
 
     def check_advances_to(self, end: Offset) -> None:
-        """Raises DataLossError if ``end`` lies before this offset anywhere; Spark itself does not look."""
+        """Raises DataLossError if ``end`` lies before this offset anywhere; Spark itself does not check."""
         for recording_id in end.positions:
             begin = self.begin_of(recording_id, end)
             if end.positions[recording_id] < begin:

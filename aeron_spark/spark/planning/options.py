@@ -38,7 +38,7 @@ _SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "paths", "__paths__"
 _SIZE_UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
 _TIMES = {"": "1", "s": "1", "ms": "1e-3", "us": "1e-6", "ns": "1e-9", "m": "60", "min": "60", "h": "3600"}
 _TIME_UNITS = {unit: Decimal(seconds) for unit, seconds in _TIMES.items()}
-#: More, as nanoseconds, is near the end of what 64 bits and the system's own waits take.
+#: More, in nanoseconds, approaches the limits of 64 bits and of the system's own waits.
 _MAX_SECONDS = 1 << 32
 _CHECKSUMS = ("auto", "none", "crc-32", "crc-32c")
 _SEGMENT = re.compile(r"(\d{1,19})-(\d{1,19})\.rec", re.ASCII)
@@ -357,7 +357,7 @@ def _check_together(given: _Given, *, is_of_files: bool, streaming: bool | None)
         given.exclusive("tail", name)
     if is_of_files:
         for name in ("recordingIds", "channel", "channelPattern", "streamId", "sessionId", "tail"):
-            given.refuse(name, "segment files are given, which say what is read: leave it out, or give the folder")
+            given.refuse(name, "segment files are given, and only these are read: leave it out, or give the folder")
         if streaming:
             raise UsageError("a stream follows a folder, not a list of segment files: give the archive's folder")
     if streaming:

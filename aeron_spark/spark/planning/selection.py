@@ -1,4 +1,4 @@
-"""Which recordings of a folder a query means, and how far each goes: the part that batch and stream planning share."""
+"""Selects the recordings of a query. Batch and stream planning share it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = [
     "check_asked_for",
     "identity_of",
     "is_chosen",
+    "log_hidden",
     "open_folder",
     "select_recordings",
     "task_slots",
-    "tell_hidden",
 ]
 
 _CHECKSUMS = {
@@ -36,7 +36,7 @@ _CHECKSUMS = {
 
 
 def open_folder(options: ReadOptions) -> Folder:
-    """The archive's folder as the options say, or what stands for it (see ``access``); the caller closes it."""
+    """Opens the recordings by the options' access mode; the caller closes them."""
     opened = open_recordings(options.access, _CHECKSUMS[options.record_checksum])
     if options.skip_corruption and isinstance(opened, RemoteArchive):
         opened.close()
@@ -86,11 +86,11 @@ def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool)
     return chosen
 
 
-def tell_hidden(folder: Folder, options: ReadOptions) -> None:
-    """What a query over all recordings passes by, as somebody or something has marked it: in the log."""
+def log_hidden(folder: Folder, options: ReadOptions) -> None:
+    """Logs how many INVALID recordings a query over all recordings leaves out."""
     if _wanted_ids(options) is None and isinstance(folder, Folder) and (hidden := folder.info().invalid_count):
         LOG.warning(
-            "%s: %d recordings are marked INVALID and left out; aeron-spark archive verify says whether they are good",
+            "%s: %d recordings are marked INVALID and left out; aeron-spark archive verify checks them",
             options.path, hidden,
         )  # fmt: skip
 
@@ -142,5 +142,5 @@ def check_asked_for(options: ReadOptions, recording_ids: Collection[int]) -> Non
 
 
 def task_slots() -> int:
-    """Task slots to plan for: Spark does not tell a source, so the cores of the planning machine stand in."""
+    """Task slots to plan for: Spark does not pass them to a source, so the planning machine's cores are used."""
     return len(os.sched_getaffinity(0))

@@ -21,10 +21,10 @@ from aeron_spark.spark.planning.ranges import Range, pack, target_partition_byte
 from aeron_spark.spark.planning.sbe_times import times_of
 from aeron_spark.spark.planning.selection import (
     check_asked_for,
+    log_hidden,
     open_folder,
     select_recordings,
     task_slots,
-    tell_hidden,
 )
 from aeron_spark.spark.reading.range_reader import Columns, Skipped, range_batches
 from aeron_spark.spark.reading.rows import Interval, Rows, intervals
@@ -158,7 +158,7 @@ class AeronBatchReader(DataSourceReader):
         options = self._options
         with open_folder(options) as folder:
             bounds = Bounds(folder, options, times_of(options))
-            tell_hidden(folder, options)
+            log_hidden(folder, options)
             recordings = select_recordings(folder, options, allow_none=False)
             check_asked_for(options, [recording.recording_id for recording in recordings])
             ranges = []

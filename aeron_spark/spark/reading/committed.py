@@ -45,7 +45,7 @@ class CommittedBatchReader(DataSourceReader):
             check_ledger(folder)
             warn_without_ledger(folder, self._options)
             is_all = self._options.starting_positions.word != LATEST
-            entries = [placed.entry for placed in first_of_each(read_entries(folder, {}), set())] if is_all else []
+            entries = [item.entry for item in first_of_each(read_entries(folder, {}), set())] if is_all else []
             folder.refresh()
             # What was purged, whole recordings or the heads of some, is no more part of a table.
             found = list(committed_ranges(folder, entries, self._options, purged_is_loss=False))
@@ -65,7 +65,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._opened: LedgerView | None = None
         self._initial: dict[str, object] | None = None
         self._pinned: dict[int, int] | None = None
-        #: What ``latestOffset`` said last, and what was behind it at a length of the ledger.
+        #: The last answer of ``latestOffset``, and what was behind it at a length of the ledger.
         self._reached: Offset | None = None
         self._behind: tuple[Offset, int, dict[str, object]] | None = None
 
@@ -106,10 +106,10 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         entries = ledger.between(everything, ledger.offset(dict(targets), begin.starts))
         # Spark asks an idle stream all the time, and there may be many recordings.
         chosen = chosen_recordings(ledger.folder, self._options) if entries else {}
-        for placed in entries:
-            if not budget.takes([part for part in placed.entry.ranges if part.recording_id in chosen]):
+        for item in entries:
+            if not budget.takes([part for part in item.entry.ranges if part.recording_id in chosen]):
                 break
-            reached[placed.recording_id] = placed.next_position
+            reached[item.recording_id] = item.next_position
         self._reached = ledger.offset(reached, begin.starts)
         return self._reached.to_json_dict()
 
@@ -128,11 +128,11 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return known[2]
 
     def _count(self, ledger: LedgerView, reached: Offset, end: Offset) -> dict[str, object]:
-        named = {part.recording_id for placed in ledger.entries for part in placed.entry.ranges}
+        named = {part.recording_id for item in ledger.entries for part in item.entry.ranges}
         chosen = chosen_recordings(ledger.folder, self._options).keys() & named
         unread: dict[int, list[PublishedRange]] = {recording_id: [] for recording_id in sorted(chosen)}
-        for placed in ledger.between(reached, end):
-            for part in placed.entry.ranges:
+        for item in ledger.between(reached, end):
+            for part in item.entry.ranges:
                 if part.recording_id in unread:
                     unread[part.recording_id].append(part)
         return {
@@ -158,7 +158,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         first.check_advances_to(last)
         ledger = self._ledger(fresh=True)
         ledger.check(last)
-        entries = [placed.entry for placed in ledger.between(first, last)]
+        entries = [item.entry for item in ledger.between(first, last)]
         found = list(committed_ranges(ledger.folder, entries, self._options, purged_is_loss=True))
         return partition_ranges(ledger.folder, found, self._options)
 

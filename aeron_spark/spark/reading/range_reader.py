@@ -32,7 +32,7 @@ class Skipped:
     def resume_at(self, recording: Recording, position: int, error: DataLossError) -> int:
         """Where the next message certainly begins behind what is broken at a position; raises if it may not be left out.
 
-        Messages never reach from one term into the next; where the next one of the same term begins, broken bytes cannot say.
+        No message reaches from one term into the next. Where the next one of the same term begins, broken bytes do not show.
         """
         term_length = recording.term_buffer_length
         next_term = position - position % term_length + term_length
@@ -50,8 +50,8 @@ class Skipped:
         lost(self._options, f"recording {recording.recording_id}: position {position} is wanted: {error}")
 
     def doubt(self, text: str) -> None:
-        """Something looks damaged and may be right: told in the log, and with ``onCorruption=strict`` it raises."""
-        text = f"{text}; aeron-spark archive verify tells more"
+        """Something seems damaged and may be valid: logs a warning, or raises with ``onCorruption=strict``."""
+        text = f"{text}; check it with aeron-spark archive verify"
         if self._options.on_corruption == "strict":
             raise DataLossError(f"{self._options.path}: {text}; onCorruption=fail goes on with a warning")
         LOG.warning("%s: %s", self._options.path, text)
@@ -93,7 +93,7 @@ class Skipped:
 
     @contextmanager
     def in_place_of_store(self, folder: Folder) -> Iterator[None]:
-        """While a store's window is read in a local folder, files are looked for there; texts name the store."""
+        """While a store's window is read from a local folder, files are searched there; messages name the store."""
         self._place = str(folder.path)
         try:
             yield
@@ -160,7 +160,7 @@ def _batches(
 
 
 def _broken_at(folder: Folder, recording: Recording, part: Range) -> int:
-    """Where the term is broken in which the range begins: a reader that begins in the middle of a term can't say it."""
+    """Where the term is broken in which the range begins. A reader must begin at the term's start to find it."""
     base = max(
         part.start - part.start % recording.term_buffer_length, folder.recording(part.recording_id).start_position
     )
@@ -179,7 +179,7 @@ def _broken_at(folder: Folder, recording: Recording, part: Range) -> int:
 
 
 def _known_doubt(_text: str) -> None:
-    """What is read again was told of the first time."""
+    """Ignores the doubt: it was logged when the bytes were read first."""
 
 
 def _until_broken(

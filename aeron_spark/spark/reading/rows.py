@@ -95,7 +95,7 @@ def _first_stream_schema(options: ReadOptions) -> pa.Schema:
         for recording in select_recordings(folder, options, allow_none=False):
             for batch in folder.read(recording.recording_id, columns=("value",), row_capacity=1):
                 return ArrowPayload.stream_schema(batch.column(0)[0].as_py())
-    raise UsageError(f"payload=arrow: {options.path} holds no message yet that would tell the columns")
+    raise UsageError(f"payload=arrow: {options.path} holds no message yet to take the columns from")
 
 
 def _available(options: ReadOptions, payload: Payload | None) -> dict[str, pa.Field]:
@@ -155,7 +155,7 @@ class Rows:
         return self._options.timestamp_from.kind
 
     def is_of_message(self, name: str) -> bool:
-        """The column tells of the message and is not one of its payload that hides it."""
+        """The column is one of the message, not hidden by one of its payload."""
         is_hidden = self._options.payload == "arrow" and name in columns.message_fields("binary")
         return self._payload is None or is_hidden or name not in self._payload.schema.names
 
@@ -235,7 +235,7 @@ def _microseconds(times: pa.Array) -> pa.Array:
     return pa.array(np.floor_divide(numbers, 1000), pa.int64(), mask=~np.asarray(times.is_valid())).cast(_MICROSECONDS)
 
 
-#: What Spark can tell about columns, by the name of its filter: bounds from a number.
+#: Intervals of Spark's filters, by name: bounds from a number.
 _FILTERS = {
     "EqualTo": lambda value: Interval(members=frozenset([value])),
     "EqualNullSafe": lambda value: Interval(members=frozenset([value])),
@@ -250,7 +250,7 @@ FILTERED = ("recording_id", "session_id", "stream_id", "position", "timestamp", 
 
 
 def intervals(filters: Iterable[object]) -> dict[str, Interval]:
-    """What filters joined by AND say about the columns by which reading can be narrowed. Others say nothing."""
+    """Intervals that filters joined by AND imply for the columns that can narrow a read. Other filters are ignored."""
     found: dict[str, Interval] = {}
     for one in filters:
         kind = type(one).__name__

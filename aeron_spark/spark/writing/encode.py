@@ -49,8 +49,8 @@ _COLUMNS = {
     "reserved_value": ("bigint",),
 }
 
-#: Columns that say of a row where it goes.
-PLACES = ("stream_id", "channel", "reserved_value")
+#: Columns that route a row.
+ROUTING_COLUMNS = ("stream_id", "channel", "reserved_value")
 
 #: Longest message of a destination: needed where a batch is to be cut into messages.
 MaxLength = Callable[[str, int], int]
@@ -101,11 +101,11 @@ def _check_place(name: str, type_text: str) -> None:
 
 
 def _check_fields(schema: StructType, given: dict[str, str], encoder: sbe.Encoder) -> None:
-    """A column for each field, group and data of the message, and those that say where a row goes."""
-    places = [name for name in PLACES if name in given and name not in encoder.message.names]
-    for name in places:
+    """A column for each field, group and data of the message, and the routing columns."""
+    routing = [name for name in ROUTING_COLUMNS if name in given and name not in encoder.message.names]
+    for name in routing:
         _check_place(name, given[name])
-    arrow = _arrow_schema([field for field in schema.fields if field.name not in places])
+    arrow = _arrow_schema([field for field in schema.fields if field.name not in routing])
     try:
         encoder.check_columns(arrow)
     except UsageError as error:
@@ -168,11 +168,11 @@ class Encoder:
             )
 
     def _as_sbe(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        """The fields of each row as one message, beside the columns that say where it goes."""
+        """The fields of each row as one message, beside the routing columns."""
         encoder = self._options.sbe
         assert encoder is not None  # noqa: S101 - asked for with an encoder only
-        places = [name for name in PLACES if name in batch.schema.names and name not in encoder.message.names]
-        fields = batch.drop_columns(places)
+        routing = [name for name in ROUTING_COLUMNS if name in batch.schema.names and name not in encoder.message.names]
+        fields = batch.drop_columns(routing)
         try:
             values = encoder.encode(fields)
         except UsageError:
@@ -185,7 +185,9 @@ class Encoder:
                 ) from None
             # No row is to blame: together they are more than a batch holds.
             raise
-        return pa.RecordBatch.from_arrays([values, *(batch.column(name) for name in places)], names=["value", *places])
+        return pa.RecordBatch.from_arrays(
+            [values, *(batch.column(name) for name in routing)], names=["value", *routing]
+        )
 
     def _refuse_nulls(self, batch: pa.RecordBatch, name: str, first: int, remedy: str = "filter or fill it") -> None:
         if name in batch.schema.names and batch.column(name).null_count:
