@@ -185,7 +185,7 @@ class LedgerView:
 
     def offset(self, positions: Mapping[int, int], starts: Mapping[int, int]) -> Offset:
         """The offset at these positions of the ledger's recordings."""
-        return Offset(
+        return Offset.of_recordings(
             positions=positions,
             starts={key: starts.get(key, self.starts[key]) for key in positions},
             identities={key: self.identities[key] for key in positions},
@@ -193,25 +193,27 @@ class LedgerView:
 
     def check(self, offset: Offset) -> None:
         """That a checkpoint's offset is one of this ledger."""
-        for recording_id, identity in offset.identities.items():
+        for recording_id, position, identity in zip(
+            offset.ids.tolist(), offset.positions.tolist(), offset.identities.tolist(), strict=True
+        ):
             if self.identities.get(recording_id) != identity:
                 raise UsageError(
                     f"recording {recording_id} of the checkpoint is not the ledger of {self._options.path}: a checkpoint "
                     f"belongs to one archive and one isolation, give the right ones, or a new checkpoint folder"
                 )
-            if offset.positions[recording_id] > self.positions[recording_id]:
+            if position > self.positions[recording_id]:
                 raise DataLossError(
-                    f"ledger recording {recording_id} of {self._options.path}: position {offset.positions[recording_id]} was "
+                    f"ledger recording {recording_id} of {self._options.path}: position {position} was "
                     f"read before, but the ledger now ends at {self.positions[recording_id]}"
                 )
 
     def between(self, start: Offset, end: Offset) -> list[OffsetEntry]:
         """Entries of (start, end]."""
+        begins, ends = end.by_id(start.begins(end)), end.by_id(end.positions)
         return [
             item
             for item in self.entries
-            if item.recording_id in end.positions
-            and start.begin_of(item.recording_id, end) <= item.position < end.positions[item.recording_id]
+            if item.recording_id in ends and begins[item.recording_id] <= item.position < ends[item.recording_id]
         ]
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.spark.planning.offsets import Numbers, find
 from aeron_spark.spark.planning.options import ReadOptions
-from aeron_spark.spark.planning.places import Numbers, find
 from aeron_spark.spark.planning.selection import identity_of, is_chosen
 from aeron_spark.types import NULL_VALUE, Position
 

@@ -86,7 +86,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             warn_without_ledger(ledger.folder, self._options)
             is_latest = self._options.starting_positions.word == LATEST
             starts = dict(ledger.positions if is_latest else ledger.starts)
-            self._initial = ledger.offset(starts, starts).to_json_dict()
+            self._initial = ledger.offset(starts, starts).json
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -100,29 +100,30 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ledger.check(begin)
         targets = ledger.positions if self._pinned is None else self._pinned
         # A part of the ledger that appeared since is read from its start.
-        everything = ledger.offset({**{key: ledger.starts[key] for key in targets}, **begin.positions}, begin.starts)
-        reached = dict(everything.positions)
+        starts = begin.by_id(begin.starts)
+        reached = {**{key: ledger.starts[key] for key in targets}, **begin.by_id(begin.positions)}
+        everything = ledger.offset(reached, starts)
         budget = EntryBudget(self._options, limit)
-        entries = ledger.between(everything, ledger.offset(dict(targets), begin.starts))
+        entries = ledger.between(everything, ledger.offset(targets, starts))
         # Spark asks an idle stream all the time, and there may be many recordings.
         chosen = chosen_recordings(ledger.folder, self._options) if entries else {}
         for item in entries:
             if not budget.takes([part for part in item.entry.ranges if part.recording_id in chosen]):
                 break
             reached[item.recording_id] = item.next_position
-        self._reached = ledger.offset(reached, begin.starts)
-        return self._reached.to_json_dict()
+        self._reached = ledger.offset(reached, starts)
+        return self._reached.json
 
     def reportLatestOffset(self) -> dict[str, object] | None:
         """How far the ledger goes, and of what it names, what lies behind the offset that was given last: see ``lag``."""
         ledger = self._ledger(fresh=False)
-        latest = ledger.offset(ledger.positions, {}).to_json_dict()
+        latest = ledger.offset(ledger.positions, {}).json
         return latest if self._reached is None else {**latest, "behind": self._behind_of(ledger, self._reached)}
 
     def _behind_of(self, ledger: LedgerView, reached: Offset) -> dict[str, object]:
         known = self._behind
-        if known is None or known[:2] != (reached, len(ledger.entries)):
-            end = ledger.offset(dict(ledger.positions), reached.starts)
+        if known is None or known[0].json != reached.json or known[1] != len(ledger.entries):
+            end = ledger.offset(ledger.positions, reached.by_id(reached.starts))
             known = (reached, len(ledger.entries), self._count(ledger, reached, end))
             self._behind = known
         return known[2]
@@ -136,7 +137,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 if part.recording_id in unread:
                     unread[part.recording_id].append(part)
         return {
-            "after": {str(key): position for key, position in reached.positions.items()},
+            "after": {str(key): position for key, position in reached.by_id(reached.positions).items()},
             "ranges": {
                 str(key): {
                     "bytes": sum(part.end - part.begin for part in parts),

@@ -31,8 +31,8 @@ from aeron_spark.errors import AeronError, DataLossError, UsageError
 from aeron_spark.spark.planning.bounds import Bounds
 from aeron_spark.spark.planning.data_loss import LOG, goes_on, lost, segment_path
 from aeron_spark.spark.planning.limits import default_read_limit
+from aeron_spark.spark.planning.offsets import Numbers, Offset, find
 from aeron_spark.spark.planning.options import LATEST, ReadOptions
-from aeron_spark.spark.planning.places import Numbers, Places, find
 from aeron_spark.spark.planning.ranges import Advance, Budget, Range, Slice, share_out
 from aeron_spark.spark.planning.sbe_times import times_of
 from aeron_spark.spark.planning.selection import check_asked_for, log_hidden, open_folder, select_recordings
@@ -89,8 +89,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_snapshot: Snapshot | None = None
         self._refresh_at = 0.0
         self._answer: _Answer | None = None
-        self._reported: tuple[Snapshot, Places] | None = None
-        self._seen: tuple[Places, ...] = ()
+        self._reported: tuple[Snapshot, Offset] | None = None
+        self._seen: tuple[Offset, ...] = ()
         self._initial: dict[str, object] | None = None
         self._pinned: Snapshot | None = None
         self._waited: Mapping[int, int] = {}
@@ -134,7 +134,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             check_asked_for(self._options, snapshot.ids.tolist())
             starts = self._starts(snapshot)
             self._log_positions("begins at", snapshot.ids, starts)
-            self._initial = Places.of(
+            self._initial = Offset.of(
                 ids=snapshot.ids, positions=starts, starts=starts, identities=snapshot.identities
             ).json
         return self._initial
@@ -202,7 +202,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         answer = self._answer
         if answer is not None and answer.snapshot is snapshot and answer.start == start and answer.limit == limit:
             return answer.latest
-        begin = self._known(self._places(start), snapshot)
+        begin = self._known(self._offset(start), snapshot)
         at, _ = find(snapshot.ids, begin.ids)
         is_known = np.zeros(len(snapshot.ids), bool)
         is_known[at] = True
@@ -246,7 +246,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             columns = snapshot.ids, positions, starts, snapshot.identities, marks
             ids, positions, starts, identities, marks = (column[is_read] for column in columns)
-            reached = Places.of(ids=ids, positions=positions, starts=starts, identities=identities, marks=marks)
+            reached = Offset.of(ids=ids, positions=positions, starts=starts, identities=identities, marks=marks)
             is_new = ~find(begin.ids, ids)[1]
             self._log_positions("joins at", ids[is_new], starts[is_new])
         if self._options.fail_on_data_loss:
@@ -265,7 +265,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if before is not None and _is_alike(before, snapshot):
                 reported = before.moved(np.arange(len(snapshot.ids)), snapshot.limits)
             else:
-                reported = Places.of(
+                reported = Offset.of(
                     ids=snapshot.ids, positions=snapshot.limits, starts=snapshot.starts, identities=snapshot.identities
                 )
             self._reported = (snapshot, reported)
@@ -277,9 +277,9 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         """A function of the two offsets, the options and the recorded bytes: a replayed batch reads the same rows."""
-        first = self._places(start)
+        first = self._offset(start)
         snapshot = self._snapshot(fresh=True)
-        last = self._known(self._places(end), snapshot)
+        last = self._known(self._offset(end), snapshot)
         if self._options.fail_on_data_loss:
             first.check_advances_to(last)
         ranges: list[Range] = []
@@ -288,8 +288,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         marks = first.marks_at(last.ids, begins)
         to_read = np.flatnonzero(begins < last.positions)
         extents = [snapshot.extent(row) for row in at[to_read].tolist()]
-        for places, kept in ((begins, marks), (last.positions, last.marks)):
-            self._check_marks(last.ids[to_read], places[to_read], kept[to_read], extents)
+        for column, kept in ((begins, marks), (last.positions, last.marks)):
+            self._check_marks(last.ids[to_read], column[to_read], kept[to_read], extents)
         for index, extent in zip(to_read.tolist(), extents, strict=True):
             recording_id, begin, position = (int(column[index]) for column in (last.ids, begins, last.positions))
             low = self._available(recording_id, begin, extent)
@@ -337,19 +337,19 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False
         return time.monotonic() - self._batch_at < self._options.max_trigger_delay
 
-    def _places(self, offset: dict[str, object]) -> Places:
+    def _offset(self, parsed: dict[str, object]) -> Offset:
         """Spark mostly gives back what it got."""
         for seen in self._seen:
-            if seen.json is offset or seen.json == offset:
+            if seen.json is parsed or seen.json == parsed:
                 return seen
-        return self._remember(Places.from_json_dict(offset))
+        return self._remember(Offset.from_json_dict(parsed))
 
-    def _remember(self, places: Places) -> Places:
-        if places not in self._seen:
-            self._seen = (places, *self._seen[:1])
-        return places
+    def _remember(self, offset: Offset) -> Offset:
+        if offset not in self._seen:
+            self._seen = (offset, *self._seen[:1])
+        return offset
 
-    def _known(self, offset: Places, snapshot: Snapshot) -> Places:
+    def _known(self, offset: Offset, snapshot: Snapshot) -> Offset:
         """The offset without recordings that are gone, if that may be."""
         at, is_there = find(snapshot.ids, offset.ids)
         for index in np.flatnonzero(~is_there).tolist():
@@ -421,9 +421,9 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return aligned
 
 
-def _is_alike(places: Places, snapshot: Snapshot) -> bool:
+def _is_alike(offset: Offset, snapshot: Snapshot) -> bool:
     """The snapshot differs from the offset in limits only."""
-    pairs = (places.ids, snapshot.ids), (places.starts, snapshot.starts), (places.identities, snapshot.identities)
+    pairs = (offset.ids, snapshot.ids), (offset.starts, snapshot.starts), (offset.identities, snapshot.identities)
     return all(np.array_equal(one, other) for one, other in pairs)
 
 
