@@ -19,7 +19,7 @@ from aeron_spark.archive.client import Archive
 from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.replay import Replay
-from aeron_spark.archive.segments import READ_COLUMNS, Extent
+from aeron_spark.archive.segments import READ_COLUMNS, Extent, OnDoubt, warn_of_doubt
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_ROWS, RECORDING_ID, Batches, schema_of
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
@@ -58,6 +58,8 @@ class RemoteArchive(TermCuts):
     open at `close`. In rows the session is the recording's: a replay has one of its own.
     Thread rule: calls are serialised by the session; readers of several ranges may be open at a time.
     """
+
+    has_segment_files = False
 
     def __init__(self, archive: Archive, replay_channel: str, *, stall_timeout: float = 30.0) -> None:
         self._archive = archive
@@ -121,6 +123,7 @@ class RemoteArchive(TermCuts):
         columns: Sequence[str] = READ_COLUMNS,
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
+        on_doubt: OnDoubt = warn_of_doubt,  # noqa: ARG002 - the archive checks what it replays
     ) -> Batches:
         """Messages that begin in [start, end), by one bounded replay; see `Folder.read`.
 
@@ -144,6 +147,10 @@ class RemoteArchive(TermCuts):
             byte_capacity=byte_capacity or DEFAULT_BYTES,
         )
         return Batches(schema, batches)
+
+    def segment_rows(self, *_: object, **__: object) -> Iterator[pa.RecordBatch]:
+        """UsageError: a replay gives messages, no segment files."""
+        raise UsageError("an archive's replays give no segment files: read its folder or an object store")
 
     def begins_message(self, recording_id: int, position: int) -> bool:
         """The first message of a replay from there, if the archive agrees to one: it refuses what is no frame's begin."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,10 @@ __all__ = [
 READ_COLUMNS = (RECORDING_ID.name, *DEFAULT_COLUMNS)
 # Called with what looks damaged in what was read and may be right; each kind once a range, with the first position.
 OnDoubt = Callable[[str], object]
+# Makes the batches of a range of one recording in a folder: begin, end and limit.
+RowsOf = Callable[["Folder", int, int, int], Iterator[pa.RecordBatch]]
+# Called with begin and end of a range whose segments are missing, and the first one's name.
+OnMissing = Callable[[int, int, str], object]
 
 
 def warn_of_doubt(text: str) -> None:
@@ -101,6 +105,9 @@ class Folder(Times):
     another path here. DataLossError: no catalog, or a foreign or damaged one; StorageError: it can't be read.
     """
 
+    is_local = True
+    has_segment_files = True
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -150,6 +157,14 @@ class Folder(Times):
                 check(lib.as_folder_recording_at(folder, index, raw))
                 found.append(recording_from(raw))
         return found
+
+    def hidden_count(self) -> int:
+        """How many recordings are marked INVALID and not listed."""
+        return self.info().invalid_count
+
+    def without_segments(self) -> list[Recording]:
+        """None: a folder lists its recordings whether their segments are there or not."""
+        return []
 
     def recording_at(self, index: int) -> Recording:
         """The recording at an index of `columns()`."""
@@ -311,6 +326,19 @@ class Folder(Times):
             on_doubt=on_doubt,
         )
         return Batches(reader.schema, iter(reader.next_batch, None), reader.close)
+
+    def segment_rows(
+        self,
+        recording_id: int,  # noqa: ARG002 - as a source's
+        start: int,
+        end: int,
+        *,
+        limit: int,
+        rows_of: RowsOf,
+        on_missing: OnMissing,  # noqa: ARG002 - `rows_of` finds out itself
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches that `rows_of` makes of the range: it is in one folder, this one."""
+        return rows_of(self, start, end, limit)
 
 
 class SegmentReader(Handle):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aeron_spark.archive.client import Archive
     from aeron_spark.archive.objects import ObjectFolder
     from aeron_spark.archive.remote import RemoteArchive
-    from aeron_spark.archive.segments import Folder
+    from aeron_spark.archive.sources import RecordingSource
 
 __all__ = ["AccessOptions", "answers_channel", "open_recordings"]
 
@@ -152,7 +152,7 @@ def store_scheme(path: str | None) -> str | None:
     return scheme
 
 
-def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> Folder | RemoteArchive | ObjectFolder:
+def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> RecordingSource:
     """The recordings by the chosen access mode; the caller closes the result."""
     mode, why = _choose(options)
     _log(f"access={mode}: {why}")

@@ -50,9 +50,8 @@ from uuid import UUID
 import numpy as np
 
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.remote import RemoteArchive
 from aeron_spark.archive.retain import is_ledger
-from aeron_spark.archive.segments import Folder
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
 
 __all__ = [
@@ -183,7 +182,7 @@ def joined(ranges: Iterable[PublishedRange]) -> tuple[PublishedRange, ...]:
     return tuple(found)
 
 
-def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[OffsetEntry]:
+def read_entries(folder: RecordingSource, after: Mapping[int, int]) -> Iterator[OffsetEntry]:
     """The ledger's entries in their order, of each of its recordings those from the position in ``after`` on."""
     for recording in folder.recordings():
         if not is_ledger(recording):
@@ -207,7 +206,7 @@ def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[OffsetEnt
                 )
 
 
-def has_entry(folder: Folder | RemoteArchive, recordings: Iterable[Recording], query: UUID, batch: int) -> bool:
+def has_entry(folder: RecordingSource, recordings: Iterable[Recording], query: UUID, batch: int) -> bool:
     """Whether the ledger among these recordings has an entry of that key, as far as it goes now."""
     key = entry_key(query, batch)
     for recording in filter(is_ledger, recordings):
@@ -219,7 +218,7 @@ def has_entry(folder: Folder | RemoteArchive, recordings: Iterable[Recording], q
     return False
 
 
-def batches_before(folder: Folder, ends: Mapping[int, int | None]) -> dict[int, int]:
+def batches_before(folder: RecordingSource, ends: Mapping[int, int | None]) -> dict[int, int]:
     """How many batches that count have rows of a recording before a position, of None anywhere in it; by recording."""
     found = dict.fromkeys(ends, 0)
     for item in first_of_each(read_entries(folder, {}), set()):

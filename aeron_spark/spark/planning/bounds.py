@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aeron_spark.archive.cuts import TermCuts
-from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.archive.segments import Extent, Recording
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.times import UNITS_NS
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.planning.data_loss import lost, segment_path
@@ -36,7 +36,7 @@ TAIL_BYTES = 64 << 10
 class Bounds:
     """Start and end of each recording by the options."""
 
-    def __init__(self, folder: Folder, options: ReadOptions, times_of: TimesOf | None = None) -> None:
+    def __init__(self, folder: RecordingSource, options: ReadOptions, times_of: TimesOf | None = None) -> None:
         self._folder = folder
         self._options = options
         self._times_of = times_of
@@ -115,7 +115,7 @@ class Bounds:
     def _at_time(self, recording: Recording, extent: Extent, when: int, *, is_end: bool) -> int:
         source = self._options.timestamp_from
         recording_id = recording.recording_id
-        if source.kind == "reserved" and isinstance(self._folder, TermCuts):
+        if source.kind == "reserved" and not self._folder.is_local:
             found: int = first_at(
                 self._folder,
                 recording_id,
@@ -148,7 +148,7 @@ def reserved_times(stamps: pa.Array, unit: str) -> pa.Array:
     return pc.multiply(pc.if_else(is_time, stamps, pa.scalar(None, pa.int64())), UNITS_NS[unit])
 
 
-def index_time_position(folder: Folder, recording_id: int, extent: Extent, when: int) -> int:
+def index_time_position(folder: RecordingSource, recording_id: int, extent: Extent, when: int) -> int:
     """A position before which every message begins that is not certainly, by the time index, of ``when`` or later.
 
     So late by an interval of the index at most, as what the index calls the time of a byte is never later than its write.
@@ -174,7 +174,7 @@ def clamped_ns(when: int) -> int:
 
 
 def first_at(
-    folder: Folder, recording_id: int, extent: Extent, when: int, times_of: TimesOf, *, column: str = "value"
+    folder: RecordingSource, recording_id: int, extent: Extent, when: int, times_of: TimesOf, *, column: str = "value"
 ) -> int:
     """Where the first message at or after ``when`` begins, the limit without one; messages without a time do not count.
 
@@ -201,7 +201,7 @@ def first_at(
 
 
 def _first_timed(
-    folder: Folder, part: Range, times_of: TimesOf, column: str, *, at_least: int | None = None
+    folder: RecordingSource, part: Range, times_of: TimesOf, column: str, *, at_least: int | None = None
 ) -> tuple[int, int] | None:
     """Position and time of the first message in a range that has a time, of ``at_least`` if given."""
     for batch in folder.read(
@@ -222,7 +222,7 @@ def _first_timed(
     return None
 
 
-def tail_position(folder: Folder, recording_id: int, extent: Extent, count: int) -> int:
+def tail_position(folder: RecordingSource, recording_id: int, extent: Extent, count: int) -> int:
     """Where the last ``count`` messages begin; the start if there are fewer."""
     limit = extent.limit_position
     if count == 0:

@@ -18,9 +18,8 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
 )
 
-from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.segments import Folder
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.ledger import Entry, OffsetEntry, PublishedRange, first_of_each, is_ledger, read_entries
 from aeron_spark.spark.planning.data_loss import LOG
@@ -70,27 +69,22 @@ def check_isolation(options: ReadOptions) -> None:
         )
 
 
-def chosen_recordings(folder: Folder, options: ReadOptions) -> dict[int, Recording]:
+def chosen_recordings(folder: RecordingSource, options: ReadOptions) -> dict[int, Recording]:
     """The recordings that the options choose, without the ledger's own."""
     found = select_recordings(folder, options, allow_none=True)
     return {recording.recording_id: recording for recording in found if not is_ledger(recording)}
 
 
-def _absent(folder: Folder) -> list[Recording]:
-    """What a store's catalog knows and the store has nothing of."""
-    return folder.without_segments() if isinstance(folder, ObjectFolder) else []
-
-
-def check_ledger(folder: Folder) -> None:
+def check_ledger(folder: RecordingSource) -> None:
     """A store without the ledger's segments would look like one in which nothing was committed."""
-    for recording in filter(is_ledger, _absent(folder)):
+    for recording in filter(is_ledger, folder.without_segments()):
         raise DataLossError(
             f"the ledger, recording {recording.recording_id}, has no segment in {folder.path}: put its segment files there, "
             f"beside those of the recordings that it names"
         )
 
 
-def warn_without_ledger(folder: Folder, options: ReadOptions) -> None:
+def warn_without_ledger(folder: RecordingSource, options: ReadOptions) -> None:
     """Logs a warning for an archive without a ledger: it has no committed rows."""
     if not any(map(is_ledger, folder.recordings())):
         LOG.warning(
@@ -100,13 +94,13 @@ def warn_without_ledger(folder: Folder, options: ReadOptions) -> None:
 
 
 def committed_ranges(
-    folder: Folder, entries: Iterable[Entry], options: ReadOptions, *, purged_is_loss: bool
+    folder: RecordingSource, entries: Iterable[Entry], options: ReadOptions, *, purged_is_loss: bool
 ) -> Iterator[Range]:
     """The committed ranges of the chosen recordings; DataLossError where the archive does not hold one any more.
 
     The folder's catalog must have been read after the entries, else it may lack a recording that they name.
     """
-    absent = {recording.recording_id for recording in _absent(folder) if is_chosen(recording, options)}
+    absent = {recording.recording_id for recording in folder.without_segments() if is_chosen(recording, options)}
     chosen = chosen_recordings(folder, options)
     known = {recording.recording_id for recording in folder.recordings()}
     for entry in entries:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.archive.segments import Extent, Recording
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.spark.planning.offsets import Numbers, find
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import identity_of, is_chosen
@@ -47,15 +48,10 @@ class SnapshotCache:
         empty = np.empty(0, np.int64)
         self._ids, self._revisions, self._identities = empty, empty, empty
         self._chosen = np.empty(0, bool)
-        self._remote_identities: dict[int, int] = {}
 
-    def snapshot(self, folder: Folder) -> Snapshot:
+    def snapshot(self, folder: RecordingSource) -> Snapshot:
         """Takes a snapshot now."""
         folder.refresh()
-        # Remote archives and object stores have no arrays to offer.
-        return self._local(folder) if isinstance(folder, Folder) else self._remote(folder)
-
-    def _local(self, folder: Folder) -> Snapshot:
         columns = folder.columns()
         self._learn(columns.recording_id, columns.revision, folder.recording_at)
         chosen = self._chosen
@@ -85,19 +81,3 @@ class SnapshotCache:
             )
             chosen[index] = was_chosen or is_chosen(recording, self._options)
         self._ids, self._revisions, self._chosen, self._identities = ids, revisions, chosen, identities
-
-    def _remote(self, folder: Folder) -> Snapshot:
-        recordings = [one for one in folder.recordings() if self._is_remote_chosen(one)]
-        self._remote_identities = {one.recording_id: identity_of(one) for one in recordings}
-        extents = [folder.extent(recording.recording_id) for recording in recordings]
-        return Snapshot(
-            np.array([recording.recording_id for recording in recordings], np.int64),
-            np.array([extent.start_position for extent in extents], np.int64),
-            np.array([extent.limit_position for extent in extents], np.int64),
-            np.array(list(self._remote_identities.values()), np.int64),
-        )
-
-    def _is_remote_chosen(self, recording: Recording) -> bool:
-        is_known = recording.recording_id in self._remote_identities
-        was_chosen = is_known and self._remote_identities[recording.recording_id] == identity_of(recording)
-        return was_chosen or is_chosen(recording, self._options)

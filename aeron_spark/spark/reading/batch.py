@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.archive.segments import Extent, Recording
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError
 from aeron_spark.spark.planning.bounds import Bounds, clamped_ns, index_time_position
 from aeron_spark.spark.planning.data_loss import goes_on
@@ -57,7 +58,7 @@ class RangesPartition(InputPartition):
     ranges: tuple[Range, ...]
 
 
-def partition_ranges(folder: Folder, ranges: Iterable[Range], options: ReadOptions) -> list[InputPartition]:
+def partition_ranges(folder: RecordingSource, ranges: Iterable[Range], options: ReadOptions) -> list[InputPartition]:
     """Cuts large ranges and puts small ones together.
 
     Where the cuts lie depends on the planning machine's cores too; which rows all partitions hold together does not.
@@ -81,7 +82,7 @@ def partition_ranges(folder: Folder, ranges: Iterable[Range], options: ReadOptio
     return [RangesPartition(members) for members in pack(pieces, target)]
 
 
-def _cuts(folder: Folder, part: Range, target: int, options: ReadOptions) -> list[int]:
+def _cuts(folder: RecordingSource, part: Range, target: int, options: ReadOptions) -> list[int]:
     try:
         return list(folder.split(part.recording_id, part.start, part.end, target))
     except DataLossError:
@@ -177,7 +178,7 @@ class AeronBatchReader(DataSourceReader):
             if self._rows.is_of_message(name)
         )
 
-    def _narrowed(self, folder: Folder, part: Range, extent: Extent) -> Range:
+    def _narrowed(self, folder: RecordingSource, part: Range, extent: Extent) -> Range:
         """What filters leave of a range: rows outside of it they exclude for certain."""
         start, end = part.start, part.end
         if "position" in self._pushed and self._rows.is_of_message("position"):

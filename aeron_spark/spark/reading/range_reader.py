@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.segments import Extent, Folder, OnDoubt, Recording, SegmentReader
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, PeerError
 from aeron_spark.spark.planning.data_loss import LOG, goes_on, lost, segment_path
 from aeron_spark.spark.planning.options import ReadOptions
@@ -61,7 +61,7 @@ class Skipped:
         """Anything may be left out."""
         return goes_on(self._options)
 
-    def what_is_there(self, folder: Folder, recording: Recording, part: Range) -> Range:
+    def what_is_there(self, folder: RecordingSource, recording: Recording, part: Range) -> Range:
         """The range as far as the recording still holds it."""
         try:
             extent = folder.extent(part.recording_id)
@@ -111,33 +111,43 @@ class Columns:
 
 
 def range_batches(
-    folder: Folder, recording: Recording, part: Range, columns: Columns, skipped: Skipped
+    source: RecordingSource, recording: Recording, part: Range, columns: Columns, skipped: Skipped
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a range, without what is broken where that is allowed."""
-    part = skipped.what_is_there(folder, recording, part)
-    if isinstance(folder, ObjectFolder) and skipped.is_allowed:
-        yield from _store_batches(folder, recording, part, columns, skipped)
+    part = skipped.what_is_there(source, recording, part)
+    # Fetching whole terms of a store pays only where something may be skipped.
+    if source.is_local or (source.has_segment_files and skipped.is_allowed):
+        yield from _segment_batches(source, recording, part, columns, skipped)
     else:
-        yield from _batches(folder, recording, part, columns, skipped)
+        yield from source.read(
+            part.recording_id,
+            part.start,
+            part.end,
+            limit=part.limit,
+            columns=columns.names,
+            row_capacity=columns.row_capacity,
+            byte_capacity=columns.byte_capacity,
+            on_doubt=skipped.doubt,
+        )
 
 
-def _store_batches(
-    store: ObjectFolder, recording: Recording, part: Range, columns: Columns, skipped: Skipped
+def _segment_batches(
+    source: RecordingSource, recording: Recording, part: Range, columns: Columns, skipped: Skipped
 ) -> Iterator[pa.RecordBatch]:
-    """As of a folder, a window after the other; windows end where terms do, so what is left out is the same."""
+    """Reads segment files in local folders: a folder's own, or windows of a store's, which end where terms do."""
 
     def rows_of(folder: Folder, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
         with skipped.in_place_of_store(folder):
             yield from _batches(folder, recording, Range(part.recording_id, begin, end, limit), columns, skipped)
 
-    for begin, end, name, is_there in store.segments_between(part.recording_id, part.start, part.end):
-        if is_there:
-            limit = max(end, part.limit) if end == part.end else end
-            yield from store.read_windows(part.recording_id, begin, end, limit=limit, rows_of=rows_of)
-        else:
-            missing = DataLossError(f"{name} is missing: put the object back")
-            skipped.lacks(recording, begin, missing)
-            skipped.add(recording, begin, end, missing)
+    def on_missing(begin: int, end: int, name: str) -> None:
+        missing = DataLossError(f"{name} is missing: put the object back")
+        skipped.lacks(recording, begin, missing)
+        skipped.add(recording, begin, end, missing)
+
+    yield from source.segment_rows(
+        part.recording_id, part.start, part.end, limit=part.limit, rows_of=rows_of, on_missing=on_missing
+    )
 
 
 def _batches(
@@ -187,19 +197,6 @@ def _until_broken(
 ) -> Generator[pa.RecordBatch, None, tuple[DataLossError | None, int, int]]:
     """Batches until the end, or until what is broken is met; then why, where the last batch ends, and where it was met."""
     given = part.start
-    if not isinstance(folder, Folder):
-        # Leaving out what is broken needs the files: see _store_batches, and of replays open_folder.
-        yield from folder.read(
-            part.recording_id,
-            part.start,
-            part.end,
-            limit=part.limit,
-            columns=columns.names,
-            row_capacity=columns.row_capacity,
-            byte_capacity=columns.byte_capacity,
-            **({"on_doubt": on_doubt} if isinstance(folder, ObjectFolder) else {}),
-        )
-        return None, part.end, part.end
     try:
         with SegmentReader(
             folder,

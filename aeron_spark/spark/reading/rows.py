@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from aeron_spark.archive.segments import Folder, Recording
+from aeron_spark.archive.segments import Recording
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.planning.bounds import reserved_times
 from aeron_spark.spark.planning.options import ReadOptions
@@ -160,7 +161,7 @@ class Rows:
         return self._payload is None or is_hidden or name not in self._payload.schema.names
 
     def make(
-        self, folder: Folder, recording: Recording, batch: pa.RecordBatch, pushed: Mapping[str, Interval]
+        self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch, pushed: Mapping[str, Interval]
     ) -> pa.RecordBatch | None:
         """Rows of a batch of messages; None if there is none."""
         if not self._is_native or self._options.payload == "string":
@@ -178,7 +179,7 @@ class Rows:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.target)
 
-    def _build(self, folder: Folder, recording: Recording, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _build(self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch) -> pa.RecordBatch:
         values = batch.column("value") if "value" in batch.schema.names else None
         made: dict[str, pa.Array] = {
             name: batch.column(name) for name in batch.schema.names if name in self._names - self._of_payload
@@ -200,7 +201,7 @@ class Rows:
         names = self.target.names
         return pa.RecordBatch.from_arrays([made[name] for name in names], names=names)
 
-    def _times(self, folder: Folder, recording: Recording, batch: pa.RecordBatch) -> pa.Array:
+    def _times(self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch) -> pa.Array:
         """Nanoseconds since 1970-01-01 UTC, null where they are not known."""
         if self._source == "index":
             ends = pc.subtract(batch.column("next_position"), 1)

@@ -26,7 +26,8 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from aeron_spark.archive.fingerprints import same_fingerprint
-from aeron_spark.archive.segments import Extent, Folder
+from aeron_spark.archive.segments import Extent
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import AeronError, DataLossError, UsageError
 from aeron_spark.spark.planning.bounds import Bounds
 from aeron_spark.spark.planning.data_loss import LOG, goes_on, lost, segment_path
@@ -53,7 +54,7 @@ MAX_REFRESH_INTERVAL_SECONDS = 1.0
 MAX_LOGGED = 20
 
 
-def _advance_in(folder: Folder, options: ReadOptions) -> Advance:
+def _advance_in(folder: RecordingSource, options: ReadOptions) -> Advance:
     def advance(recording_id: int, begin: int, limit: int, max_bytes: int | None, max_messages: int | None) -> int:
         try:
             return folder.advance(recording_id, begin, limit, max_bytes=max_bytes, max_messages=max_messages)
@@ -84,7 +85,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._rows = Rows(options, schema)
-        self._folder: Folder | None = None
+        self._folder: RecordingSource | None = None
         self._snapshots = SnapshotCache(options)
         self._last_snapshot: Snapshot | None = None
         self._refresh_at = 0.0
@@ -107,7 +108,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- snapshots of the archive -----------------------------------------------------------------------------------
 
-    def _opened(self) -> Folder:
+    def _opened(self) -> RecordingSource:
         if self._folder is None:
             self._folder = open_folder(self._options)
         return self._folder
