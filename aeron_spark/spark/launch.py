@@ -1,10 +1,9 @@
 """The media driver (and, where asked, the archive) beside an executor.
 
-Where no driver runs, the first task of an application on a host starts one in a directory of the application's own. Tasks
-race for that, so the check and the start happen under a file lock. Both, the lock and such directories, are in a folder of the
-user's own in the host's shared memory, which is never on a network: others can neither hold the lock nor take the name
-first. All that is left behind is that folder, empty. The driver ends by itself some seconds after its last client is gone,
-which also holds when the executor was killed: nobody has to remember to stop it.
+Where no driver runs, the first task of an application on a host starts one in a directory of the application. Tasks race for
+that, so a file lock guards the check and the start. The lock and the directories are in a folder of the user in the host's
+shared memory, which is never on a network: other users can neither hold the lock nor take the name first. Only that folder
+remains, empty. The driver stops by itself some seconds after its last client is gone, even if the executor was killed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The ledger of the exactly-once sink: which published ranges count. One entry per batch of a query, the first one wins.
 
-Tasks publish to recordings and can be killed, repeated and run twice at a time; what they leave behind cannot be taken back.
-So it does not count by being there. When all tasks of a batch are done, the driver's ``commit`` appends one entry with the
-ranges of the winning attempts to the ledger, a recording of the same archive. Readers with ``isolation=read_committed``
-deliver the ranges of entries and nothing else.
+Tasks publish to recordings. They can be killed, repeated and run twice at a time, and what they published cannot be taken
+back. So published rows alone do not count. When all tasks of a batch are done, the driver's ``commit`` appends one entry to
+the ledger, a recording of the same archive, with the ranges of the winning attempts. Readers with
+``isolation=read_committed`` deliver only the ranges of entries.
 
 **Format.** The ledger is every recording of stream ``LEDGER_STREAM_ID`` whose channel has the alias ``aeron-spark-ledger``, in
 the order of their ids; it is extended from commit to commit. A message is an entry, in one frame, little-endian:
@@ -29,13 +29,12 @@ by readers. A committer does not even write one: it reads the ledger up to its e
 an archive extends a recording from one publication at a time.
 
 **Crashes.** An entry is one frame, and recovery ends a crashed recording at its last whole frame: an entry is there or not.
-One that is there counts, also if its committer died before it knew or if ``commit`` raised afterwards; the batch is then run
-again, finds its entry, and the ranges that it has published anew are mentioned nowhere. Nothing ever removes an entry.
+An entry counts even if its committer died before it knew, or if ``commit`` raised afterwards. The batch then runs again and
+finds its entry; no entry names the ranges that it published again. Nothing ever removes an entry.
 
-**Retention.** An entry is needed as long as its batch may be run again, which holds for the newest of each query, and as long
-as somebody is to read its ranges. No retention policy takes the ledger. By hand, older segments of it can be purged as those
-of any recording; ``read_committed`` does not deliver their ranges any more. Messages that were purged while their entry is
-there are missing bytes.
+**Retention.** An entry is needed while its batch can run again (the newest of each query can) and while its ranges are to be
+read. No retention policy deletes the ledger. An operator can purge its older segments as those of any recording;
+``read_committed`` then no longer delivers their ranges. Messages that were purged while their entry remains are lost data.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ __all__ = ["Bounds", "clamped_ns", "first_at", "index_time_position", "reserved_
 #: Times of a batch's messages in ns since 1970-01-01 UTC, null where a message has none.
 TimesOf = Callable[[pa.Array], pa.Array]
 
-#: What is left of a search by time is read from end to end.
+#: A search by time reads the last range of this size from end to end.
 SCAN_BYTES = 256 << 10
 #: Messages that a probe of a search reads at a time.
 PROBE_ROWS = 256
@@ -42,7 +42,7 @@ class Bounds:
         self._times_of = times_of
 
     def start(self, recording: Recording, extent: Extent) -> int:
-        """Where the first message to be read begins, or any position before it and behind the message before."""
+        """Where the first message to read begins, or a position between it and the message before."""
         options = self._options
         if options.tail is not None:
             return tail_position(self._folder, recording.recording_id, extent, options.tail)

@@ -76,7 +76,7 @@ def chosen_recordings(folder: RecordingSource, options: ReadOptions) -> dict[int
 
 
 def check_ledger(folder: RecordingSource) -> None:
-    """A store without the ledger's segments would look like one in which nothing was committed."""
+    """Raises for a store without the ledger's segments, which would seem to have nothing committed."""
     for recording in filter(is_ledger, folder.without_segments()):
         raise DataLossError(
             f"the ledger, recording {recording.recording_id}, has no segment in {folder.path}: put its segment files there, "
@@ -132,7 +132,7 @@ def committed_ranges(
                     f"recording now ends at {extent.limit_position}: it was truncated, or the archive lost its tail in a "
                     f"crash; write with syncLevel=1 where machines lose power"
                 )
-            # What an archive purged is known to its catalog; what a store lacks beyond that is missing.
+            # The catalog knows what an archive purged; anything else that a store lacks is missing.
             is_missing = max(part.begin, recording.start_position) < min(part.end, extent.start_position)
             if part.begin < extent.start_position and (purged_is_loss or is_missing):
                 raise DataLossError(
@@ -186,7 +186,7 @@ class LedgerView:
         )
 
     def check(self, offset: Offset) -> None:
-        """That a checkpoint's offset is one of this ledger."""
+        """Raises if a checkpoint's offset is not one of this ledger."""
         for recording_id, position, identity in zip(
             offset.ids.tolist(), offset.positions.tolist(), offset.identities.tolist(), strict=True
         ):

@@ -52,7 +52,7 @@ def recording_identity(
 
 
 def find(ids: Numbers, wanted: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
-    """Indexes of wanted ids among ascending ones, and which of them are there; of one that is not, the index means nothing."""
+    """Indexes of wanted ids among ascending ones, and a mask of those found; other indexes are meaningless."""
     if np.array_equal(ids, wanted):
         return np.arange(len(ids)), np.ones(len(ids), bool)
     if not len(ids):
@@ -208,7 +208,7 @@ def _marks_of(parsed: Mapping[str, object], ids: Numbers) -> Numbers:
 
 
 def _columns(parsed: Mapping[str, Any]) -> tuple[Numbers, Numbers, Numbers, Numbers] | None:
-    """Arrays of an offset as it is written; None where something is different, which may be wrong or not."""
+    """Arrays of an offset in the written form; None for any other form, which is then checked in detail."""
     sections = [parsed.get(name) for name in _SECTIONS]
     if parsed.get("version") not in {UNMARKED_VERSION, OFFSET_VERSION} or not all(
         type(section) is dict for section in sections

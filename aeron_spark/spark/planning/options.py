@@ -133,7 +133,7 @@ class Positions:
 
 
 class _Pairs(list[tuple[str, object]]):
-    """A JSON object with all its names, also those that stand in it twice."""
+    """A JSON object with all its names, duplicates included."""
 
 
 def _parse_positions(name: str, text: str, default_word: str) -> Positions:
@@ -275,7 +275,7 @@ class ReadOptions:
 
     @property
     def skip_corruption(self) -> bool:
-        """What is broken is left out."""
+        """Broken bytes are skipped."""
         return self.on_corruption == "skip"
 
     @classmethod

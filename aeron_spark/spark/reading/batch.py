@@ -42,9 +42,9 @@ __all__ = [
 ]
 
 
-#: No message is longer (spec 02 section 4), so a batch that holds this many bytes takes any.
+#: The largest message (spec 02 section 4): a batch of this many bytes holds any message.
 MAX_MESSAGE_LENGTH = 16 << 20
-#: Batches of less than this part of what one may hold are joined.
+#: Batches below this fraction of a batch's capacity are joined.
 SMALL_PART = 8
 
 #: Spark's worker that pushes filters and then plans the read.
@@ -59,7 +59,7 @@ class RangesPartition(InputPartition):
 
 
 def partition_ranges(folder: RecordingSource, ranges: Iterable[Range], options: ReadOptions) -> list[InputPartition]:
-    """Cuts large ranges and puts small ones together.
+    """Splits large ranges and packs small ones together.
 
     Where the cuts lie depends on the planning machine's cores too; which rows all partitions hold together does not.
     """
@@ -98,13 +98,13 @@ def _cuts(folder: RecordingSource, part: Range, target: int, options: ReadOption
 def read_partition(
     partition: RangesPartition, options: ReadOptions, rows: Rows, pushed: Mapping[str, Interval] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Opens the folder, yields the ranges' batches, keeps nothing. The same range gives the same rows at each run."""
+    """Opens the source, yields the ranges' batches and keeps no state. The same range gives the same rows at each run."""
     batches = _read_ranges(partition, options, rows, pushed or {})
     return joined(batches, max_rows=options.rows_per_batch, max_bytes=options.bytes_per_batch)
 
 
 def joined(batches: Iterable[pa.RecordBatch], *, max_rows: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The same rows, neighbours that are small in one batch: what a batch costs Spark, each small recording would cost."""
+    """The same rows, with small neighbouring batches joined: each batch has a fixed cost in Spark."""
     small: list[pa.RecordBatch] = []
     room, bytes_left = max_rows, max_bytes
     for batch in batches:
@@ -168,7 +168,7 @@ class AeronBatchReader(DataSourceReader):
                     extent = folder.extent(recording.recording_id)
                     parts = bounds.ranges(recording, extent)
                     ranges += [self._narrowed(folder, part, extent) for part in parts]
-            # Where there is no partition, Spark makes up one of its own, which read() could not know.
+            # Without partitions Spark would make one of its own type, which read() does not know.
             return partition_ranges(folder, ranges, options) or [RangesPartition(())]
 
     def _is_asked_for(self, recording: Recording) -> bool:
@@ -179,7 +179,7 @@ class AeronBatchReader(DataSourceReader):
         )
 
     def _narrowed(self, folder: RecordingSource, part: Range, extent: Extent) -> Range:
-        """What filters leave of a range: rows outside of it they exclude for certain."""
+        """The part of a range that the filters may select; they exclude all rows outside of it."""
         start, end = part.start, part.end
         if "position" in self._pushed and self._rows.is_of_message("position"):
             low, high = self._pushed["position"].bounds

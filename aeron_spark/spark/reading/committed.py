@@ -47,7 +47,7 @@ class CommittedBatchReader(DataSourceReader):
             is_all = self._options.starting_positions.word != LATEST
             entries = [item.entry for item in first_of_each(read_entries(folder, {}), set())] if is_all else []
             folder.refresh()
-            # What was purged, whole recordings or the heads of some, is no more part of a table.
+            # Purged recordings, and purged heads of recordings, no longer belong to a table.
             found = list(committed_ranges(folder, entries, self._options, purged_is_loss=False))
             return partition_ranges(folder, found, self._options) or [RangesPartition(())]
 
@@ -57,7 +57,7 @@ class CommittedBatchReader(DataSourceReader):
 
 
 class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches of whole entries. See ``stream_reader`` for Spark's habits."""
+    """Micro-batches of whole entries. See ``stream`` for Spark's habits."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -115,7 +115,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return self._reached.json
 
     def reportLatestOffset(self) -> dict[str, object] | None:
-        """How far the ledger goes, and of what it names, what lies behind the offset that was given last: see ``lag``."""
+        """The end of the ledger, and the committed ranges behind the last offset: see ``lag``."""
         ledger = self._ledger(fresh=False)
         latest = ledger.offset(ledger.positions, {}).json
         return latest if self._reached is None else {**latest, "behind": self._behind_of(ledger, self._reached)}
@@ -171,7 +171,7 @@ class CommittedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Nothing to give back."""
 
     def stop(self) -> None:
-        """Closes the folder; Spark seldom calls this, the process ending does as well."""
+        """Closes the source. Spark seldom calls this; the end of the process does it as well."""
         if self._opened is not None:
             self._opened.folder.close()
             self._opened = None

@@ -1,4 +1,4 @@
-"""What a message's bytes become besides a binary column: text, the rows of an Arrow stream, or the fields of an SBE message.
+"""Payloads other than a binary column: text, the rows of an Arrow stream, or the fields of an SBE message.
 
 A payload gives columns of its own; each returns the message of every row, so that the columns of the message repeat with it.
 """
@@ -25,12 +25,12 @@ _OURS = {"sbe_schema_id": "schema_id", "sbe_template_id": "template_id", "sbe_te
 
 
 class Payload(Protocol):
-    """Columns out of messages."""
+    """Decodes messages to columns."""
 
     schema: pa.Schema
 
     def rows(self, values: pa.BinaryArray, wanted: set[str]) -> tuple[pa.RecordBatch, np.ndarray]:
-        """Columns, at least the wanted ones, and of each row the index of its message."""
+        """Columns, at least the wanted ones, and the index of each row's message."""
         ...
 
 

@@ -21,7 +21,7 @@ __all__ = ["Columns", "Skipped", "range_batches"]
 
 
 class Skipped:
-    """What one task left out: bytes that are there and broken (``onCorruption``), or not there (``failOnDataLoss``)."""
+    """Counts what one task skipped: damaged bytes (``onCorruption``) or missing ones (``failOnDataLoss``)."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -30,7 +30,7 @@ class Skipped:
         self.byte_count = 0
 
     def resume_at(self, recording: Recording, position: int, error: DataLossError) -> int:
-        """Where the next message certainly begins behind what is broken at a position; raises if it may not be left out.
+        """The position after broken bytes where a message certainly begins; raises if the bytes may not be skipped.
 
         No message reaches from one term into the next. Where the next one of the same term begins, broken bytes do not show.
         """
@@ -46,7 +46,7 @@ class Skipped:
         return next_term
 
     def lacks(self, recording: Recording, position: int, error: DataLossError) -> None:
-        """A segment is not there; raises if it may not be left out."""
+        """A segment is missing; raises if it may not be skipped."""
         lost(self._options, f"recording {recording.recording_id}: position {position} is wanted: {error}")
 
     def doubt(self, text: str) -> None:
@@ -58,7 +58,7 @@ class Skipped:
 
     @property
     def is_allowed(self) -> bool:
-        """Anything may be left out."""
+        """Missing or damaged bytes may be skipped."""
         return goes_on(self._options)
 
     def what_is_there(self, folder: RecordingSource, recording: Recording, part: Range) -> Range:
@@ -66,7 +66,7 @@ class Skipped:
         try:
             extent = folder.extent(part.recording_id)
         except PeerError:
-            # Planned where the counters of a live archive are seen, read where they are not: its plan's word is taken.
+            # The planning machine saw the live archive's counters and this one does not: trust the plan.
             extent = Extent(
                 start_position=recording.start_position, limit_position=Position(part.limit), is_active=True
             )
@@ -113,7 +113,7 @@ class Columns:
 def range_batches(
     source: RecordingSource, recording: Recording, part: Range, columns: Columns, skipped: Skipped
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a range, without what is broken where that is allowed."""
+    """Batches of a range; skips missing or damaged bytes where the options allow it."""
     part = skipped.what_is_there(source, recording, part)
     # Fetching whole terms of a store pays only where something may be skipped.
     if source.is_local or (source.has_segment_files and skipped.is_allowed):
@@ -159,7 +159,7 @@ def _batches(
         if failure is None:
             return
         if skipped.is_allowed:
-            # The batch in which it was met is gone with its rows: what stands between those given and it is read again.
+            # The failed batch is lost with its good rows, so they are read again up to the broken position.
             at = max(given, at if at > given else _broken_at(folder, recording, replace(part, start=given)))
             failed_again, given, _ = yield from _until_broken(
                 folder, replace(part, start=given, end=at, limit=at), columns, _known_doubt
@@ -195,7 +195,7 @@ def _known_doubt(_text: str) -> None:
 def _until_broken(
     folder: Folder, part: Range, columns: Columns, on_doubt: OnDoubt
 ) -> Generator[pa.RecordBatch, None, tuple[DataLossError | None, int, int]]:
-    """Batches until the end, or until what is broken is met; then why, where the last batch ends, and where it was met."""
+    """Batches up to the first broken bytes; returns the error, the end of the last batch, and the broken position."""
     given = part.start
     try:
         with SegmentReader(

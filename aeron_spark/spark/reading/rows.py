@@ -1,4 +1,4 @@
-"""From the columns that C fills to the rows of a query: only what its schema asks for is built and sent.
+"""Builds the rows of a query from the columns that C fills: only columns of its schema are built and sent.
 
 Made when a read is planned, pickled into its tasks.
 """
@@ -147,7 +147,7 @@ class Rows:
             needed.append("value")
         if self._has_times:
             needed.append({"index": "next_position", "reserved": "reserved_value"}.get(self._source, "value"))
-        # Of a row of which nothing is asked but what is the same in all, there must be something to count.
+        # A query of constant columns only still needs one column to count rows by.
         self.native_columns: tuple[str, ...] = tuple(dict.fromkeys(needed)) or ("position",)
         self._is_native = tuple(schema.names) == self.native_columns
 

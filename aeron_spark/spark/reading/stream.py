@@ -311,7 +311,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing to give back: the archive keeps its segments until somebody purges them."""
 
     def stop(self) -> None:
-        """Closes the folder; Spark seldom calls this, the process ending does as well."""
+        """Closes the source. Spark seldom calls this; the end of the process does it as well."""
         if self._folder is not None:
             self._folder.close()
             self._folder = None
@@ -339,7 +339,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return time.monotonic() - self._batch_at < self._options.max_trigger_delay
 
     def _offset(self, parsed: dict[str, object]) -> Offset:
-        """Spark mostly gives back what it got."""
+        """Parses an offset, or finds it among the last ones: Spark mostly returns what it was given."""
         for seen in self._seen:
             if seen.json is parsed or seen.json == parsed:
                 return seen
@@ -351,7 +351,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset
 
     def _known(self, offset: Offset, snapshot: Snapshot) -> Offset:
-        """The offset without recordings that are gone, if that may be."""
+        """The offset without recordings that are gone; raises where that is data loss."""
         at, is_there = find(snapshot.ids, offset.ids)
         for index in np.flatnonzero(~is_there).tolist():
             lost(
@@ -370,7 +370,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset
 
     def _available(self, recording_id: int, position: int, extent: Extent) -> int:
-        """The position, or the nearest that is there, if that may be."""
+        """The position, or the nearest one available; raises where that is data loss."""
         if extent.start_position <= position <= extent.limit_position:
             return position
         path = segment_path(self._options, self._opened().recording(recording_id), position)
@@ -392,7 +392,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return extent.limit_position
 
     def _check_marks(self, ids: Numbers, positions: Numbers, marks: Numbers, extents: Sequence[Extent]) -> None:
-        """What stands before each position is what stood there when it was reached."""
+        """Checks that each position follows the same frame as when the query reached it."""
         found = self._opened().fingerprints(ids, positions)
         for recording_id, position, mark, now, extent in zip(
             *(column.tolist() for column in (ids, positions, marks, found)), extents, strict=True
@@ -406,7 +406,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
 
     def _boundary(self, recording_id: int, begin: int, end: int) -> int:
-        """The position, if a message begins there, as one must."""
+        """The position, checked: a message must begin there."""
         try:
             aligned: int = self._opened().align(recording_id, begin, end)
         except DataLossError:

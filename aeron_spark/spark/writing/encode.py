@@ -1,7 +1,7 @@
-"""Rows to messages: which columns a DataFrame may have, and what of an Arrow batch goes into which message.
+"""Encodes rows as messages: checks a DataFrame's columns, and turns Arrow batches into messages.
 
-**The key.** A task that is repeated publishes its rows again. A subscriber can drop doubles by the key (query, batch,
-partition, row): it is the same at each attempt as long as the query gives the same rows in the same order. The batch is -1 in
+**The key.** A repeated task publishes its rows again. A subscriber can drop duplicates by the key (query, batch,
+partition, row): it is the same at each attempt if the query gives the same rows in the same order. The batch is -1 in
 a batch write, whose query is a random id. ``key=header`` puts 40 bytes, little-endian, in front of each message:
 
     0  4 bytes  "ASK1"
@@ -11,7 +11,7 @@ a batch write, whose query is a random id. ``key=header`` puts 40 bytes, little-
     24 16 bytes query, a UUID in the order of its text
 
 ``key=reserved`` packs what fits into the frame's reserved value, never negative: bits 40 to 62 the batch modulo 2^23 (0 in a
-batch write), 28 to 39 the partition, 0 to 27 the row. The stream has to stand for the query then; larger numbers are refused.
+batch write), 28 to 39 the partition, 0 to 27 the row. The stream then identifies the query; larger numbers raise an error.
 With ``payload=arrow`` the row is the first one of the message.
 """
 
