@@ -1,19 +1,25 @@
 """A snapshot at very many recordings is right whatever changed since the last one, and looks closely only at what did.
 
-The catalog is written as an archive would, several times; each snapshot is compared with one that knows nothing yet.
+The catalog is written as an archive would, several times; each snapshot is compared with one that knows nothing yet. The same
+holds for a source without arrays of its own, as remote archives and object stores are.
 """
 
 from __future__ import annotations
 
+import contextlib
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from aeron_spark import Folder
+from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.objects import CATALOG, catalog_of
 from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.segments import Extent
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.spark.planning import snapshot as look_module
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import identity_of, select_recordings
@@ -52,6 +58,28 @@ def write(folder: Path, listed: list[Recording]) -> None:
     new.rename(folder / CATALOG)
 
 
+class Listed(TermCuts):
+    """A source that lists its recordings as objects only."""
+
+    def __init__(self, listed: list[Recording]) -> None:
+        self._now = listed
+        self._read: list[Recording] = []
+
+    def refresh(self) -> None:
+        self._read = list(self._now)
+
+    def recordings(self) -> list[Recording]:
+        return list(self._read)
+
+    def recording(self, recording_id: int) -> Recording:
+        return next(one for one in self._read if one.recording_id == recording_id)
+
+    def extent(self, recording_id: int) -> Extent:
+        found = self.recording(recording_id)
+        assert found.stop_position is not None
+        return Extent(start_position=found.start_position, limit_position=found.stop_position, is_active=False)
+
+
 def as_lists(snapshot: Snapshot) -> list[list[int]]:
     return [column.tolist() for column in (snapshot.ids, snapshot.starts, snapshot.limits, snapshot.identities)]
 
@@ -60,8 +88,9 @@ def as_lists(snapshot: Snapshot) -> list[list[int]]:
     "given",
     [{}, {"streamId": "1"}, {"recordingIds": "1,4,7,500"}, {"streamId": "2", "sessionId": "5"}, {"streamId": "77"}],
 )
+@pytest.mark.parametrize("is_folder", [True, False], ids=["folder", "listed"])
 def test_looks_after_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], rng: random.Random
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], rng: random.Random, *, is_folder: bool
 ) -> None:
     options = ReadOptions.parse({"path": str(tmp_path), **given}, streaming=True)
     looked_at: list[int] = []
@@ -74,19 +103,24 @@ def test_looks_after_changes(
     listed = [recording(number) for number in range(12)]
     write(tmp_path, listed)
     cache = SnapshotCache(options)
-    with Folder(tmp_path) as folder:
+    with Folder(tmp_path) if is_folder else contextlib.nullcontext(Listed(listed)) as opened:
+        folder = cast("RecordingSource", opened)
         first = snapshot = cache.snapshot(folder)
         assert looked_at == list(range(12))
         for round_number in range(20):
             looked_at.clear()
             index = rng.randrange(len(listed))
-            kind = rng.choice(["stop", "session", "new", "gone", "channel", "nothing"])
+            kind = rng.choice(
+                ["stop", "session", "new", "gone", "channel", "nothing", *([] if given else ["replaced"])]
+            )
             before, expected = listed[index], [listed[index].recording_id]
             if kind == "stop":
                 listed[index] = replace(before, stop_position=Position((before.stop_position or 0) + 32))
                 expected = []
             elif kind == "session":
                 listed[index] = replace(before, session_id=SessionId(100 + round_number))
+            elif kind == "replaced":
+                listed[index] = replace(before, start_timestamp_ms=before.start_timestamp_ms + 100 + round_number)
             elif kind == "channel":
                 listed[index] = replace(before, original_channel=f"aeron:ipc?alias=x{round_number}")
             elif kind == "new":
