@@ -1,4 +1,4 @@
-"""A snapshot at very many recordings is right whatever changed since the last one, and looks closely only at what did.
+"""A snapshot at very many recordings is right whatever changed since the last one, and only what changed is identified again.
 
 The catalog is written as an archive would, several times; each snapshot is compared with one that knows nothing yet. The same
 holds for a source without arrays of its own, as remote archives and object stores are.
@@ -20,7 +20,7 @@ from aeron_spark.archive.objects import CATALOG, catalog_of
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
-from aeron_spark.spark.planning import snapshot as look_module
+from aeron_spark.spark.planning import snapshot as snapshot_module
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import identity_of, select_recordings
 from aeron_spark.spark.planning.snapshot import Snapshot, SnapshotCache
@@ -89,26 +89,26 @@ def as_lists(snapshot: Snapshot) -> list[list[int]]:
     [{}, {"streamId": "1"}, {"recordingIds": "1,4,7,500"}, {"streamId": "2", "sessionId": "5"}, {"streamId": "77"}],
 )
 @pytest.mark.parametrize("is_folder", [True, False], ids=["folder", "listed"])
-def test_looks_after_changes(
+def test_snapshots_after_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], rng: random.Random, *, is_folder: bool
 ) -> None:
     options = ReadOptions.parse({"path": str(tmp_path), **given}, streaming=True)
-    looked_at: list[int] = []
+    identified: list[int] = []
 
     def counted(one: Recording) -> int:
-        looked_at.append(one.recording_id)
+        identified.append(one.recording_id)
         return identity_of(one)
 
-    monkeypatch.setattr(look_module, "identity_of", counted)
+    monkeypatch.setattr(snapshot_module, "identity_of", counted)
     listed = [recording(number) for number in range(12)]
     write(tmp_path, listed)
     cache = SnapshotCache(options)
     with Folder(tmp_path) if is_folder else contextlib.nullcontext(Listed(listed)) as opened:
         folder = cast("RecordingSource", opened)
         first = snapshot = cache.snapshot(folder)
-        assert looked_at == list(range(12))
+        assert identified == list(range(12))
         for round_number in range(20):
-            looked_at.clear()
+            identified.clear()
             index = rng.randrange(len(listed))
             kind = rng.choice(
                 ["stop", "session", "new", "gone", "channel", "nothing", *([] if given else ["replaced"])]
@@ -134,7 +134,7 @@ def test_looks_after_changes(
             write(tmp_path, listed)
             before_ids = set(snapshot.ids.tolist())
             snapshot = cache.snapshot(folder)
-            assert looked_at == expected, kind
+            assert identified == expected, kind
             # What was the query's stays so, whatever session it gets.
             now = {one.recording_id for one in select_recordings(folder, options, allow_none=True)}
             chosen = [one for one in listed if one.recording_id in now | before_ids]
