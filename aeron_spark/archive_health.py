@@ -55,7 +55,7 @@ def owner(path: Path) -> str:
 
 
 def may_hold(folder: Path, name: str) -> bool:
-    """Whether a folder has a file; also True where that can't be told, as the folder may not be searched."""
+    """Whether a folder has a file; also True where that is unknown because the folder may not be searched."""
     return (folder / name).exists() if os.access(folder, os.X_OK) else folder.is_dir()
 
 

@@ -52,7 +52,7 @@ class ChannelUri:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a channel; UsageError says what is wrong with it."""
+        """Read a channel; UsageError names what is wrong with it."""
         rest = text.removeprefix(_SPY)
         if not rest.startswith(_SCHEME):
             raise UsageError(f"channel {text!r} must begin with 'aeron:' or 'aeron-spy:aeron:'")

@@ -54,9 +54,9 @@ class Client(Handle):
         on_publication_error: OnPublicationError | None = None,
     ) -> None:
         self.aeron_dir = Path(aeron_dir) if aeron_dir is not None else default_aeron_dir()
-        tell = on_error or _print_error
+        report = on_error or _print_error
         self._callbacks = Callbacks(
-            on_error=lambda result, code, text: tell(error(result, text=string(text), code=code)),
+            on_error=lambda result, code, text: report(error(result, text=string(text), code=code)),
             on_available_image=on_available_image and (lambda image: on_available_image(image_info(image))),
             on_unavailable_image=on_unavailable_image and (lambda image: on_unavailable_image(image_info(image))),
             on_publication_error=on_publication_error
@@ -144,4 +144,4 @@ class Client(Handle):
 
 
 def _print_error(failure: AeronError) -> None:
-    print(f"aeron_spark client: {failure}", file=sys.stderr)  # noqa: T201 - nobody else would tell
+    print(f"aeron_spark client: {failure}", file=sys.stderr)  # noqa: T201 - nobody else would report it

@@ -46,9 +46,9 @@ def misspelt(names: Iterable[str]) -> dict[str, str]:
     found = {}
     for name in names:
         folded = name.upper().replace(".", "_")
-        near = [] if folded in known else difflib.get_close_matches(folded, known, n=1, cutoff=0.9)
-        if near:
-            found[name] = near[0] if name.isupper() else known[near[0]]
+        closest = [] if folded in known else difflib.get_close_matches(folded, known, n=1, cutoff=0.9)
+        if closest:
+            found[name] = closest[0] if name.isupper() else known[closest[0]]
     return found
 
 

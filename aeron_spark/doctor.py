@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from aeron_spark.directory_facts import WRITERS_SETTING
 from aeron_spark.doctor_facts import Facts, gather
 from aeron_spark.errors import UsageError
-from aeron_spark.places import WRITERS_SETTING
 
 Level = Literal["ok", "warn", "error"]
 
@@ -85,21 +85,21 @@ def check_directory(facts: Facts) -> list[Finding]:
 def check_strangers(facts: Facts) -> list[Finding]:
     """Whether others may have made the directories, or may change what is in them."""
     found = []
-    for place in facts.places:
-        about, path, mode = place.about, place.path, place.mode
+    for directory in facts.directories:
+        about, path, mode = directory.about, directory.path, directory.mode
         is_guarded = bool(mode & stat.S_ISVTX)
-        if place.trouble:
-            remedy = f"export AERON_SPARK_DIR_OWNER={place.owner}  # if that user is to be relied on"
-            if place.link_target:
-                remedy = f"export AERON_DIR={place.link_target}  # the directory itself"
+        if directory.trouble:
+            remedy = f"export AERON_SPARK_DIR_OWNER={directory.owner}  # if that user is to be relied on"
+            if directory.link_target:
+                remedy = f"export AERON_DIR={directory.link_target}  # the directory itself"
             elif mode & 0o002 and not is_guarded:
                 remedy = f"chmod o-w {path}  # or {WRITERS_SETTING}=all, if every user is to be relied on"
-            found.append(Finding(level="error", about=about, text=place.trouble, remedy=remedy))
+            found.append(Finding(level="error", about=about, text=directory.trouble, remedy=remedy))
         elif mode & 0o022 and not is_guarded:
-            who = "every user of the machine" if mode & 0o002 else f"the group {place.group}"
+            who = "every user of the machine" if mode & 0o002 else f"the group {directory.group}"
             text = f"{who} can write {path}, and so change what is there"
             found.append(Finding(level="warn", about=about, text=text, remedy=f"chmod go-w {path}"))
-        if place.parent_mode & 0o002 and not place.parent_mode & stat.S_ISVTX:
+        if directory.parent_mode & 0o002 and not directory.parent_mode & stat.S_ISVTX:
             text = f"every user of the machine can put something else in the place of {path}"
             found.append(Finding(level="warn", about=about, text=text, remedy=f"chmod +t {path.parent}"))
     return found
@@ -439,7 +439,7 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
     found = []
     if archive.trouble:
         verify = f"aeron-spark archive verify {archive.folder}"
-        remedy = f"{verify}  # says what is damaged; another folder: aeron.archive.dir"
+        remedy = f"{verify}  # lists what is damaged; another folder: aeron.archive.dir"
         if not archive.is_readable:
             remedy = f"sudo -u {archive.owner} {verify}  # whose folder it is"
         found.append(Finding(level="error", about=about, text=archive.trouble, remedy=remedy))
@@ -470,7 +470,7 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
                 about=about,
                 text=f"{human(archive.free_bytes)} are free, and no recording starts with "
                 f"aeron.archive.low.storage.space.threshold={human(threshold)} or less",
-                remedy=f"aeron-spark archive retain {archive.folder} --older-than 7d  # says what would go, --yes deletes it; "
+                remedy=f"aeron-spark archive retain {archive.folder} --older-than 7d  # lists what would go, --yes deletes it; "
                 "or lower the threshold",
             )
         )
@@ -545,5 +545,5 @@ def check(facts: Facts) -> list[Finding]:
 
 
 def examine(aeron_dir: str | os.PathLike[str] | None = None) -> list[Finding]:
-    """Look at this machine and a driver's directory, and say what is wrong and what to do."""
+    """Look at this machine and a driver's directory, and print what is wrong and what to do."""
     return check(gather(aeron_dir))

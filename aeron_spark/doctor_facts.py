@@ -24,8 +24,8 @@ import aeron_spark
 from aeron_spark.archive_health import ArchiveFacts, CredentialsFacts, archive_facts, credentials_facts, may_hold, owner
 from aeron_spark.config import default_aeron_dir, executable, misspelt
 from aeron_spark.counters import Counters
+from aeron_spark.directory_facts import OWNER_SETTING, WRITERS_SETTING, DirectoryFacts, directory_facts
 from aeron_spark.errors import AeronError, UsageError
-from aeron_spark.places import OWNER_SETTING, WRITERS_SETTING, PlaceFacts, place_facts
 from aeron_spark.streams import StreamCounter
 
 # Settings that the checks look at, with the driver's own defaults.
@@ -57,7 +57,7 @@ DEFAULTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverFacts:
-    """The driver that a directory belongs to, as its CnC file tells."""
+    """The driver that a directory belongs to, by its CnC file."""
 
     pid: int
     is_active: bool
@@ -90,7 +90,7 @@ class PythonFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything that the checks know. None: could not be told here."""
+    """Everything that the checks know. None: unknown here."""
 
     aeron_dir: Path
     user: str
@@ -106,7 +106,7 @@ class Facts:
     """None: the executable was not found."""
     shm_total: int | None
     shm_free: int | None
-    places: Sequence[PlaceFacts] = ()
+    directories: Sequence[DirectoryFacts] = ()
     """The directory, and the archive's folder, where they are there."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """By property name; what is not in it has its default."""
@@ -131,7 +131,7 @@ class Facts:
     credentials: CredentialsFacts | None = None
     """None: no file is configured."""
     processes: Sequence[ProcessFacts] = ()
-    """Servers that run, as far as this user may look at them."""
+    """Servers that run, as far as this user may inspect them."""
 
     def setting(self, name: str) -> str:
         """A setting as text."""
@@ -176,7 +176,7 @@ def gather(
         native_version=_native_version(),
         shm_total=shm[0],
         shm_free=shm[1],
-        places=_places(where, settings),
+        directories=_directories(where, settings),
         settings=settings,
         misspelt=misspelt([*settings, *(name for name in environment if name.startswith("AERON_"))]),
         rmem_max=_kernel_limit("rmem_max"),
@@ -201,11 +201,11 @@ def gather(
     )
 
 
-def _places(where: Path, settings: Mapping[str, str]) -> list[PlaceFacts]:
-    found = [place_facts("directory", where, settings, may_be_link=False)]
+def _directories(where: Path, settings: Mapping[str, str]) -> list[DirectoryFacts]:
+    found = [directory_facts("directory", where, settings, may_be_link=False)]
     if folder := settings.get("aeron.archive.dir"):
-        found.append(place_facts("archive folder", Path(folder), settings, may_be_link=True))
-    return [place for place in found if place is not None]
+        found.append(directory_facts("archive folder", Path(folder), settings, may_be_link=True))
+    return [directory for directory in found if directory is not None]
 
 
 def read_settings(defines: Sequence[str], files: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -279,10 +279,10 @@ def _disk(where: Path) -> tuple[int | None, int | None]:
 
 def _native_version() -> str | None:
     try:
-        said = _output([str(executable("aeron-spark-driver")), "-v"])
+        output = _output([str(executable("aeron-spark-driver")), "-v"])
     except UsageError:
         return None
-    match = re.search(r"version=(\S+)", said)
+    match = re.search(r"version=(\S+)", output)
     return match[1] if match else None
 
 

@@ -28,7 +28,7 @@ class MediaDriver(Handle):
     killed, unless "aeron.spark.driver.exit.when.idle" (for an archive "aeron.spark.archive.exit.when.idle") is set.
 
     UsageError: a setting can't be, or a live driver owns the directory. A child that ends early raises PeerError with what
-    it said. Thread rule: any thread.
+    it printed. Thread rule: any thread.
     """
 
     def __init__(

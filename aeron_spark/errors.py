@@ -48,4 +48,4 @@ class InternalError(AeronError):
 
 
 class DoubtWarning(UserWarning):
-    """Something of a recording looks damaged and may be right: rows are given, and `aeron-spark archive verify` tells more."""
+    """Something of a recording looks damaged and may be right: rows are given, and `aeron-spark archive verify` checks it."""

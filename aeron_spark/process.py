@@ -19,7 +19,7 @@ class ChildProcess:
     """A running `aeron-spark-driver` or `aeron-spark-archive`.
 
     In a process group of its own, so that Ctrl-C at a terminal reaches it only through its owner. What it writes goes to a
-    file, whose end is told when it fails.
+    file, whose end is reported when it fails.
     """
 
     def __init__(

@@ -146,7 +146,7 @@ class Publication(Handle):
         """Publish messages in order with the GIL released; returns the position after the last one (now, if none).
 
         `reserved_values`: as many int64, for the reserved field of each message's frame. `timeout` is in seconds without
-        progress, while subscribers hold the publication back or none is there. What is raised tells in `accepted` how
+        progress, while subscribers hold the publication back or none is there. The error's `accepted` is how
         many were published, and in `position` where: WaitTimeoutError, ClosedError, or UsageError for message number
         `accepted` being longer than `max_message_length`. An array with nulls is refused as a whole.
         """
@@ -199,12 +199,12 @@ class Publication(Handle):
             check(lib.as_publication_remove_destination(publication, c_string(str(channel))))
 
     def revoke(self) -> None:
-        """Close, and tell subscribers that the stream was revoked: what they have not read they do not get."""
+        """Close and revoke the stream: subscribers do not receive what they have not read."""
         self._release = lib.as_publication_revoke
         self.close()
 
     def _opened(self, position: int) -> Position:
-        """The position; if the client is closed, and this with it, any call of the client tells why."""
+        """The position; if the client is closed, and this with it, any call of the client raises the reason."""
         if position == Outcome.CLOSED and self._parent is not None:
             with self._parent._use() as client:
                 check(lib.as_client_next_session_id(client, self.stream_id, ffi.new("int32_t *")))

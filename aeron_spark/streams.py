@@ -1,4 +1,4 @@
-"""Streams as their counters tell them: positions by stream, and who is how far behind whom. Pure functions over counter rows.
+"""Streams by their counters: positions by stream, and who is how far behind whom. Pure functions over counter rows.
 
 A stream's counters carry its ids and its channel in key and label. What is wrong in them, because another process wrote them,
 makes a row with less in it, never an error. Spec: 01 §7.

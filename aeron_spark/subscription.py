@@ -220,7 +220,7 @@ class Image(Source):
         return None if position == _UNKNOWN_END else Position(position)
 
     def reject(self, reason: str) -> None:
-        """Stop this stream for every subscriber and tell the publisher why; at most 1023 bytes."""
+        """Stop this stream for every subscriber and give the publisher a reason; at most 1023 bytes."""
         with self._use() as image:
             check(lib.as_image_reject(image, c_string(reason)))
 

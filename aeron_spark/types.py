@@ -123,7 +123,7 @@ class ImageInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A recording signal told to a control session."""
+    """A recording signal sent to a control session."""
 
     control_session_id: int
     correlation_id: int

@@ -1,8 +1,8 @@
-"""Runs a long command of the Makefile, and tells in plain words what it does, with the time since `make` began.
+"""Runs a long command of the Makefile, and reports its steps in plain words, with the time since `make` began.
 
 python build_steps.py BEGUN WHAT COMMAND...
 
-BEGUN is that time in seconds since 1970, WHAT reads like "installing the build tools". Of pip it tells what it fetches and
+BEGUN is that time in seconds since 1970, WHAT reads like "installing the build tools". For pip it reports what it fetches and
 builds; whatever the command prints is shown if it fails.
 """
 
@@ -42,15 +42,15 @@ def step_of(line: str) -> str | None:
 
 def run(begun: float, what: str, command: list[str]) -> int:
     """The command's exit code."""
-    told = 0.0
+    printed_at = 0.0
 
-    def tell(text: str) -> None:
-        nonlocal told
-        told = time.monotonic()
+    def report(text: str) -> None:
+        nonlocal printed_at
+        printed_at = time.monotonic()
         sys.stdout.write(f"[{max(0.0, time.time() - begun):3.0f} s] {text}\n")
         sys.stdout.flush()
 
-    tell(what)
+    report(what)
     lines: queue.Queue[str | None] = queue.Queue()
     with subprocess.Popen(  # noqa: S603 - a command of the Makefile
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
@@ -65,7 +65,7 @@ def run(begun: float, what: str, command: list[str]) -> int:
         printed: list[str] = []
         while True:
             try:
-                line = lines.get(timeout=max(0.0, told + STILL_S - time.monotonic()))
+                line = lines.get(timeout=max(0.0, printed_at + STILL_S - time.monotonic()))
             except queue.Empty:
                 line = ""
             if line is None:
@@ -74,9 +74,9 @@ def run(begun: float, what: str, command: list[str]) -> int:
             step = step_of(line)
             if step:
                 what = step
-                tell(step)
-            elif time.monotonic() - told >= STILL_S:
-                tell(f"still {what}")
+                report(step)
+            elif time.monotonic() - printed_at >= STILL_S:
+                report(f"still {what}")
     if process.returncode:
         sys.stderr.writelines(printed)
     return process.returncode

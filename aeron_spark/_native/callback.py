@@ -1,7 +1,7 @@
 """Calls from C into Python.
 
 A `Callbacks` object is the `context` of a C call or of a C object. A Python function that raises must not raise through C:
-its exception is kept, C is told to stop where it can be, and the outer call raises it (`reraise`). Handlers that run on a
+its exception is kept, C is asked to stop where it can, and the outer call raises it (`reraise`). Handlers that run on a
 native thread have no outer call; their exceptions go to `sys.unraisablehook`.
 """
 
@@ -185,11 +185,11 @@ def asp_on_termination(context: Any) -> None:
 
 @_extern(error=False)
 def asp_on_progress(context: Any, bytes_done: int) -> bool:
-    """Tell how far long work is; False ends it."""
+    """Report the progress of long work; False ends it."""
     return ffi.from_handle(context).call("on_progress", bytes_done, on_error=False) is not False
 
 
 @_extern()
 def asp_on_text(context: Any, text: Any) -> None:
-    """Hand a line over that a tool tells."""
+    """Pass on a line that a tool reports."""
     ffi.from_handle(context).call("on_text", text)

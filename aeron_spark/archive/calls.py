@@ -23,7 +23,7 @@ _IDLE_S = 0.0005
 
 
 class Call(Generic[T]):
-    """A request under way, and its answer when that has come. Made by the methods of `Archive.calls`.
+    """A request in flight, and its answer once it has arrived. Made by the methods of `Archive.calls`.
 
     Answers come in any order, and while other calls of the same archive wait or poll; one that came before the archive client
     was closed can still be read. Thread rule: as its archive.
@@ -41,7 +41,7 @@ class Call(Generic[T]):
         """Id of the request; signals and errors of what it started carry it."""
 
     def done(self) -> bool:
-        """Take what the archive sent and tell whether `result` would give or raise something at once."""
+        """Process what the archive sent; True if `result` would return or raise at once."""
         with self._calls._archive._lock:
             return self._poll() != lib.AS_AGAIN
 

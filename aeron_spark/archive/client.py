@@ -140,7 +140,7 @@ class Archive(Handle):
 
     @property
     def archive_id(self) -> int | None:
-        """Identity of the archive, None if it told none."""
+        """Identity of the archive, None if it reported none."""
         with self._use() as archive:
             archive_id = int(lib.as_archive_client_archive_id(archive))
         return None if archive_id == NULL_VALUE else archive_id
@@ -469,7 +469,7 @@ class Archive(Handle):
         """Make a stopped recording end at `position`; returns how many segment files go.
 
         A message begins at `position`, or it is the recording's start or end. Replays of the recording are ended. The files go
-        after this has returned; a DELETE signal tells when they are gone. The same holds for the other calls that delete.
+        after this has returned; a DELETE signal reports when they are gone. The same holds for the other calls that delete.
         One of them at a time per recording.
         """
         return self._ask(lib.as_archive_client_truncate_recording, recording_id, position)

@@ -46,7 +46,7 @@ class ClientOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlOptions:
-    """How to reach an archive and to prove oneself there; what is None the environment or the default says.
+    """How to reach an archive and to prove oneself there; None takes the environment's value or the default.
 
     `timeout` is in seconds. Credentials are in no representation.
     """

@@ -1,4 +1,4 @@
-"""Message boundaries of a recording whose bytes are far away, for cutting it into ranges as `Folder` does for near ones.
+"""Message boundaries of a recording whose bytes are remote, to cut it into ranges as `Folder` does for local ones.
 
 A message never leaves its term, so every position where a term begins is a boundary and costs nothing to know. Only where a
 range must end inside a term are messages read, from the term's begin on. Pure functions of the recorded bytes: the same
@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.segments import Extent
+from aeron_spark.archive.segments import Extent, OnDoubt, RecordingColumns, warn_of_doubt
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition
 from aeron_spark.batch import Batches
 from aeron_spark.errors import UsageError
-from aeron_spark.types import Position
+from aeron_spark.types import NULL_VALUE, Position
 
 __all__ = ["TermCuts"]
 
@@ -27,7 +27,46 @@ _BOUNDARIES = ("position", "next_position")
 
 
 class TermCuts:
-    """`advance`, `align` and `split` by what `recording`, `extent` and `read` give."""
+    """`advance`, `align`, `split` and the list in arrays, by what `recordings`, `recording`, `extent` and `read` give."""
+
+    is_local = False
+    _listed: Sequence[Recording] = ()
+
+    @abstractmethod
+    def recordings(self) -> list[Recording]:
+        """Every recording, by id."""
+
+    def hidden_count(self) -> int:
+        """0: neither an archive nor a store lists recordings that are marked INVALID."""
+        return 0
+
+    def without_segments(self) -> list[Recording]:
+        """None, unless the source knows of some."""
+        return []
+
+    def columns(self) -> RecordingColumns:
+        """The list in arrays, as a folder's; `extents` has to be asked for each recording without a stop position."""
+        self._listed = self.recordings()
+        return RecordingColumns(
+            np.array([one.recording_id for one in self._listed], np.int64),
+            np.array([_revision(one) for one in self._listed], np.int64),
+            np.array([one.start_position for one in self._listed], np.int64),
+            np.array([self._known_stop(one) for one in self._listed], np.int64),
+        )
+
+    def _known_stop(self, recording: Recording) -> int:
+        """The limit position where that needs no question, else -1."""
+        return NULL_VALUE if recording.stop_position is None else recording.stop_position
+
+    def recording_at(self, index: int) -> Recording:
+        """The recording at an index of the last `columns()`."""
+        return self._listed[index]
+
+    def extents(self, recording_ids: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Start and limit positions of recordings, as `extent` gives them one by one."""
+        found = [self.extent(recording_id) for recording_id in recording_ids.tolist()]
+        starts = np.array([extent.start_position for extent in found], np.int64)
+        return starts, np.array([extent.limit_position for extent in found], np.int64)
 
     def fingerprints(
         self,
@@ -56,14 +95,15 @@ class TermCuts:
         columns: Sequence[str] = _BOUNDARIES,
         row_capacity: int = 0,
         byte_capacity: int | None = None,
+        on_doubt: OnDoubt = warn_of_doubt,
     ) -> Batches:
         """Messages that begin in [start, end); `start` is a boundary."""
 
     @abstractmethod
     def begins_message(self, recording_id: int, position: int) -> bool:
-        """Whether a message begins just there: a quick look, False where one cannot tell."""
+        """Whether a message begins just there: a quick check, False where it is unknown."""
 
-    def position_at(self, *_: object) -> TimePosition:
+    def position_at(self, *_: object, **__: object) -> TimePosition:
         """Of the time index, which is a file beside the segments: UsageError."""
         raise _no_times()
 
@@ -71,11 +111,11 @@ class TermCuts:
         """As `position_at`."""
         raise _no_times()
 
-    def index_times_at(self, *_: object) -> pa.TimestampArray:
+    def index_times_at(self, *_: object, **__: object) -> pa.TimestampArray:
         """As `position_at`."""
         raise _no_times()
 
-    def time_index(self, *_: object) -> TimeIndexInfo:
+    def time_index(self, *_: object, **__: object) -> TimeIndexInfo:
         """As `position_at`."""
         raise _no_times()
 
@@ -156,8 +196,25 @@ class TermCuts:
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
+def _revision(recording: Recording) -> int:
+    """Another number when more of the recording has changed than positions and the time of the stop."""
+    return hash(
+        (
+            recording.start_timestamp_ms,
+            recording.initial_term_id,
+            recording.term_buffer_length,
+            recording.segment_file_length,
+            recording.session_id,
+            recording.stream_id,
+            recording.stripped_channel,
+            recording.original_channel,
+            recording.source_identity,
+        )
+    )
+
+
 def _no_times() -> UsageError:
     return UsageError(
-        "the time index is found in the archive's own folder only: read with access=segments, or name what tells the times of "
-        "messages by timestampFrom: reserved(ns) or sbe:<field>"
+        "the time index is found in the archive's own folder only: read with access=segments, or name the source of messages' "
+        "times by timestampFrom: reserved(ns) or sbe:<field>"
     )

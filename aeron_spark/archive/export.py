@@ -43,7 +43,7 @@ ROW_GROUP_BYTES = 64 << 20
 # When a message was written, by the archive's clock: computed of the time index, for exports alone.
 TIME = pa.field("time", pa.timestamp("ns", "UTC"), nullable=False)
 COLUMNS = (RECORDING_ID.name, *FIELDS, TIME.name)
-# Key of the file's metadata that tells which recordings it holds.
+# Key of the file's metadata that lists its recordings.
 METADATA_KEY = b"aeron_spark.recordings"
 # Few different values a file: a dictionary pays. In the others it costs time and gives nothing.
 _DICTIONARY = ("recording_id", "session_id", "stream_id", "term_id", "flags")
@@ -64,7 +64,7 @@ class ExportReport:
     """What was written.
 
     `values_sha256` is the SHA-256 of the messages' bytes one after the other, in the file's order, however they are written;
-    `file_sha256` that of the file. `damage` tells recordings that end early, with `keep_going`; `doubts` what looks damaged and
+    `file_sha256` that of the file. `damage` lists recordings that end early, with `keep_going`; `doubts` what looks damaged and
     may be right, and was written.
     """
 
@@ -177,7 +177,7 @@ def _check(  # noqa: PLR0917 - the options of export
     if row_group_rows < 1:
         raise UsageError(f"a row group has at least one row, not {row_group_rows}")
     if target is None and file_format == "parquet":
-        raise UsageError("Parquet goes to a file, not to standard output: its end says where its parts are")
+        raise UsageError("Parquet goes to a file, not to standard output: its footer locates its parts")
 
 
 def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> pa.Schema:
@@ -195,7 +195,7 @@ def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> 
 
 
 def _batches(folder: Folder, part: Range, columns: Sequence[str], on_doubt: OnDoubt) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns and of `next_position`, which tells how far the work is; DataLossError at last."""
+    """Batches of the columns and of `next_position`, the progress; DataLossError at last."""
     wanted = [name for name in columns if name not in {"next_position", TIME.name}] + ["next_position"]
     given = part.start
     with SegmentReader(
@@ -238,7 +238,7 @@ def _value_data(batch: pa.RecordBatch) -> memoryview | None:
 
 
 class _Sink(io.RawIOBase):
-    """A file that is written once, front to back, hashed on the way, and named at the end."""
+    """A file that is written once, front to back, hashed while it is written, and named at the end."""
 
     def __init__(self, file: BinaryIO, target: Path | None, part: Path | None = None) -> None:
         super().__init__()

@@ -1,11 +1,11 @@
-"""What tells whether the bytes before a position are those that were read: the frame that ends there.
+"""Shows whether the bytes before a position are those that were read: the frame that ends there.
 
 A recording can be truncated below a position and then extended past it, by any archive, and no catalog remembers. A checkpoint
 that holds the position alone goes on behind bytes that nobody read. So it holds 48 bits of the last frame before the position,
 too: the upper 32 are of the frame without its session id, the lower 16 of the session id, which is another one after an
 extension unless the publisher pinned it; 0 where the archive, or `checksum` later, put a checksum in its place.
 
-What it can't tell: a frame that was replaced by an equal one, of the same publisher's session. What lies before that frame may
+It does not detect a frame that was replaced by an equal one of the same publisher's session. What lies before that frame may
 then be different, too.
 """
 

@@ -16,7 +16,7 @@ import os
 import re
 import struct
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +28,10 @@ from pyarrow import fs as filesystems
 
 from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.segments import READ_COLUMNS, Extent, Folder, OnDoubt, warn_of_doubt
+from aeron_spark.archive.segments import READ_COLUMNS, Extent, Folder, OnDoubt, OnMissing, RowsOf, warn_of_doubt
 from aeron_spark.batch import DEFAULT_ROWS, Batches, schema_of
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
-from aeron_spark.types import FRAME_ALIGNMENT, Position, RecordChecksum
+from aeron_spark.types import FRAME_ALIGNMENT, NULL_VALUE, Position, RecordChecksum
 
 __all__ = ["CATALOG", "ObjectFolder", "catalog_of"]
 
@@ -62,10 +62,6 @@ _RECORD_HEADER = struct.Struct("<iii20x")
 _RECORD_BODY = struct.Struct("<qqqqqqqiiiiii")
 
 
-#: What reads a window: the local folder that holds it, begin, end and limit there.
-RowsOf = Callable[[Folder, int, int, int], Iterator[pa.RecordBatch]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Segments:
     """Segment files of a recording that are there: the first one's position and how many without a gap follow."""
@@ -91,6 +87,8 @@ class ObjectFolder(TermCuts):
     `filesystem` is one of pyarrow's and `path` a folder in it. DataLossError: no catalog, a foreign or damaged one, segments
     that do not fit it; StorageError: the store refuses or can't be reached. Nothing is written to the store.
     """
+
+    has_segment_files = True
 
     def __init__(
         self, filesystem: filesystems.FileSystem, path: str, *, checksum: RecordChecksum = RecordChecksum.AUTO
@@ -156,6 +154,10 @@ class ObjectFolder(TermCuts):
             )
         return known
 
+    def _known_stop(self, recording: Recording) -> int:  # noqa: ARG002
+        """Unknown: the segments that are here bound the recording, not its catalog."""
+        return NULL_VALUE
+
     def extent(self, recording_id: int) -> Extent:
         """From the first byte of the first segment to the stop position, or to the end of the last segment."""
         recording, there = self.recording(recording_id), self._segments[recording_id]
@@ -209,11 +211,22 @@ class ObjectFolder(TermCuts):
     ) -> Iterator[pa.RecordBatch]:
         """What `rows_of` makes of the windows of a range, each a local folder with the bytes from a term's begin on.
 
-        For readers that have to find their way past broken bytes. `rows_of` gets the folder and the range's begin, end and
+        For readers that skip broken bytes. `rows_of` gets the folder and the range's begin, end and
         limit in it; DataLossError: a segment is missing, see `segments_between`.
         """
         recording = self.recording(recording_id)
         return self._batches(recording, self._windows(recording, start, end, limit, from_term=True), rows_of)
+
+    def segment_rows(
+        self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf, on_missing: OnMissing
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches that `rows_of` makes of windows of the range; windows end where terms do."""
+        for low, high, name, is_there in self.segments_between(recording_id, start, end):
+            if is_there:
+                bound = max(high, limit) if high == end else high
+                yield from self.read_windows(recording_id, low, high, limit=bound, rows_of=rows_of)
+            else:
+                on_missing(low, high, name)
 
     def segments_between(self, recording_id: int, start: int, end: int) -> list[tuple[int, int, str, bool]]:
         """The range cut where segments begin: begin and end of each piece, the object's name, and whether it is there.
@@ -418,7 +431,7 @@ class ObjectFolder(TermCuts):
         return flags if is_frame else None
 
     def _checksum(self, recording: Recording) -> RecordChecksum:
-        """Which checksum the frames carry, told by the first ones that are here."""
+        """Which checksum the frames carry, detected from the first ones that are here."""
         if self._asked_checksum != RecordChecksum.AUTO:
             return self._asked_checksum
         recording_id = recording.recording_id

@@ -1,4 +1,4 @@
-"""What an archive tells everybody about its recordings: the recording events stream, and the counters of recorded positions."""
+"""What an archive publishes about its recordings: the recording events stream, and the counters of recorded positions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SOURCE_CAPACITY = 113
 
 
 class RecordingEventKind(IntEnum):
-    """What a `RecordingEvent` tells."""
+    """Kinds of `RecordingEvent`."""
 
     STARTED = 101
     PROGRESS = 102

@@ -1,4 +1,4 @@
-"""What an archive's catalog says about a recording."""
+"""A recording's descriptor in an archive's catalog."""
 
 from __future__ import annotations
 

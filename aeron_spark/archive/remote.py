@@ -19,7 +19,7 @@ from aeron_spark.archive.client import Archive
 from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.replay import Replay
-from aeron_spark.archive.segments import READ_COLUMNS, Extent
+from aeron_spark.archive.segments import READ_COLUMNS, Extent, OnDoubt, warn_of_doubt
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_ROWS, RECORDING_ID, Batches, schema_of
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
@@ -59,6 +59,8 @@ class RemoteArchive(TermCuts):
     Thread rule: calls are serialised by the session; readers of several ranges may be open at a time.
     """
 
+    has_segment_files = False
+
     def __init__(self, archive: Archive, replay_channel: str, *, stall_timeout: float = 30.0) -> None:
         self._archive = archive
         self._replay_channel = replay_channel
@@ -78,7 +80,7 @@ class RemoteArchive(TermCuts):
         self.close()
 
     def refresh(self) -> None:
-        """Forget what the archive said of its recordings; it is asked again when they are wanted."""
+        """Drop the cached recordings; the archive is asked again when they are needed."""
         self._known.clear()
         self._is_listed = False
 
@@ -121,6 +123,7 @@ class RemoteArchive(TermCuts):
         columns: Sequence[str] = READ_COLUMNS,
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int | None = None,
+        on_doubt: OnDoubt = warn_of_doubt,  # noqa: ARG002 - the archive checks what it replays
     ) -> Batches:
         """Messages that begin in [start, end), by one bounded replay; see `Folder.read`.
 
@@ -144,6 +147,10 @@ class RemoteArchive(TermCuts):
             byte_capacity=byte_capacity or DEFAULT_BYTES,
         )
         return Batches(schema, batches)
+
+    def segment_rows(self, *_: object, **__: object) -> Iterator[pa.RecordBatch]:
+        """UsageError: a replay gives messages, no segment files."""
+        raise UsageError("an archive's replays give no segment files: read its folder or an object store")
 
     def begins_message(self, recording_id: int, position: int) -> bool:
         """The first message of a replay from there, if the archive agrees to one: it refuses what is no frame's begin."""
@@ -218,7 +225,7 @@ class RemoteArchive(TermCuts):
             return boundary, self._replay(recording, boundary, stop) if boundary < stop else None
 
     def _replay(self, recording: Recording, start: int, stop: int) -> Replay:
-        """A subscription, and a replay to where it listens: the archive must be told a port."""
+        """A subscription, and a replay to where it listens: the archive needs a port."""
         subscription = self._archive.client.add_subscription(self._replay_channel, recording.stream_id)
         try:
             channel = ChannelUri.parse(self._replay_channel)

@@ -4,7 +4,7 @@ Whole segments only, from a recording's start on, and never the segment that an 
 recording all of whose segments may go is purged. What goes first is what was written first. The ledger of exactly-once writes
 is kept whole: without it, nothing of what they recorded counts.
 
-When a segment was written last is told, in this order, by the archive's time index at the segment's end; by the catalog, for
+When a segment was written last comes, in this order, from the archive's time index at the segment's end; by the catalog, for
 the last segment of a stopped recording; by the file's modification time. Sizes are what files take on the disk: segments are
 sparse.
 
@@ -96,7 +96,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What became of an action: `held` says what held some or all of it back, "" if nothing did."""
+    """What became of an action: `held` names what held some or all of it back, "" if nothing did."""
 
     action: Action
     deleted: int
@@ -157,7 +157,7 @@ def _action(policy: Policy, one: Kept, row: Any) -> Action:
 
 
 def inventory(folder: Folder) -> list[Kept]:
-    """Every valid recording of a folder with its segments; those whose end can't be told now are left out."""
+    """Every valid recording of a folder with its segments; those whose end is unknown now are left out."""
     folder.refresh()
     files: dict[int, list[tuple[int, Path, float]]] = {}
     for file in segment_files(folder.path):
@@ -196,7 +196,7 @@ def _segments(
 
 
 def _times(folder: Folder, recording_id: int, positions: Sequence[int]) -> list[int | None]:
-    """When the bytes at ascending positions were written, ms; None where the time index does not say."""
+    """When the bytes at ascending positions were written, ms; None where the time index does not know."""
     times, sources = ffi.new("int64_t[]", len(positions)), ffi.new("uint8_t[]", len(positions))
     with folder._use() as pointer:
         try:
@@ -215,7 +215,7 @@ def _times(folder: Folder, recording_id: int, positions: Sequence[int]) -> list[
 
 
 def apply(archive: Archive, actions: Iterable[Action]) -> Iterator[Done]:
-    """Have the archive do each action; what a replay holds back is told, and what lies before it goes."""
+    """Have the archive do each action; what a replay holds back is reported, and what lies before it is deleted."""
     for action in actions:
         try:
             yield Done(action=action, deleted=_delete(archive, action, action.new_start), held="")
@@ -235,7 +235,7 @@ def _held(archive: Archive, action: Action, failure: PeerError) -> Done:
     deleted = 0
     if recording is not None and _IN_REPLAY.search(str(failure)):
         start = segment_base(recording, recording.start_position)
-        # The refusal to purge segments says where the replay is, that to purge the recording does not.
+        # The refusal to purge segments names the replay's position, that to purge the recording does not.
         wanted = action.new_start
         if wanted is None and recording.stop_position is not None:
             wanted = segment_base(recording, recording.stop_position)

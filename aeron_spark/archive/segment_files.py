@@ -34,7 +34,7 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
-    """A segment file that no recording uses, and why; `is_deletable` False: only told, as the catalog does not know it."""
+    """A segment file that no recording uses, and why; `is_deletable` False: only reported, as the catalog does not know it."""
 
     file: SegmentFile
     reason: str
@@ -79,7 +79,7 @@ def orphans(entries: Iterable[CatalogEntry], files: Iterable[SegmentFile]) -> li
     """Files before the first or behind the last segment of their recording, of deleted recordings, and leftovers.
 
     A recording that was active when its archive died has no last segment yet. Files of ids that the catalog does not know are
-    told and not deletable: after a catalog was restored from an old copy they may be all that is left.
+    reported and not deletable: after a catalog was restored from an old copy they may be all that is left.
     """
     known: dict[int, CatalogEntry] = {entry.recording.recording_id: entry for entry in entries}
     found = []
@@ -104,7 +104,7 @@ def _reason(entry: CatalogEntry, position: int | None) -> str:
     if position is None:
         return "its name has no position"
     if recording.term_buffer_length <= 0 or recording.segment_file_length <= 0:
-        return ""  # a damaged record says nothing about its files
+        return ""  # a damaged record does not describe its files
     if position < segment_base(recording, recording.start_position):
         return f"before the start position {recording.start_position}"
     if recording.stop_position is not None and position > segment_base(recording, recording.stop_position):

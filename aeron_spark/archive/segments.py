@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,10 +41,14 @@ __all__ = [
 READ_COLUMNS = (RECORDING_ID.name, *DEFAULT_COLUMNS)
 # Called with what looks damaged in what was read and may be right; each kind once a range, with the first position.
 OnDoubt = Callable[[str], object]
+# Makes the batches of a range of one recording in a folder: begin, end and limit.
+RowsOf = Callable[["Folder", int, int, int], Iterator[pa.RecordBatch]]
+# Called with begin and end of a range whose segments are missing, and the first one's name.
+OnMissing = Callable[[int, int, str], object]
 
 
 def warn_of_doubt(text: str) -> None:
-    """Tell a doubt as Python tells warnings."""
+    """Report a doubt as a Python warning."""
     warnings.warn(text, DoubtWarning, stacklevel=2)
 
 
@@ -77,7 +81,7 @@ class RecordingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderInfo:
-    """What the mark file says about the archive that owns a folder.
+    """The mark file's facts about the archive that owns a folder.
 
     `archive_id` is -1 and `pid` 0 without a mark file; `activity_timestamp_ms` is None after an orderly end.
     `local_control_stream_id` is where the archive takes control sessions over IPC, 0 without a mark file.
@@ -100,6 +104,9 @@ class Folder(Times):
     `aeron_dir` overrides the Aeron directory that the mark file names, for a live archive whose driver is seen under
     another path here. DataLossError: no catalog, or a foreign or damaged one; StorageError: it can't be read.
     """
+
+    is_local = True
+    has_segment_files = True
 
     def __init__(
         self,
@@ -151,6 +158,14 @@ class Folder(Times):
                 found.append(recording_from(raw))
         return found
 
+    def hidden_count(self) -> int:
+        """How many recordings are marked INVALID and not listed."""
+        return self.info().invalid_count
+
+    def without_segments(self) -> list[Recording]:
+        """None: a folder lists its recordings whether their segments are there or not."""
+        return []
+
     def recording_at(self, index: int) -> Recording:
         """The recording at an index of `columns()`."""
         raw = ffi.new("as_recording *")
@@ -177,7 +192,7 @@ class Folder(Times):
     def extent(self, recording_id: int) -> Extent:
         """How far a recording can be read now; live counters are read at every call.
 
-        PeerError when the archive is live but its driver's counters can't be reached; the text says what to set.
+        PeerError when the archive is live but its driver's counters can't be reached; the text names the setting.
         """
         raw = ffi.new("as_recording_extent *")
         with self._use() as folder:
@@ -246,10 +261,10 @@ class Folder(Times):
         self, recording_ids: np.ndarray[Any, Any], positions: np.ndarray[Any, Any]
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
         """`fingerprint` of each recording at the position beside it."""
-        ids, places = (np.ascontiguousarray(column, np.int64) for column in (recording_ids, positions))
+        ids, at = (np.ascontiguousarray(column, np.int64) for column in (recording_ids, positions))
         found = np.zeros(len(ids), np.int64)
         with self._use() as folder:
-            check(lib.as_folder_fingerprints(folder, _numbers(ids), _numbers(places), len(ids), _numbers(found)))
+            check(lib.as_folder_fingerprints(folder, _numbers(ids), _numbers(at), len(ids), _numbers(found)))
         return found
 
     def align(self, recording_id: int, position: int, limit: int, *, back: bool = False) -> Position:
@@ -311,6 +326,19 @@ class Folder(Times):
             on_doubt=on_doubt,
         )
         return Batches(reader.schema, iter(reader.next_batch, None), reader.close)
+
+    def segment_rows(
+        self,
+        recording_id: int,  # noqa: ARG002 - as a source's
+        start: int,
+        end: int,
+        *,
+        limit: int,
+        rows_of: RowsOf,
+        on_missing: OnMissing,  # noqa: ARG002 - `rows_of` finds out itself
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches that `rows_of` makes of the range: it is in one folder, this one."""
+        return rows_of(self, start, end, limit)
 
 
 class SegmentReader(Handle):

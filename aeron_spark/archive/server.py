@@ -24,7 +24,7 @@ class ArchiveServer(Handle):
     process `aeron-spark-archive`.
 
     UsageError: a setting can't be, or a live archive owns the folder; DataLossError: the folder's catalog is foreign or
-    damaged; WaitTimeoutError: no driver. A child that ends early raises PeerError with what it said.
+    damaged; WaitTimeoutError: no driver. A child that ends early raises PeerError with its output.
     """
 
     def __init__(

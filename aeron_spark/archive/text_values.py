@@ -50,8 +50,8 @@ def base64_text(column: pa.Array) -> pa.Array:
     triples = padded.reshape(-1, 3).astype(np.uint32)
     words = triples[:, 0] << 16 | triples[:, 1] << 8 | triples[:, 2]
     text = np.empty((len(words), 4), np.uint8)
-    for place in range(4):
-        text[:, place] = _BASE64[words >> (18 - 6 * place) & 63]
+    for digit in range(4):
+        text[:, digit] = _BASE64[words >> (18 - 6 * digit) & 63]
     lasts = starts[1:] - 1
     text[lasts[lengths % 3 == 1], 2] = _PADDING
     text[lasts[(lengths % 3 == 1) | (lengths % 3 == 2)], 3] = _PADDING  # noqa: PLR2004 - bytes left over of three

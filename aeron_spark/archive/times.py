@@ -66,7 +66,7 @@ def time_ns(when: datetime | int) -> int:
 
 
 class Times(Handle):
-    """The part of a folder that tells times."""
+    """The part of a folder that looks up times."""
 
     def position_at(self, recording_id: int, when: datetime | int) -> TimePosition:
         """Message boundary at or before the first message at or after `when`, never behind it.
@@ -102,7 +102,7 @@ class Times(Handle):
         """When the bytes at `positions` were written: no later than that, and at most an interval earlier.
 
         As timestamps in ns, UTC. Ascending positions give times that do not decrease, and are fast. The last byte of a
-        message, `next_position - 1`, tells its time.
+        message, `next_position - 1`, has its time.
         """
         return self._times_at(recording_id, positions)[0]
 
@@ -162,7 +162,7 @@ class Times(Handle):
     def rebuild_time_index(self, recording_id: int) -> None:
         """Write the recording's time index anew, the one call of a folder that writes.
 
-        What the index says stays; gaps are filled from the modification times of segments, and marked. UsageError while it
+        Existing entries stay; gaps are filled from the modification times of segments, and marked. UsageError while it
         is being recorded.
         """
         with self._use() as folder:

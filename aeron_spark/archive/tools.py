@@ -67,7 +67,7 @@ class VerifyOutcome(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogInfo:
-    """The catalog file; `damage` says why records behind the last one can't be read, "" if all is well."""
+    """The catalog file; `damage` explains why records behind the last one can't be read, "" if all is well."""
 
     version: int
     alignment: int
@@ -93,7 +93,7 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkFile:
-    """What the mark file says; `activity_timestamp_ms` is None after an orderly end."""
+    """The mark file's content; `activity_timestamp_ms` is None after an orderly end."""
 
     path: Path
     version: int
@@ -115,7 +115,7 @@ class MarkFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """A verified recording: `text` says what is wrong, or worth to know."""
+    """A verified recording: `text` describes what is wrong, or worth knowing."""
 
     outcome: VerifyOutcome
     checksum: RecordChecksum
@@ -220,7 +220,7 @@ class Catalog(Handle):
         return False
 
     def mark(self) -> MarkFile | None:
-        """What the mark file says, None without one."""
+        """The mark file's content, None without one."""
         raw = ffi.new("as_mark_view *")
         with self._use() as catalog:
             if not check(lib.as_catalog_mark(catalog, raw)):
@@ -281,7 +281,7 @@ class Catalog(Handle):
         live_limit: int | None = None,
         on_progress: OnProgress | None = None,
     ) -> VerifyReport:
-        """Hold one recording against its segment files; what is wrong with it is told in the report.
+        """Hold one recording against its segment files; the report lists what is wrong with it.
 
         `live_limit` is the recorded position of a recording that is active now. `repair` stores what was found.
         """
@@ -387,7 +387,7 @@ class _Dump(Handle):
 def migrate(path: str | os.PathLike[str], *, dry: bool = True, on_step: Callable[[str], object] | None = None) -> int:
     """Bring a folder of storage version 0, 1 or 2 to the current one; returns the number of steps, 0 if it is current.
 
-    `dry` only tells `on_step` what would be done. DataLossError: no such folder, or a step was cut short before.
+    `dry` only reports to `on_step` what would be done. DataLossError: no such folder, or a step was cut short before.
     """
     callbacks = Callbacks(on_text=on_step and (lambda text: on_step(string(text))))
     steps = ffi.new("int32_t *")

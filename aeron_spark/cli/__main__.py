@@ -40,20 +40,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except AeronError as failure:
-        _tell(failure, options)
+        _print_failure(failure, options)
         return 2 if isinstance(failure, UsageError) else 1
     except KeyboardInterrupt:
         return 1
     except BrokenPipeError:
-        # The reader of our output has left (`| head`); nothing more can be said to it.
+        # The reader of our output has left (`| head`); there is no one to report to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as failure:  # a folder or file that can't be read, written or deleted: its text names it
-        _tell(failure, options)
+        _print_failure(failure, options)
         return 1
 
 
-def _tell(failure: Exception, options: argparse.Namespace) -> None:
+def _print_failure(failure: Exception, options: argparse.Namespace) -> None:
     print(f"aeron-spark {options.verb}: {str(failure).rstrip()}", file=sys.stderr)
     remedy = hint(str(failure), options)
     if remedy:

@@ -15,7 +15,7 @@ from aeron_spark.archive.client import Archive
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.replay import ReplayLength
 from aeron_spark.archive.text_values import hex_text, json_lines
-from aeron_spark.cli.archive_session import add_running, connect, say
+from aeron_spark.cli.archive_session import add_running, connect, print_answer
 from aeron_spark.cli.common import at_least, print_json
 from aeron_spark.cli.progress import Progress, Work
 from aeron_spark.errors import PeerError, UsageError
@@ -31,7 +31,7 @@ def add_to(parts: Any) -> None:
         parts,
         "record",
         run_record,
-        about="record a channel and stream until Ctrl-C, --duration or --bytes, and say what was recorded",
+        about="record a channel and stream until Ctrl-C, --duration or --bytes, and print what was recorded",
         examples="""\
   aeron-spark archive record --channel 'aeron:udp?endpoint=localhost:40123' --stream 1001 --source remote
   aeron-spark archive record --channel aeron:ipc --stream 1001 --duration 60
@@ -120,7 +120,7 @@ def add_to(parts: Any) -> None:
         if position:
             change.add_argument("position", metavar="POSITION", type=int, help="position")
         if deletes:
-            change.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
+            change.add_argument("--yes", action="store_true", help="do it; without, only print what would be done")
         change.set_defaults(change=name, phrase=phrase, position=None, yes=not deletes)
 
 
@@ -177,7 +177,7 @@ def _source(options: argparse.Namespace) -> SourceLocation:
 
 
 class _Recordings:
-    """What a subscription records: told by signals, measured by positions."""
+    """What a subscription records: known from signals, measured by positions."""
 
     def __init__(self) -> None:
         self.begun: dict[int, int] = {}  # where each began
@@ -275,7 +275,7 @@ def run_start(options: argparse.Namespace) -> int:
     """Start a recording subscription; it outlives this session."""
     with connect(options) as archive:
         subscription_id = _start(archive, options)
-    say(options, {"subscription_id": subscription_id}, f"recording subscription {subscription_id}")
+    print_answer(options, {"subscription_id": subscription_id}, f"recording subscription {subscription_id}")
     return 0
 
 
@@ -332,9 +332,11 @@ def run_change(options: argparse.Namespace) -> int:
             "attach": lambda: archive.attach_segments(recording_id),
         }
         segments = calls[options.change]()
-        changed = archive.recording(recording_id) or recording  # one that was purged is told as it was
+        changed = archive.recording(recording_id) or recording  # one that was purged is shown as it was
     files = "" if segments is None else f": {segments} segment files"
-    say(options, {"recording_id": recording_id, "segments": segments}, f"{options.change} of {_named(changed)}{files}")
+    print_answer(
+        options, {"recording_id": recording_id, "segments": segments}, f"{options.change} of {_named(changed)}{files}"
+    )
     return 0
 
 
@@ -382,7 +384,7 @@ def run_replay(options: argparse.Namespace) -> int:
             session = archive.start_replay(
                 options.recording_id, options.channel, options.stream, position=options.start, length=length
             )
-            say(options, {"replay_session_id": session}, f"replay session {session}")
+            print_answer(options, {"replay_session_id": session}, f"replay session {session}")
             return 0
         if length == 0:
             return 0

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from aeron_spark.archive.client import Archive
-from aeron_spark.cli.archive_session import add_credentials, add_running, connect, credentials, say
+from aeron_spark.cli.archive_session import add_credentials, add_running, connect, credentials, print_answer
 from aeron_spark.cli.common import at_least
 from aeron_spark.cli.progress import Work
 from aeron_spark.errors import AeronError, UsageError
@@ -64,14 +64,14 @@ def add_to(parts: Any) -> None:
     )
     move.add_argument("source_recording_id", metavar="FROM", type=int, help="the recording that is empty then")
     move.add_argument("recording_id", metavar="TO", type=int, help="the recording that gets its segments")
-    move.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
+    move.add_argument("--yes", action="store_true", help="do it; without, only print what would be done")
 
 
 # -- replicate -------------------------------------------------------------------------------------------------------------
 
 
 class _Copy:
-    """What the signals of a replication tell; those that come before its id is known wait."""
+    """The progress of a replication by its signals; those that arrive before its id is known are queued."""
 
     def __init__(self) -> None:
         self.recording_id: int | None = None
@@ -99,7 +99,7 @@ class _Copy:
 
 
 def run_replicate(options: argparse.Namespace) -> int:
-    """Copy, and tell of it; Ctrl-C ends the copy, which keeps what it has."""
+    """Copy, and report progress; Ctrl-C ends the copy, which keeps what it has."""
     copy = _Copy()
     with connect(options, on_signal=copy.on_signal) as archive:
         goal = _goal(archive, options)
@@ -148,12 +148,12 @@ def _goal(archive: Archive, options: argparse.Namespace) -> int | None:
         ) as source:
             return source.max_recorded_position(options.source_recording_id)
     except AeronError:
-        return None  # the replication itself tells what is wrong
+        return None  # the replication itself reports what is wrong
 
 
 def _print_copy(archive: Archive, copy: _Copy, options: argparse.Namespace) -> int:
     if copy.recording_id is None or copy.start is None:
-        say(
+        print_answer(
             options,
             {"recording_id": None, "bytes": 0},
             "nothing was copied: the recording has nothing that is not here",
@@ -161,7 +161,7 @@ def _print_copy(archive: Archive, copy: _Copy, options: argparse.Namespace) -> i
         return 0
     end = archive.max_recorded_position(copy.recording_id)
     state = "merged with the live stream" if copy.is_merged else "whole" if copy.is_synced else "ended"
-    say(
+    print_answer(
         options,
         {
             "recording_id": copy.recording_id,
@@ -188,7 +188,7 @@ def run_update_channel(options: argparse.Namespace) -> int:
         archive.update_channel(options.recording_id, options.channel)
         after = archive.recording(options.recording_id)
     channel = options.channel if after is None else after.original_channel
-    say(
+    print_answer(
         options,
         {"recording_id": options.recording_id, "channel": channel, "before": before.original_channel},
         f"recording {options.recording_id}: {channel}, was {before.original_channel}",
@@ -210,7 +210,7 @@ def run_migrate_segments(options: argparse.Namespace) -> int:
             return 0
         count = archive.migrate_segments(options.source_recording_id, options.recording_id)
         start, stop = archive.start_position(options.recording_id), archive.stop_position(options.recording_id)
-    say(
+    print_answer(
         options,
         {"recording_id": options.recording_id, "segments": count, "start_position": start, "stop_position": stop},
         f"moved {count} segment files; recording {options.recording_id} goes from {start} to {stop}",

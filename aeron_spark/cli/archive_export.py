@@ -80,7 +80,7 @@ def add_to(parts: Any) -> None:
         "--keep-going", action="store_true", help="end a damaged recording at the damage, and go on: exit code 1"
     )
     part.add_argument("--verify", action="store_true", help="read the file again and compare")
-    part.add_argument("--progress", action="store_true", help="tell how far it is also where no terminal is")
+    part.add_argument("--progress", action="store_true", help="report progress even without a terminal")
     add_dir(part)
     add_json(part)
 
@@ -96,7 +96,7 @@ def time_ns(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Export and say what was written, with checksums."""
+    """Export and print what was written, with checksums."""
     target = None if options.out == "-" else Path(options.out)
     if target is None and options.verify:
         raise UsageError("--verify reads the file again: give --out a file")

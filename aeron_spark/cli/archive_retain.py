@@ -45,7 +45,7 @@ def add_to(parts: Any) -> None:
         type=at_least(0),
         help="so many of each channel and stream stay, the newest; active ones always do",
     )
-    part.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
+    part.add_argument("--yes", action="store_true", help="do it; without, only print what would be done")
     part.add_argument("--every", metavar="TIME", type=duration, help="do it again and again, until Ctrl-C")
     add_dir(part)
     add_json(part)
@@ -70,7 +70,7 @@ def size(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Once, or again and again; a failed round of a running policy is told and the next one tried."""
+    """Once, or again and again; a failed round of a running policy is reported and the next one tried."""
     policy = Policy(
         older_than_s=options.older_than, max_bytes=options.max_bytes, keep_recordings=options.keep_recordings
     )
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _round(policy: Policy, options: argparse.Namespace) -> int:
     with Folder(options.path, aeron_dir=options.dir) as folder:
-        actions = _told(folder, plan(policy, inventory(folder), now_ms=round(time.time() * 1000)))
+        actions = _with_committed(folder, plan(policy, inventory(folder), now_ms=round(time.time() * 1000)))
         ledgers = [recording.recording_id for recording in folder.recordings() if is_ledger(recording)]
     if not options.yes:
         for action in actions:
@@ -121,7 +121,7 @@ def _round(policy: Policy, options: argparse.Namespace) -> int:
     return 1 if is_held else 0
 
 
-def _told(folder: Folder, actions: list[Action]) -> list[Action]:
+def _with_committed(folder: Folder, actions: list[Action]) -> list[Action]:
     """The actions with how many committed batches lose rows by each."""
     if not actions or not any(map(is_ledger, folder.recordings())):
         return actions
@@ -129,7 +129,7 @@ def _told(folder: Folder, actions: list[Action]) -> list[Action]:
     try:
         counts = dict(batches_before(folder, {action.recording_id: action.new_start for action in actions}))
     except AeronError as failure:
-        print(f"which rows were committed can't be told: {failure}", file=sys.stderr)
+        print(f"which rows were committed is unknown: {failure}", file=sys.stderr)
         counts = {action.recording_id: None for action in actions}
     return [replace(action, committed=counts[action.recording_id]) for action in actions]
 

@@ -30,7 +30,7 @@ def add_running(
 
 
 def add_control(part: argparse.ArgumentParser) -> None:
-    """Options that say where the archive takes control sessions, and with what credentials."""
+    """Options that name where the archive takes control sessions, and with what credentials."""
     part.add_argument(
         "--control", metavar="URI", default=DEFAULT_CHANNEL, help="the archive's control channel (aeron:ipc)"
     )
@@ -100,7 +100,7 @@ def _proof(options: argparse.Namespace) -> Credentials | None:
     return UserPassword(options.user, given.decode())
 
 
-def say(options: argparse.Namespace, fields: dict[str, object], text: str) -> None:
+def print_answer(options: argparse.Namespace, fields: dict[str, object], text: str) -> None:
     """One answer, for people or as JSON."""
     if options.json:
         print_json(fields)

@@ -51,7 +51,7 @@ def add_to(parts: Any) -> None:
         (
             "rebuild",
             rebuild,
-            "make them anew from what segments tell, where they are missing",
+            "rebuild them from segments where they are missing",
             INDEX_EXAMPLES.splitlines()[1],
         ),
     ):

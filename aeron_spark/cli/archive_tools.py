@@ -165,7 +165,7 @@ def add_to(parts: Any) -> None:
         parts,
         "errors",
         run_errors,
-        about="errors that the archive and its driver logged; `unreadable` of --json tells why the driver's are missing",
+        about="errors that the archive and its driver logged; `unreadable` of --json explains why the driver's are missing",
         examples="  aeron-spark archive errors recordings",
     )
     add_dir(errors)
@@ -221,7 +221,7 @@ def _add_all_segments(part: argparse.ArgumentParser) -> None:
 
 
 def _add_yes(part: argparse.ArgumentParser) -> None:
-    part.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
+    part.add_argument("--yes", action="store_true", help="do it; without, only print what would be done")
 
 
 # -- verify ----------------------------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def _finding(text: str, *, as_json: bool) -> None:
 
 
 def run_checksum(options: argparse.Namespace) -> int:
-    """Compute checksums anew; recordings whose frames can't be walked are told and passed by."""
+    """Compute checksums anew; recordings whose frames can't be walked are reported and skipped."""
     if options.checksum in {RecordChecksum.AUTO, RecordChecksum.NONE}:
         raise UsageError("--checksum takes crc-32 or crc-32c, or the stock class names of these")
     findings = 0
@@ -372,7 +372,7 @@ def run_checksum(options: argparse.Namespace) -> int:
                 verb = "changed" if options.yes else "would change"
                 print(f"(recordingId={recording_id}) {verb} {report.changed:,} of {report.frames:,} frames", flush=True)
         work.end()
-    _say_dry(options)
+    _print_dry_run(options)
     return EXIT_FINDINGS if findings else EXIT_FINE
 
 
@@ -410,7 +410,7 @@ def run_compact(options: argparse.Namespace) -> int:
         print(f"Compaction result: deleted {deleted} records and reclaimed {reclaimed} bytes")
     else:
         print(f"would delete {deleted} records and reclaim {reclaimed} bytes of the catalog, and {_size(files)}")
-    _say_dry(options)
+    _print_dry_run(options)
     return EXIT_FINE
 
 
@@ -423,7 +423,7 @@ def run_delete_orphans(options: argparse.Namespace) -> int:
     """Delete files that no recording uses."""
     with Catalog(options.path, writable=options.yes) as catalog:
         if damage := catalog.info().damage:
-            raise DataLossError(f"{damage}; what belongs to no recording can't be told")
+            raise DataLossError(f"{damage}; what belongs to no recording is unknown")
         files = segment_files(options.path)
         if options.recording_id is not None:
             catalog.entries(options.recording_id)
@@ -436,7 +436,7 @@ def run_delete_orphans(options: argparse.Namespace) -> int:
     if not options.json:
         deletable = [orphan.file for orphan in found if orphan.is_deletable]
         print(f"{'deleted' if options.yes else 'would delete'} {_size(deletable)}")
-    _say_dry(options)
+    _print_dry_run(options)
     return EXIT_FINE
 
 
@@ -464,7 +464,7 @@ def run_migrate(options: argparse.Namespace) -> int:
     if steps == 0:
         print("nothing to migrate")
     else:
-        _say_dry(options)
+        _print_dry_run(options)
     return EXIT_FINE
 
 
@@ -477,7 +477,7 @@ def run_mark(options: argparse.Namespace) -> int:
     return EXIT_FINE
 
 
-def _say_dry(options: argparse.Namespace) -> None:
+def _print_dry_run(options: argparse.Namespace) -> None:
     if not options.yes and not getattr(options, "json", False):
         print("nothing was changed; --yes does it")
 

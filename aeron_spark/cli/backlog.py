@@ -6,7 +6,16 @@ import argparse
 import dataclasses
 from typing import Any
 
-from aeron_spark.cli.common import Before, add_dir, add_json, add_verb, add_watch, look, print_json, print_table
+from aeron_spark.cli.common import (
+    Before,
+    add_dir,
+    add_json,
+    add_verb,
+    add_watch,
+    print_json,
+    print_table,
+    show_counters,
+)
 from aeron_spark.cli.streams import add_stream_filter
 from aeron_spark.streams import BacklogRow, backlog
 
@@ -58,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
             ),
         )
 
-    return look(
+    return show_counters(
         options,
         lambda counters: [
             row for row in backlog(counters.rows()) if options.stream is None or row.stream_id == options.stream

@@ -144,11 +144,13 @@ class Before:
         return "" if then is None or then == now else f"{round((now - then) / self.seconds):+,}"
 
 
-def look(options: argparse.Namespace, read: Callable[[Counters], _T], show: Callable[[_T, Before | None], None]) -> int:
+def show_counters(
+    options: argparse.Namespace, read: Callable[[Counters], _T], show: Callable[[_T, Before | None], None]
+) -> int:
     """Read a driver's directory and show it, once or until Ctrl-C.
 
     Each time the directory is opened anew, so a driver that was started again is followed. A directory whose driver is dead
-    is shown, too; then PeerError says so.
+    is shown, too; then raises PeerError.
     """
     if options.watch is not None and not options.watch > 0:
         raise UsageError(f"--watch takes a number of seconds above 0, not {options.watch}")

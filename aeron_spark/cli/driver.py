@@ -57,7 +57,7 @@ def become(
 ) -> NoReturn:
     """Replace this process by a native server."""
     path = str(executable(name))
-    with contextlib.suppress(UsageError):  # the server itself says what it can't read
+    with contextlib.suppress(UsageError):  # the server itself reports what it can't read
         for given, nearest in misspelt(read_settings(options.define, options.properties, {})).items():
             print(
                 f"aeron-spark {options.verb}: {given} is no setting and has no effect, did you mean {nearest}?",

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import Any
 
-from aeron_spark.cli.common import Before, add_dir, add_json, add_verb, add_watch, look, print_json, utc_time
+from aeron_spark.cli.common import Before, add_dir, add_json, add_verb, add_watch, print_json, show_counters, utc_time
 from aeron_spark.counters import ErrorEntry
 
 EXAMPLES = """\
@@ -38,4 +38,4 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             print(f"{len(entries)} distinct errors observed.")
 
-    return look(options, lambda counters: counters.errors(), show)
+    return show_counters(options, lambda counters: counters.errors(), show)

@@ -1,4 +1,4 @@
-"""`aeron-spark loss`: what network streams lost on their way, by image."""
+"""`aeron-spark loss`: what network streams lost, by image."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from aeron_spark.cli.common import (
     add_json,
     add_verb,
     add_watch,
-    look,
     print_json,
     print_table,
+    show_counters,
     utc_time,
 )
 from aeron_spark.counters import LossEntry
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         )
         print(f"{len(entries)} streams lost data.")
 
-    return look(options, lambda counters: counters.losses(), show)
+    return show_counters(options, lambda counters: counters.losses(), show)
 
 
 def _image(entry: LossEntry) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from aeron_spark.names import nearest
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, whose verbs pass on flags that they do not know, to be told with the usage of the whole command."""
+    """argparse's, whose verbs pass on flags that they do not know, so that the error shows the usage of the whole command."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Everything is known: what is left over is an error of this verb."""
@@ -18,8 +18,8 @@ class Parser(argparse.ArgumentParser):
         if rest:
             flags = [flag for action in self._actions for flag in action.option_strings]
             unknown = next((one for one in rest if one.startswith("-")), rest[0])
-            near = nearest(unknown.partition("=")[0], flags) if unknown.startswith("--") else ""
-            self.error(f"unrecognized arguments: {' '.join(rest)}{near}")
+            closest = nearest(unknown.partition("=")[0], flags) if unknown.startswith("--") else ""
+            self.error(f"unrecognized arguments: {' '.join(rest)}{closest}")
         return found, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""How fast messages go by, and how long work still takes, told on standard error while a person is looking at it."""
+"""Message rates and remaining time of long work, on standard error while it is a terminal."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Progress:
     def __init__(self, what: str, *, quiet: bool = False) -> None:
         self._what = what
         self._is_shown = sys.stderr.isatty() and not quiet
-        self._started = self._told = time.monotonic()
+        self._started = self._shown_at = time.monotonic()
         self.messages = 0
         self.bytes = 0
 
     def start(self) -> None:
         """Begin to measure: waiting for the other side is no part of the rate."""
-        self._started = self._told = time.monotonic()
+        self._started = self._shown_at = time.monotonic()
 
     def add(self, messages: int, count: int) -> None:
         """Tell of `messages` more with `count` bytes together."""
         self.messages += messages
         self.bytes += count
         now = time.monotonic()
-        if self._is_shown and now - self._told >= 1:
-            self._told = now
+        if self._is_shown and now - self._shown_at >= 1:
+            self._shown_at = now
             print(f"\r{self.summary()}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
@@ -63,7 +63,7 @@ class Progress:
 class Work:
     """Bytes of work: done, rate and time left, a line a second on a terminal or with `always`; `total` 0: nobody knows.
 
-    `rows` counts what the work is about (messages, recordings), named by `unit`; a rate is told of it where there are any.
+    `rows` counts what the work is about (messages, recordings), named by `unit`; its rate is shown where there are any.
     """
 
     def __init__(self, what: str, total: int, *, unit: str = "", quiet: bool = False, always: bool = False) -> None:
@@ -72,8 +72,8 @@ class Work:
         self._unit = unit
         self._is_terminal = sys.stderr.isatty()
         self._is_shown = (self._is_terminal or always) and not quiet
-        self._started = self._told = time.monotonic()
-        self._has_told = False
+        self._started = self._shown_at = time.monotonic()
+        self._has_shown = False
         self.bytes = 0
         self.rows = 0
 
@@ -82,8 +82,8 @@ class Work:
         self.bytes = count
         self.rows = self.rows if rows is None else rows
         now = time.monotonic()
-        if self._is_shown and now - self._told >= 1:
-            self._told = now
+        if self._is_shown and now - self._shown_at >= 1:
+            self._shown_at = now
             self._print(now)
 
     def from_here(self, base: int) -> Callable[[int], None]:
@@ -92,7 +92,7 @@ class Work:
 
     def end(self) -> None:
         """Leave the last line; where it was quick there was none."""
-        if self._is_shown and self._has_told:
+        if self._is_shown and self._has_shown:
             self._print(time.monotonic())
             if self._is_terminal:
                 print(file=sys.stderr)
@@ -111,7 +111,7 @@ class Work:
         return f"{done}{rows}, {size(rate)} a second{row_rate}{left}"
 
     def _print(self, now: float) -> None:
-        self._has_told = True
+        self._has_shown = True
         if self._is_terminal:
             print(f"\r{self.line(now)}\x1b[K", end="", file=sys.stderr, flush=True)
         else:

@@ -43,7 +43,7 @@ def _add_check(verbs: Any) -> None:
         verbs,
         "check",
         _run_check,
-        about="say whether a schema can be used: OK, OK_WARN, or what is wrong; exit code 1 if it can't",
+        about="check whether a schema can be used: OK, OK_WARN, or what is wrong; exit code 1 if it can't",
         examples="  aeron-spark sbe check prices.xml\n  aeron-spark sbe check prices.xml --json",
     )
     verb.add_argument("schema", metavar="X.xml", help="schema file; its includes lie in its folder")
@@ -85,7 +85,7 @@ def _add_decode(verbs: Any) -> None:
 
 def _add_header(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--header", metavar="TYPE", help="composite that heads the messages, where the schema tells another"
+        "--header", metavar="TYPE", help="composite that heads the messages, where the schema names another"
     )
     verb.add_argument(
         "--header-map",
@@ -96,7 +96,7 @@ def _add_header(verb: argparse.ArgumentParser) -> None:
 
 
 def _header(options: argparse.Namespace) -> dict[str, Any]:
-    """What the options say about the header, for `check` and `load`."""
+    """The header by the options, for `check` and `load`."""
     return {"header_type": options.header, "header_map": pairs("--header-map", options.header_map, _MAP_EXAMPLE)}
 
 
@@ -152,7 +152,7 @@ def _refuse_containers(options: argparse.Namespace, content: bytes) -> None:
 
 
 def _extraction(options: argparse.Namespace) -> str:
-    """The command that takes payloads out of a capture file, and decodes them as the options say."""
+    """The command that takes payloads out of a capture file, and decodes them by the options."""
     file = "FILE" if options.file == "-" else shlex.quote(options.file)
     words = ["aeron-spark", "sbe", "decode", "--schema", options.schema]
     for flag, value, default in (

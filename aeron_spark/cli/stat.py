@@ -7,7 +7,16 @@ import dataclasses
 import time
 from typing import Any
 
-from aeron_spark.cli.common import Before, add_dir, add_json, add_verb, add_watch, look, print_json, print_table
+from aeron_spark.cli.common import (
+    Before,
+    add_dir,
+    add_json,
+    add_verb,
+    add_watch,
+    print_json,
+    print_table,
+    show_counters,
+)
 from aeron_spark.counters import CounterRow
 
 EXAMPLES = """\
@@ -50,4 +59,4 @@ def run(options: argparse.Namespace) -> int:
                 ),
             )
 
-    return look(options, lambda counters: [row for row in counters.rows() if options.match in row.label], show)
+    return show_counters(options, lambda counters: [row for row in counters.rows() if options.match in row.label], show)

@@ -91,7 +91,7 @@ def _work(folder: Path, aeron_dir: Path, archive_dir: Path, seconds: float) -> i
         "PYSPARK_PYTHON": sys.executable,
     }
     command = [sys.executable, "-m", "aeron_spark.demo.work", str(aeron_dir), str(archive_dir), str(seconds)]
-    # Its own group: Ctrl-C at the terminal reaches it only through here. Spark and Java are talkative: what they say to
+    # Its own group: Ctrl-C at the terminal reaches it only through here. Spark and Java are talkative: what they print to
     # standard error is shown only when the work fails.
     with (folder / "log").open("wb") as log:
         worker = subprocess.Popen(  # noqa: S603 - our own module
@@ -111,7 +111,7 @@ def _work(folder: Path, aeron_dir: Path, archive_dir: Path, seconds: float) -> i
 
 
 def _keep(folder: Path, archive_dir: Path, aeron_dir: Path) -> None:
-    """Leave the two directories only, and say where they are."""
+    """Leave the two directories only, and print their paths."""
     for entry in folder.iterdir():
         if entry != archive_dir:
             shutil.rmtree(entry, ignore_errors=True)
@@ -120,8 +120,8 @@ def _keep(folder: Path, archive_dir: Path, aeron_dir: Path) -> None:
 
 def _end_descendants() -> None:
     """End every process below this one: ask, then kill; reap them all."""
-    for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
-        deadline = time.monotonic() + patience
+    for number, grace_s in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+        deadline = time.monotonic() + grace_s
         asked: set[int] = set()
         while time.monotonic() < deadline:
             _reap()

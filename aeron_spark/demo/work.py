@@ -41,7 +41,7 @@ SUMMARY = """
 _begun = time.monotonic()
 
 
-def say(text: str) -> None:
+def report(text: str) -> None:
     """One line of progress."""
     print(f"[{time.monotonic() - _begun:5.1f} s] {text}", flush=True)
 
@@ -61,7 +61,7 @@ def main() -> int:
 def demonstrate(aeron_dir: Path, archive_dir: Path, seconds: float) -> int:
     """Servers, feed, streaming query, batch query; 0 when both queries saw all that was published."""
     with ArchivingMediaDriver(archive_dir, aeron_dir, settings=SETTINGS, embedded=False) as servers:
-        say(
+        report(
             f"media driver (pid {servers.driver.pid}) and archive (pid {servers.archive.pid}) run, native, in {aeron_dir}"
         )
         with Client(aeron_dir, name="telemetry") as client, Archive(client) as archive:
@@ -70,12 +70,14 @@ def demonstrate(aeron_dir: Path, archive_dir: Path, seconds: float) -> int:
                 publication.wait_connected(10.0)
                 recording_id = archive.wait_recording("aeron:ipc", STREAM_ID, publication.session_id)
                 feed = Feed(publication, interval=INTERVAL_S)
-                say(f"telemetry of this machine goes to {CHANNEL} stream {STREAM_ID} and is recorded as {recording_id}")
+                report(
+                    f"telemetry of this machine goes to {CHANNEL} stream {STREAM_ID} and is recorded as {recording_id}"
+                )
                 spark = session()
-                say(f"Spark {spark.version} runs")
+                report(f"Spark {spark.version} runs")
                 try:
                     query = start_stream(spark, archive_dir)
-                    say("streaming query over the growing recording:")
+                    report("streaming query over the growing recording:")
                     print("          batch      rows    rows/s  up to position  behind the feed", flush=True)
                     progress = Progress(query, feed)
                     progress.follow(lambda: progress.position > 0)
@@ -84,7 +86,7 @@ def demonstrate(aeron_dir: Path, archive_dir: Path, seconds: float) -> int:
                     feed.stop()
                     archive.wait_position(recording_id, publication.position)
                     progress.follow(lambda: progress.position >= feed.position)
-                    say(f"feed ended after {feed.messages:,} messages, the query has read them all")
+                    report(f"feed ended after {feed.messages:,} messages, the query has read them all")
                     query.stop()
                     archive.stop_recording_by_identity(recording_id)
                     return compare(spark, archive_dir, feed.messages)
@@ -181,14 +183,14 @@ def compare(spark: Any, archive_dir: Path, published: int) -> int:
     taken = time.monotonic() - begun
     streamed = spark.sql(SUMMARY.format(source="live")).collect()
 
-    say("result of the streaming query:")
+    report("result of the streaming query:")
     show(streamed)
-    say(f"result of the batch query over the same recording, read in {taken:.1f} s:")
+    report(f"result of the batch query over the same recording, read in {taken:.1f} s:")
     show(replayed)
     counts = [sum(row.messages for row in rows) for rows in (streamed, replayed)]
     print_table(("published", "streamed", "replayed"), [(published, *counts)])
     if counts == [published, published] and streamed == replayed:
-        say(f"all agree: {published:,} rows")
+        report(f"all agree: {published:,} rows")
         return 0
     print("aeron_spark demo: the queries disagree with what was published", file=sys.stderr)
     return 1

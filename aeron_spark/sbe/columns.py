@@ -25,7 +25,7 @@ from aeron_spark.sbe.export import Node, struct_node
 from aeron_spark.sbe.model import Composite, Data, Enum, Field, Member, Primitive, Scalar, Set, Type
 from aeron_spark.sbe.options import MAX_DIGITS, Options
 from aeron_spark.sbe.plan import Level, Plan
-from aeron_spark.sbe.run import Place, Run, Task, Tasks, list_of
+from aeron_spark.sbe.run import Location, Run, Task, Tasks, list_of
 from aeron_spark.sbe.walk import first_on_wire
 
 DECIMAL_DIGITS = {8: 19, 4: 10, 2: 5, 1: 3}
@@ -105,7 +105,7 @@ class Compiler:
         if options.header and (wanted is None or HEADER in wanted):
             # A header lies before its message's block.
             composite = plan.schema.header.composite
-            self.columns = {HEADER: self._struct(composite, Place(0, -composite.size, 0, 0)), **self.columns}
+            self.columns = {HEADER: self._struct(composite, Location(0, -composite.size, 0, 0)), **self.columns}
 
     # -- blocks ------------------------------------------------------------------------------------------------------------
 
@@ -142,8 +142,8 @@ class Compiler:
 
     def _field(self, field: Field, level: Level) -> Column:
         if field.presence == "constant":
-            return self._constant(field.constant, field.type, Place(level.number, 0, 0, 0))
-        place = Place(
+            return self._constant(field.constant, field.type, Location(level.number, 0, 0, 0))
+        location = Location(
             level.number, field.offset, field.since, field.offset + field.size, path=level.path_of(field.name)
         )  # fmt: skip
         is_optional = field.presence == "optional"
@@ -151,22 +151,24 @@ class Compiler:
             guard = _guard(field.type, field.offset) if is_optional else None
             if field.semantic_type.lower() == "monthyear" and self._options.timestamps != "long":
                 guard = _year(field.type, field.offset) or guard
-            place = replace(place, guard=guard)
-        time = self._time(field.semantic_type.lower(), field, place, is_optional=is_optional)
+            location = replace(location, guard=guard)
+        time = self._time(field.semantic_type.lower(), field, location, is_optional=is_optional)
         if time is not None:
             return time
-        return self._sibling_decimal(field, level, place) or self._value(field.type, place, is_optional=is_optional)
+        return self._sibling_decimal(field, level, location) or self._value(
+            field.type, location, is_optional=is_optional
+        )
 
-    def _value(self, of: Type, place: Place, *, is_optional: bool) -> Column:
+    def _value(self, of: Type, location: Location, *, is_optional: bool) -> Column:
         match of:
             case Scalar():
-                return self._scalar(of, place, is_optional=is_optional)
+                return self._scalar(of, location, is_optional=is_optional)
             case Enum():
-                return self._enum(of, place)
+                return self._enum(of, location)
             case Set():
-                return self._set(of, place)
+                return self._set(of, location)
             case Composite():
-                return self._composite(of, place)
+                return self._composite(of, location)
 
     # -- scalars -----------------------------------------------------------------------------------------------------------
 
@@ -177,7 +179,7 @@ class Compiler:
         node = Node(kind=lib.AS_SBE_NODE_NUMBERS, level=slot[0], index=slot[1], width=task.width)
         return Column(of, lambda run: run.numbers(slot, of, repeat), node if repeat == 1 else None)
 
-    def _number(self, place: Place, primitive: Primitive, null: float | None, repeat: int = 1) -> Column:
+    def _number(self, location: Location, primitive: Primitive, null: float | None, repeat: int = 1) -> Column:
         form, of = lib.AS_SBE_FORM_SAME, type_of_number(primitive)
         if primitive.name in WIDER:
             form = lib.AS_SBE_FORM_WIDEN
@@ -187,55 +189,59 @@ class Compiler:
                 "long": (lib.AS_SBE_FORM_LONG, pa.int64()),
                 "bits": (lib.AS_SBE_FORM_SAME, pa.int64()),
             }[self._options.uint64]
-        return self._task(Task(place=place, primitive=primitive, form=form, width=0, null=null, repeat=repeat), of)
+        return self._task(
+            Task(location=location, primitive=primitive, form=form, width=0, null=null, repeat=repeat), of
+        )
 
-    def _scalar(self, of: Scalar, place: Place, *, is_optional: bool) -> Column:
+    def _scalar(self, of: Scalar, location: Location, *, is_optional: bool) -> Column:
         if of.is_text:
-            return self._chars(of, place, is_optional=is_optional)
+            return self._chars(of, location, is_optional=is_optional)
         null = of.null if is_optional else None
         if of.length == 1:
-            return self._number(place, of.primitive, null)
+            return self._number(location, of.primitive, null)
         is_bytes = of.primitive.size == 1 and not of.charset and not is_optional
         if is_bytes and self._options.byte_arrays == "binary":
             kind = pa.binary() if self._options.spark else pa.binary(of.length)
-            return Column(kind, lambda run: run.bytes_of(place, of.primitive, of.length).cast(kind))
-        items = self._number(place, of.primitive, null, of.length)
+            return Column(kind, lambda run: run.bytes_of(location, of.primitive, of.length).cast(kind))
+        items = self._number(location, of.primitive, null, of.length)
 
         def make(run: Run) -> pa.Array:
-            count = run.counts[place.level]
+            count = run.counts[location.level]
             offsets = pa.py_buffer(np.arange(count + 1, dtype=np.int32) * of.length)
-            return list_of(items.make(run), count, offsets, *run.presence(place))
+            return list_of(items.make(run), count, offsets, *run.presence(location))
 
         return Column(pa.list_(items.type), make)
 
-    def _chars(self, of: Scalar, place: Place, *, is_optional: bool) -> Column:
-        column = place.fill(
+    def _chars(self, of: Scalar, location: Location, *, is_optional: bool) -> Column:
+        column = location.fill(
             ffi.new("as_sbe_column *"), of.primitive, null=of.null if is_optional else None, repeat=of.length
         )
         charset = of.charset or "ascii"
-        node = Node(kind=lib.AS_SBE_NODE_TEXT, level=place.level, column=column)
+        node = Node(kind=lib.AS_SBE_NODE_TEXT, level=location.level, column=column)
 
         def refuse(run: Run, instance: int, text: str) -> None:
-            run.refuse("BAD_TEXT", place, instance, text)
+            run.refuse("BAD_TEXT", location, instance, text)
 
         if self._options.chars == "binary":
-            return Column(pa.binary(), lambda run: run.text(column, place.level, of.length, lib.AS_SBE_BYTES), node)
-        text = self._text(charset, lambda run, number: run.text(column, place.level, of.length, number), node, refuse)
+            return Column(pa.binary(), lambda run: run.text(column, location.level, of.length, lib.AS_SBE_BYTES), node)
+        text = self._text(
+            charset, lambda run, number: run.text(column, location.level, of.length, number), node, refuse
+        )
         if self._options.chars == "trim" and of.length > 1:
             return Column(text.type, lambda run: pc.utf8_rtrim(text.make(run), characters=" "))
         return text
 
     def _data(self, number: int, of: Data, level: Level) -> Column:
-        place = Place(level.number, 0, of.since, 0, path=level.path_of(of.name))
-        node = Node(kind=lib.AS_SBE_NODE_DATA, level=place.level, index=number)
+        location = Location(level.number, 0, of.since, 0, path=level.path_of(of.name))
+        node = Node(kind=lib.AS_SBE_NODE_DATA, level=location.level, index=number)
 
         def refuse(run: Run, instance: int, text: str) -> None:
-            run.refuse_data("BAD_TEXT", number, place, instance, text)
+            run.refuse_data("BAD_TEXT", number, location, instance, text)
 
         if of.charset:
-            made = self._text(of.charset, lambda run, charset: run.data(number, place.level, charset), node, refuse)
+            made = self._text(of.charset, lambda run, charset: run.data(number, location.level, charset), node, refuse)
         else:
-            made = Column(pa.binary(), lambda run: run.data(number, place.level, lib.AS_SBE_BYTES), node)
+            made = Column(pa.binary(), lambda run: run.data(number, location.level, lib.AS_SBE_BYTES), node)
         if of.name not in self._options.empty_as_null:
             return made
 
@@ -285,9 +291,9 @@ class Compiler:
 
     # -- enums and sets ------------------------------------------------------------------------------------------------------
 
-    def _enum(self, of: Enum, place: Place) -> Column:
+    def _enum(self, of: Enum, location: Location) -> Column:
         if self._options.enums == "values":
-            return self._enum_values(of, place)
+            return self._enum_values(of, location)
         if (
             self._options.enums == "bool"
             and {raw for _, raw in of.values} == {0, 1}
@@ -296,16 +302,16 @@ class Compiler:
             names = {name.lower() for name, _ in of.values}
             falses = {name.lower() for name, raw in of.values if raw == 0}
             if names in BOOLEANS and falses <= {"f", "false", "no"}:
-                return self._enum_bool(of, place)
-        return self._enum_names(of, place)
+                return self._enum_bool(of, location)
+        return self._enum_names(of, location)
 
-    def _enum_values(self, of: Enum, place: Place) -> Column:
+    def _enum_values(self, of: Enum, location: Location) -> Column:
         if not of.primitive.is_char:
-            return self._number(place, of.primitive, of.null)
-        column = place.fill(ffi.new("as_sbe_column *"), of.primitive, null=of.null)
-        return Column(pa.string(), lambda run: run.text(column, place.level, 1, CHARSETS["iso8859-1"]))
+            return self._number(location, of.primitive, of.null)
+        column = location.fill(ffi.new("as_sbe_column *"), of.primitive, null=of.null)
+        return Column(pa.string(), lambda run: run.text(column, location.level, 1, CHARSETS["iso8859-1"]))
 
-    def _index(self, of: Enum, place: Place) -> tuple[Column, tuple[int, int]]:
+    def _index(self, of: Enum, location: Location) -> tuple[Column, tuple[int, int]]:
         """Indices of names, -1 unknown."""
         known = {_signed(raw): index for index, (_, raw) in reversed(list(enumerate(of.values)))}
         if of.primitive.size == 1:
@@ -316,71 +322,71 @@ class Compiler:
         else:
             enum = (np.array(sorted(known), np.int64), np.array([known[raw] for raw in sorted(known)], np.int16))
         task = Task(
-            place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_ENUM, width=2, null=of.null, enum=enum
+            location=location, primitive=of.primitive, form=lib.AS_SBE_FORM_ENUM, width=2, null=of.null, enum=enum
         )  # fmt: skip
         slot = self.tasks.add(task)
         node = Node(kind=lib.AS_SBE_NODE_NUMBERS, level=slot[0], index=slot[1], width=task.width)
         return Column(pa.int16(), lambda run: run.numbers(slot, pa.int16()), node), slot
 
-    def _enum_bool(self, of: Enum, place: Place) -> Column:
-        indices, _ = self._index(of, place)
+    def _enum_bool(self, of: Enum, location: Location) -> Column:
+        indices, _ = self._index(of, location)
         is_true = [raw == 1 for _, raw in of.values]
 
         def make(run: Run) -> pa.Array:
-            found = self._known(run, of, place, indices.make(run))
+            found = self._known(run, of, location, indices.make(run))
             return pc.equal(found, is_true.index(True))
 
         return Column(pa.bool_(), make)
 
-    def _known(self, run: Run, of: Enum, place: Place, indices: pa.Array) -> pa.Array:
+    def _known(self, run: Run, of: Enum, location: Location, indices: pa.Array) -> pa.Array:
         """With nulls for what has no name."""
         is_known = pc.greater_equal(indices, 0)
         unknown = len(indices) - indices.null_count - (pc.sum(is_known).as_py() or 0)
         if unknown and self._options.unknown_enum == "error":
-            raw = run.raw(Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0))
+            raw = run.raw(Task(location=location, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0))
             for instance in np.flatnonzero(np.asarray(indices.fill_null(0)) < 0).tolist():
                 value = raw[instance].as_py()
                 shown = repr(chr(value)) if of.primitive.is_char else str(value)
-                run.refuse("BAD_ENUM", place, instance, f"{shown}, which is no value of enum {of.name}")
+                run.refuse("BAD_ENUM", location, instance, f"{shown}, which is no value of enum {of.name}")
         elif unknown:
             run.lost += unknown
         return pc.if_else(is_known, indices, pa.scalar(None, pa.int16())) if unknown else indices
 
-    def _enum_names(self, of: Enum, place: Place) -> Column:
-        indices, slot = self._index(of, place)
+    def _enum_names(self, of: Enum, location: Location) -> Column:
+        indices, slot = self._index(of, location)
         names = [name for name, _ in of.values]
         known = pa.array(names, pa.string())
-        raw_task = Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0)
+        raw_task = Task(location=location, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0)
 
         def make(run: Run) -> pa.Array:
             found = indices.make(run)
             if not run.unknown(slot):
                 return pa.DictionaryArray.from_arrays(found, known, safe=False)
             if self._options.unknown_enum != "text":
-                return pa.DictionaryArray.from_arrays(self._known(run, of, place, found), known)
+                return pa.DictionaryArray.from_arrays(self._known(run, of, location, found), known)
             return _named(of, found, run.raw(raw_task))
 
         if self._options.spark:
             return Column(pa.string(), lambda run: make(run).cast(pa.string()))
         return Column(NAMES, make, indices.node and indices.node.named(names))
 
-    def _set(self, of: Set, place: Place) -> Column:
+    def _set(self, of: Set, location: Location) -> Column:
         names = pa.array([name for name, _ in of.choices], pa.string())
         if self._options.sets == "bits":
-            return self._number(place, of.primitive, None)
+            return self._number(location, of.primitive, None)
         if self._options.sets == "struct":
-            return self._set_struct(of, place)
+            return self._set_struct(of, location)
         bits = np.array([bit for _, bit in of.choices], np.uint8)
         kind = pa.list_(pa.string() if self._options.spark else NAMES)
 
         def make(run: Run) -> pa.Array:
-            found = run.set(place, of.primitive, bits, names)
+            found = run.set(location, of.primitive, bits, names)
             return found.cast(kind) if self._options.spark else found
 
         return Column(kind, make)
 
-    def _set_struct(self, of: Set, place: Place) -> Column:
-        task = Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0)
+    def _set_struct(self, of: Set, location: Location) -> Column:
+        task = Task(location=location, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0)
         bits = self._task(task, pa.type_for_alias(of.primitive.name))
 
         def one(bit: int) -> Column:
@@ -390,37 +396,37 @@ class Compiler:
             )
 
         made = {name: one(bit) for name, bit in of.choices}
-        return struct_of(made, lambda run: (run.counts[place.level], *run.presence(place)))
+        return struct_of(made, lambda run: (run.counts[location.level], *run.presence(location)))
 
     # -- composites ----------------------------------------------------------------------------------------------------------
 
-    def _composite(self, of: Composite, place: Place) -> Column:
-        return self._decimal(of, place) or self._struct(of, place)
+    def _composite(self, of: Composite, location: Location) -> Column:
+        return self._decimal(of, location) or self._struct(of, location)
 
-    def _struct(self, of: Composite, place: Place) -> Column:
+    def _struct(self, of: Composite, location: Location) -> Column:
         made = {
-            one.name: self._of_member(one, place)
+            one.name: self._of_member(one, location)
             for one in of.members
             if not (one.is_constant and self._options.constants == "drop")
         }
-        return struct_of(made, lambda run: (run.counts[place.level], *run.presence(place)))
+        return struct_of(made, lambda run: (run.counts[location.level], *run.presence(location)))
 
-    def _of_member(self, member: Member, place: Place) -> Column:
+    def _of_member(self, member: Member, location: Location) -> Column:
         of = member.type
         if isinstance(of, Scalar):
             if of.presence == "constant":
-                return self._constant(of.constant, of, place)
-            return self._scalar(of, place.at(member), is_optional=of.presence == "optional")
-        return self._value(of, place.at(member), is_optional=False)
+                return self._constant(of.constant, of, location)
+            return self._scalar(of, location.at(member), is_optional=of.presence == "optional")
+        return self._value(of, location.at(member), is_optional=False)
 
-    def _constant(self, value: Any, of: Type, place: Place) -> Column:
+    def _constant(self, value: Any, of: Type, location: Location) -> Column:
         plain = isinstance(of, (Scalar, Enum)) and not isinstance(value, str)
         kind = type_of_number(of.primitive) if plain and isinstance(of, (Scalar, Enum)) else pa.string()
         values = pa.array([Decimal(value) if pa.types.is_decimal(kind) else value], kind)
 
         def make(run: Run) -> pa.Array:
-            count = run.counts[place.level]
-            validity, nulls = run.presence(place)
+            count = run.counts[location.level]
+            validity, nulls = run.presence(location)
             zeros = pa.py_buffer(np.zeros(count, np.int16))
             indices = pa.Array.from_buffers(pa.int16(), count, [validity, zeros], nulls)
             return pa.DictionaryArray.from_arrays(indices, values)
@@ -431,7 +437,7 @@ class Compiler:
 
     # -- decimals, Spec: 10 §14.3 ----------------------------------------------------------------------------------------------
 
-    def _decimal(self, of: Composite, place: Place) -> Column | None:  # noqa: PLR0911 - a table of cases
+    def _decimal(self, of: Composite, location: Location) -> Column | None:  # noqa: PLR0911 - a table of cases
         exponent = member_of(of, "exponent")
         numbers = [one for one in of.members if not one.is_constant and one is not exponent]
         if exponent is None or len(of.members) != len(numbers) + 1 or len(numbers) != 1:
@@ -445,12 +451,12 @@ class Compiler:
             return None
         if mantissa.length != 1 or mantissa.primitive.is_float or mantissa.is_text or exponent.type.length != 1:
             return None
-        at = place.at(numbers[0])
+        at = location.at(numbers[0])
         null = mantissa.null if mantissa.presence == "optional" else None
         if not exponent.is_constant:
             if self._options.decimals == "exact" or exponent.type.primitive.name != "int8":
                 return None
-            return self._folded(at, mantissa, null, self._exponent(place.at(exponent)), self._options.decimal)
+            return self._folded(at, mantissa, null, self._exponent(location.at(exponent)), self._options.decimal)
         shift = exponent.type.constant
         if not isinstance(shift, int):
             return None
@@ -460,7 +466,7 @@ class Compiler:
             return self._folded(at, mantissa, null, shift, self._options.decimal)
         return self._constant_shift(at, mantissa, null, shift)
 
-    def _constant_shift(self, at: Place, mantissa: Scalar, null: float | None, shift: int) -> Column | None:
+    def _constant_shift(self, at: Location, mantissa: Scalar, null: float | None, shift: int) -> Column | None:
         primitive = mantissa.primitive
         digits = UINT64_DIGITS if primitive.name == "uint64" else DECIMAL_DIGITS[primitive.size]
         digits, scale = (max(digits, -shift), -shift) if shift <= 0 else (min(MAX_DIGITS, digits + shift), 0)
@@ -469,22 +475,29 @@ class Compiler:
         if shift > 18:  # noqa: PLR2004 - 10^18 is the largest power of ten in 64 bits
             return self._folded(at, mantissa, null, shift, (digits, scale)) if shift <= decimals.MAX_SHIFT else None
         task = Task(
-            place=at, primitive=primitive, form=_decimal_form(primitive), width=0, null=null, factor=10 ** max(shift, 0)
+            location=at, primitive=primitive, form=_decimal_form(primitive), width=0, null=null, factor=10 ** max(shift, 0)
         )  # fmt: skip
         return self._task(task, pa.decimal128(digits, scale))
 
-    def _exponent(self, place: Place) -> Column:
-        task = Task(place=place, primitive=_INT8, form=lib.AS_SBE_FORM_SAME, width=0)
+    def _exponent(self, location: Location) -> Column:
+        task = Task(location=location, primitive=_INT8, form=lib.AS_SBE_FORM_SAME, width=0)
         return self._task(task, pa.int8())
 
     def _folded(
-        self, at: Place, mantissa: Scalar, null: float | None, exponent: Column | int, decimal: tuple[int, int] | None
+        self,
+        at: Location,
+        mantissa: Scalar,
+        null: float | None,
+        exponent: Column | int,
+        decimal: tuple[int, int] | None,
     ) -> Column:
         """A mantissa and its exponent as one number: a double, or a decimal of digits and scale."""
-        task = Task(place=at, primitive=mantissa.primitive, form=_decimal_form(mantissa.primitive), width=0, null=null)
+        task = Task(
+            location=at, primitive=mantissa.primitive, form=_decimal_form(mantissa.primitive), width=0, null=null
+        )
         return _fold(self._task(task, pa.decimal128(MAX_DIGITS, 0)), exponent, decimal)
 
-    def _sibling_decimal(self, field: Field, level: Level, place: Place) -> Column | None:
+    def _sibling_decimal(self, field: Field, level: Level, location: Location) -> Column | None:
         """A mantissa whose exponent is a field of its own, in the same block or one around it."""
         of, name = field.type, field.attributes.get("exponent")
         if not name or self._options.decimals in ("exact", "parts"):
@@ -502,43 +515,43 @@ class Compiler:
             return None
         if found.type.length != 1 or found.presence == "constant":
             return None
-        exponent = self._exponent(Place(level.number, found.offset, found.since, found.offset + found.size))
+        exponent = self._exponent(Location(level.number, found.offset, found.since, found.offset + found.size))
         null = of.null if field.presence == "optional" else None
-        return self._folded(place, of, null, _repeated(exponent, steps), self._options.decimal)
+        return self._folded(location, of, null, _repeated(exponent, steps), self._options.decimal)
 
     # -- times, Spec: 10 §14.6 -----------------------------------------------------------------------------------------------
 
     def _time(  # noqa: PLR0911 - a table of cases
-        self, semantic: str, field: Field, place: Place, *, is_optional: bool
+        self, semantic: str, field: Field, location: Location, *, is_optional: bool
     ) -> Column | None:
         of = field.type
         unit = dict(self._options.times).get(field.name)
         if isinstance(of, Composite) and semantic == "monthyear" and self._options.month_years == "text":
-            return self._month_year(of, place)
+            return self._month_year(of, location)
         if self._options.timestamps == "long":
             return None
         if isinstance(of, Composite):
-            return self._timestamp(of, place, unit) if semantic == "utctimestamp" or unit else None
+            return self._timestamp(of, location, unit) if semantic == "utctimestamp" or unit else None
         if not isinstance(of, Scalar) or of.length != 1 or of.primitive.is_float or of.is_text:
             return None
         null = of.null if is_optional else None
         if unit is not None:
-            return self._moment(place, of.primitive, null, unit)
+            return self._moment(location, of.primitive, null, unit)
         if semantic == "utctimestamp":
             code = TIME_UNITS.get(field.time_unit.lower() or "nanosecond")
-            return self._moment(place, of.primitive, null, code) if code else None
+            return self._moment(location, of.primitive, null, code) if code else None
         if semantic == "utctimeonly" and of.primitive.size == 8:  # noqa: PLR2004 - nanoseconds since midnight
             kind = pa.int64() if self._options.spark else pa.time64("ns")
-            task = Task(place=place, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null)
+            task = Task(location=location, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null)
             task.most = 0 if self._options.spark else DAY_NS - 1
             return self._task(task, kind)
         if semantic in ("utcdateonly", "localmktdate") and of.primitive.size <= 4:  # noqa: PLR2004 - days in 32 bits
-            days = self._number(place, of.primitive, null)
+            days = self._number(location, of.primitive, null)
             return Column(pa.date32(), lambda run: days.make(run).cast(pa.int32()).cast(pa.date32()))
         return None
 
     def _timestamp(  # noqa: PLR0911 - a table of cases
-        self, of: Composite, place: Place, given: str | None
+        self, of: Composite, location: Location, given: str | None
     ) -> Column | None:
         """A time beside its unit, which is a constant, on the wire, or the one that was given."""
         time, unit = member_of(of, "time"), member_of(of, "unit")
@@ -547,7 +560,7 @@ class Compiler:
         if time.type.length != 1 or time.type.primitive.is_float or time.type.is_text:
             return None
         null = time.type.null if time.type.presence == "optional" else None
-        at = place.at(time)
+        at = location.at(time)
         if given is not None:
             return self._moment(at, time.type.primitive, null, given)
         if unit is None or not isinstance(unit.type, (Scalar, Enum)):
@@ -557,14 +570,14 @@ class Compiler:
             return None if code is None else self._moment(at, time.type.primitive, null, code)
         if unit.type.primitive.name != "uint8":
             return None
-        return self._mixed_moment(at, time.type, null, place.at(unit))
+        return self._mixed_moment(at, time.type, null, location.at(unit))
 
-    def _mixed_moment(self, at: Place, of: Scalar, null: float | None, unit: Place) -> Column:
+    def _mixed_moment(self, at: Location, of: Scalar, null: float | None, unit: Location) -> Column:
         """Of units on the wire: nanoseconds, or microseconds where those are asked for."""
         number = self._task(
-            Task(place=at, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null), pa.int64()
+            Task(location=at, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null), pa.int64()
         )
-        units = self._task(Task(place=unit, primitive=_UINT8, form=lib.AS_SBE_FORM_SAME, width=0), pa.uint8())
+        units = self._task(Task(location=unit, primitive=_UINT8, form=lib.AS_SBE_FORM_SAME, width=0), pa.uint8())
         is_short = self._options.spark or self._options.timestamps == "us"
         kind = pa.timestamp("us" if is_short else "ns", "UTC")
 
@@ -575,14 +588,14 @@ class Compiler:
 
         return Column(kind, make)
 
-    def _month_year(self, of: Composite, place: Place) -> Column | None:
+    def _month_year(self, of: Composite, location: Location) -> Column | None:
         parts: dict[str, Column] = {}
         for name in DATE_PARTS:
             member = member_of(of, name)
             if member is None or not isinstance(member.type, Scalar) or member.is_constant or member.type.length != 1:
                 return None
             # A part that is not there holds its null value, whatever its presence.
-            parts[name] = self._number(place.at(member), member.type.primitive, member.type.null)
+            parts[name] = self._number(location.at(member), member.type.primitive, member.type.null)
 
         def make(run: Run) -> pa.Array:
             made, lost = times.month_years({name: column.make(run) for name, column in parts.items()})
@@ -591,13 +604,14 @@ class Compiler:
 
         return Column(pa.string(), make)
 
-    def _moment(self, place: Place, primitive: Primitive, null: float | None, code: str) -> Column:
+    def _moment(self, location: Location, primitive: Primitive, null: float | None, code: str) -> Column:
         factor, divisor = 1, 1
         if self._options.spark or self._options.timestamps == "us":
             factor, divisor = PER_MICROSECOND[code]
             code = "us"
         task = Task(
-            place=place, primitive=primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null, factor=factor, divisor=divisor
+            location=location, primitive=primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null, factor=factor,
+            divisor=divisor,
         )  # fmt: skip
         return self._task(task, pa.timestamp(code, "UTC"))
 

@@ -372,9 +372,9 @@ class Decoder:
             made = _as_struct(template, columns, len(rows))
             structs.append(made.take(pa.array(where, mask=where < 0)))
         named_by = pa.DictionaryArray.from_arrays(pa.array(order, mask=order < 0), pa.array(self._names, pa.string()))
-        known = [_told(self._registry.template_ids(content, found))]
+        known = [_ids_or_null(self._registry.template_ids(content, found))]
         if len(self.schemas) > 1:
-            known.insert(0, _told(self._registry.schema_ids(content, found)))
+            known.insert(0, _ids_or_null(self._registry.schema_ids(content, found)))
         known.append(named_by.cast(pa.string()) if self.options.spark else named_by)
         if self.options.header and self._templates:
             known.append(headers.made(self._header_type()))
@@ -420,7 +420,7 @@ class _Headers:
         return whole.take(pa.array(self._where, mask=self._where < 0))
 
 
-def _told(ids: np.ndarray) -> pa.Array:
+def _ids_or_null(ids: np.ndarray) -> pa.Array:
     return pa.array(ids, pa.int64(), mask=ids < 0)
 
 

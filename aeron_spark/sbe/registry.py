@@ -74,8 +74,8 @@ class Registry:
     def find(self, name: str) -> tuple[Schema, Message]:
         """The message of a name; UsageError tells the names."""
         if name not in self.messages:
-            near = nearest(name, self.messages)
-            raise UsageError(f"there is no message '{name}' in the schema; it has {', '.join(self.messages)}{near}")
+            closest = nearest(name, self.messages)
+            raise UsageError(f"there is no message '{name}' in the schema; it has {', '.join(self.messages)}{closest}")
         return self.messages[name]
 
     def template_ids(self, content: pa.Buffer | None, found: Frames) -> np.ndarray:

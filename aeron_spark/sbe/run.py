@@ -21,7 +21,7 @@ SPARE_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where a value stands, and on what it depends: `as_sbe_column` but for the value's own width and null."""
 
     level: int
@@ -31,7 +31,7 @@ class Place:
     guard: tuple[int, Primitive, float] | None = None
     path: str = ""
 
-    def at(self, member: Member) -> Place:
+    def at(self, member: Member) -> Location:
         """A member of what is here."""
         return replace(self, offset=self.offset + member.offset, path=f"{self.path}.{member.name}")
 
@@ -57,7 +57,7 @@ class Place:
 class Task:
     """A column of numbers. `enum`: for each byte its index, or the values, ascending, and their indices."""
 
-    place: Place
+    location: Location
     primitive: Primitive
     form: int
     width: int
@@ -77,9 +77,9 @@ class Tasks:
 
     def add(self, task: Task) -> tuple[int, int]:
         """Level and index, by which `Run.numbers` finds the result."""
-        of_level = self.of_level.setdefault(task.place.level, [])
+        of_level = self.of_level.setdefault(task.location.level, [])
         of_level.append(task)
-        return task.place.level, len(of_level) - 1
+        return task.location.level, len(of_level) - 1
 
     def native(self) -> dict[int, Any]:
         """C structures, without the buffers."""
@@ -87,7 +87,7 @@ class Tasks:
         for level, tasks in self.of_level.items():
             array = made[level] = ffi.new("as_sbe_task[]", len(tasks))
             for to, task in zip(array, tasks, strict=True):
-                task.place.fill(to.column, task.primitive, null=task.null, repeat=task.repeat)
+                task.location.fill(to.column, task.primitive, null=task.null, repeat=task.repeat)
                 to.form, to.is_signed = task.form, not task.primitive.is_unsigned and not task.primitive.is_char
                 to.factor, to.divisor, to.most = task.factor, task.divisor, task.most
                 if len(task.enum) == 1:
@@ -220,15 +220,15 @@ class Run:
 
     # -- values that are errors ------------------------------------------------------------------------------------------
 
-    def refuse(self, kind: str, place: Place, instance: int, text: str) -> None:
+    def refuse(self, kind: str, location: Location, instance: int, text: str) -> None:
         """A value makes its message an error."""
-        at = int(lib.as_sbe_batch_starts(self._native, place.level)[instance]) + place.offset
-        self._refuse(kind, place.level, instance, at, f"{place.path} is {text}")
+        at = int(lib.as_sbe_batch_starts(self._native, location.level)[instance]) + location.offset
+        self._refuse(kind, location.level, instance, at, f"{location.path} is {text}")
 
-    def refuse_data(self, kind: str, number: int, place: Place, instance: int, text: str) -> None:
+    def refuse_data(self, kind: str, number: int, location: Location, instance: int, text: str) -> None:
         """The same of variable data."""
         at = int(lib.as_sbe_batch_data_starts(self._native, number)[instance])
-        self._refuse(kind, place.level, instance, at, f"{place.path} is {text}")
+        self._refuse(kind, location.level, instance, at, f"{location.path} is {text}")
 
     def _refuse(self, kind: str, level: int, instance: int, at: int, text: str) -> None:
         parent = self.plan.levels[level].parent
@@ -267,10 +267,10 @@ class Run:
             pa.type_for_alias(name), count, [validity if native[0].nulls else None, out], native[0].nulls
         )
 
-    def presence(self, place: Place) -> tuple[pa.Buffer | None, int]:
+    def presence(self, location: Location) -> tuple[pa.Buffer | None, int]:
         """Whether what is there, is there: validity and nulls."""
-        validity, nulls = self._bitmap(place.level), ffi.new("int64_t *")
-        column = place.fill(ffi.new("as_sbe_column *"), _BYTE)
+        validity, nulls = self._bitmap(location.level), ffi.new("int64_t *")
+        column = location.fill(ffi.new("as_sbe_column *"), _BYTE)
         lib.as_sbe_gather_presence(self._native, column, ffi.cast("uint8_t *", validity.address), nulls)
         return (validity if nulls[0] else None), int(nulls[0])
 
@@ -303,22 +303,22 @@ class Run:
         of = pa.binary() if charset == lib.AS_SBE_BYTES else pa.string()
         return pa.Array.from_buffers(of, count, [validity if nulls[0] else None, offsets, out], nulls[0])
 
-    def bytes_of(self, place: Place, primitive: Primitive, length: int) -> pa.Array:
+    def bytes_of(self, location: Location, primitive: Primitive, length: int) -> pa.Array:
         """Arrays of bytes as they are."""
-        count = self.counts[place.level]
-        out, validity, nulls = allocate(count * length), self._bitmap(place.level), ffi.new("int64_t *")
-        column = place.fill(ffi.new("as_sbe_column *"), primitive, repeat=length)
+        count = self.counts[location.level]
+        out, validity, nulls = allocate(count * length), self._bitmap(location.level), ffi.new("int64_t *")
+        column = location.fill(ffi.new("as_sbe_column *"), primitive, repeat=length)
         lib.as_sbe_gather_bytes(
             self._native, column, ffi.cast("uint8_t *", out.address), ffi.cast("uint8_t *", validity.address), nulls
         )
         return pa.Array.from_buffers(pa.binary(length), count, [validity if nulls[0] else None, out], nulls[0])
 
-    def set(self, place: Place, primitive: Primitive, bits: np.ndarray, names: pa.Array) -> pa.Array:
+    def set(self, location: Location, primitive: Primitive, bits: np.ndarray, names: pa.Array) -> pa.Array:
         """Lists of the names of the bits that are there."""
-        count = self.counts[place.level]
+        count = self.counts[location.level]
         offsets, out = allocate(4 * (count + 1)), allocate(2 * (count * len(bits) + 1))
-        validity, nulls = self._bitmap(place.level), ffi.new("int64_t *")
-        column = place.fill(ffi.new("as_sbe_column *"), primitive)
+        validity, nulls = self._bitmap(location.level), ffi.new("int64_t *")
+        column = location.fill(ffi.new("as_sbe_column *"), primitive)
         check_batch(
             lib.as_sbe_gather_set(
                 self._native, column, pointer("uint8_t *", bits), len(bits), ffi.cast("int32_t *", offsets.address),

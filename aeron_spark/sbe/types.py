@@ -73,7 +73,7 @@ class Types:
         self._version = version
         self._elements: dict[str, Element] = {}
         self._resolved: dict[str, Type | None] = {}
-        self._under_way: list[str] = []
+        self._resolving: list[str] = []
         for section in sections:
             for element in section.named(*KINDS):
                 self._take(element)
@@ -101,8 +101,8 @@ class Types:
 
     def find(self, name: str, user: Element) -> Type:
         """The type of a name; `user` is who refers to it."""
-        if name in self._under_way:
-            steps = " > ".join((*self._under_way[self._under_way.index(name) :], name))
+        if name in self._resolving:
+            steps = " > ".join((*self._resolving[self._resolving.index(name) :], name))
             raise self._findings.refuse("SCHEMA_CYCLE", user, f"contains itself: {steps}")
         if name not in self._resolved:
             element = self._elements.get(name)
@@ -111,16 +111,16 @@ class Types:
                     raise self._findings.refuse("SCHEMA_TYPE", user, f"there is no type '{name}'")
                 self._resolved[name] = Scalar(name, PRIMITIVES[name], null=PRIMITIVES[name].null)
             else:
-                if len(self._under_way) >= MAX_REFERENCES:
+                if len(self._resolving) >= MAX_REFERENCES:
                     raise self._findings.refuse(
                         "SCHEMA_TYPE", user, f"types refer to one another more than {MAX_REFERENCES} deep"
                     )
                 self._resolved[name] = None
-                self._under_way.append(name)
+                self._resolving.append(name)
                 try:
                     self._resolved[name] = self._read(element)
                 finally:
-                    self._under_way.pop()
+                    self._resolving.pop()
         found = self._resolved[name]
         if found is None:
             raise RefusedError  # its own errors were noted

@@ -1,5 +1,8 @@
 """The Spark data source ``aeron``: reads an archive's recordings, publishes rows.
 
-``source.py`` names the parts and is what Spark finds through the top-level module ``pyspark_aeron``. Planning
-(``offsets``, ``plan``) is pure; ``reader`` and ``stream_reader`` open the archive's folder, ``writer`` a publication.
+Spark finds ``source.py`` through the top-level module ``pyspark_aeron``; it names the parts. ``planning`` parses options and
+decides what a query reads, ``reading`` reads it, ``writing`` publishes rows. ``access`` (folder, replay or object store),
+``launch`` (driver and archive beside an executor) and ``ledger`` (format of the exactly-once ledger) serve all three.
+``listener`` reports how far a query lags. ``planning`` imports neither ``reading`` nor ``writing``, which do not import each
+other.
 """

@@ -1,7 +1,7 @@
-"""How a read gets at the recordings: segment files that are seen here, replays over the network, or an object store.
+"""Access modes of a read: local segment files, replays over the network, or an object store.
 
-The rows are the same. With ``auto`` each process chooses for itself, as a folder that the planning machine sees may be hidden
-from an executor; positions mean the same in every way, so ways may even be mixed within a query.
+The rows are the same. With ``auto`` each process chooses for itself, because an executor may not see a folder that the planning
+machine sees; positions mean the same in every access mode, so a query may mix them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from aeron_spark.archive.client import Archive
     from aeron_spark.archive.objects import ObjectFolder
     from aeron_spark.archive.remote import RemoteArchive
-    from aeron_spark.archive.segments import Folder
+    from aeron_spark.archive.sources import RecordingSource
 
 __all__ = ["AccessOptions", "answers_channel", "open_recordings"]
 
 AUTO, SEGMENTS, REPLAY, OBJECT_STORE = "auto", "segments", "replay", "object store"
-WAYS = (AUTO, SEGMENTS, REPLAY, OBJECT_STORE)
+ACCESS_MODES = (AUTO, SEGMENTS, REPLAY, OBJECT_STORE)
 _CATALOG = "archive.catalog"
 
 #: Scheme of a path to pyarrow's filesystem class.
@@ -57,7 +57,7 @@ class Given(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessOptions:
-    """Way and addresses. Holds names of files with credentials and never what is in them.
+    """Access mode and addresses. Holds the names of credentials files, never their contents.
 
     ``path`` is a folder, an object store's URI, or None where only ``control_channel`` is given.
     """
@@ -72,7 +72,7 @@ class AccessOptions:
         "storeCredentialsFile",
     )
 
-    way: str
+    mode: str
     path: str | None
     aeron_dir: str | None
     control_channel: str | None
@@ -85,34 +85,34 @@ class AccessOptions:
 
     @classmethod
     def parse(cls, given: Given, *, path: str | None, aeron_dir: str | None) -> AccessOptions:
-        """Checks everything that can be checked without looking anywhere; raises UsageError."""
-        way = (given.text("access") or AUTO).strip().lower().replace("-", " ").replace("_", " ")
-        if way not in WAYS:
-            raise UsageError(f"option access={way!r} is unknown, choose one of {', '.join(WAYS)}")
+        """Checks everything that needs no file and no network; raises UsageError."""
+        mode = (given.text("access") or AUTO).strip().lower().replace("-", " ").replace("_", " ")
+        if mode not in ACCESS_MODES:
+            raise UsageError(f"option access={mode!r} is unknown, choose one of {', '.join(ACCESS_MODES)}")
         control = given.text("controlChannel")
         scheme = store_scheme(path)
         if path is None and control is None:
             raise UsageError("option path is missing: give the archive's folder, as load(path) or option('path', ...)")
-        if path is None and way in (SEGMENTS, OBJECT_STORE):
-            raise UsageError(f"option path is missing: access={way} reads files, give their folder as load(path)")
-        if way == REPLAY and control is None:
+        if path is None and mode in (SEGMENTS, OBJECT_STORE):
+            raise UsageError(f"option path is missing: access={mode} reads files, give their folder as load(path)")
+        if mode == REPLAY and control is None:
             raise UsageError(
                 "option controlChannel is missing: access=replay asks an archive, name its control channel, like "
                 "aeron:udp?endpoint=archive-host:8010"
             )
-        if scheme is not None and way in (SEGMENTS, REPLAY):
-            raise UsageError(f"access={way} cannot read {scheme}:, use access=object store (or auto)")
+        if scheme is not None and mode in (SEGMENTS, REPLAY):
+            raise UsageError(f"access={mode} cannot read {scheme}:, use access=object store (or auto)")
         for name in ("replayChannel", "controlStreamId", "archiveCredentialsFile"):
             if given.text(name) is not None and control is None:
                 raise UsageError(f"option {name} is for replays, give controlChannel as well")
-        _check_of_store(given, is_store=scheme is not None or way == OBJECT_STORE)
+        _check_of_store(given, is_store=scheme is not None or mode == OBJECT_STORE)
         stream = given.text("controlStreamId")
         if stream is not None and not _is_int32(stream):
             raise UsageError(f"option controlStreamId={stream!r} is no whole number from {-1 << 31} to {(1 << 31) - 1}")
         from aeron_spark.spark.launch import application_identity
 
         return cls(
-            way=way,
+            mode=mode,
             path=path,
             aeron_dir=aeron_dir,
             control_channel=None if control is None else str(ChannelUri.parse(control)),
@@ -152,18 +152,18 @@ def store_scheme(path: str | None) -> str | None:
     return scheme
 
 
-def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> Folder | RemoteArchive | ObjectFolder:
-    """The recordings by the chosen way; the caller closes what it gets."""
-    way, why = _choose(options)
-    _tell(f"access={way}: {why}")
-    if way == OBJECT_STORE:
+def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> RecordingSource:
+    """The recordings by the chosen access mode; the caller closes the result."""
+    mode, why = _choose(options)
+    _log(f"access={mode}: {why}")
+    if mode == OBJECT_STORE:
         return _open_objects(options, checksum)
-    if way == REPLAY:
+    if mode == REPLAY:
         return _open_replay(options)
     from aeron_spark.archive.segments import Folder
 
     assert options.path is not None  # noqa: S101 - parse() has seen to that
-    if options.way == SEGMENTS and not Path(options.path).is_dir():
+    if options.mode == SEGMENTS and not Path(options.path).is_dir():
         raise UsageError(
             f"access=segments: the archive's folder {options.path} is not visible on host {os.uname().nodename}; every "
             f"executor has to see it under this path, else read by access=replay with controlChannel"
@@ -172,8 +172,8 @@ def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> Folder 
 
 
 def _choose(options: AccessOptions) -> tuple[str, str]:
-    if options.way != AUTO:
-        return options.way, "asked for"
+    if options.mode != AUTO:
+        return options.mode, "asked for"
     scheme = store_scheme(options.path)
     if scheme is not None:
         return OBJECT_STORE, f"the path is of {scheme}:"
@@ -185,14 +185,14 @@ def _choose(options: AccessOptions) -> tuple[str, str]:
     return REPLAY, f"{options.path} is not on host {os.uname().nodename}, and controlChannel is given"
 
 
-def _tell(text: str) -> None:
-    """One line in Spark's log (a Python worker's standard error ends there), again only when it changes."""
-    if text != _told.get("access"):
-        _told["access"] = text
+def _log(text: str) -> None:
+    """Logs one line to Spark's log, where a Python worker's standard error goes; again only when it changes."""
+    if text != _logged.get("access"):
+        _logged["access"] = text
         print(f"aeron_spark: {text}", file=sys.stderr, flush=True)  # noqa: T201 - see above
 
 
-_told: dict[str, str] = {}
+_logged: dict[str, str] = {}
 
 
 # -- replay --------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def _open_replay(options: AccessOptions) -> RemoteArchive:
             archive.recording(0)
             return RemoteArchive(archive, replay_channel)
         except AeronError:
-            # It died, or this session timed out: whoever is there now is asked anew.
+            # The archive died or the session timed out: connect again.
             _archives.pop(key).close()
     archive = _archives[key] = _connect(options, response_channel)
     return RemoteArchive(archive, replay_channel)

@@ -1,10 +1,9 @@
 """The media driver (and, where asked, the archive) beside an executor.
 
-Where no driver runs, the first task of an application on a host starts one in a directory of the application's own. Tasks
-race for that, so looking and starting happen under a file lock. Both, the lock and such directories, are in a folder of the
-user's own in the host's shared memory, which is never on a network: others can neither hold the lock nor take the name
-first. All that is left behind is that folder, empty. The driver ends by itself some seconds after its last client is gone,
-which also holds when the executor was killed: nobody has to remember to stop it.
+Where no driver runs, the first task of an application on a host starts one in a directory of the application. Tasks race for
+that, so a file lock guards the check and the start. The lock and the directories are in a folder of the user in the host's
+shared memory, which is never on a network: other users can neither hold the lock nor take the name first. Only that folder
+remains, empty. The driver stops by itself some seconds after its last client is gone, even if the executor was killed.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def live_archive(folder: str) -> FolderInfo | None:
         with Folder(folder) as opened:
             info = opened.info()
     except AeronError:
-        return None  # no archive was here yet; if the folder is damaged, the archive to be started says so
+        return None  # no archive was here yet; if the folder is damaged, the archive to be started reports it
     return info if info.is_live and info.aeron_dir is not None else None
 
 
@@ -156,7 +155,7 @@ def _control_stream_of(folder: str) -> int:
 def own_folder() -> Path:
     """Folder in the host's shared memory that nobody else can write or open; made where there is none.
 
-    Its name can be guessed and taken first, so it is looked for among those that begin with it.
+    Its name can be guessed and taken first, so this searches the names that begin with it.
     """
     name = f"aeron-spark-{os.geteuid()}"
     while True:
@@ -205,7 +204,7 @@ def _locked() -> Iterator[None]:
 
 
 def _start_and_wait(command: list[str], *, what: str, is_ready: Callable[[], bool]) -> None:
-    # A file takes what it says: a pipe would be gone with this process, and the server's next words would kill it.
+    # Its output goes to a file: a pipe would close with this process, and the server's next write would kill it.
     with tempfile.TemporaryFile() as errors:
         # Its own session: a signal to the executor's process group must not end what other tasks use.
         process = subprocess.Popen(  # noqa: S603 - our own executable

@@ -1,9 +1,9 @@
 """The ledger of the exactly-once sink: which published ranges count. One entry per batch of a query, the first one wins.
 
-Tasks publish to recordings and can be killed, repeated and run twice at a time; what they leave behind cannot be taken back.
-So it does not count by being there. When all tasks of a batch are done, the driver's ``commit`` appends one entry with the
-ranges of the winning attempts to the ledger, a recording of the same archive. Readers with ``isolation=read_committed``
-deliver the ranges of entries and nothing else.
+Tasks publish to recordings. They can be killed, repeated and run twice at a time, and what they published cannot be taken
+back. So published rows alone do not count. When all tasks of a batch are done, the driver's ``commit`` appends one entry to
+the ledger, a recording of the same archive, with the ranges of the winning attempts. Readers with
+``isolation=read_committed`` deliver only the ranges of entries.
 
 **Format.** The ledger is every recording of stream ``LEDGER_STREAM_ID`` whose channel has the alias ``aeron-spark-ledger``, in
 the order of their ids; it is extended from commit to commit. A message is an entry, in one frame, little-endian:
@@ -21,7 +21,7 @@ the order of their ids; it is extended from commit to commit. A message is an en
 
 The frame's reserved value is ``entry_key(query, batch)``, so that an entry is found without parsing the others.
 
-**What an entry says.** Each range lies in its recording whole, below the recorded position and, with ``syncLevel``, on the
+**What an entry guarantees.** Each range lies whole in its recording, below the recorded position and, with ``syncLevel``, on
 disk. The committer makes sure of that before it appends (``commit.py``), and the archive never gives up what it has recorded.
 
 **First wins.** A batch that is run again has the same (query, batch). An entry for a key that an earlier entry has is ignored
@@ -29,13 +29,12 @@ by readers. A committer does not even write one: it reads the ledger up to its e
 an archive extends a recording from one publication at a time.
 
 **Crashes.** An entry is one frame, and recovery ends a crashed recording at its last whole frame: an entry is there or not.
-One that is there counts, also if its committer died before it knew or if ``commit`` raised afterwards; the batch is then run
-again, finds its entry, and the ranges that it has published anew are mentioned nowhere. Nothing ever removes an entry.
+An entry counts even if its committer died before it knew, or if ``commit`` raised afterwards. The batch then runs again and
+finds its entry; no entry names the ranges that it published again. Nothing ever removes an entry.
 
-**Retention.** An entry is needed as long as its batch may be run again, which holds for the newest of each query, and as long
-as somebody is to read its ranges. No retention policy takes the ledger. By hand, older segments of it can be purged as those
-of any recording; ``read_committed`` does not deliver their ranges any more. Messages that were purged while their entry is
-there are missing bytes.
+**Retention.** An entry is needed while its batch can run again (the newest of each query can) and while its ranges are to be
+read. No retention policy deletes the ledger. An operator can purge its older segments as those of any recording;
+``read_committed`` then no longer delivers their ranges. Messages that were purged while their entry remains are lost data.
 """
 
 from __future__ import annotations
@@ -50,9 +49,8 @@ from uuid import UUID
 import numpy as np
 
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.remote import RemoteArchive
 from aeron_spark.archive.retain import is_ledger
-from aeron_spark.archive.segments import Folder
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
 
 __all__ = [
@@ -61,7 +59,7 @@ __all__ = [
     "LEDGER_CHANNEL",
     "LEDGER_STREAM_ID",
     "Entry",
-    "PlacedEntry",
+    "OffsetEntry",
     "PublishedRange",
     "batches_before",
     "decode_entry",
@@ -91,7 +89,7 @@ _CRC_OFFSET = 44
 class PublishedRange:
     """What was published to one recording: [begin, end), message boundaries.
 
-    ``identity`` tells the recording from another archive's of the same id (see ``recording_identity``).
+    ``identity`` distinguishes the recording from another archive's of the same id (see ``recording_identity``).
     """
 
     recording_id: int
@@ -114,7 +112,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedEntry:
+class OffsetEntry:
     """An entry and where in the ledger it is."""
 
     entry: Entry
@@ -183,7 +181,7 @@ def joined(ranges: Iterable[PublishedRange]) -> tuple[PublishedRange, ...]:
     return tuple(found)
 
 
-def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[PlacedEntry]:
+def read_entries(folder: RecordingSource, after: Mapping[int, int]) -> Iterator[OffsetEntry]:
     """The ledger's entries in their order, of each of its recordings those from the position in ``after`` on."""
     for recording in folder.recordings():
         if not is_ledger(recording):
@@ -199,7 +197,7 @@ def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[PlacedEnt
                 *(batch.column(name).to_pylist() for name in columns), strict=True
             ):
                 where = f"ledger recording {recording_id} of {folder.path}, position {position}"
-                yield PlacedEntry(
+                yield OffsetEntry(
                     entry=decode_entry(value, where),
                     recording_id=recording_id,
                     position=position,
@@ -207,7 +205,7 @@ def read_entries(folder: Folder, after: Mapping[int, int]) -> Iterator[PlacedEnt
                 )
 
 
-def has_entry(folder: Folder | RemoteArchive, recordings: Iterable[Recording], query: UUID, batch: int) -> bool:
+def has_entry(folder: RecordingSource, recordings: Iterable[Recording], query: UUID, batch: int) -> bool:
     """Whether the ledger among these recordings has an entry of that key, as far as it goes now."""
     key = entry_key(query, batch)
     for recording in filter(is_ledger, recordings):
@@ -219,11 +217,11 @@ def has_entry(folder: Folder | RemoteArchive, recordings: Iterable[Recording], q
     return False
 
 
-def batches_before(folder: Folder, ends: Mapping[int, int | None]) -> dict[int, int]:
+def batches_before(folder: RecordingSource, ends: Mapping[int, int | None]) -> dict[int, int]:
     """How many batches that count have rows of a recording before a position, of None anywhere in it; by recording."""
     found = dict.fromkeys(ends, 0)
-    for placed in first_of_each(read_entries(folder, {}), set()):
-        held = {part.recording_id for part in placed.entry.ranges if _begins_before(part, ends)}
+    for item in first_of_each(read_entries(folder, {}), set()):
+        held = {part.recording_id for part in item.entry.ranges if _begins_before(part, ends)}
         for recording_id in held:
             found[recording_id] += 1
     return found
@@ -234,10 +232,10 @@ def _begins_before(part: PublishedRange, ends: Mapping[int, int | None]) -> bool
     return end is None or part.begin < end
 
 
-def first_of_each(entries: Iterable[PlacedEntry], seen: set[tuple[UUID, int]]) -> Iterator[PlacedEntry]:
+def first_of_each(entries: Iterable[OffsetEntry], seen: set[tuple[UUID, int]]) -> Iterator[OffsetEntry]:
     """Those that count: the first of each (query, batch). ``seen`` remembers them."""
-    for placed in entries:
-        key = (placed.entry.query, placed.entry.batch)
+    for item in entries:
+        key = (item.entry.query, item.entry.batch)
         if key not in seen:
             seen.add(key)
-            yield placed
+            yield item

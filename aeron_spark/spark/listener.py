@@ -1,8 +1,8 @@
-"""How far a streaming query is behind its recordings: out of its progress, by a helper or a listener.
+"""Lag of a streaming query: computed from its progress, by a function or a listener.
 
-Spark's progress of this source tells where the last micro-batch ended (``endOffset``) and how far the recordings go
-(``latestOffset``). Bytes behind are exact from that; messages and seconds need a look at the archive's folder. With
-``isolation=read_committed`` both are of the ledger, and the latter says what of the recordings lies between them.
+Spark's progress of this source holds where the last micro-batch ended (``endOffset``) and how far the recordings go
+(``latestOffset``). Bytes behind are exact from that; messages and seconds need the archive's folder. With
+``isolation=read_committed`` both are of the ledger, and the latter holds the ranges that lie between them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pyspark.sql.streaming.listener import (
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
-from aeron_spark.spark.loss import LOG
-from aeron_spark.spark.options import local_folder
+from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.planning.options import local_folder
 
 __all__ = ["Lag", "LagListener", "lag", "total"]
 
@@ -56,7 +56,7 @@ class Lag:
 def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Path | None = None) -> dict[int, Lag]:
     """Lag of each recording in a query's progress: ``query.lastProgress``, its JSON, or that of a listener's event.
 
-    With the archive's ``folder``, messages are counted and times looked up, which reads what is behind: keep it for a look now
+    With the archive's ``folder``, messages are counted and times looked up, which reads what is behind: use it now
     and then; its path is written as for ``load``. Recordings whose bytes are gone have no messages and seconds. Empty for a
     query without a source of ours, and for None, which ``query.lastProgress`` is until the first micro-batch has ended.
     UsageError for what is no progress.
@@ -123,7 +123,7 @@ class LagListener(StreamingQueryListener):
         self._on_lag = on_lag
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to tell yet."""
+        """Nothing to report yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A micro-batch has ended, or there was nothing to do."""
@@ -131,7 +131,7 @@ class LagListener(StreamingQueryListener):
         try:
             found = lag(progress, self._folder)
         except AeronError as error:
-            LOG.warning("query %s: how far it is behind cannot be told: %s", progress.name or progress.id, error)
+            LOG.warning("query %s: its lag is unknown: %s", progress.name or progress.id, error)
             return
         if not found:
             return
@@ -146,7 +146,7 @@ class LagListener(StreamingQueryListener):
         """Nothing new."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Spark tells why itself."""
+        """Spark logs the reason itself."""
 
 
 def _measured(folder: Folder, recording_id: int, low: int, high: int) -> Lag:
@@ -183,7 +183,7 @@ def _committed(source: Any, end: dict[int, int]) -> dict[int, _Committed]:
     behind = _parsed(source, "latestOffset")["behind"]
     if {int(key): position for key, position in behind["after"].items()} != end:
         raise UsageError(
-            "the progress of a query with isolation=read_committed tells its lag at its own endOffset only: give it as it came"
+            "the progress of a query with isolation=read_committed has its lag at its own endOffset only: pass it unchanged"
         )
     return {int(key): _Committed(**numbers) for key, numbers in behind["ranges"].items()}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from aeron_spark.spark.options import READ_COMMITTED, ReadOptions
+from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from aeron_spark.spark.write_options import WriteOptions
+    from aeron_spark.spark.writing.options import WriteOptions
 
 __all__ = ["AeronDataSource"]
 
@@ -43,10 +43,10 @@ def _refuse_tables(options: Mapping[str, str]) -> None:
 
 def _needs_columns(options: Mapping[str, str]) -> bool:
     """Whether these are options of a sink: Spark asks for the columns of a view that names none as if it were to be read."""
-    from aeron_spark.spark.write_options import WriteOptions
+    from aeron_spark.spark.writing.options import WriteOptions
 
-    given, places = {name.lower() for name in options}, {"path", "paths", "controlchannel"}
-    return not given & places or bool(given & {name.lower() for name in {*WriteOptions.NAMES} - {*ReadOptions.NAMES}})
+    given, sources = {name.lower() for name in options}, {"path", "paths", "controlchannel"}
+    return not given & sources or bool(given & {name.lower() for name in {*WriteOptions.NAMES} - {*ReadOptions.NAMES}})
 
 
 class AeronDataSource(DataSource):
@@ -64,11 +64,11 @@ class AeronDataSource(DataSource):
     def schema(self) -> StructType:
         """The default columns; ``.schema(...)`` chooses others.
 
-        Spark asks in ``load()``, so that wrong options are told there. With a schema of the user's it does not ask, and
-        they are told when the query is planned.
+        Spark calls this in ``load()``, so that wrong options raise there. With a schema of the user's it does not, and they
+        raise when the query is planned.
         """
         from aeron_spark.errors import UsageError
-        from aeron_spark.spark.rows import read_schema
+        from aeron_spark.spark.reading.rows import read_schema
 
         _refuse_tables(self.options)
         try:
@@ -80,12 +80,13 @@ class AeronDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Batch read of an archive folder."""
-        from aeron_spark.spark.reader import AeronBatchReader, PushdownReader, is_pushing_filters
+        from aeron_spark.spark.reading.batch import AeronBatchReader, PushdownReader, is_pushing_filters
 
         _refuse_tables(self.options)
         options = ReadOptions.parse(self.options, streaming=False)
         if options.isolation == READ_COMMITTED:
-            from aeron_spark.spark.isolation import CommittedBatchReader, check_isolation
+            from aeron_spark.spark.planning.committed import check_isolation
+            from aeron_spark.spark.reading.committed import CommittedBatchReader
 
             check_isolation(options)
             return CommittedBatchReader(options, schema)
@@ -97,13 +98,14 @@ class AeronDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Micro-batches of an archive folder."""
         from aeron_spark.errors import AeronError
-        from aeron_spark.spark.stream_reader import AeronStreamReader, RefusedStream
+        from aeron_spark.spark.reading.stream import AeronStreamReader, RefusedStream
 
         try:
             _refuse_tables(self.options)
             options = ReadOptions.parse(self.options, streaming=True)
             if options.isolation == READ_COMMITTED:
-                from aeron_spark.spark.isolation import CommittedStreamReader, check_isolation
+                from aeron_spark.spark.planning.committed import check_isolation
+                from aeron_spark.spark.reading.committed import CommittedStreamReader
 
                 check_isolation(options)
                 return CommittedStreamReader(options, schema)
@@ -114,7 +116,7 @@ class AeronDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Publishes a DataFrame's rows."""
         from aeron_spark.errors import UsageError
-        from aeron_spark.spark.writer import AeronBatchWriter
+        from aeron_spark.spark.writing.batch import AeronBatchWriter
 
         if overwrite:
             raise UsageError("messages cannot be overwritten, write with mode('append')")
@@ -123,7 +125,7 @@ class AeronDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         """Publishes the rows of each micro-batch."""
         from aeron_spark.errors import UsageError
-        from aeron_spark.spark.stream_writer import AeronStreamWriter
+        from aeron_spark.spark.writing.stream import AeronStreamWriter
 
         if overwrite:
             raise UsageError(
@@ -134,8 +136,8 @@ class AeronDataSource(DataSource):
 
     def _write_options(self, schema: StructType, *, streaming: bool) -> WriteOptions:
         """Options and columns of a write, checked before its query starts."""
-        from aeron_spark.spark.encode import check_columns
-        from aeron_spark.spark.write_options import WriteOptions
+        from aeron_spark.spark.writing.encode import check_columns
+        from aeron_spark.spark.writing.options import WriteOptions
 
         _refuse_tables(self.options)
         options = WriteOptions.parse(self.options, schema.names, streaming=streaming)

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from aeron_spark.spark.schema import arrow_schema, default_schema
+from aeron_spark.spark.reading.schema import arrow_schema, default_schema
 
 
 @dataclass(frozen=True)

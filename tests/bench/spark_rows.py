@@ -35,7 +35,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from aeron_spark import Folder
 from aeron_spark.archive.objects import CATALOG, catalog_of
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.spark.schema import default_schema
+from aeron_spark.spark.reading.schema import default_schema
 from aeron_spark.spark.source import AeronDataSource
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
 from tests.bench.pairs import PAIRS, ROOT, Row, measure
@@ -304,7 +304,7 @@ def latest_offset_ms(folder: Path) -> float:
     seen = []
     for _ in range(5):
         start = json.loads(text)
-        reader._look_again_at = 0.0
+        reader._refresh_at = 0.0
         started = time.monotonic()
         reader.latestOffset(start, limit)
         seen.append((time.monotonic() - started) * 1e3)
@@ -334,7 +334,7 @@ def latest_offset_row(work: Path, name: str, recordings: int, *, segments: int, 
 _TASK = """
 import sys
 from pathlib import Path
-from aeron_spark.spark.schema import default_schema
+from aeron_spark.spark.reading.schema import default_schema
 from aeron_spark.spark.source import AeronDataSource
 options = {"path": sys.argv[1], "minPartitions": "1", "maxBytesPerPartition": "8g", "endingPositions": sys.argv[2]}
 reader = AeronDataSource(options).reader(default_schema())

@@ -21,11 +21,11 @@ from aeron_spark.archive import objects
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
 from aeron_spark.spark import access, ledger
-from aeron_spark.spark.isolation import CommittedBatchReader, CommittedStreamReader
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.reader import AeronBatchReader
-from aeron_spark.spark.rows import read_schema
-from aeron_spark.spark.stream_reader import AeronStreamReader
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.reading.batch import AeronBatchReader
+from aeron_spark.spark.reading.committed import CommittedBatchReader, CommittedStreamReader
+from aeron_spark.spark.reading.rows import read_schema
+from aeron_spark.spark.reading.stream import AeronStreamReader
 from aeron_spark.types import RecordingId
 from tests.kit import dirs, s3
 from tests.kit.payload import payload

@@ -15,9 +15,9 @@ import pytest
 from aeron_spark import errors
 from aeron_spark.sbe.options import CHOICES as SBE_CHOICES
 from aeron_spark.sbe.options import Options as SbeOptions
-from aeron_spark.spark import schema
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.reading import schema
+from aeron_spark.spark.writing.options import WriteOptions
 from tests.kit import ports
 from tests.kit.processes import Process
 

@@ -20,10 +20,10 @@ from aeron_spark.archive.server import ArchiveServer
 from aeron_spark.archive.tools import MarkFile
 from aeron_spark.archive_health import ArchiveFacts, archive_facts
 from aeron_spark.cli.__main__ import main, parser
+from aeron_spark.directory_facts import DirectoryFacts
 from aeron_spark.doctor import Finding
 from aeron_spark.doctor_facts import DriverFacts, Facts, ProcessFacts, PythonFacts
 from aeron_spark.errors import UsageError
-from aeron_spark.places import PlaceFacts
 from tests.kit import packed
 
 GIB = 1 << 30
@@ -38,7 +38,7 @@ DRIVER = DriverFacts(
     network_publications=1,
     images=1,
 )
-PLACE = PlaceFacts(
+DIRECTORY = DirectoryFacts(
     about="directory",
     path=Path("/dev/shm/aeron-somebody"),  # noqa: S108 - never made
     link_target="",
@@ -72,7 +72,7 @@ WELL = Facts(
     memlock_bytes=None,
     open_files=65536,
     archive_port_in_use="",
-    places=[PLACE, dataclasses.replace(PLACE, mode=0o1777)],
+    directories=[DIRECTORY, dataclasses.replace(DIRECTORY, mode=0o1777)],
 )
 
 
@@ -107,17 +107,42 @@ def test_a_healthy_machine_has_no_findings() -> None:
         ({"native_version": None}, "error", "was not found", "AERON_SPARK_BIN"),
         ({"native_version": "0.9"}, "warn", "package 1.0, aeron-spark-driver 0.9", "AERON_SPARK_BIN"),
         ({"dir_owner": "root", "dir_is_writable": False}, "error", "belongs to root", "umask 0"),
-        ({"places": [dataclasses.replace(PLACE, trouble="belongs to eve")]}, "error", "to eve", "DIR_OWNER=somebody"),
         (
-            {"places": [dataclasses.replace(PLACE, trouble="is a link", link_target="/dev/shm/x")]},  # noqa: S108
+            {"directories": [dataclasses.replace(DIRECTORY, trouble="belongs to eve")]},
+            "error",
+            "to eve",
+            "DIR_OWNER=somebody",
+        ),
+        (
+            {"directories": [dataclasses.replace(DIRECTORY, trouble="is a link", link_target="/dev/shm/x")]},  # noqa: S108
             "error",
             "is a link",
             "export AERON_DIR=/dev/shm/x",
         ),
-        ({"places": [dataclasses.replace(PLACE, trouble="is open", mode=0o777)]}, "error", "is open", "chmod o-w"),
-        ({"places": [dataclasses.replace(PLACE, mode=0o775)]}, "warn", "the group people can write", "chmod go-w"),
-        ({"places": [dataclasses.replace(PLACE, mode=0o777)]}, "warn", "every user of the machine can write", "chmod"),
-        ({"places": [dataclasses.replace(PLACE, parent_mode=0o777)]}, "warn", "in the place of", "chmod +t /dev/shm"),
+        (
+            {"directories": [dataclasses.replace(DIRECTORY, trouble="is open", mode=0o777)]},
+            "error",
+            "is open",
+            "chmod o-w",
+        ),
+        (
+            {"directories": [dataclasses.replace(DIRECTORY, mode=0o775)]},
+            "warn",
+            "the group people can write",
+            "chmod go-w",
+        ),
+        (
+            {"directories": [dataclasses.replace(DIRECTORY, mode=0o777)]},
+            "warn",
+            "every user of the machine can write",
+            "chmod",
+        ),
+        (
+            {"directories": [dataclasses.replace(DIRECTORY, parent_mode=0o777)]},
+            "warn",
+            "in the place of",
+            "chmod +t /dev/shm",
+        ),
         (
             {"dir_owner": None, "driver": None, "parent_is_writable": False},
             "error",

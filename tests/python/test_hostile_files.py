@@ -22,8 +22,8 @@ from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.sbe import SchemaError, load
 from aeron_spark.small_files import MAX_BYTES, read_small
-from aeron_spark.spark.offsets import integers_of
-from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.planning.offsets import integers_of
+from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.types import Position
 from tests.kit.packed import unpack
 

@@ -15,7 +15,7 @@ from aeron_spark.archive.times import time_ns
 from aeron_spark.archive.tools import CatalogEntry, RecordingState
 from aeron_spark.errors import UsageError
 from aeron_spark.types import Position
-from tests.spark.test_look import recording
+from tests.spark.test_snapshot import recording
 
 TERM, SEGMENT = 64 << 10, 128 << 10
 START = 5 * TERM + 640

@@ -36,9 +36,9 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from aeron_spark.archive.segments import Folder
-from aeron_spark.spark import commit
 from aeron_spark.spark.source import AeronDataSource
-from aeron_spark.spark.stream_writer import AeronStreamWriter
+from aeron_spark.spark.writing import commit
+from aeron_spark.spark.writing.stream import AeronStreamWriter
 from tests.kit import dirs, native
 from tests.kit.ports import free_port
 from tests.kit.processes import Process
@@ -207,8 +207,8 @@ def committed(archive_dir: Path) -> tuple[Counter[bytes], Counter[bytes]]:
     """What is read committed, by a batch and entry by entry by a stream."""
     from pyspark.sql.streaming.datasource import ReadMaxRows
 
-    from aeron_spark.spark.isolation import CommittedBatchReader, CommittedStreamReader
-    from aeron_spark.spark.options import ReadOptions
+    from aeron_spark.spark.planning.options import ReadOptions
+    from aeron_spark.spark.reading.committed import CommittedBatchReader, CommittedStreamReader
     from tests.spark.test_ledger import VALUE
 
     given = {"path": str(archive_dir), "isolation": "read_committed"}

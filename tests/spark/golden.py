@@ -17,10 +17,10 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from aeron_spark.spark.isolation import CommittedStreamReader
-from aeron_spark.spark.options import READ_COMMITTED, ReadOptions
-from aeron_spark.spark.rows import read_schema
-from aeron_spark.spark.stream_reader import AeronStreamReader
+from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
+from aeron_spark.spark.reading.committed import CommittedStreamReader
+from aeron_spark.spark.reading.rows import read_schema
+from aeron_spark.spark.reading.stream import AeronStreamReader
 from tests.kit import dirs
 from tests.spark import recorded
 from tests.spark.readers import read

@@ -20,10 +20,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.reader import AeronBatchReader
-from aeron_spark.spark.rows import read_schema
-from aeron_spark.spark.stream_reader import AeronStreamReader
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.reading.batch import AeronBatchReader
+from aeron_spark.spark.reading.rows import read_schema
+from aeron_spark.spark.reading.stream import AeronStreamReader
 
 _TYPES: dict[str, DataType] = {
     "bigint": LongType(),
@@ -80,7 +80,7 @@ class Follower:
 
     def step(self) -> list[dict[str, Any]]:
         """Rows of the next batch, of all there is."""
-        self.reader._look_again_at = 0.0
+        self.reader._refresh_at = 0.0
         end = self.reader.latestOffset(self.offset, ReadAllAvailable())
         rows = read(self.reader, self.reader.partitions(self.offset, end))
         self.offset = end

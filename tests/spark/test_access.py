@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from aeron_spark.errors import UsageError
 from aeron_spark.spark import access
-from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.planning.options import ReadOptions
 from tests.kit import dirs, s3
 from tests.kit.ports import free_port
 from tests.spark import recorded
@@ -141,7 +141,7 @@ def test_what_cannot_be_is_refused_at_once(options: dict[str, str], told: str) -
 
 def test_auto_says_what_it_picks_and_why(ways: Ways, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def told(**options: str) -> str:
-        access._told.clear()
+        access._logged.clear()
         parsed = ReadOptions.parse(options, streaming=False).access
         access.open_recordings(parsed, access.RecordChecksum.AUTO).close()
         return capfd.readouterr().err

@@ -22,9 +22,10 @@ import pytest
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.publication import ExclusivePublication
-from aeron_spark.spark import bounds, stream_reader
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.time_text import TimeSource, parse_time_ns, parse_time_source
+from aeron_spark.spark.planning import bounds
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.time_text import TimeSource, parse_time_ns, parse_time_source
+from aeron_spark.spark.reading import stream as stream_reader
 from tests.kit import dirs
 from tests.kit.payload import payload
 from tests.spark import recorded

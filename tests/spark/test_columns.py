@@ -25,9 +25,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.reader import AeronBatchReader, PushdownReader, RangesPartition
-from aeron_spark.spark.rows import Interval, Rows, _microseconds, read_schema
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.reading.batch import AeronBatchReader, PushdownReader, RangesPartition
+from aeron_spark.spark.reading.rows import Interval, Rows, _microseconds, read_schema
 from aeron_spark.spark.source import AeronDataSource
 from tests.kit import dirs
 from tests.spark import recorded

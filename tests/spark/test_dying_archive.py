@@ -11,9 +11,9 @@ import pytest
 from aeron_spark import Archive, SourceLocation
 from aeron_spark.errors import AeronError
 from aeron_spark.spark import access
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.reader import AeronBatchReader
-from aeron_spark.spark.rows import read_schema
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.reading.batch import AeronBatchReader
+from aeron_spark.spark.reading.rows import read_schema
 from tests.kit import dirs, native
 from tests.kit.wait import wait_until
 from tests.spark.readers import read

@@ -13,7 +13,7 @@ import pytest
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark import access, ledger
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.writing.options import WriteOptions
 from tests.kit import dirs, mark, native
 from tests.kit.ports import free_port
 from tests.kit.processes import Process

@@ -33,7 +33,7 @@ from pyspark.sql.datasource import (
     StringContains,
 )
 
-from aeron_spark.spark.reader import PushdownReader, RangesPartition
+from aeron_spark.spark.reading.batch import PushdownReader, RangesPartition
 from tests.kit import dirs
 from tests.spark import recorded
 from tests.spark.readers import batch, read

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.spark import ledger
-from aeron_spark.spark.offsets import OFFSET_VERSION
+from aeron_spark.spark.planning.offsets import OFFSET_VERSION
 from tests.kit import packed
 from tests.spark.golden import GOLDEN, QUERIES, Row, batches, reader_of, rows_between
 

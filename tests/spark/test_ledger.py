@@ -23,13 +23,16 @@ from aeron_spark.archive.client import Archive
 from aeron_spark.archive.segments import Folder
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import AeronError, DataLossError, UsageError, WaitTimeoutError
-from aeron_spark.spark import commit, ledger, pool
-from aeron_spark.spark.isolation import CommittedBatchReader, CommittedStreamReader, check_isolation
+from aeron_spark.spark import ledger
 from aeron_spark.spark.listener import Lag, lag
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.publish import Published, publish_batches
-from aeron_spark.spark.selection import select_recordings
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.planning.committed import check_isolation
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.selection import select_recordings
+from aeron_spark.spark.reading.committed import CommittedBatchReader, CommittedStreamReader
+from aeron_spark.spark.writing import commit
+from aeron_spark.spark.writing import publications as pool
+from aeron_spark.spark.writing.options import WriteOptions
+from aeron_spark.spark.writing.publish import Published, publish_batches
 from tests.kit.wait import wait_until
 from tests.spark import recorded
 

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from aeron_spark.errors import DataLossError
-from aeron_spark.spark import stream_reader as stream_module
-from aeron_spark.spark.plan import Budget, Slice, share_out
-from aeron_spark.spark.stream_reader import AeronStreamReader
+from aeron_spark.spark.planning.ranges import Budget, Slice, share_out
+from aeron_spark.spark.reading import stream as stream_module
+from aeron_spark.spark.reading.stream import AeronStreamReader
 from tests.kit import dirs
 from tests.spark import recorded
 from tests.spark.readers import Follower, batch, read, stream

@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark.stream_reader import AeronStreamReader
+from aeron_spark.spark.reading.stream import AeronStreamReader
 from tests.kit import dirs
 from tests.spark import recorded
 from tests.spark.readers import batch, read, stream
@@ -191,7 +191,7 @@ def test_an_available_now_run_ends_where_it_was_pinned(folder: Path, whole: list
             recorded.publish(one, stream_id, 20, [100], first=50)
             archive.wait_recorded(stream_id, one.position)
         for _ in range(100):
-            reader._look_again_at = 0.0
+            reader._refresh_at = 0.0
             end = reader.latestOffset(offset, ReadMaxBytes(1_000))
             if end == offset:
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
@@ -13,13 +14,12 @@ import pyarrow as pa
 import pytest
 
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark import kafka_options
-from aeron_spark.spark.offsets import Offset, recording_identity
-from aeron_spark.spark.options import ReadOptions, parse_bytes, parse_duration_seconds
-from aeron_spark.spark.places import Places
-from aeron_spark.spark.plan import Budget, Range, Slice, pack, share_out, target_partition_bytes
-from aeron_spark.spark.reader import joined
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.planning import kafka_options
+from aeron_spark.spark.planning.offsets import Offset, recording_identity
+from aeron_spark.spark.planning.options import ReadOptions, parse_bytes, parse_duration_seconds
+from aeron_spark.spark.planning.ranges import Budget, Range, Slice, pack, share_out, target_partition_bytes
+from aeron_spark.spark.reading.batch import joined
+from aeron_spark.spark.writing.options import WriteOptions
 
 FRAME = 64
 
@@ -154,10 +154,12 @@ GOLDEN_OFFSET_1 = (
 
 def test_offset_text_is_read_for_ever_and_stable() -> None:
     offset = Offset.from_json_dict(json.loads(GOLDEN_OFFSET_1))
-    assert offset.positions == {0: 64, 2: 0, 10: 32}
-    assert json.dumps(offset.to_json_dict()) == GOLDEN_OFFSET_1
-    shuffled = Offset(positions={10: 32, 2: 0, 0: 64}, starts={2: 0, 0: 0, 10: 0}, identities={10: 9, 0: 7, 2: 8})
-    assert json.dumps(shuffled.to_json_dict()) == GOLDEN_OFFSET_1
+    assert offset.by_id(offset.positions) == {0: 64, 2: 0, 10: 32}
+    assert json.dumps(offset.json) == GOLDEN_OFFSET_1
+    shuffled = Offset.of_recordings(
+        positions={10: 32, 2: 0, 0: 64}, starts={2: 0, 0: 0, 10: 0}, identities={10: 9, 0: 7, 2: 8}
+    )
+    assert json.dumps(shuffled.json) == GOLDEN_OFFSET_1
 
 
 @pytest.mark.parametrize(
@@ -175,9 +177,8 @@ def test_offset_text_is_read_for_ever_and_stable() -> None:
     ],
 )
 def test_damaged_offset_is_an_error(change: dict[str, object], names: str) -> None:
-    for kind in (Places,) if "marks" in change else (Offset, Places):
-        with pytest.raises(UsageError, match=names):
-            kind.from_json_dict({**json.loads(GOLDEN_OFFSET_1), **change})
+    with pytest.raises(UsageError, match=names):
+        Offset.from_json_dict({**json.loads(GOLDEN_OFFSET_1), **change})
 
 
 GOLDEN_OFFSET_2 = (
@@ -187,24 +188,24 @@ GOLDEN_OFFSET_2 = (
 
 
 def test_an_offset_with_marks_is_read_for_ever_and_stable() -> None:
-    places = Places.from_json_dict(json.loads(GOLDEN_OFFSET_2))
-    assert places.marks.tolist() == [281474976710655, 0, 65536]
-    assert json.dumps(places.json) == GOLDEN_OFFSET_2
+    offset = Offset.from_json_dict(json.loads(GOLDEN_OFFSET_2))
+    assert offset.marks.tolist() == [281474976710655, 0, 65536]
+    assert json.dumps(offset.json) == GOLDEN_OFFSET_2
     unsorted = dict(reversed(json.loads(GOLDEN_OFFSET_2).items()))
     unsorted["starts"] = {"2": 0, "0": 0, "10": 0}
-    assert json.dumps(Places.from_json_dict(unsorted).json) == GOLDEN_OFFSET_2
-    assert Offset.from_json_dict(json.loads(GOLDEN_OFFSET_2)).positions == {0: 64, 2: 0, 10: 32}
-    here = places.marks_at(np.array([0, 2, 3, 10]), np.array([64, 0, 64, 64]))
+    assert json.dumps(Offset.from_json_dict(unsorted).json) == GOLDEN_OFFSET_2
+    assert offset.by_id(offset.positions) == {0: 64, 2: 0, 10: 32}
+    here = offset.marks_at(np.array([0, 2, 3, 10]), np.array([64, 0, 64, 64]))
     assert here.tolist() == [281474976710655, 0, 0, 0], "a mark is that of its position"
-    moved = places.moved(np.array([0, 1]), np.array([96, 0]), np.array([77, 5]))
+    moved = offset.moved(np.array([0, 1]), np.array([96, 0]), np.array([77, 5]))
     assert moved.json["marks"] == {"0": 77, "10": 65536}
-    assert places.moved(np.array([0, 2]), np.array([96, 64])).json["version"] == 1, "no mark is left"
+    assert offset.moved(np.array([0, 2]), np.array([96, 64])).json["version"] == 1, "no mark is left"
 
 
-def random_places(rng: random.Random, count: int) -> Places:
+def random_offset(rng: random.Random, count: int) -> Offset:
     ids = sorted(rng.sample(range(3 * count), count))
     starts = [64 * rng.randrange(4) for _ in ids]
-    return Places.of(
+    return Offset.of(
         ids=np.array(ids, np.int64),
         positions=np.array([start + 64 * rng.randrange(4) for start in starts], np.int64),
         starts=np.array(starts, np.int64),
@@ -212,51 +213,55 @@ def random_places(rng: random.Random, count: int) -> Places:
     )
 
 
+def plain_begin(offset: Offset, end: Offset, recording_id: int) -> int:
+    """Where the batch (offset, end] begins in one recording, without arrays."""
+    starts, last = offset.by_id(offset.starts), end.by_id(end.starts)
+    is_continued = starts.get(recording_id) == last[recording_id]
+    return offset.by_id(offset.positions)[recording_id] if is_continued else last[recording_id]
+
+
 def test_arrays_of_an_offset_are_the_offset(rng: random.Random) -> None:
-    assert json.dumps(Places.from_json_dict(json.loads(GOLDEN_OFFSET_1)).json) == GOLDEN_OFFSET_1
+    assert json.dumps(Offset.from_json_dict(json.loads(GOLDEN_OFFSET_1)).json) == GOLDEN_OFFSET_1
     unsorted = dict(reversed(json.loads(GOLDEN_OFFSET_1).items()))
     unsorted["starts"] = {"2": 0, "0": 0, "10": 0}
-    assert json.dumps(Places.from_json_dict(unsorted).json) == GOLDEN_OFFSET_1
+    assert json.dumps(Offset.from_json_dict(unsorted).json) == GOLDEN_OFFSET_1
     with pytest.raises(UsageError, match="64 bits"):
-        Places.from_json_dict({**json.loads(GOLDEN_OFFSET_1), "positions": {"0": 1 << 64, "10": 0, "2": 0}})
+        Offset.from_json_dict({**json.loads(GOLDEN_OFFSET_1), "positions": {"0": 1 << 64, "10": 0, "2": 0}})
     for _ in range(200):
-        first, last = random_places(rng, rng.randrange(8)), random_places(rng, rng.randrange(8))
-        offset, end = Offset.from_json_dict(first.json), Offset.from_json_dict(last.json)
-        assert json.dumps(offset.to_json_dict()) == json.dumps(first.json)
-        assert Places.from_json_dict(first.json).positions.tolist() == [
-            *dict(sorted(offset.positions.items())).values()
-        ]
-        assert first.begins(last).tolist() == [offset.begin_of(number, end) for number in last.ids.tolist()]
-        verdicts = []
-        for one_offset, other in ((offset, end), (first, last)):
-            try:
-                one_offset.check_advances_to(other)  # type: ignore[arg-type]
-                verdicts.append("")
-            except DataLossError as error:
-                verdicts.append(str(error).partition(":")[2])
-        assert bool(verdicts[0]) == bool(verdicts[1])
+        first, last = random_offset(rng, rng.randrange(8)), random_offset(rng, rng.randrange(8))
+        positions = first.by_id(first.positions)
+        texts = json.loads(json.dumps(first.json))
+        assert texts["positions"] == {str(key): position for key, position in positions.items()}
+        assert [*texts["positions"]] == sorted(texts["positions"])
+        assert Offset.from_json_dict(texts).by_id(Offset.from_json_dict(texts).positions) == positions
+        begins = [plain_begin(first, last, number) for number in last.ids.tolist()]
+        assert first.begins(last).tolist() == begins
+        goes_back = any(end < begin for begin, end in zip(begins, last.positions.tolist(), strict=True))
+        with pytest.raises(DataLossError, match="before its begin") if goes_back else contextlib.nullcontext():
+            first.check_advances_to(last)
         moved = first.positions.copy()
         if len(moved):
             index = rng.randrange(len(moved))
             moved[index] += 64
             there = first.moved(np.arange(len(moved)), moved)
-            assert Offset.from_json_dict(there.json).positions == {
-                **offset.positions, int(first.ids[index]): int(moved[index])
-            }  # fmt: skip
+            assert there.by_id(there.positions) == {**positions, int(first.ids[index]): int(moved[index])}
+            assert Offset.from_json_dict(there.json).positions.tolist() == there.positions.tolist()
             assert first.moved(np.arange(len(moved)), first.positions) is first
-            assert Offset.from_json_dict(first.json).positions == offset.positions, "the offset itself is as it was"
+            assert first.by_id(first.positions) == positions, "the offset itself is as it was"
+            assert json.dumps(first.json) == json.dumps(texts)
 
 
 def one(position: int, start: int) -> Offset:
-    return Offset(positions={0: position}, starts={0: start}, identities={0: 1})
+    return Offset.of_recordings(positions={0: position}, starts={0: start}, identities={0: 1})
 
 
 def test_begin_of_a_replayed_batch_0_is_the_journaled_start() -> None:
     journaled = one(4096, start=1024)
-    assert one(1024, start=1024).begin_of(0, journaled) == 1024
-    assert one(2048, start=1024).begin_of(0, journaled) == 2048
-    assert one(9999, start=9999).begin_of(0, journaled) == 1024  # "latest" resolved again after the crash
-    assert Offset(positions={}, starts={}, identities={}).begin_of(0, journaled) == 1024
+    assert one(1024, start=1024).begins(journaled).tolist() == [1024]
+    assert one(2048, start=1024).begins(journaled).tolist() == [2048]
+    assert one(9999, start=9999).begins(journaled).tolist() == [1024]  # "latest" resolved again after the crash
+    nothing = Offset.of_recordings(positions={}, starts={}, identities={})
+    assert nothing.begins(journaled).tolist() == [1024]
 
 
 def test_offset_that_goes_back_is_data_loss() -> None:

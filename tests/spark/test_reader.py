@@ -19,12 +19,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, PeerError, UsageError
-from aeron_spark.spark import reader as reader_module
-from aeron_spark.spark import stream_reader as stream_module
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.reader import AeronBatchReader, RangesPartition
-from aeron_spark.spark.schema import default_schema
-from aeron_spark.spark.stream_reader import AeronStreamReader
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.reading import batch as reader_module
+from aeron_spark.spark.reading import stream as stream_module
+from aeron_spark.spark.reading.batch import AeronBatchReader, RangesPartition
+from aeron_spark.spark.reading.schema import default_schema
+from aeron_spark.spark.reading.stream import AeronStreamReader
 from tests.kit import dirs
 from tests.kit.payload import payload
 from tests.spark import recorded
@@ -146,7 +146,7 @@ def test_another_number_of_cores_changes_the_cuts_but_not_the_rows(
     plans = []
     for slots in (1, 2, 7, 64):
         monkeypatch.setattr(reader_module, "task_slots", lambda slots=slots: slots)
-        monkeypatch.setattr("aeron_spark.spark.plan.MIN_SPLIT_BYTES", 1)
+        monkeypatch.setattr("aeron_spark.spark.planning.ranges.MIN_SPLIT_BYTES", 1)
         plans.append(stream(folder).partitions(start, end))
     assert len({len(plan) for plan in plans}) >= 3
     first, *others = [sorted(rows(reader, plan, range(31))) for plan in plans]
@@ -271,7 +271,7 @@ def test_live_archive_that_is_killed(stream: Stream, tmp_path: Path) -> None:
             recorded.publish(publication, 1001, 100, SIZES, first=500)
             archive.wait_recorded(1001, publication.position)
             pinned = reader.latestOffset(start, ReadAllAvailable())
-            reader._look_again_at = 0.0
+            reader._refresh_at = 0.0
             assert reader.latestOffset(pinned, ReadAllAvailable()) == pinned, "what came later is not of this run"
             planned = reader.partitions(start, pinned)
             with pytest.raises(PeerError, match=f"recording 0 of {archive_dir} is being recorded.*{tmp_path}/none"):

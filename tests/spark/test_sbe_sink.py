@@ -15,9 +15,9 @@ from pyspark.sql.types import LongType, NullType, StringType, StructField, Struc
 
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import Decoder
-from aeron_spark.spark import encode
 from aeron_spark.spark.source import AeronDataSource
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.writing import encode
+from aeron_spark.spark.writing.options import WriteOptions
 from tests.kit import dirs
 from tests.sbe.test_schema import schema
 from tests.spark import recorded

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.payload import SbePayload
-from aeron_spark.spark.rows import read_schema
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.reading.payload import SbePayload
+from aeron_spark.spark.reading.rows import read_schema
 from tests.kit import dirs
 from tests.sbe.test_headers import VENUE, venue
 from tests.sbe.test_options import ARGUMENTS, BODY, CASES, LEGS, TYPES, later, m, n
@@ -97,7 +97,7 @@ def test_every_option_of_values(schemas: Path, name: str, wire: Any, options: di
 
 def test_all_options_of_the_decoder_are_there() -> None:
     from aeron_spark.sbe import Options
-    from aeron_spark.spark.sbe_options import SbeOptions
+    from aeron_spark.spark.planning.sbe_options import SbeOptions
 
     snake = {"".join(f"_{one.lower()}" if one.isupper() else one for one in name)[4:] for name in SbeOptions.NAMES}
     missing = set(Options.__dataclass_fields__) - snake

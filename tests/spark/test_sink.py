@@ -28,7 +28,7 @@ from aeron_spark.client import Client
 from aeron_spark.counters import Counters
 from aeron_spark.errors import WaitTimeoutError
 from aeron_spark.spark import launch
-from aeron_spark.spark.encode import KEY_LENGTH
+from aeron_spark.spark.writing.encode import KEY_LENGTH
 from tests.kit import dirs, native
 from tests.kit.payload import payload
 from tests.kit.wait import wait_until

@@ -19,10 +19,11 @@ from aeron_spark.archive.segments import Folder
 from aeron_spark.client import Client
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, UsageError, WaitTimeoutError
-from aeron_spark.spark import encode, pool
-from aeron_spark.spark.publish import Published, publish_batches
 from aeron_spark.spark.source import AeronDataSource
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.writing import encode
+from aeron_spark.spark.writing import publications as pool
+from aeron_spark.spark.writing.options import WriteOptions
+from aeron_spark.spark.writing.publish import Published, publish_batches
 from aeron_spark.streams import StreamCounter, streams
 from tests.kit import native
 from tests.kit.ports import free_port

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 __all__ = ["READING", "WRITING", "kafka_habit"]
 
 _NO_CONSUMER = "there are no consumers here whose settings it could be: leave it out"
-_NO_GROUP = "there are no consumer groups here, a query's checkpoint alone says where it goes on: leave it out"
+_NO_GROUP = "there are no consumer groups here, a query continues from its checkpoint alone: leave it out"
 _NO_RETRY = "nothing is fetched again here, Spark tries failed tasks again: leave it out"
 
 READING: Mapping[str, str] = {
@@ -39,7 +39,7 @@ WRITING: Mapping[str, str] = {
 
 
 def kafka_habit(option: str, habits: Mapping[str, str]) -> str:
-    """What to say of an option that is the Kafka source's or sink's; nothing of others."""
+    """The hint for an option of the Kafka source or sink; empty for others."""
     known = next((name for name in habits if name.lower() == option.lower()), None)
     if known is not None:
         return f", which is of Spark's Kafka source: {habits[known]}"

@@ -1,30 +1,29 @@
-"""Which recordings of a folder a query means, and how far each goes: the part that batch and stream planning share."""
+"""Selects the recordings of a query. Batch and stream planning share it."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Collection
-from typing import cast
 
-from aeron_spark.archive.remote import RemoteArchive
-from aeron_spark.archive.segments import Folder, Recording
+from aeron_spark.archive.segments import Recording
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.access import open_recordings
 from aeron_spark.spark.ledger import is_ledger
-from aeron_spark.spark.loss import LOG
-from aeron_spark.spark.offsets import recording_identity
-from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.planning.offsets import recording_identity
+from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.types import RecordChecksum
 
 __all__ = [
     "check_asked_for",
     "identity_of",
     "is_chosen",
+    "log_hidden",
     "open_folder",
     "select_recordings",
     "task_slots",
-    "tell_hidden",
 ]
 
 _CHECKSUMS = {
@@ -35,16 +34,16 @@ _CHECKSUMS = {
 }
 
 
-def open_folder(options: ReadOptions) -> Folder:
-    """The archive's folder as the options say, or what stands for it (see ``access``); the caller closes it."""
+def open_folder(options: ReadOptions) -> RecordingSource:
+    """Opens the recordings by the options' access mode; the caller closes them."""
     opened = open_recordings(options.access, _CHECKSUMS[options.record_checksum])
-    if options.skip_corruption and isinstance(opened, RemoteArchive):
+    if options.skip_corruption and not opened.has_segment_files:
         opened.close()
         raise UsageError(
             "onCorruption=skip cannot be given for replays: an archive that meets broken bytes ends them as if it had died or "
             "the network were cut; read by access=segments or from an object store, or leave onCorruption out"
         )
-    return cast("Folder", opened)
+    return opened
 
 
 def identity_of(recording: Recording) -> int:
@@ -59,7 +58,7 @@ def identity_of(recording: Recording) -> int:
     )
 
 
-def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool) -> list[Recording]:
+def select_recordings(folder: RecordingSource, options: ReadOptions, *, allow_none: bool) -> list[Recording]:
     """Recordings by id, or by channel, stream and session, or all; in id order. UsageError names what there is instead.
 
     ``allow_none``: it is no error if they are not there, or not there any more.
@@ -86,11 +85,11 @@ def select_recordings(folder: Folder, options: ReadOptions, *, allow_none: bool)
     return chosen
 
 
-def tell_hidden(folder: Folder, options: ReadOptions) -> None:
-    """What a query over all recordings passes by, as somebody or something has marked it: in the log."""
-    if _wanted_ids(options) is None and isinstance(folder, Folder) and (hidden := folder.info().invalid_count):
+def log_hidden(folder: RecordingSource, options: ReadOptions) -> None:
+    """Logs how many INVALID recordings a query over all recordings leaves out."""
+    if _wanted_ids(options) is None and (hidden := folder.hidden_count()):
         LOG.warning(
-            "%s: %d recordings are marked INVALID and left out; aeron-spark archive verify says whether they are good",
+            "%s: %d recordings are marked INVALID and left out; aeron-spark archive verify checks them",
             options.path, hidden,
         )  # fmt: skip
 
@@ -142,5 +141,5 @@ def check_asked_for(options: ReadOptions, recording_ids: Collection[int]) -> Non
 
 
 def task_slots() -> int:
-    """Task slots to plan for: Spark does not tell a source, so the cores of the planning machine stand in."""
+    """Task slots to plan for: Spark does not pass them to a source, so the planning machine's cores are used."""
     return len(os.sched_getaffinity(0))

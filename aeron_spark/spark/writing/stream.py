@@ -8,10 +8,10 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from aeron_spark.spark.commit import commit_batch
 from aeron_spark.spark.launch import application_identity
-from aeron_spark.spark.publish import publish_batches
-from aeron_spark.spark.write_options import EXACTLY_ONCE, WriteOptions
+from aeron_spark.spark.writing.commit import commit_batch
+from aeron_spark.spark.writing.options import EXACTLY_ONCE, WriteOptions
+from aeron_spark.spark.writing.publish import publish_batches
 
 __all__ = ["AeronStreamWriter"]
 

@@ -1,4 +1,4 @@
-"""From the columns that C fills to the rows of a query: only what its schema asks for is built and sent.
+"""Builds the rows of a query from the columns that C fills: only columns of its schema are built and sent.
 
 Made when a read is planned, pickled into its tasks.
 """
@@ -15,14 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from aeron_spark.archive.segments import Folder, Recording
+from aeron_spark.archive.segments import Recording
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark import schema as columns
-from aeron_spark.spark.bounds import reserved_times
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.payload import ArrowPayload, Payload, SbePayload
-from aeron_spark.spark.sbe_values import times_of
-from aeron_spark.spark.selection import open_folder, select_recordings
+from aeron_spark.spark.planning.bounds import reserved_times
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.sbe_times import times_of
+from aeron_spark.spark.planning.selection import open_folder, select_recordings
+from aeron_spark.spark.reading import schema as columns
+from aeron_spark.spark.reading.payload import ArrowPayload, Payload, SbePayload
 
 __all__ = ["Interval", "Rows", "read_schema"]
 
@@ -95,7 +96,7 @@ def _first_stream_schema(options: ReadOptions) -> pa.Schema:
         for recording in select_recordings(folder, options, allow_none=False):
             for batch in folder.read(recording.recording_id, columns=("value",), row_capacity=1):
                 return ArrowPayload.stream_schema(batch.column(0)[0].as_py())
-    raise UsageError(f"payload=arrow: {options.path} holds no message yet that would tell the columns")
+    raise UsageError(f"payload=arrow: {options.path} holds no message yet to take the columns from")
 
 
 def _available(options: ReadOptions, payload: Payload | None) -> dict[str, pa.Field]:
@@ -146,7 +147,7 @@ class Rows:
             needed.append("value")
         if self._has_times:
             needed.append({"index": "next_position", "reserved": "reserved_value"}.get(self._source, "value"))
-        # Of a row of which nothing is asked but what is the same in all, there must be something to count.
+        # A query of constant columns only still needs one column to count rows by.
         self.native_columns: tuple[str, ...] = tuple(dict.fromkeys(needed)) or ("position",)
         self._is_native = tuple(schema.names) == self.native_columns
 
@@ -155,12 +156,12 @@ class Rows:
         return self._options.timestamp_from.kind
 
     def is_of_message(self, name: str) -> bool:
-        """The column tells of the message and is not one of its payload that hides it."""
+        """The column is one of the message, not hidden by one of its payload."""
         is_hidden = self._options.payload == "arrow" and name in columns.message_fields("binary")
         return self._payload is None or is_hidden or name not in self._payload.schema.names
 
     def make(
-        self, folder: Folder, recording: Recording, batch: pa.RecordBatch, pushed: Mapping[str, Interval]
+        self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch, pushed: Mapping[str, Interval]
     ) -> pa.RecordBatch | None:
         """Rows of a batch of messages; None if there is none."""
         if not self._is_native or self._options.payload == "string":
@@ -178,7 +179,7 @@ class Rows:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.target)
 
-    def _build(self, folder: Folder, recording: Recording, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _build(self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch) -> pa.RecordBatch:
         values = batch.column("value") if "value" in batch.schema.names else None
         made: dict[str, pa.Array] = {
             name: batch.column(name) for name in batch.schema.names if name in self._names - self._of_payload
@@ -200,7 +201,7 @@ class Rows:
         names = self.target.names
         return pa.RecordBatch.from_arrays([made[name] for name in names], names=names)
 
-    def _times(self, folder: Folder, recording: Recording, batch: pa.RecordBatch) -> pa.Array:
+    def _times(self, folder: RecordingSource, recording: Recording, batch: pa.RecordBatch) -> pa.Array:
         """Nanoseconds since 1970-01-01 UTC, null where they are not known."""
         if self._source == "index":
             ends = pc.subtract(batch.column("next_position"), 1)
@@ -235,7 +236,7 @@ def _microseconds(times: pa.Array) -> pa.Array:
     return pa.array(np.floor_divide(numbers, 1000), pa.int64(), mask=~np.asarray(times.is_valid())).cast(_MICROSECONDS)
 
 
-#: What Spark can tell about columns, by the name of its filter: bounds from a number.
+#: Intervals of Spark's filters, by name: bounds from a number.
 _FILTERS = {
     "EqualTo": lambda value: Interval(members=frozenset([value])),
     "EqualNullSafe": lambda value: Interval(members=frozenset([value])),
@@ -250,7 +251,7 @@ FILTERED = ("recording_id", "session_id", "stream_id", "position", "timestamp", 
 
 
 def intervals(filters: Iterable[object]) -> dict[str, Interval]:
-    """What filters joined by AND say about the columns by which reading can be narrowed. Others say nothing."""
+    """Intervals that filters joined by AND imply for the columns that can narrow a read. Other filters are ignored."""
     found: dict[str, Interval] = {}
     for one in filters:
         kind = type(one).__name__

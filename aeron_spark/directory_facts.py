@@ -1,4 +1,4 @@
-"""What `aeron-spark doctor` looks at of directories that strangers may have made or may change. Nothing is written."""
+"""Facts of directories that other users may have made or may change, for `aeron-spark doctor`. Writes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITERS_SETTING = "aeron.spark.dir.writers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceFacts:
+class DirectoryFacts:
     """A directory that is there: whose it is, and who may change it."""
 
     about: str
@@ -32,8 +32,8 @@ class PlaceFacts:
     """Why servers and clients of this user would not use it; empty where they would."""
 
 
-def place_facts(about: str, path: Path, settings: Mapping[str, str], *, may_be_link: bool) -> PlaceFacts | None:
-    """None where nothing is there. `settings` say whom to rely on, beside the environment."""
+def directory_facts(about: str, path: Path, settings: Mapping[str, str], *, may_be_link: bool) -> DirectoryFacts | None:
+    """None where nothing is there. `settings` and the environment name the trusted owner and writers."""
     try:
         shown = path.resolve() if may_be_link else path.absolute()
         found, parent = shown.lstat(), shown.parent.stat()
@@ -44,7 +44,7 @@ def place_facts(about: str, path: Path, settings: Mapping[str, str], *, may_be_l
         check_aeron_dir(shown, owner=settings.get(OWNER_SETTING), writers=settings.get(WRITERS_SETTING))
     except UsageError as refusal:
         trouble = str(refusal)
-    return PlaceFacts(
+    return DirectoryFacts(
         about=about,
         path=shown,
         link_target=str(shown.readlink()) if stat.S_ISLNK(found.st_mode) else "",

@@ -1,8 +1,7 @@
-"""A query's view of its recordings at one moment, in arrays: there may be 100,000 of them, and Spark asks many times a second.
+"""Snapshots of a query's recordings, in NumPy arrays: a folder can hold 100,000 of them, and Spark asks many times a second.
 
-What tells whether a recording is one of the query's, and its identity, is looked at once, and again only when the catalog says
-something else about that recording; positions are taken from the catalog as they are, and only recordings that are being
-recorded are asked for one by one.
+Whether a query chooses a recording, and the recording's identity, are cached until the catalog's entry changes. Positions come
+from the catalog in one call; only active recordings are asked for one by one.
 """
 
 from __future__ import annotations
@@ -12,18 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aeron_spark.archive.segments import Extent, Folder, Recording
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.places import Numbers, find
-from aeron_spark.spark.selection import identity_of, is_chosen
+from aeron_spark.archive.segments import Extent, Recording
+from aeron_spark.archive.sources import RecordingSource
+from aeron_spark.spark.planning.offsets import Numbers, find
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.selection import identity_of, is_chosen
 from aeron_spark.types import NULL_VALUE, Position
 
-__all__ = ["Look", "Looker"]
+__all__ = ["Snapshot", "SnapshotCache"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """The chosen recordings in the order of their ids, how far each can be read, and what identifies it."""
+class Snapshot:
+    """The chosen recordings in id order: ranges that can be read, and identities."""
 
     ids: Numbers
     starts: Numbers
@@ -40,23 +40,18 @@ class Look:
         )
 
 
-class Looker:
-    """Makes the looks of one query, and remembers what does not change between them."""
+class SnapshotCache:
+    """Takes the snapshots of one query, and caches what does not change between them."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         empty = np.empty(0, np.int64)
         self._ids, self._revisions, self._identities = empty, empty, empty
         self._chosen = np.empty(0, bool)
-        self._far_chosen: dict[int, int] = {}
 
-    def look(self, folder: Folder) -> Look:
-        """What there is now."""
+    def snapshot(self, folder: RecordingSource) -> Snapshot:
+        """Takes a snapshot now."""
         folder.refresh()
-        # Archives that are far, and object stores, stand for a folder here.
-        return self._near(folder) if isinstance(folder, Folder) else self._far(folder)
-
-    def _near(self, folder: Folder) -> Look:
         columns = folder.columns()
         self._learn(columns.recording_id, columns.revision, folder.recording_at)
         chosen = self._chosen
@@ -66,10 +61,10 @@ class Looker:
         active = np.flatnonzero(limits == NULL_VALUE)
         if len(active):
             starts[active], limits[active] = folder.extents(ids[active])
-        return Look(ids, starts, limits, self._identities[chosen])
+        return Snapshot(ids, starts, limits, self._identities[chosen])
 
     def _learn(self, ids: Numbers, revisions: Numbers, recording_at: Callable[[int], Recording]) -> None:
-        """Looks at the recordings that are new or say something else than before."""
+        """Updates the cache for recordings that are new or whose catalog entry has changed."""
         if np.array_equal(ids, self._ids) and np.array_equal(revisions, self._revisions):
             return
         chosen, identities = np.zeros(len(ids), bool), np.zeros(len(ids), np.int64)
@@ -86,19 +81,3 @@ class Looker:
             )
             chosen[index] = was_chosen or is_chosen(recording, self._options)
         self._ids, self._revisions, self._chosen, self._identities = ids, revisions, chosen, identities
-
-    def _far(self, folder: Folder) -> Look:
-        recordings = [one for one in folder.recordings() if self._is_chosen_far(one)]
-        self._far_chosen = {one.recording_id: identity_of(one) for one in recordings}
-        extents = [folder.extent(recording.recording_id) for recording in recordings]
-        return Look(
-            np.array([recording.recording_id for recording in recordings], np.int64),
-            np.array([extent.start_position for extent in extents], np.int64),
-            np.array([extent.limit_position for extent in extents], np.int64),
-            np.array(list(self._far_chosen.values()), np.int64),
-        )
-
-    def _is_chosen_far(self, recording: Recording) -> bool:
-        is_known = recording.recording_id in self._far_chosen
-        was_chosen = is_known and self._far_chosen[recording.recording_id] == identity_of(recording)
-        return was_chosen or is_chosen(recording, self._options)

@@ -2,7 +2,7 @@
 
 Runs on the Spark driver, in a short-lived worker that knows nothing but the tasks' messages. The archive is one whose folder
 is here, or one that is reached over the network only: then the ledger is published to it and read by replay. See ``ledger``
-for what an entry means. Every step may be the last one; the comments say what is left then.
+for what an entry means. A crash can follow each step; comments name what it leaves.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from aeron_spark.spark.ledger import (
     is_ledger,
     joined,
 )
-from aeron_spark.spark.pool import open_archive, source_of
-from aeron_spark.spark.publish import Published
-from aeron_spark.spark.selection import identity_of
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.planning.selection import identity_of
+from aeron_spark.spark.writing.options import WriteOptions
+from aeron_spark.spark.writing.publications import open_archive, source_of
+from aeron_spark.spark.writing.publish import Published
 from aeron_spark.types import SourceLocation
 
 __all__ = ["commit_batch"]
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.002
-#: What of the rows' channel says where the archive is.
-_PLACE = ("endpoint", "interface", "control", "control-mode", "ttl")
+#: Parameters of the rows' channel that address the archive.
+_ARCHIVE_ADDRESS = ("endpoint", "interface", "control", "control-mode", "ttl")
 
 
 def commit_batch(messages: Sequence[object], options: WriteOptions, application: str) -> bool:
@@ -65,7 +65,7 @@ def commit_batch(messages: Sequence[object], options: WriteOptions, application:
     with _locked(options.record_to, options.publish_timeout):
         archive, archive_id = open_archive(options, application)
         with archive:
-            # An archive that was started again may have another id, so ids are a hint only; recordings are told apart by facts.
+            # A restarted archive may have another id, so ids are a hint only; facts of recordings distinguish them.
             others = {message.archive_id for message in published if message.ranges} - {archive_id}
             check_recorded(archive, ranges, options, others)
             entry = Entry(query=query, batch=batch, written_ms=time.time_ns() // 1_000_000, ranges=ranges)
@@ -128,7 +128,7 @@ def check_recorded(
 
 
 def append(archive: Archive, entry: Entry, options: WriteOptions) -> bool:
-    """Becomes the ledger's only writer, looks whether the entry is there, writes it. False: it was there."""
+    """Becomes the ledger's only writer, checks whether the entry is there, and writes it if not. False: it was there."""
     deadline = time.monotonic() + options.publish_timeout
     ledger = _ledger(archive)
     publication = _extend(archive, ledger, options, deadline) if ledger is not None else None
@@ -169,18 +169,18 @@ def ledger_channel(options: WriteOptions) -> ChannelUri:
     if source_of(options, options.channel) == SourceLocation.LOCAL:
         return ledger
     rows = ChannelUri.parse(options.channel)
-    place = {name: value for name, value in rows.params.items() if name in _PLACE}
-    return ChannelUri(media="udp", params={**place, **ledger.params})
+    address = {name: value for name, value in rows.params.items() if name in _ARCHIVE_ADDRESS}
+    return ChannelUri(media="udp", params={**address, **ledger.params})
 
 
 @contextmanager
 def _stopped(archive: Archive, ledger: Recording, options: WriteOptions) -> Iterator[None]:
-    """Over IPC the ledger's recording ends with its publication; over the network that takes a while, so it is told to."""
+    """Over IPC the ledger's recording ends with its publication; over the network that takes a while, so this requests it."""
     try:
         yield
     finally:
         if options.record_to is None:
-            # If it cannot be told, the next committer waits until the archive misses this one.
+            # If the request fails, the next committer waits until the archive misses this one.
             with suppress(AeronError):
                 archive.stop_recording_by_identity(ledger.recording_id)
 
@@ -209,7 +209,7 @@ def _extend(archive: Archive, ledger: Recording, options: WriteOptions, deadline
     """A publication that goes on where the ledger ends.
 
     A committer that was killed holds the ledger until the driver misses it, 10 s by default: it is waited for. Whoever else
-    extends it between our look and our request makes the archive refuse, and we look again.
+    extends it between our check and our request makes the archive refuse, and we check again.
     """
     while True:
         while (position := archive.stop_position(ledger.recording_id)) is None:
@@ -257,12 +257,12 @@ def _has_entry(archive: Archive, entry: Entry, options: WriteOptions) -> bool:
             return has_entry(folder, folder.recordings(), entry.query, entry.batch)
     assert options.control_channel is not None  # noqa: S101 - commit_batch() has seen that there is an archive
     found = archive.recordings(channel_fragment="", stream_id=LEDGER_STREAM_ID)
-    with RemoteArchive(archive, answers_channel(options.control_channel)) as far:
-        return has_entry(far, found, entry.query, entry.batch)
+    with RemoteArchive(archive, answers_channel(options.control_channel)) as remote:
+        return has_entry(remote, found, entry.query, entry.batch)
 
 
 def _sync(options: WriteOptions, recording: Recording, begin: int, end: int) -> None:
-    """Puts a range on the disk: its segment files, and what says that they are there.
+    """Puts a range on the disk: its segment files, and the directory and catalog entries that refer to them.
 
     The archive's own sync level may be lower than what this sink was asked for; syncing a file is not bound to who wrote it.
     """

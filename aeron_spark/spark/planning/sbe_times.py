@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import Decoder, Schema
 from aeron_spark.sbe.registry import Registry
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.sbe_options import SbeOptions
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.sbe_options import SbeOptions
 
 __all__ = ["SbeTimes", "times_of"]
 
@@ -64,7 +64,7 @@ class SbeTimes:
         elif pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
             if not self._unit:
                 raise UsageError(
-                    f"timestampFrom=sbe:{self._field}: the schema does not say the field's unit, "
+                    f"timestampFrom=sbe:{self._field}: the schema does not name the field's unit, "
                     f"write sbe:{self._field}(ns), (us), (ms) or (s)"
                 )
             factor = _TO_NS[self._unit]
@@ -80,7 +80,7 @@ class SbeTimes:
 
 
 def times_of(options: ReadOptions) -> SbeTimes | None:
-    """What tells the times of messages, where the options name an SBE field for it."""
+    """Makes the times of messages, where the options name an SBE field for them."""
     source = options.timestamp_from
     if source.kind != "sbe" or options.sbe is None:
         return None

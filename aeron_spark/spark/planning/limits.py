@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxRows
 
-from aeron_spark.spark.options import ReadOptions
+from aeron_spark.spark.planning.options import ReadOptions
 
 __all__ = ["default_read_limit"]
 
-#: Bytes of one micro-batch where no option says otherwise: about a second of work for a task slot.
+#: Bytes of one micro-batch by default: about a second of work for a task slot.
 DEFAULT_MAX_BYTES_PER_TRIGGER = 256 << 20
 
 

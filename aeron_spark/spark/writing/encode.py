@@ -1,7 +1,7 @@
-"""Rows to messages: which columns a DataFrame may have, and what of an Arrow batch goes into which message.
+"""Encodes rows as messages: checks a DataFrame's columns, and turns Arrow batches into messages.
 
-**The key.** A task that is repeated publishes its rows again. A subscriber can drop doubles by the key (query, batch,
-partition, row): it is the same at each attempt as long as the query gives the same rows in the same order. The batch is -1 in
+**The key.** A repeated task publishes its rows again. A subscriber can drop duplicates by the key (query, batch,
+partition, row): it is the same at each attempt if the query gives the same rows in the same order. The batch is -1 in
 a batch write, whose query is a random id. ``key=header`` puts 40 bytes, little-endian, in front of each message:
 
     0  4 bytes  "ASK1"
@@ -11,7 +11,7 @@ a batch write, whose query is a random id. ``key=header`` puts 40 bytes, little-
     24 16 bytes query, a UUID in the order of its text
 
 ``key=reserved`` packs what fits into the frame's reserved value, never negative: bits 40 to 62 the batch modulo 2^23 (0 in a
-batch write), 28 to 39 the partition, 0 to 27 the row. The stream has to stand for the query then; larger numbers are refused.
+batch write), 28 to 39 the partition, 0 to 27 the row. The stream then identifies the query; larger numbers raise an error.
 With ``payload=arrow`` the row is the first one of the message.
 """
 
@@ -31,7 +31,7 @@ from pyspark.sql.types import StructField, StructType
 
 from aeron_spark import sbe
 from aeron_spark.errors import UsageError
-from aeron_spark.spark.write_options import ARROW, HEADER_KEY, NO_KEY, WriteOptions, awaiting_channel
+from aeron_spark.spark.writing.options import ARROW, HEADER_KEY, NO_KEY, WriteOptions, awaiting_channel
 
 __all__ = ["BATCH_WRITE", "KEY_LENGTH", "Encoder", "Messages", "RowKey", "check_columns"]
 
@@ -49,8 +49,8 @@ _COLUMNS = {
     "reserved_value": ("bigint",),
 }
 
-#: Columns that say of a row where it goes.
-PLACES = ("stream_id", "channel", "reserved_value")
+#: Columns that route a row.
+ROUTING_COLUMNS = ("stream_id", "channel", "reserved_value")
 
 #: Longest message of a destination: needed where a batch is to be cut into messages.
 MaxLength = Callable[[str, int], int]
@@ -101,11 +101,11 @@ def _check_place(name: str, type_text: str) -> None:
 
 
 def _check_fields(schema: StructType, given: dict[str, str], encoder: sbe.Encoder) -> None:
-    """A column for each field, group and data of the message, and those that say where a row goes."""
-    places = [name for name in PLACES if name in given and name not in encoder.message.names]
-    for name in places:
+    """A column for each field, group and data of the message, and the routing columns."""
+    routing = [name for name in ROUTING_COLUMNS if name in given and name not in encoder.message.names]
+    for name in routing:
         _check_place(name, given[name])
-    arrow = _arrow_schema([field for field in schema.fields if field.name not in places])
+    arrow = _arrow_schema([field for field in schema.fields if field.name not in routing])
     try:
         encoder.check_columns(arrow)
     except UsageError as error:
@@ -168,11 +168,11 @@ class Encoder:
             )
 
     def _as_sbe(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        """The fields of each row as one message, beside the columns that say where it goes."""
+        """The fields of each row as one message, beside the routing columns."""
         encoder = self._options.sbe
         assert encoder is not None  # noqa: S101 - asked for with an encoder only
-        places = [name for name in PLACES if name in batch.schema.names and name not in encoder.message.names]
-        fields = batch.drop_columns(places)
+        routing = [name for name in ROUTING_COLUMNS if name in batch.schema.names and name not in encoder.message.names]
+        fields = batch.drop_columns(routing)
         try:
             values = encoder.encode(fields)
         except UsageError:
@@ -185,7 +185,9 @@ class Encoder:
                 ) from None
             # No row is to blame: together they are more than a batch holds.
             raise
-        return pa.RecordBatch.from_arrays([values, *(batch.column(name) for name in places)], names=["value", *places])
+        return pa.RecordBatch.from_arrays(
+            [values, *(batch.column(name) for name in routing)], names=["value", *routing]
+        )
 
     def _refuse_nulls(self, batch: pa.RecordBatch, name: str, first: int, remedy: str = "filter or fill it") -> None:
         if name in batch.schema.names and batch.column(name).null_count:

@@ -20,9 +20,9 @@ _FINER = re.compile(r"[.,]\d{7}")
 
 @dataclass(frozen=True, slots=True)
 class TimeSource:
-    """What tells a message's time: the archive's time index, its reserved value, or a field of its SBE messages.
+    """Source of a message's time: the archive's time index, its reserved value, or a field of its SBE messages.
 
-    ``unit`` of the reserved value or the field; "" where the SBE schema says it.
+    ``unit`` of the reserved value or the field; "" where the SBE schema names it.
     """
 
     kind: Literal["index", "reserved", "sbe"] = "index"
@@ -65,7 +65,7 @@ def parse_time_source(text: str) -> TimeSource:
     if match is None or (match[1] is None and unit not in UNITS_NS):
         raise UsageError(
             f"option timestampFrom={text!r} is unknown, choose index, reserved(ns), reserved(us), reserved(ms), or "
-            f"sbe:<field>, with (ns), (us), (ms) or (s) behind it where the schema does not tell the field's unit"
+            f"sbe:<field>, with (ns), (us), (ms) or (s) behind it where the schema does not name the field's unit"
         )
     if match[1] is None:
         return TimeSource("reserved", unit)

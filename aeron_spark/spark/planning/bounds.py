@@ -12,37 +12,37 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aeron_spark.archive.cuts import TermCuts
-from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.archive.segments import Extent, Recording
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.times import UNITS_NS
 from aeron_spark.errors import UsageError
-from aeron_spark.spark.loss import lost, segment_path
-from aeron_spark.spark.options import EARLIEST, LATEST, ReadOptions
-from aeron_spark.spark.plan import Range
+from aeron_spark.spark.planning.data_loss import lost, segment_path
+from aeron_spark.spark.planning.options import EARLIEST, LATEST, ReadOptions
+from aeron_spark.spark.planning.ranges import Range
 
 __all__ = ["Bounds", "clamped_ns", "first_at", "index_time_position", "reserved_times", "tail_position"]
 
 #: Times of a batch's messages in ns since 1970-01-01 UTC, null where a message has none.
 TimesOf = Callable[[pa.Array], pa.Array]
 
-#: What is left of a search by time is read from end to end.
+#: A search by time reads the last range of this size from end to end.
 SCAN_BYTES = 256 << 10
-#: A probe of a search looks at so many messages at a time.
+#: Messages that a probe of a search reads at a time.
 PROBE_ROWS = 256
-#: The least room in which the last messages are looked for.
+#: The smallest range that is searched for the last messages.
 TAIL_BYTES = 64 << 10
 
 
 class Bounds:
-    """Start and end of recordings as the options say."""
+    """Start and end of each recording by the options."""
 
-    def __init__(self, folder: Folder, options: ReadOptions, times_of: TimesOf | None = None) -> None:
+    def __init__(self, folder: RecordingSource, options: ReadOptions, times_of: TimesOf | None = None) -> None:
         self._folder = folder
         self._options = options
         self._times_of = times_of
 
     def start(self, recording: Recording, extent: Extent) -> int:
-        """Where the first message to be read begins, or any position before it and behind the message before."""
+        """Where the first message to read begins, or a position between it and the message before."""
         options = self._options
         if options.tail is not None:
             return tail_position(self._folder, recording.recording_id, extent, options.tail)
@@ -115,7 +115,7 @@ class Bounds:
     def _at_time(self, recording: Recording, extent: Extent, when: int, *, is_end: bool) -> int:
         source = self._options.timestamp_from
         recording_id = recording.recording_id
-        if source.kind == "reserved" and isinstance(self._folder, TermCuts):
+        if source.kind == "reserved" and not self._folder.is_local:
             found: int = first_at(
                 self._folder,
                 recording_id,
@@ -133,7 +133,7 @@ class Bounds:
             if not index.is_believed or index.run_count == index.rebuilt_count:
                 raise UsageError(
                     f"endingTimestamp: recording {recording_id} of {self._options.path} has no time index of its own archive; "
-                    f"name what tells the times of messages by timestampFrom: reserved(ns) or sbe:<field>"
+                    f"name the source of messages' times by timestampFrom: reserved(ns) or sbe:<field>"
                 )
             found = index_time_position(self._folder, recording_id, extent, when)
         else:
@@ -148,8 +148,8 @@ def reserved_times(stamps: pa.Array, unit: str) -> pa.Array:
     return pc.multiply(pc.if_else(is_time, stamps, pa.scalar(None, pa.int64())), UNITS_NS[unit])
 
 
-def index_time_position(folder: Folder, recording_id: int, extent: Extent, when: int) -> int:
-    """Before it begins every message that the time index cannot tell to have been written at or after ``when``.
+def index_time_position(folder: RecordingSource, recording_id: int, extent: Extent, when: int) -> int:
+    """A position before which every message begins that is not certainly, by the time index, of ``when`` or later.
 
     So late by an interval of the index at most, as what the index calls the time of a byte is never later than its write.
     Where it knows nothing of a byte, the search takes the later half: a gap can only make it later.
@@ -169,12 +169,12 @@ def index_time_position(folder: Folder, recording_id: int, extent: Extent, when:
 
 
 def clamped_ns(when: int) -> int:
-    """The nearest time that can be looked up."""
+    """The nearest time that an index can be searched for."""
     return min(max(when, 1 - 2**62), 2**62 - 1)
 
 
 def first_at(
-    folder: Folder, recording_id: int, extent: Extent, when: int, times_of: TimesOf, *, column: str = "value"
+    folder: RecordingSource, recording_id: int, extent: Extent, when: int, times_of: TimesOf, *, column: str = "value"
 ) -> int:
     """Where the first message at or after ``when`` begins, the limit without one; messages without a time do not count.
 
@@ -201,7 +201,7 @@ def first_at(
 
 
 def _first_timed(
-    folder: Folder, part: Range, times_of: TimesOf, column: str, *, at_least: int | None = None
+    folder: RecordingSource, part: Range, times_of: TimesOf, column: str, *, at_least: int | None = None
 ) -> tuple[int, int] | None:
     """Position and time of the first message in a range that has a time, of ``at_least`` if given."""
     for batch in folder.read(
@@ -222,7 +222,7 @@ def _first_timed(
     return None
 
 
-def tail_position(folder: Folder, recording_id: int, extent: Extent, count: int) -> int:
+def tail_position(folder: RecordingSource, recording_id: int, extent: Extent, count: int) -> int:
     """Where the last ``count`` messages begin; the start if there are fewer."""
     limit = extent.limit_position
     if count == 0:

@@ -33,7 +33,7 @@ _CHOICES = {
     "sbeConstants": "constants",
 }
 _FLAGS = {"sbeStrictBlocks": "strict_blocks", "sbeDropDeprecated": "drop_deprecated", "sbeHeader": "header"}
-#: What tells messages in payloads: for reading, and for times out of a field.
+#: Framings of messages in payloads: for reading, and for times out of a field.
 _WIRE = ("sbeFraming", "sbeSkip", "sbeHeaderType", "sbeHeaderMap")
 MAX_SKIP = 1 << 20
 #: Options of a write.
@@ -137,7 +137,7 @@ class SbeOptions:
 
 
 def encoder_of(given: Given, path: str) -> Encoder:
-    """What the options of a write say, for the rows' columns to be checked against and written by."""
+    """The options of a write: rows' columns are checked and encoded by them."""
     message = given.text("sbeMessage")
     schema = load_schema(path, given.text("sbeHeaderType"), _pairs(given, "sbeHeaderMap", "templateId:messageTypeId"))
     names = [one.name for one in schema.messages.values()]
@@ -157,7 +157,7 @@ def encoder_of(given: Given, path: str) -> Encoder:
 
 
 def load_schema(path: str, header_type: str | None = None, header_map: Sequence[tuple[str, str]] = ()) -> Schema:
-    """The schema of an XML file; UsageError says what is wrong with it, with the line."""
+    """The schema of an XML file; UsageError names what is wrong with it, and the line."""
     try:
         stat = Path(path).stat()
         stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
@@ -172,7 +172,7 @@ def load_schema(path: str, header_type: str | None = None, header_map: Sequence[
 def _load(
     path: str, header_type: str | None, header_map: tuple[tuple[str, str], ...], _stamp: tuple[int, ...]
 ) -> Schema:
-    # Each micro-batch is planned anew, in a process that stays; the stamp tells a file that was changed.
+    # Each micro-batch is planned anew, in a process that stays; the stamp detects a changed file.
     try:
         return load(path, header_type=header_type, header_map=dict(header_map))
     except SchemaError as error:

@@ -10,8 +10,8 @@ from uuid import UUID, uuid5
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import Encoder
-from aeron_spark.spark import kafka_options
-from aeron_spark.spark.options import (
+from aeron_spark.spark.planning import kafka_options
+from aeron_spark.spark.planning.options import (
     _choice,
     _Given,
     _optional_folder,
@@ -20,7 +20,7 @@ from aeron_spark.spark.options import (
     _parse_int,
     parse_duration_seconds,
 )
-from aeron_spark.spark.sbe_options import WRITING, encoder_of
+from aeron_spark.spark.planning.sbe_options import WRITING, encoder_of
 
 __all__ = ["WriteOptions"]
 
@@ -99,8 +99,8 @@ class WriteOptions:
         if payload != SBE:
             for name in WRITING:
                 given.refuse(name, "it is for payload=sbe")
-        places = set() if payload == ARROW else set(columns) - set(sbe.message.names if sbe is not None else ())
-        if key == RESERVED_KEY and "reserved_value" in places:
+        routing = set() if payload == ARROW else set(columns) - set(sbe.message.names if sbe is not None else ())
+        if key == RESERVED_KEY and "reserved_value" in routing:
             raise UsageError(
                 "key=reserved writes the reserved value: drop the column reserved_value, or take key=header"
             )
@@ -116,7 +116,7 @@ class WriteOptions:
             )
         write_id = given.text("writeId")
         stream_id = _optional_int(given, "streamId", -(1 << 31), (1 << 31) - 1)
-        if stream_id is None and "stream_id" not in places:
+        if stream_id is None and "stream_id" not in routing:
             raise UsageError("option streamId is missing: give the stream to publish to, or a column stream_id")
         record_to = _optional_folder(given, "recordTo")
         awaited = _parse_int("awaitSubscribers", given.text("awaitSubscribers") or "1", 1, MAX_SUBSCRIBERS)
@@ -176,7 +176,7 @@ def _check_guarantee(given: _Given, guarantee: str, *, streaming: bool) -> None:
 
 
 def _control_channel(given: _Given) -> str | None:
-    """Where a far archive is asked to record; it must hear what is published."""
+    """Where a remote archive is asked to record; it must receive what is published."""
     text = given.text("controlChannel")
     if text is None:
         for name in ("controlStreamId", "archiveCredentialsFile"):
@@ -201,9 +201,9 @@ def _sbe_encoder(given: _Given) -> Encoder:
 def awaiting_channel(text: str, awaited: int, *, is_spied: bool) -> str:
     """The channel, such that a publication on it is connected only when ``awaited`` receivers are.
 
-    Over IPC subscribers can be counted one by one. Over UDP the driver tells no more than "connected"; its flow control
-    "min" can be told a size of the group. An archive beside the publication's driver is a spy (``is_spied``) over UDP, and
-    counts as the one subscriber only where the channel says that spies do.
+    Over IPC subscribers can be counted one by one. Over UDP the driver reports no more than "connected"; its flow control
+    "min" can require a group size. An archive beside the publication's driver is a spy (``is_spied``) over UDP, and
+    counts as the one subscriber only where the channel counts spies as connected.
     """
     channel = ChannelUri.parse(text)
     if channel.is_spy:

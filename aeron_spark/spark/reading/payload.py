@@ -1,6 +1,6 @@
-"""What a message's bytes become besides a binary column: text, the rows of an Arrow stream, or the fields of an SBE message.
+"""Payloads other than a binary column: text, the rows of an Arrow stream, or the fields of an SBE message.
 
-A payload gives columns of its own; each says which message every row is of, so that the columns of the message repeat with it.
+A payload gives columns of its own; each returns the message of every row, so that the columns of the message repeat with it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.names import nearest
 from aeron_spark.sbe import DecodeError, Decoder, Rows
 from aeron_spark.sbe.registry import Registry
-from aeron_spark.spark.arrow_types import spark_type
-from aeron_spark.spark.loss import LOG
-from aeron_spark.spark.sbe_options import SbeOptions
+from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.planning.sbe_options import SbeOptions
+from aeron_spark.spark.reading.arrow_types import spark_type
 
 __all__ = ["ArrowPayload", "Payload", "SbePayload"]
 
@@ -25,12 +25,12 @@ _OURS = {"sbe_schema_id": "schema_id", "sbe_template_id": "template_id", "sbe_te
 
 
 class Payload(Protocol):
-    """Columns out of messages."""
+    """Decodes messages to columns."""
 
     schema: pa.Schema
 
     def rows(self, values: pa.BinaryArray, wanted: set[str]) -> tuple[pa.RecordBatch, np.ndarray]:
-        """Columns, at least the wanted ones, and of each row the index of its message."""
+        """Columns, at least the wanted ones, and the index of each row's message."""
         ...
 
 
@@ -86,11 +86,11 @@ class ArrowPayload:
 
 
 class SbePayload:
-    """Each message holds SBE messages: rows of one template's fields, or a struct per template; all as the options say.
+    """Each message holds SBE messages: rows of one template's fields, or a struct per template; by the options.
 
     ``onSbeError``: what cannot be decoded, or has a template that the schema does not know, fails the task, is a row whose
-    columns are null and whose ``sbe_error`` says why, or is dropped and counted in the log. Messages of other templates than
-    the one chosen are not read, unless ``sbeOthers`` makes them errors.
+    columns are null and whose ``sbe_error`` holds the reason, or is dropped and counted in the log. Messages of other templates
+    than the one chosen are not read, unless ``sbeOthers`` makes them errors.
     """
 
     def __init__(self, options: SbeOptions) -> None:
@@ -139,10 +139,10 @@ class SbePayload:
             raise DataLossError(f"payload=sbe: {error}") from None
         batch, rows = found.batch, found.payload
         errors = batch.column("sbe_error")
-        self._tell_counts(found, len(values))
+        self._log_counts(found, len(values))
         if errors.null_count < len(errors):
             bad = np.asarray(errors.is_valid())
-            self._tell(values, rows, bad)
+            self._log_refused(values, rows, bad)
             if self._options.on_error == "drop":
                 batch, rows = batch.filter(pa.array(~bad)), rows[~bad]
             elif "template" in wanted:
@@ -161,12 +161,12 @@ class SbePayload:
         known = {(schema.id, one.id): name for name, (schema, one) in Registry(self._schemas).messages.items()}
         at = batch.schema.get_field_index("sbe_template")
         names = batch.column(at).to_pylist()
-        told = batch.select([name for name in ("sbe_schema_id", "sbe_template_id") if name in batch.schema.names])
-        for row, ids in zip(bad.tolist(), told.take(pa.array(bad)).to_pylist(), strict=True):
+        ids_of = batch.select([name for name in ("sbe_schema_id", "sbe_template_id") if name in batch.schema.names])
+        for row, ids in zip(bad.tolist(), ids_of.take(pa.array(bad)).to_pylist(), strict=True):
             names[row] = known.get((ids.get("sbe_schema_id", self._schemas[0].id), ids["sbe_template_id"]))
         return batch.set_column(at, "sbe_template", pa.array(names, pa.string()))
 
-    def _tell(self, values: pa.BinaryArray, rows: np.ndarray, bad: np.ndarray) -> None:
+    def _log_refused(self, values: pa.BinaryArray, rows: np.ndarray, bad: np.ndarray) -> None:
         count, first = int(bad.sum()), int(rows[np.flatnonzero(bad)[0]])
         if self._options.on_error == "null":
             return
@@ -189,7 +189,7 @@ class SbePayload:
                 return f"template {row['sbe_template_id']}: UNKNOWN_TEMPLATE"
         return "of which not all can be decoded"
 
-    def _tell_counts(self, found: Rows, count: int) -> None:
+    def _log_counts(self, found: Rows, count: int) -> None:
         if found.lost:
             text = f"payload=sbe: {found.lost} values of {count} messages do not fit the types of their columns"
             if self._options.on_error == "fail":

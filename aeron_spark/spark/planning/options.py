@@ -16,11 +16,11 @@ from typing import cast
 
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
-from aeron_spark.spark import kafka_options
 from aeron_spark.spark.access import AccessOptions, store_scheme
-from aeron_spark.spark.kafka_options import kafka_habit
-from aeron_spark.spark.sbe_options import SbeOptions
-from aeron_spark.spark.time_text import TimeSource, parse_time_ns, parse_time_source
+from aeron_spark.spark.planning import kafka_options
+from aeron_spark.spark.planning.kafka_options import kafka_habit
+from aeron_spark.spark.planning.sbe_options import SbeOptions
+from aeron_spark.spark.planning.time_text import TimeSource, parse_time_ns, parse_time_source
 
 __all__ = ["ReadOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
 
@@ -38,7 +38,7 @@ _SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "paths", "__paths__"
 _SIZE_UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
 _TIMES = {"": "1", "s": "1", "ms": "1e-3", "us": "1e-6", "ns": "1e-9", "m": "60", "min": "60", "h": "3600"}
 _TIME_UNITS = {unit: Decimal(seconds) for unit, seconds in _TIMES.items()}
-#: More, as nanoseconds, is near the end of what 64 bits and the system's own waits take.
+#: More, in nanoseconds, approaches the limits of 64 bits and of the system's own waits.
 _MAX_SECONDS = 1 << 32
 _CHECKSUMS = ("auto", "none", "crc-32", "crc-32c")
 _SEGMENT = re.compile(r"(\d{1,19})-(\d{1,19})\.rec", re.ASCII)
@@ -133,7 +133,7 @@ class Positions:
 
 
 class _Pairs(list[tuple[str, object]]):
-    """A JSON object with all its names, also those that stand in it twice."""
+    """A JSON object with all its names, duplicates included."""
 
 
 def _parse_positions(name: str, text: str, default_word: str) -> Positions:
@@ -275,7 +275,7 @@ class ReadOptions:
 
     @property
     def skip_corruption(self) -> bool:
-        """What is broken is left out."""
+        """Broken bytes are skipped."""
         return self.on_corruption == "skip"
 
     @classmethod
@@ -357,7 +357,7 @@ def _check_together(given: _Given, *, is_of_files: bool, streaming: bool | None)
         given.exclusive("tail", name)
     if is_of_files:
         for name in ("recordingIds", "channel", "channelPattern", "streamId", "sessionId", "tail"):
-            given.refuse(name, "segment files are given, which say what is read: leave it out, or give the folder")
+            given.refuse(name, "segment files are given, and only these are read: leave it out, or give the folder")
         if streaming:
             raise UsageError("a stream follows a folder, not a list of segment files: give the archive's folder")
     if streaming:

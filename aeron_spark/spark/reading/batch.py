@@ -12,15 +12,23 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from aeron_spark.archive.segments import Extent, Folder, Recording
+from aeron_spark.archive.segments import Extent, Recording
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError
-from aeron_spark.spark.bounds import Bounds, clamped_ns, index_time_position
-from aeron_spark.spark.loss import Columns, Skipped, goes_on, range_batches
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.plan import Range, pack, target_partition_bytes
-from aeron_spark.spark.rows import Interval, Rows, intervals
-from aeron_spark.spark.sbe_values import times_of
-from aeron_spark.spark.selection import check_asked_for, open_folder, select_recordings, task_slots, tell_hidden
+from aeron_spark.spark.planning.bounds import Bounds, clamped_ns, index_time_position
+from aeron_spark.spark.planning.data_loss import goes_on
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.ranges import Range, pack, target_partition_bytes
+from aeron_spark.spark.planning.sbe_times import times_of
+from aeron_spark.spark.planning.selection import (
+    check_asked_for,
+    log_hidden,
+    open_folder,
+    select_recordings,
+    task_slots,
+)
+from aeron_spark.spark.reading.range_reader import Columns, Skipped, range_batches
+from aeron_spark.spark.reading.rows import Interval, Rows, intervals
 from aeron_spark.types import FRAME_ALIGNMENT
 
 __all__ = [
@@ -34,9 +42,9 @@ __all__ = [
 ]
 
 
-#: No message is longer (Spec: 02 §4), so a batch that holds this many bytes takes any.
+#: The largest message (Spec: 02 §4): a batch of this many bytes holds any message.
 MAX_MESSAGE_LENGTH = 16 << 20
-#: Batches of less than this part of what one may hold are joined.
+#: Batches below this fraction of a batch's capacity are joined.
 SMALL_PART = 8
 
 #: Spark's worker that pushes filters and then plans the read.
@@ -50,8 +58,8 @@ class RangesPartition(InputPartition):
     ranges: tuple[Range, ...]
 
 
-def partition_ranges(folder: Folder, ranges: Iterable[Range], options: ReadOptions) -> list[InputPartition]:
-    """Cuts large ranges and puts small ones together.
+def partition_ranges(folder: RecordingSource, ranges: Iterable[Range], options: ReadOptions) -> list[InputPartition]:
+    """Splits large ranges and packs small ones together.
 
     Where the cuts lie depends on the planning machine's cores too; which rows all partitions hold together does not.
     """
@@ -74,7 +82,7 @@ def partition_ranges(folder: Folder, ranges: Iterable[Range], options: ReadOptio
     return [RangesPartition(members) for members in pack(pieces, target)]
 
 
-def _cuts(folder: Folder, part: Range, target: int, options: ReadOptions) -> list[int]:
+def _cuts(folder: RecordingSource, part: Range, target: int, options: ReadOptions) -> list[int]:
     try:
         return list(folder.split(part.recording_id, part.start, part.end, target))
     except DataLossError:
@@ -90,13 +98,13 @@ def _cuts(folder: Folder, part: Range, target: int, options: ReadOptions) -> lis
 def read_partition(
     partition: RangesPartition, options: ReadOptions, rows: Rows, pushed: Mapping[str, Interval] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Opens the folder, yields the ranges' batches, keeps nothing. The same range gives the same rows at each run."""
+    """Opens the source, yields the ranges' batches and keeps no state. The same range gives the same rows at each run."""
     batches = _read_ranges(partition, options, rows, pushed or {})
     return joined(batches, max_rows=options.rows_per_batch, max_bytes=options.bytes_per_batch)
 
 
 def joined(batches: Iterable[pa.RecordBatch], *, max_rows: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The same rows, neighbours that are small in one batch: what a batch costs Spark, each small recording would cost."""
+    """The same rows, with small neighbouring batches joined: each batch has a fixed cost in Spark."""
     small: list[pa.RecordBatch] = []
     room, bytes_left = max_rows, max_bytes
     for batch in batches:
@@ -151,7 +159,7 @@ class AeronBatchReader(DataSourceReader):
         options = self._options
         with open_folder(options) as folder:
             bounds = Bounds(folder, options, times_of(options))
-            tell_hidden(folder, options)
+            log_hidden(folder, options)
             recordings = select_recordings(folder, options, allow_none=False)
             check_asked_for(options, [recording.recording_id for recording in recordings])
             ranges = []
@@ -160,7 +168,7 @@ class AeronBatchReader(DataSourceReader):
                     extent = folder.extent(recording.recording_id)
                     parts = bounds.ranges(recording, extent)
                     ranges += [self._narrowed(folder, part, extent) for part in parts]
-            # Where there is no partition, Spark makes up one of its own, which read() could not know.
+            # Without partitions Spark would make one of its own type, which read() does not know.
             return partition_ranges(folder, ranges, options) or [RangesPartition(())]
 
     def _is_asked_for(self, recording: Recording) -> bool:
@@ -170,8 +178,8 @@ class AeronBatchReader(DataSourceReader):
             if self._rows.is_of_message(name)
         )
 
-    def _narrowed(self, folder: Folder, part: Range, extent: Extent) -> Range:
-        """What filters leave of a range: rows outside of it they exclude for certain."""
+    def _narrowed(self, folder: RecordingSource, part: Range, extent: Extent) -> Range:
+        """The part of a range that the filters may select; they exclude all rows outside of it."""
         start, end = part.start, part.end
         if "position" in self._pushed and self._rows.is_of_message("position"):
             low, high = self._pushed["position"].bounds

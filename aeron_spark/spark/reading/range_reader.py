@@ -1,9 +1,7 @@
-"""Lost bytes: the one place that decides whether they fail a query, and what is told of them. So of those that look damaged."""
+"""Reads the batches of a range. Skips missing or damaged bytes where the options allow that, and logs what was skipped."""
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,51 +9,19 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from aeron_spark.archive.objects import ObjectFolder
-from aeron_spark.archive.segment_files import segment_base
 from aeron_spark.archive.segments import Extent, Folder, OnDoubt, Recording, SegmentReader
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, PeerError
-from aeron_spark.spark.options import ReadOptions
-from aeron_spark.spark.plan import Range
+from aeron_spark.spark.planning.data_loss import LOG, goes_on, lost, segment_path
+from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.ranges import Range
 from aeron_spark.types import Position
 
-__all__ = ["LOG", "Columns", "Skipped", "goes_on", "lost", "range_batches", "segment_path"]
-
-#: What an operator should read; goes to stderr, which Spark keeps in the logs of driver and executors.
-LOG = logging.getLogger("aeron_spark.spark")
-
-
-def _to_stderr() -> None:
-    # Python workers configure no logging; an application that does, gets the records through its own handlers.
-    if not LOG.hasHandlers():
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s aeron: %(message)s"))
-        LOG.addHandler(handler)
-        LOG.setLevel(logging.INFO)
-
-
-_to_stderr()
-
-
-def segment_path(options: ReadOptions, recording: Recording, position: int) -> Path:
-    """The file that holds, or held, a position; also one before the recording's start."""
-    return Path(options.path) / f"{recording.recording_id}-{max(segment_base(recording, position), 0)}.rec"
-
-
-def lost(options: ReadOptions, text: str) -> None:
-    """Raises DataLossError; with ``failOnDataLoss=false`` it is told in the log and the query goes on."""
-    if options.fail_on_data_loss:
-        raise DataLossError(f"{text}; failOnDataLoss=false goes on without")
-    LOG.warning("%s; going on, as failOnDataLoss=false", text)
-
-
-def goes_on(options: ReadOptions) -> bool:
-    """Whether planning has to expect broken bytes."""
-    return options.skip_corruption or not options.fail_on_data_loss
+__all__ = ["Columns", "Skipped", "range_batches"]
 
 
 class Skipped:
-    """What one task left out: bytes that are there and broken (``onCorruption``), or not there (``failOnDataLoss``)."""
+    """Counts what one task skipped: damaged bytes (``onCorruption``) or missing ones (``failOnDataLoss``)."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -64,9 +30,9 @@ class Skipped:
         self.byte_count = 0
 
     def resume_at(self, recording: Recording, position: int, error: DataLossError) -> int:
-        """Where the next message certainly begins behind what is broken at a position; raises if it may not be left out.
+        """The position after broken bytes where a message certainly begins; raises if the bytes may not be skipped.
 
-        Messages never reach from one term into the next; where the next one of the same term begins, broken bytes cannot say.
+        No message reaches from one term into the next. Where the next one of the same term begins, broken bytes do not show.
         """
         term_length = recording.term_buffer_length
         next_term = position - position % term_length + term_length
@@ -80,27 +46,27 @@ class Skipped:
         return next_term
 
     def lacks(self, recording: Recording, position: int, error: DataLossError) -> None:
-        """A segment is not there; raises if it may not be left out."""
+        """A segment is missing; raises if it may not be skipped."""
         lost(self._options, f"recording {recording.recording_id}: position {position} is wanted: {error}")
 
     def doubt(self, text: str) -> None:
-        """Something looks damaged and may be right: told in the log, and with ``onCorruption=strict`` it raises."""
-        text = f"{text}; aeron-spark archive verify tells more"
+        """Something seems damaged and may be valid: logs a warning, or raises with ``onCorruption=strict``."""
+        text = f"{text}; check it with aeron-spark archive verify"
         if self._options.on_corruption == "strict":
             raise DataLossError(f"{self._options.path}: {text}; onCorruption=fail goes on with a warning")
         LOG.warning("%s: %s", self._options.path, text)
 
     @property
     def is_allowed(self) -> bool:
-        """Anything may be left out."""
+        """Missing or damaged bytes may be skipped."""
         return goes_on(self._options)
 
-    def what_is_there(self, folder: Folder, recording: Recording, part: Range) -> Range:
+    def what_is_there(self, folder: RecordingSource, recording: Recording, part: Range) -> Range:
         """The range as far as the recording still holds it."""
         try:
             extent = folder.extent(part.recording_id)
         except PeerError:
-            # Planned where the counters of a live archive are seen, read where they are not: its plan's word is taken.
+            # The planning machine saw the live archive's counters and this one does not: trust the plan.
             extent = Extent(
                 start_position=recording.start_position, limit_position=Position(part.limit), is_active=True
             )
@@ -127,7 +93,7 @@ class Skipped:
 
     @contextmanager
     def in_place_of_store(self, folder: Folder) -> Iterator[None]:
-        """While a store's window is read in a local folder, files are looked for there; texts name the store."""
+        """While a store's window is read from a local folder, files are searched there; messages name the store."""
         self._place = str(folder.path)
         try:
             yield
@@ -145,33 +111,43 @@ class Columns:
 
 
 def range_batches(
-    folder: Folder, recording: Recording, part: Range, columns: Columns, skipped: Skipped
+    source: RecordingSource, recording: Recording, part: Range, columns: Columns, skipped: Skipped
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a range, without what is broken where that is allowed."""
-    part = skipped.what_is_there(folder, recording, part)
-    if isinstance(folder, ObjectFolder) and skipped.is_allowed:
-        yield from _store_batches(folder, recording, part, columns, skipped)
+    """Batches of a range; skips missing or damaged bytes where the options allow it."""
+    part = skipped.what_is_there(source, recording, part)
+    # Fetching whole terms of a store pays only where something may be skipped.
+    if source.is_local or (source.has_segment_files and skipped.is_allowed):
+        yield from _segment_batches(source, recording, part, columns, skipped)
     else:
-        yield from _batches(folder, recording, part, columns, skipped)
+        yield from source.read(
+            part.recording_id,
+            part.start,
+            part.end,
+            limit=part.limit,
+            columns=columns.names,
+            row_capacity=columns.row_capacity,
+            byte_capacity=columns.byte_capacity,
+            on_doubt=skipped.doubt,
+        )
 
 
-def _store_batches(
-    store: ObjectFolder, recording: Recording, part: Range, columns: Columns, skipped: Skipped
+def _segment_batches(
+    source: RecordingSource, recording: Recording, part: Range, columns: Columns, skipped: Skipped
 ) -> Iterator[pa.RecordBatch]:
-    """As of a folder, a window after the other; windows end where terms do, so what is left out is the same."""
+    """Reads segment files in local folders: a folder's own, or windows of a store's, which end where terms do."""
 
     def rows_of(folder: Folder, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
         with skipped.in_place_of_store(folder):
             yield from _batches(folder, recording, Range(part.recording_id, begin, end, limit), columns, skipped)
 
-    for begin, end, name, is_there in store.segments_between(part.recording_id, part.start, part.end):
-        if is_there:
-            limit = max(end, part.limit) if end == part.end else end
-            yield from store.read_windows(part.recording_id, begin, end, limit=limit, rows_of=rows_of)
-        else:
-            missing = DataLossError(f"{name} is missing: put the object back")
-            skipped.lacks(recording, begin, missing)
-            skipped.add(recording, begin, end, missing)
+    def on_missing(begin: int, end: int, name: str) -> None:
+        missing = DataLossError(f"{name} is missing: put the object back")
+        skipped.lacks(recording, begin, missing)
+        skipped.add(recording, begin, end, missing)
+
+    yield from source.segment_rows(
+        part.recording_id, part.start, part.end, limit=part.limit, rows_of=rows_of, on_missing=on_missing
+    )
 
 
 def _batches(
@@ -183,7 +159,7 @@ def _batches(
         if failure is None:
             return
         if skipped.is_allowed:
-            # The batch in which it was met is gone with its rows: what stands between those given and it is read again.
+            # The failed batch is lost with its good rows, so they are read again up to the broken position.
             at = max(given, at if at > given else _broken_at(folder, recording, replace(part, start=given)))
             failed_again, given, _ = yield from _until_broken(
                 folder, replace(part, start=given, end=at, limit=at), columns, _known_doubt
@@ -194,7 +170,7 @@ def _batches(
 
 
 def _broken_at(folder: Folder, recording: Recording, part: Range) -> int:
-    """Where the term is broken in which the range begins: a reader that begins in the middle of a term can't say it."""
+    """Where the term is broken in which the range begins. A reader must begin at the term's start to find it."""
     base = max(
         part.start - part.start % recording.term_buffer_length, folder.recording(part.recording_id).start_position
     )
@@ -213,27 +189,14 @@ def _broken_at(folder: Folder, recording: Recording, part: Range) -> int:
 
 
 def _known_doubt(_text: str) -> None:
-    """What is read again was told of the first time."""
+    """Ignores the doubt: it was logged when the bytes were read first."""
 
 
 def _until_broken(
     folder: Folder, part: Range, columns: Columns, on_doubt: OnDoubt
 ) -> Generator[pa.RecordBatch, None, tuple[DataLossError | None, int, int]]:
-    """Batches until the end, or until what is broken is met; then why, where the last batch ends, and where it was met."""
+    """Batches up to the first broken bytes; returns the error, the end of the last batch, and the broken position."""
     given = part.start
-    if not isinstance(folder, Folder):
-        # Leaving out what is broken needs the files: see _store_batches, and of replays open_folder.
-        yield from folder.read(
-            part.recording_id,
-            part.start,
-            part.end,
-            limit=part.limit,
-            columns=columns.names,
-            row_capacity=columns.row_capacity,
-            byte_capacity=columns.byte_capacity,
-            **({"on_doubt": on_doubt} if isinstance(folder, ObjectFolder) else {}),
-        )
-        return None, part.end, part.end
     try:
         with SegmentReader(
             folder,

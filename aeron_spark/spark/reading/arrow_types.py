@@ -1,4 +1,4 @@
-"""Arrow types that Spark refuses, as the nearest it takes."""
+"""Maps Arrow types that Spark refuses to the nearest supported type."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What a task of the sink does: rows of Arrow batches to messages of exclusive publications.
 
-Used by the batch and the stream writer. Each destination (channel and stream) of the rows has an outlet of the worker's pool.
+Used by the batch and the stream writer. Each destination (channel and stream) of the rows has a publication of the
+worker's pool.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, UsageError, WaitTimeoutError
-from aeron_spark.spark.encode import BATCH_WRITE, Encoder, Messages, RowKey
 from aeron_spark.spark.ledger import PublishedRange
-from aeron_spark.spark.pool import Outlet, give_back, take
-from aeron_spark.spark.selection import identity_of
-from aeron_spark.spark.write_options import EXACTLY_ONCE, WriteOptions
+from aeron_spark.spark.planning.selection import identity_of
+from aeron_spark.spark.writing.encode import BATCH_WRITE, Encoder, Messages, RowKey
+from aeron_spark.spark.writing.options import EXACTLY_ONCE, WriteOptions
+from aeron_spark.spark.writing.publications import PooledPublication, give_back, take
 from aeron_spark.streams import BacklogRow, backlog
 
 __all__ = ["Published", "publish_batches"]
@@ -83,19 +84,19 @@ def _row_key(options: WriteOptions, write_id: UUID, *, in_query: bool) -> RowKey
 
 
 class _Task:
-    """The outlets that a task has taken, and where it began in each."""
+    """The publications that a task has taken from the pool, and the position at which it began in each."""
 
     def __init__(self, options: WriteOptions, application: str, key: RowKey) -> None:
         self._options = options
         self._application = application
         self._key = key
-        self._outlets: dict[tuple[str, int], tuple[Outlet, int]] = {}
+        self._taken: dict[tuple[str, int], tuple[PooledPublication, int]] = {}
         self._messages: dict[tuple[str, int], int] = {}
         self.encoder = Encoder(options, key, self._max_length)
 
     def publish(self, messages: Messages) -> None:
         destination = (messages.channel, messages.stream_id)
-        publication = self._outlet(*destination).publication
+        publication = self._publication(*destination).publication
         try:
             publication.offer_batch(
                 messages.values, reserved_values=messages.reserved, timeout=self._options.publish_timeout
@@ -113,13 +114,13 @@ class _Task:
         """Waits until everything is recorded, where it is to be."""
         ranges = []
         archive_id = None
-        for destination, (outlet, begin) in self._outlets.items():
-            end = outlet.publication.position
-            if outlet.archive is None or outlet.recording is None:
+        for destination, (pooled, begin) in self._taken.items():
+            end = pooled.publication.position
+            if pooled.archive is None or pooled.recording is None:
                 continue
-            archive_id = outlet.archive_id
-            recording = outlet.recording
-            outlet.archive.wait_position(recording.recording_id, end, timeout=self._options.publish_timeout)
+            archive_id = pooled.archive_id
+            recording = pooled.recording
+            pooled.archive.wait_position(recording.recording_id, end, timeout=self._options.publish_timeout)
             ranges.append(
                 PublishedRange(
                     recording_id=recording.recording_id,
@@ -134,35 +135,35 @@ class _Task:
         return Published(self._key.query, self._key.batch, self.encoder.rows, archive_id, tuple(ranges))
 
     def give_back(self) -> None:
-        for outlet, _ in self._outlets.values():
-            give_back(outlet, self._options.linger)
+        for pooled, _ in self._taken.values():
+            give_back(pooled, self._options.linger)
 
     def close(self) -> None:
-        for outlet, _ in self._outlets.values():
-            outlet.close()
+        for pooled, _ in self._taken.values():
+            pooled.close()
 
-    def _outlet(self, channel: str, stream_id: int) -> Outlet:
-        if (channel, stream_id) not in self._outlets:
-            outlet = take(self._options, channel, stream_id, self._application)
-            self._outlets[channel, stream_id] = (outlet, outlet.publication.position)
-        return self._outlets[channel, stream_id][0]
+    def _publication(self, channel: str, stream_id: int) -> PooledPublication:
+        if (channel, stream_id) not in self._taken:
+            pooled = take(self._options, channel, stream_id, self._application)
+            self._taken[channel, stream_id] = (pooled, pooled.publication.position)
+        return self._taken[channel, stream_id][0]
 
     def _max_length(self, channel: str, stream_id: int) -> int:
-        return self._outlet(channel, stream_id).publication.constants.max_message_length
+        return self._publication(channel, stream_id).publication.constants.max_message_length
 
     def _who_is_slow(self, channel: str, stream_id: int) -> str:
         options = self._options
-        outlet = self._outlet(channel, stream_id)
+        pooled = self._publication(channel, stream_id)
         where = f" (the archive on {options.archive} is one)" if options.archive is not None else ""
         directory = f" --dir {options.aeron_dir}" if options.aeron_dir is not None else ""
         return (
-            f"{_parties(outlet.aeron_dir, outlet.publication.session_id, stream_id)}start a subscriber of that channel and "
+            f"{_parties(pooled.aeron_dir, pooled.publication.session_id, stream_id)}start a subscriber of that channel and "
             f"stream, or see by 'aeron-spark stat{directory}' which one is behind{where}, or raise publishTimeout"
         )
 
 
 def _parties(aeron_dir: str, session_id: int, stream_id: int) -> str:
-    """Positions of those who publish, send, receive and read the session, as their counters tell."""
+    """Positions of the publisher, sender, receivers and subscribers of the session, from their counters."""
     try:
         with Counters(aeron_dir) as counters:
             found = [

@@ -1,9 +1,9 @@
 """Publications of a Python worker: kept from task to task, closed when idle.
 
-Opening one costs a few round trips, and with a recording some more, which a small partition should not pay each time. An
-outlet belongs to one task at a time; when that succeeds it is given back and waits ``linger`` seconds for the next one. What a
-failed task used is closed, so that nothing of it is built upon. A thread closes what has waited in vain; the client of a
-directory is kept for the life of the worker.
+Opening one costs a few round trips, and more with a recording; a small partition should not pay that each time. One task at
+a time uses a pooled publication. A task that succeeds returns it to the pool, where it waits ``linger`` seconds for the next
+task; one that fails closes it. A thread closes publications whose linger has timed out. The client of a directory lives as
+long as the worker.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, W
 from aeron_spark.publication import ExclusivePublication
 from aeron_spark.spark.access import answers_channel
 from aeron_spark.spark.launch import ensure_archive, ensure_driver, live_archive
-from aeron_spark.spark.write_options import WriteOptions
+from aeron_spark.spark.writing.options import WriteOptions
 from aeron_spark.streams import StreamCounter, streams
 from aeron_spark.types import SourceLocation
 
-__all__ = ["Outlet", "client_of", "driver_of", "give_back", "open_archive", "source_of", "take"]
+__all__ = ["PooledPublication", "client_of", "driver_of", "give_back", "open_archive", "source_of", "take"]
 
 _POLL_SECONDS = 0.002
 _CLOSER = "aeron-spark-sink-closer"
@@ -39,12 +39,12 @@ MAX_ANSWER_SECONDS = 10.0
 _AS_MANY_AS_ASKED_FOR = 1 << 30
 
 _clients: dict[str, Client] = {}
-_idle: dict[tuple[object, ...], list[Outlet]] = {}
+_idle: dict[tuple[object, ...], list[PooledPublication]] = {}
 _lock = threading.Lock()
 
 
 @dataclass
-class Outlet:
+class PooledPublication:
     """An open publication and, where it is recorded, the session with its archive and the recording that holds it."""
 
     key: tuple[object, ...]
@@ -78,60 +78,62 @@ class Outlet:
                 self.archive.close()
 
 
-def take(options: WriteOptions, channel: str, stream_id: int, application: str) -> Outlet:
-    """An outlet to a destination, to be given back or closed; with at least ``await_subscribers`` of them there."""
+def take(options: WriteOptions, channel: str, stream_id: int, application: str) -> PooledPublication:
+    """A pooled publication to a destination, to be given back or closed; with at least ``await_subscribers`` of them there."""
     key = (channel, stream_id, options.aeron_dir, options.archive, options.control_stream_id)
     while True:
         with _lock:
             waiting = _idle.get(key)
-            outlet = waiting.pop() if waiting else None
-        if outlet is None:
-            outlet = _open(options, channel, stream_id, application, key)
-        elif not outlet.is_usable():
-            outlet.close()
+            pooled = waiting.pop() if waiting else None
+        if pooled is None:
+            pooled = _open(options, channel, stream_id, application, key)
+        elif not pooled.is_usable():
+            pooled.close()
             continue
         try:
-            _await_subscribers(outlet, options)
+            _await_subscribers(pooled, options)
         except BaseException:
-            outlet.close()
+            pooled.close()
             raise
-        return outlet
+        return pooled
 
 
-def give_back(outlet: Outlet, linger: float) -> None:
-    """Keep an outlet for the next task, for ``linger`` seconds at most."""
+def give_back(pooled: PooledPublication, linger: float) -> None:
+    """Keep a pooled publication for the next task, for ``linger`` seconds at most."""
     if linger <= 0:
-        outlet.close()
+        pooled.close()
         return
-    outlet.idle_until = time.monotonic() + linger
+    pooled.idle_until = time.monotonic() + linger
     with _lock:
-        _idle.setdefault(outlet.key, []).append(outlet)
+        _idle.setdefault(pooled.key, []).append(pooled)
         if not any(thread.name == _CLOSER for thread in threading.enumerate()):
             threading.Thread(target=_close_idle, name=_CLOSER, daemon=True).start()
 
 
 def _close_idle() -> None:
-    """Closes what has waited in vain, until nothing waits any more."""
+    """Closes publications whose linger has timed out, until none is idle."""
     while True:
         now = time.monotonic()
-        late: list[Outlet] = []
+        late: list[PooledPublication] = []
         with _lock:
-            for outlets in _idle.values():
-                late += [outlet for outlet in outlets if outlet.idle_until <= now]
-                outlets[:] = [outlet for outlet in outlets if outlet.idle_until > now]
-            waiting = [outlet.idle_until for outlets in _idle.values() for outlet in outlets]
+            for idle in _idle.values():
+                late += [pooled for pooled in idle if pooled.idle_until <= now]
+                idle[:] = [pooled for pooled in idle if pooled.idle_until > now]
+            waiting = [pooled.idle_until for idle in _idle.values() for pooled in idle]
             if not waiting:
                 # Under the lock, so that who gives back next sees that it needs another thread.
                 threading.current_thread().name = f"{_CLOSER} that ends"
-        for outlet in late:
-            outlet.close()
+        for pooled in late:
+            pooled.close()
         if not waiting:
             return
         time.sleep(min(MAX_SLEEP_SECONDS, max(0.0, min(waiting) - now)))
 
 
-def _open(options: WriteOptions, channel: str, stream_id: int, application: str, key: tuple[object, ...]) -> Outlet:
-    """A second try: what looks alive may have ended within the last 10 s."""
+def _open(
+    options: WriteOptions, channel: str, stream_id: int, application: str, key: tuple[object, ...]
+) -> PooledPublication:
+    """Opens it, and tries a second time: a driver or archive that seems alive may have ended within the last 10 s."""
     try:
         return _open_once(options, channel, stream_id, application, key)
     except (ClosedError, WaitTimeoutError):
@@ -140,10 +142,10 @@ def _open(options: WriteOptions, channel: str, stream_id: int, application: str,
 
 def _open_once(
     options: WriteOptions, channel: str, stream_id: int, application: str, key: tuple[object, ...]
-) -> Outlet:
+) -> PooledPublication:
     if options.archive is None:
         aeron_dir = driver_of(options, application)
-        return Outlet(
+        return PooledPublication(
             key, aeron_dir, client_of(aeron_dir).add_exclusive_publication(channel, stream_id), None, None, None
         )
     source = source_of(options, channel)
@@ -158,7 +160,7 @@ def _open_once(
     except BaseException:
         archive.close()
         raise
-    return Outlet(key, str(archive.client.aeron_dir), publication, archive, archive_id, recording)
+    return PooledPublication(key, str(archive.client.aeron_dir), publication, archive, archive_id, recording)
 
 
 def source_of(options: WriteOptions, channel: str) -> SourceLocation:
@@ -192,13 +194,13 @@ def _record(archive: Archive, publication: ExclusivePublication, source: SourceL
     return recording
 
 
-def _await_subscribers(outlet: Outlet, options: WriteOptions) -> None:
+def _await_subscribers(pooled: PooledPublication, options: WriteOptions) -> None:
     """The first one is waited for by publishing itself; over UDP the channel's flow control knows how many there are to be."""
     if options.await_subscribers == 1:
         return
-    publication = outlet.publication
+    publication = pooled.publication
     deadline = time.monotonic() + options.publish_timeout
-    with Counters(outlet.aeron_dir) as counters:
+    with Counters(pooled.aeron_dir) as counters:
         while (there := _subscribers(publication, counters)) < options.await_subscribers:
             if time.monotonic() >= deadline:
                 raise WaitTimeoutError(
@@ -218,13 +220,13 @@ def _subscribers(publication: ExclusivePublication, counters: Counters) -> int:
 
 
 def open_archive(options: WriteOptions, application: str) -> tuple[Archive, int | None]:
-    """A session with the archive that records, and its id if it tells one; that of recordTo is started if none is alive."""
+    """A session with the recording archive, and its id if it reports one. Starts that of recordTo if none is alive."""
     aeron_dir = driver_of(options, application)
     record_to = options.record_to
     if record_to is None:
         assert options.control_channel is not None  # noqa: S101 - callers have seen that there is an archive
         file = options.archive_credentials_file
-        far = Archive(
+        remote = Archive(
             client_of(aeron_dir),
             timeout=min(options.publish_timeout, MAX_ANSWER_SECONDS),
             control_channel=options.control_channel,
@@ -233,7 +235,7 @@ def open_archive(options: WriteOptions, application: str) -> tuple[Archive, int 
             credentials=None if file is None else Path(file),
             client_info="name=aeron-spark-sink",
         )
-        return far, far.archive_id
+        return remote, remote.archive_id
     info = ensure_archive(record_to, aeron_dir)
     archive = Archive(client_of(aeron_dir), control_stream_id=info.local_control_stream_id)
     if archive.archive_id is not None and archive.archive_id != info.archive_id:
