@@ -40,12 +40,12 @@ static void deliver(const uint8_t *bytes, int64_t length, as_image *image)
     {
         asi_put_i64(request->bytes + 8, session->id);
     }
-    request->next = rig.archive->requests;
-    if (NULL == rig.archive->requests)
+    request->next = rig.archive->requests->first;
+    if (NULL == rig.archive->requests->first)
     {
-        rig.archive->last_request = request;
+        rig.archive->requests->last = request;
     }
-    rig.archive->requests = request;
+    rig.archive->requests->first = request;
 }
 
 static void turn(int times)
@@ -60,7 +60,7 @@ static void turn(int times)
 
 static const asi_control_session *own_session(void)
 {
-    const asi_control_session *at = rig.archive->sessions;
+    const asi_control_session *at = rig.archive->sessions->first;
     while (NULL != at && at->id != session->id)
     {
         at = at->next;
@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     turn(5);
     own = own_session();
     const bool is_over = NULL == own || ASI_CONTROL_ACTIVE != own->state; /* given up with another that shared its image */
-    if (is_over || rig.archive->recording_count + rig.archive->replay_count > RECORDINGS_MAX)
+    if (is_over || rig.archive->uses->count[ASI_USE_RECORDS] + rig.archive->uses->count[ASI_USE_REPLAYS] > RECORDINGS_MAX)
     {
         end();
         begin();

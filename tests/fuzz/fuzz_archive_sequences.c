@@ -14,8 +14,10 @@
 #include "driver/driver.h"
 #include "fuzz.h"
 #include "net/fake_net.h"
-#include "server/archive.h"
 #include "server/auth_users.h"
+#include "server/recording.h"
+#include "server/server.h"
+#include "server/session.h"
 #include "wire/command.h"
 
 #define MS INT64_C(1000000)
@@ -239,7 +241,7 @@ static void close_door(door *closed)
 static void check_sessions(const world *all)
 {
     int64_t undecided = 0;
-    for (const asi_control_session *at = all->archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = all->archive->sessions->first; NULL != at; at = at->next)
     {
         const bool is_accepted = ASI_CONTROL_AUTHENTICATED == at->state || ASI_CONTROL_ACTIVE == at->state;
         const bool is_current = 1 == ASI_CODEC_VERSION_MAJOR(at->client_version);
@@ -248,7 +250,7 @@ static void check_sessions(const world *all)
         undecided += is_accepted || ASI_CONTROL_DONE == at->state ? 0 : 1;
     }
     CHECK(undecided <= 2 * UNDECIDED_MAX); /* of two sources */
-    CHECK(all->archive->recording_count <= 8 && all->archive->replay_count <= 8);
+    CHECK(all->archive->uses->count[ASI_USE_RECORDS] <= 8 && all->archive->uses->count[ASI_USE_REPLAYS] <= 8);
 }
 
 static void turn(world *all, int64_t duration_ns)
@@ -288,7 +290,7 @@ static void send_by(world *all, int32_t at, const asi_codec_request *request)
 static int64_t choose_session(const world *all, uint8_t choice)
 {
     return choice < KNOWN_SESSIONS ? all->sessions[choice] :
-        choice < 12 ? all->archive->next_control_session_id - (choice - KNOWN_SESSIONS) - 1 :
+        choice < 12 ? all->archive->sessions->next_id - (choice - KNOWN_SESSIONS) - 1 :
         13 == choice ? all->honest_session : choice;
 }
 
@@ -381,7 +383,7 @@ static void step_request(world *all, fuzz_input *input)
     request.record_count = flags;
     request.pseudo_index = flags >> 4;
     const uint8_t number = fuzz_u8(input);
-    request.subscription_id = NULL != all->archive->subscriptions && 0 != number ? all->archive->subscriptions->id : number;
+    request.subscription_id = NULL != all->archive->recordings->subscriptions && 0 != number ? all->archive->recordings->subscriptions->id : number;
     request.replay_session_id = request.replication_id = request.replay_token = request.limit_counter_id = number;
     choose_channel(all, at, input, channel, sizeof(channel));
     request.channel = asi_codec_text(channel);
@@ -511,7 +513,7 @@ static void log_in_honestly(world *all)
         CHECK(i < ANSWER_CYCLES);
         turn(all, MS);
     }
-    all->honest_session = all->archive->next_control_session_id;
+    all->honest_session = all->archive->sessions->next_id;
     ask_honestly(all, &request);
     asi_codec_request_init(&request, ASI_CODEC_ARCHIVE_ID);
     ask_honestly(all, &request);
@@ -568,7 +570,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     {
         turn(&all, 100 * MS);
     }
-    for (const asi_control_session *at = all.archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = all.archive->sessions->first; NULL != at; at = at->next)
     {
         CHECK(ASI_CONTROL_AUTHENTICATED == at->state || ASI_CONTROL_ACTIVE == at->state || ASI_CONTROL_DONE == at->state);
     }

@@ -4,6 +4,7 @@
 
 #include "fuzz.h"
 #include "server/auth.h"
+#include "server/auth_file.h"
 
 static char path[SCRATCH_CAPACITY];
 

@@ -369,7 +369,7 @@ static void settle(int64_t replication_id)
         stop.replication_id = replication_id;
         (void)raw_ask(session, &stop); /* it may be closing already */
     }
-    UNTIL(&rig, (turn(), NULL == rig.archive->replications && 0 == rig.archive->recording_count));
+    UNTIL(&rig, (turn(), NULL == rig.archive->replications && 0 == rig.archive->uses->count[ASI_USE_RECORDS]));
     close_publication(&source.responses);
     raw_await_signal(session, AS_SIGNAL_REPLICATE_END, replication_id);
     check_told(replication_id);

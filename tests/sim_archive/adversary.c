@@ -175,7 +175,7 @@ static int64_t guess_session(sim_world *world)
     }
     else if (kind < 7)
     {
-        guess = world->archive->next_control_session_id - 1 - below(world, NEAR);
+        guess = world->archive->sessions->next_id - 1 - below(world, NEAR);
     }
     else if (kind < 9 && known > 0)
     {
@@ -318,7 +318,7 @@ static asi_codec_request harmful(sim_world *world, char *channel, size_t capacit
     request.recording_id = is_known && percent(world, 70) ? aim->id : request.recording_id;
     request.length = 1 + below(world, 100000);
     request.stop_position = -1;
-    request.subscription_id = NULL != world->archive->subscriptions ? world->archive->subscriptions->id : 1;
+    request.subscription_id = NULL != world->archive->recordings->subscriptions ? world->archive->recordings->subscriptions->id : 1;
     request.replication_id = below(world, 10);
     request.replay_session_id = below(world, 10);
     request.source_location = AS_SOURCE_LOCAL;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "server/report.h"
 #include "sim_seeds.h"
 #include "sim_trace.h"
 #include "world.h"
@@ -66,7 +67,7 @@ static void check_session(const asi_control_session *session)
             session->response_channel.text);
     }
     if (is_waiting && session->is_provable && session->state < ASI_CONTROL_CONNECTED &&
-        session->id == session->archive->deciding_session_id)
+        session->id == session->archive->logins->deciding_session_id)
     {
         sim_fail("logins", "the password of session %" PRId64 " is looked at, and nobody listens on %.200s", session->id,
             session->response_channel.text);
@@ -89,7 +90,7 @@ static void check_sessions(sim_world *world)
     static const char *const ADDRESSES[] = { "aeron:ipc", "10.0.0.1:", "127.0.0.1:" };
     int64_t undecided[3] = { 0 };
     int64_t accepted = 0;
-    for (const asi_control_session *at = world->archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = world->archive->sessions->first; NULL != at; at = at->next)
     {
         check_session(at);
         accepted += is_accepted(at) ? 1 : 0;
@@ -105,7 +106,7 @@ static void check_sessions(sim_world *world)
             sim_fail("bounds", "%" PRId64 " sessions of %s are not accepted yet", undecided[i], ADDRESSES[i]);
         }
     }
-    const int64_t count = world->archive->session_count;
+    const int64_t count = world->archive->sessions->count;
     world->limits.most_sessions = count > world->limits.most_sessions ? count : world->limits.most_sessions;
     if (accepted > ACCEPTED_MAX || count > accepted + 2 * SIEGE_UNDECIDED + ENDING_MAX)
     {
@@ -160,7 +161,7 @@ static uint64_t hash_catalog(const sim_disk *disk)
 static state look(const sim_world *world)
 {
     const as_archive *archive = world->archive;
-    state seen = { .catalog = hash_catalog(&world->disk), .replays = archive->replay_count,
+    state seen = { .catalog = hash_catalog(&world->disk), .replays = archive->uses->count[ASI_USE_REPLAYS],
         .tokens = NULL != archive->tokens ? 1 : 0, .replications = NULL != archive->replications ? 1 : 0,
         .written_bytes = world->disk.written_bytes };
     for (int32_t i = 0; i < world->disk.now.count; i++)
@@ -168,11 +169,11 @@ static state look(const sim_world *world)
         const sim_entry *entry = &world->disk.now.entries[i];
         seen.files += mix(mix(0, entry->name, (int64_t)strlen(entry->name)), &entry->file->size, sizeof(entry->file->size));
     }
-    for (const asi_recording_subscription *at = archive->subscriptions; NULL != at; at = at->next)
+    for (const asi_recording_subscription *at = archive->recordings->subscriptions; NULL != at; at = at->next)
     {
         seen.subscriptions++;
     }
-    for (const asi_active_recording *at = archive->recordings; NULL != at; at = at->next)
+    for (const asi_active_recording *at = archive->recordings->active; NULL != at; at = at->next)
     {
         seen.recordings = mix(seen.recordings, &at->session.writer_params.recording_id, sizeof(int64_t));
     }

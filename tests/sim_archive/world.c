@@ -244,7 +244,7 @@ static void die(sim_world *world, bool is_power_cut)
 {
     if (NULL != world->archive)
     {
-        for (asi_active_recording *at = world->archive->recordings; NULL != at; at = at->next)
+        for (asi_active_recording *at = world->archive->recordings->active; NULL != at; at = at->next)
         {
             auditor_on_recorded(&world->audit, at->session.writer_params.recording_id, as_counter_get(at->session.counter));
         }
@@ -381,7 +381,7 @@ static void start_archive(sim_world *world)
 
 static void watch_positions(sim_world *world)
 {
-    for (asi_active_recording *at = world->archive->recordings; NULL != at; at = at->next)
+    for (asi_active_recording *at = world->archive->recordings->active; NULL != at; at = at->next)
     {
         auditor_on_recorded(&world->audit, at->session.writer_params.recording_id, as_counter_get(at->session.counter));
     }

@@ -241,8 +241,7 @@ as_result as_archive_client_keepalive(as_archive_client *client)
     return result;
 }
 
-/* Calls for one number; `value` may be NULL. */
-static as_result call(as_archive_client *client, asi_codec_request *request, int64_t *value)
+as_result asi_archive_client_call(as_archive_client *client, asi_codec_request *request, int64_t *value)
 {
     int64_t answered = 0;
     as_result result = asi_archive_client_check(client);
@@ -266,7 +265,7 @@ static as_result call_for_recording(as_archive_client *client, int32_t template_
     asi_codec_request request;
     asi_codec_request_init(&request, template_id);
     request.recording_id = recording_id;
-    return call(client, &request, value);
+    return asi_archive_client_call(client, &request, value);
 }
 
 /* -- recording ------------------------------------------------------------------------------------------------------------- */
@@ -280,7 +279,7 @@ as_result as_archive_client_start_recording(as_archive_client *client, const cha
     request.stream_id = stream_id;
     request.source_location = (int32_t)location;
     request.auto_stop = auto_stop ? 1 : 0;
-    return call(client, &request, subscription_id);
+    return asi_archive_client_call(client, &request, subscription_id);
 }
 
 as_result as_archive_client_extend_recording(as_archive_client *client, int64_t recording_id, const char *channel,
@@ -293,7 +292,7 @@ as_result as_archive_client_extend_recording(as_archive_client *client, int64_t 
     request.stream_id = stream_id;
     request.source_location = (int32_t)location;
     request.auto_stop = auto_stop ? 1 : 0;
-    return call(client, &request, subscription_id);
+    return asi_archive_client_call(client, &request, subscription_id);
 }
 
 as_result as_archive_client_stop_recording(as_archive_client *client, const char *channel, int32_t stream_id)
@@ -302,7 +301,7 @@ as_result as_archive_client_stop_recording(as_archive_client *client, const char
     asi_codec_request_init(&request, ASI_CODEC_STOP_RECORDING);
     request.channel = asi_codec_text(channel);
     request.stream_id = stream_id;
-    return call(client, &request, NULL);
+    return asi_archive_client_call(client, &request, NULL);
 }
 
 as_result as_archive_client_stop_recording_subscription(as_archive_client *client, int64_t subscription_id)
@@ -310,7 +309,7 @@ as_result as_archive_client_stop_recording_subscription(as_archive_client *clien
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_STOP_RECORDING_SUBSCRIPTION);
     request.subscription_id = subscription_id;
-    return call(client, &request, NULL);
+    return asi_archive_client_call(client, &request, NULL);
 }
 
 as_result as_archive_client_stop_recording_by_identity(as_archive_client *client, int64_t recording_id, bool *was_active)
@@ -406,7 +405,7 @@ as_result as_archive_client_find_last_matching(as_archive_client *client, int64_
     request.channel = asi_codec_text(channel_fragment);
     request.stream_id = stream_id;
     request.session_id = session_id;
-    return call(client, &request, recording_id);
+    return asi_archive_client_call(client, &request, recording_id);
 }
 
 as_result as_archive_client_start_position(as_archive_client *client, int64_t recording_id, int64_t *position)
@@ -431,155 +430,12 @@ as_result as_archive_client_max_recorded_position(as_archive_client *client, int
 
 /* -- replay ---------------------------------------------------------------------------------------------------------------- */
 
-void as_replay_params_init(as_replay_params *params)
-{
-    *params = (as_replay_params){
-        .position = AS_NULL_VALUE,
-        .length = AS_NULL_VALUE,
-        .bounding_limit_counter_id = AS_NULL_VALUE,
-        .file_io_max_length = AS_NULL_VALUE,
-        .subscription_registration_id = AS_NULL_VALUE,
-    };
-}
-
-static asi_codec_request replay_request(
-    int64_t recording_id, const char *replay_channel, int32_t replay_stream_id, const as_replay_params *params)
-{
-    as_replay_params defaults;
-    as_replay_params_init(&defaults);
-    const as_replay_params *chosen = NULL == params ? &defaults : params;
-    const bool is_bounded = AS_NULL_VALUE != chosen->bounding_limit_counter_id;
-    asi_codec_request request;
-    asi_codec_request_init(&request, is_bounded ? ASI_CODEC_BOUNDED_REPLAY : ASI_CODEC_REPLAY);
-    request.recording_id = recording_id;
-    request.position = chosen->position;
-    request.length = chosen->length;
-    request.limit_counter_id = chosen->bounding_limit_counter_id;
-    request.file_io_max_length = chosen->file_io_max_length;
-    request.channel = asi_codec_text(replay_channel);
-    request.stream_id = replay_stream_id;
-    return request;
-}
-
-/* Spec: 07 §7 - a stock archive does not answer when the replay channel is no URI. */
-static as_result check_replay_channel(const char *replay_channel, bool *is_response)
-{
-    asi_uri uri;
-    const as_result result = asi_uri_parse_untrusted(&uri, replay_channel, (int64_t)strlen(replay_channel));
-    if (AS_OK != result)
-    {
-        return asi_fail_in(result, "replay channel %s", replay_channel);
-    }
-    const char *mode = asi_uri_get(&uri, "control-mode");
-    *is_response = NULL != mode && 0 == strcmp(mode, "response");
-    return AS_OK;
-}
-
-as_result as_archive_client_start_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
-    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id)
-{
-    bool is_response = false;
-    const as_result result = check_replay_channel(replay_channel, &is_response);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    asi_codec_request request = replay_request(recording_id, replay_channel, replay_stream_id, params);
-    if (!is_response)
-    {
-        return call(client, &request, replay_session_id);
-    }
-    if (NULL == params || AS_NULL_VALUE == params->subscription_registration_id)
-    {
-        return asi_fail(AS_E_USAGE, 0, "replay channel %s answers to a subscription: set subscription_registration_id, or call "
-            "as_archive_client_replay, which subscribes", replay_channel);
-    }
-    as_publication *requests = NULL;
-    const as_result started = asi_archive_client_replay_by_token(
-        client, &request, params->subscription_registration_id, replay_session_id, &requests);
-    as_publication_close(requests);
-    return started;
-}
-
-/* The subscription is there first, as the replay answers to it. */
-static as_result replay_to_response(as_archive_client *client, asi_codec_request *request, const char *replay_channel,
-    int64_t *replay_session_id, as_subscription **subscription)
-{
-    asi_async *async = &client->async;
-    as_subscription *added = NULL;
-    as_result result = as_client_add_subscription(async->aeron, replay_channel, request->stream_id, &added);
-    if (AS_OK != result)
-    {
-        return asi_fail_in(result, "subscribing to replay channel %s", replay_channel);
-    }
-    as_subscription_constants constants;
-    as_subscription_get_constants(added, &constants);
-    as_publication *requests = NULL;
-    result = asi_archive_client_replay_by_token(
-        client, request, constants.registration_id, replay_session_id, &requests);
-    const int64_t deadline_ns = asi_clock_ns(&async->clock) + async->message_timeout_ns;
-    while (AS_OK == result && !as_subscription_is_connected(added))
-    {
-        if (asi_clock_ns(&async->clock) >= deadline_ns)
-        {
-            result = asi_fail(AS_E_TIMEOUT, 0, "no image of the replay came on channel %s", replay_channel);
-        }
-        asi_async_idle(async, 0);
-    }
-    as_publication_close(requests);
-    if (AS_OK != result)
-    {
-        as_subscription_close(added);
-        return result;
-    }
-    *subscription = added;
-    return AS_OK;
-}
-
-as_result as_archive_client_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
-    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id, as_subscription **subscription)
-{
-    int64_t session = AS_NULL_VALUE;
-    as_subscription *added = NULL;
-    asi_uri_builder channel;
-    bool is_response = false;
-    as_result result = check_replay_channel(replay_channel, &is_response);
-    if (AS_OK == result && is_response)
-    {
-        asi_codec_request request = replay_request(recording_id, replay_channel, replay_stream_id, params);
-        return replay_to_response(client, &request, replay_channel, replay_session_id, subscription);
-    }
-    result = AS_OK != result ? result :
-        as_archive_client_start_replay(client, recording_id, replay_channel, replay_stream_id, params, &session);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    /* The image's session id is the low half of the replay's. Spec: 07 §9. */
-    result = asi_connect_put_session(replay_channel, (int32_t)(uint32_t)(uint64_t)session, &channel);
-    if (AS_OK == result)
-    {
-        result = as_client_add_subscription(client->async.aeron, channel.text, replay_stream_id, &added);
-    }
-    if (AS_OK != result)
-    {
-        /* Without a subscriber the replay ends by itself after the archive's connect timeout. */
-        return asi_fail_in(result, "subscribing to replay channel %s", replay_channel);
-    }
-    *subscription = added;
-    if (NULL != replay_session_id)
-    {
-        *replay_session_id = session;
-    }
-    return AS_OK;
-}
-
 as_result as_archive_client_stop_replay(as_archive_client *client, int64_t replay_session_id)
 {
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_STOP_REPLAY);
     request.replay_session_id = replay_session_id;
-    return call(client, &request, NULL);
+    return asi_archive_client_call(client, &request, NULL);
 }
 
 as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t recording_id)
@@ -597,7 +453,7 @@ static as_result call_for_position(
     asi_codec_request_init(&request, template_id);
     request.recording_id = recording_id;
     request.position = position;
-    return call(client, &request, value);
+    return asi_archive_client_call(client, &request, value);
 }
 
 as_result as_archive_client_truncate_recording(
@@ -639,7 +495,7 @@ as_result as_archive_client_migrate_segments(
     asi_codec_request_init(&request, ASI_CODEC_MIGRATE_SEGMENTS);
     request.recording_id = src_recording_id;
     request.dst_recording_id = dst_recording_id;
-    return call(client, &request, count);
+    return asi_archive_client_call(client, &request, count);
 }
 
 as_result as_archive_client_update_channel(as_archive_client *client, int64_t recording_id, const char *channel)
@@ -655,5 +511,5 @@ as_result as_archive_client_update_channel(as_archive_client *client, int64_t re
     asi_codec_request_init(&request, ASI_CODEC_UPDATE_CHANNEL);
     request.recording_id = recording_id;
     request.channel = asi_codec_text(channel);
-    return call(client, &request, NULL);
+    return asi_archive_client_call(client, &request, NULL);
 }

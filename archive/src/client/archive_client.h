@@ -1,4 +1,4 @@
-/* What ReplayMerge, PersistentSubscription and tests see of an archive client. Thread rule: as async.h. */
+/* What the other calls, ReplayMerge, PersistentSubscription and tests see of an archive client. Thread rule: as async.h. */
 #ifndef ASI_CLIENT_ARCHIVE_CLIENT_H
 #define ASI_CLIENT_ARCHIVE_CLIENT_H
 
@@ -12,11 +12,9 @@ as_result asi_archive_client_open_with(
     const as_archive_client_options *options, const asi_clock *clock, as_archive_client **client) AS_MUST_USE;
 /* Borrowed until the client is closed. */
 asi_async *asi_archive_client_async(as_archive_client *client);
-/* A replay whose channel's control-mode is response: shows a token on a publication of its own, which *requests is then (to be
- * closed once the image is there), and takes the answer on the session. `request` is the replay's. */
-as_result asi_archive_client_replay_by_token(as_archive_client *client, asi_codec_request *request,
-    int64_t subscription_registration_id, int64_t *replay_session_id, as_publication **requests) AS_MUST_USE;
 /* AS_E_USAGE inside of a handler; AS_E_CLOSED once the session was lost, whose streams are then closed. Spec: 08 §13. */
 as_result asi_archive_client_check(as_archive_client *client) AS_MUST_USE;
+/* Sends the request and awaits its answer, a number; `value` may be NULL. */
+as_result asi_archive_client_call(as_archive_client *client, asi_codec_request *request, int64_t *value) AS_MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-/* PersistentSubscription: opening, closing, polls. See persistent.h; Spec: 08 §16. */
+/* PersistentSubscription: opening, closing, polls. See persistent_state.h; Spec: 08 §16. */
 #include "client/persistent.h"
 
 #include <inttypes.h>
@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "client/persistent_archive.h"
+#include "client/persistent_replay.h"
+#include "client/persistent_stream.h"
 #include "shm/counters.h"
 
 #define COUNTER_TYPE_STATE 114
@@ -238,7 +241,7 @@ as_result asi_persistent_open_with(
         as_persistent_subscription_close(opened);
         return result;
     }
-    as_counter_set(opened->difference_counter, INT64_MIN);
+    as_counter_set(opened->difference_counter, ASI_PERSISTENT_NO_DIFFERENCE);
     *subscription = opened;
     return AS_OK;
 }
@@ -249,24 +252,13 @@ as_result as_persistent_subscription_open(const as_persistent_options *options, 
     return asi_persistent_open_with(options, &clock, subscription);
 }
 
-static void let_go(as_persistent_subscription *self)
-{
-    if (NULL == self->aeron)
-    {
-        return;
-    }
-    asi_persistent_drop_live(self);
-    asi_persistent_drop_replay(self);
-    asi_persistent_link_close(self);
-}
-
 void as_persistent_subscription_close(as_persistent_subscription *subscription)
 {
     if (NULL == subscription || subscription->in_poll)
     {
         return;
     }
-    let_go(subscription);
+    asi_persistent_let_go(subscription);
     as_counter_close(subscription->state_counter);
     as_counter_close(subscription->difference_counter);
     as_counter_close(subscription->left_counter);
@@ -282,35 +274,6 @@ void as_persistent_subscription_close(as_persistent_subscription *subscription)
 }
 
 /* -- states ---------------------------------------------------------------------------------------------------------------------------------- */
-
-void asi_persistent_enter(as_persistent_subscription *self, as_persistent_state state)
-{
-    self->state = state;
-    as_counter_set(self->state_counter, state);
-}
-
-void asi_persistent_tell(as_persistent_subscription *self, as_result failure)
-{
-    if (NULL != self->options.listener.on_error)
-    {
-        char text[ASI_PERSISTENT_TEXT_CAPACITY];
-        const int32_t code = as_error_code();
-        snprintf(text, sizeof(text), "%s", as_error_text());
-        self->options.listener.on_error(self->options.listener.context, failure, code, text);
-    }
-}
-
-void asi_persistent_fail(as_persistent_subscription *self, as_persistent_failure reason, as_result failure)
-{
-    self->failure = reason;
-    self->failure_class = failure;
-    self->failure_code = as_error_code();
-    snprintf(self->failure_text, sizeof(self->failure_text), "%s", as_error_text());
-    asi_persistent_enter(self, AS_PERSISTENT_FAILED);
-    let_go(self);
-    asi_persistent_tell(
-        self, asi_fail(self->failure_class, self->failure_code, "%s", self->failure_text));
-}
 
 static int64_t nothing(as_persistent_subscription *self)
 {
@@ -356,14 +319,6 @@ static int64_t work(as_persistent_subscription *self)
 }
 
 /* -- polls ------------------------------------------------------------------------------------------------------------------------------------ */
-
-as_action asi_persistent_take(void *context, const uint8_t *data, int64_t length, const as_header *header)
-{
-    as_persistent_subscription *self = context;
-    as_header of_recording = *header;
-    of_recording.session_id = self->recording.session_id;
-    return as_controlled_assembler_on_fragment(self->assembler, data, length, &of_recording);
-}
 
 /* False: no room. */
 static bool append_row(as_persistent_subscription *self, const uint8_t *data, int64_t length, const as_header *header)
@@ -540,9 +495,4 @@ bool as_persistent_subscription_has_failed(const as_persistent_subscription *sub
 as_persistent_failure as_persistent_subscription_failure(const as_persistent_subscription *subscription)
 {
     return subscription->failure;
-}
-
-int64_t as_persistent_subscription_position(const as_persistent_subscription *subscription)
-{
-    return AS_NULL_VALUE != subscription->message_position ? subscription->message_position : subscription->position;
 }

@@ -1,7 +1,9 @@
-/* PersistentSubscription: its session with the archive, and the recording's descriptor. See persistent.h; Spec: 08 §16.2-16.3, §16.8. */
-#include "client/persistent.h"
+/* PersistentSubscription: its session with the archive, and the recording's descriptor. See persistent_state.h; Spec: 08 §16.2-16.3, §16.8. */
+#include "client/persistent_archive.h"
 
 #include <inttypes.h>
+
+#include "client/persistent_replay.h"
 
 /* -- the session ------------------------------------------------------------------------------------------------------------------ */
 
@@ -111,21 +113,6 @@ void asi_persistent_link_work(as_persistent_subscription *self)
             step_settling(self);
             break;
     }
-}
-
-void asi_persistent_link_close(as_persistent_subscription *self)
-{
-    if (ASI_LINK_IDLE == self->link)
-    {
-        return;
-    }
-    if (ASI_LINK_CONNECTED != self->link && AS_NULL_VALUE != self->connect.driver_request)
-    {
-        as_client_forget(self->aeron, self->connect.driver_request);
-    }
-    asi_call_abandon_all(&self->async);
-    asi_connect_close(&self->async);
-    self->link = ASI_LINK_IDLE;
 }
 
 /* -- the descriptor ----------------------------------------------------------------------------------------------------------------- */

@@ -1,12 +1,5 @@
-/* PersistentSubscription: from a request to a replay, by the three kinds of replay channels. See persistent.h; Spec: 08 §16.2, 07 §11. */
-#include "client/persistent.h"
-
-#include "wire/command.h"
-
-bool asi_persistent_is_temporary(as_result result)
-{
-    return AS_E_PEER == result && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code();
-}
+/* PersistentSubscription: from a request to a replay, by the three kinds of replay channels. See persistent_state.h; Spec: 08 §16.2, 07 §11. */
+#include "client/persistent_replay.h"
 
 void asi_persistent_set_up_replay(as_persistent_subscription *self)
 {
@@ -30,31 +23,6 @@ static void start_over(as_persistent_subscription *self)
     {
         asi_persistent_enter(self, AS_PERSISTENT_AWAIT_ARCHIVE_CONNECTION);
     }
-}
-
-void asi_persistent_drop_replay(as_persistent_subscription *self)
-{
-    asi_call_end(&self->call);
-    if (AS_NULL_VALUE != self->replay_session_id && asi_persistent_is_linked(self))
-    {
-        asi_codec_request request;
-        asi_codec_request_init(&request, ASI_CODEC_STOP_REPLAY);
-        request.replay_session_id = self->replay_session_id;
-        /* Without this the replay ends when it finds its subscriber gone. */
-        (void)!asi_async_offer(&self->async, &request);
-    }
-    if (AS_NULL_VALUE != self->driver_request)
-    {
-        as_client_forget(self->aeron, self->driver_request);
-    }
-    as_image_release(self->replay_image);
-    as_subscription_close(self->replay);
-    as_publication_close(self->requests);
-    self->replay_session_id = AS_NULL_VALUE;
-    self->driver_request = AS_NULL_VALUE;
-    self->replay_image = NULL;
-    self->replay = NULL;
-    self->requests = NULL;
 }
 
 /* -- the replay request --------------------------------------------------------------------------------------------------------------- */

@@ -1,31 +1,16 @@
-/* PersistentSubscription: replay, the switch to live, live. See persistent.h; Spec: 08 §16.4-16.7.
+/* PersistentSubscription: replay, the switch to live, live. See persistent_state.h; Spec: 08 §16.4-16.7.
  *
  * The switch in detail. Replay and live image are positions in one stream, cut into the same fragments. Live is looked at without
  * taking: what ends at or before the replay's position is skipped, as the replay gave it; the first fragment beyond is left, and
  * its end remembered. The replay is taken up to but not including the fragment with that end. Then both stand before the same
  * fragment, and live goes on with it. If live has nothing yet the replay just goes on; it may pass live, which then skips. */
-#include "client/persistent.h"
+#include "client/persistent_stream.h"
 
 #include <inttypes.h>
 
-#define NO_DIFFERENCE INT64_MIN
+#include "client/persistent_replay.h"
 
 /* -- live ------------------------------------------------------------------------------------------------------------------------------ */
-
-void asi_persistent_drop_live(as_persistent_subscription *self)
-{
-    if (AS_NULL_VALUE != self->live_request)
-    {
-        as_client_forget(self->aeron, self->live_request);
-    }
-    as_image_release(self->live_image);
-    as_subscription_close(self->live);
-    self->live_request = AS_NULL_VALUE;
-    self->live_image = NULL;
-    self->live = NULL;
-    self->is_live_wanted = false;
-    as_counter_set(self->difference_counter, NO_DIFFERENCE);
-}
 
 static as_result request_live(as_persistent_subscription *self)
 {
@@ -105,6 +90,15 @@ static void refresh(as_persistent_subscription *self)
     asi_persistent_drop_replay(self);
     asi_persistent_drop_live(self);
     asi_persistent_enter(self, AS_PERSISTENT_SEND_LIST_RECORDING_REQUEST);
+}
+
+/* A handler of polls: hands the fragment to the assembler under the recording's session id. */
+static as_action take(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    as_persistent_subscription *self = context;
+    as_header of_recording = *header;
+    of_recording.session_id = self->recording.session_id;
+    return as_controlled_assembler_on_fragment(self->assembler, data, length, &of_recording);
 }
 
 /* Fragments taken; a broken log is the end. */
@@ -206,7 +200,7 @@ int64_t asi_persistent_replay(as_persistent_subscription *self)
             return 0;
         }
     }
-    const int64_t fragments = poll_image(self, self->replay_image, asi_persistent_take);
+    const int64_t fragments = poll_image(self, self->replay_image, take);
     if (AS_PERSISTENT_REPLAY == self->state)
     {
         self->position = as_image_position(self->replay_image);
@@ -240,7 +234,7 @@ static as_action take_until_live(void *context, const uint8_t *data, int64_t len
     {
         return AS_ACTION_ABORT;
     }
-    return asi_persistent_take(context, data, length, header);
+    return take(context, data, length, header);
 }
 
 int64_t asi_persistent_switch(as_persistent_subscription *self)
@@ -331,7 +325,7 @@ int64_t asi_persistent_await_live(as_persistent_subscription *self)
 
 int64_t asi_persistent_live(as_persistent_subscription *self)
 {
-    const int64_t fragments = poll_image(self, self->live_image, asi_persistent_take);
+    const int64_t fragments = poll_image(self, self->live_image, take);
     if (AS_PERSISTENT_LIVE != self->state)
     {
         return fragments;

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/result.h"
+#include "server/auth_file.h"
+#include "server/auth_plugin.h"
 
 static as_auth_decision accept_everybody(
     void *state, int64_t session_id, const uint8_t *credentials, int64_t length, as_auth_bytes *out)
@@ -63,6 +65,16 @@ as_result asi_auth_open(asi_auth *auth, const as_archive_config *config)
     }
     auth->calls = &EVERYBODY;
     return AS_OK;
+}
+
+void asi_auth_close(asi_auth *auth)
+{
+    if (auth->is_open && NULL != auth->calls->close)
+    {
+        auth->calls->close(auth->state);
+    }
+    asi_auth_close_plugin(auth);
+    *auth = (asi_auth){ .calls = NULL };
 }
 
 static as_auth_decision checked(as_auth_decision decision, as_auth_bytes *out)

@@ -6,18 +6,7 @@
 #ifndef ASI_SERVER_AUTH_H
 #define ASI_SERVER_AUTH_H
 
-#include "aeron_spark/as_archive_auth.h"
-#include "server/config.h"
-
-typedef struct asi_auth
-{
-    const as_archive_auth *calls;   /* NULL before it is open */
-    void *state;
-    void *library;                  /* of a plug-in */
-    bool deny_all;
-    bool is_open;                   /* `state` is to be closed */
-    bool is_working;                /* decisions that wait take cycles of the conductor, not of somebody else */
-} asi_auth;
+#include "server/auth_calls.h"
 
 /* AS_E_USAGE: settings that contradict each other, a credentials file that others can read or that is wrong, a plug-in that lacks
  * something; the text names file, line or symbol and the remedy, and never a secret. */
@@ -35,9 +24,5 @@ as_auth_decision asi_auth_on_challenge_response(
     const asi_auth *auth, int64_t session_id, const void *credentials, int64_t length, as_auth_bytes *out);
 as_auth_decision asi_auth_on_wait(const asi_auth *auth, int64_t session_id, as_auth_bytes *out);
 void asi_auth_on_closed(const asi_auth *auth, int64_t session_id);
-
-/* What opens the two other kinds; for auth.c. */
-as_result asi_auth_open_file(asi_auth *auth, const char *path) AS_MUST_USE;
-as_result asi_auth_open_plugin(asi_auth *auth, const as_archive_config *config) AS_MUST_USE;
 
 #endif

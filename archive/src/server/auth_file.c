@@ -9,6 +9,8 @@
  * Deriving a key from a password goes on over many cycles of the conductor, one login at a time (logins.h tells whose), so that a flood of
  * wrong ones delays other logins and nothing else. An unknown user costs the same time as some known one and is challenged with a salt
  * that stays the same, so that names can't be found out. Spec: 07 §7. */
+#include "server/auth_file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +20,6 @@
 
 #include "base/result.h"
 #include "codec/request.h"
-#include "server/auth.h"
 #include "server/auth_users.h"
 
 #define STEP_ITERATIONS 256         /* about 0.15 ms */

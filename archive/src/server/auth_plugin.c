@@ -1,4 +1,6 @@
 /* Authentication by a shared object of the user's. See auth.h, and as_archive_auth.h for its author. */
+#include "server/auth_plugin.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/result.h"
-#include "server/auth.h"
 
 #define ERROR_CAPACITY 512
 
@@ -93,15 +94,10 @@ as_result asi_auth_open_plugin(asi_auth *auth, const as_archive_config *config)
     return AS_OK == result ? open_state(auth, config) : result;
 }
 
-void asi_auth_close(asi_auth *auth)
+void asi_auth_close_plugin(asi_auth *auth)
 {
-    if (auth->is_open && NULL != auth->calls->close)
-    {
-        auth->calls->close(auth->state);
-    }
     if (NULL != auth->library)
     {
         dlclose(auth->library);
     }
-    *auth = (asi_auth){ .calls = NULL };
 }

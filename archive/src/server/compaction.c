@@ -1,35 +1,39 @@
-/* Compaction of the catalog while the archive runs: the records of purged recordings go once their files are gone. See archive.h.
+/* Compaction of the catalog while the archive runs: the records of purged recordings go once their files are gone. See compaction.h.
  *
  * Until then a record tells the next start whose the files are that a crash left. The catalog is written anew when at least half
  * of it, and no less than the threshold, can go: each record is copied about once for every one that goes, and the file never
  * holds more than twice what is valid plus the threshold. Readers find a whole catalog under the name at every instant. It is done
  * on the conductor, as only that touches the catalog; recorder and replayer go on. */
+#include "server/compaction.h"
+
 #include <inttypes.h>
 
-#include "server/archive.h"
+#include "server/report.h"
+#include "server/uses.h"
+#include "store/catalog_swap.h"
 
 #define RETRY_MS 10000
 
-void asi_compaction_on_purged(as_archive *archive, const asi_deletion *deletion)
+void asi_compaction_on_purged(as_archive *archive, int64_t catalog_bytes, bool are_files_gone)
 {
-    if (deletion->catalog_bytes > 0 && 0 == deletion->work.failed.length)
+    if (catalog_bytes > 0 && are_files_gone)
     {
-        archive->compaction.reclaimable_bytes += deletion->catalog_bytes;
+        archive->compaction->reclaimable_bytes += catalog_bytes;
     }
-    else if (deletion->catalog_bytes > 0)
+    else if (catalog_bytes > 0)
     {
-        archive->compaction.is_possible = false; /* the next start tries to delete the files again */
+        archive->compaction->is_possible = false; /* the next start tries to delete the files again */
     }
 }
 
 static bool must_stay(void *context, int64_t recording_id)
 {
-    return NULL != asi_deletions_find(context, recording_id);
+    return NULL != asi_uses_deletion(context, recording_id);
 }
 
 int asi_compaction_step(as_archive *archive)
 {
-    asi_compaction *compaction = &archive->compaction;
+    asi_compaction *compaction = archive->compaction;
     const int64_t threshold = archive->config.catalog_compaction_threshold;
     const int64_t reclaimable = compaction->reclaimable_bytes;
     if (0 == threshold || reclaimable < threshold || !compaction->is_possible ||

@@ -1,4 +1,4 @@
-/* Control sessions: connect, authenticate, answer, keep alive, end. See archive.h. Spec: 07 §6-8, §10.
+/* Control sessions: connect, authenticate, answer, keep alive, end. See control.h. Spec: 07 §6-8, §10.
  *
  *   INIT --decided; publication and counter are there--> CONNECTING --client listens--> CONNECTED
  *   CONNECTED --accepted, OK sent--> AUTHENTICATED --first authorised request--> ACTIVE
@@ -15,40 +15,21 @@
 
 #include "server/control.h"
 #include "server/logins.h"
+#include "server/reply.h"
+#include "server/report.h"
 #include "server/tokens.h"
 #include "wire/command.h"
 
 #define RESEND_INTERVAL_NS 200000000LL
-#define REASON_CAPACITY 512
 
 static const char *const STATE_NAMES[] = { "INIT", "CONNECTING", "CONNECTED", "CHALLENGED", "AUTHENTICATED", "ACTIVE",
     "REJECTED", "DONE" };
 
 /* -- ending ------------------------------------------------------------------------------------------------------------------- */
 
-void asi_control_finish(asi_control_session *session, const char *reason, bool is_unexpected)
-{
-    if (ASI_CONTROL_DONE == session->state)
-    {
-        return;
-    }
-    session->state = ASI_CONTROL_DONE;
-    if (is_unexpected)
-    {
-        char text[REASON_CAPACITY + sizeof(session->response_channel.text)];
-        snprintf(text, sizeof(text), "controlSessionId=%lld (controlResponseStreamId=%d controlResponseChannel=%s) terminated: %s",
-            (long long)session->id, session->response_stream_id, session->response_channel.text, reason);
-        asi_archive_log_of_peer(session->archive, "WARN", 0, text, "control sessions terminated");
-        if (AS_OK != as_image_reject(session->image, reason))
-        {
-            asi_archive_log(session->archive, 0, NULL);
-        }
-    }
-}
-
 static void free_session(asi_control_session *session)
 {
-    asi_listing_close(&session->listing);
+    free(session->listing);
     asi_tokens_drop_session(session->archive, session->id);
     asi_control_free_queue(session);
     if (NULL != session->publication)
@@ -77,7 +58,7 @@ void asi_control_on_unavailable_image(void *context, as_subscription *subscripti
     as_archive *archive = context;
     as_image_constants constants;
     as_image_get_constants(image, &constants);
-    for (asi_control_session *session = archive->sessions; NULL != session; session = session->next)
+    for (asi_control_session *session = archive->sessions->first; NULL != session; session = session->next)
     {
         /* Departure from Spec: 07 §6.4, which ends the first only - no session can go on without its requests. */
         if (session->image_correlation_id == constants.correlation_id)
@@ -129,7 +110,7 @@ static as_result init_session(
     {
         return asi_fail(AS_E_INTERNAL, 0, "no memory for a control session");
     }
-    session->id = archive->next_control_session_id++;
+    session->id = archive->sessions->next_id++;
     session->is_asked = true;
     session->decision = asi_auth_on_connect(&archive->auth, session->id, request->encoded_credentials.data,
         request->encoded_credentials.length, &session->auth);
@@ -159,10 +140,10 @@ void asi_control_connect(as_archive *archive, const asi_codec_request *request, 
         asi_archive_log(archive, 0, NULL);
         session->state = ASI_CONTROL_DONE; /* freed by its step, once the driver has answered what was asked already */
     }
-    session->next = archive->sessions;
-    archive->sessions = session;
-    archive->session_count++;
-    as_counter_set(archive->counters.control_sessions, archive->session_count);
+    session->next = archive->sessions->first;
+    archive->sessions->first = session;
+    archive->sessions->count++;
+    as_counter_set(archive->counters.control_sessions, archive->sessions->count);
 }
 
 /* Of a request that came on `image`; see the top of this file. */
@@ -312,7 +293,7 @@ static as_result open_response(asi_control_session *session)
 /* Spec: 11 A3. */
 static void fail_session(asi_control_session *session)
 {
-    char reason[REASON_CAPACITY];
+    char reason[ASI_CONTROL_REASON_CAPACITY];
     snprintf(reason, sizeof(reason), "failed with exception: %s", as_error_text());
     asi_archive_log_of_peer(session->archive, "WARN", as_error_code(), as_error_text(), "response channels that can't be opened");
     asi_control_finish(session, reason, true);
@@ -520,7 +501,7 @@ static int step_decision(asi_control_session *session, int64_t now_ns)
 {
     const asi_auth *auth = &session->archive->auth;
     if (!session->is_asked || AS_AUTH_WAIT != session->decision || ASI_CONTROL_DONE == session->state ||
-        (auth->is_working && session->id != session->archive->deciding_session_id))
+        (auth->is_working && session->id != session->archive->logins->deciding_session_id))
     {
         return 0;
     }
@@ -555,9 +536,9 @@ static void ping(asi_control_session *session, int64_t now_ns)
 static int step_active(asi_control_session *session, int64_t now_ns)
 {
     int work_count = asi_control_drain_queue(session);
-    if (ASI_CONTROL_DONE != session->state && ASI_LISTING_NONE != session->listing.kind)
+    if (ASI_CONTROL_DONE != session->state && NULL != session->listing)
     {
-        work_count += asi_listing_step(session);
+        work_count += session->step_listing(session);
     }
     if (ASI_CONTROL_DONE != session->state)
     {
@@ -611,7 +592,7 @@ static int step_session(asi_control_session *session, int64_t now_ns)
     }
     if (ASI_CONTROL_DONE != session->state && AS_NULL_VALUE != session->deadline_ns && now_ns > session->deadline_ns)
     {
-        char reason[REASON_CAPACITY];
+        char reason[ASI_CONTROL_REASON_CAPACITY];
         if (ASI_CONTROL_ACTIVE == session->state)
         {
             snprintf(reason, sizeof(reason), "failed to send response for more than connectTimeoutMs=%lld",
@@ -639,14 +620,14 @@ static bool can_free(asi_control_session *session)
 
 int asi_control_step(as_archive *archive)
 {
-    if (NULL == archive->sessions)
+    if (NULL == archive->sessions->first)
     {
         return 0;
     }
     const int64_t now_ns = asi_clock_ns(&archive->clock);
     int work_count = 0;
     asi_logins_choose(archive);
-    for (asi_control_session **at = &archive->sessions; NULL != *at;)
+    for (asi_control_session **at = &archive->sessions->first; NULL != *at;)
     {
         asi_control_session *session = *at;
         work_count += step_session(session, now_ns);
@@ -654,8 +635,8 @@ int asi_control_step(as_archive *archive)
         {
             *at = session->next;
             free_session(session);
-            archive->session_count--;
-            as_counter_set(archive->counters.control_sessions, archive->session_count);
+            archive->sessions->count--;
+            as_counter_set(archive->counters.control_sessions, archive->sessions->count);
         }
         else
         {
@@ -667,10 +648,10 @@ int asi_control_step(as_archive *archive)
 
 void asi_control_close_all(as_archive *archive)
 {
-    while (NULL != archive->sessions)
+    while (NULL != archive->sessions->first)
     {
-        asi_control_session *session = archive->sessions;
-        archive->sessions = session->next;
+        asi_control_session *session = archive->sessions->first;
+        archive->sessions->first = session->next;
         free_session(session);
     }
 }

@@ -1,53 +1,32 @@
-/* Deletions: files that go after their request was answered. See archive.h, and deleter.h for who does the work. Spec: 08 §9, 06 §9.
+/* Deletions: files that go after their request was answered. See deletions.h, and deleter.h for who does the work. Spec: 08 §9, 06 §9.
  *
  *   begun --truncation, replayed: its replays have ended--> committed --files listed, tail cut--> OK --all files gone--> DELETE signal
  *
  * What readers go by changes first: the catalog says where a recording begins and ends before a byte of it goes, so a crash at any
  * instant leaves files too many and never a recording without its files. A truncation whose cut fails takes its stop position
- * back: nothing has changed then. Files that a crash left are harmless but for one case, which asi_deletions_clear_above ends.
+ * back: nothing has changed then. Files that a crash left are harmless but for one case, see leftovers.c.
  * Thread rule: the conductor's. */
+#include "server/deletions.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
-#include "store/segment_layout.h"
-#include "store/segment_write.h"
+#include "server/compaction.h"
+#include "server/reply.h"
+#include "server/report.h"
 #include "store/time_index.h"
+#include "store/time_index_edit.h"
 
 #define CLOSE_LIMIT_NS INT64_C(5000000000)
 
-static int32_t storage_code(int32_t code)
-{
-    return ENOSPC == code || EDQUOT == code ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC;
-}
-
-void asi_control_storage_error(asi_control_session *session, int64_t correlation_id)
-{
-    char text[1024];
-    const int32_t code = as_error_code();
-    snprintf(text, sizeof(text), "%s", as_error_text());
-    asi_archive_log(session->archive, code, text);
-    asi_control_error(session, correlation_id, storage_code(code), "%s", text);
-}
-
 /* -- asking -------------------------------------------------------------------------------------------------------------------- */
-
-const asi_deletion *asi_deletions_find(const as_archive *archive, int64_t recording_id)
-{
-    const asi_deletion *at = archive->deletions;
-    while (NULL != at && at->work.recording_id != recording_id)
-    {
-        at = at->next;
-    }
-    return at;
-}
 
 bool asi_deletions_refuse_second(asi_control_session *session, const asi_codec_request *request, int64_t recording_id)
 {
-    if (NULL == asi_deletions_find(session->archive, recording_id))
+    if (NULL == asi_uses_deletion(session->archive, recording_id))
     {
         return false;
     }
@@ -89,7 +68,7 @@ asi_deletion *asi_deletions_make_own(const as_archive *archive, const asi_catalo
     deletion->start_position = record->start_position;
     deletion->old_stop_position = record->stop_position;
     deletion->new_stop_position = AS_NULL_VALUE;
-    deletion->end_position = INT64_MAX;
+    deletion->use = (asi_use){ .kind = ASI_USE_DELETES, .recording_id = record->recording_id, .end_position = INT64_MAX };
     deletion->answer = AS_NULL_VALUE;
     return deletion;
 }
@@ -104,7 +83,7 @@ void asi_deletions_discard(asi_deletion *deletion)
 
 static void remove_deletion(as_archive *archive, asi_deletion *deletion)
 {
-    for (asi_deletion **at = &archive->deletions; NULL != *at; at = &(*at)->next)
+    for (asi_deletion **at = &archive->deletions->outstanding; NULL != *at; at = &(*at)->next)
     {
         if (*at == deletion)
         {
@@ -112,6 +91,7 @@ static void remove_deletion(as_archive *archive, asi_deletion *deletion)
             break;
         }
     }
+    asi_uses_remove(archive, &deletion->use);
     asi_deletions_discard(deletion);
 }
 
@@ -147,7 +127,7 @@ static void finish(as_archive *archive, asi_deletion *deletion)
     }
     asi_control_signal(archive, deletion->control_session_id, deletion->correlation_id, deletion->work.recording_id,
         AS_NULL_VALUE, AS_NULL_VALUE, AS_SIGNAL_DELETE);
-    asi_compaction_on_purged(archive, deletion);
+    asi_compaction_on_purged(archive, deletion->catalog_bytes, 0 == failed->length);
     remove_deletion(archive, deletion);
 }
 
@@ -167,7 +147,7 @@ static void on_prepared(as_archive *archive, asi_deletion *deletion)
     if (AS_OK != work->failure)
     {
         undo(archive, deletion);
-        tell_error(archive, deletion, storage_code(work->failure_code), work->failure_text);
+        tell_error(archive, deletion, asi_control_storage_code(work->failure_code), work->failure_text);
         remove_deletion(archive, deletion);
         return;
     }
@@ -178,7 +158,7 @@ static void on_prepared(as_archive *archive, asi_deletion *deletion)
         AS_NULL_VALUE == deletion->answer ? work->count : deletion->answer, NULL);
     if (work->count > 0)
     {
-        asi_deleter_put(&archive->deleter, work);
+        asi_deleter_put(&archive->deletions->deleter, work);
     }
     else
     {
@@ -215,11 +195,11 @@ static as_result store_stop_position(as_archive *archive, const asi_deletion *de
 
 static void commit(as_archive *archive, asi_deletion *deletion)
 {
-    deletion->is_waiting = false;
+    deletion->use.awaits_replays = false;
     if (AS_OK != store_stop_position(archive, deletion))
     {
         char text[1200];
-        const int32_t code = storage_code(as_error_code());
+        const int32_t code = asi_control_storage_code(as_error_code());
         snprintf(text, sizeof(text), "%s", as_error_text());
         tell_error(archive, deletion, code, text);
         remove_deletion(archive, deletion);
@@ -233,15 +213,16 @@ static void commit(as_archive *archive, asi_deletion *deletion)
     }
     else
     {
-        asi_deleter_put(&archive->deleter, work);
+        asi_deleter_put(&archive->deletions->deleter, work);
     }
 }
 
 void asi_deletions_begin(as_archive *archive, asi_deletion *deletion)
 {
-    deletion->next = archive->deletions;
-    archive->deletions = deletion;
-    if (!deletion->is_waiting)
+    deletion->next = archive->deletions->outstanding;
+    archive->deletions->outstanding = deletion;
+    asi_uses_add(archive, &deletion->use);
+    if (!deletion->use.awaits_replays)
     {
         commit(archive, deletion);
     }
@@ -258,7 +239,7 @@ static void on_returned(as_archive *archive, asi_deletion *deletion)
     }
     else if (work->done < work->count)
     {
-        asi_deleter_put(&archive->deleter, work); /* its thread was ended */
+        asi_deleter_put(&archive->deletions->deleter, work); /* its thread was ended */
     }
     else
     {
@@ -268,14 +249,14 @@ static void on_returned(as_archive *archive, asi_deletion *deletion)
 
 int asi_deletions_step(as_archive *archive)
 {
-    if (NULL == archive->deletions)
+    if (NULL == archive->deletions->outstanding)
     {
         return 0;
     }
-    int work_count = asi_deleter_step(&archive->deleter);
+    int work_count = asi_deleter_step(&archive->deletions->deleter);
     for (;;)
     {
-        asi_deletion *deletion = (asi_deletion *)(void *)asi_hand_over_take(&archive->returned_deletions);
+        asi_deletion *deletion = (asi_deletion *)(void *)asi_hand_over_take(&archive->deletions->returned);
         if (NULL == deletion)
         {
             break;
@@ -283,10 +264,10 @@ int asi_deletions_step(as_archive *archive)
         on_returned(archive, deletion);
         work_count++;
     }
-    for (asi_deletion *at = archive->deletions; NULL != at;)
+    for (asi_deletion *at = archive->deletions->outstanding; NULL != at;)
     {
         asi_deletion *next = at->next;
-        if (at->is_waiting && NULL == asi_replays_find(archive, at->work.recording_id))
+        if (at->use.awaits_replays && NULL == asi_uses_replay(archive, at->work.recording_id))
         {
             commit(archive, at);
             work_count++;
@@ -298,15 +279,15 @@ int asi_deletions_step(as_archive *archive)
 
 void asi_deletions_close(as_archive *archive)
 {
-    asi_deleter_stop(&archive->deleter);
+    asi_deleter_stop(&archive->deletions->deleter);
     const int64_t limit_ns = asi_clock_ns(&archive->clock) + CLOSE_LIMIT_NS;
-    while (NULL != archive->deletions && asi_clock_ns(&archive->clock) < limit_ns)
+    while (NULL != archive->deletions->outstanding && asi_clock_ns(&archive->clock) < limit_ns)
     {
         asi_deletions_step(archive);
     }
-    while (NULL != archive->deletions)
+    while (NULL != archive->deletions->outstanding)
     {
-        asi_deletion *deletion = archive->deletions;
+        asi_deletion *deletion = archive->deletions->outstanding;
         char text[256];
         snprintf(text, sizeof(text), "the archive ended with %" PRId64 " segment files of recording %" PRId64
             " still to be deleted; delete-orphaned-segments and compact find them",
@@ -314,94 +295,5 @@ void asi_deletions_close(as_archive *archive)
         asi_archive_warn(archive, 0, text);
         remove_deletion(archive, deletion);
     }
-    asi_deleter_close(&archive->deleter);
-}
-
-/* -- what a crash left --------------------------------------------------------------------------------------------------------- */
-
-typedef struct leftovers
-{
-    const as_archive *archive;
-    int64_t recording_id;
-    int64_t last_base;   /* of the segment that holds the stop position */
-    int error;
-    char path[AS_PATH_MAX + 320];
-} leftovers;
-
-static bool remove_if_above(void *context, const char *name)
-{
-    leftovers *left = context;
-    const asi_file_ops *files = left->archive->files;
-    int64_t recording_id;
-    int64_t base;
-    if (ASI_SEGMENT_NAME_LIVE == asi_segment_name_parse(name, &recording_id, &base) && recording_id == left->recording_id &&
-        base > left->last_base)
-    {
-        snprintf(left->path, sizeof(left->path), "%s/%s", left->archive->config.archive_dir, name);
-        left->error = files->unlink(files->context, left->path);
-    }
-    return 0 == left->error;
-}
-
-/* Zeros behind the end in the last segment, so that recovery after a crash ends where the recording did and not behind rests of
- * before. There need not be a file. */
-static int clear_tail(const as_archive *archive, const asi_catalog_record *record, int64_t base, char *path, size_t capacity)
-{
-    const asi_file_ops *files = archive->files;
-    if (AS_OK != asi_segment_path(path, capacity, archive->config.archive_dir, record->recording_id, base))
-    {
-        return -ENAMETOOLONG;
-    }
-    const int fd = files->open(files->context, path, ASI_FILE_WRITE);
-    if (fd < 0)
-    {
-        return -ENOENT == fd ? 0 : fd;
-    }
-    int error = 0;
-    if (base == record->stop_position)
-    {
-        error = asi_segment_replace_by_empty(
-            files, path, record->segment_file_length, (int32_t)archive->config.file_sync_level);
-    }
-    else if (files->size(files->context, fd) > record->stop_position - base)
-    {
-        error = files->ftruncate(files->context, fd, record->stop_position - base);
-        error = 0 == error ? files->ftruncate(files->context, fd, record->segment_file_length) : error;
-        error = 0 == error ? asi_file_sync(files, fd, (int32_t)archive->config.file_sync_level) : error;
-    }
-    files->close(files->context, fd);
-    return error;
-}
-
-/* Segments behind the end of a stopped recording would stop its extension when that reaches them; and recovery after another
- * crash takes the highest segment for the last, so bytes that were truncated would be the recording's again. Called before the
- * catalog says that the recording is active. */
-as_result asi_deletions_clear_above(as_archive *archive, const asi_catalog_record *record)
-{
-    const asi_file_ops *files = archive->files;
-    leftovers left = {
-        .archive = archive,
-        .recording_id = record->recording_id,
-        .last_base = asi_segment_base(
-            record->start_position, record->stop_position, record->term_buffer_length, record->segment_file_length),
-    };
-    int error = files->readdir(files->context, archive->config.archive_dir, remove_if_above, &left);
-    const char *what = archive->config.archive_dir;
-    if (0 != left.error)
-    {
-        error = left.error;
-        what = left.path;
-    }
-    if (0 == error)
-    {
-        error = clear_tail(archive, record, left.last_base, left.path, sizeof(left.path));
-        what = left.path;
-    }
-    if (0 == error && archive->config.file_sync_level > 0)
-    {
-        error = files->sync_directory(files->context, archive->config.archive_dir);
-        what = archive->config.archive_dir;
-    }
-    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot extend recording %" PRId64
-        ": what is left behind its stop position can't be deleted: %s", record->recording_id, what);
+    asi_deleter_close(&archive->deletions->deleter);
 }

@@ -4,13 +4,14 @@
 #include <stdio.h>
 
 #include "base/open_files.h"
+#include "server/uses.h"
 
 #define COUNTED_EVERY_MS 1000
 #define KEPT_MAX 256
 
 bool asi_descriptors_has_room(as_archive *archive, int64_t count, char *text, size_t capacity)
 {
-    asi_descriptors *descriptors = &archive->descriptors;
+    asi_descriptors *descriptors = archive->descriptors;
     if (0 == descriptors->counted_ms || archive->tick_ms - descriptors->counted_ms >= COUNTED_EVERY_MS)
     {
         descriptors->counted_ms = archive->tick_ms;
@@ -18,7 +19,7 @@ bool asi_descriptors_has_room(as_archive *archive, int64_t count, char *text, si
         descriptors->open = asi_open_files_count();
     }
     const int64_t eighth = descriptors->limit / 8;
-    const int64_t kept = archive->recording_count + (eighth < KEPT_MAX ? eighth : KEPT_MAX);
+    const int64_t kept = archive->uses->count[ASI_USE_RECORDS] + (eighth < KEPT_MAX ? eighth : KEPT_MAX);
     if (descriptors->open < 0 || descriptors->open + count <= descriptors->limit - kept)
     {
         return true;
@@ -30,5 +31,5 @@ bool asi_descriptors_has_room(as_archive *archive, int64_t count, char *text, si
 
 void asi_descriptors_take(as_archive *archive, int64_t count)
 {
-    archive->descriptors.open += archive->descriptors.open < 0 ? 0 : count;
+    archive->descriptors->open += archive->descriptors->open < 0 ? 0 : count;
 }

@@ -12,6 +12,13 @@
 #define ASI_DESCRIPTORS_OF_RECORDING 2
 #define ASI_DESCRIPTORS_OF_REPLAY 1
 
+typedef struct asi_descriptors
+{
+    int64_t limit;
+    int64_t open;                        /* as counted, and what has begun since; -1: it can't be told */
+    int64_t counted_ms;                  /* 0: never */
+} asi_descriptors;
+
 /* Whether so many more can be opened; if not, `text` says what the limit is and how to raise it. */
 bool asi_descriptors_has_room(as_archive *archive, int64_t count, char *text, size_t capacity);
 /* They will be. */

@@ -1,14 +1,18 @@
-/* Listings and queries. See archive.h. Spec: 08 §6.
+/* Listings and queries. See listing.h. Spec: 08 §6.
  *
  * A listing sends descriptors over as many cycles as the client's speed needs, straight from the catalog at the time of sending,
  * and goes on after back-pressure exactly where it stopped: at a recording id, or behind a subscription id, both of which only
  * grow. */
 #define _GNU_SOURCE /* memmem */
+#include "server/listing.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
+#include "server/recording.h"
+#include "server/reply.h"
+#include "server/uses.h"
 
 #define SCAN_LIMIT 64
 #define DESCRIPTOR_PREFIX_LENGTH (ASI_CODEC_HEADER_LENGTH + 16)
@@ -20,15 +24,30 @@ static bool contains(const char *text, int64_t length, const char *fragment, int
         (length >= fragment_length && NULL != memmem(text, (size_t)length, fragment, (size_t)fragment_length));
 }
 
+typedef enum asi_listing_kind
+{
+    ASI_LISTING_RECORDINGS,
+    ASI_LISTING_SUBSCRIPTIONS
+} asi_listing_kind;
+
+typedef struct asi_listing
+{
+    asi_listing_kind kind;
+    bool has_filter;          /* recordings: stream id and fragment; subscriptions: fragment alone */
+    bool has_stream_id;
+    int32_t stream_id;
+    int64_t correlation_id;
+    int64_t cursor;           /* next recording id, or the last subscription id sent */
+    int64_t to_skip;          /* subscriptions before the pseudo index */
+    int64_t left;             /* descriptors still wanted */
+    int64_t fragment_length;
+    char fragment[];
+} asi_listing;
+
 static void end(asi_control_session *session)
 {
-    asi_listing_close(&session->listing);
-}
-
-void asi_listing_close(asi_listing *listing)
-{
-    free(listing->fragment);
-    *listing = (asi_listing){ .kind = ASI_LISTING_NONE };
+    free(session->listing);
+    session->listing = NULL;
 }
 
 /* The record as it lies in the catalog, padding included, behind the session's own ids. Spec: 06 §3.3. */
@@ -71,7 +90,7 @@ static void fail(asi_control_session *session, int64_t id)
 {
     char reason[512];
     snprintf(reason, sizeof(reason), "%s", as_error_text());
-    const int64_t correlation_id = session->listing.correlation_id;
+    const int64_t correlation_id = session->listing->correlation_id;
     end(session);
     asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC,
         "the descriptor of %lld does not fit the response stream (%s); use a larger term-length there", (long long)id, reason);
@@ -79,7 +98,7 @@ static void fail(asi_control_session *session, int64_t id)
 
 static int step_recordings(asi_control_session *session)
 {
-    asi_listing *listing = &session->listing;
+    asi_listing *listing = session->listing;
     const asi_catalog *catalog = session->archive->catalog;
     int64_t index = asi_catalog_index_from(catalog, listing->cursor);
     int sent_count = 0;
@@ -123,8 +142,8 @@ static int step_recordings(asi_control_session *session)
 
 static int step_subscriptions(asi_control_session *session)
 {
-    asi_listing *listing = &session->listing;
-    for (const asi_recording_subscription *at = session->archive->subscriptions; NULL != at && listing->left > 0; at = at->next)
+    asi_listing *listing = session->listing;
+    for (const asi_recording_subscription *at = session->archive->recordings->subscriptions; NULL != at && listing->left > 0; at = at->next)
     {
         if (!at->is_listed || at->id <= listing->cursor)
         {
@@ -160,14 +179,14 @@ static int step_subscriptions(asi_control_session *session)
     return 1;
 }
 
-int asi_listing_step(asi_control_session *session)
+static int step(asi_control_session *session)
 {
-    return ASI_LISTING_RECORDINGS == session->listing.kind ? step_recordings(session) : step_subscriptions(session);
+    return ASI_LISTING_RECORDINGS == session->listing->kind ? step_recordings(session) : step_subscriptions(session);
 }
 
 static bool refuse_second(asi_control_session *session, int64_t correlation_id)
 {
-    if (ASI_LISTING_NONE == session->listing.kind)
+    if (NULL == session->listing)
     {
         return false;
     }
@@ -175,10 +194,29 @@ static bool refuse_second(asi_control_session *session, int64_t correlation_id)
     return true;
 }
 
+/* Its first step is taken at once. */
+static void start(asi_control_session *session, const asi_listing *wanted, const char *fragment)
+{
+    asi_listing *listing = malloc(sizeof(*listing) + (size_t)wanted->fragment_length);
+    if (NULL == listing)
+    {
+        asi_control_error(session, wanted->correlation_id, ASI_CODEC_E_GENERIC, "no memory for the listing");
+        return;
+    }
+    *listing = *wanted;
+    if (wanted->fragment_length > 0)
+    {
+        memcpy(listing->fragment, fragment, (size_t)wanted->fragment_length);
+    }
+    session->listing = listing;
+    session->step_listing = step;
+    step(session);
+}
+
 static int64_t listed_count(const as_archive *archive)
 {
     int64_t count = 0;
-    for (const asi_recording_subscription *at = archive->subscriptions; NULL != at; at = at->next)
+    for (const asi_recording_subscription *at = archive->recordings->subscriptions; NULL != at; at = at->next)
     {
         count += at->is_listed ? 1 : 0;
     }
@@ -206,8 +244,7 @@ void asi_listing_begin(asi_control_session *session, const asi_codec_request *re
             request->recording_id, NULL);
         return;
     }
-    asi_listing *listing = &session->listing;
-    *listing = (asi_listing){
+    const asi_listing wanted = {
         .kind = of_subscriptions ? ASI_LISTING_SUBSCRIPTIONS : ASI_LISTING_RECORDINGS,
         .has_filter = ASI_CODEC_LIST_RECORDINGS != request->template_id,
         .has_stream_id = 0 != request->apply_stream_id,
@@ -218,18 +255,7 @@ void asi_listing_begin(asi_control_session *session, const asi_codec_request *re
         .left = request->record_count,
         .fragment_length = request->channel.length,
     };
-    if (request->channel.length > 0)
-    {
-        listing->fragment = malloc((size_t)request->channel.length);
-        if (NULL == listing->fragment)
-        {
-            end(session);
-            asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "no memory for the listing");
-            return;
-        }
-        memcpy(listing->fragment, request->channel.data, (size_t)request->channel.length);
-    }
-    asi_listing_step(session);
+    start(session, &wanted, request->channel.data);
 }
 
 /* -- queries ------------------------------------------------------------------------------------------------------------------- */
@@ -247,13 +273,13 @@ void asi_query_list_recording(asi_control_session *session, const asi_codec_requ
             request->recording_id, NULL);
         return;
     }
-    session->listing = (asi_listing){
+    const asi_listing wanted = {
         .kind = ASI_LISTING_RECORDINGS,
         .correlation_id = request->correlation_id,
         .cursor = request->recording_id,
         .left = 1,
     };
-    asi_listing_step(session);
+    start(session, &wanted, NULL);
 }
 
 void asi_query_find_last(asi_control_session *session, const asi_codec_request *request)
@@ -288,9 +314,7 @@ void asi_query_position(asi_control_session *session, const asi_codec_request *r
         asi_control_unknown_recording(session, request->correlation_id, request->recording_id);
         return;
     }
-    const asi_active_recording *active = asi_recordings_find(session->archive, request->recording_id);
-    const int64_t recorded =
-        NULL == active ? AS_NULL_VALUE : asi_load_acquire_i64(&active->session.recorded->position);
+    const int64_t recorded = asi_uses_recorded_position(session->archive, request->recording_id);
     int64_t position = AS_NULL_VALUE;
     switch (request->template_id)
     {
@@ -304,7 +328,7 @@ void asi_query_position(asi_control_session *session, const asi_codec_request *r
             position = recorded;
             break;
         default:
-            position = NULL == active ? record.stop_position : recorded;
+            position = AS_NULL_VALUE == recorded ? record.stop_position : recorded;
             break;
     }
     asi_control_ok(session, request->correlation_id, position);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "server/control.h"
+#include "server/report.h"
+#include "server/session.h"
 
 #define FAILURE_COUNTS_NS 60000000000LL
 
@@ -12,7 +13,7 @@ static int32_t source_of(const as_archive *archive, const as_image *image)
     as_image_constants constants;
     as_image_get_constants(image, &constants);
     const int64_t length = asi_source_address_length(constants.source_identity);
-    uint64_t hash = archive->source_seed;
+    uint64_t hash = archive->logins->source_seed;
     for (int64_t i = 0; i < length; i++)
     {
         hash = (hash ^ (uint8_t)constants.source_identity[i]) * 0x9E3779B97F4A7C15ULL;
@@ -47,19 +48,19 @@ static int64_t next_turn(int64_t *last, int64_t now)
 void asi_logins_begin(asi_control_session *session)
 {
     session->source = source_of(session->archive, session->image);
-    session->image_turn = next_turn(&session->archive->image_turns[image_of(session)], session->archive->deciding_image_turn);
+    session->image_turn = next_turn(&session->archive->logins->image_turns[image_of(session)], session->archive->logins->deciding_image_turn);
 }
 
 static void put_in_class(asi_control_session *session, asi_login_class login_class)
 {
     as_archive *archive = session->archive;
     session->login_class = login_class;
-    session->turn = next_turn(&archive->source_turns[login_class][session->source], archive->deciding_turns[login_class]);
+    session->turn = next_turn(&archive->logins->source_turns[login_class][session->source], archive->logins->deciding_turns[login_class]);
 }
 
 void asi_logins_queue(asi_control_session *session, int64_t now_ns)
 {
-    const bool has_failed = now_ns < session->archive->source_failures_ns[session->source];
+    const bool has_failed = now_ns < session->archive->logins->source_failures_ns[session->source];
     put_in_class(session, !is_proven(session) ? ASI_LOGIN_UNPROVEN : has_failed ? ASI_LOGIN_FAILED : ASI_LOGIN_PROVEN);
 }
 
@@ -70,8 +71,8 @@ void asi_logins_on_wrong(const asi_control_session *session, int64_t now_ns)
     {
         return; /* somebody else may have said that it is this address */
     }
-    archive->source_failures_ns[session->source] = now_ns + FAILURE_COUNTS_NS;
-    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    archive->logins->source_failures_ns[session->source] = now_ns + FAILURE_COUNTS_NS;
+    for (asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
         if (is_waiting(at) && at->source == session->source && ASI_LOGIN_PROVEN == at->login_class)
         {
@@ -89,7 +90,7 @@ static bool is_sooner(int64_t turn, int64_t id, int64_t other_turn, int64_t othe
 static asi_control_session *first_of_class(const as_archive *archive, asi_login_class login_class)
 {
     asi_control_session *first = NULL;
-    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    for (asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
         if (is_waiting(at) && at->login_class == login_class && (NULL == first || is_sooner(at->turn, at->id, first->turn, first->id)))
         {
@@ -104,7 +105,7 @@ static asi_control_session *first_of_source(const as_archive *archive, asi_contr
 {
     const int32_t source = first->source;
     const asi_login_class login_class = first->login_class;
-    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    for (asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
         if (is_waiting(at) && at->source == source && at->login_class == login_class &&
             is_sooner(at->image_turn, at->id, first->image_turn, first->id))
@@ -118,7 +119,7 @@ static asi_control_session *first_of_source(const as_archive *archive, asi_contr
 /* Classes take turns. NULL: nobody waits. */
 static asi_control_session *first_of_next_class(const as_archive *archive)
 {
-    int32_t at = (int32_t)archive->deciding_class;
+    int32_t at = (int32_t)archive->logins->deciding_class;
     asi_control_session *first = NULL;
     for (int32_t i = ASI_LOGIN_NONE + 1; NULL == first && i < ASI_LOGIN_CLASSES; i++)
     {
@@ -134,23 +135,23 @@ void asi_logins_choose(as_archive *archive)
     {
         return;
     }
-    const asi_control_session *deciding = asi_control_find(archive, archive->deciding_session_id);
+    const asi_control_session *deciding = asi_control_find(archive, archive->logins->deciding_session_id);
     if (NULL != deciding && is_waiting(deciding))
     {
         return; /* what is begun is finished */
     }
     asi_control_session *by_source = first_of_next_class(archive);
-    archive->deciding_session_id = AS_NULL_VALUE;
+    archive->logins->deciding_session_id = AS_NULL_VALUE;
     if (NULL != by_source)
     {
         asi_control_session *chosen = first_of_source(archive, by_source);
         const int64_t turn = by_source->turn;
         by_source->turn = chosen->turn;
         chosen->turn = turn;
-        archive->deciding_session_id = chosen->id;
-        archive->deciding_class = chosen->login_class;
-        archive->deciding_turns[chosen->login_class] = turn;
-        archive->deciding_image_turn = chosen->image_turn;
+        archive->logins->deciding_session_id = chosen->id;
+        archive->logins->deciding_class = chosen->login_class;
+        archive->logins->deciding_turns[chosen->login_class] = turn;
+        archive->logins->deciding_image_turn = chosen->image_turn;
     }
 }
 
@@ -165,7 +166,7 @@ typedef struct undecided
 static void count_undecided(const as_archive *archive, undecided *counts)
 {
     memset(counts, 0, sizeof(*counts));
-    for (const asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
         counts->ending += ASI_CONTROL_DONE == at->state;
         if (is_undecided(at))
@@ -205,11 +206,11 @@ static bool may_go(const asi_control_session *session, int32_t source)
 static bool end_one(as_archive *archive, undecided *counts, int32_t source)
 {
     asi_control_session *chosen = NULL;
-    for (const asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
         counts->by_proof[is_proven(at)] += may_go(at, source);
     }
-    for (asi_control_session *at = archive->sessions; NULL != at; at = at->next)
+    for (asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
     {
         if (may_go(at, source) && (NULL == chosen || goes_before(counts, at, chosen)))
         {
@@ -235,5 +236,5 @@ bool asi_logins_make_room(as_archive *archive, const as_image *image)
     {
         return end_one(archive, &counts, source);
     }
-    return archive->session_count - counts.ending < config->max_control_sessions || end_one(archive, &counts, -1);
+    return archive->sessions->count - counts.ending < config->max_control_sessions || end_one(archive, &counts, -1);
 }

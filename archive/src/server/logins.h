@@ -17,7 +17,21 @@
 #ifndef ASI_SERVER_LOGINS_H
 #define ASI_SERVER_LOGINS_H
 
-#include "server/archive.h"
+#include "server/session.h"
+
+#define ASI_LOGIN_SOURCES 1024 /* that are told apart */
+
+typedef struct asi_logins
+{
+    int64_t deciding_session_id;         /* whose password is looked at; AS_NULL_VALUE: none */
+    asi_login_class deciding_class;      /* of the last that was chosen */
+    int64_t deciding_turns[ASI_LOGIN_CLASSES];
+    int64_t deciding_image_turn;
+    int64_t source_turns[ASI_LOGIN_CLASSES][ASI_LOGIN_SOURCES]; /* the last ones given */
+    int64_t source_failures_ns[ASI_LOGIN_SOURCES]; /* until when a wrong password of a source counts; 0: none */
+    int64_t image_turns[ASI_LOGIN_SOURCES];
+    uint64_t source_seed;                /* of the hash by which sources are told apart */
+} asi_logins;
 
 /* Gives a new session its source, and a turn among the connections of it. */
 void asi_logins_begin(asi_control_session *session);

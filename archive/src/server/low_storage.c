@@ -1,12 +1,14 @@
-/* Telling that the disk fills, before it is full. See archive.h. Spec: 08 §4.1 - stock looks at the space when a recording is asked
+/* Telling that the disk fills, before it is full. See low_storage.h. Spec: 08 §4.1 - stock looks at the space when a recording is asked
  * for, and never again.
  *
  * Below the warning's bound it is told once, below the threshold once more, as from there on no recording begins; told again only
  * after there was an eighth more than the bound. Nothing is ended: a recording goes on until a write fails. */
+#include "server/low_storage.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/archive.h"
+#include "server/report.h"
 
 #define INTERVAL_MS 250
 
@@ -30,7 +32,7 @@ static void tell(as_archive *archive, int64_t usable, bool refuses)
 
 void asi_low_storage_step(as_archive *archive, int64_t now_ms)
 {
-    asi_low_storage *state = &archive->low_storage;
+    asi_low_storage *state = archive->low_storage;
     if (now_ms < state->next_ms)
     {
         return;

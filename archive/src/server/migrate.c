@@ -1,17 +1,22 @@
-/* Migrate segments: the whole of one recording becomes the head or the tail of another. See archive.h. Spec: 08 §9.
+/* Migrate segments: the whole of one recording becomes the head or the tail of another. See migrate.h. Spec: 08 §9.
  *
  * Stock renames the files and then moves the positions; a crash in between leaves files under a name that no position covers. Here
  * the files first get their second name, then the destination's position moves over them, then the source's back, and then the
  * deleter takes the first names away: at each instant every byte belongs to a recording. Where files can't have second names
  * they are renamed as by stock. */
+#include "server/migrate.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/archive.h"
+#include "server/deletions.h"
+#include "server/reply.h"
+#include "server/report.h"
 #include "store/segment_layout.h"
 #include "store/segment_write.h"
 #include "store/time_index.h"
+#include "store/time_index_edit.h"
 
 typedef struct migration
 {

@@ -1,12 +1,25 @@
-/* Requests of the control streams: poll, decode, route; one short handler per request. See archive.h. Spec: 07 §5, §7, §9.
+/* Requests of the control streams: poll, decode, route; one short handler per request. See on_request.h. Spec: 07 §5, §7, §9.
  *
  * Messages are copied out of the poll and routed afterwards, because handlers may wait for the driver, which invokes the client
  * that is being polled. What is not a request of the protocol is ignored. */
+#include "server/on_request.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
+#include "server/control.h"
+#include "server/listing.h"
+#include "server/migrate.h"
+#include "server/recordings.h"
+#include "server/replays.h"
+#include "server/replications.h"
+#include "server/reply.h"
+#include "server/report.h"
+#include "server/segments.h"
 #include "server/tokens.h"
+#include "server/tokens_redeem.h"
+#include "server/truncate.h"
+#include "server/update_channel.h"
 
 #define FRAGMENT_LIMIT 10
 
@@ -153,23 +166,23 @@ static void on_message(void *context, const uint8_t *data, int64_t length, const
     request->image = as_image_retain(header->image);
     request->length = length;
     memcpy(request->bytes, data, (size_t)length);
-    if (NULL == archive->requests)
+    if (NULL == archive->requests->first)
     {
-        archive->requests = request;
+        archive->requests->first = request;
     }
     else
     {
-        archive->last_request->next = request;
+        archive->requests->last->next = request;
     }
-    archive->last_request = request;
+    archive->requests->last = request;
 }
 
 static asi_request *take(as_archive *archive)
 {
-    asi_request *request = archive->requests;
+    asi_request *request = archive->requests->first;
     if (NULL != request)
     {
-        archive->requests = request->next;
+        archive->requests->first = request->next;
     }
     return request;
 }
@@ -184,18 +197,18 @@ static void free_request(asi_request *request)
 static int64_t poll_stream(as_archive *archive, as_subscription *subscription)
 {
     return NULL == subscription ? 0 :
-        as_subscription_poll(subscription, as_fragment_assembler_on_fragment, archive->assembler, FRAGMENT_LIMIT);
+        as_subscription_poll(subscription, as_fragment_assembler_on_fragment, archive->requests->assembler, FRAGMENT_LIMIT);
 }
 
 int asi_requests_step(as_archive *archive)
 {
-    if (NULL == archive->assembler && AS_OK != as_fragment_assembler_open(on_message, archive, &archive->assembler))
+    if (NULL == archive->requests->assembler && AS_OK != as_fragment_assembler_open(on_message, archive, &archive->requests->assembler))
     {
         asi_archive_log(archive, 0, NULL);
         return 0;
     }
-    poll_stream(archive, archive->control);
-    poll_stream(archive, archive->local_control);
+    poll_stream(archive, archive->requests->network);
+    poll_stream(archive, archive->requests->local);
     int work_count = 0;
     for (asi_request *raw = take(archive); NULL != raw; raw = take(archive))
     {
@@ -221,6 +234,6 @@ void asi_requests_close(as_archive *archive)
     {
         free_request(raw);
     }
-    as_fragment_assembler_close(archive->assembler);
-    archive->assembler = NULL;
+    as_fragment_assembler_close(archive->requests->assembler);
+    archive->requests->assembler = NULL;
 }

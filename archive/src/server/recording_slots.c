@@ -10,8 +10,8 @@
 
 static int64_t used_slots(const as_archive *archive)
 {
-    int64_t count = archive->recording_count;
-    for (const asi_recording_subscription *at = archive->subscriptions; NULL != at; at = at->next)
+    int64_t count = archive->uses->count[ASI_USE_RECORDS];
+    for (const asi_recording_subscription *at = archive->recordings->subscriptions; NULL != at; at = at->next)
     {
         count += at->is_listed && !at->had_session ? 1 : 0;
     }
@@ -45,7 +45,7 @@ static bool must_await_data(const as_archive *archive, asi_recording_subscriptio
 {
     int64_t of_subscription = empty_count(archive, subscription);
     int64_t of_all = 0;
-    for (const asi_active_recording *at = archive->recordings; NULL != at; at = at->next)
+    for (const asi_active_recording *at = archive->recordings->active; NULL != at; at = at->next)
     {
         const bool counts = at->is_further_of_network && is_empty(at);
         of_all += counts ? 1 : 0;
@@ -61,7 +61,7 @@ static int64_t count_of_source(const as_archive *archive, const as_image *image)
     as_image_get_constants(image, &of_image);
     const int64_t length = asi_source_address_length(of_image.source_identity);
     int64_t count = 0;
-    for (const asi_active_recording *at = archive->recordings; NULL != at; at = at->next)
+    for (const asi_active_recording *at = archive->recordings->active; NULL != at; at = at->next)
     {
         as_image_constants constants;
         as_image_get_constants(at->session.image, &constants);

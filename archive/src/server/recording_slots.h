@@ -12,6 +12,7 @@
 #define ASI_SERVER_RECORDING_SLOTS_H
 
 #include "server/archive.h"
+#include "server/recording.h"
 
 /* Whether another subscription may be accepted. */
 bool asi_slots_has_free(const as_archive *archive);

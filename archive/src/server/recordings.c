@@ -1,4 +1,6 @@
 /* Recording subscriptions: started, extended, stopped, and closed when nothing holds them any more. See recordings.h. Spec: 08 §4. */
+#include "server/recordings.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,12 +10,13 @@
 #include "base/map.h"
 #include "server/descriptors.h"
 #include "server/recording_slots.h"
-#include "server/recordings.h"
+#include "server/reply.h"
+#include "server/report.h"
 #include "store/segment_layout.h"
 
 asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t recording_id)
 {
-    asi_active_recording *recording = archive->recordings;
+    asi_active_recording *recording = archive->recordings->active;
     while (NULL != recording && recording->session.writer_params.recording_id != recording_id)
     {
         recording = recording->next;
@@ -25,7 +28,7 @@ asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t rec
 
 static asi_recording_subscription *find_by_key(const as_archive *archive, const char *key)
 {
-    asi_recording_subscription *at = archive->subscriptions;
+    asi_recording_subscription *at = archive->recordings->subscriptions;
     while (NULL != at && !(at->is_listed && 0 == strcmp(at->key.text, key)))
     {
         at = at->next;
@@ -63,7 +66,7 @@ void asi_recordings_free_if_unused(as_archive *archive, asi_recording_subscripti
     {
         return;
     }
-    for (asi_recording_subscription **at = &archive->subscriptions; NULL != *at; at = &(*at)->next)
+    for (asi_recording_subscription **at = &archive->recordings->subscriptions; NULL != *at; at = &(*at)->next)
     {
         if (*at == subscription)
         {
@@ -76,7 +79,7 @@ void asi_recordings_free_if_unused(as_archive *archive, asi_recording_subscripti
 
 void asi_recordings_abort(as_archive *archive, const asi_recording_subscription *subscription)
 {
-    for (asi_active_recording *at = archive->recordings; NULL != at; at = at->next)
+    for (asi_active_recording *at = archive->recordings->active; NULL != at; at = at->next)
     {
         if (at->subscription == subscription)
         {
@@ -153,7 +156,7 @@ static as_result describe(asi_recording_subscription *subscription, const asi_co
 
 static void append_subscription(as_archive *archive, asi_recording_subscription *subscription)
 {
-    asi_recording_subscription **at = &archive->subscriptions;
+    asi_recording_subscription **at = &archive->recordings->subscriptions;
     while (NULL != *at)
     {
         at = &(*at)->next;
@@ -231,13 +234,6 @@ void asi_recordings_start(asi_control_session *session, const asi_codec_request 
     }
 }
 
-/* Bytes at or behind the stop position are: what is recorded there could go with them. Spec: 08 §4.2, row 5. */
-bool asi_recordings_is_being_deleted(const as_archive *archive, const asi_catalog_record *record)
-{
-    const asi_deletion *deletion = asi_deletions_find(archive, record->recording_id);
-    return NULL != deletion && deletion->end_position > record->stop_position;
-}
-
 asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const asi_codec_request *request)
 {
     const int64_t recording_id = request->recording_id;
@@ -262,11 +258,11 @@ asi_recording_subscription *asi_recordings_extend_for(as_archive *archive, const
             "cannot extend recording %lld with streamId=%d for existing streamId=%d", (long long)recording_id,
             request->stream_id, record.stream_id);
     }
-    else if (NULL != asi_recordings_find(archive, recording_id))
+    else if (NULL != asi_uses_recorded(archive, recording_id))
     {
         refuse(archive, request, ASI_CODEC_E_ACTIVE_RECORDING, "cannot extend active recording %lld", (long long)recording_id);
     }
-    else if (asi_recordings_is_being_deleted(archive, &record))
+    else if (asi_uses_deletes_tail(archive, &record))
     {
         refuse(archive, request, ASI_CODEC_E_GENERIC, "cannot extend recording %lld due to an outstanding delete operation",
             (long long)recording_id);
@@ -282,6 +278,7 @@ void asi_recordings_extend(asi_control_session *session, const asi_codec_request
 {
     asi_recordings_extend_for(session->archive, request);
 }
+
 /* -- stopping -------------------------------------------------------------------------------------------------------------------- */
 
 static void stop_all_of(as_archive *archive, asi_recording_subscription *subscription)
@@ -293,7 +290,7 @@ static void stop_all_of(as_archive *archive, asi_recording_subscription *subscri
 
 asi_recording_subscription *asi_recordings_subscription(const as_archive *archive, int64_t subscription_id)
 {
-    asi_recording_subscription *at = archive->subscriptions;
+    asi_recording_subscription *at = archive->recordings->subscriptions;
     while (NULL != at && !(at->is_listed && at->id == subscription_id))
     {
         at = at->next;
@@ -363,13 +360,13 @@ void asi_recordings_stop_identity(asi_control_session *session, const asi_codec_
     }
     asi_control_ok(session, request->correlation_id, NULL == recording ? 0 : 1);
 }
-void asi_recordings_close(as_archive *archive)
+
+void asi_recordings_free_subscriptions(as_archive *archive)
 {
-    asi_recordings_take_closed(archive);
-    while (NULL != archive->subscriptions)
+    while (NULL != archive->recordings->subscriptions)
     {
-        asi_recording_subscription *subscription = archive->subscriptions;
-        archive->subscriptions = subscription->next;
+        asi_recording_subscription *subscription = archive->recordings->subscriptions;
+        archive->recordings->subscriptions = subscription->next;
         free_subscription(subscription);
     }
 }

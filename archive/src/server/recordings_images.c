@@ -1,17 +1,21 @@
 /* From an image to a recording, and its end. See recordings.h. Spec: 08 §4.1-4.4. */
+#include "server/recordings_images.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/leftovers.h"
 #include "server/recording_slots.h"
 #include "server/recordings.h"
+#include "server/reply.h"
+#include "server/report.h"
 #include "store/segment_layout.h"
 
-static void show_recording_count(as_archive *archive, int64_t delta)
+static void show_recording_count(const as_archive *archive)
 {
-    archive->recording_count += delta;
-    as_counter_set(archive->counters.recording_sessions, archive->recording_count);
+    as_counter_set(archive->counters.recording_sessions, archive->uses->count[ASI_USE_RECORDS]);
 }
 
 /* -- from image to recording ---------------------------------------------------------------------------------------------------- */
@@ -46,14 +50,14 @@ static bool check_extension(as_archive *archive, asi_recording_subscription *sub
         refuse_image(archive, subscription, ASI_CODEC_E_UNKNOWN_RECORDING, text);
         return false;
     }
-    if (NULL != asi_recordings_find(archive, subscription->extend_recording_id))
+    if (NULL != asi_uses_recorded(archive, subscription->extend_recording_id))
     {
         snprintf(text, sizeof(text), "cannot extend active recording %lld streamId=%d channel=%s", id, image->stream_id,
             subscription->channel);
         refuse_image(archive, subscription, ASI_CODEC_E_ACTIVE_RECORDING, text);
         return false;
     }
-    if (asi_recordings_is_being_deleted(archive, &record))
+    if (asi_uses_deletes_tail(archive, &record))
     {
         snprintf(text, sizeof(text), "cannot extend recording %lld due to an outstanding delete operation: streamId=%d channel=%s",
             id, image->stream_id, subscription->channel);
@@ -180,20 +184,22 @@ static asi_active_recording *make_recording(as_archive *archive, asi_recording_s
         (int32_t)config->file_io_max_length;
     session->reported_position = constants->join_position;
     recording->subscription = subscription;
+    recording->use = (asi_use){ .kind = ASI_USE_RECORDS, .recording_id = record->recording_id, .recorded = session->recorded };
     return recording;
 }
 
 static void run(as_archive *archive, asi_active_recording *recording, as_recording_signal signal)
 {
     asi_recording_subscription *subscription = recording->subscription;
-    recording->next = archive->recordings;
-    archive->recordings = recording;
+    recording->next = archive->recordings->active;
+    archive->recordings->active = recording;
+    asi_uses_add(archive, &recording->use);
     subscription->recording_count++;
     asi_slots_on_start(archive, recording);
-    show_recording_count(archive, 1);
+    show_recording_count(archive);
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id,
         recording->session.writer_params.recording_id, subscription->id, recording->session.writer_params.join_position, signal);
-    asi_hand_over_put(&archive->recorder.incoming, &recording->session.item);
+    asi_hand_over_put(&archive->recordings->recorder.incoming, &recording->session.item);
 }
 
 /* Takes the image's reference on success. AS_E_*: not recorded, with a text. */
@@ -227,7 +233,7 @@ static as_result extend_image(as_archive *archive, asi_recording_subscription *s
     asi_catalog_record record;
     const int64_t recording_id = subscription->extend_recording_id;
     asi_catalog_find(archive->catalog, recording_id, &record);
-    const as_result cleared = asi_deletions_clear_above(archive, &record);
+    const as_result cleared = asi_leftovers_clear_above(archive, &record);
     if (AS_OK != cleared)
     {
         return cleared;
@@ -320,10 +326,10 @@ static int take_images_of(as_archive *archive, asi_recording_subscription *subsc
 /* Those that wait are looked at once a tick: whoever floods an endpoint can have a thousand of them. */
 static int take_images(as_archive *archive)
 {
-    const bool is_tick = archive->images_ms != archive->tick_ms;
+    const bool is_tick = archive->recordings->images_ms != archive->tick_ms;
     int work_count = 0;
-    archive->images_ms = archive->tick_ms;
-    for (asi_recording_subscription *at = archive->subscriptions; NULL != at;)
+    archive->recordings->images_ms = archive->tick_ms;
+    for (asi_recording_subscription *at = archive->recordings->subscriptions; NULL != at;)
     {
         if (at->image_count > 0 && (is_tick || at->has_new_image))
         {
@@ -340,7 +346,7 @@ static int take_images(as_archive *archive)
 
 static void remove_recording(as_archive *archive, asi_active_recording *recording)
 {
-    for (asi_active_recording **at = &archive->recordings; NULL != *at; at = &(*at)->next)
+    for (asi_active_recording **at = &archive->recordings->active; NULL != *at; at = &(*at)->next)
     {
         if (*at == recording)
         {
@@ -348,7 +354,8 @@ static void remove_recording(as_archive *archive, asi_active_recording *recordin
             break;
         }
     }
-    show_recording_count(archive, -1);
+    asi_uses_remove(archive, &recording->use);
+    show_recording_count(archive);
 }
 
 /* Spec: 08 §4.4 - the order of the steps. */
@@ -376,7 +383,10 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
             (long long)recording_id, strerror(session->time_failure));
         asi_archive_warn(archive, ASI_CODEC_E_GENERIC, text);
     }
-    asi_replications_on_recording_end(archive, subscription->id, stop_position);
+    if (NULL != subscription->on_recording_end)
+    {
+        subscription->on_recording_end(archive, subscription->id, stop_position);
+    }
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id, recording_id, subscription->id,
         stop_position, AS_SIGNAL_STOP);
     asi_slots_on_end(archive, recording);
@@ -392,12 +402,12 @@ static void end_recording(as_archive *archive, asi_active_recording *recording)
     asi_recordings_free_if_unused(archive, subscription);
 }
 
-int asi_recordings_take_closed(as_archive *archive)
+static int take_closed(as_archive *archive)
 {
     int work_count = 0;
     for (;;)
     {
-        asi_active_recording *recording = (asi_active_recording *)(void *)asi_hand_over_take(&archive->closed_recordings);
+        asi_active_recording *recording = (asi_active_recording *)(void *)asi_hand_over_take(&archive->recordings->closed);
         if (NULL == recording)
         {
             return work_count;
@@ -409,5 +419,11 @@ int asi_recordings_take_closed(as_archive *archive)
 
 int asi_recordings_step(as_archive *archive)
 {
-    return asi_recordings_take_closed(archive) + take_images(archive);
+    return take_closed(archive) + take_images(archive);
+}
+
+void asi_recordings_close(as_archive *archive)
+{
+    take_closed(archive);
+    asi_recordings_free_subscriptions(archive);
 }

@@ -1,22 +1,24 @@
-/* Replays as requested: checks, the publication, and what is left when the replayer hands one back. See archive.h.
+/* Replays as requested: checks, the publication, and what is left when the replayer hands one back. See replays.h.
  * Spec: 08 §7. */
+#include "server/replays.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
 #include "server/descriptors.h"
+#include "server/reply.h"
+#include "server/report.h"
 #include "store/segment_layout.h"
 #include "wire/command.h"
 
 #define LENGTH_FOLLOW (-1)       /* to the end, live included */
 #define LENGTH_TO_CURRENT_END (-2)
 
-static void show_replay_count(as_archive *archive, int64_t delta)
+static void show_replay_count(const as_archive *archive)
 {
-    archive->replay_count += delta;
-    as_counter_set(archive->counters.replay_sessions, archive->replay_count);
+    as_counter_set(archive->counters.replay_sessions, archive->uses->count[ASI_USE_REPLAYS]);
 }
 
 /* Frees what the conductor gave the session. The publication drains and lingers, or is revoked. */
@@ -39,12 +41,13 @@ static void free_replay(asi_replay *replay)
 
 static void remove_replay(as_archive *archive, asi_replay *replay)
 {
-    for (asi_replay **at = &archive->replays; NULL != *at; at = &(*at)->next)
+    for (asi_replay **at = &archive->replays->first; NULL != *at; at = &(*at)->next)
     {
         if (*at == replay)
         {
             *at = replay->next;
-            show_replay_count(archive, -1);
+            asi_uses_remove(archive, &replay->use);
+            show_replay_count(archive);
             break;
         }
     }
@@ -153,9 +156,9 @@ static bool check_length(const asi_codec_request *request, const asi_catalog_rec
 static bool check_deletion(
     const as_archive *archive, const asi_catalog_record *record, const replay_range *range, refusal *refused)
 {
-    const asi_deletion *deletion = asi_deletions_find(archive, record->recording_id);
+    const asi_use *deletion = asi_uses_deletion(archive, record->recording_id);
     const int64_t stop = record->stop_position;
-    if (NULL != deletion && (deletion->is_waiting ||
+    if (NULL != deletion && (deletion->awaits_replays ||
         (AS_NULL_VALUE != stop && deletion->end_position > stop && range->stop_position > stop)))
     {
         return refuse(refused, ASI_CODEC_E_GENERIC,
@@ -170,8 +173,7 @@ static bool check_range(const as_archive *archive, const asi_codec_request *requ
 {
     const long long id = record->recording_id;
     const int64_t asked = request->position;
-    const asi_active_recording *active = asi_recordings_find(archive, record->recording_id);
-    range->recorded = NULL == active ? NULL : active->session.recorded;
+    range->recorded = asi_uses_recorded(archive, record->recording_id);
     if (AS_NULL_VALUE != asked && 0 != (asked & (AS_FRAME_ALIGNMENT - 1)))
     {
         return refuse(refused, ASI_CODEC_E_GENERIC,
@@ -254,6 +256,7 @@ static asi_replay *make_replay(as_archive *archive, const asi_control_session *c
     };
     const int32_t io_length = (int32_t)archive->config.file_io_max_length;
     session->checksum = asi_checksum_function((as_record_checksum)archive->config.replay_checksum);
+    replay->use = (asi_use){ .kind = ASI_USE_REPLAYS, .recording_id = record->recording_id, .replay = session };
     replay->owner = control->auth;
     session->control_session_id = control->id;
     session->correlation_id = request->correlation_id;
@@ -283,7 +286,7 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
         asi_control_error(session, correlation_id, refused.code, "%s", refused.text);
         return;
     }
-    if (archive->replay_count >= archive->config.max_concurrent_replays)
+    if (archive->uses->count[ASI_USE_REPLAYS] >= archive->config.max_concurrent_replays)
     {
         asi_control_error(session, correlation_id, ASI_CODEC_E_MAX_REPLAYS, "max concurrent replays reached %lld",
             (long long)archive->config.max_concurrent_replays);
@@ -322,10 +325,11 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
         }
         return;
     }
-    replay->next = archive->replays;
-    archive->replays = replay;
+    replay->next = archive->replays->first;
+    archive->replays->first = replay;
+    asi_uses_add(archive, &replay->use);
     asi_descriptors_take(archive, ASI_DESCRIPTORS_OF_REPLAY);
-    show_replay_count(archive, 1);
+    show_replay_count(archive);
 }
 
 static void abort_replay(asi_replay *replay)
@@ -342,45 +346,9 @@ static bool may_stop(const asi_control_session *session, const asi_replay *repla
         asi_auth_allows(auth, &session->auth, AS_AUTH_ACTION_STOP_ANY_REPLAY);
 }
 
-asi_replay *asi_replays_find(const as_archive *archive, int64_t recording_id)
-{
-    asi_replay *at = archive->replays;
-    while (NULL != at && at->session.source.recording_id != recording_id)
-    {
-        at = at->next;
-    }
-    return at;
-}
-
-asi_replay *asi_replays_before(const as_archive *archive, int64_t recording_id, int64_t position, int64_t *base)
-{
-    for (asi_replay *at = archive->replays; NULL != at; at = at->next)
-    {
-        const asi_segment_source *source = &at->session.source;
-        const int64_t reached = asi_load_acquire_i64(&at->session.reached_position);
-        *base = asi_segment_base(source->start_position, reached, source->term_length, source->segment_length);
-        if (source->recording_id == recording_id && *base < position)
-        {
-            return at;
-        }
-    }
-    return NULL;
-}
-
-void asi_replays_abort(as_archive *archive, int64_t recording_id)
-{
-    for (asi_replay *at = archive->replays; NULL != at; at = at->next)
-    {
-        if (at->session.source.recording_id == recording_id)
-        {
-            abort_replay(at);
-        }
-    }
-}
-
 void asi_replays_stop(asi_control_session *session, const asi_codec_request *request)
 {
-    for (asi_replay *at = session->archive->replays; NULL != at; at = at->next)
+    for (asi_replay *at = session->archive->replays->first; NULL != at; at = at->next)
     {
         const bool has_id = AS_NULL_VALUE == at->publication_request;
         if (!has_id || at->session.replay_session_id != request->replay_session_id)
@@ -400,7 +368,7 @@ void asi_replays_stop(asi_control_session *session, const asi_codec_request *req
 
 void asi_replays_stop_all(asi_control_session *session, const asi_codec_request *request)
 {
-    for (asi_replay *at = session->archive->replays; NULL != at; at = at->next)
+    for (asi_replay *at = session->archive->replays->first; NULL != at; at = at->next)
     {
         const bool is_meant =
             AS_NULL_VALUE == request->recording_id || at->session.source.recording_id == request->recording_id;
@@ -421,9 +389,9 @@ static void run(as_archive *archive, asi_replay *replay)
     as_publication_get_constants(session->publication, &constants);
     session->publication_session_id = constants.session_id;
     session->replay_session_id =
-        (int64_t)(((uint64_t)archive->next_replay_number++ << 32) | (uint32_t)constants.session_id);
+        (int64_t)(((uint64_t)archive->replays->next_number++ << 32) | (uint32_t)constants.session_id);
     session->connect_deadline_ns = asi_clock_ns(&archive->clock) + archive->config.connect_timeout_ns;
-    asi_hand_over_put(&archive->replayer.incoming, &session->item);
+    asi_hand_over_put(&archive->replays->replayer.incoming, &session->item);
 }
 
 static int poll_publication(as_archive *archive, asi_replay *replay)
@@ -460,7 +428,7 @@ static int tell_answers(as_archive *archive)
     int work_count = 0;
     for (;;)
     {
-        asi_replay_answer *answer = (asi_replay_answer *)asi_hand_over_take(&archive->replay_answers);
+        asi_replay_answer *answer = (asi_replay_answer *)asi_hand_over_take(&archive->replays->answers);
         if (NULL == answer)
         {
             return work_count;
@@ -481,7 +449,7 @@ static int take_closed(as_archive *archive)
     int work_count = 0;
     for (;;)
     {
-        asi_replay *replay = (asi_replay *)(void *)asi_hand_over_take(&archive->closed_replays);
+        asi_replay *replay = (asi_replay *)(void *)asi_hand_over_take(&archive->replays->closed);
         if (NULL == replay)
         {
             return work_count;
@@ -494,7 +462,7 @@ static int take_closed(as_archive *archive)
 int asi_replays_step(as_archive *archive)
 {
     int work_count = tell_answers(archive) + take_closed(archive);
-    for (asi_replay *at = archive->replays; NULL != at;)
+    for (asi_replay *at = archive->replays->first; NULL != at;)
     {
         asi_replay *next = at->next;
         if (AS_NULL_VALUE != at->publication_request)
@@ -510,10 +478,11 @@ void asi_replays_close(as_archive *archive)
 {
     tell_answers(archive);
     take_closed(archive);
-    while (NULL != archive->replays)
+    while (NULL != archive->replays->first)
     {
-        asi_replay *replay = archive->replays;
-        archive->replays = replay->next;
+        asi_replay *replay = archive->replays->first;
+        archive->replays->first = replay->next;
+        asi_uses_remove(archive, &replay->use);
         free_replay(replay);
     }
 }

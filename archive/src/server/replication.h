@@ -18,6 +18,7 @@
 
 #include "client/connect.h"
 #include "server/archive.h"
+#include "server/recording.h"
 
 typedef enum asi_replication_state
 {
@@ -57,9 +58,9 @@ typedef struct asi_replication_params
     int64_t credentials_length;
 } asi_replication_params;
 
-struct asi_replication
+typedef struct asi_replication
 {
-    asi_replication *next;
+    struct asi_replication *next;
     as_archive *archive;
     int64_t id;
     int64_t control_session_id;     /* that asked; may be gone */
@@ -96,9 +97,7 @@ struct asi_replication
     int64_t query_ns;               /* live merge: when to ask for the source's position next */
     bool is_live_added;
     bool is_merged;
-};
-
-/* -- replications.c: requests, and the list ----------------------------------------------------------------------------------- */
+} asi_replication;
 
 /* ERROR on the replication's id, then it closes. */
 void asi_replication_fail(asi_replication *replication, int32_t code, const char *text);
@@ -107,52 +106,11 @@ void asi_replication_finish(asi_replication *replication);
 void asi_replication_signal(const asi_replication *replication, int64_t position, as_recording_signal signal);
 /* Gives the state its time. */
 void asi_replication_enter(asi_replication *replication, asi_replication_state state);
-
-/* -- replication_source.c: the session with the source ------------------------------------------------------------------------- */
-
-/* Fails with the thread's last failure, as a general error. */
-void asi_replication_fail_as_told(asi_replication *replication);
-/* False once the state's time is over, which ends the replication. */
-bool asi_replication_has_time(asi_replication *replication);
-/* A fresh request about the source recording. */
-asi_codec_request *asi_replication_prepare(asi_replication *replication, int32_t template_id);
-/* Sends replication->request, if it is not under way, and looks for the answer. AS_OK: OK, or a descriptor; AS_AGAIN; other
- * results have ended the replication. */
-as_result asi_replication_ask(asi_replication *replication, asi_async_listing *listing) AS_MUST_USE;
-as_result asi_replication_ask_on(
-    asi_replication *replication, as_publication *publication, asi_async_listing *listing) AS_MUST_USE;
-/* Asks for the source's recorded position. AS_OK: source_position is fresh; others as asi_replication_ask. */
-as_result asi_replication_query_position(asi_replication *replication) AS_MUST_USE;
-/* Errors that the source tells on its own, such as a replay that failed. False: the replication has ended. */
-bool asi_replication_is_source_well(asi_replication *replication);
-
-/* -- replication_steps.c ------------------------------------------------------------------------------------------------------- */
-
-/* One step; returns its work count. In CLOSING it does nothing. */
-int asi_replication_step(asi_replication *replication);
 /* The subscription that records the copy; NULL: it has gone. */
 asi_recording_subscription *asi_replication_recorded(const asi_replication *replication);
 /* The subscription has gone before its time, refused (and told) or stopped by somebody: ends the replication. */
 bool asi_replication_is_recording_lost(asi_replication *replication, const asi_recording_subscription *recorded);
 /* AS_OK once the driver has changed the destination that was asked of it, or none was. */
 as_result asi_replication_poll_destination(asi_replication *replication) AS_MUST_USE;
-
-/* -- replication_copy.c -------------------------------------------------------------------------------------------------------- */
-
-int asi_replication_step_replicate(asi_replication *replication);
-int asi_replication_step_catchup(asi_replication *replication);
-int asi_replication_step_live_join(asi_replication *replication);
-/* Whether all that was asked for is copied up to `position`; then SYNC is told where the source has no more. */
-bool asi_replication_is_complete(asi_replication *replication, int64_t position);
-
-/* -- replication_channels.c --------------------------------------------------------------------------------------------------- */
-
-/* What the destination's recording subscribes to. */
-as_result asi_replication_recording_channel(const asi_replication *replication, asi_uri_builder *channel) AS_MUST_USE;
-/* Where the source's replay reaches a manual subscription. */
-as_result asi_replication_destination_channel(const asi_replication *replication, asi_uri_builder *channel) AS_MUST_USE;
-/* Where the source is to replay to. AS_AGAIN: the subscription has no port yet. */
-as_result asi_replication_replay_channel(
-    const asi_replication *replication, const as_subscription *subscription, asi_uri_builder *channel) AS_MUST_USE;
 
 #endif

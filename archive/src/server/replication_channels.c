@@ -1,8 +1,8 @@
 /* Channels of a replication, made of the replication channel. See replication.h. Spec: 08 §10.3 (EXTEND, REPLAY). */
+#include "server/replication_channels.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "server/replication.h"
 
 #define ENDPOINT_CAPACITY 128
 

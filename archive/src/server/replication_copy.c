@@ -1,12 +1,18 @@
 /* The copy itself, plain or merged with the live stream, once the replay's image is recorded. See replication.h.
- * Spec: 08 §10.3, REPLICATE to ATTEMPT_LIVE_JOIN. */
-#include "server/replication.h"
+ * Spec: 08 §10.3, REPLICATE to ATTEMPT_LIVE_JOIN. */#include "server/replication_copy.h"
+
+#include "server/replication_copy.h"
+
+#include "server/recording.h"
+#include "server/replication_source.h"
+#include "server/uses.h"
 
 #define QUERY_ATTEMPTS 3
 #define QUERY_INTERVAL_NS 10000000LL
 #define LIVE_WINDOW_MAX (32 * 1024 * 1024)
 
-bool asi_replication_is_complete(asi_replication *replication, int64_t position)
+/* Whether all that was asked for is copied up to `position`; then SYNC is told where the source has no more. */
+static bool is_complete(asi_replication *replication, int64_t position)
 {
     const int64_t source_stop = replication->record.stop_position;
     const int64_t stop = replication->params.stop_position;
@@ -21,16 +27,31 @@ bool asi_replication_is_complete(asi_replication *replication, int64_t position)
 
 int asi_replication_step_replicate(asi_replication *replication)
 {
-    const asi_active_recording *active = asi_recordings_find(replication->archive, replication->recording_id);
-    const bool is_running = !replication->has_ended && NULL != active;
-    const int64_t position =
-        is_running ? asi_load_acquire_i64(&active->session.recorded->position) : replication->end_position;
-    if (asi_replication_is_complete(replication, position) || !is_running)
+    const int64_t recorded = asi_uses_recorded_position(replication->archive, replication->recording_id);
+    const bool is_running = !replication->has_ended && AS_NULL_VALUE != recorded;
+    const int64_t position = is_running ? recorded : replication->end_position;
+    if (is_complete(replication, position) || !is_running)
     {
         asi_replication_finish(replication);
         return 1;
     }
     return asi_replication_is_source_well(replication) ? 0 : 1;
+}
+
+void asi_replications_on_recording_end(as_archive *archive, int64_t subscription_id, int64_t stop_position)
+{
+    for (asi_replication *at = archive->replications; NULL != at; at = at->next)
+    {
+        if (at->subscription_id == subscription_id && ASI_REPLICATION_CLOSING != at->state)
+        {
+            at->has_ended = true;
+            at->end_position = stop_position;
+            if (ASI_REPLICATION_REPLICATE == at->state && is_complete(at, stop_position))
+            {
+                asi_replication_finish(at); /* SYNC comes before the recording's STOP */
+            }
+        }
+    }
 }
 
 /* -- the live merge ------------------------------------------------------------------------------------------------------------ */

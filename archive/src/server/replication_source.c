@@ -1,7 +1,7 @@
 /* A replication's session with the source archive: requests, answers, errors, and the time they may take. See replication.h. */
-#include <stdio.h>
+#include "server/replication_source.h"
 
-#include "server/replication.h"
+#include <stdio.h>
 
 #define LOOK_INTERVAL_NS 100000000LL
 

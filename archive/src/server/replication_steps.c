@@ -1,42 +1,18 @@
 /* What a replication does in each state but the copy's: from the connection to the image of the replay. See replication.h.
  * Spec: 08 §10.3. */
+#include "server/replication_steps.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/replication.h"
+#include "server/recordings.h"
+#include "server/replication_channels.h"
+#include "server/replication_copy.h"
+#include "server/replication_source.h"
+#include "server/uses.h"
+#include "store/catalog_swap.h"
 #include "wire/command.h"
-
-asi_recording_subscription *asi_replication_recorded(const asi_replication *replication)
-{
-    return asi_recordings_subscription(replication->archive, replication->subscription_id);
-}
-
-/* The subscription has gone before its time: refused (and told), or stopped by somebody. */
-bool asi_replication_is_recording_lost(asi_replication *replication, const asi_recording_subscription *recorded)
-{
-    if (NULL != recorded)
-    {
-        return false;
-    }
-    asi_replication_finish(replication);
-    return true;
-}
-
-/* AS_OK once the driver has done what was asked last, or nothing was. */
-as_result asi_replication_poll_destination(asi_replication *replication)
-{
-    if (AS_NULL_VALUE == replication->destination_request)
-    {
-        return AS_OK;
-    }
-    const as_result result = as_client_poll_destination(replication->archive->client, replication->destination_request);
-    if (AS_AGAIN != result)
-    {
-        replication->destination_request = AS_NULL_VALUE;
-    }
-    return result;
-}
 
 /* -- from the connection to the destination ------------------------------------------------------------------------------------ */
 
@@ -144,7 +120,7 @@ static bool prepare_destination(asi_replication *replication, int64_t *stop)
     {
         result = asi_fail(AS_E_USAGE, 0, "unknown destination recording id %lld", (long long)replication->recording_id);
     }
-    else if (NULL != asi_recordings_find(replication->archive, replication->recording_id))
+    else if (NULL != asi_uses_recorded(replication->archive, replication->recording_id))
     {
         result = asi_fail(AS_E_USAGE, 0, "cannot replicate to active recording %lld", (long long)replication->recording_id);
     }
@@ -300,13 +276,14 @@ static int step_extend(asi_replication *replication)
     request.source_location = AS_SOURCE_REMOTE;
     request.auto_stop = 1;
     request.channel = asi_codec_text(channel.text);
-    const asi_recording_subscription *recorded = asi_recordings_extend_for(replication->archive, &request);
+    asi_recording_subscription *recorded = asi_recordings_extend_for(replication->archive, &request);
     if (NULL == recorded)
     {
         asi_replication_finish(replication); /* the requester was told why */
         return 1;
     }
     replication->subscription_id = recorded->id;
+    recorded->on_recording_end = asi_replications_on_recording_end;
     const bool is_manual = replication->params.is_live || replication->params.is_tagged;
     asi_replication_enter(replication, is_manual ? ASI_REPLICATION_DESTINATION :
         replication->params.is_response ? ASI_REPLICATION_TOKEN : ASI_REPLICATION_REPLAY);
@@ -466,7 +443,7 @@ static int step_await_image(asi_replication *replication)
             recorded->subscription, (int32_t)(uint32_t)(uint64_t)replication->replay_session_id);
     }
     /* The image is taken over by the recordings in a step of theirs, which may refuse it. */
-    if (NULL != replication->image && NULL != asi_recordings_find(replication->archive, replication->recording_id))
+    if (NULL != replication->image && NULL != asi_uses_recorded(replication->archive, replication->recording_id))
     {
         asi_replication_enter(
             replication, replication->params.is_live ? ASI_REPLICATION_CATCHUP : ASI_REPLICATION_REPLICATE);

@@ -1,11 +1,15 @@
-/* Replications as requested: checks, the list, and how one ends. See replication.h. Spec: 08 §10.1-10.2. */
+/* Replications as requested: checks and the list. See replication.h. Spec: 08 §10.1-10.2. */
+#include "server/replications.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/replication.h"
-
-#define LOOK_INTERVAL_NS 100000000LL
+#include "server/replication_steps.h"
+#include "server/reply.h"
+#include "server/report.h"
+#include "server/uses.h"
 
 /* -- ending ------------------------------------------------------------------------------------------------------------------- */
 
@@ -33,65 +37,6 @@ static void free_replication(asi_replication *replication)
     free(replication->source_identity);
     explicit_bzero(replication->source.request, sizeof(replication->source.request)); /* its first one had the credentials */
     free(replication);
-}
-
-void asi_replication_enter(asi_replication *replication, asi_replication_state state)
-{
-    const as_archive *archive = replication->archive;
-    replication->state = state;
-    replication->deadline_ns = asi_clock_ns(&archive->clock) + archive->config.message_timeout_ns;
-    replication->look_ns = asi_clock_ns(&archive->clock) + LOOK_INTERVAL_NS;
-    replication->is_awaiting = false;
-}
-
-void asi_replication_signal(const asi_replication *replication, int64_t position, as_recording_signal signal)
-{
-    asi_control_signal(replication->archive, replication->control_session_id, replication->id, replication->recording_id,
-        replication->subscription_id, position, signal);
-}
-
-/* One try: without it the source's replay ends when it finds its subscriber gone. */
-static void stop_source_replay(asi_replication *replication)
-{
-    if (AS_NULL_VALUE != replication->replay_session_id && as_publication_is_connected(replication->source.requests))
-    {
-        asi_codec_request request;
-        asi_codec_request_init(&request, ASI_CODEC_STOP_REPLAY);
-        request.replay_session_id = replication->replay_session_id;
-        (void)!asi_async_offer(&replication->source, &request);
-    }
-    replication->replay_session_id = AS_NULL_VALUE;
-}
-
-void asi_replication_finish(asi_replication *replication)
-{
-    if (ASI_REPLICATION_CLOSING == replication->state)
-    {
-        return;
-    }
-    as_archive *archive = replication->archive;
-    asi_recording_subscription *recorded = AS_NULL_VALUE == replication->subscription_id ? NULL :
-        asi_recordings_subscription(archive, replication->subscription_id);
-    asi_replication_enter(replication, ASI_REPLICATION_CLOSING);
-    stop_source_replay(replication);
-    if (NULL != recorded && !replication->is_merged)
-    {
-        asi_recordings_stop(archive, recorded);
-        replication->subscription_id = AS_NULL_VALUE;
-    }
-    replication->subscription_id = replication->is_merged ? replication->subscription_id : AS_NULL_VALUE;
-    asi_replication_signal(replication, AS_NULL_VALUE, AS_SIGNAL_REPLICATE_END);
-}
-
-void asi_replication_fail(asi_replication *replication, int32_t code, const char *text)
-{
-    as_archive *archive = replication->archive;
-    char logged[ASI_ASYNC_TEXT_CAPACITY + 64];
-    snprintf(logged, sizeof(logged), "replicationId=%lld: %s", (long long)replication->id, text);
-    asi_archive_log(archive, code, logged);
-    asi_control_respond(
-        archive, replication->control_session_id, replication->id, ASI_CODEC_ERROR, code, text);
-    asi_replication_finish(replication);
 }
 
 /* What the driver owes is taken and given back, or it would stay with it. */
@@ -271,7 +216,7 @@ static bool is_destination_refused(asi_control_session *session, const asi_codec
             "unknown destination recording id %lld", (long long)recording_id);
         return true;
     }
-    if (NULL != asi_recordings_find(session->archive, recording_id))
+    if (NULL != asi_uses_recorded(session->archive, recording_id))
     {
         asi_control_error(session, request->correlation_id, ASI_CODEC_E_ACTIVE_RECORDING,
             "cannot replicate to active recording %lld", (long long)recording_id);
@@ -303,7 +248,7 @@ void asi_replications_start(asi_control_session *session, const asi_codec_reques
         return;
     }
     replication->archive = archive;
-    replication->id = archive->next_control_session_id++; /* Spec: 07 §6.1 - of one sequence with the sessions */
+    replication->id = archive->sessions->next_id++; /* Spec: 07 §6.1 - of one sequence with the sessions */
     replication->control_session_id = session->id;
     replication->recording_id = request->dst_recording_id;
     replication->subscription_id = AS_NULL_VALUE;
@@ -334,22 +279,6 @@ void asi_replications_stop(asi_control_session *session, const asi_codec_request
 }
 
 /* -- duty cycle --------------------------------------------------------------------------------------------------------------- */
-
-void asi_replications_on_recording_end(as_archive *archive, int64_t subscription_id, int64_t stop_position)
-{
-    for (asi_replication *at = archive->replications; NULL != at; at = at->next)
-    {
-        if (at->subscription_id == subscription_id && ASI_REPLICATION_CLOSING != at->state)
-        {
-            at->has_ended = true;
-            at->end_position = stop_position;
-            if (ASI_REPLICATION_REPLICATE == at->state && asi_replication_is_complete(at, stop_position))
-            {
-                asi_replication_finish(at); /* SYNC comes before the recording's STOP */
-            }
-        }
-    }
-}
 
 int asi_replications_step(as_archive *archive)
 {

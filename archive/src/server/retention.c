@@ -1,16 +1,22 @@
-/* Retention as the archive's own policy. See archive.h; the rules are as_retention_plan's, which the command shares.
+/* Retention as the archive's own policy. See retention.h; the rules are as_retention_plan's, which the command shares.
  *
  *   interval over --> scan on a thread: folder listed, times looked up, plan made --> applied, a recording per cycle --> interval
  *
  * Listing a large folder takes a disk long, so the conductor does not do it; in INVOKER mode there is only the application's thread.
  * What the plan says is checked again against what is so when it is applied: a recording may have gone, been started again or be
  * replayed. A replay holds back what it still reads, which is told by the error log; what lies before goes. */
+#include "server/retention.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 
-#include "server/archive.h"
+#include "server/deletions.h"
+#include "server/report.h"
+#include "server/segments.h"
+#include "server/truncate.h"
+#include "server/uses.h"
 #include "store/segment_layout.h"
 
 #define NS_PER_MS 1000000
@@ -20,7 +26,7 @@ static int64_t bound_of(int64_t setting) { return 0 == setting ? AS_NULL_VALUE :
 void asi_retention_init(as_archive *archive)
 {
     const as_archive_config *config = &archive->config;
-    asi_retention *retention = &archive->retention;
+    asi_retention *retention = archive->retention;
     retention->policy = (as_retention_policy){
         .older_than_ms = 0 == config->retain_older_than_ns ? AS_NULL_VALUE : config->retain_older_than_ns / NS_PER_MS,
         .max_bytes = bound_of(config->retain_max_bytes),
@@ -35,7 +41,7 @@ void asi_retention_init(as_archive *archive)
 static void *scan(void *context)
 {
     as_archive *archive = context;
-    asi_retention *retention = &archive->retention;
+    asi_retention *retention = archive->retention;
     retention->result =
         asi_retention_scan_open(archive->config.archive_dir, archive->config.aeron_dir, &retention->scan);
     if (AS_OK == retention->result)
@@ -54,7 +60,7 @@ static void *scan(void *context)
 
 static void start_scan(as_archive *archive)
 {
-    asi_retention *retention = &archive->retention;
+    asi_retention *retention = archive->retention;
     retention->is_scanning = true;
     retention->has_scanned = false;
     retention->at = 0;
@@ -84,12 +90,11 @@ static void join(asi_retention *retention)
 
 /* -- applying -------------------------------------------------------------------------------------------------------------------- */
 
-static void tell_held(as_archive *archive, int64_t recording_id, const asi_replay *replay)
+static void tell_held(as_archive *archive, int64_t recording_id, const asi_replay_session *replay)
 {
     char text[ASI_ARCHIVE_CHANNEL_CAPACITY + 256];
-    const asi_replay_session *session = &replay->session;
     snprintf(text, sizeof(text), "retention: segments of recording %" PRId64 " are held back by a replay: sessionId=%d streamId=%d "
-        "channel=%s", recording_id, session->publication_session_id, session->publication_stream_id, session->channel);
+        "channel=%s", recording_id, replay->publication_session_id, replay->publication_stream_id, replay->channel);
     asi_archive_warn(archive, 0, text);
 }
 
@@ -99,8 +104,9 @@ static int64_t free_to(as_archive *archive, const asi_catalog_record *record, in
     const int64_t last = asi_segments_last_base(archive, record);
     int64_t to = wanted < last ? wanted : last;
     int64_t replayed_base;
-    const asi_replay *held_by = NULL;
-    for (const asi_replay *replay; NULL != (replay = asi_replays_before(archive, record->recording_id, to, &replayed_base));)
+    const asi_replay_session *held_by = NULL;
+    for (const asi_replay_session *replay;
+        NULL != (replay = asi_uses_replay_before(archive, record->recording_id, to, &replayed_base));)
     {
         held_by = replay;
         to = replayed_base;
@@ -128,7 +134,7 @@ static as_result purge_head(as_archive *archive, const asi_catalog_record *recor
 
 static as_result purge_whole(as_archive *archive, const asi_catalog_record *record)
 {
-    const asi_replay *replay = asi_replays_find(archive, record->recording_id);
+    const asi_replay_session *replay = asi_uses_replay(archive, record->recording_id);
     if (NULL != replay)
     {
         tell_held(archive, record->recording_id, replay);
@@ -143,7 +149,7 @@ static void apply(as_archive *archive, const as_retention_recording *planned)
 {
     asi_catalog_record record;
     if (AS_RETENTION_KEPT == planned->reason || !asi_catalog_find(archive->catalog, planned->recording_id, &record) ||
-        NULL != asi_deletions_find(archive, planned->recording_id))
+        NULL != asi_uses_deletion(archive, planned->recording_id))
     {
         return; /* it is gone, or the next round comes to it */
     }
@@ -166,7 +172,7 @@ static void apply(as_archive *archive, const as_retention_recording *planned)
 
 static void end_round(as_archive *archive)
 {
-    asi_retention *retention = &archive->retention;
+    asi_retention *retention = archive->retention;
     asi_retention_scan_close(&retention->scan);
     retention->is_scanning = false;
     retention->next_ms = archive->tick_ms + archive->config.retain_interval_ns / NS_PER_MS;
@@ -174,7 +180,7 @@ static void end_round(as_archive *archive)
 
 int asi_retention_step(as_archive *archive)
 {
-    asi_retention *retention = &archive->retention;
+    asi_retention *retention = archive->retention;
     if (!retention->has_policy)
     {
         return 0;
@@ -216,6 +222,6 @@ int asi_retention_step(as_archive *archive)
 
 void asi_retention_close(as_archive *archive)
 {
-    join(&archive->retention);
-    asi_retention_scan_close(&archive->retention.scan);
+    join(archive->retention);
+    asi_retention_scan_close(&archive->retention->scan);
 }

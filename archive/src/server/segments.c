@@ -1,13 +1,16 @@
-/* Segments at the head of a recording: detach, delete what is detached, purge, attach. See archive.h. Spec: 08 §9.
+/* Segments at the head of a recording: detach, delete what is detached, purge, attach. See segments.h. Spec: 08 §9.
  *
  * The start position moves by whole segments and before any file goes; the recording may be active, its recorder works far behind
  * the segments that may be detached. */
+#include "server/segments.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "server/archive.h"
+#include "server/reply.h"
+#include "server/uses.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"
 
@@ -31,8 +34,8 @@ static int64_t base_of(const asi_catalog_record *record, int64_t position)
 
 int64_t asi_segments_last_base(const as_archive *archive, const asi_catalog_record *record)
 {
-    const asi_active_recording *active = asi_recordings_find(archive, record->recording_id);
-    return base_of(record, NULL == active ? record->stop_position : asi_load_acquire_i64(&active->session.recorded->position));
+    const int64_t recorded = asi_uses_recorded_position(archive, record->recording_id);
+    return base_of(record, AS_NULL_VALUE == recorded ? record->stop_position : recorded);
 }
 
 /* Whether the request may move the start position; else it was refused. */
@@ -61,13 +64,12 @@ static bool check_new_start(asi_control_session *session, const asi_codec_reques
             "invalid detach: in use, newStartPosition=%lld upperBound=%lld", position, (long long)upper);
         return false;
     }
-    const asi_replay *replay = asi_replays_before(archive, record->recording_id, position, &replayed_base);
-    if (NULL != replay)
+    const asi_replay_session *held = asi_uses_replay_before(archive, record->recording_id, position, &replayed_base);
+    if (NULL != held)
     {
-        const asi_replay_session *held = &replay->session;
         asi_control_error(session, correlation_id, ASI_CODEC_E_GENERIC,
             "invalid detach: replay in progress -  state=%s newStartPosition=%lld upperBound=%lld sessionId=%d streamId=%d channel=%s",
-            AS_NULL_VALUE == replay->publication_request ? "REPLAY" : "INIT", position,
+            0 != held->replay_session_id ? "REPLAY" : "INIT", position,
             (long long)replayed_base, held->publication_session_id, held->publication_stream_id, held->channel);
         return false;
     }
@@ -102,7 +104,7 @@ void asi_segments_delete_detached(asi_control_session *session, const asi_codec_
     {
         deletion->work.scope = ASI_DELETE_DETACHED;
         deletion->work.end_base = base_of(&record, record.start_position);
-        deletion->end_position = deletion->work.end_base;
+        deletion->use.end_position = deletion->work.end_base;
         asi_deletions_begin(session->archive, deletion);
     }
 }
@@ -113,7 +115,7 @@ as_result asi_segments_purge_to(
     deletion->work.scope = ASI_DELETE_RANGE;
     deletion->work.first_base = base_of(record, record->start_position);
     deletion->work.end_base = new_start;
-    deletion->end_position = new_start;
+    deletion->use.end_position = new_start;
     const as_result result = asi_catalog_set_start_position(archive->catalog, record->recording_id, new_start);
     if (AS_OK == result)
     {

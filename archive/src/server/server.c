@@ -1,4 +1,4 @@
-/* The archive as a whole: claiming the folder, opening in the right order, the duty cycle, ending. See archive.h.
+/* The archive as a whole: claiming the folder, opening in the right order, the duty cycle, ending. See server.h, archive.h.
  * Spec: 08 §1, §12, 06 §6, §10.
  *
  * Order of opening: mark file (the guard), Aeron client, counters, catalog and its recovery, mark file ready, control streams. A
@@ -12,8 +12,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/server.h"
+
 #include "base/map.h"
+#include "base/thread.h"
 #include "server/archive.h"
+#include "server/compaction.h"
+#include "server/control.h"
+#include "server/deletions.h"
+#include "server/descriptors.h"
+#include "server/logins.h"
+#include "server/low_storage.h"
+#include "server/on_request.h"
+#include "server/recordings_images.h"
+#include "server/replays.h"
+#include "server/replications.h"
+#include "server/report.h"
+#include "server/retention.h"
 #include "server/tokens.h"
 #include "shm/cnc.h"
 #include "store/checksum.h"
@@ -22,36 +37,45 @@
 #include "wire/command.h"
 
 #define DEFAULT_PAGE_SIZE 4096
-#define ENTRY_CAPACITY 8192 /* of the error log: two channels fit */
+
+/* Everything in one block. What stands before the parts is nobody else's. */
+typedef struct asi_server
+{
+    as_archive archive;                  /* first; points to the parts */
+    asi_cycle_counters conductor_cycle;
+    asi_cycle_counters recorder_cycle;   /* DEDICATED only, as the replayer's */
+    asi_cycle_counters replayer_cycle;
+    int64_t heartbeat_ms;                /* last one written to the mark file */
+    int64_t busy_ms;                     /* when there last was a control session, a recording or a replay */
+    bool is_idle_expired;                /* written by the conductor, read by the owner's thread */
+    as_publication *events;
+    asi_agent agents[3];
+    uint32_t boot;                       /* of the machine; 0: it can't be told */
+    bool is_open;                        /* the start has succeeded */
+    bool is_recovered;                   /* what the last archive left is settled, and the folder says who writes it now */
+    /* Written by the conductor, read by the owner's thread: text first, then the flag with release. */
+    bool has_failed;
+    char failure[AS_PATH_MAX + 256];
+    asi_uses uses;
+    asi_sessions sessions;
+    asi_logins logins;
+    asi_requests requests;
+    asi_recordings recordings;
+    asi_replays replays;
+    asi_deletions deletions;
+    asi_compaction compaction;
+    asi_descriptors descriptors;
+    asi_low_storage low_storage;
+    asi_retention retention;
+} asi_server;
 
 /* -- failures ----------------------------------------------------------------------------------------------------------------- */
-
-void asi_archive_log(as_archive *archive, int32_t code, const char *text)
-{
-    char entry[ENTRY_CAPACITY];
-    snprintf(entry, sizeof(entry), "ERROR - %s", NULL == text ? as_error_text() : text);
-    asi_error_log_record(&archive->error_log, code, entry, asi_clock_ms(&archive->clock));
-}
-
-void asi_archive_log_of_peer(as_archive *archive, const char *severity, int32_t code, const char *text, const char *kind)
-{
-    char entry[ENTRY_CAPACITY], brief[256];
-    snprintf(entry, sizeof(entry), "%s - %s", severity, text);
-    snprintf(brief, sizeof(brief), "%s - %s (more of them, not told apart any more)", severity, NULL == kind ? "" : kind);
-    asi_error_log_record_of_peer(
-        &archive->error_log, code, entry, NULL == kind ? NULL : brief, asi_clock_ms(&archive->clock));
-}
-
-void asi_archive_warn(as_archive *archive, int32_t code, const char *text)
-{
-    asi_archive_log_of_peer(archive, "WARN", code, text, NULL);
-}
 
 static void on_client_error(void *context, as_result result, int32_t code, const char *text)
 {
     (void)result;
     as_archive *archive = context;
-    snprintf(archive->failure, sizeof(archive->failure), "%s", text);
+    snprintf(archive->server->failure, sizeof(archive->server->failure), "%s", text);
     asi_archive_log(archive, code, text);
 }
 
@@ -62,18 +86,18 @@ static bool check_client(as_archive *archive)
     {
         return true;
     }
-    if ('\0' == archive->failure[0])
+    if ('\0' == archive->server->failure[0])
     {
-        snprintf(archive->failure, sizeof(archive->failure), "the archive's client of the media driver in %s was closed",
-            archive->config.aeron_dir);
+        snprintf(archive->server->failure, sizeof(archive->server->failure),
+            "the archive's client of the media driver in %s was closed", archive->config.aeron_dir);
     }
-    asi_store_release_bool(&archive->has_failed, true);
+    asi_store_release_bool(&archive->server->has_failed, true);
     return false;
 }
 
-bool as_archive_has_failed(const as_archive *archive) { return asi_load_acquire_bool(&archive->has_failed); }
-const char *as_archive_failure(const as_archive *archive) { return as_archive_has_failed(archive) ? archive->failure : ""; }
-bool as_archive_is_idle_expired(const as_archive *archive) { return asi_load_acquire_bool(&archive->is_idle_expired); }
+bool as_archive_has_failed(const as_archive *archive) { return asi_load_acquire_bool(&archive->server->has_failed); }
+const char *as_archive_failure(const as_archive *archive) { return as_archive_has_failed(archive) ? archive->server->failure : ""; }
+bool as_archive_is_idle_expired(const as_archive *archive) { return asi_load_acquire_bool(&archive->server->is_idle_expired); }
 int64_t as_archive_id(const as_archive *archive) { return archive->archive_id; }
 
 /* -- duty cycles --------------------------------------------------------------------------------------------------------------- */
@@ -82,14 +106,16 @@ int64_t as_archive_id(const as_archive *archive) { return archive->archive_id; }
 static void watch_idleness(as_archive *archive, int64_t now_ms)
 {
     const int64_t allowed_ms = archive->config.exit_when_idle_ns / 1000000;
-    if (0 == archive->busy_ms || archive->session_count > 0 || archive->recording_count > 0 || archive->replay_count > 0 ||
+    const int64_t *uses = archive->uses->count;
+    asi_server *server = archive->server;
+    if (0 == server->busy_ms || archive->sessions->count > 0 || uses[ASI_USE_RECORDS] > 0 || uses[ASI_USE_REPLAYS] > 0 ||
         NULL != archive->replications)
     {
-        archive->busy_ms = now_ms;
+        server->busy_ms = now_ms;
     }
-    else if (archive->config.exit_when_idle_ns > 0 && now_ms - archive->busy_ms >= allowed_ms)
+    else if (archive->config.exit_when_idle_ns > 0 && now_ms - server->busy_ms >= allowed_ms)
     {
-        asi_store_release_bool(&archive->is_idle_expired, true);
+        asi_store_release_bool(&server->is_idle_expired, true);
     }
 }
 
@@ -102,9 +128,9 @@ static int tick(as_archive *archive)
     }
     archive->tick_ms = now_ms;
     watch_idleness(archive, now_ms);
-    if (now_ms - archive->heartbeat_ms >= ASI_MARK_UPDATE_INTERVAL_MS)
+    if (now_ms - archive->server->heartbeat_ms >= ASI_MARK_UPDATE_INTERVAL_MS)
     {
-        archive->heartbeat_ms = now_ms;
+        archive->server->heartbeat_ms = now_ms;
         asi_mark_heartbeat(archive->mark, now_ms);
     }
     asi_low_storage_step(archive, now_ms);
@@ -114,11 +140,11 @@ static int tick(as_archive *archive)
 static int conductor_cycle(void *context)
 {
     as_archive *archive = context;
-    if (archive->has_failed)
+    if (archive->server->has_failed)
     {
         return 0;
     }
-    asi_cycle_counters_update(&archive->conductor_cycle, asi_clock_ns(&archive->clock));
+    asi_cycle_counters_update(&archive->server->conductor_cycle, asi_clock_ns(&archive->clock));
     int work_count = tick(archive);
     if (!check_client(archive))
     {
@@ -141,23 +167,23 @@ static int conductor_cycle(void *context)
 static int recorder_cycle(void *context)
 {
     as_archive *archive = context;
-    asi_cycle_counters_update(&archive->recorder_cycle, asi_clock_ns(&archive->clock));
-    return asi_recorder_do_work(&archive->recorder);
+    asi_cycle_counters_update(&archive->server->recorder_cycle, asi_clock_ns(&archive->clock));
+    return asi_recorder_do_work(&archive->recordings->recorder);
 }
 
 static int replayer_cycle(void *context)
 {
     as_archive *archive = context;
-    asi_cycle_counters_update(&archive->replayer_cycle, asi_clock_ns(&archive->clock));
-    return asi_replayer_do_work(&archive->replayer);
+    asi_cycle_counters_update(&archive->server->replayer_cycle, asi_clock_ns(&archive->clock));
+    return asi_replayer_do_work(&archive->replays->replayer);
 }
 
 static int shared_cycle(void *context)
 {
     as_archive *archive = context;
     int work_count = conductor_cycle(archive);
-    work_count += asi_replayer_do_work(&archive->replayer);
-    work_count += asi_recorder_do_work(&archive->recorder);
+    work_count += asi_replayer_do_work(&archive->replays->replayer);
+    work_count += asi_recorder_do_work(&archive->recordings->recorder);
     return work_count;
 }
 
@@ -178,20 +204,20 @@ as_result as_archive_start(as_archive *archive)
     }
     if (ASI_ARCHIVE_SHARED == config->threading)
     {
-        return asi_agent_start(&archive->agents[0], name_of(archive, "archive", "aeron-ar-shd"), shared_cycle, archive,
+        return asi_agent_start(&archive->server->agents[0], name_of(archive, "archive", "aeron-ar-shd"), shared_cycle, archive,
             &config->conductor_idle, -1);
     }
-    as_result result = asi_agent_start(&archive->agents[0], name_of(archive, "archive-cond", "aeron-ar-cnd"), conductor_cycle,
-        archive, &config->conductor_idle, -1);
+    as_result result = asi_agent_start(&archive->server->agents[0], name_of(archive, "archive-cond", "aeron-ar-cnd"),
+        conductor_cycle, archive, &config->conductor_idle, -1);
     if (AS_OK == result)
     {
-        result = asi_agent_start(&archive->agents[1], name_of(archive, "archive-rec", "aeron-ar-rec"), recorder_cycle, archive,
-            &config->recorder_idle, -1);
+        result = asi_agent_start(&archive->server->agents[1], name_of(archive, "archive-rec", "aeron-ar-rec"), recorder_cycle,
+            archive, &config->recorder_idle, -1);
     }
     if (AS_OK == result)
     {
-        result = asi_agent_start(&archive->agents[2], name_of(archive, "archive-rep", "aeron-ar-rep"), replayer_cycle, archive,
-            &config->replayer_idle, -1);
+        result = asi_agent_start(&archive->server->agents[2], name_of(archive, "archive-rep", "aeron-ar-rep"), replayer_cycle,
+            archive, &config->replayer_idle, -1);
     }
     return result;
 }
@@ -343,22 +369,22 @@ static as_result open_counters(as_archive *archive)
     }
     archive->error_log.error_counter = as_counter_address(archive->counters.errors);
     result = asi_cycle_counters_open(client, archive->archive_id, "archive-conductor", threading,
-        config->conductor_threshold_ns, &archive->conductor_cycle);
+        config->conductor_threshold_ns, &archive->server->conductor_cycle);
     if (AS_OK == result && ASI_ARCHIVE_DEDICATED == threading)
     {
         result = asi_cycle_counters_open(client, archive->archive_id, "archive-recorder", threading,
-            config->recorder_threshold_ns, &archive->recorder_cycle);
+            config->recorder_threshold_ns, &archive->server->recorder_cycle);
         result = AS_OK != result ? result : asi_cycle_counters_open(client, archive->archive_id, "archive-replayer", threading,
-            config->replayer_threshold_ns, &archive->replayer_cycle);
+            config->replayer_threshold_ns, &archive->server->replayer_cycle);
     }
     result = AS_OK == result ? asi_counters_open(client, archive->archive_id, &archive->counters) : result;
-    archive->recorder.max_write_ns = archive->counters.max_write_ns;
-    archive->recorder.total_write_ns = archive->counters.write_ns;
-    archive->recorder.total_write_bytes = archive->counters.write_bytes;
-    archive->replayer.max_read_ns = archive->counters.max_read_ns;
-    archive->replayer.total_read_ns = archive->counters.read_ns;
-    archive->replayer.total_read_bytes = archive->counters.read_bytes;
-    archive->replayer.inspector = archive->inspector;
+    archive->recordings->recorder.max_write_ns = archive->counters.max_write_ns;
+    archive->recordings->recorder.total_write_ns = archive->counters.write_ns;
+    archive->recordings->recorder.total_write_bytes = archive->counters.write_bytes;
+    archive->replays->replayer.max_read_ns = archive->counters.max_read_ns;
+    archive->replays->replayer.total_read_ns = archive->counters.read_ns;
+    archive->replays->replayer.total_read_bytes = archive->counters.read_bytes;
+    archive->replays->replayer.inspector = archive->inspector;
     return result;
 }
 
@@ -371,7 +397,8 @@ static void judge_last_writer(const as_archive *archive, asi_recover_options *op
     const int64_t last_start_ms = asi_mark_last_start_ms(archive->mark);
     const bool is_ours = writer.is_known &&
         (AS_NULL_VALUE == last_start_ms || writer.start == ((uint32_t)(uint64_t)last_start_ms & 0xFFFFFF));
-    options->is_last_frame_whole = is_ours && (writer.file_sync_level > 0 || (0 != archive->boot && writer.boot == archive->boot));
+    const uint32_t boot = archive->server->boot;
+    options->is_last_frame_whole = is_ours && (writer.file_sync_level > 0 || (0 != boot && writer.boot == boot));
     options->cuts_unproven = is_ours;
 }
 
@@ -385,7 +412,7 @@ static as_result open_catalog(as_archive *archive)
     const as_archive_config *config = &archive->config;
     const as_record_checksum checksum = (as_record_checksum)config->record_checksum;
     const bool is_after_crash = asi_mark_is_after_crash(archive->mark);
-    archive->compaction.is_possible = true;
+    archive->compaction->is_possible = true;
     const asi_catalog_params params = {
         .files = archive->files,
         .archive_dir = config->archive_dir,
@@ -407,16 +434,16 @@ static as_result open_catalog(as_archive *archive)
         return result;
     }
     const asi_catalog_writer writer = { .is_known = true, .file_sync_level = (int32_t)config->file_sync_level,
-        .start = (uint32_t)(uint64_t)asi_mark_start_ms(archive->mark) & 0xFFFFFF, .boot = archive->boot };
+        .start = (uint32_t)(uint64_t)asi_mark_start_ms(archive->mark) & 0xFFFFFF, .boot = archive->server->boot };
     judge_last_writer(archive, &options);
     result = asi_recover_catalog(archive->catalog, archive->files, config->archive_dir, &options, NULL);
     if (AS_OK == result && (is_after_crash || asi_catalog_deleted_bytes(archive->catalog) > 0))
     {
-        result = asi_recover_leftovers(archive->catalog, archive->files, config->archive_dir, &archive->compaction.is_possible);
-        archive->compaction.reclaimable_bytes = asi_catalog_deleted_bytes(archive->catalog);
+        result = asi_recover_leftovers(archive->catalog, archive->files, config->archive_dir, &archive->compaction->is_possible);
+        archive->compaction->reclaimable_bytes = asi_catalog_deleted_bytes(archive->catalog);
     }
     result = AS_OK == result ? asi_catalog_set_writer(archive->catalog, &writer) : result;
-    archive->is_recovered = AS_OK == result;
+    archive->server->is_recovered = AS_OK == result;
     return result;
 }
 
@@ -443,7 +470,7 @@ static as_result add_network_control(as_archive *archive)
     do
     {
         result = as_client_add_subscription_with(archive->client, channel, (int32_t)config->control_stream_id, NULL,
-            asi_control_on_unavailable_image, archive, &archive->control);
+            asi_control_on_unavailable_image, archive, &archive->requests->network);
     } while (AS_E_PEER == result && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code() &&
         asi_clock_ns(&archive->clock) < deadline_ns);
     return AS_OK == result ? AS_OK : asi_fail_in(result, "cannot listen on aeron.archive.control.channel=%s (correct it, or set "
@@ -457,8 +484,8 @@ static as_result open_streams(as_archive *archive)
     if (config->events_enabled)
     {
         result = as_client_add_exclusive_publication(
-            archive->client, config->events_channel, (int32_t)config->events_stream_id, &archive->events);
-        archive->recorder.events.publication = archive->events;
+            archive->client, config->events_channel, (int32_t)config->events_stream_id, &archive->server->events);
+        archive->recordings->recorder.events.publication = archive->server->events;
     }
     if (AS_OK == result && config->control_channel_enabled && '\0' != config->control_channel[0])
     {
@@ -467,7 +494,7 @@ static as_result open_streams(as_archive *archive)
     if (AS_OK == result)
     {
         result = as_client_add_subscription_with(archive->client, config->local_control_channel,
-            (int32_t)config->local_control_stream_id, NULL, asi_control_on_unavailable_image, archive, &archive->local_control);
+            (int32_t)config->local_control_stream_id, NULL, asi_control_on_unavailable_image, archive, &archive->requests->local);
     }
     return result;
 }
@@ -485,11 +512,28 @@ static uint32_t boot_number(void)
     return 0 == length ? 0 : asi_crc32c((const uint8_t *)text, (int64_t)length);
 }
 
+static void join_parts(asi_server *server)
+{
+    as_archive *archive = &server->archive;
+    archive->server = server;
+    archive->uses = &server->uses;
+    archive->sessions = &server->sessions;
+    archive->logins = &server->logins;
+    archive->requests = &server->requests;
+    archive->recordings = &server->recordings;
+    archive->replays = &server->replays;
+    archive->deletions = &server->deletions;
+    archive->compaction = &server->compaction;
+    archive->descriptors = &server->descriptors;
+    archive->low_storage = &server->low_storage;
+    archive->retention = &server->retention;
+}
+
 static void init_archive(as_archive *archive, const asi_archive_dependencies *dependencies)
 {
     archive->clock = NULL == dependencies->clock ? asi_clock_system() : *dependencies->clock;
     archive->files = NULL == dependencies->files ? asi_file_ops_posix() : dependencies->files;
-    archive->next_replay_number = 1;
+    archive->replays->next_number = 1;
     if (NULL == dependencies->rand)
     {
         asi_rand_seed_system(&archive->rand);
@@ -498,18 +542,18 @@ static void init_archive(as_archive *archive, const asi_archive_dependencies *de
     {
         archive->rand = *dependencies->rand;
     }
-    archive->boot = 0 != dependencies->boot ? dependencies->boot : boot_number();
-    archive->deciding_session_id = AS_NULL_VALUE;
-    archive->source_seed = asi_rand_u64(&archive->rand);
-    archive->next_control_session_id = (int64_t)(asi_rand_u64(&archive->rand) & INT32_MAX);
-    asi_hand_over_init(&archive->closed_recordings);
-    asi_hand_over_init(&archive->closed_replays);
-    asi_hand_over_init(&archive->replay_answers);
-    asi_recorder_init(&archive->recorder, &archive->closed_recordings, &archive->clock);
-    asi_replayer_init(&archive->replayer, &archive->closed_replays, &archive->replay_answers, &archive->clock);
-    asi_hand_over_init(&archive->returned_deletions);
+    archive->server->boot = 0 != dependencies->boot ? dependencies->boot : boot_number();
+    archive->logins->deciding_session_id = AS_NULL_VALUE;
+    archive->logins->source_seed = asi_rand_u64(&archive->rand);
+    archive->sessions->next_id = (int64_t)(asi_rand_u64(&archive->rand) & INT32_MAX);
+    asi_hand_over_init(&archive->recordings->closed);
+    asi_hand_over_init(&archive->replays->closed);
+    asi_hand_over_init(&archive->replays->answers);
+    asi_recorder_init(&archive->recordings->recorder, &archive->recordings->closed, &archive->clock);
+    asi_replayer_init(&archive->replays->replayer, &archive->replays->closed, &archive->replays->answers, &archive->clock);
+    asi_hand_over_init(&archive->deletions->returned);
     asi_deleter_init(
-        &archive->deleter, &archive->returned_deletions, ASI_ARCHIVE_INVOKER != archive->config.threading);
+        &archive->deletions->deleter, &archive->deletions->returned, ASI_ARCHIVE_INVOKER != archive->config.threading);
 }
 
 static as_result open_parts(as_archive *archive, const asi_archive_dependencies *dependencies)
@@ -523,8 +567,8 @@ static as_result open_parts(as_archive *archive, const asi_archive_dependencies 
     if (AS_OK == result)
     {
         asi_retention_init(archive);
-        archive->heartbeat_ms = asi_clock_ms(&archive->clock);
-        asi_mark_ready(archive->mark, archive->archive_id, archive->heartbeat_ms);
+        archive->server->heartbeat_ms = asi_clock_ms(&archive->clock);
+        asi_mark_ready(archive->mark, archive->archive_id, archive->server->heartbeat_ms);
         result = open_streams(archive);
     }
     return result;
@@ -533,17 +577,19 @@ static as_result open_parts(as_archive *archive, const asi_archive_dependencies 
 as_result asi_archive_open_on(
     const as_archive_config *config, const asi_archive_dependencies *dependencies, as_archive **archive)
 {
-    as_archive *opened = calloc(1, sizeof(*opened));
-    if (NULL == opened)
+    asi_server *server = calloc(1, sizeof(*server));
+    if (NULL == server)
     {
         return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for an archive");
     }
+    as_archive *opened = &server->archive;
+    join_parts(server);
     opened->config = *config;
     init_archive(opened, dependencies);
     const as_result result = open_parts(opened, dependencies);
     if (AS_OK == result)
     {
-        opened->is_open = true;
+        server->is_open = true;
         *archive = opened;
         return AS_OK;
     }
@@ -575,13 +621,13 @@ void as_archive_close(as_archive *archive)
     {
         return;
     }
-    for (size_t i = 0; i < sizeof(archive->agents) / sizeof(archive->agents[0]); i++)
+    for (size_t i = 0; i < sizeof(archive->server->agents) / sizeof(archive->server->agents[0]); i++)
     {
-        asi_agent_stop(&archive->agents[i]);
+        asi_agent_stop(&archive->server->agents[i]);
     }
-    archive->is_aborting = archive->has_failed;
-    asi_recorder_close(&archive->recorder);
-    asi_replayer_close(&archive->replayer);
+    archive->is_aborting = archive->server->has_failed;
+    asi_recorder_close(&archive->recordings->recorder);
+    asi_replayer_close(&archive->replays->replayer);
     asi_replays_close(archive);
     asi_replications_close(archive);
     asi_retention_close(archive);
@@ -593,12 +639,12 @@ void as_archive_close(as_archive *archive)
     asi_auth_close(&archive->auth);
     archive->error_log.error_counter = NULL; /* lies in the client's memory */
     asi_counters_close(&archive->counters);
-    asi_cycle_counters_close(&archive->conductor_cycle);
-    asi_cycle_counters_close(&archive->recorder_cycle);
-    asi_cycle_counters_close(&archive->replayer_cycle);
+    asi_cycle_counters_close(&archive->server->conductor_cycle);
+    asi_cycle_counters_close(&archive->server->recorder_cycle);
+    asi_cycle_counters_close(&archive->server->replayer_cycle);
     as_client_close(archive->client);
     as_inspector_close(archive->inspector);
-    const bool is_in_order = archive->is_recovered && !archive->is_aborting;
+    const bool is_in_order = archive->server->is_recovered && !archive->is_aborting;
     if (is_in_order)
     {
         static const asi_catalog_writer nobody = { .is_known = false };
@@ -608,11 +654,11 @@ void as_archive_close(as_archive *archive)
     if (NULL != archive->mark)
     {
         asi_error_log_close(&archive->error_log);
-        (!archive->is_open ? asi_mark_withdraw : is_in_order ? asi_mark_close : asi_mark_abandon)(archive->mark);
+        (!archive->server->is_open ? asi_mark_withdraw : is_in_order ? asi_mark_close : asi_mark_abandon)(archive->mark);
     }
-    asi_hand_over_close(&archive->closed_recordings);
-    asi_hand_over_close(&archive->closed_replays);
-    asi_hand_over_close(&archive->replay_answers);
-    asi_hand_over_close(&archive->returned_deletions);
-    free(archive);
+    asi_hand_over_close(&archive->recordings->closed);
+    asi_hand_over_close(&archive->replays->closed);
+    asi_hand_over_close(&archive->replays->answers);
+    asi_hand_over_close(&archive->deletions->returned);
+    free(archive->server);
 }

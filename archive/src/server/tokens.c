@@ -5,20 +5,11 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "server/control.h"
+#include "server/reply.h"
 
 #define TOKENS_MAX 4096 /* a session that asks for tokens all day fills this, not the memory */
 
-struct asi_replay_token
-{
-    asi_replay_token *next;
-    int64_t token;
-    int64_t recording_id;
-    int64_t control_session_id;
-    int64_t deadline_ns;
-};
-
-static asi_replay_token *find(const as_archive *archive, int64_t token)
+asi_replay_token *asi_tokens_find(const as_archive *archive, int64_t token)
 {
     asi_replay_token *at = archive->tokens;
     while (NULL != at && at->token != token)
@@ -37,7 +28,7 @@ static as_result draw(const as_archive *archive, int64_t *token)
         {
             return asi_fail_errno(AS_E_INTERNAL, errno, "no random number for a replay token");
         }
-    } while (AS_NULL_VALUE == *token || NULL != find(archive, *token));
+    } while (AS_NULL_VALUE == *token || NULL != asi_tokens_find(archive, *token));
     return AS_OK;
 }
 
@@ -78,61 +69,6 @@ void asi_tokens_issue(asi_control_session *session, const asi_codec_request *req
     };
     archive->tokens = issued;
     asi_control_ok(session, request->correlation_id, token);
-}
-
-bool asi_tokens_are_shown(const asi_codec_request *request)
-{
-    asi_uri uri;
-    return (ASI_CODEC_REPLAY == request->template_id || ASI_CODEC_BOUNDED_REPLAY == request->template_id) &&
-        AS_NULL_VALUE != request->replay_token &&
-        AS_OK == asi_channel_parse_untrusted(&uri, request->channel.data, request->channel.length) &&
-        asi_channel_is_response(&uri);
-}
-
-static asi_control_session *refuse(as_archive *archive, const asi_codec_request *request, const as_image *image)
-{
-    char text[96];
-    snprintf(text, sizeof(text), "Unknown session or token timeout for replayToken=%lld", (long long)request->replay_token);
-    asi_archive_log_of_peer(archive, "ERROR", ASI_CODEC_E_GENERIC, text, "unknown session or token timeout");
-    /* A token is shown on another image than the session's, whose client waits for an answer. Where there are logins nobody hears of
-     * what another connection asks. */
-    asi_control_session *named = asi_auth_has_principals(&archive->auth) ? asi_control_session_for(archive, request, image) :
-        asi_control_find(archive, request->control_session_id);
-    if (NULL != named && (ASI_CONTROL_AUTHENTICATED == named->state || ASI_CONTROL_ACTIVE == named->state))
-    {
-        asi_control_error(named, request->correlation_id, ASI_CODEC_E_GENERIC, "%s", text);
-    }
-    return NULL;
-}
-
-asi_control_session *asi_tokens_redeem(
-    as_archive *archive, asi_codec_request *request, const as_image *image, asi_channel *channel)
-{
-    const asi_replay_token *token = find(archive, request->replay_token);
-    if (NULL == token || token->recording_id != request->recording_id ||
-        asi_clock_ns(&archive->clock) > token->deadline_ns)
-    {
-        return refuse(archive, request, image);
-    }
-    as_image_constants constants;
-    as_image_get_constants(image, &constants);
-    const asi_control_session *owner = asi_control_find(archive, token->control_session_id);
-    request->control_session_id = token->control_session_id;
-    asi_control_session *session = NULL == owner ? NULL : asi_control_session_for(archive, request, owner->image);
-    if (NULL == session)
-    {
-        return NULL;
-    }
-    asi_uri uri;
-    as_result result = asi_channel_parse_untrusted(&uri, request->channel.data, request->channel.length);
-    result = AS_OK == result ? asi_channel_answer_to(&uri, constants.correlation_id, channel) : result;
-    if (AS_OK != result)
-    {
-        asi_control_error(session, request->correlation_id, ASI_CODEC_E_GENERIC, "%s", as_error_text());
-        return NULL;
-    }
-    request->channel = asi_codec_text(channel->text);
-    return session;
 }
 
 /* Takes out the tokens of a session, or, with AS_NULL_VALUE, those that are too old. */

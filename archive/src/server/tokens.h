@@ -12,15 +12,21 @@
 #ifndef ASI_SERVER_TOKENS_H
 #define ASI_SERVER_TOKENS_H
 
-#include "server/archive.h"
+#include "codec/request.h"
+#include "server/session.h"
+
+typedef struct asi_replay_token
+{
+    struct asi_replay_token *next;
+    int64_t token;
+    int64_t recording_id;
+    int64_t control_session_id;
+    int64_t deadline_ns;
+} asi_replay_token;
 
 void asi_tokens_issue(asi_control_session *session, const asi_codec_request *request);
-/* Whether the request is a replay that shows a token: one for a response channel. On others a token means nothing. */
-bool asi_tokens_are_shown(const asi_codec_request *request);
-/* The session whose token it is; its replay goes to the publication that `image` is of: `channel` gets the replay channel that
- * says so, and `request` points to it. NULL: refused, and told where there is a session. */
-asi_control_session *asi_tokens_redeem(
-    as_archive *archive, asi_codec_request *request, const as_image *image, asi_channel *channel);
+/* NULL: unknown. */
+asi_replay_token *asi_tokens_find(const as_archive *archive, int64_t token);
 int asi_tokens_expire(as_archive *archive);
 void asi_tokens_drop_session(as_archive *archive, int64_t control_session_id);
 void asi_tokens_close(as_archive *archive);

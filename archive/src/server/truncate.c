@@ -1,11 +1,15 @@
-/* Truncating and purging a recording. See archive.h; what follows the checks is in deletions.c. Spec: 08 §9.
+/* Truncating and purging a recording. See truncate.h; what follows the checks is in deletions.c. Spec: 08 §9.
  *
  * Departure from Spec: 08 §9 - the frame at the new end is checked before anything changes; stock has stored the new stop position
  * by then, which stays when the check fails. */
+#include "server/truncate.h"
+
 #include <errno.h>
 #include <inttypes.h>
 
-#include "server/archive.h"
+#include "server/compaction.h"
+#include "server/reply.h"
+#include "server/uses.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"
 
@@ -99,8 +103,8 @@ void asi_truncate_recording(asi_control_session *session, const asi_codec_reques
             return;
         }
         deletion->new_stop_position = position;
-        deletion->is_waiting = NULL != asi_replays_find(archive, id);
-        asi_replays_abort(archive, id);
+        deletion->use.awaits_replays = NULL != asi_uses_replay(archive, id);
+        asi_uses_abort_replays(archive, id);
         asi_deletions_begin(archive, deletion);
     }
 }
@@ -117,7 +121,7 @@ as_result asi_purge_whole(as_archive *archive, asi_deletion *deletion, const asi
     else
     {
         /* The record may be gone, though not durably; its files go with the next start, which finds them by it. */
-        archive->compaction.is_possible = false;
+        archive->compaction->is_possible = false;
         asi_deletions_discard(deletion);
     }
     return result;
@@ -133,7 +137,7 @@ void asi_purge_recording(asi_control_session *session, const asi_codec_request *
     {
         asi_control_unknown_recording(session, correlation_id, id);
     }
-    else if (NULL != asi_replays_find(archive, id))
+    else if (NULL != asi_uses_replay(archive, id))
     {
         asi_control_error(session, correlation_id, ASI_CODEC_E_ACTIVE_RECORDING, "cannot purge recording with active replay %lld",
             (long long)id);

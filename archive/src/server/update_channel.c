@@ -1,10 +1,13 @@
-/* Update channel: another text for where a recording came from. See archive.h. Spec: 08 §11.
+/* Update channel: another text for where a recording came from. See update_channel.h. Spec: 08 §11.
  *
  * Departure from Spec: 08 §11 - a channel that is no URI is answered; stock only logs it and its client waits in vain. */
+#include "server/update_channel.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/archive.h"
+#include "server/reply.h"
+#include "store/catalog_swap.h"
 
 static char *copy(asi_text text) { return strndup(text.at, (size_t)text.length); }
 
@@ -50,7 +53,7 @@ void asi_update_channel(asi_control_session *session, const asi_codec_request *r
     const int64_t correlation_id = request->correlation_id;
     asi_catalog *catalog = session->archive->catalog;
     asi_catalog_record record;
-    if (ASI_LISTING_NONE != session->listing.kind)
+    if (NULL != session->listing)
     {
         asi_control_error(session, correlation_id, ASI_CODEC_E_ACTIVE_LISTING, "active listing already in progress");
         return;

@@ -7,60 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/catalog_inside.h"
+#include "store/catalog_file.h"
+#include "store/catalog_repair.h"
 #include "store/checksum.h"
 
-/* -- memory --------------------------------------------------------------------------------------------------------------- */
-
-as_result asi_catalog_fail_memory(const asi_catalog *catalog)
-{
-    return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for %s", catalog->path);
-}
-
-static as_result reserve_bytes(asi_catalog *catalog, int64_t needed)
-{
-    if (needed <= catalog->bytes_capacity)
-    {
-        return AS_OK;
-    }
-    const int64_t capacity = needed + needed / 2;
-    uint8_t *grown = realloc(catalog->bytes, (size_t)capacity);
-    if (NULL == grown)
-    {
-        return asi_catalog_fail_memory(catalog);
-    }
-    memset(grown + catalog->bytes_capacity, 0, (size_t)(capacity - catalog->bytes_capacity));
-    catalog->bytes = grown;
-    catalog->bytes_capacity = capacity;
-    return AS_OK;
-}
-
-as_result asi_catalog_require(const asi_catalog *catalog, int64_t recording_id, asi_catalog_entry **entry)
-{
-    *entry = asi_catalog_index_find(&catalog->index, recording_id);
-    return NULL != *entry ? AS_OK : asi_fail(AS_E_USAGE, 0, "unknown recording id: %" PRId64, recording_id);
-}
-
 /* -- file ----------------------------------------------------------------------------------------------------------------- */
-
-static as_result fail_write(const asi_catalog *catalog, int error)
-{
-    return asi_fail_errno(AS_E_STORAGE, -error, "cannot write %s", catalog->path);
-}
-
-as_result asi_catalog_put(asi_catalog *catalog, int64_t offset, const void *from, int64_t length)
-{
-    const int error = asi_file_write_all(catalog->files, catalog->fd, from, length, offset);
-    if (0 != error)
-    {
-        return fail_write(catalog, error);
-    }
-    if (from != catalog->bytes + offset)
-    {
-        memcpy(catalog->bytes + offset, from, (size_t)length);
-    }
-    return AS_OK;
-}
 
 static as_result put_i32(asi_catalog *catalog, int64_t offset, int32_t value)
 {
@@ -72,69 +23,15 @@ static as_result put_i64(asi_catalog *catalog, int64_t offset, int64_t value)
     return asi_catalog_put(catalog, offset, &value, sizeof(value));
 }
 
-as_result asi_catalog_sync(asi_catalog *catalog)
-{
-    if (catalog->must_sync_directory && catalog->sync_level > 0)
-    {
-        const as_result result = asi_catalog_sync_directory(catalog);
-        if (AS_OK != result)
-        {
-            return result;
-        }
-    }
-    if (catalog->must_rewrite)
-    {
-        const int rewritten = asi_file_write_all(catalog->files, catalog->fd, catalog->bytes, catalog->end, 0);
-        if (0 != rewritten)
-        {
-            return fail_write(catalog, rewritten);
-        }
-        catalog->must_rewrite = false;
-    }
-    const int error = asi_file_sync(catalog->files, catalog->fd, catalog->sync_level);
-    catalog->must_rewrite = 0 != error;
-    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", catalog->path);
-}
-
-static int32_t checksum_of(const asi_catalog *catalog, const uint8_t *frame)
-{
-    return NULL == catalog->checksum ?
-        0 : (int32_t)catalog->checksum(frame + RECORD_BODY, asi_get_i32(frame + RECORD_LENGTH));
-}
-
 /* The end of every mutation of fields. */
 static as_result finish(asi_catalog *catalog, int64_t record_offset)
 {
     as_result result = AS_OK;
     if (NULL != catalog->checksum)
     {
-        result = put_i32(catalog, record_offset + RECORD_CHECKSUM, checksum_of(catalog, catalog->bytes + record_offset));
+        result = put_i32(catalog, record_offset + RECORD_CHECKSUM, asi_catalog_checksum(catalog, catalog->bytes + record_offset));
     }
     return AS_OK == result ? asi_catalog_sync(catalog) : result;
-}
-
-as_result asi_catalog_grown_length(const asi_catalog *catalog, int64_t needed, int64_t frame_length, int64_t *length)
-{
-    *length = catalog->file_length;
-    if (needed > *length && *length >= ASI_CATALOG_MAX_CAPACITY)
-    {
-        return asi_fail(AS_E_STORAGE, 0, "catalog is full, max capacity reached: %d", ASI_CATALOG_MAX_CAPACITY);
-    }
-    if (frame_length > RECORD_MAX_LENGTH)
-    {
-        return asi_fail(AS_E_STORAGE, 0, "recording is too big: total recording length is %" PRId64 " bytes, a record takes %d bytes",
-            frame_length, RECORD_MAX_LENGTH);
-    }
-    if (needed > ASI_CATALOG_MAX_CAPACITY)
-    {
-        return asi_fail(AS_E_STORAGE, 0, "recording is too big: total recording length is %" PRId64 " bytes, available space is %"
-            PRId64 " bytes", frame_length, ASI_CATALOG_MAX_CAPACITY - catalog->end);
-    }
-    while (*length < needed)
-    {
-        *length = *length + *length / 2 < ASI_CATALOG_MAX_CAPACITY ? *length + *length / 2 : ASI_CATALOG_MAX_CAPACITY;
-    }
-    return AS_OK;
 }
 
 /* Makes the file and the mirror hold [0, needed). */
@@ -157,7 +54,7 @@ static as_result ensure_capacity(asi_catalog *catalog, int64_t needed, int64_t f
         }
         catalog->file_length = length;
     }
-    return reserve_bytes(catalog, needed);
+    return asi_catalog_reserve(catalog, needed);
 }
 
 /* -- open ----------------------------------------------------------------------------------------------------------------- */
@@ -213,14 +110,6 @@ static as_result open_file(asi_catalog *catalog, int64_t capacity)
         return asi_fail_errno(AS_E_STORAGE, -catalog->fd, "cannot open %s", catalog->path);
     }
     return asi_catalog_read(files, catalog->fd, catalog->path, &catalog->bytes, &catalog->bytes_capacity);
-}
-
-void asi_catalog_tell_damage(const asi_catalog_params *params)
-{
-    if (NULL != params->on_damage)
-    {
-        params->on_damage(params->damage_context, as_error_text());
-    }
 }
 
 /* Goes through all records and builds the index; settles nextRecordingId. Spec: 06 §3.5. */
@@ -360,54 +249,13 @@ void asi_catalog_close(asi_catalog *catalog)
 
 /* -- adding --------------------------------------------------------------------------------------------------------------- */
 
-int64_t asi_catalog_frame_length(const asi_catalog *catalog, const asi_recording_params *params)
-{
-    return asi_align_i64((int64_t)RECORD_TEXTS + 12 + params->stripped_channel.length + params->original_channel.length +
-        params->source_identity.length, catalog->alignment);
-}
-
-int64_t asi_catalog_frame_length_at(const asi_catalog *catalog, int64_t offset)
-{
-    return asi_align_i64(
-        (int64_t)asi_get_i32(catalog->bytes + offset) + ASI_CATALOG_RECORD_HEADER_LENGTH, catalog->alignment);
-}
-
-static uint8_t *put_text(uint8_t *at, asi_text text)
-{
-    asi_put_i32(at, text.length);
-    memcpy(at + 4, text.at, (size_t)text.length);
-    return at + 4 + text.length;
-}
-
-void asi_catalog_encode(const asi_catalog *catalog, uint8_t *frame, int64_t frame_length, int64_t recording_id,
-    const asi_recording_params *params)
-{
-    asi_put_i64(frame + RECORD_RECORDING_ID, recording_id);
-    asi_put_i64(frame + RECORD_START_TIMESTAMP, params->start_timestamp_ms);
-    asi_put_i64(frame + RECORD_STOP_TIMESTAMP, params->stop_timestamp_ms);
-    asi_put_i64(frame + RECORD_START_POSITION, params->start_position);
-    asi_put_i64(frame + RECORD_STOP_POSITION, params->stop_position);
-    asi_put_i32(frame + RECORD_INITIAL_TERM_ID, params->initial_term_id);
-    asi_put_i32(frame + RECORD_SEGMENT_FILE_LENGTH, params->segment_file_length);
-    asi_put_i32(frame + RECORD_TERM_BUFFER_LENGTH, params->term_buffer_length);
-    asi_put_i32(frame + RECORD_MTU_LENGTH, params->mtu_length);
-    asi_put_i32(frame + RECORD_SESSION_ID, params->session_id);
-    asi_put_i32(frame + RECORD_STREAM_ID, params->stream_id);
-    uint8_t *at = put_text(frame + RECORD_TEXTS, params->stripped_channel);
-    at = put_text(at, params->original_channel);
-    put_text(at, params->source_identity);
-    asi_put_i32(frame + RECORD_LENGTH, (int32_t)(frame_length - ASI_CATALOG_RECORD_HEADER_LENGTH));
-    asi_put_i32(frame + RECORD_STATE, ASI_RECORDING_VALID);
-    asi_put_i32(frame + RECORD_CHECKSUM, checksum_of(catalog, frame));
-}
-
 as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *params, int64_t *recording_id)
 {
     const int64_t frame_length = asi_catalog_frame_length(catalog, params);
     const int64_t offset = catalog->end;
     const int64_t id = asi_catalog_next_recording_id(catalog);
     as_result result = ensure_capacity(catalog, offset + frame_length, frame_length);
-    result = AS_OK == result ? reserve_bytes(catalog, offset + frame_length + ASI_CATALOG_RECORD_HEADER_LENGTH) : result;
+    result = AS_OK == result ? asi_catalog_reserve(catalog, offset + frame_length + ASI_CATALOG_RECORD_HEADER_LENGTH) : result;
     result = AS_OK == result ? put_i64(catalog, CATALOG_NEXT_RECORDING_ID, id + 1) : result;
     if (AS_OK != result)
     {
@@ -462,7 +310,7 @@ as_result asi_catalog_stop(asi_catalog *catalog, int64_t recording_id, int64_t s
         uint8_t *frame = catalog->bytes + entry->offset;
         asi_put_i64(frame + RECORD_STOP_TIMESTAMP, stop_timestamp_ms);
         asi_put_i64(frame + RECORD_STOP_POSITION, stop_position);
-        asi_put_i32(frame + RECORD_CHECKSUM, checksum_of(catalog, frame));
+        asi_put_i32(frame + RECORD_CHECKSUM, asi_catalog_checksum(catalog, frame));
         asi_store_release_i64(&entry->positions.stop_position, stop_position);
         catalog->must_rewrite = true;
     }

@@ -37,106 +37,8 @@
 #ifndef ASI_STORE_CATALOG_H
 #define ASI_STORE_CATALOG_H
 
-#include "aeron_spark/as_archive.h"
-#include "base/atomic.h"
-#include "store/file_ops.h"
-
-#define ASI_CATALOG_FILE "archive.catalog"
-#define ASI_CATALOG_HEADER_LENGTH 32
-#define ASI_CATALOG_RECORD_HEADER_LENGTH 32
-#define ASI_CATALOG_ALIGNMENT 64
-#define ASI_CATALOG_MIN_CAPACITY 32
-#define ASI_CATALOG_MAX_CAPACITY INT32_MAX
-#define ASI_CATALOG_DEFAULT_CAPACITY (1024 * 1024)
-/* 3.1.0: of the catalog's header and of the mark file; only the major part must be equal. Spec: 06 §2. */
-#define ASI_ARCHIVE_STORAGE_VERSION 0x00030100
-#define ASI_ARCHIVE_STORAGE_MAJOR(version) ((version) >> 16)
-
-enum
-{
-    ASI_RECORDING_INVALID = 0,
-    ASI_RECORDING_VALID = 1,
-    ASI_RECORDING_DELETED = 2
-};
-
-typedef struct asi_text /* borrowed ASCII, not terminated */
-{
-    const char *at;
-    int32_t length;
-} asi_text;
-
-asi_text asi_text_of(const char *terminated);
-
-/* One record, taken apart. Texts and descriptor point into the catalog's memory: valid until its next mutation or close. */
-typedef struct asi_catalog_record
-{
-    int64_t control_session_id;
-    int64_t correlation_id;
-    int64_t recording_id;
-    int64_t start_timestamp_ms;
-    int64_t stop_timestamp_ms;
-    int64_t start_position;
-    int64_t stop_position;
-    int32_t initial_term_id;
-    int32_t segment_file_length;
-    int32_t term_buffer_length;
-    int32_t mtu_length;
-    int32_t session_id;
-    int32_t stream_id;
-    asi_text stripped_channel;
-    asi_text original_channel;
-    asi_text source_identity;
-    int32_t state;
-    int32_t checksum;
-    /* The bytes that the control protocol sends behind its own control session and correlation id: from recordingId to the
-     * end of the record, padding included. Spec: 06 §3.3. */
-    const uint8_t *descriptor;
-    int32_t descriptor_length;
-    int64_t offset;       /* of the record header in the file */
-    int64_t frame_length; /* of record header, body and padding */
-} asi_catalog_record;
-
-/* -- scanning bytes ------------------------------------------------------------------------------------------------------- */
-
-typedef struct asi_catalog_scan
-{
-    const uint8_t *bytes;  /* borrowed: the file from offset 0 */
-    int64_t length;
-    const char *path;      /* borrowed, for error texts */
-    int32_t version;
-    int32_t alignment;
-    int64_t next_recording_id; /* as stored */
-    int64_t offset;        /* of the next record; where the scan ended */
-    int64_t last_recording_id; /* -1 at first */
-} asi_catalog_scan;
-
-/* AS_E_DATA: too short, another major version, impossible header. */
-as_result asi_catalog_scan_start_untrusted(asi_catalog_scan *scan, const uint8_t *bytes, int64_t length, const char *path) AS_MUST_USE;
-/* AS_OK and a record of any state; AS_AGAIN at the end; AS_E_DATA: a record that can't be (passes the end of the file, texts
- * past its frame, ids not increasing, a length that takes in the next record). Impossible values of fields are for asi_recording_check_untrusted. */
-as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_record *record) AS_MUST_USE;
-/* After the scan's end, for readers: AS_E_DATA where a record stands behind it, so that what ended it is damage. An archive takes what
- * is there (it may have been left by a crash). */
-as_result asi_catalog_scan_check_end_untrusted(const asi_catalog_scan *scan) AS_MUST_USE;
-/* State, term, segment and mtu lengths, positions: AS_E_DATA names recording, field and value. */
-as_result asi_recording_check_untrusted(const asi_catalog_record *record) AS_MUST_USE;
-
-/* -- the archive's writable catalog --------------------------------------------------------------------------------------- */
-
-typedef struct asi_catalog asi_catalog;
-
-typedef struct asi_catalog_params
-{
-    const asi_file_ops *files;   /* borrowed until close */
-    const char *archive_dir;
-    int64_t capacity;            /* bytes the file has at least; ASI_CATALOG_DEFAULT_CAPACITY */
-    int32_t sync_level;          /* aeron.archive.catalog.file.sync.level */
-    as_record_checksum checksum; /* aeron.archive.record.checksum */
-    bool is_after_crash;         /* what the last archive may have left half done is put right, not refused */
-    /* Told of each record that is kept although its values can't be, or that the repair takes back or hides. NULL: nobody is. */
-    void (*on_damage)(void *context, const char *text);
-    void *damage_context;
-} asi_catalog_params;
+#include "store/catalog_record.h"
+#include "store/catalog_scan.h"
 
 /* Creates the file if there is none. AS_E_DATA: another major version, records that are none, ids not increasing,
  * nextRecordingId too low; the text names the file and what to do. Recordings whose values can't be are found and listed; whoever works
@@ -145,23 +47,6 @@ as_result asi_catalog_open(const asi_catalog_params *params, asi_catalog **catal
 /* Syncs; harmless on NULL. */
 void asi_catalog_close(asi_catalog *catalog);
 
-typedef struct asi_recording_params
-{
-    int64_t start_timestamp_ms;
-    int64_t stop_timestamp_ms;   /* AS_NULL_VALUE: active */
-    int64_t start_position;
-    int64_t stop_position;       /* AS_NULL_VALUE: active */
-    int32_t initial_term_id;
-    int32_t segment_file_length;
-    int32_t term_buffer_length;
-    int32_t mtu_length;
-    int32_t session_id;
-    int32_t stream_id;
-    asi_text stripped_channel;
-    asi_text original_channel;
-    asi_text source_identity;
-} asi_recording_params;
-
 /* AS_E_STORAGE: disk, or "catalog is full, max capacity reached: <max>" / "recording is too big: ...". */
 as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *params, int64_t *recording_id) AS_MUST_USE;
 as_result asi_catalog_stop(asi_catalog *catalog, int64_t recording_id, int64_t stop_position, int64_t stop_timestamp_ms) AS_MUST_USE;
@@ -169,15 +54,6 @@ as_result asi_catalog_extend(asi_catalog *catalog, int64_t recording_id, int64_t
     int32_t session_id) AS_MUST_USE;
 as_result asi_catalog_set_start_position(asi_catalog *catalog, int64_t recording_id, int64_t position) AS_MUST_USE;
 as_result asi_catalog_set_stop_position(asi_catalog *catalog, int64_t recording_id, int64_t position) AS_MUST_USE;
-/* Takes DELETED records out, but those that `must_stay` names, whose ids something still needs: ids, order and nextRecordingId stay as
- * they are, the file shrinks down to the capacity that it was opened with. By a new file, as replace, and durable at every sync
- * level, behind the deletions of files that went before. A failure before the new file has its name changes nothing. */
-typedef bool (*asi_catalog_must_stay)(void *context, int64_t recording_id);
-as_result asi_catalog_compact(
-    asi_catalog *catalog, asi_catalog_must_stay must_stay, void *context, int64_t *reclaimed_bytes) AS_MUST_USE;
-/* Whole body but control session and correlation id; makes the state VALID. Later records move when it grows. The texts must not be
- * the catalog's own. */
-as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const asi_recording_params *params) AS_MUST_USE;
 /* VALID to DELETED or INVALID: the recording leaves the index, its bytes stay. */
 as_result asi_catalog_invalidate(asi_catalog *catalog, int64_t recording_id, int32_t state) AS_MUST_USE;
 
@@ -214,25 +90,7 @@ int64_t asi_catalog_capacity(const asi_catalog *catalog);
 int64_t asi_catalog_used_bytes(const asi_catalog *catalog);
 int64_t asi_catalog_deleted_bytes(const asi_catalog *catalog); /* of them, of DELETED records */
 
-/* Positions for other threads. Written by the catalog's owner with release after the file was written; read with acquire.
- * A stale stop of -1 costs one more look. The address lives until the catalog is closed, also after a purge. */
-typedef struct asi_recording_positions
-{
-    int64_t start_position;
-    int64_t stop_position;
-} asi_recording_positions;
-
 /* NULL for an unknown id. Owner's thread; the result may be handed to other threads. */
 const asi_recording_positions *asi_catalog_positions(const asi_catalog *catalog, int64_t recording_id);
-
-static inline int64_t asi_recording_start(const asi_recording_positions *positions)
-{
-    return asi_load_acquire_i64(&positions->start_position);
-}
-
-static inline int64_t asi_recording_stop(const asi_recording_positions *positions)
-{
-    return asi_load_acquire_i64(&positions->stop_position);
-}
 
 #endif

@@ -1,10 +1,10 @@
-/* Offsets of catalog fields and helpers shared by scan and catalog; private to them. The essay is in catalog.h. */
+/* Offsets of catalog fields, for those who read and write its bytes. The essay is in catalog.h. */
 #ifndef ASI_STORE_CATALOG_FORMAT_H
 #define ASI_STORE_CATALOG_FORMAT_H
 
 #include <stdlib.h>
 
-#include "store/catalog.h"
+#include "store/catalog_record.h"
 #include "store/checksum.h"
 
 enum /* in the file header */
@@ -43,16 +43,5 @@ enum /* in a record */
 #define READ_CHUNK (1024 * 1024)
 /* Three texts, each of which came in a control message: what is longer is damage, and would be memory. */
 #define RECORD_MAX_LENGTH (1024 * 1024)
-
-/* One whole record frame; false if its texts do not fit. Leaves offset to the caller. */
-bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi_catalog_record *record);
-/* The file's bytes up to its end or the first mebibyte of zeros; *bytes is the caller's to free. */
-as_result asi_catalog_read(
-    const asi_file_ops *files, int fd, const char *path, uint8_t **bytes, int64_t *length) AS_MUST_USE;
-/* After a crash: see catalog_repair.c. Changes file and bytes alike. AS_E_STORAGE: the disk refused. */
-as_result asi_catalog_repair(const asi_catalog_params *params, int fd, const char *path, uint8_t *bytes, int64_t length,
-    int32_t alignment) AS_MUST_USE;
-/* as_error_text() goes to params->on_damage. */
-void asi_catalog_tell_damage(const asi_catalog_params *params);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef ASI_STORE_CATALOG_INDEX_H
 #define ASI_STORE_CATALOG_INDEX_H
 
-#include "store/catalog.h"
+#include "store/catalog_record.h"
 
 typedef struct asi_catalog_entry
 {

@@ -5,10 +5,13 @@
  * process that was killed leaves at most a field that is newer than its checksum. A record that has no body (no term length, an id out
  * of order) is taken back when it is the last, and else hidden (INVALID), because ids and later records must stay where they are. One
  * that has a body stays, also where its values can't be: there may be segments of it. */
+#include "store/catalog_repair.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/checksum.h"
 
 typedef struct repair

@@ -1,9 +1,10 @@
 /* Reading the bytes of a catalog, which are input; see catalog.h. */
+#include "store/catalog_scan.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "store/catalog.h"
 #include "store/catalog_format.h"
 #include "store/segment_layout.h"
 
@@ -288,5 +289,13 @@ as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, 
             *length_out = length;
             return AS_OK;
         }
+    }
+}
+
+void asi_catalog_tell_damage(const asi_catalog_params *params)
+{
+    if (NULL != params->on_damage)
+    {
+        params->on_damage(params->damage_context, as_error_text());
     }
 }

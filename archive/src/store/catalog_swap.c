@@ -1,18 +1,11 @@
 /* Mutations that write a new catalog in the old one's place: of a record that may grow, and of all of them. See catalog.h. */
-#include <errno.h>
-#include <inttypes.h>
+#include "store/catalog_swap.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/catalog_inside.h"
-
-as_result asi_catalog_sync_directory(asi_catalog *catalog)
-{
-    const int error = catalog->files->sync_directory(catalog->files->context, catalog->archive_dir);
-    catalog->must_sync_directory = 0 != error;
-    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot sync %s", catalog->archive_dir);
-}
+#include "store/catalog_file.h"
 
 /* The catalog becomes `image`, of which [0, end) is used, in one instant: under its name there is always a whole one. */
 static as_result swap_file(asi_catalog *catalog, const uint8_t *image, int64_t end, int64_t file_length)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/segment_layout.h"
 
 #define CATALOG_ATTEMPTS 5

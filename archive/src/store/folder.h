@@ -53,13 +53,4 @@ as_result asi_catalog_reread(const asi_file_ops *files, const char *archive_dir,
 /* Whether the entry has a checksum of its own, and it is right: then its archive gives frames theirs, too. */
 bool asi_catalog_entry_is_checked(const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record);
 
-/* The first position >= `position` where a frame of the recording begins or the recording ends; `position` itself in the usual
- * case. <= limit. */
-as_result asi_folder_frame_at(asi_segment_window *window, int64_t position, int64_t limit, int64_t *frame_position) AS_MUST_USE;
-
-/* Which checksum the frames from `position` on carry: CRC-32, CRC-32C, or NONE if no frame's session id is one. `is_unlike` (may be
- * NULL): there were frames, and none had the session id of the catalog either. */
-as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t position, int64_t limit, int32_t catalog_session_id,
-    as_record_checksum *checksum, bool *is_unlike) AS_MUST_USE;
-
 #endif

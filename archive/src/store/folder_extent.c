@@ -14,6 +14,7 @@
 #include "shm/counters.h"
 #include "store/checksum.h"
 #include "store/folder.h"
+#include "store/folder_extent.h"
 #include "store/recover.h"
 #include "store/segment_layout.h"
 

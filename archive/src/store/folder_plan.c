@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "store/folder.h"
+#include "store/folder_plan.h"
 #include "store/segment_judge.h"
 #include "store/segment_layout.h"
 

@@ -1,78 +1,12 @@
-/* When which bytes of a recording were written, and which were written when; see folder_time.h, time_index.h and
+/* When which bytes of a recording were written, and which were written when; see folder_time_source.h, time_index.h and
  * aeron_spark/as_archive.h.
  *
  * Every answer follows from what single runs say, each of which is true: what lies before a run's end was written no later than
  * its last time, what lies before its begin no later than its first. */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "store/folder_time.h"
+#include "store/folder_time_source.h"
 #include "store/segment_layout.h"
-
-/* -- runs ------------------------------------------------------------------------------------------------------------------- */
-
-static as_result open_file(const as_folder *folder, asi_time_source *source)
-{
-    const as_result result = asi_time_file_open_untrusted(
-        &source->runs, folder->files, folder->path, source->record.recording_id, ASI_FILE_READ);
-    source->has_file = AS_OK == result;
-    const asi_time_era era = asi_time_era_of(&source->record);
-    source->is_believed = source->has_file && asi_time_era_equals(&source->runs.header.era, &era);
-    return AS_AGAIN == result ? AS_OK : result;
-}
-
-static as_result use_segments(const as_folder *folder, asi_time_source *source)
-{
-    asi_time_runs found = { 0 };
-    const as_result result = asi_time_of_segments(folder, &source->record, source->extent.start_position,
-        source->extent.limit_position, asi_time_of_ms(source->record.start_timestamp_ms), INT64_MAX, &found);
-    if (AS_OK != result)
-    {
-        free(found.runs);
-        return result;
-    }
-    asi_time_file_close(&source->runs);
-    source->runs = (asi_time_file){ .files = folder->files, .fd = -1, .runs = found.runs, .slot_count = found.count };
-    return AS_OK;
-}
-
-as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time_source *source)
-{
-    const asi_folder_recording *recording;
-    *source = (asi_time_source){ .runs = { .fd = -1 } };
-    as_result result = asi_folder_find(folder, recording_id, &recording);
-    if (AS_OK == result)
-    {
-        source->record = recording->record;
-        result = as_folder_extent(folder, recording_id, &source->extent);
-    }
-    /* After the extent: what it covers can only have been extended by those whom the entry names now. */
-    result = AS_OK == result ? asi_catalog_reread(folder->files, folder->path, &source->record) : result;
-    result = AS_OK == result ? open_file(folder, source) : result;
-    if (AS_OK != result)
-    {
-        asi_time_source_close(source);
-    }
-    return result;
-}
-
-void asi_time_source_close(asi_time_source *source) { asi_time_file_close(&source->runs); }
-
-static as_result open_believed(as_folder *folder, int64_t recording_id, asi_time_source *source)
-{
-    as_result result = asi_time_source_open(folder, recording_id, source);
-    if (AS_OK == result && !source->is_believed)
-    {
-        result = use_segments(folder, source);
-        if (AS_OK != result)
-        {
-            asi_time_source_close(source);
-        }
-    }
-    return result;
-}
 
 /* -- from a time to a position ---------------------------------------------------------------------------------------------- */
 
@@ -124,7 +58,7 @@ static void locate(asi_time_source *source, int64_t time_ns, as_time_position *f
 as_result as_folder_position_at_time(as_folder *folder, int64_t recording_id, int64_t time_ns, as_time_position *found)
 {
     asi_time_source source;
-    as_result result = open_believed(folder, recording_id, &source);
+    as_result result = asi_time_source_open_believed(folder, recording_id, &source);
     if (AS_OK != result)
     {
         return result;
@@ -240,7 +174,7 @@ as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int6
     uint8_t *sources)
 {
     asi_time_source source;
-    const as_result result = open_believed(folder, recording_id, &source);
+    const as_result result = asi_time_source_open_believed(folder, recording_id, &source);
     if (AS_OK != result)
     {
         return result;
@@ -264,7 +198,7 @@ as_result as_folder_time_runs(as_folder *folder, int64_t recording_id, int64_t f
     int64_t *count)
 {
     asi_time_source source;
-    const as_result result = open_believed(folder, recording_id, &source);
+    const as_result result = asi_time_source_open_believed(folder, recording_id, &source);
     if (AS_OK != result)
     {
         return result;

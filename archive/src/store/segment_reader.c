@@ -19,6 +19,8 @@
 
 #include "store/checksum.h"
 #include "store/folder.h"
+#include "store/folder_extent.h"
+#include "store/folder_plan.h"
 #include "store/segment_judge.h"
 #include "store/segment_layout.h"
 

@@ -139,33 +139,4 @@ typedef bool (*asi_time_predicate)(void *context, const asi_time_run *run);
  * valid one before it goes to *before (-1: none). */
 int64_t asi_time_file_search(asi_time_file *file, asi_time_predicate holds, void *context, int64_t *before);
 
-/* Cuts an index that is open for writing at `position`: keeps the runs before it and the part before it of a run that passes it.
- * The slots left go to *slots, the time of the last one (0: none) to *last_ns. 0 or -errno. */
-int asi_time_file_cut(asi_time_file *file, int64_t position, int64_t *slots, int64_t *last_ns, bool *has_changed);
-
-/* -- editing, by the conductor: the recording is not being recorded ----------------------------------------------------------- */
-
-/* Forgets what lies at or behind `position`; fine if there is no index. */
-as_result asi_time_index_truncate(
-    const asi_file_ops *files, const char *dir, int64_t recording_id, int64_t position) AS_MUST_USE;
-/* Deletes the file; fine if there is none. */
-as_result asi_time_index_remove(const asi_file_ops *files, const char *dir, int64_t recording_id) AS_MUST_USE;
-/* As migrating moves segments: what the index of `from` says of all that `from` has becomes part of that of `to`. Both as the
- * catalog has them before their positions change. */
-as_result asi_time_index_move(const asi_file_ops *files, const char *dir, const asi_catalog_record *from,
-    const asi_catalog_record *to) AS_MUST_USE;
-
-/* Runs in memory, by position. */
-typedef struct asi_time_runs
-{
-    asi_time_run *runs; /* owned */
-    int64_t count;
-    int64_t capacity;
-} asi_time_runs;
-
-as_result asi_time_runs_add(asi_time_runs *runs, const asi_time_run *run) AS_MUST_USE;
-/* Writes them to a file beside the index and puts it in its place, synced. */
-as_result asi_time_runs_write(const asi_file_ops *files, const char *dir, const asi_time_header *header,
-    const asi_time_runs *runs) AS_MUST_USE;
-
 #endif

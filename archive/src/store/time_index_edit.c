@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "store/time_index.h"
+#include "store/time_index_edit.h"
 
 #define NEW_SUFFIX "-new"
 #define WRITE_SLOTS 128

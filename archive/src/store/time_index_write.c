@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "store/segment_layout.h"
+#include "store/time_index_edit.h"
 
 #define PENDING_MAX 64
 #define GIVE_BACK_SLOTS 4096 /* 128 KiB: how often the recording's start is looked at */

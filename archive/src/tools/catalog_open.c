@@ -1,4 +1,4 @@
-/* as_catalog: the records of a folder's catalog in any state, and its mark file; see catalog_tool.h. */
+/* as_catalog: the records of a folder's catalog in any state, and its mark file; see catalog_open.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,9 +7,11 @@
 
 #include "shm/error_log.h"
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/folder.h"
+#include "store/folder_extent.h"
 #include "store/segment_layout.h"
-#include "tools/catalog_tool.h"
+#include "tools/catalog_open.h"
 
 #define TEXTS 3
 

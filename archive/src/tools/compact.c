@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "tools/compact.h"
 
 as_result asi_tool_replace_file(

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "store/folder.h"
+#include "store/folder_plan.h"
 #include "store/segment_layout.h"
-#include "tools/catalog_tool.h"
+#include "tools/catalog_open.h"
 
 struct as_dump
 {

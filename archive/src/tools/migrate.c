@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/segment_layout.h"
 #include "tools/compact.h"
 

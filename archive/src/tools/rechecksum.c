@@ -9,7 +9,7 @@
 
 #include "store/recover.h"
 #include "store/segment_layout.h"
-#include "tools/catalog_tool.h"
+#include "tools/catalog_open.h"
 
 #define MAX_DATA_FRAME_LENGTH (64 * 1024)
 

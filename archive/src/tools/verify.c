@@ -16,10 +16,11 @@
 #include <string.h>
 
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/recover.h"
 #include "store/segment_judge.h"
 #include "store/segment_layout.h"
-#include "tools/catalog_tool.h"
+#include "tools/catalog_open.h"
 
 /* Where in a message the walk over frames is. */
 typedef struct message_walk

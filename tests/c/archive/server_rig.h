@@ -9,7 +9,13 @@
 #include <sched.h>
 
 #include "aeron_spark/as_driver.h"
-#include "server/archive.h"
+#include "server/control.h"
+#include "server/deletions.h"
+#include "server/logins.h"
+#include "server/on_request.h"
+#include "server/recordings.h"
+#include "server/replays.h"
+#include "server/server.h"
 #include "support.h"
 
 #define RIG_TERM_LENGTH (64 * 1024)

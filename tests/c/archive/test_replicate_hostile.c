@@ -99,7 +99,7 @@ static void check_ended(played *p, int64_t id, const char *text)
     }
     CHECK(NULL != error);
     check_error(error, ASI_CODEC_E_GENERIC, text);
-    UNTIL(&p->rig, NULL == p->rig.archive->replications && 0 == p->rig.archive->recording_count);
+    UNTIL(&p->rig, NULL == p->rig.archive->replications && 0 == p->rig.archive->uses->count[ASI_USE_RECORDS]);
 }
 
 /* The request `wanted` of a replication is answered with `answer`. */

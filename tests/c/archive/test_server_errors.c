@@ -419,7 +419,7 @@ static void prepare(const char *line)
     for (int i = 0; i < 2 && starts(line, "start recording with 3 of 3"); i++)
     {
         CHECK_I64(as_client_add_exclusive_publication(rig.client, RIG_CHANNEL, 1050 + i, &extra[i]), AS_OK);
-        UNTIL(&rig, rig.archive->recording_count == 2 + i);
+        UNTIL(&rig, rig.archive->uses->count[ASI_USE_RECORDS] == 2 + i);
     }
     for (int i = 0; i < 2 && starts(line, "extend 99"); i++)
     {
@@ -427,12 +427,12 @@ static void prepare(const char *line)
     }
     if (starts(line, "extend 99"))
     {
-        UNTIL(&rig, rig.archive->recording_count == 1);
+        UNTIL(&rig, rig.archive->uses->count[ASI_USE_RECORDS] == 1);
     }
-    if (rig.archive->replay_count > 0 && !starts(line, "replay 2 of") && !starts(line, "replay 3 of"))
+    if (rig.archive->uses->count[ASI_USE_REPLAYS] > 0 && !starts(line, "replay 2 of") && !starts(line, "replay 3 of"))
     {
         rig.clock_ahead_ns += 2 * RIG_SECOND; /* nobody reads them */
-        UNTIL(&rig, rig.archive->replay_count == 0);
+        UNTIL(&rig, rig.archive->uses->count[ASI_USE_REPLAYS] == 0);
     }
     if (starts(line, "replay 0 from 131072"))
     {

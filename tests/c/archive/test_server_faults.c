@@ -60,14 +60,14 @@ static void a_broken_client_stops_no_other(void)
 /* Sessions are counted by the archive itself here, which the test's thread runs. */
 static void a_refused_client_may_close_at_once(void)
 {
-    UNTIL(&rig, 0 == rig.archive->session_count);
+    UNTIL(&rig, 0 == rig.archive->sessions->count);
     raw_session *session = raw_open(&rig);
     raw_send_connect(session, 2 << 16);
     session->id = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, session->last_correlation_id)->control_session_id;
     const int64_t errors = as_counter_get(rig.archive->counters.errors);
     asi_codec_request request = request_of(ASI_CODEC_CLOSE_SESSION, AS_NULL_VALUE);
     raw_send(session, &request);
-    UNTIL(&rig, 0 == rig.archive->session_count);
+    UNTIL(&rig, 0 == rig.archive->sessions->count);
     CHECK_I64(as_counter_get(rig.archive->counters.errors), errors);
     raw_close(session);
 }
@@ -162,9 +162,9 @@ static void a_reader_that_pauses_delays_no_other_and_misses_nothing(void)
         raw_ask_ok(session, &request);
     }
     UNTIL(&rig, (as_subscription_poll(readers[1], count_fragment, &fragments[1], 10), COUNT == fragments[1]));
-    UNTIL(&rig, 1 == rig.archive->replay_count);
+    UNTIL(&rig, 1 == rig.archive->uses->count[ASI_USE_REPLAYS]);
     UNTIL(&rig, (as_subscription_poll(readers[0], count_fragment, &fragments[0], 10), COUNT == fragments[0]));
-    UNTIL(&rig, 0 == rig.archive->replay_count);
+    UNTIL(&rig, 0 == rig.archive->uses->count[ASI_USE_REPLAYS]);
     as_subscription_close(readers[0]);
     as_subscription_close(readers[1]);
     raw_close(session);
@@ -190,9 +190,9 @@ static void a_final_limit_within_a_frame_ends_the_replay(void)
         raw_ask_ok(session, &request);
         UNTIL(&rig, (as_subscription_poll(subscription, count_fragment, &fragments, 10), 2 == fragments));
         rig_turn_times(&rig, 50);
-        CHECK_I64(rig.archive->replay_count, 1);
+        CHECK_I64(rig.archive->uses->count[ASI_USE_REPLAYS], 1);
         as_counter_close(counter);
-        UNTIL(&rig, (as_subscription_poll(subscription, count_fragment, &fragments, 10), 0 == rig.archive->replay_count));
+        UNTIL(&rig, (as_subscription_poll(subscription, count_fragment, &fragments, 10), 0 == rig.archive->uses->count[ASI_USE_REPLAYS]));
         CHECK_I64(fragments, 2);
         as_subscription_close(subscription);
         raw_forget(session);
@@ -221,7 +221,7 @@ static void a_frame_that_never_ends_fails_the_replay(void)
         request.file_io_max_length = 1408;
         raw_ask_ok(session, &request);
         raw_forget(session);
-        UNTIL(&rig, (as_subscription_poll(subscription, count_fragment, &fragments, 10), 0 == rig.archive->replay_count));
+        UNTIL(&rig, (as_subscription_poll(subscription, count_fragment, &fragments, 10), 0 == rig.archive->uses->count[ASI_USE_REPLAYS]));
         const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id);
         static const char BEGIN[] = "unexpected end of recording at position=";
         CHECK(0 == strncmp(event->error_message.data, BEGIN, sizeof(BEGIN) - 1));
@@ -243,7 +243,7 @@ static void a_replay_that_is_not_running_yet_has_no_session_to_stop(void)
     CHECK_I64(event->code, ASI_CODEC_OK);
     raw_close(session);
     rig.clock_ahead_ns += 6 * RIG_SECOND;
-    UNTIL(&rig, 0 == rig.archive->replay_count);
+    UNTIL(&rig, 0 == rig.archive->uses->count[ASI_USE_REPLAYS]);
 }
 
 /* -- size ------------------------------------------------------------------------------------------------------------------------ */

@@ -86,7 +86,7 @@ static void logs_of_answers_are_small(void)
 static int waiting(void)
 {
     int count = 0;
-    for (const asi_control_session *at = rig.archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = rig.archive->sessions->first; NULL != at; at = at->next)
     {
         count += ASI_LOGIN_NONE != at->login_class && AS_AUTH_WAIT == at->decision;
     }
@@ -113,7 +113,7 @@ static void passwords_are_looked_at_in_turns(void)
 static int unheard(void)
 {
     int count = 0;
-    for (const asi_control_session *at = rig.archive->sessions; NULL != at; at = at->next)
+    for (const asi_control_session *at = rig.archive->sessions->first; NULL != at; at = at->next)
     {
         count += ASI_CONTROL_CONNECTING == at->state && AS_AUTH_WAIT == at->decision;
     }
@@ -131,7 +131,7 @@ static void passwords_of_who_hears_no_answer_are_not_looked_at(void)
     UNTIL(&rig, unheard() == 20);
     rig_turn_times(&rig, 40);
     CHECK_I64(unheard(), 20);
-    CHECK_I64(rig.archive->deciding_session_id, AS_NULL_VALUE);
+    CHECK_I64(rig.archive->logins->deciding_session_id, AS_NULL_VALUE);
     CHECK_I64(connect_with(honest, "bob:b:o:b")->code, ASI_CODEC_OK);
     CHECK_I64(as_client_add_subscription(rig.client, "aeron:ipc?alias=flood", FLOOD_STREAM, &flood->responses), AS_OK);
     CHECK_I64(raw_await(flood, ASI_CODEC_CONTROL_RESPONSE, flood->last_correlation_id)->code, ASI_CODEC_OK);
@@ -173,6 +173,8 @@ static void channels_that_prove_their_source(void)
 typedef struct queue
 {
     as_archive *archive;
+    asi_sessions listed;
+    asi_logins logins;
     asi_control_session sessions[QUEUE_CAPACITY];
     int count;
 } queue;
@@ -181,8 +183,10 @@ static queue *open_queue(void)
 {
     queue *made = calloc(1, sizeof(*made));
     CHECK(NULL != made && NULL != (made->archive = calloc(1, sizeof(as_archive))));
+    made->archive->sessions = &made->listed;
+    made->archive->logins = &made->logins;
     made->archive->auth.is_working = true;
-    made->archive->deciding_session_id = AS_NULL_VALUE;
+    made->archive->logins->deciding_session_id = AS_NULL_VALUE;
     return made;
 }
 
@@ -199,8 +203,8 @@ static asi_control_session *wait_in(queue *to, int32_t source, bool is_proven, i
     asi_control_session *session = &to->sessions[to->count];
     *session = (asi_control_session){ .archive = to->archive, .id = to->count++, .source = source, .image_correlation_id = source,
         .is_asked = true, .decision = AS_AUTH_WAIT, .state = is_proven ? ASI_CONTROL_CONNECTED : ASI_CONTROL_INIT,
-        .next = to->archive->sessions };
-    to->archive->sessions = session;
+        .next = to->archive->sessions->first };
+    to->archive->sessions->first = session;
     asi_logins_queue(session, now_ns);
     return session;
 }
@@ -211,7 +215,7 @@ static int passwords_before(queue *in, asi_control_session *session, int64_t now
     for (int count = 0; count < QUEUE_CAPACITY; count++)
     {
         asi_logins_choose(in->archive);
-        asi_control_session *chosen = asi_control_find(in->archive, in->archive->deciding_session_id);
+        asi_control_session *chosen = asi_control_find(in->archive, in->archive->logins->deciding_session_id);
         CHECK(NULL != chosen && AS_AUTH_WAIT == chosen->decision);
         chosen->decision = chosen == session ? AS_AUTH_ACCEPT : AS_AUTH_REJECT;
         chosen->state = ASI_CONTROL_CONNECTED;

@@ -1,6 +1,5 @@
 /* Bytes that are recorded, replayed or cut by the right rules alone: each of these once broke unseen. Method: a bare session against an
  * invoked archive (server_rig.h), one situation at a time, in milliseconds. */
-#include "server/control.h"
 #include "server_rig.h"
 
 static test_rig rig;
@@ -194,7 +193,7 @@ static void no_damaged_frame_is_replayed(void)
         const asi_codec_event *event = NULL;
         UNTIL(&rig, (raw_poll(session), NULL != (event = find_error(session, request.correlation_id))));
         CHECK(0 == strncmp(event->error_message.data, "CRC checksum mismatch at position=", 34));
-        UNTIL(&rig, 0 == rig.archive->replay_count);
+        UNTIL(&rig, 0 == rig.archive->uses->count[ASI_USE_REPLAYS]);
         raw_close(session);
     }
     as_subscription_close(listener);
@@ -304,7 +303,7 @@ static void what_is_written_or_read_stays(void)
     CHECK(has_segment(read.id, 0));
     request = request_of(ASI_CODEC_STOP_ALL_REPLAYS, read.id);
     raw_ask_ok(session, &request);
-    UNTIL(&rig, 0 == rig.archive->replay_count);
+    UNTIL(&rig, 0 == rig.archive->uses->count[ASI_USE_REPLAYS]);
     static const int64_t WRONG[] = { 32, RIG_SEGMENT_LENGTH + 32, 3 * RIG_SEGMENT_LENGTH, 0 };
     for (size_t i = 0; i < sizeof(WRONG) / sizeof(WRONG[0]); i++)
     {

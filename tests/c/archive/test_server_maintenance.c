@@ -128,7 +128,7 @@ static int32_t run_to_end(raw_session *session, asi_codec_request *request)
     {
         raw_await_signal(session, AS_SIGNAL_DELETE, request->correlation_id);
     }
-    CHECK(NULL == rig.archive->deletions);
+    CHECK(NULL == rig.archive->deletions->outstanding);
     return code;
 }
 
@@ -409,7 +409,7 @@ static void a_deletion_ends_without_its_session(void)
     raw_send(first, &request);
     raw_send(first, &end);
     raw_session *session = raw_connect(&rig);
-    UNTIL(&rig, NULL == rig.archive->deletions);
+    UNTIL(&rig, NULL == rig.archive->deletions->outstanding);
     int64_t length;
     uint8_t *bytes = read_segment(&rig, id, 0, &length);
     CHECK(NULL != bytes && RIG_SEGMENT_LENGTH == length);

@@ -94,7 +94,7 @@ static void s36_to_s39_listings(void)
     check_listing(session, &request, 1, -1);
     request = request_of(ASI_CODEC_LIST_RECORDING, 99);
     check_listing(session, &request, 0, 99);
-    const int32_t session_id = rig.archive->recordings == NULL ? 0 : 1;
+    const int32_t session_id = rig.archive->recordings->active == NULL ? 0 : 1;
     CHECK_I64(session_id, 0);
     request = request_of(ASI_CODEC_LIST_RECORDING, 2);
     check_listing(session, &request, 1, -1);
@@ -142,7 +142,7 @@ static void s13_a_long_listing_comes_whole(void)
     raw_forget(session);
     raw_send(session, &first);
     rig_turn_times(&rig, 50); /* nothing is read: the window is full before the listing is done */
-    CHECK(ASI_LISTING_NONE != rig.archive->sessions->listing.kind);
+    CHECK(NULL != rig.archive->sessions->first->listing);
     asi_codec_request second = list_of(0, 10);
     raw_send(session, &second);
     const asi_codec_event *refused = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, second.correlation_id);

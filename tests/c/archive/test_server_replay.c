@@ -65,7 +65,7 @@ static void read_close(reader *opened)
     free(opened);
 }
 
-static int64_t replay_count(void) { return rig.archive->replay_count; }
+static int64_t replay_count(void) { return rig.archive->uses->count[ASI_USE_REPLAYS]; }
 
 static void await_no_replay(void) { UNTIL(&rig, 0 == replay_count()); }
 

@@ -269,8 +269,8 @@ static void a_replication_can_be_stopped(void)
         CHECK_I64(raw_ask_ok(p.destination, &stop), 0);
         pair_await_end(&p, id);
         CHECK(NULL == nth_event(p.destination, id, 0) || ASI_CODEC_ERROR != nth_event(p.destination, id, 0)->code);
-        UNTIL(&p.rig, NULL == p.rig.archive->replications && 0 == p.rig.archive->recording_count &&
-            NULL == p.rig.archive->subscriptions);
+        UNTIL(&p.rig, NULL == p.rig.archive->replications && 0 == p.rig.archive->uses->count[ASI_USE_RECORDS] &&
+            NULL == p.rig.archive->recordings->subscriptions);
         raw_forget(p.destination);
     }
     asi_codec_request request = replicate_of(recording.id, AS_NULL_VALUE);
@@ -283,8 +283,8 @@ static void a_replication_can_be_stopped(void)
     pair_await_end(&p, id);
     CHECK_I64(raw_await_signal(p.destination, AS_SIGNAL_STOP, id)->position, position);
     check_same_bytes(&p, recording.id, copy, 0, position);
-    UNTIL(&p.rig, 0 == p.rig.other->replay_count); /* the source was told, and its sessions ended */
-    UNTIL(&p.rig, 1 == p.rig.other->session_count);
+    UNTIL(&p.rig, 0 == p.rig.other->uses->count[ASI_USE_REPLAYS]); /* the source was told, and its sessions ended */
+    UNTIL(&p.rig, 1 == p.rig.other->sessions->count);
     as_publication_close(recording.publication);
     pair_close(&p);
 }
@@ -319,7 +319,7 @@ static void a_copy_survives_the_end_of_its_source(void)
     id = pair_replicate(&p, &request);
     CHECK_I64(raw_await_signal(p.destination, AS_SIGNAL_SYNC, id)->position, stop);
     pair_await_end(&p, id);
-    UNTIL(&p.rig, 0 == p.rig.archive->recording_count);
+    UNTIL(&p.rig, 0 == p.rig.archive->uses->count[ASI_USE_RECORDS]);
     check_same_bytes(&p, recording.id, copy, 0, stop);
     pair_close(&p);
 }

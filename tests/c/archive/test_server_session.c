@@ -71,7 +71,7 @@ static void s03_another_major_version_is_refused_until_the_deadline(void)
 static void s04_d24_a_connect_request_of_old_is_passed_over(void)
 {
     raw_session *session = raw_open_alone(&rig);
-    const int64_t next_id = rig.archive->next_control_session_id;
+    const int64_t next_id = rig.archive->sessions->next_id;
     const int64_t errors = as_counter_get(rig.archive->counters.errors);
     as_subscription_constants constants;
     as_subscription_get_constants(session->responses, &constants);
@@ -96,7 +96,7 @@ static void s04_d24_a_connect_request_of_old_is_passed_over(void)
         raw_poll(session);
     }
     CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, 4711));
-    CHECK_I64(rig.archive->next_control_session_id, next_id + 1);
+    CHECK_I64(rig.archive->sessions->next_id, next_id + 1);
     CHECK_I64(as_counter_get(rig.archive->counters.errors), errors);
     raw_close(session);
 }
@@ -483,8 +483,8 @@ static void a_client_that_asks_and_does_not_read_costs_little_memory(void)
     int64_t length;
     int64_t sent = 0;
     CHECK_I64(asi_codec_request_encode(&request, bytes, sizeof(bytes), &length), AS_OK);
-    UNTIL(&rig, 1 == rig.archive->session_count);
-    while (rig.archive->session_count > 0)
+    UNTIL(&rig, 1 == rig.archive->sessions->count);
+    while (rig.archive->sessions->count > 0)
     {
         CHECK(sent < 100000);
         sent += as_publication_offer(session->requests, bytes, length) > 0 ? 1 : 0;

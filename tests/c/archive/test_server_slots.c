@@ -94,14 +94,14 @@ static void s25_d28_each_image_takes_a_slot_and_gives_it_back(void)
     for (int i = 0; i < 3; i++)
     {
         publications[i] = publication_of(1);
-        UNTIL(&rig, 1 + i == rig.archive->recording_count);
+        UNTIL(&rig, 1 + i == rig.archive->uses->count[ASI_USE_RECORDS]);
     }
     check_start_refused(2, "max concurrent recordings reached 3");
     for (int i = 0; i < 3; i++)
     {
         as_publication_close(publications[i]);
     }
-    UNTIL(&rig, 0 == rig.archive->recording_count);
+    UNTIL(&rig, 0 == rig.archive->uses->count[ASI_USE_RECORDS]);
     for (int i = 0; i < 3; i++)
     {
         start_ok(2 + i);
@@ -118,7 +118,7 @@ static void an_image_without_a_slot_waits(void)
     asi_codec_request request = start_of(RIG_CHANNEL, 1, false);
     raw_ask_ok(session, &request);
     as_publication *first = publication_of(1);
-    UNTIL(&rig, 1 == rig.archive->recording_count);
+    UNTIL(&rig, 1 == rig.archive->uses->count[ASI_USE_RECORDS]);
     as_publication *second = publication_of(1);
     const int64_t end = publish(&rig, second, 100, 10);
     raw_forget(session);
@@ -133,7 +133,7 @@ static void an_image_without_a_slot_waits(void)
         raw_poll(session);
     }
     CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
-    CHECK_I64(rig.archive->recording_count, 1);
+    CHECK_I64(rig.archive->uses->count[ASI_USE_RECORDS], 1);
     as_publication_close(first);
     const asi_codec_event *signal = raw_await_signal(session, AS_SIGNAL_START, request.correlation_id);
     CHECK_I64(signal->position, 0);
@@ -192,7 +192,7 @@ static void descriptors_bound_recordings(void)
         }
         subscriptions[count] = answer->relevant_id;
         publications[count] = publication_of(100 + count);
-        UNTIL(&rig, 1 + count == rig.archive->recording_count);
+        UNTIL(&rig, 1 + count == rig.archive->uses->count[ASI_USE_RECORDS]);
         raw_forget(session);
         publish(&rig, publications[count], 1000, 1);
     }
@@ -215,7 +215,7 @@ static void descriptors_bound_recordings(void)
         publish(&rig, publications[i], 1000, 300);
     }
     UNTIL(&rig, has_recorded(count, (const as_publication *const *)publications));
-    CHECK_I64(rig.archive->recording_count, count);
+    CHECK_I64(rig.archive->uses->count[ASI_USE_RECORDS], count);
     while (taken_count > 0)
     {
         close(taken[--taken_count]);
@@ -225,7 +225,7 @@ static void descriptors_bound_recordings(void)
         stop(subscriptions[i]);
         as_publication_close(publications[i]);
     }
-    UNTIL(&rig, count - 2 == rig.archive->recording_count);
+    UNTIL(&rig, count - 2 == rig.archive->uses->count[ASI_USE_RECORDS]);
     rig.clock_ahead_ns += 2 * RIG_SECOND;
     rig_turn_times(&rig, 10);
     start_ok(100 + count);
@@ -281,7 +281,7 @@ static void forge_data(const stranger *from, int32_t stream_id, int32_t session_
 static int32_t image_count(void)
 {
     int32_t count = 0;
-    for (const asi_recording_subscription *at = rig.archive->subscriptions; NULL != at; at = at->next)
+    for (const asi_recording_subscription *at = rig.archive->recordings->subscriptions; NULL != at; at = at->next)
     {
         count += as_subscription_image_count(at->subscription);
     }
@@ -357,7 +357,7 @@ static void setups_make_few_recordings(void)
 
     const stranger attacker = stranger_at("127.0.0.2", port);
     flood(&attacker, STREAM, 1, 1000);
-    CHECK_I64(rig.archive->recording_count, 1 + UNBEGUN_MAX);
+    CHECK_I64(rig.archive->uses->count[ASI_USE_RECORDS], 1 + UNBEGUN_MAX);
     CHECK_I64(catalog_count(), 1 + UNBEGUN_MAX);
     CHECK(open_descriptors() <= descriptors + UNBEGUN_MAX + 2); /* the time index of the honest one, and the socket here */
 
@@ -386,11 +386,11 @@ static void setups_again_and_again_make_few_entries(void)
     const stranger attacker = stranger_at("127.0.0.2", port);
     flood(&attacker, STREAM, 1, 30);
     CHECK_I64(catalog_count(), 1 + UNBEGUN_MAX);
-    for (asi_active_recording *at = rig.archive->recordings; NULL != at; at = at->next)
+    for (asi_active_recording *at = rig.archive->recordings->active; NULL != at; at = at->next)
     {
         asi_store_release_bool(&at->session.is_aborted, true); /* as their images' end would, after ten seconds */
     }
-    UNTIL(&rig, 0 == rig.archive->recording_count);
+    UNTIL(&rig, 0 == rig.archive->uses->count[ASI_USE_RECORDS]);
     flood(&attacker, STREAM, 100, 30);
     CHECK_I64(catalog_count(), 1 + UNBEGUN_MAX);
     rig.clock_ahead_ns += 2 * 60 * RIG_SECOND;
@@ -419,10 +419,10 @@ static void one_source_leaves_room(void)
         forge_data(&attacker, STREAM, i);
     }
     UNTIL(&rig, rig_has_logged(&rig, "max concurrent recordings of one source reached 3: "));
-    CHECK_I64(rig.archive->recording_count, 1 + 3);
+    CHECK_I64(rig.archive->uses->count[ASI_USE_RECORDS], 1 + 3);
     flood(&other, STREAM, 100, 1);
     forge_data(&other, STREAM, 100);
-    UNTIL(&rig, 1 + 3 + 1 == rig.archive->recording_count);
+    UNTIL(&rig, 1 + 3 + 1 == rig.archive->uses->count[ASI_USE_RECORDS]);
     close(attacker.fd);
     close(other.fd);
     close_world();
@@ -441,7 +441,7 @@ static void a_flooded_control_endpoint_takes_sessions(void)
     rig_set(&rig, "aeron.archive.control.channel", control);
     rig_open_archive(&rig);
     const stranger attacker = stranger_at("127.0.0.2", port);
-    const as_subscription *at_control = rig.archive->control;
+    const as_subscription *at_control = rig.archive->requests->network;
     for (int32_t i = 0; i < 100; i++)
     {
         forge_setup(&attacker, RIG_CONTROL_STREAM, i);

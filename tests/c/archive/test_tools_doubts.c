@@ -4,6 +4,7 @@
 #include "store/archive_support.h"
 #include "store/catalog.h"
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "wire/frame.h"
 
 #define TERM_LENGTH 65536

@@ -3,6 +3,7 @@
  * call 1, 2, ... until it passes, and the file is opened again each time.
  * Spec: 06 §2, §5. */
 #include "store/catalog.h"
+#include "store/catalog_swap.h"
 
 #include "archive_support.h"
 #include "failing_files.h"

@@ -7,6 +7,7 @@
 
 #include "archive_support.h"
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/recover.h"
 #include "store/segment_layout.h"
 #include "store/segment_read.h"

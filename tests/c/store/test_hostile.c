@@ -4,6 +4,7 @@
 #include "archive_support.h"
 #include "store/catalog.h"
 #include "store/catalog_format.h"
+#include "store/catalog_scan.h"
 #include "store/recover.h"
 
 #define ROUNDS 400

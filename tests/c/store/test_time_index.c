@@ -6,6 +6,7 @@
 
 #include "failing_files.h"
 #include "time_world.h"
+#include "store/time_index_edit.h"
 
 
 static as_time_position find(as_folder *folder, int64_t time_ns)

@@ -5,6 +5,7 @@
 
 #include "store/segment_layout.h"
 #include "store/segment_write.h"
+#include "store/time_index_edit.h"
 #include "store/time_index_write.h"
 #include "stream_maker.h"
 

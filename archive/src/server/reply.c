@@ -1,10 +1,13 @@
-/* Responses and signals of control sessions: sent at once, or queued behind others in order. See control.h. Spec: 07 §10. */
+/* See reply.h. */
+#include "server/reply.h"
+
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/control.h"
+#include "server/report.h"
 
 #define SEND_ATTEMPTS 3
 #define QUEUE_BYTES_MAX (1024 * 1024)
@@ -184,14 +187,18 @@ void asi_control_unknown_recording(asi_control_session *session, int64_t correla
         (long long)recording_id);
 }
 
-asi_control_session *asi_control_find(as_archive *archive, int64_t control_session_id)
+int32_t asi_control_storage_code(int32_t code)
 {
-    asi_control_session *session = archive->sessions;
-    while (NULL != session && (session->id != control_session_id || ASI_CONTROL_DONE == session->state))
-    {
-        session = session->next;
-    }
-    return session;
+    return ENOSPC == code || EDQUOT == code ? ASI_CODEC_E_STORAGE_SPACE : ASI_CODEC_E_GENERIC;
+}
+
+void asi_control_storage_error(asi_control_session *session, int64_t correlation_id)
+{
+    char text[1024];
+    const int32_t code = as_error_code();
+    snprintf(text, sizeof(text), "%s", as_error_text());
+    asi_archive_log(session->archive, code, text);
+    asi_control_error(session, correlation_id, asi_control_storage_code(code), "%s", text);
 }
 
 void asi_control_respond(as_archive *archive, int64_t control_session_id, int64_t correlation_id, int32_t code,

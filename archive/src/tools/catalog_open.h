@@ -1,7 +1,7 @@
 /* The inside of as_catalog, shared by the tools: catalog_open.c (records, states, mark file), verify.c, rechecksum.c, compact.c,
  * dump.c. Public side and thread rule: aeron_spark/as_archive.h. Spec: 06 §12. */
-#ifndef ASI_TOOLS_CATALOG_TOOL_H
-#define ASI_TOOLS_CATALOG_TOOL_H
+#ifndef ASI_TOOLS_CATALOG_OPEN_H
+#define ASI_TOOLS_CATALOG_OPEN_H
 
 #include "store/catalog.h"
 #include "store/checksum.h"

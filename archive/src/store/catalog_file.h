@@ -1,6 +1,7 @@
-/* The inside of asi_catalog, shared by catalog.c (open, add, fields) and catalog_swap.c (a new file in the old one's place). */
-#ifndef ASI_STORE_CATALOG_INSIDE_H
-#define ASI_STORE_CATALOG_INSIDE_H
+/* The struct of asi_catalog, and its file under it: writes, syncs, room, encoding. catalog.c (open, add, fields) and catalog_swap.c (a
+ * new file in the old one's place) build on it. */
+#ifndef ASI_STORE_CATALOG_FILE_H
+#define ASI_STORE_CATALOG_FILE_H
 
 #include "store/catalog_format.h"
 #include "store/catalog_index.h"
@@ -27,6 +28,8 @@ struct asi_catalog
 
 /* Always AS_E_INTERNAL. */
 as_result asi_catalog_fail_memory(const asi_catalog *catalog) AS_MUST_USE;
+/* The mirror has room for [0, needed). */
+as_result asi_catalog_reserve(asi_catalog *catalog, int64_t needed) AS_MUST_USE;
 /* AS_E_USAGE: no VALID recording has that id. */
 as_result asi_catalog_require(const asi_catalog *catalog, int64_t recording_id, asi_catalog_entry **entry) AS_MUST_USE;
 /* Writes to the file, then to the mirror. */
@@ -39,6 +42,8 @@ as_result asi_catalog_grown_length(
 int64_t asi_catalog_frame_length(const asi_catalog *catalog, const asi_recording_params *params);
 /* Of the record at an offset of the mirror. */
 int64_t asi_catalog_frame_length_at(const asi_catalog *catalog, int64_t offset);
+/* Of a record's body; 0 where checksums are off. */
+int32_t asi_catalog_checksum(const asi_catalog *catalog, const uint8_t *frame);
 /* Fills a zeroed frame: body, then the record header. `frame_length` decides the stored length. */
 void asi_catalog_encode(const asi_catalog *catalog, uint8_t *frame, int64_t frame_length, int64_t recording_id,
     const asi_recording_params *params);

@@ -1,0 +1,16 @@
+/* A disk that fills is told before it is full. See low_storage.c. */
+#ifndef ASI_SERVER_LOW_STORAGE_H
+#define ASI_SERVER_LOW_STORAGE_H
+
+#include "server/archive.h"
+
+typedef struct asi_low_storage
+{
+    int64_t next_ms;                     /* of the next look */
+    bool warns;                          /* below the warning's bound, and told */
+    bool refuses;                        /* below the threshold, and told */
+} asi_low_storage;
+
+void asi_low_storage_step(as_archive *archive, int64_t now_ms);
+
+#endif
