@@ -10,8 +10,8 @@
 
 typedef struct asi_recorder
 {
-    asi_hand_over incoming;         /* asi_record_session, put by the conductor */
-    asi_hand_over *closed;          /* borrowed: the conductor's, takes stopped sessions */
+    asi_intrusive_queue incoming;   /* asi_record_session, put by the conductor */
+    asi_intrusive_queue *closed;    /* borrowed: the conductor's, takes stopped sessions */
     asi_record_events events;
     const asi_clock *clock;         /* borrowed */
     as_counter *max_write_ns;       /* borrowed: 105, 107, 106 of Spec: 08 §3 */
@@ -22,7 +22,7 @@ typedef struct asi_recorder
     int32_t session_capacity;
 } asi_recorder;
 
-void asi_recorder_init(asi_recorder *recorder, asi_hand_over *closed, const asi_clock *clock);
+void asi_recorder_init(asi_recorder *recorder, asi_intrusive_queue *closed, const asi_clock *clock);
 int asi_recorder_do_work(void *recorder);
 /* Stops every session, with its Stopped event, and hands it back. The agent's thread must have ended. */
 void asi_recorder_close(asi_recorder *recorder);

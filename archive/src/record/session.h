@@ -15,7 +15,7 @@
 #include "aeron_spark/as_archive.h"
 #include "base/clock.h"
 #include "record/events.h"
-#include "record/hand_over.h"
+#include "record/intrusive_queue.h"
 #include "record/recorded.h"
 #include "store/segment_write.h"
 #include "store/time_index_write.h"
@@ -31,7 +31,7 @@ typedef enum asi_record_state
 
 typedef struct asi_record_session
 {
-    asi_hand_over_item item;        /* the queue's, while handed over */
+    asi_intrusive_queue_item item;  /* the queue's, while handed over */
     /* Set by the conductor before the hand-over, constant until the session comes back. */
     asi_segment_writer_params writer_params;
     asi_time_writer_params time_params;

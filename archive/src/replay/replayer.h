@@ -9,9 +9,9 @@
 
 typedef struct asi_replayer
 {
-    asi_hand_over incoming;         /* asi_replay_session, put by the conductor */
-    asi_hand_over *closed;          /* borrowed: the conductor's, takes ended sessions */
-    asi_hand_over *answers;         /* borrowed: the conductor's, takes asi_replay_answer */
+    asi_intrusive_queue incoming;   /* asi_replay_session, put by the conductor */
+    asi_intrusive_queue *closed;    /* borrowed: the conductor's, takes ended sessions */
+    asi_intrusive_queue *answers;   /* borrowed: the conductor's, takes asi_replay_answer */
     const asi_clock *clock;         /* borrowed */
     const as_inspector *inspector;  /* borrowed */
     as_counter *max_read_ns;        /* borrowed: 108, 110, 109 of Spec: 08 §3 */
@@ -22,7 +22,7 @@ typedef struct asi_replayer
     int32_t session_capacity;
 } asi_replayer;
 
-void asi_replayer_init(asi_replayer *replayer, asi_hand_over *closed, asi_hand_over *answers, const asi_clock *clock);
+void asi_replayer_init(asi_replayer *replayer, asi_intrusive_queue *closed, asi_intrusive_queue *answers, const asi_clock *clock);
 int asi_replayer_do_work(void *replayer);
 /* Ends every session, revoking, and hands it back. The agent's thread must have ended. */
 void asi_replayer_close(asi_replayer *replayer);

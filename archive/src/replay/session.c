@@ -40,7 +40,7 @@ static void answer(asi_replay_session *session, asi_replay_work *work, int32_t c
     put->relevant_id = relevant_id;
     put->code = code;
     snprintf(put->text, sizeof(put->text), "%s", text);
-    asi_hand_over_put(work->answers, &put->item);
+    asi_intrusive_queue_put(work->answers, &put->item);
 }
 
 /* Ends the replay with an error to the requester. Spec: 08 §7.3 - all replay errors carry this suffix. */

@@ -12,7 +12,7 @@
 #define ASI_REPLAY_SESSION_H
 
 #include "base/clock.h"
-#include "record/hand_over.h"
+#include "record/intrusive_queue.h"
 #include "record/recorded.h"
 #include "store/checksum.h"
 #include "store/segment_read.h"
@@ -30,7 +30,7 @@ typedef enum asi_replay_state
 /* What the replayer lets the conductor tell the requester. */
 typedef struct asi_replay_answer
 {
-    asi_hand_over_item item;
+    asi_intrusive_queue_item item;
     int64_t control_session_id;
     int64_t correlation_id;
     int64_t relevant_id;
@@ -40,7 +40,7 @@ typedef struct asi_replay_answer
 
 typedef struct asi_replay_session
 {
-    asi_hand_over_item item;       /* the queue's, while handed over */
+    asi_intrusive_queue_item item; /* the queue's, while handed over */
     /* Set by the conductor before the hand-over, constant until the session comes back. */
     asi_segment_source source;
     char *archive_dir;             /* owned; source points to it */
@@ -80,7 +80,7 @@ typedef struct asi_replay_work
     int64_t now_ns;
     const asi_clock *clock;
     const as_inspector *inspector; /* of the driver whose counters bound replays */
-    asi_hand_over *answers;
+    asi_intrusive_queue *answers;
     int64_t bytes;                 /* sums of one cycle */
     int64_t ns;
     int64_t max_ns;
