@@ -359,9 +359,9 @@ as_result as_archive_client_add_recorded_exclusive_publication(
     as_archive_client *client, const char *channel, int32_t stream_id, as_publication **publication);
 /* Loads the stock client's environment variables: AERON_ARCHIVE_CONTROL_CHANNEL and _STREAM_ID,
  * AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL and _STREAM_ID, AERON_ARCHIVE_MESSAGE_TIMEOUT, AERON_ARCHIVE_CLIENT_NAME,
- * AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH,
- * AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE, AERON_ARCHIVE_CONTROL_MTU_LENGTH (or AERON_MTU_LENGTH), AERON_DIR. Texts point into
- * the environment. AS_E_USAGE: a value is not valid; the text names the variable. */
+ * AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH, AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE, AERON_ARCHIVE_CONTROL_MTU_LENGTH (or
+ * AERON_MTU_LENGTH), AERON_DIR. Texts point into the environment. AS_E_USAGE: a value is not valid; the text names the
+ * variable. */
 as_result as_archive_client_options_load_environment(as_archive_client_options *options);
 
 /* -- recording positions and events ------------------------------------------------------------------------------------------ */
