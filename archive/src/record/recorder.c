@@ -9,7 +9,7 @@ void asi_recorder_init(asi_recorder *recorder, asi_intrusive_queue *closed, cons
     asi_intrusive_queue_init(&recorder->incoming);
 }
 
-/* A session that finds no room goes straight back, stopped, so that the conductor ends the recording in order. */
+/* Out of memory: stops the session and returns it to the conductor at once, which ends the recording in an orderly way. */
 static int take_incoming(asi_recorder *recorder)
 {
     asi_record_session *session = (asi_record_session *)asi_intrusive_queue_take(&recorder->incoming);

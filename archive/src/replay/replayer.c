@@ -9,7 +9,7 @@ void asi_replayer_init(asi_replayer *replayer, asi_intrusive_queue *closed, asi_
     asi_intrusive_queue_init(&replayer->incoming);
 }
 
-/* A session that finds no room goes straight back, revoked. */
+/* Out of memory: ends the session with revoke and returns it to the conductor at once. */
 static int take_incoming(asi_replayer *replayer)
 {
     asi_replay_session *session = (asi_replay_session *)asi_intrusive_queue_take(&replayer->incoming);
