@@ -1,9 +1,10 @@
-/* The Archive: server, client, and reading an archive's folder directly. Spec: 06 (storage), 07 (protocol), 08 (behaviour).
+/* Public API of the Archive: server, client, and direct reads of an archive's folder.
+ * Spec: 06 (storage), 07 (protocol), 08 (behaviour).
  *
  * Three independent parts:
  *   as_archive         records streams of a media driver to segment files and replays them; process or embedded threads
- *   as_archive_client  what talks to an archive, ours or a stock one: as_archive_client.h, which this includes
- *   as_folder          read-only view of an archive folder: descriptors, how far each recording goes, rows as columns, times;
+ *   as_archive_client  client of an archive, ours or a stock one: as_archive_client.h, which this header includes
+ *   as_folder          read-only view of an archive folder: descriptors, the extent of each recording, rows as columns, times;
  *                      works on live, stopped and crashed archives without writing to them
  * Thread rule: each object belongs to one thread at a time; different objects are independent. */
 #ifndef AERON_SPARK_AS_ARCHIVE_H
@@ -24,28 +25,28 @@ typedef struct as_archive as_archive;
 
 as_result as_archive_config_open(as_archive_config **config);
 void as_archive_config_close(as_archive_config *config);
-/* One setting by its stock name, "aeron.archive.dir" or "AERON_ARCHIVE_DIR"; names of others are accepted and ignored.
- * "aeron.dir" says which driver to work with. AS_E_USAGE: the value can't be. */
+/* Sets one setting by its stock name, for example "aeron.archive.dir" or "AERON_ARCHIVE_DIR". Unknown names are accepted and
+ * ignored. "aeron.dir" selects the media driver. AS_E_USAGE: the value is not valid. */
 as_result as_archive_config_set(as_archive_config *config, const char *name, const char *value);
-/* Names of all archive settings, by index from 0; NULL behind the last one. */
+/* Names of all archive settings, by index from 0. Returns NULL after the last one. */
 const char *as_archive_config_name(int64_t index);
 as_result as_archive_config_load_environment(as_archive_config *config);
 as_result as_archive_config_load_properties(as_archive_config *config, const char *path);
 const char *as_archive_config_archive_dir(const as_archive_config *config);
 
 /* Claims the folder by its mark file, opens and recovers the catalog, connects to the driver, opens the control channels.
- * AS_E_USAGE: an active archive owns the folder; AS_E_DATA: foreign or damaged catalog; each text says what to do. */
+ * AS_E_USAGE: an active archive owns the folder; AS_E_DATA: foreign or damaged catalog. Each error text names the cure. */
 as_result as_archive_open(const as_archive_config *config, as_archive **archive);
-/* Starts the threads (DEDICATED: conductor, recorder, replayer; SHARED: one). In INVOKER mode call as_archive_do_work. */
+/* Starts the threads (DEDICATED: conductor, recorder, replayer; SHARED: one). In INVOKER mode call as_archive_do_work instead. */
 as_result as_archive_start(as_archive *archive);
 int as_archive_do_work(as_archive *archive);
-/* True after a fatal failure (driver gone): the owner should close it; as_archive_failure says why. */
+/* True after a fatal failure, for example a lost driver. The owner should close the archive; as_archive_failure says why. */
 bool as_archive_has_failed(const as_archive *archive);
 const char *as_archive_failure(const as_archive *archive);
-/* True once aeron.spark.archive.exit.when.idle passed without control session, recording or replay. */
+/* True once the archive had no control session, recording or replay for aeron.spark.archive.exit.when.idle. */
 bool as_archive_is_idle_expired(const as_archive *archive);
 int64_t as_archive_id(const as_archive *archive);
-/* Ends sessions, stores real stop positions of active recordings, releases the mark file. */
+/* Ends the sessions, stores the stop positions of active recordings, and releases the mark file. */
 void as_archive_close(as_archive *archive);
 
 /* -- folder ---------------------------------------------------------------------------------------------------------------- */
@@ -55,7 +56,7 @@ typedef struct as_segment_reader as_segment_reader;
 
 typedef enum as_record_checksum_e
 {
-    AS_CHECKSUM_AUTO = 0,   /* found out from the recording's first frames; Spec: 06 §8 */
+    AS_CHECKSUM_AUTO = 0,   /* detected from the recording's first frames; Spec: 06 §8 */
     AS_CHECKSUM_NONE = 1,
     AS_CHECKSUM_CRC32 = 2,
     AS_CHECKSUM_CRC32C = 3
@@ -63,23 +64,23 @@ typedef enum as_record_checksum_e
 
 typedef struct as_folder_options
 {
-    const char *aeron_dir;       /* NULL: the one the mark file names */
+    const char *aeron_dir;       /* NULL: the directory that the mark file names */
     as_record_checksum checksum; /* default AUTO */
 } as_folder_options;
 
 typedef struct as_folder_info
 {
-    int64_t archive_id;           /* of the mark file; -1 if it has none */
+    int64_t archive_id;           /* from the mark file; -1 if it has none */
     int64_t pid;                  /* of the archive; 0 without a mark file */
-    int64_t activity_timestamp_ms;/* -1 after an orderly end */
+    int64_t activity_timestamp_ms;/* -1 after a clean shutdown */
     bool has_mark_file;
-    bool is_live;                 /* the mark file's activity is younger than 10 s */
-    int32_t local_control_stream_id; /* where the archive takes IPC control sessions; 0 without a mark file */
-    int64_t invalid_count;        /* recordings that are marked INVALID, and not listed */
+    bool is_live;                 /* the mark file's activity timestamp is younger than 10 s */
+    int32_t local_control_stream_id; /* stream for IPC control sessions; 0 without a mark file */
+    int64_t invalid_count;        /* recordings marked INVALID; they are not listed */
     const char *aeron_dir;        /* "" if unknown; valid until the folder is closed */
 } as_folder_info;
 
-/* How far a recording can be read now. */
+/* The range of a recording that can be read now. */
 typedef struct as_recording_extent
 {
     int64_t start_position;
@@ -88,81 +89,84 @@ typedef struct as_recording_extent
 } as_recording_extent;
 
 void as_folder_options_init(as_folder_options *options);
-/* AS_E_DATA: no catalog, foreign or truncated one; AS_E_STORAGE: can't be read. Writes nothing. */
+/* Opens a folder; writes nothing. AS_E_DATA: no catalog, or a foreign or truncated one; AS_E_STORAGE: a read failed. */
 as_result as_folder_open(const char *path, const as_folder_options *options, as_folder **folder);
 void as_folder_close(as_folder *folder);
-/* Reads catalog and mark file again: new recordings, changed positions. Strings given out before become invalid. */
+/* Reads catalog and mark file again to find new recordings and changed positions. Strings returned earlier become invalid. */
 as_result as_folder_refresh(as_folder *folder);
 as_result as_folder_get_info(const as_folder *folder, as_folder_info *info);
-/* Valid recordings in id order; strings valid until refresh or close. */
+/* Recordings in state VALID, in id order. Strings stay valid until refresh or close. */
 int64_t as_folder_recording_count(const as_folder *folder);
 as_result as_folder_recording_at(const as_folder *folder, int64_t index, as_recording *recording);
 
-/* What planning over very many recordings goes by: arrays of as_folder_recording_count elements, in id order. */
+/* Arrays for planning over many recordings: as_folder_recording_count elements each, in id order. */
 typedef struct as_folder_columns
 {
     int64_t *recording_id;
-    int64_t *revision;       /* of the folder object: a new one whenever more has changed than positions and the stop time */
+    int64_t *revision;       /* counted by the folder object; changes when more than positions and the stop time has changed */
     int64_t *start_position;
-    int64_t *stop_position;  /* AS_NULL_VALUE: ask as_folder_extent, it is active or its entry is damaged */
+    int64_t *stop_position;  /* AS_NULL_VALUE: active, or a damaged entry; call as_folder_extent */
 } as_folder_columns;
 
-/* As of the last refresh. */
+/* Fills the columns with the state of the last refresh. */
 void as_folder_get_columns(const as_folder *folder, const as_folder_columns *columns);
 
-/* AS_E_USAGE for an unknown id, naming what ids there are. */
+/* AS_E_USAGE: unknown id; the text names the ids that exist. */
 as_result as_folder_recording(const as_folder *folder, int64_t recording_id, as_recording *recording);
-/* AS_E_PEER when the archive is live but its driver's counters can't be reached (the text says what to set). */
+/* AS_E_PEER: the archive is live, but the counters of its driver can't be read. The text names the setting to change. */
 as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording_extent *extent);
-/* The same of several: the driver's counters are opened once for all of them. */
+/* The same for several recordings. Opens the driver's counters once for all of them. */
 as_result as_folder_extents(as_folder *folder, const int64_t *recording_ids, int64_t count, as_recording_extent *extents);
-/* The checksum that applies to the recording: never AUTO. */
+/* The checksum of the recording's frames. Never AUTO. */
 as_result as_folder_checksum(as_folder *folder, int64_t recording_id, as_record_checksum *checksum);
-/* 48 bits of the frame that ends at each position, to tell later whether other bytes stand there: the upper 32 are of the frame
- * without its session id, the lower 16 of that, 0 where a checksum takes its place. 0: no frame is seen to end there, as it is
- * the recording's start, or its bytes are purged. AS_E_USAGE for an unknown recording. */
+/* A 48-bit fingerprint of the frame that ends at each position. A later call detects with it whether the bytes there were
+ * replaced. The upper 32 bits cover the frame without its session id. The lower 16 bits cover the session id; they are 0 where a
+ * checksum is stored in its field. The fingerprint is 0 where no frame is found to end at the position: at the recording's start,
+ * or where the bytes are purged. AS_E_USAGE: unknown recording. */
 as_result as_folder_fingerprints(
     as_folder *folder, const int64_t *recording_ids, const int64_t *positions, int64_t count, int64_t *fingerprints);
-/* The largest message boundary `to` in [from, limit] with to - from <= max_bytes and at most max_messages messages (either
- * AS_NULL_VALUE: no bound), but at least one message when a whole one lies before limit. Padding at the end is included.
- * `from` must be a message boundary or any position of the recording, which is then moved up to the next message. */
+/* Finds the largest message boundary `to` in [from, limit] with to - from <= max_bytes and at most max_messages messages.
+ * AS_NULL_VALUE for either means no bound. The range holds at least one message if a whole message ends before `limit`. Padding
+ * at the end is included. `from` is any position of the recording; one inside a message is moved up to the next message. */
 as_result as_folder_advance(as_folder *folder, int64_t recording_id, int64_t from, int64_t limit, int64_t max_bytes,
     int64_t max_messages, int64_t *to);
-/* The message boundary at or after `position` (`back`: at or before it) inside [start_position, limit]. */
+/* Finds the message boundary at or after `position` (with `back`: at or before it) inside [start_position, limit]. */
 as_result as_folder_align(
     as_folder *folder, int64_t recording_id, int64_t position, int64_t limit, bool back, int64_t *boundary);
-/* Cuts [start, end) into ranges of about target_bytes: where a term begins, inside a term only at message boundaries. Writes the
- * start of each range; *count of at most `capacity`. The same arguments give the same cuts for ever. */
+/* Splits [start, end) into ranges of about target_bytes. It splits where a term begins; inside a term, only at message
+ * boundaries. Writes the start of each range to `starts` and their number, at most `capacity`, to *count. The same arguments
+ * always give the same ranges. */
 as_result as_folder_split(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t target_bytes,
     int64_t *starts, int64_t capacity, int64_t *count);
 
-/* -- times. An archive of ours keeps a time index beside each recording: a message's time is the archive's clock (ns since
- * 1970-01-01 UTC) at the write that made the message whole, never less than that of the write before it. -- */
+/* -- times. Our archive keeps a time index beside each recording. The time of a message is the archive's clock (ns since
+ * 1970-01-01 UTC) at the write that completed the message. It is never less than the time of the previous write. -- */
 
 typedef struct as_time_position
 {
-    int64_t position; /* a message boundary at or before the first message at or after the time; the limit: there is none yet */
-    bool is_rebuilt;  /* known from modification times of segments only: early by up to a segment */
+    int64_t position; /* a message boundary at or before the first message at or after the time; the limit if no message is */
+    bool is_rebuilt;  /* derived from modification times of segments: early by up to a segment */
 } as_time_position;
 
-/* From the index, early by at most one interval (aeron.spark.archive.time.index.*), or by the message that lies across an
- * interval's begin, and never late; without index from the segments' modification times. */
+/* Finds a position by time. With the index, the position is early by at most one interval (aeron.spark.archive.time.index.*) or
+ * by the message that spans the interval's start, and never late. Without the index it uses the segments' modification times. */
 as_result as_folder_position_at_time(as_folder *folder, int64_t recording_id, int64_t time_ns, as_time_position *found);
-/* The first message whose reserved value, a time in units of unit_ns (1 ns, 1000 us, 1000000 ms) since 1970-01-01 UTC, is at or
- * after time_ns; the limit if there is none. Exact if publishers stamp messages when they send them, in ascending order, with
- * clocks at most skew_ns before the archive's: that much is read besides. */
+/* Finds the first message whose reserved value is at or after time_ns; the limit if there is none. The reserved value is a time
+ * since 1970-01-01 UTC in units of unit_ns (1: ns, 1000: us, 1000000: ms). The result is exact if publishers stamp messages when
+ * they send them, in ascending order, with clocks at most skew_ns ahead of the archive's. The call reads skew_ns more of the
+ * recording. */
 as_result as_folder_position_at_reserved_time(as_folder *folder, int64_t recording_id, int64_t time_ns, int64_t unit_ns,
     int64_t skew_ns, int64_t *position);
 
 typedef enum as_time_from_e
 {
-    AS_TIME_FROM_INDEX = 0,   /* at most an interval before the write */
-    AS_TIME_FROM_SEGMENT = 1, /* of modification times: at most a segment's time before the write */
-    AS_TIME_FROM_BEFORE = 2   /* nothing is known here: the last time that is known before it */
+    AS_TIME_FROM_INDEX = 0,   /* at most one interval before the write */
+    AS_TIME_FROM_SEGMENT = 1, /* from modification times: at most a segment's time before the write */
+    AS_TIME_FROM_BEFORE = 2   /* no time is known at this position: the last known time before it */
 } as_time_from;
 
-/* When the bytes at `count` positions were written: no later than that is each time, and what it was told from. Ascending
- * positions give times that do not decrease, and are fast. */
+/* Gives the write times of the bytes at `count` positions, and the source of each time. A time is never later than the write.
+ * Ascending positions give times that do not decrease, and are faster. */
 as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int64_t *positions, int64_t count, int64_t *times_ns,
     uint8_t *sources);
 
@@ -175,45 +179,45 @@ typedef struct as_time_run
     bool is_rebuilt;
 } as_time_run;
 
-/* The runs that end behind `from`, at most `capacity`: bytes that one write, or several within an interval, recorded. */
+/* Gives the runs that end after `from`, at most `capacity`. A run is the bytes of one write, or of several within an interval. */
 as_result as_folder_time_runs(as_folder *folder, int64_t recording_id, int64_t from, as_time_run *runs, int64_t capacity,
     int64_t *count);
 
 typedef struct as_time_index_info
 {
     int64_t file_length;
-    int64_t run_count;       /* inside of the recording */
-    int64_t rebuilt_count;   /* of them made of modification times */
-    int64_t broken_count;    /* entries that a crash tore or lost */
+    int64_t run_count;       /* inside the recording */
+    int64_t rebuilt_count;   /* runs made from modification times */
+    int64_t broken_count;    /* entries torn or lost in a crash */
     int64_t indexed_bytes;
     int64_t recording_bytes;
     int64_t first_ns;        /* -1 without a run */
     int64_t last_ns;
     bool exists;
-    bool is_believed;        /* false: missing, or an archive that does not know it extended the recording since */
+    bool is_believed;        /* false: missing, or an archive without time index has extended the recording since */
 } as_time_index_info;
 
 as_result as_folder_time_index_info(as_folder *folder, int64_t recording_id, as_time_index_info *info);
-/* Writes the recording's time index anew, the one call here that writes: what the index says stays, gaps are filled from the
- * modification times of segments. AS_E_USAGE: the recording is active. */
+/* Rewrites the recording's time index. It keeps the entries of the index and fills gaps from the modification times of segments.
+ * No other as_folder call writes. AS_E_USAGE: the recording is active. */
 as_result as_folder_rebuild_time_index(as_folder *folder, int64_t recording_id);
 
-/* -- retention: what may go, by rules that the archive's own policy (aeron.spark.archive.retain.*) and the command share. Whole
- * segments, from a recording's start on, never the one that is written; a stopped recording all of whose segments may go is
- * purged. -- */
+/* -- retention: selects what to delete. The archive's policy (aeron.spark.archive.retain.*) and the command share these rules.
+ * They delete whole segments from a recording's start on, and never the segment being written. A stopped recording is purged if
+ * all of its segments are selected. -- */
 
 typedef struct as_retention_policy
 {
-    int64_t older_than_ms;   /* segments written longer ago go; AS_NULL_VALUE: no bound, as below */
-    int64_t max_bytes;       /* the oldest go until no more is used */
-    int64_t keep_recordings; /* of each channel and stream so many stay, the newest; active ones always do */
+    int64_t older_than_ms;   /* deletes segments last written longer ago; AS_NULL_VALUE in any field: no bound */
+    int64_t max_bytes;       /* deletes the oldest segments until no more than this is used */
+    int64_t keep_recordings; /* keeps this many recordings of each channel and stream, the newest, and all active ones */
 } as_retention_policy;
 
 typedef struct as_retention_segment
 {
     int64_t base;
-    int64_t bytes;      /* that it takes on the disk */
-    int64_t written_ms; /* when it was last written */
+    int64_t bytes;      /* used on the disk */
+    int64_t written_ms; /* time of the last write */
 } as_retention_segment;
 
 typedef enum as_retention_reason_e
@@ -227,34 +231,35 @@ typedef enum as_retention_reason_e
 typedef struct as_retention_recording
 {
     int64_t recording_id;
-    int64_t stream;            /* equal numbers: the same channel and stream */
+    int64_t stream;            /* equal numbers mean the same channel and stream */
     bool is_active;
-    bool is_kept;              /* whole, whatever the policy says */
+    bool is_kept;              /* the whole recording is kept, whatever the policy */
     int64_t stop_timestamp_ms; /* AS_NULL_VALUE: unknown */
-    int64_t last_base;         /* of the segment that it ends in now */
-    const as_retention_segment *segments; /* borrowed; by ascending base */
+    int64_t last_base;         /* base of the segment in which the recording ends now */
+    const as_retention_segment *segments; /* borrowed; in ascending order of base */
     int64_t segment_count;
     /* Set by as_retention_plan. */
     as_retention_reason reason;
-    int64_t goes;              /* how many of the segments */
-    bool is_purged;            /* the recording goes with them */
-    int64_t new_start;         /* else where it starts; AS_NULL_VALUE: as it did */
+    int64_t goes;              /* number of segments to delete */
+    bool is_purged;            /* the recording is deleted too */
+    int64_t new_start;         /* new start position if it is not purged; AS_NULL_VALUE: unchanged */
 } as_retention_recording;
 
-/* Whether a recording is the ledger of the Spark sink's exactly-once writes, by stream and original channel. It says which
- * recorded messages count, so a policy that takes what is old or much would undo what was committed. */
+/* True if stream id and original channel are those of the ledger of the Spark sink's exactly-once writes. The ledger records
+ * which messages count, so a retention policy must not delete it: that would undo committed writes. */
 bool as_is_ledger(int32_t stream_id, const char *original_channel);
 
-/* Writes the answer into `recordings`. AS_E_INTERNAL: no memory. */
+/* Writes the plan into `recordings`. AS_E_INTERNAL: out of memory. */
 as_result as_retention_plan(
     const as_retention_policy *policy, int64_t now_ms, as_retention_recording *recordings, int64_t count);
 
-/* Rows of the messages that begin in [start, end). `limit` >= end is how far bytes may be read to complete the last one.
- * AS_E_USAGE: positions outside of [start_position, limit_position]; AS_E_DATA: a segment is missing, names file and position. */
+/* Reads the messages that begin in [start, end) as rows. To complete the last message, the reader reads up to `limit` >= end.
+ * AS_E_USAGE: positions outside [start_position, limit_position]; AS_E_DATA: a segment is missing, the text names file and
+ * position. */
 as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t limit,
     as_segment_reader **reader);
-/* Fills the columns from row 0 on: AS_OK with rows, or with row_count 0 at the end of the range. AS_E_DATA: a broken frame, wrong
- * header or checksum, missing segment; the text names recording, file and position. */
+/* Fills the columns from row 0 on. AS_OK with rows, or with row_count 0 at the end of the range. AS_E_DATA: a broken frame,
+ * a wrong header or checksum, or a missing segment; the text names recording, file and position. */
 as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns);
 int64_t as_segment_reader_position(const as_segment_reader *reader);
 
@@ -264,16 +269,17 @@ typedef struct as_doubt
     char text[400]; /* names recording and position */
 } as_doubt;
 
-/* What looks damaged in the rows given so far, or in what stands between them, and may be right: a frame's header, and the catalog, are
- * outside of the frames' checksum. Each kind is told once, with the first position. False: nothing more. */
+/* Reports possible damage in the rows returned so far or in the bytes between them. The data may be correct: the frames' checksum
+ * does not cover the frame headers and the catalog. Each kind is reported once, with its first position. False: no more
+ * reports. */
 bool as_segment_reader_doubt(as_segment_reader *reader, as_doubt *doubt);
 void as_segment_reader_close(as_segment_reader *reader);
 
 /* -- tools ----------------------------------------------------------------------------------------------------------------- */
 
-/* The catalog of a folder as the command line tools see it: every record, in any state. Spec: 06 §12, §13. What writes needs
- * as_catalog_open with `writable`, which refuses a live archive and holds the mark file as an archive would, so that none starts
- * meanwhile; as_catalog_close gives it back. */
+/* The catalog of a folder for the command line tools: every record, in any state. Spec: 06 §12, §13. Calls that write need
+ * as_catalog_open with `writable`. That refuses a live archive and holds the mark file as an archive does, so that no archive
+ * starts meanwhile. as_catalog_close releases the mark file. */
 typedef struct as_catalog as_catalog;
 
 typedef enum as_recording_state_e
@@ -290,7 +296,7 @@ typedef struct as_catalog_info
     int64_t next_recording_id;
     int64_t capacity;         /* bytes of the file */
     int64_t used;             /* bytes up to the end of the last record */
-    const char *damage;       /* why the records behind the last one can't be read; "" if all is well */
+    const char *damage;       /* why the records after the last one can't be read; "" without damage */
 } as_catalog_info;
 
 typedef struct as_catalog_entry
@@ -298,8 +304,8 @@ typedef struct as_catalog_entry
     as_recording recording;   /* texts valid until close */
     int64_t control_session_id;
     int64_t correlation_id;
-    int32_t state;            /* as_recording_state, or what else is stored */
-    int32_t checksum;         /* as stored, 0: none */
+    int32_t state;            /* as_recording_state, or another number that is stored */
+    int32_t checksum;         /* as stored; 0: none */
     int64_t offset;           /* of the record in the file */
     int64_t length;           /* of the record, header and padding included */
 } as_catalog_entry;
@@ -307,7 +313,7 @@ typedef struct as_catalog_entry
 typedef struct as_mark_view
 {
     int32_t version;
-    int64_t activity_timestamp_ms; /* -1 after an orderly end */
+    int64_t activity_timestamp_ms; /* -1 after a clean shutdown */
     int64_t start_timestamp_ms;
     int64_t pid;
     int64_t archive_id;
@@ -317,17 +323,17 @@ typedef struct as_mark_view
     int32_t header_length;
     int32_t error_buffer_length;
     bool is_live;
-    const char *path;         /* this and the texts below: valid until the catalog is closed */
+    const char *path;         /* this text and those below stay valid until the catalog is closed */
     const char *control_channel;
     const char *local_control_channel;
     const char *events_channel;
     const char *aeron_dir;
 } as_mark_view;
 
-/* Called each few MiB of long work; false stops it: the call returns AS_AGAIN. */
+/* Called every few MiB of a long operation. Returning false stops it, and the operation returns AS_AGAIN. */
 typedef bool (*as_on_progress)(void *context, int64_t bytes_done);
 
-/* AS_E_DATA: no catalog, another major version, a damaged header; AS_E_USAGE with `writable`: a live archive owns the folder. */
+/* AS_E_DATA: no catalog, another major version, a damaged header. AS_E_USAGE with `writable`: a live archive owns the folder. */
 as_result as_catalog_open(const char *archive_dir, bool writable, as_catalog **catalog);
 void as_catalog_close(as_catalog *catalog);
 as_result as_catalog_get_info(const as_catalog *catalog, as_catalog_info *info);
@@ -335,17 +341,17 @@ int64_t as_catalog_count(const as_catalog *catalog);
 as_result as_catalog_at(const as_catalog *catalog, int64_t index, as_catalog_entry *entry);
 /* AS_AGAIN: there is no mark file. */
 as_result as_catalog_mark(as_catalog *catalog, as_mark_view *mark);
-/* The distinct errors that the folder's archives logged; returns their number, 0 without a mark file. */
+/* Calls `on_entry` with each distinct error that the folder's archives logged. Returns their number, 0 without a mark file. */
 int64_t as_catalog_errors(as_catalog *catalog, as_on_error_entry on_entry, void *context);
-/* VALID to INVALID and back. AS_E_USAGE: another transition. */
+/* Changes VALID to INVALID or back. AS_E_USAGE: any other transition. */
 as_result as_catalog_set_state(as_catalog *catalog, int64_t index, as_recording_state state);
 
 typedef struct as_verify_options
 {
-    bool all_segments;           /* else the last one */
-    bool repair;                 /* stores what is found; the catalog must be writable */
-    as_record_checksum checksum; /* AUTO: what the frames carry; a stale catalog checksum then is no error */
-    int64_t live_limit;          /* recorded position of a recording that is active now; AS_NULL_VALUE: it is not */
+    bool all_segments;           /* false: the last segment only */
+    bool repair;                 /* stores the corrections; the catalog must be writable */
+    as_record_checksum checksum; /* AUTO: the checksum that the frames carry; a stale catalog checksum is then no error */
+    int64_t live_limit;          /* recorded position of a recording that is active now; AS_NULL_VALUE: not active */
     as_on_progress on_progress;  /* may be NULL */
     void *context;
 } as_verify_options;
@@ -354,7 +360,7 @@ typedef enum as_verify_outcome_e
 {
     AS_VERIFY_OK = 0,
     AS_VERIFY_SKIPPED = 1,    /* deleted */
-    AS_VERIFY_REPAIRABLE = 2, /* `text` says what `repair` does */
+    AS_VERIFY_REPAIRABLE = 2, /* `text` describes what `repair` would do */
     AS_VERIFY_REPAIRED = 3,
     AS_VERIFY_BAD = 4
 } as_verify_outcome;
@@ -362,32 +368,33 @@ typedef enum as_verify_outcome_e
 typedef struct as_verify_report
 {
     int32_t outcome;             /* as_verify_outcome */
-    as_record_checksum checksum; /* that was verified; NONE: none */
+    as_record_checksum checksum; /* the one that was verified; NONE: none */
     bool is_catalog_checksum_stale;
-    int64_t stop_position;       /* where the frames end */
+    int64_t stop_position;       /* end of the frames */
     int64_t frames;
-    int64_t bytes;               /* of positions walked */
-    char text[768];              /* what is wrong, or worth to know; "" if nothing is */
+    int64_t bytes;               /* length of the positions walked */
+    char text[768];              /* the fault or a note; "" if there is none */
 } as_verify_report;
 
 void as_verify_options_init(as_verify_options *options);
-/* One recording. A recording that is bad is told in the report and AS_OK; failures are those of writing and of the folder. */
+/* Verifies one recording. A bad recording gives AS_OK and is described in the report. Error results are failures of writing and
+ * of the folder. */
 as_result as_catalog_verify(as_catalog *catalog, int64_t index, const as_verify_options *options, as_verify_report *report);
 
 typedef struct as_checksum_report
 {
-    int64_t frames;  /* with a checksum */
-    int64_t changed; /* of them */
+    int64_t frames;  /* frames with a checksum */
+    int64_t changed; /* how many of them changed */
     int64_t bytes;
 } as_checksum_report;
 
-/* Computes the catalog's checksum and those of the DATA frames of the last or of all segments anew, and stores them. With `is_dry`
- * it only counts. AS_E_DATA: frames can't be walked; those before are stored. */
+/* Computes the checksum of the catalog record, and those of the DATA frames in the last segment or in all, and stores them. With
+ * `is_dry` it only counts. AS_E_DATA: a frame can't be walked; the checksums of the frames before it are stored. */
 as_result as_catalog_checksum(as_catalog *catalog, int64_t index, as_record_checksum checksum, bool all_segments, bool is_dry,
     as_on_progress on_progress, void *context, as_checksum_report *report);
 
-/* Packs the VALID records into a new catalog and puts it in the old one's place; segment files of others should be gone before.
- * The catalog must be closed then. `reclaimed` are the bytes that the others took. */
+/* Packs the VALID records into a new catalog that replaces the old one. Delete the segment files of all other records first.
+ * Afterwards the catalog must be closed. `deleted` is the number of records dropped, `reclaimed` the bytes that they used. */
 as_result as_catalog_compact(as_catalog *catalog, int64_t *deleted, int64_t *reclaimed);
 
 typedef struct as_dump as_dump;
@@ -406,23 +413,23 @@ typedef struct as_dump_frame
     int32_t term_id;
     int64_t reserved_value;
     const uint8_t *payload;   /* borrowed until the next call */
-    int64_t payload_length;   /* 0 of padding, of which only the header is stored */
+    int64_t payload_length;   /* 0 for padding: only its header is stored */
 } as_dump_frame;
 
-/* Frames that begin in [start, end), headers checked against their position; `limit` >= end is how far the recording goes. A
- * `start` inside a frame is moved up to the next one. */
+/* Reads the frames that begin in [start, end) and checks their headers against their position. `limit` >= end is the end of the
+ * recording. A `start` inside a frame is moved up to the next frame. */
 as_result as_dump_open(as_catalog *catalog, int64_t index, int64_t start, int64_t end, int64_t limit, as_dump **dump);
-/* AS_AGAIN: the end; AS_E_DATA names recording, file and position. */
+/* AS_AGAIN: end of the range. AS_E_DATA: a bad frame; the text names recording, file and position. */
 as_result as_dump_next(as_dump *dump, as_dump_frame *frame);
 void as_dump_close(as_dump *dump);
 
 typedef void (*as_on_text)(void *context, const char *text);
-/* Brings a folder of storage version 0, 1 or 2 to the current one, step by step; each step tells `on_step` each thing that it does,
- * or with `is_dry` would do. AS_E_USAGE: a live archive owns the folder; AS_E_DATA: not such a folder, or a step's marker file
- * is there, so a step was cut short. `steps` counts. Spec: 06 §13. */
+/* Migrates a folder of storage version 0, 1 or 2 to the current version, step by step. Each step calls `on_step` with each action
+ * that it takes, or with `is_dry` would take. AS_E_USAGE: a live archive owns the folder. AS_E_DATA: the folder has no such
+ * version, or the marker file of an interrupted step exists. `steps` receives the number of steps. Spec: 06 §13. */
 as_result as_archive_migrate(const char *archive_dir, bool is_dry, as_on_text on_step, void *context, int32_t *steps);
 /* CFFI-END */
-/* Nobody is called unless this is set: the errors are in the mark file's error log only. */
+/* Sets a handler for logged errors. Without it, errors are only in the mark file's error log. */
 void as_archive_config_on_error(as_archive_config *config, as_on_logged_error on_error, void *context);
 #pragma GCC visibility pop
 

@@ -1,8 +1,8 @@
-/* The Archive, seen by its clients: ours or a stock one. Spec: 07 (protocol), 08 (behaviour).
+/* Public API of the client of an archive, ours or a stock one. Spec: 07 (protocol), 08 (behaviour).
  *
  *   as_archive_client           control session with an archive, blocking calls
- *   as_archive_call             requests that do not wait
- *   as_replay_merge, as_persistent_subscription   replays that go on live
+ *   as_archive_call             non-blocking requests
+ *   as_replay_merge, as_persistent_subscription   replays that continue with the live stream
  * Thread rule: each object belongs to one thread at a time; different objects are independent. */
 #ifndef AERON_SPARK_AS_ARCHIVE_CLIENT_H
 #define AERON_SPARK_AS_ARCHIVE_CLIENT_H
@@ -30,7 +30,7 @@ typedef struct as_recording
     int32_t mtu_length;
     int32_t session_id;
     int32_t stream_id;
-    const char *stripped_channel; /* borrowed: valid as the function that gave the struct says */
+    const char *stripped_channel; /* borrowed; the function that fills the struct defines how long it is valid */
     const char *original_channel;
     const char *source_identity;
 } as_recording;
@@ -68,16 +68,16 @@ typedef struct as_signal
 } as_signal;
 
 typedef void (*as_on_recording_signal)(void *context, const as_signal *signal);
-/* Return false to stop listening to the rest of a listing. The recording is valid during the call. */
+/* Called with each recording of a listing. Return false to skip the rest. The recording is valid during the call. */
 typedef bool (*as_on_recording)(void *context, const as_recording *recording);
 typedef bool (*as_on_recording_subscription)(
     void *context, int64_t subscription_id, int32_t stream_id, const char *stripped_channel);
 
-/* Answers an archive's challenge: writes at most `capacity` bytes of credentials and returns how many; negative: none. */
+/* Answers an archive's challenge: writes at most `capacity` bytes of credentials and returns their number; negative: none. */
 typedef int64_t (*as_on_challenge)(
     void *context, const uint8_t *challenge, int64_t challenge_length, uint8_t *credentials, int64_t capacity);
 
-/* Why an archive refuses a request; Spec: 07 §2. Numbers that a later archive may send pass unchanged. */
+/* Error codes of an archive; Spec: 07 §2. Codes that a later archive adds pass unchanged. */
 typedef enum as_archive_error_e
 {
     AS_ARCHIVE_ERROR_GENERIC = 0,
@@ -99,14 +99,14 @@ typedef enum as_archive_error_e
     AS_ARCHIVE_ERROR_INVALID_POSITION = 16
 } as_archive_error;
 
-/* An error answer of the archive that no call waits for: a request that timed out before, or a recording or replay that failed
- * after its start was answered. */
+/* Called with an error response that no call waits for. Its request timed out earlier, or a recording or replay failed after its
+ * start was confirmed. */
 typedef void (*as_on_archive_error)(
     void *context, as_result result, int32_t code, int64_t correlation_id, const char *text);
 
 typedef struct as_archive_client_options
 {
-    as_client *client;              /* borrowed and shared; NULL: one of its own, from aeron_dir */
+    as_client *client;              /* borrowed and shared; NULL: the archive client opens its own, with aeron_dir */
     const char *aeron_dir;          /* NULL: default directory */
     const char *control_channel;    /* NULL: "aeron:ipc" */
     int32_t control_stream_id;      /* default 10 */
@@ -114,16 +114,16 @@ typedef struct as_archive_client_options
     int32_t response_stream_id;     /* default 20 */
     int64_t message_timeout_ns;     /* default 10 s */
     const char *client_info;        /* NULL: none */
-    int64_t control_term_length;    /* of both control channels unless they say so themselves; default 64 KiB */
+    int64_t control_term_length;    /* for both control channels unless the URI sets it; default 64 KiB */
     int64_t control_mtu_length;     /* likewise; default 1408 */
     bool control_term_sparse;       /* likewise; default true */
     const uint8_t *credentials;     /* for the archive's authenticator, sent when connecting; NULL: none */
     int64_t credentials_length;
     as_on_challenge on_challenge;   /* NULL: a challenge fails the connect */
     void *on_challenge_context;
-    as_on_recording_signal on_signal; /* called during calls and as_archive_client_poll; must not call into this client */
+    as_on_recording_signal on_signal; /* runs inside calls and as_archive_client_poll; must not call into this client */
     void *on_signal_context;
-    as_on_archive_error on_error;   /* as on_signal; NULL: as_archive_client_poll answers with the error */
+    as_on_archive_error on_error;   /* as on_signal; NULL: as_archive_client_poll returns the error */
     void *on_error_context;
     as_on_event invoker;            /* called while waiting, for a driver or an archive in the same thread; NULL: none */
     void *invoker_context;
@@ -134,15 +134,15 @@ as_result as_archive_client_open(const as_archive_client_options *options, as_ar
 void as_archive_client_close(as_archive_client *client);
 as_client *as_archive_client_aeron(as_archive_client *client); /* borrowed until close */
 int64_t as_archive_client_control_session_id(const as_archive_client *client);
-int64_t as_archive_client_archive_id(const as_archive_client *client); /* -1 if the archive told none */
-/* Takes pending signals and errors without a request; returns how many messages were handled. Fails when the archive's
- * session is gone or it answered a forgotten request with an error. */
+int64_t as_archive_client_archive_id(const as_archive_client *client); /* -1 if the archive sent none */
+/* Handles pending signals and errors without a request. *handled is the number of messages. Fails if the control session is gone,
+ * or if the archive sent an error for a request that timed out earlier and on_error is NULL. */
 as_result as_archive_client_poll(as_archive_client *client, int32_t *handled);
 /* Keeps the session alive while no other request is made. */
 as_result as_archive_client_keepalive(as_archive_client *client);
 
-/* Answers of the archive that are errors: AS_E_PEER, the archive's code (as_archive_error) in as_error_code(), its text in
- * as_error_text(). */
+/* Error responses of the archive give AS_E_PEER. as_error_code() is the archive's code (as_archive_error), as_error_text() its
+ * text. */
 as_result as_archive_client_start_recording(as_archive_client *client, const char *channel, int32_t stream_id,
     as_source_location location, bool auto_stop, int64_t *subscription_id);
 as_result as_archive_client_extend_recording(as_archive_client *client, int64_t recording_id, const char *channel,
@@ -150,7 +150,7 @@ as_result as_archive_client_extend_recording(as_archive_client *client, int64_t 
 as_result as_archive_client_stop_recording(as_archive_client *client, const char *channel, int32_t stream_id);
 as_result as_archive_client_stop_recording_subscription(as_archive_client *client, int64_t subscription_id);
 as_result as_archive_client_stop_recording_by_identity(as_archive_client *client, int64_t recording_id, bool *was_active);
-/* Listings give at most `count` recordings; *listed says how many were given. */
+/* Listings return at most `count` recordings. *listed is the number returned. */
 as_result as_archive_client_list_recordings(as_archive_client *client, int64_t from_recording_id, int32_t count,
     as_on_recording on_recording, void *context, int32_t *listed);
 as_result as_archive_client_list_recordings_for_uri(as_archive_client *client, int64_t from_recording_id, int32_t count,
@@ -170,96 +170,100 @@ as_result as_archive_client_max_recorded_position(as_archive_client *client, int
 typedef struct as_replay_params
 {
     int64_t position;                 /* AS_NULL_VALUE: the recording's start */
-    int64_t length;                   /* AS_NULL_VALUE: follow to the end, live included; -2: up to the current end */
+    int64_t length;                   /* AS_NULL_VALUE: follow the recording while it is live; -2: up to the current end */
     int32_t bounding_limit_counter_id;/* AS_NULL_VALUE: not bounded */
     int32_t file_io_max_length;       /* AS_NULL_VALUE: the archive's */
-    int64_t subscription_registration_id; /* where the channel's control-mode is response: whom the replay answers to */
+    int64_t subscription_registration_id; /* with control-mode=response: the subscription that receives the replay */
 } as_replay_params;
 
 void as_replay_params_init(as_replay_params *params);
 as_result as_archive_client_start_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
     int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id);
-/* Starts a replay and subscribes to exactly its session; the image may still be on its way. With control-mode=response in the
- * channel the replay answers to the subscription, which needs no session id: its image is there when this returns. */
+/* Starts a replay and subscribes to its session only. The image may not be available yet when this returns. With
+ * control-mode=response in the channel, the archive replays to the subscription, which needs no session id; its image is
+ * available when this returns. */
 as_result as_archive_client_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
     int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id, as_subscription **subscription);
 as_result as_archive_client_stop_replay(as_archive_client *client, int64_t replay_session_id);
 as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t recording_id);
 
-/* Replay tokens and response channels: Spec: 07 §11. The calls above show a token by themselves; it is for whoever speaks
- * the protocol otherwise, lasts for the archive's connect timeout, and ends with this session. */
+/* Requests a replay token for a response channel. Spec: 07 §11. The replay calls above use tokens internally; this call is for
+ * code that speaks the protocol itself. A token expires after the archive's connect timeout, and with this session. */
 as_result as_archive_client_replay_token(as_archive_client *client, int64_t recording_id, int64_t *token);
 
 typedef struct as_replication_params
 {
-    int64_t dst_recording_id;        /* AS_NULL_VALUE: a new one; else an inactive recording, which is extended */
-    int64_t stop_position;           /* AS_NULL_VALUE: to the source's end, which is followed while it is active */
-    int64_t channel_tag_id;          /* of the archive's subscription; AS_NULL_VALUE: none, as the next */
+    int64_t dst_recording_id;        /* AS_NULL_VALUE: a new recording; else an inactive recording to extend */
+    int64_t stop_position;           /* AS_NULL_VALUE: the source's end, which moves while the source is active */
+    int64_t channel_tag_id;          /* of the archive's subscription; AS_NULL_VALUE: none; also for the next field */
     int64_t subscription_tag_id;
-    const char *live_destination;    /* joins the live stream there once the copy has caught up; NULL: none */
-    const char *replication_channel; /* where the source replays to; NULL: the archive's aeron.archive.replication.channel */
+    const char *live_destination;    /* live stream to join once the copy has caught up; NULL: none */
+    const char *replication_channel; /* channel of the source's replay; NULL: the archive's aeron.archive.replication.channel */
     const char *src_response_channel;/* of the session with the source; NULL: the archive's own */
     const uint8_t *credentials;      /* for the source's authenticator; NULL: none */
     int64_t credentials_length;
     int32_t file_io_max_length;      /* of the source's replay; AS_NULL_VALUE: the source's */
-    int32_t session_id;              /* of the replay, not with a live destination; AS_NULL_VALUE: the source recording's */
+    int32_t session_id;              /* of the replay, not with live_destination; AS_NULL_VALUE: the source recording's */
 } as_replication_params;
 
 void as_replication_params_init(as_replication_params *params);
-/* Lets the archive copy a recording of another archive (Spec: 08 §10). Returns once it has begun: how it goes on is told by
- * signals with correlation_id == replication_id (REPLICATE, EXTEND, SYNC, MERGE, REPLICATE_END, STOP) and, as a forgotten error of
- * as_archive_client_poll, why it failed. `params` NULL: the defaults. */
+/* Makes the archive copy a recording of another archive (Spec: 08 §10). Returns once the replication has started. Signals with
+ * correlation_id == replication_id report its progress (REPLICATE, EXTEND, SYNC, MERGE, REPLICATE_END, STOP). A failure arrives
+ * as an error that no call waits for (see as_on_archive_error). `params` NULL: the defaults. */
 as_result as_archive_client_replicate(as_archive_client *client, int64_t src_recording_id, const char *src_control_channel,
     int32_t src_control_stream_id, const as_replication_params *params, int64_t *replication_id);
-/* AS_E_PEER with error 12 for a replication that has ended. */
+/* AS_E_PEER with error 12 if the replication has ended. */
 as_result as_archive_client_stop_replication(as_archive_client *client, int64_t replication_id);
 as_result as_archive_client_try_stop_replication(as_archive_client *client, int64_t replication_id, bool *was_active);
 
-/* Maintenance (Spec: 08 §9). `count` (NULL: not wanted) gets the number of segment files; those that go, go after the call has
- * returned, and a DELETE signal with the recording's id tells when they are gone. One such operation per recording at a time. */
-/* Makes a stopped recording end at `position`, where a frame begins or the recording ends or starts; its replays are ended. */
+/* Maintenance (Spec: 08 §9). `count` (may be NULL) receives the number of segment files. The archive deletes files after the call
+ * has returned and sends a DELETE signal with the recording's id when they are deleted. Each recording allows one such operation
+ * at a time. */
+/* Truncates a stopped recording to `position`: the start of a frame, or the recording's end or start. Ends its replays. */
 as_result as_archive_client_truncate_recording(
     as_archive_client *client, int64_t recording_id, int64_t position, int64_t *count);
-/* Deletes a stopped recording that nobody replays; its id is never used again. */
+/* Deletes a stopped recording that has no replay. Its id is never used again. */
 as_result as_archive_client_purge_recording(as_archive_client *client, int64_t recording_id, int64_t *count);
-/* Makes a recording, stopped or active, start where one of its segments does; the files before stay. No replay may be there. */
+/* Moves the start of a stopped or active recording to the start of one of its segments. The files before it stay. Fails if a
+ * replay reads the detached range. */
 as_result as_archive_client_detach_segments(as_archive_client *client, int64_t recording_id, int64_t new_start_position);
 /* Deletes the files before the recording's start. */
 as_result as_archive_client_delete_detached_segments(as_archive_client *client, int64_t recording_id, int64_t *count);
 /* Detach and delete in one. */
 as_result as_archive_client_purge_segments(
     as_archive_client *client, int64_t recording_id, int64_t new_start_position, int64_t *count);
-/* Makes a recording start with the files that lie without a gap before its start, as after a detach or copied there. */
+/* Extends a recording backwards by the segment files that precede its start without a gap: detached or copied files. */
 as_result as_archive_client_attach_segments(as_archive_client *client, int64_t recording_id, int64_t *count);
-/* Moves all of a stopped recording to the head or the tail of one that it meets at a segment boundary; it is empty then. */
+/* Moves all segments of a stopped recording to the head or the tail of another recording. Both must meet at a segment boundary.
+ * The source is empty afterwards. */
 as_result as_archive_client_migrate_segments(
     as_archive_client *client, int64_t src_recording_id, int64_t dst_recording_id, int64_t *count);
-/* Changes the channel that a recording is listed with, stopped or active. */
+/* Changes the channel in the descriptor of a stopped or active recording. */
 as_result as_archive_client_update_channel(as_archive_client *client, int64_t recording_id, const char *channel);
 
 /* -- positions ------------------------------------------------------------------------------------------------------------- */
 
-/* Arithmetic of recordings (Spec: 08 §17): positions and lengths in bytes, positions >= start_position >= 0, lengths powers
- * of two. Pure; any thread. */
+/* Position arithmetic of recordings (Spec: 08 §17). Positions and lengths are in bytes, positions >= start_position >= 0, lengths
+ * are powers of two. Pure functions; any thread. */
 /* Position of the first byte of the segment file that holds `position`; the file is <recording id>-<that>.rec. */
 int64_t as_segment_base_position(int64_t start_position, int64_t position, int32_t term_length, int32_t segment_length);
-/* How many segment files hold [start_position, stop_position]; an empty one behind a full one counts. */
+/* Number of segment files that hold [start_position, stop_position]. An empty file after a full one counts. */
 int64_t as_segment_count(int64_t start_position, int64_t stop_position, int32_t term_length, int32_t segment_length);
-/* Bounds, both included, of where a recording can be made to start: multiples of segment_length from the first one. No such
- * position: the last is below the first. */
+/* First and last position, both included, to which the start of a recording can move: every segment_length from the first one.
+ * If there is no such position, the last is below the first. */
 int64_t as_segment_first_detachable(int64_t start_position, int32_t term_length, int32_t segment_length);
 int64_t as_segment_last_detachable(
     int64_t start_position, int64_t recorded_position, int32_t term_length, int32_t segment_length);
 /* Term id of the bytes at a position, with the 32-bit wrap. */
 int32_t as_position_term_id(int64_t position, int32_t term_length, int32_t initial_term_id);
 int32_t as_position_term_offset(int64_t position, int32_t term_length);
-/* Position of a term's byte: the inverse of the two above. */
+/* Position of a byte of a term: the inverse of the two functions above. */
 int64_t as_position_of(int32_t term_id, int32_t term_offset, int32_t term_length, int32_t initial_term_id);
 
-/* -- client: calls that do not wait ---------------------------------------------------------------------------------------- */
+/* -- client: non-blocking calls -------------------------------------------------------------------------------------------- */
 
-/* A request under way. As many at a time as wanted; answers are taken by polls of any of them, by as_archive_client_poll, and
- * while a blocking call waits. */
+/* A request in flight. Any number may be in flight. Responses are received by polls of any of them, by as_archive_client_poll,
+ * and while a blocking call waits. */
 typedef struct as_archive_call as_archive_call;
 
 /* Template ids of the control protocol (Spec: 07 §3). */
@@ -316,21 +320,21 @@ typedef struct as_archive_request
     as_source_location source_location;
     bool auto_stop;
     bool apply_stream_id;
-    as_on_recording on_recording;   /* listings only; called inside of polls */
+    as_on_recording on_recording;   /* listings only; called inside polls */
     as_on_recording_subscription on_subscription;
     void *context;
 } as_archive_request;
 
-/* Every number AS_NULL_VALUE, but stream_id, session_id and pseudo_index 0; everything else 0. */
+/* Sets every number to AS_NULL_VALUE, except stream_id, session_id and pseudo_index, which are 0. Every other field is 0. */
 void as_archive_request_init(as_archive_request *request, as_archive_operation operation);
-/* Sends a request and does not wait. AS_AGAIN: no room in the control stream, call again. Texts of the request are copied. */
+/* Sends a request without waiting. AS_AGAIN: the control stream is back-pressured, call again. Copies the request's texts. */
 as_result as_archive_client_send(as_archive_client *client, const as_archive_request *request, as_archive_call **call);
-/* Takes what the archive sent; AS_AGAIN until the answer is there, then AS_OK with its number (of a listing: how many entries
- * were given), AS_E_PEER with the archive's error, AS_E_TIMEOUT after the client's message timeout, AS_E_CLOSED when the session
- * is gone; the same again when asked again. May be called after the client was closed. */
+/* Polls the client for responses. Returns AS_AGAIN until the response has arrived, then AS_OK with its number (for a listing: the
+ * number of entries returned), AS_E_PEER with the archive's error, AS_E_TIMEOUT after the client's message timeout, or
+ * AS_E_CLOSED if the session is gone. Later calls return the same. May be called after the client was closed. */
 as_result as_archive_call_poll(as_archive_call *call, int64_t *value);
 int64_t as_archive_call_correlation_id(const as_archive_call *call);
-/* Of an unanswered call: an error that comes later is one that nobody waited for. Before or after its client. */
+/* Closes the call, before or after its client. If the response is an error and arrives later, as_on_archive_error reports it. */
 void as_archive_call_close(as_archive_call *call);
 
 /* -- client: states, errors, recorded publications --------------------------------------------------------------------------- */
@@ -338,39 +342,40 @@ void as_archive_call_close(as_archive_call *call);
 typedef enum as_archive_client_state_e
 {
     AS_ARCHIVE_CONNECTED = 0,
-    AS_ARCHIVE_DISCONNECTED = 1, /* the archive's end is gone; the next call answers AS_E_CLOSED and closes the session */
+    AS_ARCHIVE_DISCONNECTED = 1, /* the archive has disconnected; the next call returns AS_E_CLOSED and closes the session */
     AS_ARCHIVE_CLOSED = 2
 } as_archive_client_state;
 
 as_archive_client_state as_archive_client_get_state(const as_archive_client *client);
-/* Polls once. *text: NULL, or the error that an earlier request ended with, or "not connected"; valid until the next call. */
+/* Polls once. *text is NULL, or the error of an earlier request, or "not connected". It is valid until the next call. */
 as_result as_archive_client_poll_for_error(as_archive_client *client, const char **text);
-/* Polls once; *count: 1 if a signal was handed to on_signal, else 0. AS_E_PEER as as_archive_client_poll. */
+/* Polls once. *count is 1 if on_signal was called, else 0. AS_E_PEER as in as_archive_client_poll. */
 as_result as_archive_client_poll_for_signals(as_archive_client *client, int32_t *count);
-/* Adds a publication and starts a local recording of exactly its session. AS_E_USAGE: the client has such a publication. The
- * publication is closed again when the recording can't be started. */
+/* Adds a publication and starts a local recording of its session only. AS_E_USAGE: the client has such a publication already. If
+ * the recording can't be started, the publication is closed. */
 as_result as_archive_client_add_recorded_publication(
     as_archive_client *client, const char *channel, int32_t stream_id, as_publication **publication);
 as_result as_archive_client_add_recorded_exclusive_publication(
     as_archive_client *client, const char *channel, int32_t stream_id, as_publication **publication);
-/* What the stock client's environment says: AERON_ARCHIVE_CONTROL_CHANNEL and _STREAM_ID, AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL
- * and _STREAM_ID, AERON_ARCHIVE_MESSAGE_TIMEOUT, AERON_ARCHIVE_CLIENT_NAME, AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH,
- * AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE, AERON_ARCHIVE_CONTROL_MTU_LENGTH (or AERON_MTU_LENGTH), AERON_DIR. Texts point into
- * the environment. AS_E_USAGE: a value can't be, by name. */
+/* Loads the stock client's environment variables: AERON_ARCHIVE_CONTROL_CHANNEL and _STREAM_ID,
+ * AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL and _STREAM_ID, AERON_ARCHIVE_MESSAGE_TIMEOUT, AERON_ARCHIVE_CLIENT_NAME,
+ * AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH, AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE, AERON_ARCHIVE_CONTROL_MTU_LENGTH (or
+ * AERON_MTU_LENGTH), AERON_DIR. Texts point into the environment. AS_E_USAGE: a value is not valid; the text names the
+ * variable. */
 as_result as_archive_client_options_load_environment(as_archive_client_options *options);
 
 /* -- recording positions and events ------------------------------------------------------------------------------------------ */
 
-/* The counter (type 100) of an active recording; AS_NULL_VALUE when there is none. `archive_id` AS_NULL_VALUE: of any archive.
+/* Finds the counter (type 100) of an active recording; AS_NULL_VALUE if there is none. `archive_id` AS_NULL_VALUE: any archive.
  * Spec: 08 §15. Any thread. */
 int32_t as_recording_position_find(const as_client *client, int64_t recording_id, int64_t archive_id);
 int32_t as_recording_position_find_by_session(const as_client *client, int32_t session_id, int64_t archive_id);
-/* False once the recording has ended, also when the counter serves another one. */
+/* False once the recording has ended, also if the counter was reused for another recording. */
 bool as_recording_position_is_active(const as_client *client, int32_t counter_id, int64_t recording_id);
-/* AS_NULL_VALUE when it is no counter of a recording. */
+/* AS_NULL_VALUE if the counter is not a recording's. */
 int64_t as_recording_position_recording_id(const as_client *client, int32_t counter_id);
-/* Copies the terminated source identity; AS_AGAIN when it is no counter of a recording; AS_E_USAGE: `capacity` is too small, 113
- * suffices. */
+/* Copies the terminated source identity. AS_AGAIN: the counter is not a recording's. AS_E_USAGE: `capacity` is too small; 113 is
+ * always enough. */
 as_result as_recording_position_source_identity(
     const as_client *client, int32_t counter_id, char *source_identity, int64_t capacity);
 
@@ -384,28 +389,28 @@ typedef enum as_recording_event_kind_e
 typedef struct as_recording_event
 {
     as_recording_event_kind kind;
-    int32_t session_id;          /* these four of STARTED only */
+    int32_t session_id;          /* STARTED only, as the next three fields */
     int32_t stream_id;
     const char *channel;         /* valid during the handler's call */
     const char *source_identity;
     int64_t recording_id;
-    int64_t start_position;      /* where this session of recording began */
+    int64_t start_position;      /* start of this recording session */
     int64_t position;            /* STARTED: start_position */
 } as_recording_event;
 
 typedef void (*as_on_recording_event)(void *context, const as_recording_event *event);
-/* Reader of an archive's recording events stream; `subscription` is borrowed and polled by nobody else. */
+/* Reader of an archive's recording events stream. `subscription` is borrowed; the caller must not poll it. */
 typedef struct as_recording_events as_recording_events;
 as_result as_recording_events_open(
     as_subscription *subscription, as_on_recording_event on_event, void *context, as_recording_events **events);
-/* Fragments taken, or a negative as_result: AS_E_DATA for a message that can't be read, it is passed over. */
+/* Returns the number of fragments consumed, or a negative as_result. AS_E_DATA: a malformed message; it is skipped. */
 int64_t as_recording_events_poll(as_recording_events *events, int64_t limit);
 void as_recording_events_close(as_recording_events *events);
 
 /* -- replay merge ------------------------------------------------------------------------------------------------------------ */
 
-/* Replays a recording into a subscription and hands over to its live stream: one image that never repeats and never skips a
- * message. Spec: 08 §14. One thread; the archive client may serve other calls of that thread meanwhile. */
+/* Replays a recording into a subscription and then switches to its live stream, in one image that never repeats and never skips a
+ * message. Spec: 08 §14. One thread; that thread may use the archive client for other calls meanwhile. */
 typedef struct as_replay_merge as_replay_merge;
 
 typedef enum as_replay_merge_state_e
@@ -424,36 +429,38 @@ typedef struct as_replay_merge_options
 {
     as_archive_client *archive;       /* borrowed until close */
     as_subscription *subscription;    /* borrowed until close; UDP with control-mode=manual and no destination yet */
-    const char *replay_channel;       /* UDP; the endpoint is the replay destination's, linger=0 and eos=false are put in */
-    const char *replay_destination;   /* "aeron:udp?endpoint=<host>:<port>"; port 0 takes a free one */
+    const char *replay_channel;       /* UDP; the endpoint of replay_destination, linger=0 and eos=false are added */
+    const char *replay_destination;   /* "aeron:udp?endpoint=<host>:<port>"; port 0 selects a free port */
     const char *live_destination;
     int64_t recording_id;
     int64_t start_position;
-    int64_t progress_timeout_ns;      /* default 5 s without progress fail the merge */
+    int64_t progress_timeout_ns;      /* the merge fails after this time without progress; default 5 s */
 } as_replay_merge_options;
 
 void as_replay_merge_options_init(as_replay_merge_options *options);
 as_result as_replay_merge_open(const as_replay_merge_options *options, as_replay_merge **merge);
-/* One step; *work_count 0 when there was nothing to do. A failure is final (AS_MERGE_FAILED) and is answered again at each call:
- * AS_E_TIMEOUT without progress, AS_E_CLOSED when archive or image are gone, AS_E_PEER with the archive's error. */
+/* Does one step. *work_count is 0 if there was nothing to do. A failure is final (AS_MERGE_FAILED); each later call returns it
+ * again: AS_E_TIMEOUT without progress, AS_E_CLOSED if archive or image are gone, AS_E_PEER with the archive's error. */
 as_result as_replay_merge_do_work(as_replay_merge *merge, int32_t *work_count);
-/* do_work, then polls the image. Fragments (reassemble them as those of any image), or a negative as_result. */
+/* Calls do_work, then polls the image. Returns the number of fragments, or a negative as_result. Fragments need reassembly as
+ * those of any image. */
 int64_t as_replay_merge_poll(as_replay_merge *merge, as_fragment_handler handler, void *context, int64_t limit);
-/* do_work, then whole messages as columns; waits up to timeout_ns for a first one. Rows are kept when a failure follows them. */
+/* Calls do_work, then reads whole messages into columns. Waits up to timeout_ns for the first message. If a failure follows, the
+ * rows read before it are kept. */
 as_result as_replay_merge_poll_columns(as_replay_merge *merge, as_columns *columns, int64_t timeout_ns);
 as_replay_merge_state as_replay_merge_get_state(const as_replay_merge *merge);
 bool as_replay_merge_is_live_added(const as_replay_merge *merge);
-as_image *as_replay_merge_image(as_replay_merge *merge); /* borrowed until close; NULL before CATCHUP found it */
-/* Merged: subscription and image go on alone. Otherwise the replay is stopped and its destination removed. */
+as_image *as_replay_merge_image(as_replay_merge *merge); /* borrowed until close; NULL before CATCHUP has found it */
+/* After MERGED, subscription and image stay open. Before, close stops the replay and removes its destination. */
 void as_replay_merge_close(as_replay_merge *merge);
 
 /* -- persistent subscription ------------------------------------------------------------------------------------------------- */
 
-/* One gap-free ordered stream of whole messages: replayed from a recording, then live; when live is lost, replayed again. It keeps
- * its own session with the archive and survives the archive's restarts. Spec: 08 §16. One thread. */
+/* One gap-free ordered stream of whole messages: replayed from a recording, then live. If the live stream is lost, it replays
+ * again. It has its own session with the archive and survives restarts of the archive. Spec: 08 §16. One thread. */
 typedef struct as_persistent_subscription as_persistent_subscription;
 
-/* Values of the counter of type 114. */
+/* Values of the counter with type 114. */
 typedef enum as_persistent_state_e
 {
     AS_PERSISTENT_AWAIT_ARCHIVE_CONNECTION = 0,
@@ -485,28 +492,28 @@ typedef enum as_persistent_failure_e
     AS_PERSISTENT_STREAM_ID_MISMATCH = 4
 } as_persistent_failure;
 
-/* Start positions that are no positions. */
+/* Special values of start_position. */
 enum
 {
     AS_PERSISTENT_FROM_START = -1,
     AS_PERSISTENT_FROM_LIVE = -2
 };
 
-/* Handlers run inside of polls and must not call into the subscription. */
+/* Handlers run inside polls and must not call into the subscription. */
 typedef struct as_persistent_listener
 {
     as_on_event on_live_joined;
     as_on_event on_live_left;
-    as_on_error on_error;     /* terminal or not: as_persistent_subscription_has_failed tells */
+    as_on_error on_error;     /* terminal if as_persistent_subscription_has_failed is true */
     void *context;
 } as_persistent_listener;
 
 typedef struct as_persistent_options
 {
-    as_archive_client_options archive;   /* `client` NULL: a client of its own, invoked by the polls; on_signal is not used */
+    as_archive_client_options archive;   /* `client` NULL: opens its own client, which the polls invoke; on_signal is not used */
     int64_t recording_id;                /* required */
-    int64_t start_position;              /* a position, or one of the two above; default FROM_LIVE */
-    const char *live_channel;            /* these four are required */
+    int64_t start_position;              /* a position or a special value above; default FROM_LIVE */
+    const char *live_channel;            /* required, as the next three fields */
     const char *replay_channel;          /* a fixed endpoint, port 0, or control-mode=response; IPC too */
     int32_t live_stream_id;
     int32_t replay_stream_id;
@@ -514,15 +521,16 @@ typedef struct as_persistent_options
 } as_persistent_options;
 
 void as_persistent_options_init(as_persistent_options *options);
-/* Needs a driver but no archive: that is waited for by the polls. */
+/* Needs a driver, but no archive yet: the polls wait for the archive. */
 as_result as_persistent_subscription_open(
     const as_persistent_options *options, as_persistent_subscription **subscription);
-/* One step, then messages: calls `handler` with each whole message (position and header as of an assembled message; the session id
- * is the recording's throughout). ABORT leaves the message for the next poll. Returns fragments taken; after a terminal failure
- * its negative as_result and text, each time. */
+/* Does one step, then calls `handler` with each whole message. Position and header are those of an assembled message; the session
+ * id is always the recording's. ABORT leaves the message for the next poll. Returns the number of fragments consumed. After a
+ * terminal failure each call returns its negative as_result and text. */
 int64_t as_persistent_subscription_poll(
     as_persistent_subscription *subscription, as_controlled_handler handler, void *context, int64_t limit);
-/* The same into columns; waits up to timeout_ns for a first message. AS_E_USAGE: the next message is larger than byte_capacity. */
+/* The same, into columns. Waits up to timeout_ns for the first message. AS_E_USAGE: the next message is larger than
+ * byte_capacity. */
 as_result as_persistent_subscription_poll_columns(
     as_persistent_subscription *subscription, as_columns *columns, int64_t timeout_ns);
 as_persistent_state as_persistent_subscription_get_state(const as_persistent_subscription *subscription);
@@ -530,7 +538,7 @@ bool as_persistent_subscription_is_live(const as_persistent_subscription *subscr
 bool as_persistent_subscription_is_replaying(const as_persistent_subscription *subscription);
 bool as_persistent_subscription_has_failed(const as_persistent_subscription *subscription);
 as_persistent_failure as_persistent_subscription_failure(const as_persistent_subscription *subscription);
-/* Where the next message begins, or AS_PERSISTENT_FROM_START / _FROM_LIVE before that is known. */
+/* Start of the next message, or AS_PERSISTENT_FROM_START / _FROM_LIVE while it is unknown. */
 int64_t as_persistent_subscription_position(const as_persistent_subscription *subscription);
 void as_persistent_subscription_close(as_persistent_subscription *subscription);
 /* CFFI-END */

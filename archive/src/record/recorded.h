@@ -1,7 +1,8 @@
-/* How far a recording has come: what its counter 100 shows, kept apart from the counter so that replays can outlive it.
+/* Recorded position of an active recording. It equals the value of counter 100, but is a separate object so that replays can
+ * outlive the counter.
  *
- * Written by the recorder, read by the conductor (positions) and by the replayer (replays that follow a live recording). Shared
- * by reference count between the recording session and its replays. Thread rule: any thread with a reference. */
+ * The recorder writes it. The conductor (positions) and the replayer (replays that follow a live recording) read it. The
+ * recording session and its replays share it by reference count. Thread rule: any thread with a reference. */
 #ifndef ASI_RECORD_RECORDED_H
 #define ASI_RECORD_RECORDED_H
 
@@ -13,11 +14,11 @@ typedef struct asi_recorded
 {
     /* Written by the recorder with release after write and sync; a stale read costs a follower one cycle. */
     int64_t position;
-    bool is_final;      /* released after the last position: who sees it true and then reads position has the end */
+    bool is_final;      /* released after the last position: a reader that sees true and then reads position has the end */
     int32_t references;
 } asi_recorded;
 
-/* NULL: no memory. One reference is the caller's. */
+/* Returns NULL if out of memory. The caller owns one reference. */
 static inline asi_recorded *asi_recorded_open(int64_t position)
 {
     asi_recorded *recorded = calloc(1, sizeof(*recorded));

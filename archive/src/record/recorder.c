@@ -3,16 +3,16 @@
 
 #include <stdlib.h>
 
-void asi_recorder_init(asi_recorder *recorder, asi_hand_over *closed, const asi_clock *clock)
+void asi_recorder_init(asi_recorder *recorder, asi_intrusive_queue *closed, const asi_clock *clock)
 {
     *recorder = (asi_recorder){ .closed = closed, .clock = clock };
-    asi_hand_over_init(&recorder->incoming);
+    asi_intrusive_queue_init(&recorder->incoming);
 }
 
-/* A session that finds no room goes straight back, stopped, so that the conductor ends the recording in order. */
+/* Out of memory: stops the session and returns it to the conductor at once, which ends the recording in an orderly way. */
 static int take_incoming(asi_recorder *recorder)
 {
-    asi_record_session *session = (asi_record_session *)asi_hand_over_take(&recorder->incoming);
+    asi_record_session *session = (asi_record_session *)asi_intrusive_queue_take(&recorder->incoming);
     if (NULL == session)
     {
         return 0;
@@ -24,7 +24,7 @@ static int take_incoming(asi_recorder *recorder)
         if (NULL == grown)
         {
             asi_record_session_stop(session, &recorder->events);
-            asi_hand_over_put(recorder->closed, &session->item);
+            asi_intrusive_queue_put(recorder->closed, &session->item);
             return 1;
         }
         recorder->sessions = grown;
@@ -64,7 +64,7 @@ int asi_recorder_do_work(void *context)
         if (ASI_RECORD_STOPPED == session->state)
         {
             recorder->sessions[i] = recorder->sessions[--recorder->session_count];
-            asi_hand_over_put(recorder->closed, &session->item);
+            asi_intrusive_queue_put(recorder->closed, &session->item);
         }
     }
     publish(recorder, &work);
@@ -79,10 +79,10 @@ void asi_recorder_close(asi_recorder *recorder)
     for (int32_t i = 0; i < recorder->session_count; i++)
     {
         asi_record_session_stop(recorder->sessions[i], &recorder->events);
-        asi_hand_over_put(recorder->closed, &recorder->sessions[i]->item);
+        asi_intrusive_queue_put(recorder->closed, &recorder->sessions[i]->item);
     }
     free(recorder->sessions);
-    asi_hand_over_close(&recorder->incoming);
+    asi_intrusive_queue_close(&recorder->incoming);
     recorder->sessions = NULL;
     recorder->session_count = 0;
 }

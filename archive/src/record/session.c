@@ -20,8 +20,8 @@ static void set_failure(asi_record_session *session, as_result failure, int32_t 
     snprintf(session->failure_text, sizeof(session->failure_text), "%s", as_error_text());
 }
 
-/* Runs inside block poll, which moves the subscriber position past the block whatever happens here; only the writer's own
- * position, untouched by a failure, becomes the recorded one. */
+/* Runs inside block poll, which moves the subscriber position past the block even if the write fails. The recorded position is
+ * therefore the writer's own position, which a failed write leaves unchanged. */
 static void on_block(void *context, const uint8_t *frames, int64_t length, int32_t session_id, int32_t term_id)
 {
     (void)session_id;
@@ -69,7 +69,7 @@ void asi_record_session_stop(asi_record_session *session, const asi_record_event
     {
         const as_result told = asi_record_events_stopped(events, session->writer_params.recording_id,
             session->writer_params.join_position, session->recorded->position);
-        (void)told; /* Spec: 07 §12 - a lost event is lost */
+        (void)told; /* Spec: 07 §12 - a lost event is not resent */
     }
 }
 
@@ -91,19 +91,19 @@ static void open_writer(asi_record_session *session, const asi_record_events *ev
     as_image_get_constants(session->image, &image);
     const as_result told = asi_record_events_started(events, session->writer_params.recording_id,
         session->writer_params.join_position, image.session_id, image.stream_id, session->channel, image.source_identity);
-    (void)told; /* Spec: 07 §12 - a lost event is lost; the recording matters more */
+    (void)told; /* Spec: 07 §12 - a lost event is not resent; the recording has priority */
 }
 
 static int record(asi_record_session *session, const asi_record_events *events, asi_record_work *work)
 {
-    /* Both before the poll: what was committed before the end was seen is polled below. */
+    /* Read both before the poll, so that the poll below takes all that was committed before the end. */
     const bool is_aborted = asi_load_acquire_bool(&session->is_aborted);
     const bool is_closed = as_image_is_closed(session->image);
     block_context block = { .session = session, .work = work };
     const int64_t polled = is_aborted ? 0 : as_image_block_poll(session->image, on_block, &block, session->block_limit);
     if (polled < 0)
     {
-        set_failure(session, (as_result)polled, ASI_CODEC_E_GENERIC); /* its log is damaged: nothing more can come of it */
+        set_failure(session, (as_result)polled, ASI_CODEC_E_GENERIC); /* the image's log is damaged: no more data can be read */
     }
     if (0 == polled && NULL != session->times && asi_time_writer_is_waiting(session->times))
     {

@@ -1,21 +1,22 @@
-/* One recording while it runs: from an image to segment files. Spec: 08 §4.4, §5, 06 §7.2.
+/* One active recording: writes an image's frames to segment files. Spec: 08 §4.4, §5, 06 §7.2.
  *
- * Made by the conductor, handed to the recorder, stepped there once a cycle, handed back when it is over; the conductor then
- * stores the stop position and frees it.
+ * The conductor makes the session and queues it to the recorder. The recorder steps it once a cycle and returns it when it has
+ * stopped. The conductor then stores the stop position and frees it.
  *
  *   INIT ----opened----> RECORDING --abort | end of stream | closed | write or log error--> STOPPED
  *      `---- open failed ------------------------------------------------------------------^
  *
- * One step is enough for an abort, whatever the state: in an archive of one thread what was stopped is over before the next request.
+ * One step completes an abort in any state. With a single thread, a stopped recording has therefore ended before the next
+ * request.
  *
- * Invariant: the recorded position moves only after write (and sync) of everything before it succeeded. */
+ * Invariant: the recorded position moves only after the write (and sync) of all bytes before it has succeeded. */
 #ifndef ASI_RECORD_SESSION_H
 #define ASI_RECORD_SESSION_H
 
 #include "aeron_spark/as_archive.h"
 #include "base/clock.h"
 #include "record/events.h"
-#include "record/hand_over.h"
+#include "record/intrusive_queue.h"
 #include "record/recorded.h"
 #include "store/segment_write.h"
 #include "store/time_index_write.h"
@@ -31,29 +32,29 @@ typedef enum asi_record_state
 
 typedef struct asi_record_session
 {
-    asi_hand_over_item item;        /* the queue's, while handed over */
-    /* Set by the conductor before the hand-over, constant until the session comes back. */
+    asi_intrusive_queue_item item;  /* used by the queue */
+    /* Set by the conductor before it queues the session; constant until the session is returned. */
     asi_segment_writer_params writer_params;
     asi_time_writer_params time_params;
     as_image *image;                /* retained; released by the conductor */
     as_counter *counter;            /* 100; closed by the conductor */
     asi_recorded *recorded;         /* one reference */
-    char *channel;                  /* owned: of the request, for the Started event */
+    char *channel;                  /* owned: channel of the request, for the Started event */
     int32_t block_limit;
-    /* Written by the conductor (release), read by the recorder: a stale read costs one more block. */
+    /* Written by the conductor (release), read by the recorder. A stale read costs one more block. */
     bool is_aborted;
-    /* The recorder's; read by the conductor after it came back. */
+    /* Written by the recorder; read by the conductor after the session is returned. */
     asi_record_state state;
     asi_segment_writer *writer;
     asi_time_writer *times;         /* NULL: no index */
-    int time_failure;               /* errno of its first failure, 0: none; the recording goes on */
+    int time_failure;               /* errno of the index's first failure, 0: none; the recording continues */
     int64_t reported_position;      /* of the last Progress event */
     as_result failure;              /* AS_OK: ended without error */
     int32_t failure_code;           /* of the archive protocol */
     char failure_text[ASI_RECORD_ERROR_CAPACITY];
 } asi_record_session;
 
-/* What the recorder's sessions add up to in one cycle. */
+/* Totals of the recorder's sessions in one cycle. */
 typedef struct asi_record_work
 {
     const asi_clock *clock;
@@ -62,9 +63,9 @@ typedef struct asi_record_work
     int64_t max_ns;
 } asi_record_work;
 
-/* One step; returns its work count. The state is STOPPED when it is over. */
+/* Does one step and returns its work count. The state is STOPPED when the recording has ended. */
 int asi_record_session_step(asi_record_session *session, const asi_record_events *events, asi_record_work *work);
-/* Takes the session to STOPPED at once: files closed, position final. */
+/* Sets the state to STOPPED at once: closes the files and makes the position final. */
 void asi_record_session_stop(asi_record_session *session, const asi_record_events *events);
 
 #endif

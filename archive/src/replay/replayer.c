@@ -3,16 +3,16 @@
 
 #include <stdlib.h>
 
-void asi_replayer_init(asi_replayer *replayer, asi_hand_over *closed, asi_hand_over *answers, const asi_clock *clock)
+void asi_replayer_init(asi_replayer *replayer, asi_intrusive_queue *closed, asi_intrusive_queue *answers, const asi_clock *clock)
 {
     *replayer = (asi_replayer){ .closed = closed, .answers = answers, .clock = clock };
-    asi_hand_over_init(&replayer->incoming);
+    asi_intrusive_queue_init(&replayer->incoming);
 }
 
-/* A session that finds no room goes straight back, revoked. */
+/* Out of memory: ends the session with revoke and returns it to the conductor at once. */
 static int take_incoming(asi_replayer *replayer)
 {
-    asi_replay_session *session = (asi_replay_session *)asi_hand_over_take(&replayer->incoming);
+    asi_replay_session *session = (asi_replay_session *)asi_intrusive_queue_take(&replayer->incoming);
     if (NULL == session)
     {
         return 0;
@@ -24,7 +24,7 @@ static int take_incoming(asi_replayer *replayer)
         if (NULL == grown)
         {
             asi_replay_session_end(session, true);
-            asi_hand_over_put(replayer->closed, &session->item);
+            asi_intrusive_queue_put(replayer->closed, &session->item);
             return 1;
         }
         replayer->sessions = grown;
@@ -73,7 +73,7 @@ int asi_replayer_do_work(void *context)
         if (ASI_REPLAY_DONE == session->state)
         {
             replayer->sessions[i] = replayer->sessions[--replayer->session_count];
-            asi_hand_over_put(replayer->closed, &session->item);
+            asi_intrusive_queue_put(replayer->closed, &session->item);
         }
     }
     publish(replayer, &work);
@@ -88,10 +88,10 @@ void asi_replayer_close(asi_replayer *replayer)
     for (int32_t i = 0; i < replayer->session_count; i++)
     {
         asi_replay_session_end(replayer->sessions[i], true);
-        asi_hand_over_put(replayer->closed, &replayer->sessions[i]->item);
+        asi_intrusive_queue_put(replayer->closed, &replayer->sessions[i]->item);
     }
     free(replayer->sessions);
-    asi_hand_over_close(&replayer->incoming);
+    asi_intrusive_queue_close(&replayer->incoming);
     replayer->sessions = NULL;
     replayer->session_count = 0;
 }

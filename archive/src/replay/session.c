@@ -33,17 +33,17 @@ static void answer(asi_replay_session *session, asi_replay_work *work, int32_t c
     asi_replay_answer *put = calloc(1, sizeof(*put));
     if (NULL == put)
     {
-        return; /* the requester times out, which it must be ready for anyway */
+        return; /* the requester times out, which it must handle anyway */
     }
     put->control_session_id = session->control_session_id;
     put->correlation_id = session->correlation_id;
     put->relevant_id = relevant_id;
     put->code = code;
     snprintf(put->text, sizeof(put->text), "%s", text);
-    asi_hand_over_put(work->answers, &put->item);
+    asi_intrusive_queue_put(work->answers, &put->item);
 }
 
-/* Ends the replay with an error to the requester. Spec: 08 §7.3 - all replay errors carry this suffix. */
+/* Sends an error to the requester and ends the replay. Spec: 08 §7.3 - all replay errors carry this suffix. */
 static int __attribute__((format(printf, 4, 5))) fail(
     asi_replay_session *session, asi_replay_work *work, int32_t error_code, const char *format, ...)
 {
@@ -87,8 +87,8 @@ static bool is_frame_of_position(const asi_replay_session *session, const asi_fr
             asi_segment_term_id(position, session->source.term_length, session->source.initial_term_id);
 }
 
-/* How far frames may be sent now; once that is for good it also ends the replay. Spec: 08 §8 step 3. Departure: a limit counter
- * beyond the recorded position does not let the replay read what is not recorded yet. */
+/* Updates the position up to which frames may be sent. If that position is final, it also limits the replay. Spec: 08 §8 step 3.
+ * Departure: a limit counter beyond the recorded position does not make the replay read bytes that are not recorded yet. */
 static void update_limits(asi_replay_session *session, const asi_replay_work *work)
 {
     bool is_final = true;
@@ -106,7 +106,7 @@ static void update_limits(asi_replay_session *session, const asi_replay_work *wo
         session->bound = bound;
         if (AS_OK != state && session->replay_limit > bound)
         {
-            session->replay_limit = bound > session->position ? bound : session->position; /* released is no more than that */
+            session->replay_limit = bound > session->position ? bound : session->position; /* the counter releases no more */
         }
         if (bound < stop)
         {
@@ -122,7 +122,7 @@ static void update_limits(asi_replay_session *session, const asi_replay_work *wo
     }
 }
 
-/* The segment file is there and the position is that of a frame; the requester is answered. */
+/* Checks that the segment file exists and that a frame begins at the position. Then sends the response to the requester. */
 static int begin(asi_replay_session *session, asi_replay_work *work)
 {
     if (!segment_exists(session))
@@ -164,14 +164,14 @@ static int connect(asi_replay_session *session, asi_replay_work *work)
             session->channel, session->publication_stream_id);
 }
 
-/* A batch is read to where it goes, the room that the publication gives, but for its first header: until that is there nothing of the
- * batch is seen. */
+/* A batch is read directly into the block claimed from the publication, except its first header. Subscribers see nothing of the
+ * batch until that header is written. */
 typedef struct replay_batch
 {
     asi_frame_header first;
     uint8_t *room;
     int64_t loaded;  /* bytes read, first header included */
-    int64_t length;  /* of them whole frames that may be sent */
+    int64_t length;  /* length of the whole frames in them that may be sent */
 } replay_batch;
 
 /* Whether the frame may be sent; fails the replay if it is broken. Session and stream id become the publication's. */
@@ -189,7 +189,7 @@ static bool take_frame(asi_replay_session *session, asi_replay_work *work, repla
     }
     if (walk->frame_length > session->source.mtu_length)
     {
-        /* Departure from Spec: 08 §8 - a publication would never send it, nor anything behind it. */
+        /* Departure from Spec: 08 §8 - a publication could never send this frame, nor anything after it. */
         fail(session, work, ASI_CODEC_E_GENERIC, "unexpected frame length at position=%s: frameLength=%d mtuLength=%d",
             frame_position(session, walk->frame_offset, where, sizeof(where)), walk->frame_length, session->source.mtu_length);
         return false;
@@ -211,14 +211,15 @@ static bool take_frame(asi_replay_session *session, asi_replay_work *work, repla
     return true;
 }
 
-/* Of a recording with checksums: false, and the replay has failed, where padding is a message that lost its type. */
+/* Takes a padding frame. For a recording with checksums: if the padding is a message that lost its type, fails the replay and
+ * returns false. */
 static bool take_padding(asi_replay_session *session, asi_replay_work *work, const asi_frame_walk *walk)
 {
     char where[256];
     const int64_t position = session->position + walk->frame_offset;
     asi_padding_verdict verdict = ASI_PADDING_EMPTY;
     session->padding_length = walk->frame_length;
-    /* A session id of 0 is not known to be the recording's: an empty message that lost its type passes. */
+    /* The recording's session id is passed as 0, unknown: an empty message that lost its type is not detected. */
     if (NULL == session->checksum || AS_OK != asi_segment_judge_padding(
             &session->window, walk->frame, position, INT64_MAX, session->checksum, 0, &verdict) || ASI_PADDING_WAS_DATA != verdict)
     {
@@ -229,19 +230,19 @@ static bool take_padding(asi_replay_session *session, asi_replay_work *work, con
     return false;
 }
 
-/* Walks the loaded bytes: whole data frames up to the limit, then perhaps a padding frame. False: the replay failed. */
+/* Walks the loaded bytes: whole data frames up to the limit, then a padding frame if one follows. False: the replay failed. */
 static bool walk_batch(asi_replay_session *session, asi_replay_work *work, replay_batch *batch)
 {
     const int64_t term_left = session->source.term_length - (session->position & (session->source.term_length - 1));
     const int64_t limit = session->replay_limit - session->position;
-    /* A header must lie in the loaded bytes to be looked at; that its frame does so too is tested below. */
+    /* Only headers inside the loaded bytes are read. The test below checks that the whole frame is loaded. */
     const int64_t last_header = batch->loaded - AS_FRAME_HEADER_LENGTH + 1;
     asi_frame_walk walk = asi_frame_walk_start(
         (const uint8_t *)&batch->first, 0, limit < last_header ? limit : last_header, term_left);
     for (;;)
     {
         const asi_walk_step step = asi_frame_walk_next(&walk);
-        walk.term = batch->room; /* the frames behind the first */
+        walk.term = batch->room; /* frames after the first */
         if (ASI_WALK_FRAME != step)
         {
             if (ASI_WALK_BROKEN == step || walk.offset < walk.limit)
@@ -276,7 +277,7 @@ static as_result read_batch(asi_replay_session *session, asi_replay_work *work, 
     as_result result = asi_segment_window_read(&session->window, session->position, header, (uint8_t *)&batch->first);
     if (AS_OK == result)
     {
-        batch->loaded = length; /* what a read that fails has left there must go again */
+        batch->loaded = length; /* bytes left by a failed read must be cleared */
         result = asi_segment_window_read(&session->window, session->position + header, length - header, batch->room + header);
     }
     const int64_t elapsed_ns = asi_clock_ns(work->clock) - begin_ns;
@@ -286,7 +287,7 @@ static as_result read_batch(asi_replay_session *session, asi_replay_work *work, 
     return result;
 }
 
-/* Reads and checks the next batch in the publication's room; false when the replay failed. What is not to be sent is zero again. */
+/* Reads and checks the next batch in the claimed block. Clears the bytes that are not sent. False: the replay failed. */
 static bool prepare(asi_replay_session *session, asi_replay_work *work, replay_batch *batch, int64_t length)
 {
     bool is_right = false;
@@ -310,9 +311,9 @@ static bool prepare(asi_replay_session *session, asi_replay_work *work, replay_b
     return is_right;
 }
 
-/* No whole frame lies before the stop position, up to which all is loaded if `is_all`. Only a limit counter may stand within a frame:
- * the rest is still to be released, or the replay ends before it. What is recorded ends with a frame, so any other frame that does not
- * end is broken. */
+/* No whole frame ends at or before the stop position. `is_all`: all bytes up to it are loaded. Only a limit counter may be inside
+ * a frame: then the rest is released later, or the replay ends before the frame. A recording ends with a frame, so in any other
+ * case the incomplete frame is broken. */
 static void check_stalled(asi_replay_session *session, asi_replay_work *work, bool is_all)
 {
     const bool is_bounded = AS_NULL_VALUE != session->bound_counter_id && session->bound == session->stop_position;
@@ -329,7 +330,7 @@ static void check_stalled(asi_replay_session *session, asi_replay_work *work, bo
         frame_position(session, 0, where, sizeof(where)));
 }
 
-/* AS_OK: accepted, or nothing to offer; AS_AGAIN: next cycle; AS_E_CLOSED: the stream is over. */
+/* Result of a send. AS_OK: accepted, or nothing to send; AS_AGAIN: retry in the next cycle; AS_E_CLOSED: the stream has ended. */
 static as_result outcome(int64_t position)
 {
     if (position >= 0)
@@ -351,7 +352,7 @@ static as_result send_padding(asi_replay_session *session)
     return sent;
 }
 
-/* Sends the next batch, and the padding frame behind it. AS_AGAIN: nothing can be sent now, or the replay has failed. */
+/* Sends the next batch and the padding frame after it. AS_AGAIN: nothing can be sent now, or the replay has failed. */
 static as_result send_batch(asi_replay_session *session, asi_replay_work *work)
 {
     const int64_t ready = session->stop_position - session->position;
@@ -395,7 +396,7 @@ static int replay(asi_replay_session *session, asi_replay_work *work)
 {
     if (!as_publication_is_connected(session->publication))
     {
-        asi_replay_session_end(session, true); /* Spec: 08 §8 step 1 - a lost subscriber is no error */
+        asi_replay_session_end(session, true); /* Spec: 08 §8 step 1 - losing the subscriber is not an error */
         return 1;
     }
     if (0 == session->padding_length)

@@ -1,4 +1,4 @@
-/* The table of calls that decides who gets in, whoever made it. auth.c calls it; auth_file.c and auth_plugin.c open it. */
+/* The authenticator's table of calls, of any kind. auth.c calls it; auth_file.c and auth_plugin.c open it. */
 #ifndef ASI_SERVER_AUTH_CALLS_H
 #define ASI_SERVER_AUTH_CALLS_H
 
@@ -12,7 +12,7 @@ typedef struct asi_auth
     void *library;                  /* of a plug-in */
     bool deny_all;
     bool is_open;                   /* `state` is to be closed */
-    bool is_working;                /* decisions that wait take cycles of the conductor, not of somebody else */
+    bool is_working;                /* pending decisions compute in the conductor's cycles, not elsewhere */
 } asi_auth;
 
 #endif

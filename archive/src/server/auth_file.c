@@ -1,14 +1,14 @@
-/* Authentication by a credentials file (auth_users.h). A client proves itself in one of two ways:
+/* Authenticates with a credentials file (auth_users.h). A client can authenticate in two ways:
  *
  *   connect with `user:password`            simple, for clients whose credentials are a constant; the password crosses the wire
  *   connect with `user`                     is challenged with the text
  *       scram-sha-256 <iterations> <salt> <nonce>     (salt and nonce hexadecimal)
  *     and answers with 64 hexadecimal digits: C xor HMAC-SHA-256(SHA-256(C), the challenge's text), C as in auth_users.h.
- *     The password never crosses the wire, and an answer is good for one challenge.
+ *     The password never crosses the wire, and an answer is valid for one challenge.
  *
- * Deriving a key from a password goes on over many cycles of the conductor, one login at a time (logins.h tells whose), so that a flood of
- * wrong ones delays other logins and nothing else. An unknown user costs the same time as some known one and is challenged with a salt
- * that stays the same, so that names can't be found out. Spec: 07 §7. */
+ * Deriving a key from a password takes many cycles of the conductor, one login at a time (logins.h selects it), so that a flood
+ * of wrong logins delays only other logins. An unknown user costs the same time as a known one and gets a challenge with a
+ * constant salt, so that clients can't find out which names exist. Spec: 07 §7. */
 #include "server/auth_file.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 #define UNKNOWN_SALT_LENGTH 16
 #define CREDENTIALS_MAX 1024
 
-/* A session that is not decided yet. */
+/* A session without decision yet. */
 typedef struct login
 {
     struct login *next;
@@ -42,7 +42,7 @@ typedef struct credentials_file
 {
     asi_auth_users users;
     login *logins;                  /* oldest first */
-    uint8_t secret[ASI_SHA256_LENGTH]; /* makes the salts of unknown users */
+    uint8_t secret[ASI_SHA256_LENGTH]; /* key for the salts of unknown users */
 } credentials_file;
 
 /* -- proofs ------------------------------------------------------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ static bool has_proof(const login *of, const uint8_t *answer, int64_t length)
     return is_right;
 }
 
-/* What an unknown user's entry would hold: the same each time he is asked for. */
+/* Computes salt and iterations; for an unknown user they are made up, and always the same for the same name. */
 static void salt_of(const credentials_file *file, const asi_auth_user *user, const uint8_t *name, int64_t length,
     uint8_t salt[ASI_AUTH_SALT_MAX], int64_t *salt_length, int64_t *iterations)
 {
@@ -98,7 +98,7 @@ static void salt_of(const credentials_file *file, const asi_auth_user *user, con
     asi_hmac_sha256(file->secret, sizeof(file->secret), name, length, made);
     memcpy(salt, made, UNKNOWN_SALT_LENGTH);
     *salt_length = UNKNOWN_SALT_LENGTH;
-    /* Users may differ in it: a count that no user has would tell, and so would one that only unknown ones have. */
+    /* Users may have different counts. Take the count of an existing user: any other count would reveal an unknown user. */
     *iterations = file->users.items[made[UNKNOWN_SALT_LENGTH] % file->users.count].iterations;
 }
 

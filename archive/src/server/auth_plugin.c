@@ -1,4 +1,5 @@
-/* Authentication by a shared object of the user's. See auth.h, and as_archive_auth.h for its author. */
+/* Authenticator that uses a shared object of the user's. See auth.h; as_archive_auth.h documents the interface for plug-in
+ * authors. */
 #include "server/auth_plugin.h"
 
 #include <dlfcn.h>
@@ -12,7 +13,7 @@
 
 #define ERROR_CAPACITY 512
 
-/* Code that others can change would give them the archive's rights. */
+/* Refuses a file that others can change: its code runs with the archive's rights. */
 static as_result check_file(const char *path)
 {
     struct stat st;

@@ -149,7 +149,7 @@ static as_result parse_actions(asi_auth_user *user, char *text)
     return AS_OK;
 }
 
-/* What is wrong is told without showing it: it may be a password in the wrong place. */
+/* Error texts never show the faulty text: it may be a misplaced password. */
 static as_result parse_secret(asi_auth_user *user, char *text)
 {
     static const char REMEDY[] = "the second field must be scram-sha-256$<iterations>$<salt>$<stored key>, as "
@@ -261,7 +261,7 @@ static as_result check_access(int fd, const char *path, int64_t *length)
     return AS_OK;
 }
 
-/* `text` is changed. */
+/* Parses the file's text; modifies `text`. */
 static as_result parse(asi_auth_users *users, char *text, const char *path)
 {
     int number = 1;

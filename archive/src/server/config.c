@@ -1,4 +1,4 @@
-/* See config.h. One table row per setting; defaults go through the same parsers as values from outside. */
+/* See config.h. One table row for each setting. Defaults use the same parsers as external values. */
 #include "server/config.h"
 
 #include <ctype.h>
@@ -22,12 +22,12 @@ typedef enum setting_kind
     KIND_INTEGER,
     KIND_SIZE,
     KIND_DURATION,
-    KIND_AGE,        /* a duration that may be in minutes, hours, days and weeks */
+    KIND_AGE,        /* a duration that also accepts minutes, hours, days and weeks */
     KIND_THREADING,
     KIND_NAMING,
     KIND_CHECKSUM,
     KIND_IDLE,
-    KIND_IDLE_OPTIONAL, /* `max` is the offset of the flag that says it is set */
+    KIND_IDLE_OPTIONAL, /* `max` is the offset of the flag that is true if it is set */
     KIND_AUTHENTICATOR,
     KIND_AUTHORISATION
 } setting_kind;
@@ -123,7 +123,7 @@ static const setting_row SETTINGS[] = {
 };
 #define SETTING_COUNT (sizeof(SETTINGS) / sizeof(SETTINGS[0]))
 
-/* "aeron.archive.dir" is "AERON_ARCHIVE_DIR" in an environment. */
+/* Makes the environment's name of a property: "aeron.archive.dir" becomes "AERON_ARCHIVE_DIR". */
 static void environment_name(char *to, size_t capacity, const char *property)
 {
     size_t length = 0;
@@ -161,7 +161,7 @@ static as_result parse_integer(const char *text, int64_t *value)
     return AS_OK;
 }
 
-/* "90m", "12h", "7d", "4w", or what a stock duration may be. */
+/* Parses "90m", "12h", "7d", "4w", or a stock duration. */
 static as_result parse_age_ns(const char *text, int64_t *value)
 {
     static const struct { char unit; int64_t seconds; } UNITS[] = { { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 'w', 604800 } };
@@ -260,7 +260,7 @@ static as_result set_idle(as_archive_config *config, const setting_row *setting,
     return is_set ? asi_idle_parse((asi_idle *)(void *)((uint8_t *)config + setting->at), text, NULL) : AS_OK;
 }
 
-/* Suppliers name Java classes upstream; those of the stock archive that need no code of others have their names here. */
+/* Upstream, suppliers are names of Java classes. This accepts the names of the stock archive's own classes. */
 static as_result set_supplier(void *member, const char *text, const char *const *names, const int64_t *values, int count)
 {
     return AS_OK == set_choice(member, text, names, values, count) ? AS_OK :
@@ -339,7 +339,7 @@ as_result as_archive_config_set(as_archive_config *config, const char *name, con
         return AS_OK;
     }
     const as_result result = set_value(config, setting, '\0' == *value ? setting->fallback : value);
-    /* A text fails by its length alone, and may hold what is nobody's business. */
+    /* A text fails only by its length; it may hold a secret, so the error does not show it. */
     return AS_OK == result ? AS_OK : asi_fail_in(result, "setting %s=%.200s", name, KIND_TEXT == setting->kind ? "..." : value);
 }
 

@@ -11,9 +11,9 @@
 #include "shm/counters.h"
 
 #define ID_KEY_LENGTH 8
-#define LAST_RUN_PATIENCE_NS 3000000000LL /* a driver looks for dead clients once a second */
+#define LAST_RUN_PATIENCE_NS 3000000000LL /* a driver checks for dead clients once a second */
 
-/* `text` and the suffix that every label of an archive has; the text is cut so that both fit. Spec: 08 §3. */
+/* Makes a label from `text` and the suffix of all labels of an archive. Truncates the text so that both fit. Spec: 08 §3. */
 static void make_label(char *label, int64_t archive_id, const char *text)
 {
     char suffix[48];
@@ -44,7 +44,8 @@ static bool has_archive(const as_inspector *inspector, int64_t archive_id)
     return false;
 }
 
-/* The driver frees the counters of an archive that was killed in its own time, so a restart looks for a while. */
+/* Fails if another archive has this id. The driver frees a killed archive's counters only after a while, so a restart retries
+ * until a deadline. */
 static as_result check_unique(
     as_client *client, const as_inspector *inspector, const asi_clock *clock, int64_t archive_id)
 {

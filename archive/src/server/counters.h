@@ -1,6 +1,6 @@
-/* Counters of the archive: keys and labels exactly as stock. Spec: 08 §3.
+/* Allocates the archive's counters, with keys and labels exactly as stock. Spec: 08 §3.
  *
- * Allocated by the conductor through the archive's Aeron client; each is written by the agent it belongs to. */
+ * The conductor allocates them through the archive's Aeron client. Each counter is written by the agent it belongs to. */
 #ifndef ASI_SERVER_COUNTERS_H
 #define ASI_SERVER_COUNTERS_H
 
@@ -40,7 +40,7 @@ typedef struct asi_archive_counters
     as_counter *replay_sessions;
 } asi_archive_counters;
 
-/* Longest time between two cycles of an agent, and how often it passed the threshold. One agent's thread. */
+/* Longest time between two cycles of an agent, and the number of cycles above the threshold. One agent's thread. */
 typedef struct asi_cycle_counters
 {
     as_counter *max_ns;
@@ -49,13 +49,13 @@ typedef struct asi_cycle_counters
     int64_t last_ns;     /* 0: no cycle yet */
 } asi_cycle_counters;
 
-/* The first of them. AS_E_USAGE when counters of a living archive with that id exist. */
+/* Opens the first counter. AS_E_USAGE: counters of a live archive with that id exist. */
 as_result asi_counters_open_errors(as_client *client, const as_inspector *inspector, const asi_clock *clock, int64_t archive_id,
     as_counter **errors) AS_MUST_USE;
-/* The rest but the agents' own, which stock has in between. */
+/* Opens the other counters, except the agents' own, which stock allocates in between. */
 as_result asi_counters_open(as_client *client, int64_t archive_id, asi_archive_counters *counters) AS_MUST_USE;
-/* Frees them at the driver at once; those of a closed client alone would stay until it looks for dead clients, and a restart
- * with the same id would have to wait for that. Also for what was opened in part. */
+/* Frees the counters at the driver at once. Closing only the client would leave them until the driver checks for dead clients,
+ * and a restart with the same id would have to wait. Also closes partly opened counters. */
 void asi_counters_close(asi_archive_counters *counters);
 as_result asi_cycle_counters_open(as_client *client, int64_t archive_id, const char *agent, asi_archive_threading threading,
     int64_t threshold_ns, asi_cycle_counters *cycle) AS_MUST_USE;

@@ -289,7 +289,7 @@ static void *run(void *context)
         }
         pthread_mutex_unlock(&deleter->mutex);
         work_off(deleter, work);
-        asi_hand_over_put(deleter->returned, &work->item);
+        asi_intrusive_queue_put(deleter->returned, &work->item);
         pthread_mutex_lock(&deleter->mutex);
     }
     pthread_mutex_unlock(&deleter->mutex);
@@ -308,7 +308,7 @@ static bool start(asi_deleter *deleter)
     return deleter->is_started;
 }
 
-void asi_deleter_init(asi_deleter *deleter, asi_hand_over *returned, bool has_thread)
+void asi_deleter_init(asi_deleter *deleter, asi_intrusive_queue *returned, bool has_thread)
 {
     *deleter = (asi_deleter){ .returned = returned, .has_thread = has_thread };
     pthread_mutex_init(&deleter->mutex, NULL);
@@ -344,7 +344,7 @@ int asi_deleter_step(asi_deleter *deleter)
     }
     if (!asi_delete_work_step(deleter->first))
     {
-        asi_hand_over_put(deleter->returned, &take(deleter)->item);
+        asi_intrusive_queue_put(deleter->returned, &take(deleter)->item);
     }
     return 1;
 }

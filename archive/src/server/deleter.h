@@ -12,7 +12,7 @@
 #define ASI_SERVER_DELETER_H
 
 #include "base/clock.h"
-#include "record/hand_over.h"
+#include "record/intrusive_queue.h"
 #include "store/file_ops.h"
 
 typedef enum asi_delete_scope
@@ -32,7 +32,7 @@ typedef struct asi_name_list /* zeroed: empty */
 
 typedef struct asi_delete_work
 {
-    asi_hand_over_item item;
+    asi_intrusive_queue_item item;
     struct asi_delete_work *next_work; /* the deleter's queue */
     /* Set by the conductor. */
     const asi_file_ops *files;         /* borrowed */
@@ -66,7 +66,7 @@ bool asi_delete_work_step(asi_delete_work *work);
 
 typedef struct asi_deleter
 {
-    asi_hand_over *returned;  /* borrowed: the conductor's */
+    asi_intrusive_queue *returned; /* borrowed: the conductor's */
     bool has_thread;          /* else asi_deleter_step does the work */
     bool is_started;
     pthread_t thread;
@@ -77,7 +77,7 @@ typedef struct asi_deleter
     bool must_end;            /* also read without the mutex, between files: a stale read costs one more */
 } asi_deleter;
 
-void asi_deleter_init(asi_deleter *deleter, asi_hand_over *returned, bool has_thread);
+void asi_deleter_init(asi_deleter *deleter, asi_intrusive_queue *returned, bool has_thread);
 void asi_deleter_put(asi_deleter *deleter, asi_delete_work *work);
 /* Without a thread: one step of the first work. */
 int asi_deleter_step(asi_deleter *deleter);

@@ -256,7 +256,7 @@ int asi_deletions_step(as_archive *archive)
     int work_count = asi_deleter_step(&archive->deletions->deleter);
     for (;;)
     {
-        asi_deletion *deletion = (asi_deletion *)(void *)asi_hand_over_take(&archive->deletions->returned);
+        asi_deletion *deletion = (asi_deletion *)(void *)asi_intrusive_queue_take(&archive->deletions->returned);
         if (NULL == deletion)
         {
             break;

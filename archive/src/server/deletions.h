@@ -27,7 +27,7 @@ typedef struct asi_deletions
 {
     asi_deletion *outstanding;   /* at most one per recording */
     asi_deleter deleter;
-    asi_hand_over returned;      /* by the deleter */
+    asi_intrusive_queue returned; /* by the deleter */
 } asi_deletions;
 
 /* NULL: no memory, the requester is told. To be filled in and begun. */

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* With their value in the next argument, or behind '=' in the same. */
+/* Options with a value in the next argument, or after '=' in the same one. */
 static const char *const WITH_VALUE[] = { "-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path",
     "--add-modules", "--limit-modules", "--add-opens", "--add-exports", "--add-reads", "--patch-module",
     "--enable-native-access", "-jar" };

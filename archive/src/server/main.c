@@ -1,9 +1,10 @@
-/* aeron-spark-archive: the archive as a process, by default with a media driver of its own. Spec: 08 §1, §12, 05 §13.2, §15.
+/* The executable aeron-spark-archive: the archive as a process, by default with its own media driver.
+ * Spec: 08 §1, §12, 05 §13.2, §15.
  *
- * With its own driver both take the same settings, each the names it knows; the driver runs on its threads as configured, the
+ * With its own driver, both use the same settings, each the names it knows. The driver runs on its configured threads, the
  * archive on its own. Exit status: the signal's number after SIGINT or SIGTERM; 0 after a termination command to the driver in
- * this process; 1 on any failure. Started in place of `java`, with one of the stock main classes (launch.h), it ends as a virtual
- * machine does: with 128 and the signal's number. */
+ * this process; 1 on any failure. Started in place of `java` with one of the stock main classes (launch.h), it exits as a virtual
+ * machine does: with 128 plus the signal's number. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -24,7 +25,7 @@
 #include "server/archive.h"
 #include "server/launch.h"
 
-#define WAIT_NS 20000000L /* of the main thread between two looks at its flags */
+#define WAIT_NS 20000000L /* interval at which the main thread checks its flags */
 
 static const char USAGE[] =
     "usage: %s [-v | --version] [--help] [--beside-driver] [-Dname=value]... [main class] [propertiesFile]...\n";
@@ -74,7 +75,7 @@ static int fail(const char *stage)
     return EXIT_FAILURE;
 }
 
-/* Whose folder it is, when that is the reason; the first of the two that the error names. */
+/* Prints the owner of the folder that caused the failure: the archive's folder if the error names it, else the driver's. */
 static void print_owner(const settings *from)
 {
     const char *aeron_dir = as_driver_config_aeron_dir(from->driver);
@@ -123,7 +124,7 @@ static int load_file(settings *to, const char *name)
     return EXIT_SUCCESS;
 }
 
-/* A virtual machine takes `-Dname` for an empty value. */
+/* Sets a property. As in a virtual machine, `-Dname` sets an empty value. */
 static bool define(settings *to, const char *argument, int *status)
 {
     const char *name = argument + 2;
@@ -135,7 +136,7 @@ static bool define(settings *to, const char *argument, int *status)
     return EXIT_SUCCESS != *status;
 }
 
-/* True when the process is done, with its exit status. */
+/* Applies one option. True: the process must exit with *status. */
 static bool apply_option(settings *to, const char *program, const char *argument, int *status)
 {
     *status = EXIT_SUCCESS;
@@ -210,7 +211,7 @@ static bool is_wanted(const as_archive *archive)
     return asi_load_acquire_bool(&keep_running) && !as_archive_has_failed(archive) && !as_archive_is_idle_expired(archive);
 }
 
-/* In INVOKER mode this thread is the application. */
+/* Runs until a stop is requested. In INVOKER mode this thread does the archive's work. */
 static void run_while_wanted(as_archive *archive, const as_archive_config *config)
 {
     const struct timespec interval = { .tv_nsec = WAIT_NS };
@@ -221,7 +222,7 @@ static void run_while_wanted(as_archive *archive, const as_archive_config *confi
     }
     while (is_wanted(archive))
     {
-        nanosleep(&interval, NULL); /* a signal cuts it short */
+        nanosleep(&interval, NULL); /* a signal ends the sleep early */
     }
 }
 
@@ -285,8 +286,8 @@ static int run_archive(const settings *from)
     return status;
 }
 
-/* The driver's first agent, which also a driver in INVOKER mode has, on a thread of its own: this one runs or waits for the
- * archive. */
+/* Runs the driver's first agent on a thread of its own, also with a driver in INVOKER mode, because the main thread runs the
+ * archive or waits for it. */
 typedef struct driver_main
 {
     as_driver *driver;
@@ -361,7 +362,7 @@ int main(int argc, char **argv)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* whoever read our output may be gone: that ends no archive */
+    signal(SIGPIPE, SIG_IGN); /* a closed output pipe must not end the archive */
 
     settings given = { .is_beside_driver = false };
     int status = EXIT_SUCCESS;

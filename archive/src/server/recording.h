@@ -54,7 +54,7 @@ typedef struct asi_recordings
     asi_active_recording *active;
     int64_t images_ms;                   /* tick at which images that wait to be recorded were looked at */
     asi_recorder recorder;
-    asi_hand_over closed;                /* given back by the recorder */
+    asi_intrusive_queue closed;          /* given back by the recorder */
 } asi_recordings;
 
 #endif

@@ -199,7 +199,7 @@ static void run(as_archive *archive, asi_active_recording *recording, as_recordi
     show_recording_count(archive);
     asi_control_signal(archive, subscription->control_session_id, subscription->correlation_id,
         recording->session.writer_params.recording_id, subscription->id, recording->session.writer_params.join_position, signal);
-    asi_hand_over_put(&archive->recordings->recorder.incoming, &recording->session.item);
+    asi_intrusive_queue_put(&archive->recordings->recorder.incoming, &recording->session.item);
 }
 
 /* Takes the image's reference on success. AS_E_*: not recorded, with a text. */
@@ -407,7 +407,7 @@ static int take_closed(as_archive *archive)
     int work_count = 0;
     for (;;)
     {
-        asi_active_recording *recording = (asi_active_recording *)(void *)asi_hand_over_take(&archive->recordings->closed);
+        asi_active_recording *recording = (asi_active_recording *)(void *)asi_intrusive_queue_take(&archive->recordings->closed);
         if (NULL == recording)
         {
             return work_count;

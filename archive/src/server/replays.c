@@ -391,7 +391,7 @@ static void run(as_archive *archive, asi_replay *replay)
     session->replay_session_id =
         (int64_t)(((uint64_t)archive->replays->next_number++ << 32) | (uint32_t)constants.session_id);
     session->connect_deadline_ns = asi_clock_ns(&archive->clock) + archive->config.connect_timeout_ns;
-    asi_hand_over_put(&archive->replays->replayer.incoming, &session->item);
+    asi_intrusive_queue_put(&archive->replays->replayer.incoming, &session->item);
 }
 
 static int poll_publication(as_archive *archive, asi_replay *replay)
@@ -428,7 +428,7 @@ static int tell_answers(as_archive *archive)
     int work_count = 0;
     for (;;)
     {
-        asi_replay_answer *answer = (asi_replay_answer *)asi_hand_over_take(&archive->replays->answers);
+        asi_replay_answer *answer = (asi_replay_answer *)asi_intrusive_queue_take(&archive->replays->answers);
         if (NULL == answer)
         {
             return work_count;
@@ -449,7 +449,7 @@ static int take_closed(as_archive *archive)
     int work_count = 0;
     for (;;)
     {
-        asi_replay *replay = (asi_replay *)(void *)asi_hand_over_take(&archive->replays->closed);
+        asi_replay *replay = (asi_replay *)(void *)asi_intrusive_queue_take(&archive->replays->closed);
         if (NULL == replay)
         {
             return work_count;

@@ -21,8 +21,8 @@ typedef struct asi_replays
     asi_replay *first;               /* being created and running */
     int64_t next_number;
     asi_replayer replayer;
-    asi_hand_over closed;            /* given back by the replayer */
-    asi_hand_over answers;           /* of its, to whoever asked */
+    asi_intrusive_queue closed;      /* given back by the replayer */
+    asi_intrusive_queue answers;     /* of its, to whoever asked */
 } asi_replays;
 
 void asi_replays_start(asi_control_session *session, const asi_codec_request *request);

@@ -546,12 +546,12 @@ static void init_archive(as_archive *archive, const asi_archive_dependencies *de
     archive->logins->deciding_session_id = AS_NULL_VALUE;
     archive->logins->source_seed = asi_rand_u64(&archive->rand);
     archive->sessions->next_id = (int64_t)(asi_rand_u64(&archive->rand) & INT32_MAX);
-    asi_hand_over_init(&archive->recordings->closed);
-    asi_hand_over_init(&archive->replays->closed);
-    asi_hand_over_init(&archive->replays->answers);
+    asi_intrusive_queue_init(&archive->recordings->closed);
+    asi_intrusive_queue_init(&archive->replays->closed);
+    asi_intrusive_queue_init(&archive->replays->answers);
     asi_recorder_init(&archive->recordings->recorder, &archive->recordings->closed, &archive->clock);
     asi_replayer_init(&archive->replays->replayer, &archive->replays->closed, &archive->replays->answers, &archive->clock);
-    asi_hand_over_init(&archive->deletions->returned);
+    asi_intrusive_queue_init(&archive->deletions->returned);
     asi_deleter_init(
         &archive->deletions->deleter, &archive->deletions->returned, ASI_ARCHIVE_INVOKER != archive->config.threading);
 }
@@ -656,9 +656,9 @@ void as_archive_close(as_archive *archive)
         asi_error_log_close(&archive->error_log);
         (!archive->server->is_open ? asi_mark_withdraw : is_in_order ? asi_mark_close : asi_mark_abandon)(archive->mark);
     }
-    asi_hand_over_close(&archive->recordings->closed);
-    asi_hand_over_close(&archive->replays->closed);
-    asi_hand_over_close(&archive->replays->answers);
-    asi_hand_over_close(&archive->deletions->returned);
+    asi_intrusive_queue_close(&archive->recordings->closed);
+    asi_intrusive_queue_close(&archive->replays->closed);
+    asi_intrusive_queue_close(&archive->replays->answers);
+    asi_intrusive_queue_close(&archive->deletions->returned);
     free(archive->server);
 }

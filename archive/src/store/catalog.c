@@ -1,4 +1,4 @@
-/* The archive's writable catalog; format, order of writes and crash argument are in catalog.h. */
+/* The archive's writable catalog. Format, order of writes and crash argument are in catalog.h. */
 #include "store/catalog.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static as_result put_i64(asi_catalog *catalog, int64_t offset, int64_t value)
     return asi_catalog_put(catalog, offset, &value, sizeof(value));
 }
 
-/* The end of every mutation of fields. */
+/* Finishes every mutation of fields. */
 static as_result finish(asi_catalog *catalog, int64_t record_offset)
 {
     as_result result = AS_OK;
@@ -34,7 +34,7 @@ static as_result finish(asi_catalog *catalog, int64_t record_offset)
     return AS_OK == result ? asi_catalog_sync(catalog) : result;
 }
 
-/* Makes the file and the mirror hold [0, needed). */
+/* Grows the file and the mirror to hold [0, needed). */
 static as_result ensure_capacity(asi_catalog *catalog, int64_t needed, int64_t frame_length)
 {
     const asi_file_ops *files = catalog->files;
@@ -59,7 +59,7 @@ static as_result ensure_capacity(asi_catalog *catalog, int64_t needed, int64_t f
 
 /* -- open ----------------------------------------------------------------------------------------------------------------- */
 
-/* A new catalog appears under its name only when its header is there. */
+/* Writes the header before the new catalog gets its name. */
 static as_result create_file(asi_catalog *catalog, int64_t capacity)
 {
     const asi_file_ops *files = catalog->files;
@@ -77,7 +77,7 @@ static as_result create_file(asi_catalog *catalog, int64_t capacity)
     int error = files->ftruncate(files->context, fd, 0);
     error = 0 == error ? asi_file_write_all(files, fd, header, sizeof(header), 0) : error;
     error = 0 == error ? files->ftruncate(files->context, fd, capacity) : error;
-    error = 0 == error ? files->fsync(files->context, fd) : error; /* at every level: without a header there is no start */
+    error = 0 == error ? files->fsync(files->context, fd) : error; /* at every level: without a header the archive can't start */
     error = 0 == error ? files->rename(files->context, temporary, catalog->path) : error;
     if (0 == error)
     {
@@ -112,7 +112,7 @@ static as_result open_file(asi_catalog *catalog, int64_t capacity)
     return asi_catalog_read(files, catalog->fd, catalog->path, &catalog->bytes, &catalog->bytes_capacity);
 }
 
-/* Goes through all records and builds the index; settles nextRecordingId. Spec: 06 §3.5. */
+/* Scans all records, builds the index and determines nextRecordingId. Spec: 06 §3.5. */
 static as_result load(asi_catalog *catalog, const asi_catalog_params *params, asi_catalog_scan *scan)
 {
     asi_catalog_record record;
@@ -153,7 +153,7 @@ static as_result load(asi_catalog *catalog, const asi_catalog_params *params, as
     return AS_OK;
 }
 
-/* Sets the length, too, once the content is known to be a catalog. */
+/* Sets the file's length only after the content is known to be a catalog. */
 static as_result open_checked(asi_catalog *catalog, const asi_catalog_params *params)
 {
     const asi_file_ops *files = catalog->files;
@@ -174,9 +174,9 @@ static as_result open_checked(asi_catalog *catalog, const asi_catalog_params *pa
             scan.next_recording_id = asi_get_i64(catalog->bytes + CATALOG_NEXT_RECORDING_ID);
         }
         result = AS_OK == result ? load(catalog, params, &scan) : result;
-        /* The archive that died may have met a sync that failed: then bytes that can be read need not be durable. */
+        /* A sync may have failed before the last archive died: then readable bytes need not be durable. */
         catalog->must_rewrite = params->is_after_crash && catalog->sync_level > 0;
-        /* And its name may be that of an older one still, after a power cut. */
+        /* After a power failure the name may still be that of an older file. */
         catalog->must_sync_directory = true;
     }
     if (AS_OK != result)
@@ -262,7 +262,7 @@ as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *para
         return result;
     }
     uint8_t *frame = catalog->bytes + offset;
-    /* Body and, behind it, an end of the catalog: rests of an add that a crash cut short must not look like a record. */
+    /* Writes the body and a terminating header after it: remains of an interrupted add must not look like a record. */
     int64_t body_length = frame_length - RECORD_BODY + ASI_CATALOG_RECORD_HEADER_LENGTH;
     if (offset + RECORD_BODY + body_length > catalog->file_length)
     {
@@ -285,7 +285,7 @@ as_result asi_catalog_add(asi_catalog *catalog, const asi_recording_params *para
     }
     if (AS_OK != result)
     {
-        return result; /* `end` has not moved: the next add takes the place */
+        return result; /* `end` has not moved: the next add uses the same offset */
     }
     catalog->end = offset + frame_length;
     *recording_id = id;
@@ -306,7 +306,7 @@ as_result asi_catalog_stop(asi_catalog *catalog, int64_t recording_id, int64_t s
     result = AS_OK == result ? asi_catalog_set_stop_position(catalog, recording_id, stop_position) : result;
     if (AS_OK != result)
     {
-        /* It has stopped whatever the disk says. */
+        /* The recording has stopped even if the write failed. */
         uint8_t *frame = catalog->bytes + entry->offset;
         asi_put_i64(frame + RECORD_STOP_TIMESTAMP, stop_timestamp_ms);
         asi_put_i64(frame + RECORD_STOP_POSITION, stop_position);

@@ -1,4 +1,4 @@
-/* The catalog's file and its mirror in memory: writes, syncs, room and encoding. catalog.c and catalog_swap.c build on it; see
+/* The catalog's file and its mirror in memory: writes, syncs, file length and encoding. Used by catalog.c and catalog_swap.c; see
  * catalog_file.h. */
 #include "store/catalog_file.h"
 

@@ -1,4 +1,4 @@
-/* Offsets of catalog fields, for those who read and write its bytes. The essay is in catalog.h. */
+/* Byte offsets of the catalog's fields. The format is described in catalog.h. */
 #ifndef ASI_STORE_CATALOG_FORMAT_H
 #define ASI_STORE_CATALOG_FORMAT_H
 
@@ -13,7 +13,7 @@ enum /* in the file header */
     CATALOG_LENGTH = 4,
     CATALOG_NEXT_RECORDING_ID = 8,
     CATALOG_RECORD_ALIGNMENT = 16,
-    CATALOG_WRITER = 20, /* u8; Spec: 06 §3.1 - unused by others */
+    CATALOG_WRITER = 20, /* u8; Spec: 06 §3.1 - unused by other implementations */
     CATALOG_WRITER_START = 21, /* 3 bytes */
     CATALOG_WRITER_BOOT = 24 /* u32 */
 };
@@ -41,7 +41,7 @@ enum /* in a record */
 };
 
 #define READ_CHUNK (1024 * 1024)
-/* Three texts, each of which came in a control message: what is longer is damage, and would be memory. */
+/* A record holds three texts, each from a control message. A longer record is damaged, and reading it would take its memory. */
 #define RECORD_MAX_LENGTH (1024 * 1024)
 
 #endif

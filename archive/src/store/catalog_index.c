@@ -1,4 +1,4 @@
-/* Finding recordings of a catalog by id; see catalog_index.h. */
+/* Finds recordings of a catalog by id; see catalog_index.h. */
 #include "store/catalog_index.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* VALID recordings of a catalog by ascending id: where each is in the file, and its positions for other threads. Private to
- * catalog.c. Entries never move and live until the index is closed, because other threads hold pointers to their positions. */
+/* Index of a catalog's VALID recordings by ascending id. Holds the file offset of each recording and its positions for other
+ * threads. Private to catalog.c. Entries never move and exist until the index is closed, because other threads hold pointers to
+ * them. */
 #ifndef ASI_STORE_CATALOG_INDEX_H
 #define ASI_STORE_CATALOG_INDEX_H
 
@@ -10,7 +11,7 @@ typedef struct asi_catalog_entry
     asi_recording_positions positions; /* written by the catalog's owner with release, read by any thread with acquire */
     int64_t recording_id;
     int64_t offset;
-    struct asi_catalog_entry *next;    /* of all entries ever made, for close */
+    struct asi_catalog_entry *next;    /* list of all entries ever made, for close */
 } asi_catalog_entry;
 
 typedef struct asi_catalog_index /* zeroed: empty */
@@ -24,11 +25,11 @@ typedef struct asi_catalog_index /* zeroed: empty */
 /* The record's id must be above all others. */
 as_result asi_catalog_index_append(asi_catalog_index *index, const asi_catalog_record *record) AS_MUST_USE;
 void asi_catalog_index_remove(asi_catalog_index *index, int64_t recording_id);
-/* Place of the first entry with an id >= recording_id; the count if there is none. */
+/* Index of the first entry with an id >= recording_id; the count if there is none. */
 int64_t asi_catalog_index_search(const asi_catalog_index *index, int64_t recording_id);
 /* NULL for an unknown id. */
 asi_catalog_entry *asi_catalog_index_find(const asi_catalog_index *index, int64_t recording_id);
-/* Records behind `offset` were moved. */
+/* Adds `by` to the offsets after `offset`: those records were moved. */
 void asi_catalog_index_shift(asi_catalog_index *index, int64_t offset, int64_t by);
 void asi_catalog_index_close(asi_catalog_index *index);
 

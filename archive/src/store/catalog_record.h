@@ -1,4 +1,4 @@
-/* What a catalog holds: its constants, a record, and what a record is made of. The essay is in catalog.h. */
+/* Constants and structs of a catalog: a decoded record, its parameters and positions. The format is described in catalog.h. */
 #ifndef ASI_STORE_CATALOG_RECORD_H
 #define ASI_STORE_CATALOG_RECORD_H
 
@@ -13,7 +13,7 @@
 #define ASI_CATALOG_MIN_CAPACITY 32
 #define ASI_CATALOG_MAX_CAPACITY INT32_MAX
 #define ASI_CATALOG_DEFAULT_CAPACITY (1024 * 1024)
-/* 3.1.0: of the catalog's header and of the mark file; only the major part must be equal. Spec: 06 §2. */
+/* Version 3.1.0, in the catalog's header and in the mark file. Only the major part must match. Spec: 06 §2. */
 #define ASI_ARCHIVE_STORAGE_VERSION 0x00030100
 #define ASI_ARCHIVE_STORAGE_MAJOR(version) ((version) >> 16)
 
@@ -30,7 +30,7 @@ typedef struct asi_text /* borrowed ASCII, not terminated */
     int32_t length;
 } asi_text;
 
-/* One record, taken apart. Texts and descriptor point into the catalog's memory: valid until its next mutation or close. */
+/* One decoded record. Texts and descriptor point into the catalog's memory: valid until its next mutation or close. */
 typedef struct asi_catalog_record
 {
     int64_t control_session_id;
@@ -51,8 +51,8 @@ typedef struct asi_catalog_record
     asi_text source_identity;
     int32_t state;
     int32_t checksum;
-    /* The bytes that the control protocol sends behind its own control session and correlation id: from recordingId to the
-     * end of the record, padding included. Spec: 06 §3.3. */
+    /* The bytes that the control protocol sends after its own control session and correlation id: from recordingId to the end
+     * of the record, padding included. Spec: 06 §3.3. */
     const uint8_t *descriptor;
     int32_t descriptor_length;
     int64_t offset;       /* of the record header in the file */
@@ -65,11 +65,12 @@ typedef struct asi_catalog_params
 {
     const asi_file_ops *files;   /* borrowed until close */
     const char *archive_dir;
-    int64_t capacity;            /* bytes the file has at least; ASI_CATALOG_DEFAULT_CAPACITY */
+    int64_t capacity;            /* minimum file length in bytes; ASI_CATALOG_DEFAULT_CAPACITY */
     int32_t sync_level;          /* aeron.archive.catalog.file.sync.level */
     as_record_checksum checksum; /* aeron.archive.record.checksum */
-    bool is_after_crash;         /* what the last archive may have left half done is put right, not refused */
-    /* Told of each record that is kept although its values can't be, or that the repair takes back or hides. NULL: nobody is. */
+    bool is_after_crash;         /* repairs what the last archive left half done, instead of refusing it */
+    /* Called with each record that is kept although its values are impossible, or that the repair removes or hides. May be
+     * NULL. */
     void (*on_damage)(void *context, const char *text);
     void *damage_context;
 } asi_catalog_params;
@@ -91,8 +92,8 @@ typedef struct asi_recording_params
     asi_text source_identity;
 } asi_recording_params;
 
-/* Positions for other threads. Written by the catalog's owner with release after the file was written; read with acquire.
- * A stale stop of -1 costs one more look. The address lives until the catalog is closed, also after a purge. */
+/* Positions for other threads. The catalog's owner writes them with release after the write to the file; others read with
+ * acquire. A stale stop of -1 costs one more read. The address stays valid until the catalog is closed, also after a purge. */
 typedef struct asi_recording_positions
 {
     int64_t start_position;

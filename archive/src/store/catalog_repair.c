@@ -1,10 +1,10 @@
-/* Putting right what a crash made of a catalog; see catalog.h.
+/* Repairs a catalog after a crash; see catalog.h.
  *
- * With a sync level above 0 the order of writes and syncs leaves nothing to repair but checksums: a record's header is written
- * when its body is durable. Without one a machine that lost power may have kept a header and lost the body, or the next id; a
- * process that was killed leaves at most a field that is newer than its checksum. A record that has no body (no term length, an id out
- * of order) is taken back when it is the last, and else hidden (INVALID), because ids and later records must stay where they are. One
- * that has a body stays, also where its values can't be: there may be segments of it. */
+ * With a sync level above 0, only checksums can need repair, because a record's header is written after its body is durable.
+ * Without sync, a power failure may keep a header but lose the body or the next id. A killed process leaves at most a field that
+ * is newer than its checksum. A record without body (no term length, an id out of order) is removed if it is the last one.
+ * Otherwise it is hidden (INVALID), because ids and later records must not move. A record with a body stays even if its values
+ * are impossible, because it may have segments. */
 #include "store/catalog_repair.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static bool is_last(const repair *at, int64_t next)
     return next + (int64_t)sizeof(int32_t) > at->length || asi_get_i32(at->bytes + next) <= 0;
 }
 
-/* The record at `offset` will not be seen any more. */
+/* Hides the record at `offset` from readers. */
 static as_result hide(const repair *at, int64_t offset, int64_t frame_length, int64_t last_id)
 {
     uint8_t header[ASI_CATALOG_RECORD_HEADER_LENGTH] = { 0 };
@@ -52,7 +52,7 @@ static as_result hide(const repair *at, int64_t offset, int64_t frame_length, in
     {
         return put(at, offset, header, sizeof(header));
     }
-    /* Tools go through all records: this one gets an id that is no other's successor, and texts that end. */
+    /* Tools scan all records, so the hidden one gets the previous record's id and terminated texts. */
     static const uint8_t no_texts[12] = { 0 };
     const int64_t id = last_id < 0 ? 0 : last_id;
     const int32_t state = ASI_RECORDING_INVALID;
@@ -105,7 +105,7 @@ as_result asi_catalog_repair(const asi_catalog_params *params, int fd, const cha
         }
         offset += frame_length;
     }
-    /* A negative length ends a catalog as zero does; rests of a record that another took the place of must not stay there, though. */
+    /* A negative length ends a catalog as zero does, but remains of a replaced record must not stay there. */
     static const uint8_t end[ASI_CATALOG_RECORD_HEADER_LENGTH] = { 0 };
     const int64_t left = length - offset;
     if (left >= (int64_t)sizeof(int32_t) && asi_get_i32(bytes + offset) < 0)

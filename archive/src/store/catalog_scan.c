@@ -1,4 +1,4 @@
-/* Reading the bytes of a catalog, which are input; see catalog.h. */
+/* Reads the bytes of a catalog, which are untrusted input; see catalog.h. */
 #include "store/catalog_scan.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ as_result asi_catalog_scan_start_untrusted(asi_catalog_scan *scan, const uint8_t
     return AS_OK;
 }
 
-/* Takes a text off [*at, end); false if it passes the end. */
+/* Decodes a text at *at and moves *at past it; false if it passes `end`. */
 static bool take_text(const uint8_t **at, const uint8_t *end, asi_text *text)
 {
     if (end - *at < 4)
@@ -106,8 +106,8 @@ bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi
     return true;
 }
 
-/* Whether bytes that are not a record's own look like a record of an id in (after, below): of whole alignment units, no other bytes
- * do (its header's 20 reserved bytes are zero). */
+/* True if bytes outside the known records look like a record with an id in (after, below). Other bytes at a multiple of the
+ * alignment do not look like one, because a record's header has 20 reserved zero bytes. */
 static bool is_record_like(const uint8_t *at, int64_t left, int64_t after, int64_t below)
 {
     static const uint8_t reserved[RECORD_BODY - RECORD_CHECKSUM - 4] = { 0 };
@@ -119,7 +119,7 @@ static bool is_record_like(const uint8_t *at, int64_t left, int64_t after, int64
         record.recording_id > after && record.recording_id < below && asi_is_power_of_two(record.term_buffer_length);
 }
 
-/* Offset of the first such record that begins in [from, to), -1: none. */
+/* Offset of the first such record that begins in [from, to); -1: none. */
 static int64_t find_record_like(const asi_catalog_scan *scan, int64_t from, int64_t to, int64_t after)
 {
     for (int64_t at = from; at < to && scan->length - at >= RECORD_TEXTS + 12; at += ASI_CATALOG_RECORD_HEADER_LENGTH)
@@ -134,7 +134,7 @@ static int64_t find_record_like(const asi_catalog_scan *scan, int64_t from, int6
 
 as_result asi_catalog_scan_check_end_untrusted(const asi_catalog_scan *scan)
 {
-    /* Every id is there, as usual: nothing can be behind. */
+    /* Usually every id has been found: then no record can follow. */
     const bool may_lack = scan->last_recording_id + 1 < scan->next_recording_id;
     const int64_t found = may_lack ? find_record_like(scan, scan->offset, scan->length, scan->last_recording_id) : -1;
     return found < 0 ? AS_OK : asi_fail(AS_E_DATA, 0, "%s is damaged: it ends at offset %" PRId64 " (after recording %" PRId64
@@ -142,7 +142,7 @@ as_result asi_catalog_scan_check_end_untrusted(const asi_catalog_scan *scan)
         scan->last_recording_id, found);
 }
 
-/* A record whose length has grown takes in those behind it, as padding. A replaced record may have padding, too. */
+/* A record with a corrupted, larger length covers the records after it as padding. A replaced record may have padding too. */
 static as_result check_padding(const asi_catalog_scan *scan, const asi_catalog_record *record)
 {
     const char *texts_end = record->source_identity.at + record->source_identity.length;
@@ -242,11 +242,11 @@ as_result asi_recording_check_untrusted(const asi_catalog_record *record)
     return AS_OK;
 }
 
-/* Walks the records' lengths as far as they are there: where the next one begins, or where they end. */
+/* Walks the record lengths that are loaded. *offset receives the start of the next record, or the end of the records. */
 static bool have_records_ended(const uint8_t *bytes, int64_t length, int64_t *offset)
 {
     const int32_t alignment = length >= ASI_CATALOG_HEADER_LENGTH ? asi_get_i32(bytes + CATALOG_RECORD_ALIGNMENT) : 0;
-    const bool is_known = asi_is_power_of_two(alignment) && alignment <= MAX_ALIGNMENT; /* not so before version 3 */
+    const bool is_known = asi_is_power_of_two(alignment) && alignment <= MAX_ALIGNMENT; /* not a power of two before version 3 */
     while (is_known && *offset + (int64_t)sizeof(int32_t) <= length)
     {
         const int32_t record_length = asi_get_i32(bytes + *offset);
@@ -281,7 +281,7 @@ as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, 
         }
         const bool is_zero = count > 0 && 0 == bytes[length] && 0 == memcmp(bytes + length, bytes + length + 1, (size_t)count - 1);
         length += count;
-        /* The rest of a sparse file need not be kept: a zero length ends the scan. Nor what stands far behind the records. */
+        /* Drop the rest of a sparse file, because a zero length ends the scan. Drop bytes far after the records too. */
         const bool is_far = have_records_ended(bytes, length, &records_end) && length - records_end > READ_CHUNK;
         if (count < READ_CHUNK || is_zero || is_far || length > ASI_CATALOG_MAX_CAPACITY)
         {

@@ -1,4 +1,4 @@
-/* Reading the bytes of a catalog, whoever wrote them. See catalog.h. */
+/* Reads the bytes of a catalog, which are untrusted input. See catalog.h. */
 #ifndef ASI_STORE_CATALOG_SCAN_H
 #define ASI_STORE_CATALOG_SCAN_H
 
@@ -14,27 +14,28 @@ typedef struct asi_catalog_scan
     int32_t version;
     int32_t alignment;
     int64_t next_recording_id; /* as stored */
-    int64_t offset;        /* of the next record; where the scan ended */
-    int64_t last_recording_id; /* -1 at first */
+    int64_t offset;        /* of the next record; after the scan, its end */
+    int64_t last_recording_id; /* -1 before the first record */
 } asi_catalog_scan;
 
-/* AS_E_DATA: too short, another major version, impossible header. */
+/* AS_E_DATA: too short, another major version or an impossible header. */
 as_result asi_catalog_scan_start_untrusted(asi_catalog_scan *scan, const uint8_t *bytes, int64_t length, const char *path) AS_MUST_USE;
-/* AS_OK and a record of any state; AS_AGAIN at the end; AS_E_DATA: a record that can't be (passes the end of the file, texts
- * past its frame, ids not increasing, a length that takes in the next record). Impossible values of fields are for asi_recording_check_untrusted. */
+/* AS_OK: a record in any state. AS_AGAIN: the end. AS_E_DATA: an impossible record: it passes the end of the file, its texts pass
+ * its frame, its id does not increase, or its length covers the next record. asi_recording_check_untrusted checks the values of
+ * the fields. */
 as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_record *record) AS_MUST_USE;
-/* After the scan's end, for readers: AS_E_DATA where a record stands behind it, so that what ended it is damage. An archive takes what
- * is there (it may have been left by a crash). */
+/* Checks the scan's end, for readers. AS_E_DATA: a record follows the end, so damage has ended the scan. An archive does not call
+ * this and takes the records before the end, because a crash may have left such a catalog. */
 as_result asi_catalog_scan_check_end_untrusted(const asi_catalog_scan *scan) AS_MUST_USE;
-/* State, term, segment and mtu lengths, positions: AS_E_DATA names recording, field and value. */
+/* Checks state, term, segment and MTU lengths, and positions. AS_E_DATA names recording, field and value. */
 as_result asi_recording_check_untrusted(const asi_catalog_record *record) AS_MUST_USE;
 
-/* One whole record frame; false if its texts do not fit. Leaves offset to the caller. */
+/* Decodes one whole record frame; false if its texts do not fit. The caller sets `offset`. */
 bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi_catalog_record *record);
-/* The file's bytes up to its end or the first mebibyte of zeros; *bytes is the caller's to free. */
+/* Reads the file up to its end or the first mebibyte of zeros. The caller frees *bytes. */
 as_result asi_catalog_read(
     const asi_file_ops *files, int fd, const char *path, uint8_t **bytes, int64_t *length) AS_MUST_USE;
-/* as_error_text() goes to params->on_damage. */
+/* Passes as_error_text() to params->on_damage. */
 void asi_catalog_tell_damage(const asi_catalog_params *params);
 
 #endif

@@ -1,4 +1,4 @@
-/* Mutations that write a new catalog in the old one's place: of a record that may grow, and of all of them. See catalog.h. */
+/* Mutations that replace the catalog by a new file: of one record that may grow, and of all records. See catalog.h. */
 #include "store/catalog_swap.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "store/catalog_file.h"
 
-/* The catalog becomes `image`, of which [0, end) is used, in one instant: under its name there is always a whole one. */
+/* Replaces the catalog atomically by `image`, of which [0, end) is used: its name always refers to a whole catalog. */
 static as_result swap_file(asi_catalog *catalog, const uint8_t *image, int64_t end, int64_t file_length)
 {
     const asi_file_ops *files = catalog->files;
@@ -37,7 +37,7 @@ static as_result swap_file(asi_catalog *catalog, const uint8_t *image, int64_t e
     return AS_OK;
 }
 
-/* What the file holds is the mirror now. */
+/* Makes the new file's bytes the mirror. */
 static void take_image(asi_catalog *catalog, uint8_t *image, int64_t end)
 {
     free(catalog->bytes);
@@ -57,7 +57,7 @@ as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const 
     const int64_t offset = entry->offset;
     const int64_t old_length = asi_catalog_frame_length_at(catalog, offset);
     const int64_t new_length = asi_catalog_frame_length(catalog, params);
-    /* Spec: 06 §4 - a shorter body keeps the frame's length; ours clears all of the rest and takes the checksum over it. */
+    /* Spec: 06 §4 - a shorter body keeps the frame's length; ours clears the rest and includes it in the checksum. */
     const int64_t frame_length = new_length > old_length ? new_length : old_length;
     const int64_t end = catalog->end + frame_length - old_length;
     int64_t file_length = 0;
@@ -93,7 +93,7 @@ static bool is_dropped(const asi_catalog *catalog, int64_t offset, asi_catalog_m
         !must_stay(context, asi_get_i64(frame + RECORD_RECORDING_ID));
 }
 
-/* Copies what stays; the bytes used. */
+/* Copies the records that stay. Returns the bytes used. */
 static int64_t pack(const asi_catalog *catalog, uint8_t *image, asi_catalog_must_stay must_stay, void *context)
 {
     memcpy(image, catalog->bytes, ASI_CATALOG_HEADER_LENGTH);
@@ -111,7 +111,7 @@ static int64_t pack(const asi_catalog *catalog, uint8_t *image, asi_catalog_must
     return end;
 }
 
-/* Records and entries are in the same order, that of ids. */
+/* Updates the entries' offsets. Records and entries are both in id order. */
 static void place_entries(asi_catalog *catalog)
 {
     int64_t count = 0;
@@ -137,7 +137,7 @@ as_result asi_catalog_compact(
     {
         return asi_catalog_fail_memory(catalog);
     }
-    /* A crash must not bring back files whose record is gone: nobody would know whose they are. */
+    /* A crash must not bring back files whose record is gone: they would belong to no recording. */
     as_result result = asi_catalog_sync_directory(catalog);
     const int64_t end = pack(catalog, image, must_stay, context);
     int64_t file_length = catalog->least_length;

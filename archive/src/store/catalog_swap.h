@@ -1,17 +1,18 @@
-/* Mutations of a catalog that write a new file in its place. See catalog.h. */
+/* Mutations of a catalog that replace its file by a new one. See catalog.h. */
 #ifndef ASI_STORE_CATALOG_SWAP_H
 #define ASI_STORE_CATALOG_SWAP_H
 
 #include "store/catalog.h"
 
-/* Takes DELETED records out, but those that `must_stay` names, whose ids something still needs: ids, order and nextRecordingId stay as
- * they are, the file shrinks down to the capacity that it was opened with. By a new file, as replace, and durable at every sync
- * level, behind the deletions of files that went before. A failure before the new file has its name changes nothing. */
+/* Removes DELETED records, except those for which `must_stay` returns true because their ids are still needed. Ids, order and
+ * nextRecordingId do not change. The file shrinks down to the capacity that it was opened with. It is replaced by a new file, as
+ * in asi_catalog_replace. At every sync level the new file becomes durable, and after the earlier deletions of files. A failure
+ * before the rename changes nothing. */
 typedef bool (*asi_catalog_must_stay)(void *context, int64_t recording_id);
 as_result asi_catalog_compact(
     asi_catalog *catalog, asi_catalog_must_stay must_stay, void *context, int64_t *reclaimed_bytes) AS_MUST_USE;
-/* Whole body but control session and correlation id; makes the state VALID. Later records move when it grows. The texts must not be
- * the catalog's own. */
+/* Replaces the body except control session and correlation id, and sets the state to VALID. Later records move if it grows. The
+ * texts must not point into the catalog. */
 as_result asi_catalog_replace(asi_catalog *catalog, int64_t recording_id, const asi_recording_params *params) AS_MUST_USE;
 
 #endif

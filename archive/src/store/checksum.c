@@ -1,7 +1,7 @@
 /* CRC-32 and CRC-32C; see checksum.h.
  *
  * Both are bit-reflected with initial and final inversion. x86-64 has an instruction for CRC-32C (SSE 4.2) and carry-less
- * multiplication for CRC-32; elsewhere eight table look-ups take eight bytes a step. */
+ * multiplication for CRC-32; otherwise eight table look-ups process eight bytes a step. */
 #include "store/checksum.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 
 typedef struct crc_table
 {
-    uint32_t of[8][256]; /* of[k][b]: effect of byte b with k bytes behind it */
+    uint32_t of[8][256]; /* of[k][b]: effect of byte b with k bytes after it */
 } crc_table;
 
-/* Constant after the once below; computed because 4096 numbers of source text would not be read by anybody. */
+/* Constant after the pthread_once below. Computed, because nobody would review 4096 numbers in source text. */
 static crc_table table_crc32;
 static crc_table table_crc32c;
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
@@ -92,7 +92,7 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_by_instruction(uint32_t
 
 #define PCLMUL_MIN_LENGTH 64
 
-/* One 128-bit lane forward by the distance of `k`, then joined with the bytes there. */
+/* Moves one 128-bit lane forward by the distance of `k` and joins it with the bytes there. */
 __attribute__((target("pclmul,sse4.1"))) static inline __m128i fold(__m128i lane, __m128i k, __m128i next)
 {
     const __m128i low = _mm_clmulepi64_si128(lane, k, 0x00);

@@ -23,7 +23,7 @@ static bool ends_with(const char *name, const char *suffix)
     return length >= strlen(suffix) && 0 == strcmp(name + length - strlen(suffix), suffix);
 }
 
-/* Behind a recording's number: "-<position>.rec", ".time-index", and what follows while one is replaced or deleted. */
+/* Accepts "-<position>.rec" and ".time-index" after a recording's id, with the suffixes of files being replaced or deleted. */
 static bool is_of_recording(const char *name)
 {
     char *end;
@@ -77,7 +77,7 @@ as_result asi_archive_clear(int folder, const char *path)
         for (struct dirent *entry = readdir(listed); NULL != entry && AS_OK == result; entry = readdir(listed))
         {
             const char *name = entry->d_name;
-            /* A file system of its own has lost+found. */
+            /* A folder that is a mount point may have lost+found. */
             if (0 != strcmp(name, ".") && 0 != strcmp(name, "..") && 0 != strcmp(name, "lost+found"))
             {
                 result = 0 == pass ? judge(folder, path, name) : delete_file(folder, path, name);

@@ -1,13 +1,13 @@
-/* Empties an archive's folder of what archives make in it, and of nothing else.
+/* Deletes the files that archives make from an archive's folder, and nothing else.
  *
- * aeron.archive.dir.delete.on.start deletes with stock whatever aeron.archive.dir names. Here a name that no archive makes is an
- * error, and then nothing was deleted; names are judged and deleted relative to the opened folder. Thread rule: any. */
+ * With stock, aeron.archive.dir.delete.on.start deletes whatever aeron.archive.dir names. Here a name that no archive makes is an
+ * error, and nothing is deleted. Names are checked and deleted relative to the opened folder. Thread rule: any. */
 #ifndef ASI_STORE_CLEAR_H
 #define ASI_STORE_CLEAR_H
 
 #include "base/result.h"
 
-/* The folder itself stays. `path` is for texts. AS_E_USAGE names what no archive makes. */
+/* Keeps the folder itself. `path` is for error texts. AS_E_USAGE names the file that no archive makes. */
 as_result asi_archive_clear(int folder, const char *path) AS_MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-/* The operating system's files; see file_ops.h. */
+/* asi_file_ops for the operating system's files; see file_ops.h. */
 #define _GNU_SOURCE
 #include "store/file_ops.h"
 
@@ -17,8 +17,8 @@ static int answer(int result) { return result < 0 ? -errno : result; }
 static int posix_open(void *context, const char *path, asi_file_mode mode)
 {
     (void)context;
-    /* Nothing is written through a link, which may lead to anybody's file; segments that were moved to another disk and linked to are
-     * read as stock archives read them. O_NONBLOCK: a FIFO under the name must not hold us up. */
+    /* Writes never follow a symbolic link, which may point to any file. Reads follow links, as stock archives do: segments may
+     * have been moved to another disk and linked. O_NONBLOCK: a FIFO with the name must not block the archive. */
     static const int flags[] = { [ASI_FILE_READ] = O_RDONLY, [ASI_FILE_WRITE] = O_RDWR | O_NOFOLLOW,
         [ASI_FILE_CREATE] = O_RDWR | O_CREAT | O_NOFOLLOW, [ASI_FILE_CREATE_NEW] = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW };
     const int fd = answer(open(path, flags[mode] | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, ASI_ARCHIVE_FILE_MODE));
@@ -26,7 +26,7 @@ static int posix_open(void *context, const char *path, asi_file_mode mode)
     if (fd >= 0 && (0 != fstat(fd, &st) || !S_ISREG(st.st_mode)))
     {
         close(fd);
-        return -EINVAL; /* a directory or device under the name would block or answer nonsense */
+        return -EINVAL; /* a directory or device with the name would block or return garbage */
     }
     return fd;
 }

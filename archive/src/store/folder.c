@@ -1,8 +1,8 @@
-/* as_folder: opening, and the descriptors of an archive folder; see folder.h and aeron_spark/as_archive.h.
+/* as_folder: opens an archive folder and reads its descriptors; see folder.h and aeron_spark/as_archive.h.
  *
- * The archive may be writing meanwhile. Its catalog is read as it is written (records from low to high addresses, header
- * length last), so a scan sees whole records. A replaced record comes with a new file under the name; an archive of stock moves
- * records within the file, so a scan that fails is repeated. */
+ * The archive may write the catalog meanwhile. It writes records from low to high addresses and the header length last, so a scan
+ * sees whole records. Our archive replaces a record by renaming a new file. A stock archive moves records within the file, so a
+ * failed scan is repeated. */
 #include "store/folder.h"
 
 #include <errno.h>
@@ -73,7 +73,8 @@ static bool is_not_lost(void *context, const char *name)
     return !is_lost;
 }
 
-/* A file cut right behind a record looks like one that was compacted: the folder tells, as compaction deletes the segments. */
+/* A file truncated right after a record looks like a compacted catalog. The segment files distinguish the two, because compaction
+ * deletes the segments of dropped records. */
 static as_result check_not_cut(const as_folder *folder, const asi_catalog_scan *ended)
 {
     lost_search search = { .last_recording_id = ended->last_recording_id, .lost_id = -1 };
@@ -92,7 +93,7 @@ static as_result check_not_cut(const as_folder *folder, const asi_catalog_scan *
         "; restore it from a copy", ended->path, ended->last_recording_id, search.lost_id);
 }
 
-/* Two passes over the same bytes: count, then keep. */
+/* Makes two passes over the same bytes: counts the recordings, then stores them. */
 static as_result keep_recordings(const as_folder *folder, asi_catalog_scan scan, asi_folder_view *view)
 {
     asi_catalog_scan counting = scan;
@@ -173,7 +174,7 @@ as_result asi_folder_read_mark(const as_folder *folder, asi_mark_info *mark, boo
     return AS_OK;
 }
 
-/* Nothing but positions and the stop time differs. */
+/* True if only positions and the stop time differ. */
 static bool is_same_recording(const asi_folder_recording *a, const asi_folder_recording *b)
 {
     const asi_catalog_record *x = &a->record;
@@ -392,7 +393,7 @@ asi_segment_source asi_folder_source(const as_folder *folder, const asi_catalog_
 
 /* -- the entry as it is now ----------------------------------------------------------------------------------------------- */
 
-/* The bytes of the entry where it was seen last: NULL, or `small`, or memory of the caller's. */
+/* Reads the entry's bytes at its last known offset. Returns NULL, `small`, or memory that the caller frees. */
 static uint8_t *load_entry(const asi_file_ops *files, const char *path, const asi_catalog_record *record, uint8_t *small,
     int64_t small_length)
 {
@@ -427,7 +428,7 @@ bool asi_catalog_entry_is_checked(const asi_file_ops *files, const char *archive
     return is_checked;
 }
 
-/* Texts and descriptor would point into memory that is freed. */
+/* Clears texts and descriptor, which would point into freed memory. */
 static void forget_texts(asi_catalog_record *record)
 {
     record->stripped_channel = record->original_channel = record->source_identity = (asi_text){ 0 };
@@ -435,7 +436,7 @@ static void forget_texts(asi_catalog_record *record)
     record->descriptor_length = 0;
 }
 
-/* The entry where it was seen last; false if it is not there now. */
+/* Reads the entry at its last known offset; false if it is not there any more. */
 static bool reread_in_place(const asi_file_ops *files, const char *path, asi_catalog_record *record)
 {
     uint8_t small[1024];

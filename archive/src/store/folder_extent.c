@@ -1,9 +1,9 @@
-/* How far a recording of a folder goes, and which checksum its frames carry; see folder.h and aeron_spark/as_archive.h.
+/* Finds the end of a folder's recordings and the checksum of their frames; see folder.h and aeron_spark/as_archive.h.
  *
- * A stopped recording ends where the catalog says. An active one of a live archive ends at the recording position counter, which
- * never passes bytes that were handed to the operating system; of a dead archive, where recovery would find its end. The catalog
- * is looked at first and the counter after it: a recording may stop in between, then the counter is gone and the catalog is
- * looked at again. */
+ * A stopped recording ends at the catalog's stop position. An active recording of a live archive ends at its recording position
+ * counter, which never passes the bytes written to the operating system. An active recording of a dead archive ends where
+ * recovery would find its end. The catalog is read before the counter. If the recording stops between the two reads, the counter
+ * is gone and the catalog is read again. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,14 +42,14 @@ static bool is_counter_of(const asi_counters *counters, int32_t counter_id, void
         (AS_NULL_VALUE == wanted->archive_id || (has_archive_id && asi_get_i64(key + 16 + identity_length) == wanted->archive_id));
 }
 
-/* The counters of the archive's driver, open for as long as a call looks at recordings. */
+/* The counters of the archive's driver, open during one call. */
 typedef struct driver_counters
 {
     bool is_open;
     char aeron_dir[AS_PATH_MAX];
     asi_cnc cnc;
     asi_counters counters;
-    int32_t last_id; /* the counter found last: recordings that began one after the other have theirs in a row */
+    int32_t last_id; /* the counter found last: recordings that began one after another have consecutive counters */
 } driver_counters;
 
 static void close_counters(driver_counters *of)
@@ -92,14 +92,14 @@ static bool is_allocated_to(const asi_counters *counters, int32_t id, counter_wa
         ASI_COUNTER_TYPE_RECORDING_POSITION == counters->metadata[id].type_id && is_counter_of(counters, id, wanted);
 }
 
-/* Looks behind the last one found first; -1: there is none. */
+/* Finds a counter. Starts after the one found last; -1: there is none. */
 static int32_t find_counter(const driver_counters *of, counter_wanted *wanted)
 {
     for (int32_t id = of->last_id + 1; id < of->counters.max_count; id++)
     {
         if (ASI_COUNTER_UNUSED == asi_counter_state(&of->counters, id))
         {
-            break; /* ids are given out in order: everything behind is unused too */
+            break; /* ids are assigned in order: all later ones are unused too */
         }
         if (is_allocated_to(&of->counters, id, wanted))
         {
@@ -125,7 +125,7 @@ static as_result read_position(driver_counters *of, const char *aeron_dir, count
     }
     *position = asi_load_acquire_i64(asi_counter_addr(counters, id));
     of->last_id = id;
-    /* Still the same counter: it may have been freed and given to somebody else between the two looks. */
+    /* Check that the counter is still the same: it may have been freed and reused between the two reads. */
     return is_allocated_to(counters, id, wanted) ? AS_OK : AS_AGAIN;
 }
 
@@ -166,7 +166,7 @@ static as_result recovered_position(const as_folder *folder, const asi_catalog_r
         asi_segment_window_init(&window, &source);
         result = asi_folder_detect_checksum(&window, source.start_position, sample_limit, record->session_id, &checksum, NULL);
         asi_segment_window_close(&window);
-        /* A first file that is gone or cut short is told by the reader that needs it. */
+        /* The reader that needs a missing or truncated first file reports it. */
         checksum = AS_OK == result ? checksum : AS_CHECKSUM_NONE;
     }
     asi_recovered_end end;
@@ -211,9 +211,9 @@ static as_result find_extent(as_folder *folder, driver_counters *counters, int64
         {
             break;
         }
-        /* The driver may be another one by then. */
+        /* The next call may find another driver. */
         close_counters(counters);
-        /* No counter: not there yet as the recording just began, or gone as it just stopped and the catalog tells. */
+        /* No counter: the recording has just begun, or it has just stopped and the catalog has its end. */
         if (asi_clock_ns(&folder->clock) >= deadline_ns)
         {
             return asi_fail(AS_E_PEER, 0,
@@ -251,7 +251,7 @@ typedef struct checksum_votes
 {
     int32_t crc32;
     int32_t crc32c;
-    int32_t like_catalog; /* frames with its session id */
+    int32_t like_catalog; /* number of frames with the catalog's session id */
 } checksum_votes;
 
 static void vote(const asi_frame_header *frame, int32_t catalog_session_id, checksum_votes *votes)
@@ -266,8 +266,8 @@ static void vote(const asi_frame_header *frame, int32_t catalog_session_id, chec
     }
 }
 
-/* One hit is enough, and misses do not count: by chance it happens once in 2^32 frames, while a miss may be the very damage
- * that the checksum is to find. */
+/* One match is enough, and mismatches do not count. A match by chance happens once in 2^32 frames, but a mismatch may be the
+ * damage that the checksum is meant to find. */
 as_result asi_folder_detect_checksum(asi_segment_window *window, int64_t position, int64_t limit, int32_t catalog_session_id,
     as_record_checksum *checksum, bool *is_unlike)
 {

@@ -1,7 +1,8 @@
-/* What tells whether the bytes before a position are those that were read: the frame that ends there. See as_archive.h.
+/* Fingerprints the frame that ends at a position, to detect later whether the bytes before the position were replaced. See
+ * as_archive.h.
  *
- * The session id is another one after an extension unless the publisher pinned it, so it counts apart: a checksum may stand, or
- * later be put, in its place, and says nothing of the session. A frame cut short, purged or never written has none. */
+ * The session id has its own bits, because it changes with an extension unless the publisher fixed it. A checksum may be stored
+ * in its field, now or later, and does not identify the session. A truncated, purged or unwritten frame has no fingerprint. */
 #include "base/sha256.h"
 #include "store/checksum.h"
 #include "store/folder.h"
@@ -39,7 +40,7 @@ static int64_t of_frame(const asi_frame_header *frame, int64_t length)
     return (0 != bits ? bits : 1) << SESSION_BITS | of_session(frame, length);
 }
 
-/* The frame that ends at `end`: looked for backwards, as frames name their length and their place in the term. NULL: none. */
+/* Finds the frame that ends at `end`. Searches backwards, because frames hold their length and term offset. NULL: none. */
 static const asi_frame_header *last_frame(asi_segment_window *window, int64_t term, int64_t end)
 {
     for (int64_t length = FIRST_LOOK;; length *= 4)

@@ -1,7 +1,7 @@
-/* Message boundaries of a recording, for cutting it into ranges: advance, align, split of aeron_spark/as_archive.h.
+/* Finds message boundaries of a recording, to split it into ranges: advance, align, split of aeron_spark/as_archive.h.
  *
- * A message never leaves its term, so every position where a term begins is a boundary, and a search reads at most one term
- * before the place it looks for. Pure functions of the recorded bytes: the same arguments give the same answer for ever. */
+ * A message never leaves its term. Every start of a term is therefore a boundary, and a search reads at most one term before its
+ * target. Pure functions of the recorded bytes: the same arguments always give the same result. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,13 +10,13 @@
 #include "store/segment_judge.h"
 #include "store/segment_layout.h"
 
-/* Frames with the boundaries between messages. */
+/* Walks frames and marks the boundaries between messages. */
 typedef struct boundary_walk
 {
     asi_segment_walk frames;
-    bool in_message;       /* a BEGIN was seen and its END was not */
+    bool in_message;       /* after a BEGIN, before its END */
     bool before;           /* the frame's own position is a boundary */
-    bool after;            /* its end is one */
+    bool after;            /* the frame's end is a boundary */
     bool ends_message;     /* a whole message ends with it */
 } boundary_walk;
 
@@ -46,7 +46,7 @@ static asi_segment_step next_frame(boundary_walk *walk)
     return ASI_SEGMENT_FRAME;
 }
 
-/* What a walk that gave no frame means: AS_OK for the limit. */
+/* Result of a walk that found no frame: AS_OK at the limit. */
 static as_result end_of_walk(const boundary_walk *walk, asi_segment_step step)
 {
     if (ASI_SEGMENT_FAILED == step)
@@ -57,8 +57,8 @@ static as_result end_of_walk(const boundary_walk *walk, asi_segment_step step)
         "gap: no frame was recorded here; restore the segment, or read up to this position");
 }
 
-/* Whether a frame of the recording stands at the position, by all of its header's fields that are known; and whether that makes
- * the position a boundary. */
+/* Checks by all known header fields whether a frame of the recording begins at the position, and whether the position is then a
+ * boundary. */
 static as_result look_for_frame(
     asi_segment_window *window, int64_t position, int64_t limit, bool *is_one, bool *is_boundary)
 {
@@ -78,7 +78,7 @@ static as_result look_for_frame(
     return result;
 }
 
-/* Where a walk that is to pass `position` can begin: the start of its term, or of the recording if that is later. */
+/* Start of a walk that covers `position`: the start of its term, or of the recording if that is later. */
 static int64_t walk_start(const asi_segment_source *source, int64_t position)
 {
     const int64_t term_base = asi_term_base(position, source->term_length);
@@ -107,8 +107,8 @@ as_result asi_folder_frame_at(asi_segment_window *window, int64_t position, int6
     return ASI_SEGMENT_FRAME == step ? AS_OK : end_of_walk(&ended, step);
 }
 
-/* The boundary next to `position` on one side, walking from `known`, a boundary at or before it. Going up, the limit counts as
- * one: there is nothing behind it. */
+/* Finds the boundary next to `position` on one side. Walks from `known`, a boundary at or before it. Upwards, the limit counts as
+ * a boundary, because nothing follows it. */
 static as_result find_boundary(
     asi_segment_window *window, int64_t known, int64_t position, int64_t limit, bool back, int64_t *boundary)
 {
@@ -135,7 +135,7 @@ static as_result find_boundary(
     return has_ended ? end_of_walk(&walk, step) : AS_OK;
 }
 
-/* `position` if it is a boundary, as what plans were made of usually is; else the next one on that side. */
+/* Returns `position` if it is a boundary, as planned positions usually are, else the next boundary on that side. */
 static as_result align(asi_segment_window *window, int64_t position, int64_t limit, bool back, int64_t *boundary)
 {
     bool is_frame;
@@ -149,7 +149,7 @@ static as_result align(asi_segment_window *window, int64_t position, int64_t lim
     return find_boundary(window, walk_start(&window->source, position), position, limit, back, boundary);
 }
 
-/* Checks the arguments all three have in common and opens a window; on AS_OK the caller closes it. */
+/* Checks the arguments common to advance, align and split, and opens a window. On AS_OK the caller closes it. */
 static as_result open_plan(
     const as_folder *folder, int64_t recording_id, int64_t from, int64_t limit, asi_segment_window *window)
 {
@@ -184,7 +184,7 @@ typedef struct advance_bounds
     int64_t max_messages; /* INT64_MAX: no bound */
 } advance_bounds;
 
-/* From boundary `begin` on, where `has_message` tells whether a message was already passed before it. */
+/* Walks from boundary `begin` on. `has_message`: a message was already passed before it. */
 static as_result walk_bounds(asi_segment_window *window, int64_t begin, int64_t limit, const advance_bounds *bounds,
     bool has_message, int64_t *to)
 {
@@ -214,7 +214,7 @@ static as_result walk_bounds(asi_segment_window *window, int64_t begin, int64_t 
     return ASI_SEGMENT_FRAME == step ? AS_OK : end_of_walk(&walk, step);
 }
 
-/* Over padding that stands at `position`. */
+/* Skips padding at `position`. */
 static as_result skip_padding(asi_segment_window *window, int64_t position, int64_t limit, int64_t *behind)
 {
     asi_segment_walk walk = asi_segment_walk_start(window, position, limit, true);
@@ -232,7 +232,7 @@ static as_result advance(
 {
     int64_t begin = from;
     as_result result = align(window, from, limit, false, &begin);
-    int64_t first = begin; /* where the first message begins */
+    int64_t first = begin; /* start of the first message */
     result = AS_OK == result ? skip_padding(window, begin, limit, &first) : result;
     if (AS_OK != result)
     {
@@ -242,7 +242,7 @@ static as_result advance(
         .target = max_bytes < 0 || max_bytes > limit - from ? limit : from + max_bytes,
         .max_messages = max_messages < 0 ? INT64_MAX : max_messages,
     };
-    /* Without a bound on messages only the term at the end must be looked at. */
+    /* Without a message bound, only the last term needs a walk. */
     const int64_t last_term = asi_term_base(bounds.target, window->source.term_length);
     const bool can_skip = max_messages < 0 && last_term > first;
     return walk_bounds(window, can_skip ? last_term : begin, limit, &bounds, can_skip, to);
@@ -279,8 +279,8 @@ as_result as_folder_align(
     return result;
 }
 
-/* Where the range that begins at `begin` (its first frame at `frame_position`) ends: at a term's begin within half of the target
- * around the ideal length, else at the first message behind it. */
+/* Finds the end of the range that begins at `begin` (its first frame at `frame_position`): a start of a term within half the
+ * target around the ideal length, else the first message after that length. */
 static as_result next_cut(
     asi_segment_window *window, int64_t begin, int64_t frame_position, int64_t end, int64_t target_bytes, int64_t *cut)
 {
@@ -319,7 +319,7 @@ as_result as_folder_split(as_folder *folder, int64_t recording_id, int64_t start
         return result;
     }
     int64_t begin = start;
-    int64_t frame_position = start; /* `start` need not be a frame, the cuts are */
+    int64_t frame_position = start; /* `start` need not be the start of a frame; the cuts are */
     int64_t found = 1;
     starts[0] = start;
     result = asi_folder_frame_at(&window, start, end, &frame_position);

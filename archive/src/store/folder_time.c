@@ -1,8 +1,7 @@
-/* When which bytes of a recording were written, and which were written when; see folder_time_source.h, time_index.h and
- * aeron_spark/as_archive.h.
+/* Maps positions of a recording to write times and back; see folder_time_source.h, time_index.h and aeron_spark/as_archive.h.
  *
- * Every answer follows from what single runs say, each of which is true: what lies before a run's end was written no later than
- * its last time, what lies before its begin no later than its first. */
+ * Every result follows from single runs. Bytes before a run's end were written no later than the run's last time. Bytes before
+ * its start were written no later than its first time. */
 #include <inttypes.h>
 
 #include "store/folder_time_source.h"
@@ -16,7 +15,7 @@ typedef struct time_wanted
     int64_t time_ns;
 } time_wanted;
 
-/* Runs before the start or behind the limit say nothing about the recording as it is. */
+/* Runs before the start or after the limit do not describe the current recording. */
 static bool reaches_time(void *context, const asi_time_run *run)
 {
     const time_wanted *wanted = context;
@@ -51,7 +50,7 @@ static void locate(asi_time_source *source, int64_t time_ns, as_time_position *f
     const int64_t begin = clamp(run.position, extent);
     if (time_ns > run.first_ns && begin > found->position)
     {
-        found->position = begin; /* what is in the gap before it was written before the time */
+        found->position = begin; /* the bytes in the gap before it were written before the time */
     }
 }
 
@@ -77,10 +76,10 @@ as_result as_folder_position_at_time(as_folder *folder, int64_t recording_id, in
 
 /* -- exactly, by a time that the messages carry ----------------------------------------------------------------------------- */
 
-/* Whether a message, told by its first frame, is the one that is looked for. */
+/* True if a message, given by its first frame, matches. */
 typedef bool (*message_predicate)(void *context, const asi_frame_header *first_frame);
 
-/* The first message in [from, limit) for which it holds, or `limit`. `from` is a message boundary. */
+/* Finds the first message in [from, limit) that matches, or `limit`. `from` is a message boundary. */
 static as_result first_message(
     asi_segment_window *window, int64_t from, int64_t limit, message_predicate holds, void *context, int64_t *position)
 {
@@ -135,12 +134,12 @@ as_result as_folder_position_at_reserved_time(as_folder *folder, int64_t recordi
 
 static bool ends_behind(void *context, const asi_time_run *run) { return asi_time_run_end(run) > *(const int64_t *)context; }
 
-/* The runs around the position that was looked at last; ascending positions mostly stay inside or go to the next slot. */
+/* The runs around the last position. With ascending positions the next one is mostly in the same run or the next slot. */
 typedef struct time_cursor
 {
     asi_time_file *runs;
-    int64_t slot;         /* of `run`; slot_count: there is none at or behind the position */
-    asi_time_run run;     /* first one that ends behind the position */
+    int64_t slot;         /* of `run`; slot_count: no run at or after the position */
+    asi_time_run run;     /* first run that ends after the position */
     int64_t before_ns;    /* last time of the run before it */
 } time_cursor;
 

@@ -1,12 +1,12 @@
-/* Making a recording's time index of what the file system knows: the times at which segments were last written. See
- * folder_time_source.h and aeron_spark/as_archive.h. */
+/* Rebuilds a recording's time index from the modification times of its segments. See folder_time_source.h and
+ * aeron_spark/as_archive.h. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "store/folder_time_source.h"
 #include "store/time_index_edit.h"
 
-/* The index's own runs, where it is to be believed, and between them what the segments tell. */
+/* Collects the index's runs if it is valid, and fills the gaps with runs of the segments. */
 static as_result collect(const as_folder *folder, asi_time_source *source, asi_time_runs *runs)
 {
     const as_recording_extent *extent = &source->extent;

@@ -1,8 +1,8 @@
-/* The runs that a recording's times are looked up in: those of its time index, or what the file system knows of its segments. See
+/* Opens the runs for time lookups: those of the time index, or runs made from the segments' modification times. See
  * folder_time_source.h.
  *
- * Everything in a segment was written no later than the file was modified, and no earlier than the segment before it. The
- * system's stamps may be a timer tick behind, so a little is added: later stamps only make answers earlier. */
+ * The bytes of a segment were written no later than the file's modification time and no earlier than the segment before it. The
+ * system's timestamps may lag by a timer tick, so a margin is added: a later timestamp only makes a result earlier. */
 #include "store/folder_time_source.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 /* -- of the segments -------------------------------------------------------------------------------------------------------- */
 
-/* Segments by name: the catalog's positions may be damaged, and promise more of them than anybody can look for. */
+/* Segments found by name. The catalog's positions may be damaged and imply more segments than can be checked one by one. */
 typedef struct segment_list
 {
     int64_t recording_id;
@@ -161,7 +161,7 @@ as_result asi_time_source_open(as_folder *folder, int64_t recording_id, asi_time
         source->record = recording->record;
         result = as_folder_extent(folder, recording_id, &source->extent);
     }
-    /* After the extent: what it covers can only have been extended by those whom the entry names now. */
+    /* Read after the extent: only the writers that the entry names now can have written the bytes that it covers. */
     result = AS_OK == result ? asi_catalog_reread(folder->files, folder->path, &source->record) : result;
     result = AS_OK == result ? open_file(folder, source) : result;
     if (AS_OK != result)

@@ -1,4 +1,4 @@
-/* The archive's mark file; format and protocol are in mark.h. */
+/* The archive's mark file. Format and protocol are in mark.h. */
 #include "store/mark.h"
 
 #include <errno.h>
@@ -46,19 +46,19 @@ struct asi_mark
     asi_map map;    /* owned */
     uint8_t *block; /* borrowed from map */
     int32_t error_buffer_length;
-    /* What was found when the file was claimed. */
+    /* State of the file when it was claimed. */
     bool is_after_crash;
     int32_t found_version;
     int64_t found_start_ms;
     int64_t found_activity_ms;
     char path[AS_PATH_MAX];
-    char link_path[AS_PATH_MAX]; /* empty: mark file and archive lie together */
+    char link_path[AS_PATH_MAX]; /* empty: the mark file is in the archive's folder */
 };
 
-/* Fields of 8 bytes lie on 8-byte boundaries in both forms of the file, as the block begins at 0 or 8. */
+/* 8-byte fields are aligned in both forms of the file, because the block begins at 0 or 8. */
 static int64_t *block_i64(uint8_t *block, int64_t offset) { return (int64_t *)(void *)(block + offset); }
 
-/* Offset of the block in the file. Spec: 06 §10 - files of before the message header. */
+/* Offset of the block in the file. Spec: 06 §10 - old files have no message header. */
 static int64_t block_offset(const uint8_t *file)
 {
     const bool has_header = MARK_TEMPLATE_ID == asi_get_u16(file + 2) && MARK_SCHEMA_ID == asi_get_u16(file + 4);
@@ -112,7 +112,7 @@ static void print_entry(const asi_error_entry *entry, void *context)
         entry->text);
 }
 
-/* A new file, not for everybody to read. Whatever has the name already, a link for instance, is an error. */
+/* Creates a file that not everybody can read. Fails if the name exists, for example as a link. */
 static FILE *create_text(const char *path)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, ASI_ARCHIVE_FILE_MODE);
@@ -156,15 +156,15 @@ static as_result save_errors(const char *mark_dir, const uint8_t *section, int64
 
 /* -- claiming ------------------------------------------------------------------------------------------------------------- */
 
-/* On a full disk a store into a hole of a mapping would kill the process, so that the archive could not even tell. An errno; a file
- * system that can't reserve is taken as it is. */
+/* Reserves the file's blocks: on a full disk a store into a hole of a mapping kills the process before the archive can report it.
+ * Returns an errno. A file system without reservation is accepted. */
 static int reserve_blocks(int fd, int64_t length)
 {
     const int error = posix_fallocate(fd, 0, length);
     return EOPNOTSUPP == error || EINVAL == error ? 0 : error;
 }
 
-/* A file that ends within its fields was damaged and says nothing: no archive makes one of that length. */
+/* A file that ends inside its fields is damaged and holds no information: no archive makes such a length. */
 static int set_length(int fd, int64_t length)
 {
     struct stat st;
@@ -185,7 +185,7 @@ static int set_length(int fd, int64_t length)
 /* Maps the file, new or old, with at least `length` bytes. */
 static as_result map_file(asi_mark *mark, int64_t length)
 {
-    /* A link under the name would have what it leads to overwritten. */
+    /* Do not follow a link: its target would be overwritten. */
     const int fd =
         open(mark->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, ASI_ARCHIVE_FILE_MODE);
     as_result result = AS_OK;
@@ -210,22 +210,22 @@ static as_result map_file(asi_mark *mark, int64_t length)
 
 static bool is_gone(int64_t pid) { return pid <= 0 || (pid <= INT32_MAX && 0 != kill((pid_t)pid, 0) && ESRCH == errno); }
 
-/* An archive that was killed while it started left INT64_MAX, which is nobody's sign of life. It is dead when it began long ago
- * and its process is gone; one of our own process is another archive of a simulation. */
+/* An archive that was killed during its start leaves INT64_MAX, which is not an activity timestamp. It is dead if it started long
+ * ago and its process is gone. Our own pid means another archive of a simulation. */
 static bool has_starter_died(const uint8_t *block, int64_t pid, int64_t now_ms)
 {
     return (pid == getpid() || is_gone(pid)) &&
         now_ms - asi_get_i64(block + BLOCK_START_TIMESTAMP) >= ASI_MARK_LIVENESS_TIMEOUT_MS;
 }
 
-/* Of a time that is still to come, as the clock was set back or the file is damaged, the process decides. */
+/* A timestamp in the future (the clock was set back, or the file is damaged) counts only if the process exists. */
 static bool is_fresh(int64_t activity_ms, int64_t pid, int64_t now_ms)
 {
     return activity_ms > now_ms + ASI_MARK_LIVENESS_TIMEOUT_MS ? !is_gone(pid) :
         activity_ms > 0 && now_ms - activity_ms < ASI_MARK_LIVENESS_TIMEOUT_MS;
 }
 
-/* Spec: 06 §10, start protocol 1. A new file holds 0 there, so that two starters also meet in the compare-and-set. */
+/* Spec: 06 §10, start protocol 1. A new file holds 0 there, so two concurrent starts also compete in the compare-and-set. */
 static as_result claim(asi_mark *mark, int64_t now_ms)
 {
     uint8_t *block = mark->map.base + block_offset(mark->map.base);
@@ -278,7 +278,7 @@ static uint8_t *put_text(uint8_t *at, const char *text)
 
 static int64_t text_length(const char *text) { return 4 + (NULL == text ? 0 : (int64_t)strlen(text)); }
 
-/* Everything but version, archive id and the activity of a ready file. */
+/* Writes all fields except version, archive id and the activity of a ready file. */
 static void write_header(asi_mark *mark, const asi_mark_params *params)
 {
     uint8_t *file = mark->map.base;
@@ -324,7 +324,7 @@ static as_result check_params(const asi_mark_params *params)
     return AS_OK;
 }
 
-/* The link file exists only while mark file and archive lie apart. Spec: 06 §1. */
+/* Writes the link file, or removes it if mark file and archive share a folder. Spec: 06 §1. */
 static as_result write_link(asi_mark *mark, const char *archive_dir, const char *mark_dir, bool is_apart)
 {
     char path[AS_PATH_MAX];
@@ -348,7 +348,7 @@ static as_result write_link(asi_mark *mark, const char *archive_dir, const char 
     return is_written && is_closed ? AS_OK : asi_fail_errno(AS_E_STORAGE, errno, "cannot write %s", path);
 }
 
-/* Canonical directory of the mark file, and whether it is another than the archive's. */
+/* Finds the canonical directory of the mark file, and whether it differs from the archive's. */
 static as_result resolve_dir(const asi_mark_params *params, char *mark_dir, bool *is_apart)
 {
     const char *wanted = NULL == params->mark_dir || '\0' == params->mark_dir[0] ? params->archive_dir : params->mark_dir;
@@ -391,10 +391,10 @@ as_result asi_mark_open(const asi_mark_params *params, const asi_clock *clock, a
         result = claim(mark, now_ms);
         if (AS_OK == result)
         {
-            /* The file is ours from here on: a failure ends it in an orderly way. */
+            /* We own the file from here on: a failure shuts down cleanly. */
             if (AS_OK != keep_old_errors(mark, mark_dir, now_ms))
             {
-                /* As when the disk is full, which is no reason not to start. */
+                /* For example a full disk, which must not prevent the start. */
                 fprintf(stderr, "WARNING: the errors of the previous run are lost: %s\n", as_error_text());
             }
             write_header(mark, params);
@@ -415,7 +415,7 @@ void asi_mark_ready(asi_mark *mark, int64_t archive_id, int64_t now_ms)
 {
     asi_put_i64(mark->block + BLOCK_ARCHIVE_ID, archive_id);
     asi_store_release_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP), now_ms);
-    /* Last: a reader that loads the version with acquire sees all fields. */
+    /* Written last: a reader that loads the version with acquire sees all fields. */
     asi_store_release_i32((int32_t *)(void *)(mark->block + BLOCK_VERSION), ASI_ARCHIVE_STORAGE_VERSION);
     asi_map_sync(&mark->map);
 }
@@ -456,7 +456,7 @@ void asi_mark_close(asi_mark *mark)
     }
 }
 
-/* What the last archive left: the next start must find its crash, and when it began. */
+/* Restores the state that the last archive left: the next start must find its crash and its start time. */
 static void restore(asi_mark *mark)
 {
     asi_put_i64(mark->block + BLOCK_START_TIMESTAMP, mark->found_start_ms);
@@ -468,7 +468,7 @@ void asi_mark_abandon(asi_mark *mark)
 {
     if (NULL != mark)
     {
-        /* So long ago that nobody waits for the next sign of life. */
+        /* Old enough that no start waits for another heartbeat. */
         const int64_t last_ms = asi_load_acquire_i64(block_i64(mark->block, BLOCK_ACTIVITY_TIMESTAMP));
         end_activity(mark, last_ms - ASI_MARK_LIVENESS_TIMEOUT_MS);
         release(mark);
@@ -480,7 +480,7 @@ void asi_mark_withdraw(asi_mark *mark)
     const bool is_claimed = NULL != mark && NULL != mark->block;
     if (is_claimed && 0 == mark->found_version)
     {
-        /* No archive was here. Who has the file open already finds it claimed, by a process that starts. */
+        /* No archive was here. A process that already has the file open finds it claimed by a starting process. */
         unlink(mark->path);
         if ('\0' != mark->link_path[0])
         {
@@ -499,7 +499,7 @@ void asi_mark_withdraw(asi_mark *mark)
 
 /* -- reading -------------------------------------------------------------------------------------------------------------- */
 
-/* Reads up to `capacity` bytes; the number read, or -1 with errno. */
+/* Reads up to `capacity` bytes. Returns the number read, or -1 with errno. */
 static int64_t read_file(const char *path, uint8_t *to, int64_t capacity)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -519,7 +519,7 @@ static int64_t read_file(const char *path, uint8_t *to, int64_t capacity)
     return 0 == error ? length : -1;
 }
 
-/* Path of the folder's mark file: beside the catalog, or where the link file says. */
+/* Finds the path of the folder's mark file: beside the catalog, or in the directory that the link file names. */
 static as_result find_file(const char *archive_dir, char *path, size_t capacity)
 {
     char link_path[AS_PATH_MAX];
@@ -539,7 +539,7 @@ static as_result find_file(const char *archive_dir, char *path, size_t capacity)
     return join_path(path, capacity, '\0' != target[0] ? target : archive_dir, ASI_MARK_FILE);
 }
 
-/* Copies text number `index` behind the block; false if it passes the header. */
+/* Copies text number `index` after the block; false if it passes the header. */
 static bool copy_text(const uint8_t *texts, const uint8_t *end, int index, char *to, size_t capacity)
 {
     const uint8_t *at = texts;
@@ -568,7 +568,7 @@ static bool copy_text(const uint8_t *texts, const uint8_t *end, int index, char 
     }
 }
 
-/* Fields and texts of the file that info->path names. */
+/* Reads fields and texts of the file info->path. */
 static as_result read_info(asi_mark_info *info, bool is_any_version)
 {
     uint8_t file[ASI_MARK_HEADER_LENGTH];

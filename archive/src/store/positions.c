@@ -1,4 +1,4 @@
-/* Arithmetic of recordings for callers of the public header; see as_archive.h. Spec: 08 §17. */
+/* Position arithmetic of recordings for the public API; see as_archive.h. Spec: 08 §17. */
 #include "aeron_spark/as_archive.h"
 #include "store/segment_layout.h"
 

@@ -1,4 +1,4 @@
-/* Recovery of recordings that were active at a crash; see recover.h. */
+/* Recovers recordings that were active at a crash; see recover.h. */
 #include "store/recover.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include "store/segment_write.h"
 
 #define DISK_PAGE_LENGTH 4096
-/* Two blocks of the longest that are written at a time by default (aeron.archive.file.io.max.length). */
+/* Two blocks of the default maximum write length (aeron.archive.file.io.max.length). */
 #define REWRITE_LENGTH (2 * 1024 * 1024)
-/* No transport sends longer frames (MTU), so no longer one can carry a checksum. */
+/* No transport sends longer frames (MTU), so a longer frame can't carry a checksum. */
 #define MAX_DATA_FRAME_LENGTH (64 * 1024)
 
 typedef struct highest_segment
@@ -71,7 +71,7 @@ static as_result find_highest(
     return AS_OK;
 }
 
-/* The length that can be scanned: min(segment length, file length), in whole frames' granularity. */
+/* Length to scan: min(segment length, file length), rounded down to the frame alignment. */
 static as_result scan_length(const asi_file_ops *files, const char *path, int32_t segment_length, int64_t *length)
 {
     const int fd = files->open(files->context, path, ASI_FILE_READ);
@@ -114,7 +114,7 @@ static bool is_zero(const uint8_t *bytes, int64_t length)
     return true;
 }
 
-/* Spec: 06 §6 step 4, tests (a) and (b); reads the fragment again, wherever the scan's windows ended. */
+/* Spec: 06 §6 step 4, tests (a) and (b). Reads the fragment again, independent of the scan's windows. */
 static as_result prove(
     asi_segment_window *window, int64_t limit, const last_frame *last, asi_frame_checksum checksum, bool *is_proven)
 {
@@ -154,10 +154,10 @@ static as_result prove(
     return AS_OK;
 }
 
-/* Frames from `from` to the first place without one. */
+/* Scans frames from `from` to the first position without a frame. */
 static as_result scan(asi_segment_window *window, int64_t from, int64_t limit, last_frame *last)
 {
-    /* A frame that passes the limit (a file cut short) is looked at, too: it is the last, and not whole. */
+    /* A frame that passes the limit (a truncated file) counts too: it is the last frame, and incomplete. */
     asi_segment_walk walk = asi_segment_walk_start(window, from, limit, false);
     *last = (last_frame){ .position = from, .end = from };
     asi_segment_step step;
@@ -183,7 +183,7 @@ as_result asi_recover_end(const asi_file_ops *files, const char *archive_dir, co
     const int64_t start_term_base = asi_term_base(record->start_position, record->term_buffer_length);
     if (base < start_term_base)
     {
-        return AS_OK; /* no file, or only detached ones of before the start */
+        return AS_OK; /* no file, or only detached ones before the start */
     }
     int64_t length = 0;
     result = asi_segment_path(end->path, sizeof(end->path), archive_dir, record->recording_id, base);
@@ -216,9 +216,9 @@ as_result asi_recover_end(const asi_file_ops *files, const char *archive_dir, co
     return AS_OK == result ? scanned : result;
 }
 
-/* The end of the segment once more, up to `length`: after a sync that failed, the kernel takes bytes for durable that never reached the
- * disk, and only writing them again helps. The archive that died may have seen such a failure of its last block. Holes stay
- * holes, as the disk may be full. */
+/* Rewrites the end of the segment, up to `length`. After a failed sync the kernel treats bytes as durable that never reached the
+ * disk; only another write cures that. The dead archive may have had such a failure with its last block. Holes stay holes,
+ * because the disk may be full. */
 static int rewrite_end(const asi_file_ops *files, int fd, int64_t length)
 {
     uint8_t bytes[DISK_PAGE_LENGTH];
@@ -237,7 +237,7 @@ static int rewrite_end(const asi_file_ops *files, int fd, int64_t length)
     return error;
 }
 
-/* The last segment as a running archive would have it: cut behind the end, at full length, durable. */
+/* Puts the last segment into the state that a running archive keeps: cleared after the end, at full length, durable. */
 static as_result settle_segment(const asi_file_ops *files, const asi_recover_options *options, const asi_catalog_record *record,
     int64_t base, const asi_recovered_end *end, bool is_cut)
 {
@@ -265,7 +265,7 @@ static as_result settle_segment(const asi_file_ops *files, const asi_recover_opt
     return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot settle segment %s", end->path);
 }
 
-/* Spec: 06 §7.2 - behind a full segment there is an empty one. On a full disk it is left to the next extension. */
+/* Spec: 06 §7.2 - an empty segment follows a full one. On a full disk the next extension creates it. */
 static as_result add_empty_segment(const asi_file_ops *files, const char *archive_dir, const asi_recover_options *options,
     const asi_catalog_record *record, int64_t base)
 {
@@ -280,7 +280,7 @@ static as_result add_empty_segment(const asi_file_ops *files, const char *archiv
         asi_fail_errno(AS_E_STORAGE, -error, "cannot create segment %s", path);
 }
 
-/* The archive may have died between making a segment and making its name durable. */
+/* The archive may have died after creating a segment and before its name was durable. */
 static as_result settle_names(const asi_file_ops *files, const char *archive_dir, int32_t file_sync_level)
 {
     const int error = file_sync_level > 0 ? files->sync_directory(files->context, archive_dir) : 0;
@@ -292,7 +292,7 @@ static as_result recover_one(asi_catalog *catalog, const asi_file_ops *files, co
 {
     asi_recovered_end end = { .is_proven = true };
     as_result result = asi_recover_end(files, archive_dir, record, options->checksum, &end);
-    /* Of an archive of ours that wrote without sync, after lost power: what was there before, or half of what came, is no frame. */
+    /* Our archive wrote without sync and the machine lost power: old bytes or half of the new bytes are not a frame. */
     const bool is_cut = options->cuts_unproven && !options->is_last_frame_whole;
     const bool is_broken = AS_E_DATA == result && is_cut && '\0' != end.path[0];
     result = is_broken ? AS_OK : result;
@@ -321,7 +321,7 @@ static as_result recover_one(asi_catalog *catalog, const asi_file_ops *files, co
     {
         return result;
     }
-    /* A disk that takes no more leaves it for the next start; until then the mirror knows. */
+    /* On a full disk the next start repeats this; until then the mirror holds the stop. */
     const as_result stopped = asi_catalog_stop(catalog, record->recording_id, end.stop_position, options->now_ms);
     return AS_E_STORAGE == stopped ? AS_OK : stopped;
 }
@@ -386,7 +386,7 @@ static bool look_at(void *context, const char *name)
     {
         char path[AS_PATH_MAX];
         const bool is_short = snprintf(path, sizeof(path), "%s/%s", search->archive_dir, name) < (int)sizeof(path);
-        /* What can't be deleted only takes space; the next start tries again. */
+        /* A file that can't be deleted only uses space; the next start tries again. */
         search->is_clean = is_short && 0 == search->files->unlink(search->files->context, path) && search->is_clean;
     }
     return true;

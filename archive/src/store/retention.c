@@ -1,4 +1,4 @@
-/* Which segments and recordings a retention policy lets go; the rules are in as_archive.h. */
+/* Selects the segments and recordings that a retention policy deletes. The rules are in as_archive.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@ bool as_is_ledger(int32_t stream_id, const char *original_channel)
     return LEDGER_STREAM_ID == stream_id && NULL != strstr(original_channel, LEDGER_ALIAS);
 }
 
-/* How many segments may go: all of a stopped recording, of an active one those before the one that is written. */
+/* Number of segments that may be deleted: all of a stopped recording; of an active one, those before the segment being
+ * written. */
 static int64_t free_count(const as_retention_recording *one)
 {
     if (one->is_kept)
@@ -64,7 +65,7 @@ static as_result drop_surplus(as_retention_recording *recordings, int64_t count,
         newest_first[i] = &recordings[i];
     }
     qsort(newest_first, (size_t)count, sizeof(*newest_first), by_stream_and_age);
-    int64_t place = 0; /* within the stream */
+    int64_t place = 0; /* index within the stream */
     for (int64_t i = 0; i < count; i++)
     {
         place = i > 0 && newest_first[i]->stream == newest_first[i - 1]->stream ? place + 1 : 0;
@@ -143,7 +144,7 @@ static as_result shrink(as_retention_recording *recordings, int64_t count, int64
         int64_t written_ms = INT64_MIN;
         for (int64_t j = 0; j < may_go; j++)
         {
-            /* No segment goes before those ahead of it in its recording, whatever their files say. */
+            /* Segments of a recording are deleted in order, whatever their files' times. */
             const int64_t own_ms = recordings[i].segments[j].written_ms;
             written_ms = own_ms > written_ms ? own_ms : written_ms;
             if (j >= recordings[i].goes)

@@ -1,4 +1,4 @@
-/* See retention_scan.h. Reads by the public face of a folder, as a stranger would; the archive goes on meanwhile. */
+/* See retention_scan.h. Reads the folder through its public API, while the archive continues to run. */
 #include "store/retention_scan.h"
 
 #include <dirent.h>
@@ -71,7 +71,7 @@ static as_result list_files(const char *archive_dir, file_list *list)
         segment_file file;
         struct stat status;
         if (ASI_SEGMENT_NAME_LIVE == asi_segment_name_parse(entry->d_name, &file.recording_id, &file.segment.base) &&
-            0 == fstatat(dirfd(dir), entry->d_name, &status, AT_SYMLINK_NOFOLLOW)) /* else purged meanwhile */
+            0 == fstatat(dirfd(dir), entry->d_name, &status, AT_SYMLINK_NOFOLLOW)) /* otherwise purged meanwhile */
         {
             file.segment.bytes = (int64_t)status.st_blocks * BLOCK_BYTES;
             file.segment.written_ms = (int64_t)status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1000000;
@@ -86,7 +86,7 @@ static as_result list_files(const char *archive_dir, file_list *list)
     return result;
 }
 
-/* The recording's files as segments; how many. */
+/* Copies the recording's files as segments. Returns their number. */
 static int64_t take_files(const file_list *list, const as_recording *recording, as_retention_segment *segments)
 {
     const int64_t first =

@@ -69,7 +69,7 @@ bool asi_segment_has_bytes_below(asi_segment_window *window, int64_t start_posit
     {
         return false;
     }
-    /* The first frame that was there, or the last one before the start: a longer one can only be padding. */
+    /* Test the segment's first frame and the last frame before the start: a longer last frame can only be padding. */
     return (AS_OK == asi_segment_window_read(window, base, AS_FRAME_ALIGNMENT, bytes) &&
                !asi_bytes_are_zero(bytes, AS_FRAME_ALIGNMENT)) ||
         (AS_OK == asi_segment_window_read(window, start_position - length, length, bytes) && !asi_bytes_are_zero(bytes, length));

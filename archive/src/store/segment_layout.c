@@ -1,4 +1,4 @@
-/* Segment names; see segment_layout.h. */
+/* Formats and parses segment names; see segment_layout.h. */
 #include "store/segment_layout.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ as_result asi_segment_path(char *to, size_t capacity, const char *dir, int64_t r
     return AS_OK;
 }
 
-/* Plain decimal digits without sign, below 2^63; NULL if there are none. */
+/* Parses decimal digits without sign, below 2^63. NULL if there are none. */
 static const char *parse_number(const char *text, int64_t *number)
 {
     int64_t value = 0;

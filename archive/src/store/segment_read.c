@@ -1,4 +1,4 @@
-/* Windows of segment files and walking them; see segment_read.h. */
+/* Loads windows of segment files and walks their frames; see segment_read.h. */
 #include "store/segment_read.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ as_result asi_segment_fail(const asi_segment_source *source, int64_t position, c
         source->recording_id, position, source->archive_dir, source->recording_id, segment_of(source, position), what);
 }
 
-/* Opens the segment that holds the position, if it is not the one that is open. */
+/* Opens the segment that holds the position, unless it is open already. */
 static as_result open_file(asi_segment_window *window, int64_t position)
 {
     const asi_segment_source *source = &window->source;
@@ -164,7 +164,7 @@ static asi_segment_step fail_at(asi_segment_walk *walk, int64_t position, const 
     return ASI_SEGMENT_FAILED;
 }
 
-/* The next piece of the recording behind what was walked. */
+/* Loads the next piece of the recording after the walked bytes. */
 static asi_segment_step load_next(asi_segment_walk *walk)
 {
     asi_segment_window *window = walk->window;

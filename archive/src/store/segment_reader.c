@@ -1,16 +1,16 @@
-/* as_segment_reader: rows of a range of a recording, straight from its segment files; see aeron_spark/as_archive.h.
+/* as_segment_reader: reads a range of a recording from its segment files as rows; see aeron_spark/as_archive.h.
  *
- * Frames are read to where their payloads go, behind the values so far, are checked there, and payloads move down over headers,
- * in the processor's cache. A window of its own is between only where the values have little room left, where a message
- * is longer than a piece, or where no values are asked for.
+ * Frames are read directly into the value buffer, after the existing values, and checked there. Then payloads move down over the
+ * headers, in the processor's cache. A separate window is used only if the value buffer has little space left, if a message is
+ * longer than a piece, or if no values are requested.
  *
- * It keeps nothing of the folder it was opened from. After each batch the catalog's entry is looked at again: if the recording
- * was purged or truncated meanwhile, the batch may hold bytes that are no longer the recording's, and is an error. So is a batch
- * that failed: when the archive took away what was to be read, that is told instead of what is wrong with the bytes. The archive
- * moves a recording's start and stop before it touches a file, so a look at the catalog after the bytes were read is enough.
+ * The reader keeps nothing of the folder it was opened from. After each batch it reads the catalog's entry again. If the
+ * recording was purged or truncated meanwhile, the batch may hold bytes that are no longer the recording's, so it is an error. If
+ * a batch fails because the archive removed the bytes, the error names the removal instead of the broken bytes. The archive moves
+ * a recording's start and stop before it changes a file, so one read of the catalog after the bytes is enough.
  *
- * What is certainly broken is an error. What looks damaged and may be right (segment_judge.h) is a doubt: rows are given, and the
- * caller asks for doubts after them, each kind once. */
+ * Certain damage is an error. Possible damage (segment_judge.h) is a doubt: the rows are returned, and the caller polls for
+ * doubts afterwards, each kind once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,33 +26,33 @@
 
 #define PIECE_LENGTH ASI_WINDOW_LENGTH
 #define MIN_PIECE_LENGTH (4 * 1024)
-/* With less room for values, frames come by the window. */
+/* With less space for values, frames are read through the window. */
 #define MIN_ROOM (64 * 1024)
 
-/* Bytes of the recording in memory, of one term. */
+/* Bytes of one term of the recording in memory. */
 typedef struct read_piece
 {
     const uint8_t *bytes;
-    int64_t position; /* of the first */
+    int64_t position; /* of the first byte */
     int64_t length;
 } read_piece;
 
 struct as_segment_reader
 {
-    char archive_dir[AS_PATH_MAX]; /* what window.source.archive_dir points to */
-    asi_catalog_record record;     /* as last seen */
+    char archive_dir[AS_PATH_MAX]; /* window.source.archive_dir points to it */
+    asi_catalog_record record;     /* as last read */
     asi_segment_window window;     /* owned */
-    int64_t position;              /* where the next batch begins */
-    int64_t end;                   /* messages that begin here or later are not of the range */
-    int64_t limit;                 /* no byte behind it is read */
+    int64_t position;              /* start of the next batch */
+    int64_t end;                   /* messages that begin here or later are outside the range */
+    int64_t limit;                 /* no byte at or after it is read */
     int64_t window_length;         /* to load; grows while the message at `position` does not fit */
     bool is_window_due;            /* the message at `position` was longer than a piece */
-    bool is_window_done;           /* what it holds from `position` on is no whole message */
-    int64_t row_length;            /* of the recording, a row lately; 0 = unknown */
+    bool is_window_done;           /* the window holds no whole message from `position` on */
+    int64_t row_length;            /* bytes of the recording in a recent row; 0: unknown */
     bool is_finished;
     bool was_end_judged;
     as_record_checksum checksum;
-    int64_t doubt_position[ASI_RECORDING_DOUBTS]; /* of the first, but for those of `range`; -1: none */
+    int64_t doubt_position[ASI_RECORDING_DOUBTS]; /* first position of each kind, except those in `range`; -1: none */
     bool was_doubt_told[ASI_RECORDING_DOUBTS];
     asi_columns_range range;       /* constant parts filled in at open */
 };
@@ -64,7 +64,7 @@ static as_result check_range(as_folder *folder, const asi_catalog_record *record
     as_result result = as_folder_extent(folder, record->recording_id, &extent);
     if (AS_E_PEER == result)
     {
-        /* Planned where the counters could be reached, read where they can't: take the plan's word for a live recording. */
+        /* The range was planned with access to the counters and is read without: trust the plan for a live recording. */
         extent = (as_recording_extent){ .start_position = record->start_position, .limit_position = INT64_MAX };
         result = AS_OK;
     }
@@ -84,7 +84,8 @@ static void doubt(as_segment_reader *reader, asi_recording_doubt kind, int64_t p
     reader->doubt_position[kind] = position;
 }
 
-/* Frames behind the range are asked where its own say nothing: it may be the one frame that is damaged. */
+/* Detects the checksum. Uses frames after the range if those inside do not decide: the only frame there may be the damaged
+ * one. */
 static as_result find_checksum(as_segment_reader *reader, int64_t recorded_limit)
 {
     const asi_catalog_record *record = &reader->record;
@@ -101,11 +102,11 @@ static as_result find_checksum(as_segment_reader *reader, int64_t recorded_limit
     {
         doubt(reader, ASI_DOUBT_UNCHECKED, reader->position);
     }
-    /* What is broken is told where it is read: what stands before it can be. */
+    /* Broken data is reported when it is read, so that the data before it can be returned. */
     return AS_E_DATA == result ? AS_OK : result;
 }
 
-/* What stands before the first frame decides what it may be: where a message begins, it need not be asked. */
+/* Classifies the frame before the first one, which decides what the first frame may be. Not needed if a message begins there. */
 static asi_chain_before find_before(as_segment_reader *reader)
 {
     asi_frame_header frame;
@@ -216,7 +217,7 @@ static as_result fail_broken(const as_segment_reader *reader, int64_t position, 
     }
 }
 
-/* Over padding of which not all is in memory. */
+/* Skips padding that is not wholly in memory. */
 static as_result pass_padding(as_segment_reader *reader, const uint8_t *frame)
 {
     asi_frame_header header;
@@ -241,14 +242,14 @@ static as_result pass_padding(as_segment_reader *reader, const uint8_t *frame)
     return AS_OK;
 }
 
-/* Whether reading ends where the catalog says that the recording has stopped. */
+/* True if reading ends at the catalog's stop position. */
 static bool is_end_of_recording(const as_segment_reader *reader)
 {
     return reader->limit == reader->record.stop_position;
 }
 
-/* Nothing more can be loaded, and no whole message begins at the position. Either it goes on behind the limit, or it was never
- * completed in a term that is, or bytes are missing. */
+/* Nothing more can be loaded, and no whole message begins at the position. Either the message continues after the limit, or it
+ * was never completed although its term was, or bytes are missing. */
 static as_result judge_rest(as_segment_reader *reader, int64_t limit)
 {
     asi_segment_walk walk = asi_segment_walk_start(&reader->window, reader->position, limit, true);
@@ -280,7 +281,7 @@ static as_result judge_rest(as_segment_reader *reader, int64_t limit)
     return AS_OK;
 }
 
-/* After the columns took what they could from the piece: where to go on. */
+/* Finds the position to continue at, after the columns took what they could from the piece. */
 static as_result go_on(as_segment_reader *reader, const read_piece *piece, asi_columns_stop stop, bool has_moved,
     int64_t term_end)
 {
@@ -298,7 +299,7 @@ static as_result go_on(as_segment_reader *reader, const read_piece *piece, asi_c
     {
         return judge_rest(reader, limit);
     }
-    /* The message goes on behind the piece: the next one begins with it, and is larger than what is known to be too little. */
+    /* The message continues after the piece. The next piece begins with it and is larger than the length that was too little. */
     const int64_t too_little = end - reader->position;
     reader->is_window_done = true;
     reader->is_window_due = !has_moved;
@@ -306,8 +307,8 @@ static as_result go_on(as_segment_reader *reader, const read_piece *piece, asi_c
     return AS_OK;
 }
 
-/* The next bytes, behind the values so far: no more than there is room for, and than rows are likely to need. Whole multiples of
- * the frames' alignment, in memory as in length, so that a header is there whole. */
+/* Reads the next bytes after the existing values: no more than the buffer holds and than the rows are likely to need. Address and
+ * length are multiples of the frame alignment, so that headers are whole. */
 static as_result read_in_place(as_segment_reader *reader, const as_columns *columns, int64_t term_end, read_piece *piece)
 {
     uint8_t *to = columns->value + columns->byte_count;
@@ -346,7 +347,7 @@ static as_result next_piece(as_segment_reader *reader, const as_columns *columns
     return result;
 }
 
-/* One piece's worth of rows. */
+/* Takes the rows of one piece. */
 static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_columns_stop *stop)
 {
     const int32_t term_length = reader->range.term_length;
@@ -361,7 +362,7 @@ static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_c
     }
     asi_columns_range *range = &reader->range;
     const int64_t begin_limit = reader->end - term_base;
-    /* Only the piece's part of the term may be touched through it, hence no pointer arithmetic. */
+    /* Only the piece's part of the term may be accessed through it, hence no pointer arithmetic. */
     range->term = (const uint8_t *)((uintptr_t)piece.bytes - (uintptr_t)(piece.position - term_base));
     range->term_position = term_base;
     range->begin_limit = begin_limit < term_length ? begin_limit : term_length;
@@ -393,7 +394,7 @@ static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_c
     return go_on(reader, &piece, *stop, reader->position > begin, term_base + term_length);
 }
 
-/* The recording must still be there: behind its start, and up to `position`. */
+/* Fails unless the recording still exists, `begin` is at or after its start, and it reaches `position`. */
 static as_result check_still_there(as_segment_reader *reader, int64_t begin, int64_t position)
 {
     asi_catalog_record *record = &reader->record;
@@ -415,7 +416,7 @@ static as_result check_still_there(as_segment_reader *reader, int64_t begin, int
     return result;
 }
 
-/* Of a recording that stops where reading ends: it has no frames behind that. */
+/* Checks a recording that stops where reading ends: no frame may follow. */
 static void judge_end(as_segment_reader *reader)
 {
     const int64_t stop = reader->limit;
@@ -424,7 +425,7 @@ static void judge_end(as_segment_reader *reader)
         return;
     }
     reader->was_end_judged = true;
-    /* Looked at before the entry is read again: by then an extension would have taken the stop position away. */
+    /* Test before the entry is read again: an extension removes the stop position first. */
     if (asi_segment_has_frame_at(&reader->window, stop) && AS_OK == check_still_there(reader, INT64_MAX, stop) &&
         is_end_of_recording(reader))
     {
@@ -450,7 +451,7 @@ bool as_segment_reader_doubt(as_segment_reader *reader, as_doubt *told)
     return false;
 }
 
-/* Why the rest can't be read: what went away meanwhile, or else the failure itself. */
+/* Reason why the rest can't be read: the removal of bytes meanwhile, else the failure itself. */
 static as_result explain(as_segment_reader *reader, as_result failure)
 {
     char text[1024];
@@ -488,6 +489,6 @@ as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns)
             return explain(reader, result);
         }
     }
-    /* What was purged since it was read was read whole: only the end matters. */
+    /* Bytes purged after they were read are complete: only the end must be checked. */
     return check_still_there(reader, INT64_MAX, reader->position);
 }

@@ -1,4 +1,4 @@
-/* Appending to segment files; see segment_write.h. */
+/* Appends frames to segment files; see segment_write.h. */
 #include "store/segment_write.h"
 
 #include <errno.h>
@@ -11,11 +11,11 @@
 #include "store/segment_layout.h"
 #include "term/frame_walk.h"
 
-/* Frames are copied here to get their checksum; longer than any frame, as an MTU is at most 65504. */
+/* Buffer in which frames get their checksum. Longer than any frame, because an MTU is at most 65504. */
 #define CHECKSUM_BUFFER_LENGTH (256 * 1024)
-#define SECTOR_LENGTH 512 /* what a disk writes whole or not at all */
+#define SECTOR_LENGTH 512 /* the unit that a disk writes atomically */
 #define COPY_LENGTH (1024 * 1024)
-#define PAGE_LENGTH 4096 /* what the kernel copies at a time, and recovery's page (Spec: 06 §6) */
+#define PAGE_LENGTH 4096 /* the unit that the kernel copies, and recovery's page (Spec: 06 §6) */
 
 struct asi_segment_writer
 {
@@ -54,7 +54,7 @@ static void close_file(asi_segment_writer *writer)
     }
 }
 
-/* A file that shall take a segment's place: its descriptor or -errno. */
+/* Opens a new file that will replace a segment. Returns the descriptor or -errno. */
 static int open_fresh(const asi_file_ops *files, const char *path, char *fresh, size_t capacity)
 {
     if (snprintf(fresh, capacity, "%s" ASI_SEGMENT_DELETED_SUFFIX, path) >= (int)capacity)
@@ -64,7 +64,7 @@ static int open_fresh(const asi_file_ops *files, const char *path, char *fresh, 
     return files->open(files->context, fresh, ASI_FILE_CREATE);
 }
 
-/* It takes the place, or goes if there was an error. */
+/* Closes the new file and renames it over the segment. Deletes it if there was an error. */
 static int close_fresh(const asi_file_ops *files, int fd, int error, const char *fresh, const char *path)
 {
     files->close(files->context, fd);
@@ -95,7 +95,7 @@ static bool is_zero(const uint8_t *bytes, int64_t length)
     return 0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, (size_t)length - 1);
 }
 
-/* Holes stay holes. */
+/* Copies a file's bytes. Holes stay holes. */
 static int copy_bytes(const asi_file_ops *files, int from, int to, int64_t size)
 {
     uint8_t *bytes = malloc(COPY_LENGTH);
@@ -144,7 +144,7 @@ static as_result sync_folder(asi_segment_writer *writer)
     return 0 == error ? AS_OK : fail_storage(writer, -error, 0, "make durable the name of");
 }
 
-/* The writer's file is an empty one of full length: a crash leaves all of it under its name or nothing. */
+/* Creates the writer's file, empty and of full length. After a crash the name refers to the whole file or does not exist. */
 static as_result open_empty_file(asi_segment_writer *writer)
 {
     const asi_file_ops *files = writer->files;
@@ -154,7 +154,7 @@ static as_result open_empty_file(asi_segment_writer *writer)
     return writer->fd >= 0 ? sync_folder(writer) : fail_storage(writer, -writer->fd, 0, "create");
 }
 
-/* A file that is there gets its full length, and is clear from segment_offset on. */
+/* Sets an existing file to full length and clears it from segment_offset on. */
 static as_result settle_file(asi_segment_writer *writer, int64_t size)
 {
     const asi_file_ops *files = writer->files;
@@ -256,11 +256,11 @@ static as_result fail_block(const asi_segment_writer *writer, int64_t offset, co
         asi_segment_writer_position(writer) + offset, what);
 }
 
-/* A process that is killed within a write leaves the pages that were copied by then, a machine that loses power any sectors of what
- * was not synced. So that no torn frame is ever found, a write that crosses a page (with a sync level: a sector) leaves out the
- * first frame's length, which alone makes its bytes visible, and adds it when the rest is there (with a sync level: durable):
- * 4 bytes inside one sector are written or not. Recovery then ends before or behind the whole block. Without a sync level
- * nothing is claimed about lost power; that is what recovery's page test is for. */
+/* Writes frames so that recovery never finds a torn one. A process killed during a write leaves the pages copied so far. A power
+ * failure leaves any sectors of unsynced data. A write that crosses a page (with a sync level: a sector) therefore first omits
+ * the length of the first frame, which alone makes the bytes visible. It adds the length once the rest is written (with a sync
+ * level: durable). 4 bytes inside one sector are written atomically, so recovery ends before or after the whole block. Without a
+ * sync level there is no guarantee for power failures; recovery's page test covers them. */
 static int write_frames(asi_segment_writer *writer, const uint8_t *frames, int64_t length, int64_t offset)
 {
     const asi_file_ops *files = writer->files;
@@ -275,7 +275,7 @@ static int write_frames(asi_segment_writer *writer, const uint8_t *frames, int64
     return 0 != error ? error : asi_file_write_all(files, writer->fd, frames, first, offset);
 }
 
-/* Writes the block in pieces of whole frames, each frame with its checksum in place of the session id. */
+/* Writes the block in pieces of whole frames. Each frame has its checksum in the session id field. */
 static as_result write_with_checksums(asi_segment_writer *writer, const uint8_t *block, int64_t length)
 {
     asi_frame_walk walk = asi_frame_walk_start(block, 0, length, length);
@@ -332,8 +332,8 @@ static as_result write_block(asi_segment_writer *writer, const uint8_t *block, i
     return 0 == error ? AS_OK : fail_storage(writer, -error, write_length, "write");
 }
 
-/* Opens the file behind the full one. The writer's base and offset move only when it is there. The full one, which is written and
- * synced, is closed first: its descriptor is the one that the next gets, also in a process that has no other left. */
+/* Opens the file after the full one. The writer's base and offset move only once it exists. The full file is written and synced,
+ * so it is closed first: the next file then gets its descriptor, even if the process has no other left. */
 static as_result roll(asi_segment_writer *writer)
 {
     const asi_file_ops *files = writer->files;
@@ -363,7 +363,7 @@ static as_result roll(asi_segment_writer *writer)
     }
     else
     {
-        /* Else it would be in the way when the recording is extended from where it stopped. */
+        /* Otherwise the file would obstruct an extension of the recording from its stop position. */
         files->unlink(files->context, writer->path);
     }
     return result;
@@ -398,7 +398,7 @@ as_result asi_segment_writer_append(asi_segment_writer *writer, const uint8_t *b
     }
     if (AS_OK == result && writer->segment_offset + length == writer->segment_length)
     {
-        /* At once and not with the next frame: Spec: 06 §7.2, and verify rejects a full last segment (Spec: 06 §12.1). */
+        /* Roll now, not with the next frame: Spec: 06 §7.2, and verify rejects a full last segment (Spec: 06 §12.1). */
         result = roll(writer);
     }
     else if (AS_OK == result)

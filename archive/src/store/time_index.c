@@ -1,4 +1,4 @@
-/* The bytes of a time index, and finding a slot; see time_index.h. */
+/* Encodes and decodes a time index and searches its slots; see time_index.h. */
 #include "store/time_index.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ bool asi_time_header_decode_untrusted(const uint8_t *from, asi_time_header *head
     return true;
 }
 
-/* An entry that is whole but lies in another file or slot is not one. */
+/* Covers recording id and slot too, so that an entry copied to another file or slot is invalid. */
 static uint32_t checksum_of(const uint8_t *entry, int64_t recording_id, int64_t slot)
 {
     uint8_t covered[28 + 16];
@@ -106,7 +106,7 @@ static as_result fail_read(int error, const char *path)
     return asi_fail_errno(AS_E_STORAGE, error, "cannot read the time index %s", path);
 }
 
-/* The header may be written at this moment; it is one sector, so the next look sees it whole. */
+/* The header may be written right now. It lies in one sector, so the next read sees it whole. */
 static as_result read_header(asi_time_file *file, const char *path, int64_t recording_id)
 {
     uint8_t bytes[ASI_TIME_INDEX_HEADER_LENGTH];
@@ -223,7 +223,7 @@ int64_t asi_time_file_search(asi_time_file *file, asi_time_predicate holds, void
         }
         if (!is_found)
         {
-            low = middle + 1; /* nothing but gaps; a file of zeros is not worth a longer look */
+            low = middle + 1; /* only gaps; do not search a file of zeros further */
         }
         else if (holds(context, &run))
         {

@@ -1,4 +1,4 @@
-/* Editing time indexes of recordings that nobody records; see time_index.h. */
+/* Edits time indexes of inactive recordings; see time_index.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -133,8 +133,7 @@ as_result asi_time_runs_write(
 
 /* -- moving ----------------------------------------------------------------------------------------------------------------- */
 
-/* Appends the recording's runs inside of [begin, end), none of them earlier than the one before; an index that is missing or
- * not believed has none. */
+/* Appends the recording's runs inside [begin, end), with times that do not decrease. A missing or invalid index has none. */
 static as_result take_runs(const asi_file_ops *files, const char *dir, const asi_catalog_record *record, int64_t begin, int64_t end,
     asi_time_runs *runs)
 {

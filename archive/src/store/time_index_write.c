@@ -12,7 +12,7 @@
 #include "store/time_index_edit.h"
 
 #define PENDING_MAX 64
-#define GIVE_BACK_SLOTS 4096 /* 128 KiB: how often the recording's start is looked at */
+#define GIVE_BACK_SLOTS 4096 /* 128 KiB: interval of the checks of the recording's start */
 
 struct asi_time_writer
 {
@@ -21,11 +21,11 @@ struct asi_time_writer
     char path[AS_PATH_MAX];
     int fd;                        /* -1: not opened yet */
     int failure;
-    bool is_rejected;              /* the file can't be made: no further tries */
+    bool is_rejected;              /* the file can't be created: no further attempts */
     asi_time_header header;
     int64_t next_slot;             /* of the first pending entry */
-    int64_t next_give_back;        /* slot at which to look again */
-    int64_t last_ns;               /* clamp: no later write has a lower time */
+    int64_t next_give_back;        /* slot of the next check */
+    int64_t last_ns;               /* minimum time of later writes */
     int64_t flushed_ns;
     asi_time_run run;              /* open if length > 0 */
     int32_t pending_count;
@@ -41,9 +41,10 @@ static int write_header(const asi_time_writer *writer, int fd)
     return asi_file_write_all(writer->params.files, fd, bytes, sizeof(bytes), 0);
 }
 
-/* Takes up an index that exists: 0; 1 if it is not to be believed; -errno. Synced where something was cut, for entries of what
- * will be replaced must not come back when the power fails; and only there, as a disk that is busy takes seconds for a sync, which
- * the recorder, or the whole archive, would stand still for. A header that is lost has the catalog disown the index. */
+/* Continues an existing index. Returns 0, 1 if the index is invalid, or -errno. Syncs if something was cut, because entries of
+ * bytes that will be replaced must not come back after a power failure. Does not sync otherwise: on a busy disk a sync takes
+ * seconds and would block the recorder or the whole archive. If the header is lost, its ids do not match the catalog and the
+ * index is invalid. */
 static int take_up(asi_time_writer *writer, asi_time_file *file)
 {
     const asi_time_writer_params *params = &writer->params;
@@ -114,7 +115,7 @@ static void note_failure(asi_time_writer *writer, int error)
     writer->failure = 0 == writer->failure ? -error : writer->failure;
 }
 
-/* Only now is there something to be kept in it. */
+/* Opens the file late, when there is a first entry to write. */
 static bool is_open(asi_time_writer *writer)
 {
     const asi_file_ops *files = writer->params.files;
@@ -139,7 +140,8 @@ static bool is_open(asi_time_writer *writer)
     return true;
 }
 
-/* Detached segments may come back, and then their entries are wanted. */
+/* True if the segment file before the start exists: detached segments may be attached again, and then their entries are
+ * needed. */
 static bool is_segment_before(const asi_time_writer *writer, int64_t start)
 {
     const asi_time_writer_params *params = &writer->params;
@@ -156,7 +158,7 @@ static bool is_segment_before(const asi_time_writer *writer, int64_t start)
 
 static bool ends_behind(void *context, const asi_time_run *run) { return asi_time_run_end(run) > *(const int64_t *)context; }
 
-/* Slots of what was purged: their blocks go back to the file system once they are a quarter of the file. */
+/* Frees the blocks of purged segments' slots in the file system, once they are a quarter of the file. */
 static void give_back(asi_time_writer *writer)
 {
     const asi_time_writer_params *params = &writer->params;
@@ -204,7 +206,7 @@ static void flush(asi_time_writer *writer, int64_t now_ns)
         else
         {
             note_failure(writer, error);
-            files->ftruncate(files->context, writer->fd, asi_time_slot_offset(writer->next_slot)); /* else it is out of order */
+            files->ftruncate(files->context, writer->fd, asi_time_slot_offset(writer->next_slot)); /* keeps the slots in order */
         }
         if (writer->next_slot >= writer->next_give_back)
         {
@@ -256,7 +258,7 @@ bool asi_time_writer_is_waiting(const asi_time_writer *writer) { return writer->
 
 void asi_time_writer_idle(asi_time_writer *writer, int64_t now_ns)
 {
-    /* A clock that was set back would have it wait for long. */
+    /* If the clock was set back, the wait must not be long. */
     const int64_t since = writer->run.length > 0 ? writer->run.first_ns : writer->flushed_ns;
     if (now_ns - since >= writer->params.interval_ns || now_ns < writer->last_ns)
     {

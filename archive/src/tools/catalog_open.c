@@ -1,4 +1,4 @@
-/* as_catalog: the records of a folder's catalog in any state, and its mark file; see catalog_open.h. */
+/* as_catalog: opens a folder's catalog with records in any state, and reads its mark file; see catalog_open.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static as_result keep_record(as_catalog *catalog, const asi_catalog_record *reco
     return AS_OK;
 }
 
-/* Records up to the first that can't be: the tools show and repair what is there. */
+/* Scans records up to the first impossible one: the tools show and repair the rest. */
 static as_result scan_records(as_catalog *catalog)
 {
     as_result result = asi_catalog_scan_start_untrusted(&catalog->scan, catalog->bytes, catalog->bytes_length, catalog->path);
@@ -75,7 +75,7 @@ static as_result scan_records(as_catalog *catalog)
         result = keep_record(catalog, &record, &capacity);
     }
     result = AS_AGAIN == result ? asi_catalog_scan_check_end_untrusted(&catalog->scan) : result;
-    if (AS_E_DATA == result && NULL != catalog->scan.path) /* the file's header was right */
+    if (AS_E_DATA == result && NULL != catalog->scan.path) /* the file's header was valid */
     {
         catalog->damage = strdup(as_error_text());
         return NULL != catalog->damage ? AS_OK : fail_memory(catalog);

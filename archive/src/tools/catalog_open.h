@@ -1,5 +1,5 @@
-/* The inside of as_catalog, shared by the tools: catalog_open.c (records, states, mark file), verify.c, rechecksum.c, compact.c,
- * dump.c. Public side and thread rule: aeron_spark/as_archive.h. Spec: 06 §12. */
+/* Internals of as_catalog, shared by the tools: catalog_open.c (records, states, mark file), verify.c, rechecksum.c, compact.c,
+ * dump.c. Public API and thread rule: aeron_spark/as_archive.h. Spec: 06 §12. */
 #ifndef ASI_TOOLS_CATALOG_OPEN_H
 #define ASI_TOOLS_CATALOG_OPEN_H
 
@@ -9,7 +9,7 @@
 #include "store/segment_read.h"
 #include "tools/lock.h"
 
-/* How often long work tells how far it is, and keeps its lock young. */
+/* Interval at which a long operation reports progress and refreshes its lock. */
 #define ASI_TOOL_PROGRESS_BYTES (4 * 1024 * 1024)
 
 struct as_catalog
@@ -27,25 +27,25 @@ struct as_catalog
     char *damage;                /* owned; NULL: none */
     int fd;                      /* -1: not writable */
     asi_tool_lock lock;
-    asi_mark_info mark;          /* of the last as_catalog_mark */
+    asi_mark_info mark;          /* read by the last as_catalog_mark */
 };
 
-/* AS_E_USAGE for an index that is not there; AS_E_USAGE where `is_writing` and the catalog was opened for reading. */
+/* AS_E_USAGE: no such index, or `is_writing` and the catalog was opened for reading. */
 as_result asi_tool_record(const as_catalog *catalog, int64_t index, bool is_writing, asi_catalog_record **record) AS_MUST_USE;
 asi_segment_source asi_tool_source(const as_catalog *catalog, const asi_catalog_record *record);
 /* Writes to the file and to `bytes`. */
 as_result asi_tool_put(as_catalog *catalog, int64_t offset, const void *from, int64_t length) AS_MUST_USE;
-/* Over the `length` bytes behind the record's header. */
+/* Checksum of the `length` bytes after the record's header. */
 uint32_t asi_tool_catalog_checksum(const as_catalog *catalog, const asi_catalog_record *record, as_record_checksum checksum);
-/* Stores the record's checksum if it has one, and syncs; of an unknown kind it becomes that of `checksum`. */
+/* Updates the record's checksum if it has one, and syncs. A checksum of unknown kind is replaced by one of kind `checksum`. */
 as_result asi_tool_refresh_checksum(as_catalog *catalog, asi_catalog_record *record, as_record_checksum checksum) AS_MUST_USE;
-/* Which algorithm the stored checksum of the catalog is of, NONE if of none. */
+/* Algorithm of the record's stored checksum; NONE if no algorithm matches. */
 as_record_checksum asi_tool_catalog_checksum_kind(const as_catalog *catalog, const asi_catalog_record *record);
 /* The checksum that the recording's frames carry, as the folder reader finds it; NONE if its first segment can't be read. */
 as_record_checksum asi_tool_frame_checksum(
     const as_catalog *catalog, const asi_catalog_record *record, int64_t limit);
 
-/* Counts bytes of long work and tells of them. */
+/* Counts the bytes of a long operation and reports progress. */
 typedef struct asi_tool_progress
 {
     asi_tool_lock *lock;
@@ -55,7 +55,7 @@ typedef struct asi_tool_progress
     int64_t told;
 } asi_tool_progress;
 
-/* False: the caller wants an end. */
+/* False: the caller has requested a stop. */
 bool asi_tool_progress_add(asi_tool_progress *progress, int64_t bytes);
 
 #endif

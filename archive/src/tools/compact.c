@@ -1,6 +1,7 @@
-/* Packing a catalog: only its VALID records go into the new one. Spec: 06 §12 (`compact`).
+/* Packs a catalog: copies only its VALID records into a new one. Spec: 06 §12 (`compact`).
  *
- * The new file is whole and synced before it takes the old one's name; ids, offsets' order and nextRecordingId are kept. */
+ * The new file is whole and synced before it is renamed over the old one. Ids, the order of offsets and nextRecordingId are
+ * kept. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Replacing a file of an archive folder by a new one, whole or not at all; shared by compaction and migration. */
+/* Replaces a file of an archive folder atomically. Shared by compaction and migration. */
 #ifndef ASI_TOOLS_COMPACT_H
 #define ASI_TOOLS_COMPACT_H
 

@@ -1,4 +1,4 @@
-/* Walking the frames of a recording one by one, to be shown. Spec: 06 §12 (`dump`). */
+/* Walks the frames of a recording one by one, for display. Spec: 06 §12 (`dump`). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct as_dump
 {
     asi_segment_window window;
     asi_segment_walk walk;
-    int64_t end; /* frames that begin before it are told, and may reach over it up to the walk's limit */
+    int64_t end; /* frames that begin before it are returned; the last may extend past it, up to the walk's limit */
 };
 
 as_result as_dump_open(
@@ -38,7 +38,7 @@ as_result as_dump_open(
     }
     const asi_segment_source source = asi_tool_source(catalog, record);
     asi_segment_window_init(&dump->window, &source);
-    /* A header that is looked for inside a frame is payload, and would be called broken. */
+    /* Inside a frame, payload would be read as a header and reported as broken. */
     int64_t first = start;
     result = start < end ? asi_folder_frame_at(&dump->window, start, limit, &first) : AS_OK;
     if (AS_OK != result)

@@ -1,4 +1,4 @@
-/* Holding the mark file; see lock.h. */
+/* Holds the mark file as a lock; see lock.h. */
 #include "tools/lock.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
-/* Folders of older storage versions. Spec: 06 §3.4, §13; behaviour watched on the stock tool.
+/* Migrates folders of older storage versions. Spec: 06 §3.4, §13; the behaviour was observed on the stock tool.
  *
- *   0 -> 1  segments named by index get the position of their first byte
- *   1 -> 2  positions of recordings that began behind their first term count from there
- *   2 -> 3  the catalog's records take the space that they need, and the header keeps the next recording id
- * Each step leaves an empty file migration-<from>-to-<to>.dat before it does anything, and then stores the version: a marker of a step
- * that is still to do says that one was cut short. Where stock goes wrong ours does not: segments are renamed in an order in
- * which none takes the place of another, and a recording that 0 -> 1 named by position is not moved twice by 1 -> 2. */
+ *   0 -> 1  renames segments from their index to the position of their first byte
+ *   1 -> 2  counts the positions of recordings that began after their first term from their start
+ *   2 -> 3  stores the catalog's records with the length that they need, and the next recording id in the header
+ * Each step first creates an empty marker file migration-<from>-to-<to>.dat and finally stores the version. A marker of a step
+ * that is still to do shows that the step was interrupted. Two faults of stock are avoided: segments are renamed in an order in
+ * which none overwrites another, and a recording that 0 -> 1 has renamed by position is not moved again by 1 -> 2. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -54,7 +54,7 @@ __attribute__((format(printf, 2, 3))) static void tell(const migration *run, con
 typedef struct segment_list
 {
     int64_t recording_id;
-    int64_t *numbers; /* owned: what stands behind the id in the names */
+    int64_t *numbers; /* owned: the numbers after the id in the names */
     int64_t count;
     int64_t capacity;
     bool is_out_of_memory;
@@ -107,7 +107,7 @@ static as_result rename_segment(const migration *run, int64_t recording_id, int6
     return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot rename %s to %s", old_path, new_path);
 }
 
-/* New position of a segment: number * scale + shift. Highest first, as no position gets smaller. */
+/* Renames segments to number * scale + shift. Starts with the highest, because no position gets smaller. */
 static as_result rename_segments(
     const migration *run, const asi_catalog_record *record, const segment_list *list, int64_t scale, int64_t shift)
 {
@@ -169,7 +169,7 @@ static as_result rename_all(const migration *run, int32_t to_version)
     as_result result;
     while (AS_OK == (result = asi_catalog_scan_next_untrusted(&scan, &record)))
     {
-        /* Segments of records that are not VALID, too: they can be made valid again. */
+        /* Include segments of records that are not VALID, because these can be made valid again. */
         if (AS_OK == asi_recording_check_untrusted(&record))
         {
             result = migrate_segments(run, &record, to_version);
@@ -186,14 +186,14 @@ static as_result rename_all(const migration *run, int32_t to_version)
     return AS_AGAIN == result ? AS_OK : result;
 }
 
-/* Header and texts of a record without the old padding. */
+/* Length of a record's header and texts, without the old padding. */
 static int64_t needed_length(const asi_catalog_record *record)
 {
     return asi_align_i64((int64_t)RECORD_TEXTS + 12 + record->stripped_channel.length + record->original_channel.length +
         record->source_identity.length, ASI_CATALOG_ALIGNMENT);
 }
 
-/* A record's checksum covers its padding, which changes. */
+/* Updates a record's checksum, because it covers the padding, which changes. */
 static void refresh_checksum(const uint8_t *old, uint8_t *frame, int64_t frame_length)
 {
     static const as_record_checksum kinds[] = { AS_CHECKSUM_CRC32, AS_CHECKSUM_CRC32C };
@@ -355,7 +355,7 @@ static as_result load(migration *run)
     const int32_t latest = ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION);
     const int32_t major = ASI_ARCHIVE_STORAGE_MAJOR(run->version);
     const int32_t catalog_major = ASI_ARCHIVE_STORAGE_MAJOR(catalog_version);
-    /* A step stores the catalog's version, then the mark file's: one cut between the two is whole. */
+    /* A step stores the catalog's version, then the mark file's. A step interrupted between the two is complete. */
     if (major < 0 || major > latest || (catalog_major != major && !(major < latest && catalog_major == major + 1)))
     {
         return asi_fail(AS_E_DATA, 0, "%s: the versions of mark file and catalog do not go together, or are of later software: "

@@ -1,8 +1,8 @@
-/* Computing a recording's checksums anew. Spec: 06 §8, §12 (`checksum`).
+/* Recomputes a recording's checksums. Spec: 06 §8, §12 (`checksum`).
  *
- * A frame's checksum stands in the place of its session id. Frames are changed in the window that the walk reads, and what changed is
- * written back in one stretch per window: holes of padding frames stay holes. A crash leaves a part of the frames changed; the
- * tool run again completes them. */
+ * A frame's checksum is stored in its session id field. Frames are changed in the window that the walk reads. The changed bytes
+ * are written back as one stretch for each window, so holes of padding frames stay holes. A crash leaves part of the frames
+ * changed; running the tool again completes them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -112,7 +112,7 @@ static as_result rewrite(rewriting *to, int64_t from, int64_t limit, asi_tool_pr
     asi_segment_walk walk = asi_segment_walk_start(window, from, limit, true);
     for (;;)
     {
-        /* The next step may load another window. */
+        /* Flush before the next step, which may load another window. */
         if (walk.frames.offset >= walk.frames.limit)
         {
             const as_result result = flush(to);
@@ -161,7 +161,7 @@ static as_result rewrite(rewriting *to, int64_t from, int64_t limit, asi_tool_pr
     }
 }
 
-/* Where the frames end: stored, or of a recording whose archive died found. */
+/* Finds the end of the frames: the stored stop position, or by recovery if the archive died. */
 static as_result find_limit(const as_catalog *catalog, const asi_catalog_record *record, int64_t *limit)
 {
     as_result result = asi_recording_check_untrusted(record);

@@ -1,13 +1,13 @@
-/* Verifying a recording against its segment files, and repairing what can be. Spec: 06 §12.1.
+/* Verifies a recording against its segment files and repairs what can be repaired. Spec: 06 §12.1.
  *
- * The verdicts are those of the stock ArchiveTool but where that is an accident:
- *   - a recording that has stopped is held to its stop position: frames that end before it are told (stock moves the stop back
- *     without a word), bytes behind it are left (stock moves the stop onto them, so a truncated recording grows again);
- *   - only the last fragment of a recording whose archive died can be incomplete; of a stopped one it is whole, also where the
- *     payload is zeros (stock asks to truncate it);
- *   - the catalog's checksum is refreshed with what is stored (stock leaves it stale, and then finds it wrong);
- *   - frames of any length are read in pieces (stock gives the whole run up at one above 1 MiB);
- *   - a segment that is missing in the middle is an error.
+ * The verdicts are those of the stock ArchiveTool, except where stock behaves accidentally:
+ *   - a stopped recording must reach its stop position: frames that end before it are reported (stock silently moves the stop
+ *     back), and bytes after it are left alone (stock moves the stop onto them, so a truncated recording grows again);
+ *   - only the last fragment of a recording whose archive died can be incomplete; that of a stopped recording is whole, even if
+ *     its payload is zeros (stock asks to truncate it);
+ *   - the catalog's checksum is updated with every change (stock leaves it stale and later reports it as wrong);
+ *   - frames of any length are read in pieces (stock aborts the whole run at a frame above 1 MiB);
+ *   - a segment missing in the middle is an error.
  * Nothing is written without `repair`. */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,12 +22,12 @@
 #include "store/segment_layout.h"
 #include "tools/catalog_open.h"
 
-/* Where in a message the walk over frames is. */
+/* State of the frame walk inside a message. */
 typedef struct message_walk
 {
-    asi_chain_before before; /* of the frame looked at next, where no message is open */
+    asi_chain_before before; /* class of the frame before the next one, while no message is open */
     bool is_open;
-    bool is_short;           /* one of its fragments has less than the MTU */
+    bool is_short;           /* one of its fragments is shorter than the MTU */
     int64_t begin;
     int32_t session_id;      /* of its first fragment */
 } message_walk;
@@ -41,12 +41,12 @@ typedef struct verification
     as_record_checksum checksum;
     int64_t highest_base; /* of the segment files, -1: none */
     int64_t lowest_base;
-    int64_t limit;        /* where the frames must end */
-    bool is_stop_new;     /* `limit` is to be stored as the stop position */
+    int64_t limit;        /* required end of the frames */
+    bool is_stop_new;     /* `limit` must be stored as the stop position */
     int64_t truncate_at;  /* position of an incomplete last fragment, -1: none */
     bool is_empty_segment_wanted;
     message_walk message;
-    int64_t last_session_id; /* of the data frames; -1 << 32 and less: none was seen */
+    int64_t last_session_id; /* of the data frames; -1 << 32 and less: no data frame yet */
     int64_t doubt_position[ASI_RECORDING_DOUBTS]; /* -1: none */
 } verification;
 
@@ -162,7 +162,7 @@ static as_result check_files(verification *check, bool *is_right)
             " exceed max segment file position=%" PRId64 "; restore the segments behind it", record->start_position, stop,
             search.highest_base < 0 ? 0 : file_end - 1);
     }
-    /* The stock archive and its tool count on the empty file that is made when a segment fills exactly. */
+    /* The stock archive and its tool expect the empty file that follows an exactly full segment. */
     check->is_empty_segment_wanted = '\0' == what[0] && search.highest_base >= 0 && stop == file_end;
     *is_right = '\0' == what[0] || find_bad(check, what);
     return AS_OK;
@@ -316,7 +316,7 @@ static bool is_fragment_right(verification *check, const asi_segment_window *win
     return ASI_CHAIN_WRONG != verdict || find_torn(check, window, walk->frame_position);
 }
 
-/* What the frame's header says, held against its neighbours. */
+/* Checks the frame's header against its neighbours. */
 static bool is_place_right(verification *check, asi_segment_window *window, const asi_segment_walk *walk)
 {
     const asi_frame_header *frame = walk->frames.frame;
@@ -337,7 +337,7 @@ static bool is_place_right(verification *check, asi_segment_window *window, cons
     return is_right && is_padding_right(check, window, frame, walk->frame_position);
 }
 
-/* The entry's positions against what stands beside them, and all doubts as text. */
+/* Checks the entry's positions against the neighbouring bytes, and writes all doubts as text. */
 static void tell_doubts(verification *check, asi_segment_window *window)
 {
     const asi_catalog_record *record = check->record;
@@ -375,7 +375,7 @@ static void tell_doubts(verification *check, asi_segment_window *window)
     }
 }
 
-/* The frames' end is before where it must be. */
+/* Handles frames that end before the required end. */
 static bool find_short(verification *check, int64_t position)
 {
     check->report->stop_position = position;
@@ -391,7 +391,7 @@ static bool find_short(verification *check, int64_t position)
     return true;
 }
 
-/* AS_AGAIN: stopped by the caller. */
+/* Walks the frames. AS_AGAIN: stopped by the caller. */
 static as_result walk_frames(verification *check, int64_t from, asi_segment_window *window, bool *is_right)
 {
     as_verify_report *report = check->report;
@@ -425,7 +425,7 @@ static as_result walk_frames(verification *check, int64_t from, asi_segment_wind
             }
             if (walk.position > asi_segment_window_end(window))
             {
-                /* Again from this frame on, with its payload in memory. */
+                /* Load again from this frame on, so that its payload is in memory. */
                 if (AS_OK != asi_segment_window_load(window, walk.frame_position, ASI_WINDOW_LENGTH, check->limit))
                 {
                     *is_right = find_bad(check, as_error_text());
@@ -513,7 +513,7 @@ static bool is_catalog_checksum_right(verification *check)
 
 /* -- repairing ------------------------------------------------------------------------------------------------------------ */
 
-/* Ends the last segment at `at` and gives it its length back, with zeros. */
+/* Truncates the last segment at `at` and extends it to its length with zeros. */
 static as_result truncate_segment(verification *check, int64_t at)
 {
     const asi_file_ops *files = check->catalog->files;
@@ -586,7 +586,7 @@ static void tell_repairable(verification *check)
     }
 }
 
-/* A state that has changed looks like a deletion, but for the files. */
+/* Reports leftover files: a corrupted state looks like a deletion, except that the files still exist. */
 static as_result tell_leftovers(const as_catalog *catalog, const asi_catalog_record *record, as_verify_report *report)
 {
     name_search search = { .recording_id = record->recording_id, .highest_base = -1, .lowest_base = -1 };
