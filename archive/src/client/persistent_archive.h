@@ -1,4 +1,5 @@
-/* The session of a PersistentSubscription with the archive, and the states in which it asks for the recording. See persistent_state.h. */
+/* The session of a PersistentSubscription with the archive, and the states in which it asks for the recording. See
+ * persistent_state.h. */
 #ifndef ASI_CLIENT_PERSISTENT_ARCHIVE_H
 #define ASI_CLIENT_PERSISTENT_ARCHIVE_H
 

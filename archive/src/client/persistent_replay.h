@@ -1,4 +1,5 @@
-/* The states of a PersistentSubscription from a request to a replay image; each gives the fragments it took. See persistent_state.h. */
+/* The states of a PersistentSubscription from a request to a replay image; each gives the fragments it took. See
+ * persistent_state.h. */
 #ifndef ASI_CLIENT_PERSISTENT_REPLAY_H
 #define ASI_CLIENT_PERSISTENT_REPLAY_H
 

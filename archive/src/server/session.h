@@ -1,5 +1,5 @@
-/* Control sessions: what is known of each, how one is found, and its end. The bottom of what answers: reply.c sends by it, control.c leads it
- * from connect to end, logins.c and tokens.c look at it. Spec: 07 §6. Thread rule: the conductor's. */
+/* Control sessions: what is known of each, how one is found, and its end. reply.c sends what a session answers, control.c leads it from
+ * connect to end, logins.c and tokens.c look at it. Spec: 07 §6. Thread rule: the conductor's. */
 #ifndef ASI_SERVER_SESSION_H
 #define ASI_SERVER_SESSION_H
 

@@ -5,9 +5,8 @@
 #include <sys/stat.h>
 
 #include "failing_files.h"
-#include "time_world.h"
 #include "store/time_index_edit.h"
-
+#include "time_world.h"
 
 static as_time_position find(as_folder *folder, int64_t time_ns)
 {
