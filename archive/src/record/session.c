@@ -67,9 +67,9 @@ void asi_record_session_stop(asi_record_session *session, const asi_record_event
     asi_store_release_bool(&session->recorded->is_final, true);
     if (had_begun)
     {
-        const as_result told = asi_record_events_stopped(events, session->writer_params.recording_id,
+        const as_result sent = asi_record_events_stopped(events, session->writer_params.recording_id,
             session->writer_params.join_position, session->recorded->position);
-        (void)told; /* Spec: 07 §12 - a lost event is not resent */
+        (void)sent; /* Spec: 07 §12 - a lost event is not resent */
     }
 }
 
@@ -89,9 +89,9 @@ static void open_writer(asi_record_session *session, const asi_record_events *ev
     session->state = ASI_RECORD_RECORDING;
     as_image_constants image;
     as_image_get_constants(session->image, &image);
-    const as_result told = asi_record_events_started(events, session->writer_params.recording_id,
+    const as_result sent = asi_record_events_started(events, session->writer_params.recording_id,
         session->writer_params.join_position, image.session_id, image.stream_id, session->channel, image.source_identity);
-    (void)told; /* Spec: 07 §12 - a lost event is not resent; the recording has priority */
+    (void)sent; /* Spec: 07 §12 - a lost event is not resent; the recording has priority */
 }
 
 static int record(asi_record_session *session, const asi_record_events *events, asi_record_work *work)

@@ -11,7 +11,7 @@
 #include "shm/counters.h"
 
 #define ID_KEY_LENGTH 8
-#define LAST_RUN_PATIENCE_NS 3000000000LL /* a driver checks for dead clients once a second */
+#define LAST_RUN_TIMEOUT_NS 3000000000LL /* a driver checks for dead clients once a second */
 
 /* Makes a label from `text` and the suffix of all labels of an archive. Truncates the text so that both fit. Spec: 08 §3. */
 static void make_label(char *label, int64_t archive_id, const char *text)
@@ -49,7 +49,7 @@ static bool has_archive(const as_inspector *inspector, int64_t archive_id)
 static as_result check_unique(
     as_client *client, const as_inspector *inspector, const asi_clock *clock, int64_t archive_id)
 {
-    const int64_t deadline_ns = asi_clock_ns(clock) + LAST_RUN_PATIENCE_NS;
+    const int64_t deadline_ns = asi_clock_ns(clock) + LAST_RUN_TIMEOUT_NS;
     while (has_archive(inspector, archive_id))
     {
         if (asi_clock_ns(clock) > deadline_ns)

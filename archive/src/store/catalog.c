@@ -126,7 +126,7 @@ static as_result load(asi_catalog *catalog, const asi_catalog_params *params, as
             if (AS_OK != result)
             {
                 result = asi_fail_in(result, "%s", catalog->path);
-                asi_catalog_tell_damage(params);
+                asi_catalog_report_damage(params);
             }
             result = asi_catalog_index_append(&catalog->index, &record);
             if (AS_OK != result)

@@ -47,7 +47,7 @@ static as_result hide(const repair *at, int64_t offset, int64_t frame_length, in
     const as_result damage = asi_fail(AS_E_DATA, 0, "%s: the record at offset %" PRId64 " (after recording %" PRId64 ") is none, a "
         "crash has left it half written; it is not listed any more", at->path, offset, last_id);
     (void)damage; /* the text is what counts */
-    asi_catalog_tell_damage(at->params);
+    asi_catalog_report_damage(at->params);
     if (frame_length > at->length - offset || is_last(at, offset + frame_length))
     {
         return put(at, offset, header, sizeof(header));

@@ -282,8 +282,8 @@ as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, 
         const bool is_zero = count > 0 && 0 == bytes[length] && 0 == memcmp(bytes + length, bytes + length + 1, (size_t)count - 1);
         length += count;
         /* Drop the rest of a sparse file, because a zero length ends the scan. Drop bytes far after the records too. */
-        const bool is_far = have_records_ended(bytes, length, &records_end) && length - records_end > READ_CHUNK;
-        if (count < READ_CHUNK || is_zero || is_far || length > ASI_CATALOG_MAX_CAPACITY)
+        const bool is_long_past = have_records_ended(bytes, length, &records_end) && length - records_end > READ_CHUNK;
+        if (count < READ_CHUNK || is_zero || is_long_past || length > ASI_CATALOG_MAX_CAPACITY)
         {
             *bytes_out = bytes;
             *length_out = length;
@@ -292,7 +292,7 @@ as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, 
     }
 }
 
-void asi_catalog_tell_damage(const asi_catalog_params *params)
+void asi_catalog_report_damage(const asi_catalog_params *params)
 {
     if (NULL != params->on_damage)
     {

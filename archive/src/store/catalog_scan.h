@@ -36,6 +36,6 @@ bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi
 as_result asi_catalog_read(
     const asi_file_ops *files, int fd, const char *path, uint8_t **bytes, int64_t *length) AS_MUST_USE;
 /* Passes as_error_text() to params->on_damage. */
-void asi_catalog_tell_damage(const asi_catalog_params *params);
+void asi_catalog_report_damage(const asi_catalog_params *params);
 
 #endif

@@ -112,7 +112,7 @@ static int64_t pack(const asi_catalog *catalog, uint8_t *image, asi_catalog_must
 }
 
 /* Updates the entries' offsets. Records and entries are both in id order. */
-static void place_entries(asi_catalog *catalog)
+static void update_offsets(asi_catalog *catalog)
 {
     int64_t count = 0;
     for (int64_t offset = ASI_CATALOG_HEADER_LENGTH; offset < catalog->end;
@@ -155,6 +155,6 @@ as_result asi_catalog_compact(
     *reclaimed_bytes = catalog->end - end;
     catalog->deleted_bytes -= *reclaimed_bytes;
     take_image(catalog, image, end);
-    place_entries(catalog);
+    update_offsets(catalog);
     return asi_catalog_sync_directory(catalog);
 }

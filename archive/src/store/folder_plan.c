@@ -59,7 +59,7 @@ static as_result end_of_walk(const boundary_walk *walk, asi_segment_step step)
 
 /* Checks by all known header fields whether a frame of the recording begins at the position, and whether the position is then a
  * boundary. */
-static as_result look_for_frame(
+static as_result check_frame(
     asi_segment_window *window, int64_t position, int64_t limit, bool *is_one, bool *is_boundary)
 {
     const asi_segment_source *source = &window->source;
@@ -90,7 +90,7 @@ as_result asi_folder_frame_at(asi_segment_window *window, int64_t position, int6
     const int64_t start = walk_start(&window->source, position);
     bool is_one = position == start || position >= limit;
     bool is_boundary;
-    as_result result = is_one ? AS_OK : look_for_frame(window, position, limit, &is_one, &is_boundary);
+    as_result result = is_one ? AS_OK : check_frame(window, position, limit, &is_one, &is_boundary);
     if (AS_OK != result || is_one)
     {
         *frame_position = position;
@@ -140,7 +140,7 @@ static as_result align(asi_segment_window *window, int64_t position, int64_t lim
 {
     bool is_frame;
     bool is_boundary;
-    const as_result result = look_for_frame(window, position, limit, &is_frame, &is_boundary);
+    const as_result result = check_frame(window, position, limit, &is_frame, &is_boundary);
     if (AS_OK != result || is_boundary)
     {
         *boundary = position;

@@ -371,7 +371,7 @@ static int compare_ids(const void *a, const void *b)
     return left < right ? -1 : left > right ? 1 : 0;
 }
 
-static bool look_at(void *context, const char *name)
+static bool delete_leftover(void *context, const char *name)
 {
     leftover_search *search = context;
     int64_t id;
@@ -402,7 +402,7 @@ as_result asi_recover_leftovers(asi_catalog *catalog, const asi_file_ops *files,
     }
     leftover_search search = { .files = files, .archive_dir = archive_dir, .deleted = deleted, .deleted_count = count,
         .highest_id = -1, .is_clean = true };
-    const int error = files->readdir(files->context, archive_dir, look_at, &search);
+    const int error = files->readdir(files->context, archive_dir, delete_leftover, &search);
     free(deleted);
     *is_clean = 0 == error && search.is_clean;
     return 0 == error ? asi_catalog_skip_ids(catalog, search.highest_id + 1) :

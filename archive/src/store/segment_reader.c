@@ -53,7 +53,7 @@ struct as_segment_reader
     bool was_end_judged;
     as_record_checksum checksum;
     int64_t doubt_position[ASI_RECORDING_DOUBTS]; /* first position of each kind, except those in `range`; -1: none */
-    bool was_doubt_told[ASI_RECORDING_DOUBTS];
+    bool was_doubt_reported[ASI_RECORDING_DOUBTS];
     asi_columns_range range;       /* constant parts filled in at open */
 };
 
@@ -79,7 +79,7 @@ static as_result check_range(as_folder *folder, const asi_catalog_record *record
     return result;
 }
 
-static void doubt(as_segment_reader *reader, asi_recording_doubt kind, int64_t position)
+static void add_doubt(as_segment_reader *reader, asi_recording_doubt kind, int64_t position)
 {
     reader->doubt_position[kind] = position;
 }
@@ -100,7 +100,7 @@ static as_result find_checksum(as_segment_reader *reader, int64_t recorded_limit
     if (is_unlike && AS_CHECKSUM_NONE == reader->checksum &&
         asi_catalog_entry_is_checked(reader->window.source.files, reader->archive_dir, record))
     {
-        doubt(reader, ASI_DOUBT_UNCHECKED, reader->position);
+        add_doubt(reader, ASI_DOUBT_UNCHECKED, reader->position);
     }
     /* Broken data is reported when it is read, so that the data before it can be returned. */
     return AS_E_DATA == result ? AS_OK : result;
@@ -133,7 +133,7 @@ static as_result prepare(as_segment_reader *reader, as_folder *folder, int64_t s
     memset(reader->range.doubt_position, -1, sizeof(reader->range.doubt_position));
     if (start == record->start_position && asi_segment_has_bytes_below(&reader->window, start))
     {
-        doubt(reader, ASI_DOUBT_BELOW_START, start);
+        add_doubt(reader, ASI_DOUBT_BELOW_START, start);
     }
     return result;
 }
@@ -282,7 +282,7 @@ static as_result judge_rest(as_segment_reader *reader, int64_t limit)
 }
 
 /* Finds the position to continue at, after the columns took what they could from the piece. */
-static as_result go_on(as_segment_reader *reader, const read_piece *piece, asi_columns_stop stop, bool has_moved,
+static as_result find_next(as_segment_reader *reader, const read_piece *piece, asi_columns_stop stop, bool has_moved,
     int64_t term_end)
 {
     const int64_t end = piece->position + piece->length;
@@ -391,7 +391,7 @@ static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_c
         case ASI_COLUMNS_END:
             break;
     }
-    return go_on(reader, &piece, *stop, reader->position > begin, term_base + term_length);
+    return find_next(reader, &piece, *stop, reader->position > begin, term_base + term_length);
 }
 
 /* Fails unless the recording still exists, `begin` is at or after its start, and it reaches `position`. */
@@ -429,21 +429,21 @@ static void judge_end(as_segment_reader *reader)
     if (asi_segment_has_frame_at(&reader->window, stop) && AS_OK == check_still_there(reader, INT64_MAX, stop) &&
         is_end_of_recording(reader))
     {
-        doubt(reader, ASI_DOUBT_BEHIND_STOP, stop);
+        add_doubt(reader, ASI_DOUBT_BEHIND_STOP, stop);
     }
 }
 
-bool as_segment_reader_doubt(as_segment_reader *reader, as_doubt *told)
+bool as_segment_reader_doubt(as_segment_reader *reader, as_doubt *doubt)
 {
     for (int kind = 0; kind < ASI_RECORDING_DOUBTS; kind++)
     {
         const int64_t position =
             kind < ASI_DOUBTS ? reader->range.doubt_position[kind] : reader->doubt_position[kind];
-        if (position >= 0 && !reader->was_doubt_told[kind])
+        if (position >= 0 && !reader->was_doubt_reported[kind])
         {
-            reader->was_doubt_told[kind] = true;
-            *told = (as_doubt){ .position = position };
-            snprintf(told->text, sizeof(told->text), "recording %" PRId64 " at position %" PRId64 ": %s",
+            reader->was_doubt_reported[kind] = true;
+            *doubt = (as_doubt){ .position = position };
+            snprintf(doubt->text, sizeof(doubt->text), "recording %" PRId64 " at position %" PRId64 ": %s",
                 reader->record.recording_id, position, asi_doubt_text(kind));
             return true;
         }

@@ -45,7 +45,7 @@ static int write_header(const asi_time_writer *writer, int fd)
  * bytes that will be replaced must not come back after a power failure. Does not sync otherwise: on a busy disk a sync takes
  * seconds and would block the recorder or the whole archive. If the header is lost, its ids do not match the catalog and the
  * index is invalid. */
-static int take_up(asi_time_writer *writer, asi_time_file *file)
+static int continue_index(asi_time_writer *writer, asi_time_file *file)
 {
     const asi_time_writer_params *params = &writer->params;
     if (!asi_time_era_equals(&file->header.era, &params->known_era))
@@ -71,7 +71,7 @@ static as_result open_existing(asi_time_writer *writer, const char *dir)
     {
         return opened;
     }
-    if (AS_OK == opened && 0 == take_up(writer, &file))
+    if (AS_OK == opened && 0 == continue_index(writer, &file))
     {
         writer->fd = file.fd;
         return AS_OK;

@@ -350,11 +350,11 @@ as_result as_catalog_set_state(as_catalog *catalog, int64_t index, as_recording_
 bool asi_tool_progress_add(asi_tool_progress *progress, int64_t bytes)
 {
     progress->done += bytes;
-    if (progress->done - progress->told < ASI_TOOL_PROGRESS_BYTES)
+    if (progress->done - progress->reported < ASI_TOOL_PROGRESS_BYTES)
     {
         return true;
     }
-    progress->told = progress->done;
+    progress->reported = progress->done;
     asi_tool_lock_beat(progress->lock);
     return NULL == progress->on_progress || progress->on_progress(progress->context, progress->done);
 }

@@ -52,7 +52,7 @@ typedef struct asi_tool_progress
     as_on_progress on_progress;
     void *context;
     int64_t done;
-    int64_t told;
+    int64_t reported;
 } asi_tool_progress;
 
 /* False: the caller has requested a stop. */

@@ -43,7 +43,7 @@ as_result asi_tool_lock_take(asi_tool_lock *lock, const char *archive_dir)
         return fail_live(&mark);
     }
     lock->activity = activity;
-    lock->told_ms = now_ms;
+    lock->beat_ms = now_ms;
     return AS_OK;
 }
 
@@ -54,9 +54,9 @@ void asi_tool_lock_beat(asi_tool_lock *lock)
         return;
     }
     const int64_t now_ms = asi_clock_ms(&lock->clock);
-    if (now_ms - lock->told_ms >= ASI_MARK_UPDATE_INTERVAL_MS)
+    if (now_ms - lock->beat_ms >= ASI_MARK_UPDATE_INTERVAL_MS)
     {
-        lock->told_ms = now_ms;
+        lock->beat_ms = now_ms;
         asi_store_release_i64(lock->activity, now_ms);
     }
 }

@@ -14,7 +14,7 @@ typedef struct asi_tool_lock
     asi_map map;        /* unmapped if there is no mark file: then nothing is locked */
     int64_t *activity;
     int64_t before;
-    int64_t told_ms;
+    int64_t beat_ms;
     asi_clock clock;
 } asi_tool_lock;
 

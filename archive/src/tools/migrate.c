@@ -36,7 +36,7 @@ typedef struct migration
     void *context;
 } migration;
 
-__attribute__((format(printf, 2, 3))) static void tell(const migration *run, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void report(const migration *run, const char *format, ...)
 {
     char text[1024];
     va_list arguments;
@@ -102,7 +102,7 @@ static as_result rename_segment(const migration *run, int64_t recording_id, int6
     {
         return result;
     }
-    tell(run, "(recordingId=%" PRId64 ") renaming %s -> %s", recording_id, old_path, new_path);
+    report(run, "(recordingId=%" PRId64 ") renaming %s -> %s", recording_id, old_path, new_path);
     const int error = run->is_dry ? 0 : run->files->rename(run->files->context, old_path, new_path);
     return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot rename %s to %s", old_path, new_path);
 }
@@ -180,7 +180,7 @@ static as_result rename_all(const migration *run, int32_t to_version)
         }
         else
         {
-            tell(run, "(recordingId=%" PRId64 ") ERR: skipped, %s", record.recording_id, as_error_text());
+            report(run, "(recordingId=%" PRId64 ") ERR: skipped, %s", record.recording_id, as_error_text());
         }
     }
     return AS_AGAIN == result ? AS_OK : result;
@@ -238,7 +238,7 @@ static as_result rewrite_catalog(migration *run)
         asi_put_i32(packed + CATALOG_LENGTH, ASI_CATALOG_HEADER_LENGTH);
         asi_put_i64(packed + CATALOG_NEXT_RECORDING_ID, scan.last_recording_id + 1);
         asi_put_i32(packed + CATALOG_RECORD_ALIGNMENT, ASI_CATALOG_ALIGNMENT);
-        tell(run, "rewriting %s: %" PRId64 " recordings, next recording id %" PRId64, run->catalog_path, count,
+        report(run, "rewriting %s: %" PRId64 " recordings, next recording id %" PRId64, run->catalog_path, count,
             scan.last_recording_id + 1);
         char temporary[AS_PATH_MAX + 16];
         snprintf(temporary, sizeof(temporary), "%s.updated", run->catalog_path);
@@ -301,7 +301,7 @@ static as_result run_steps(migration *run, int32_t *steps)
     for (int32_t to = ASI_ARCHIVE_STORAGE_MAJOR(run->version) + 1;
          AS_OK == result && to <= ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION); to++)
     {
-        tell(run, "Migration step to %d(Major %d Minor 0 Patch 0)", MAJOR(to), to);
+        report(run, "Migration step to %d(Major %d Minor 0 Patch 0)", MAJOR(to), to);
         result = make_marker(run, MAJOR(to));
         result = AS_OK == result ? (3 == to ? rewrite_catalog(run) : rename_all(run, MAJOR(to))) : result;
         result = AS_OK == result ? store_version(run, MAJOR(to)) : result;
@@ -347,10 +347,10 @@ static as_result load(migration *run)
         snprintf(mark_text, sizeof(mark_text), "%d(Major %d Minor %d Patch %d)", mark.version, mark.version >> 16,
             (mark.version >> 8) & 0xFF, mark.version & 0xFF);
     }
-    tell(run, "MarkFile version=%s", mark_text);
-    tell(run, "Catalog version=%d(Major %d Minor %d Patch %d)", catalog_version, catalog_version >> 16,
+    report(run, "MarkFile version=%s", mark_text);
+    report(run, "Catalog version=%d(Major %d Minor %d Patch %d)", catalog_version, catalog_version >> 16,
         (catalog_version >> 8) & 0xFF, catalog_version & 0xFF);
-    tell(run, "Latest version=%d(Major %d Minor %d Patch %d)", ASI_ARCHIVE_STORAGE_VERSION, ASI_ARCHIVE_STORAGE_VERSION >> 16,
+    report(run, "Latest version=%d(Major %d Minor %d Patch %d)", ASI_ARCHIVE_STORAGE_VERSION, ASI_ARCHIVE_STORAGE_VERSION >> 16,
         (ASI_ARCHIVE_STORAGE_VERSION >> 8) & 0xFF, ASI_ARCHIVE_STORAGE_VERSION & 0xFF);
     const int32_t latest = ASI_ARCHIVE_STORAGE_MAJOR(ASI_ARCHIVE_STORAGE_VERSION);
     const int32_t major = ASI_ARCHIVE_STORAGE_MAJOR(run->version);

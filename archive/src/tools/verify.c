@@ -55,7 +55,7 @@ void as_verify_options_init(as_verify_options *options)
     *options = (as_verify_options){ .checksum = AS_CHECKSUM_AUTO, .live_limit = AS_NULL_VALUE };
 }
 
-__attribute__((format(printf, 2, 3))) static void say(as_verify_report *report, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note(as_verify_report *report, const char *format, ...)
 {
     const size_t length = strlen(report->text);
     const size_t space = sizeof(report->text) - length;
@@ -72,7 +72,7 @@ __attribute__((format(printf, 2, 3))) static void say(as_verify_report *report, 
 static bool find_bad(verification *check, const char *what)
 {
     check->report->outcome = AS_VERIFY_BAD;
-    say(check->report, "%s", what);
+    note(check->report, "%s", what);
     return false;
 }
 
@@ -202,13 +202,14 @@ static bool find_end(verification *check)
     {
         check->truncate_at = end.last_fragment_position;
         check->report->outcome = AS_VERIFY_REPAIRABLE;
-        say(check->report, "Found potentially incomplete last fragment straddling page boundary in file: %s; an archive refuses to "
-            "start with it, a repair truncates the recording at position %" PRId64, end.path, end.last_fragment_position);
+        note(check->report, "Found potentially incomplete last fragment straddling page boundary in file: %s; an "
+            "archive refuses to start with it, a repair truncates the recording at position %" PRId64, end.path,
+            end.last_fragment_position);
     }
     else
     {
-        say(check->report, "was active when its archive died: ends at position %" PRId64 ", which the archive's next start stores",
-            end.stop_position);
+        note(check->report, "was active when its archive died: ends at position %" PRId64 ", which the archive's next "
+            "start stores", end.stop_position);
     }
     return true;
 }
@@ -338,7 +339,7 @@ static bool is_place_right(verification *check, asi_segment_window *window, cons
 }
 
 /* Checks the entry's positions against the neighbouring bytes, and writes all doubts as text. */
-static void tell_doubts(verification *check, asi_segment_window *window)
+static void report_doubts(verification *check, asi_segment_window *window)
 {
     const asi_catalog_record *record = check->record;
     as_verify_report *report = check->report;
@@ -352,25 +353,25 @@ static void tell_doubts(verification *check, asi_segment_window *window)
     }
     if (check->lowest_base >= 0 && check->lowest_base < asi_term_base(record->start_position, record->term_buffer_length))
     {
-        say(report, "segments stand before startPosition=%" PRId64 ": they were detached, or the catalog's entry has changed",
+        note(report, "segments stand before startPosition=%" PRId64 ": they were detached, or the catalog's entry has changed",
             record->start_position);
     }
     if (check->message.is_open)
     {
-        say(report, "ends inside the message that begins at position %" PRId64, check->message.begin);
+        note(report, "ends inside the message that begins at position %" PRId64, check->message.begin);
         check->message.is_short ? doubt(check, ASI_DOUBT_SHORT, check->message.begin) : (void)0;
     }
     if (AS_CHECKSUM_NONE == check->checksum && check->last_session_id >= INT32_MIN &&
         check->last_session_id != record->session_id)
     {
-        say(report, "the last frames are of session %" PRId64 ", the catalog's entry is of session %d", check->last_session_id,
+        note(report, "the last frames are of session %" PRId64 ", the catalog's entry is of session %d", check->last_session_id,
             record->session_id);
     }
     for (int kind = 0; kind < ASI_RECORDING_DOUBTS; kind++)
     {
         if (check->doubt_position[kind] >= 0)
         {
-            say(report, "at position %" PRId64 ": %s", check->doubt_position[kind], asi_doubt_text(kind));
+            note(report, "at position %" PRId64 ": %s", check->doubt_position[kind], asi_doubt_text(kind));
         }
     }
 }
@@ -386,8 +387,8 @@ static bool find_short(verification *check, int64_t position)
     check->limit = position;
     check->is_stop_new = true;
     check->report->outcome = AS_VERIFY_REPAIRABLE;
-    say(check->report, "the frames end at position %" PRId64 ", before stopPosition=%" PRId64 ": bytes are missing; a repair makes "
-        "%" PRId64 " the stop position", position, check->record->stop_position, position);
+    note(check->report, "the frames end at position %" PRId64 ", before stopPosition=%" PRId64 ": bytes are missing; "
+        "a repair makes %" PRId64 " the stop position", position, check->record->stop_position, position);
     return true;
 }
 
@@ -477,7 +478,7 @@ static as_result check_frames(verification *check, bool *is_right)
     *is_right = *is_right && (!is_cut_by_term || close_message(check, &window, ASI_CUT_BY_TERM_END));
     if (AS_OK == result && *is_right)
     {
-        tell_doubts(check, &window);
+        report_doubts(check, &window);
     }
     asi_segment_window_close(&window);
     return result;
@@ -495,7 +496,7 @@ static bool is_catalog_checksum_right(verification *check)
             AS_CHECKSUM_NONE == asi_tool_catalog_checksum_kind(check->catalog, record);
         if (check->report->is_catalog_checksum_stale)
         {
-            say(check->report, "the catalog's checksum of this recording is stale, as stock archives leave it after a crash: "
+            note(check->report, "the catalog's checksum of this recording is stale, as stock archives leave it after a crash: "
                 "`checksum` refreshes it");
         }
         return true;
@@ -571,23 +572,24 @@ static as_result repair(verification *check)
 
 /* -- all of it ------------------------------------------------------------------------------------------------------------ */
 
-static void tell_repairable(verification *check)
+static void report_repairable(verification *check)
 {
     as_verify_report *report = check->report;
     if (check->is_empty_segment_wanted)
     {
         report->outcome = AS_VERIFY_REPAIRABLE;
-        say(report, "the empty segment at stopPosition=%" PRId64 " is missing; a repair creates it", check->record->stop_position);
+        note(report, "the empty segment at stopPosition=%" PRId64 " is missing; a repair creates it",
+            check->record->stop_position);
     }
     if (AS_RECORDING_INVALID == check->record->state)
     {
         report->outcome = AS_VERIFY_REPAIRABLE;
-        say(report, "marked INVALID although all is well; a repair marks it VALID");
+        note(report, "marked INVALID although all is well; a repair marks it VALID");
     }
 }
 
 /* Reports leftover files: a corrupted state looks like a deletion, except that the files still exist. */
-static as_result tell_leftovers(const as_catalog *catalog, const asi_catalog_record *record, as_verify_report *report)
+static as_result report_leftovers(const as_catalog *catalog, const asi_catalog_record *record, as_verify_report *report)
 {
     name_search search = { .recording_id = record->recording_id, .highest_base = -1, .lowest_base = -1 };
     const int error = catalog->files->readdir(catalog->files->context, catalog->dir, take_name, &search);
@@ -597,7 +599,8 @@ static as_result tell_leftovers(const as_catalog *catalog, const asi_catalog_rec
     }
     if (search.highest_base >= 0)
     {
-        say(report, "there are segments of it: its archive was stopped while it deleted them, or the catalog's entry has changed");
+        note(report, "there are segments of it: its archive was stopped while it deleted them, or the catalog's entry "
+            "has changed");
     }
     return AS_OK;
 }
@@ -615,7 +618,7 @@ as_result as_catalog_verify(as_catalog *catalog, int64_t index, const as_verify_
     if (AS_RECORDING_VALID != record->state && AS_RECORDING_INVALID != record->state)
     {
         report->outcome = AS_VERIFY_SKIPPED;
-        return tell_leftovers(catalog, record, report);
+        return report_leftovers(catalog, record, report);
     }
     verification check = { .catalog = catalog, .record = record, .options = options, .report = report,
         .checksum = AS_CHECKSUM_NONE, .truncate_at = AS_NULL_VALUE, .last_session_id = INT64_MIN };
@@ -626,7 +629,7 @@ as_result as_catalog_verify(as_catalog *catalog, int64_t index, const as_verify_
     result = is_right ? check_frames(&check, &is_right) : result;
     if (AS_OK == result && is_right)
     {
-        tell_repairable(&check);
+        report_repairable(&check);
         const bool is_wanted = AS_VERIFY_REPAIRABLE == report->outcome || check.is_stop_new || report->is_catalog_checksum_stale;
         result = options->repair && is_wanted ? repair(&check) : result;
     }
