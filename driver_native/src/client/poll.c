@@ -68,7 +68,7 @@ ALWAYS_INLINE void advance(as_image *image, int64_t from, int64_t to)
 __attribute__((cold, noinline)) static as_result fail_broken(const as_image *image, int64_t position)
 {
     return asi_fail(AS_E_DATA, 0,
-        "broken frame at position %" PRId64 " of session %d, stream %d (%s), its publisher has written a length that can't be",
+        "broken frame at position %" PRId64 " of session %d, stream %d (%s), its publisher has written an invalid length",
         position, image->session_id, image->stream_id, image->source_identity);
 }
 

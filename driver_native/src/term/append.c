@@ -53,7 +53,7 @@ void asi_appender_init(asi_appender *appender, asi_log *log, int32_t session_id,
 
 int64_t asi_append_broken_tail(int32_t term_id, int64_t offset)
 {
-    asi_fail(AS_E_DATA, 0, "log buffer is broken: its tail says term id %" PRId32 ", offset %" PRId64, term_id, offset);
+    asi_fail(AS_E_DATA, 0, "log buffer is broken: its tail has term id %" PRId32 ", offset %" PRId64, term_id, offset);
     return AS_PUBLICATION_ERROR;
 }
 
