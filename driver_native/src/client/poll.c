@@ -107,7 +107,8 @@ ALWAYS_INLINE int64_t poll_image(
             &header);
     } while (fragments < limit && asi_image_is_open(image));
     advance(image, range.position, range.term_position + range.walk.offset);
-    return ASI_WALK_BROKEN == step && 0 == fragments ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
+    const bool is_broken = ASI_WALK_BROKEN == step && 0 == fragments;
+    return is_broken ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
 }
 
 int64_t as_image_bounded_poll(
@@ -164,7 +165,8 @@ ALWAYS_INLINE int64_t controlled_poll_image(
         }
     } while (fragments < limit && AS_ACTION_BREAK != action && asi_image_is_open(image));
     advance(image, range.position, range.term_position + range.walk.offset);
-    return ASI_WALK_BROKEN == step && 0 == fragments ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
+    const bool is_broken = ASI_WALK_BROKEN == step && 0 == fragments;
+    return is_broken ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
 }
 
 int64_t as_image_bounded_controlled_poll(
