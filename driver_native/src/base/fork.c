@@ -15,7 +15,8 @@ static void watch(void) { watch_error = pthread_atfork(NULL, NULL, on_fork); }
 as_result asi_fork_watch(void)
 {
     pthread_once(&watched, watch);
-    return 0 == watch_error ? AS_OK : asi_fail_errno(AS_E_INTERNAL, watch_error, "no memory to tell forked children");
+    return 0 == watch_error ? AS_OK :
+        asi_fail_errno(AS_E_INTERNAL, watch_error, "cannot register the handler that detects forked children");
 }
 
 int32_t asi_fork_generation(void) { return asi_load_relaxed_i32(&generation); }

@@ -74,8 +74,9 @@ static inline void asi_round_robin_expire_busy(asi_round_robin *schedule, int64_
 /* How many of `count` items run in this cycle besides the busy ones. */
 static inline int32_t asi_round_robin_slots(const asi_round_robin *schedule, int32_t count, int64_t now_ns)
 {
-    const int64_t turns = ASI_ROUND_ROBIN_SLOTS + (now_ns - schedule->last_cycle_ns) / ASI_ROUND_ROBIN_SLOT_NS;
-    return count <= 2 * ASI_ROUND_ROBIN_SLOTS || ASI_ROUND_ROBIN_BUSY_CAPACITY == schedule->busy_count || turns >= count ? count : (int32_t)turns;
+    const int64_t slots = ASI_ROUND_ROBIN_SLOTS + (now_ns - schedule->last_cycle_ns) / ASI_ROUND_ROBIN_SLOT_NS;
+    const bool is_for_all = count <= 2 * ASI_ROUND_ROBIN_SLOTS || ASI_ROUND_ROBIN_BUSY_CAPACITY == schedule->busy_count;
+    return is_for_all || slots >= count ? count : (int32_t)slots;
 }
 
 /* Returns the index of the next item to run, and advances; for owners of arrays. */

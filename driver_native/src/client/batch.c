@@ -15,16 +15,16 @@
 /* -- waiting ------------------------------------------------------------------------------------------------------------ */
 
 /* Time limit of one call. The clock is read only when the call has to wait. */
-typedef struct patience
+typedef struct time_limit
 {
     int64_t timeout_ns;
     int64_t deadline_ns; /* AS_NULL_VALUE before the first wait */
     asi_idle idle;
-} patience;
+} time_limit;
 
-static patience start_patience(int64_t timeout_ns)
+static time_limit start_time_limit(int64_t timeout_ns)
 {
-    return (patience){ .timeout_ns = timeout_ns, .deadline_ns = AS_NULL_VALUE, .idle = asi_client_backoff() };
+    return (time_limit){ .timeout_ns = timeout_ns, .deadline_ns = AS_NULL_VALUE, .idle = asi_client_backoff() };
 }
 
 /* After progress the next wait starts with spinning again. */
@@ -35,23 +35,23 @@ static inline void restart_backoff(asi_idle *idle)
 }
 
 /* Idles once; false when the time is over. */
-static bool wait_a_little(as_client *client, patience *left)
+static bool idle_within(as_client *client, time_limit *limit)
 {
-    if (left->timeout_ns <= 0)
+    if (limit->timeout_ns <= 0)
     {
         return false;
     }
     const int64_t now_ns = asi_clock_ns(&client->clock);
-    if (AS_NULL_VALUE == left->deadline_ns)
+    if (AS_NULL_VALUE == limit->deadline_ns)
     {
         /* INT64_MAX means no limit. */
-        left->deadline_ns = left->timeout_ns < INT64_MAX - now_ns ? now_ns + left->timeout_ns : INT64_MAX;
+        limit->deadline_ns = limit->timeout_ns < INT64_MAX - now_ns ? now_ns + limit->timeout_ns : INT64_MAX;
     }
-    if (now_ns >= left->deadline_ns)
+    if (now_ns >= limit->deadline_ns)
     {
         return false;
     }
-    asi_client_idle(client, &left->idle);
+    asi_client_idle(client, &limit->idle);
     return true;
 }
 
@@ -125,7 +125,7 @@ as_result as_publication_offer_messages(
     {
         return asi_fail(AS_E_USAGE, EINVAL, "a batch needs a count and either 32-bit or 64-bit offsets");
     }
-    patience left = start_patience(timeout_ns);
+    time_limit limit = start_time_limit(timeout_ns);
     int rotation_tries = 0;
     while (outcome->accepted < messages->count)
     {
@@ -149,7 +149,7 @@ as_result as_publication_offer_messages(
             outcome->accepted++;
             outcome->position = position;
             rotation_tries = 0;
-            restart_backoff(&left.idle);
+            restart_backoff(&limit.idle);
             continue;
         }
         if (AS_ADMIN_ACTION == position && rotation_tries++ < ROTATION_TRIES)
@@ -158,7 +158,7 @@ as_result as_publication_offer_messages(
             continue;
         }
         const bool is_passing = AS_BACK_PRESSURED == position || AS_NOT_CONNECTED == position || AS_ADMIN_ACTION == position;
-        if (!is_passing || !wait_a_little(client, &left))
+        if (!is_passing || !idle_within(client, &limit))
         {
             outcome->status = position;
             return fail_offer(publication, position, timeout_ns);
@@ -273,7 +273,7 @@ as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t ti
     {
         return result;
     }
-    patience left = start_patience(timeout_ns);
+    time_limit limit = start_time_limit(timeout_ns);
     for (;;)
     {
         const take_outcome outcome = take_columns(image, columns, &result);
@@ -290,7 +290,7 @@ as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t ti
             return asi_fail(AS_E_CLOSED, 0, "image of session %d, stream %d is closed at position %" PRId64, image->session_id,
                 image->stream_id, image->final_position);
         }
-        if (!wait_a_little(image->client, &left))
+        if (!idle_within(image->client, &limit))
         {
             return AS_OK;
         }
@@ -330,10 +330,10 @@ as_result as_subscription_poll_columns(as_subscription *subscription, as_columns
     {
         return result;
     }
-    patience left = start_patience(timeout_ns);
+    time_limit limit = start_time_limit(timeout_ns);
     do
     {
         result = take_round(subscription, columns);
-    } while (AS_OK == result && 0 == columns->row_count && wait_a_little(subscription->client, &left));
+    } while (AS_OK == result && 0 == columns->row_count && idle_within(subscription->client, &limit));
     return result;
 }

@@ -18,20 +18,20 @@
 /* -- one image ---------------------------------------------------------------------------------------------------------- */
 
 /* The part of a term that a poll reads. */
-typedef struct poll_place
+typedef struct poll_range
 {
     int64_t position;      /* where the poll begins */
     int64_t term_position; /* position of the term's first byte */
     asi_frame_walk walk;
-} poll_place;
+} poll_range;
 
-ALWAYS_INLINE poll_place start_poll(const as_image *image, int64_t limit_position)
+ALWAYS_INLINE poll_range start_poll(const as_image *image, int64_t limit_position)
 {
     const int64_t position = asi_load_relaxed_i64(image->subscriber_position);
     const int64_t offset = position & (image->term_length - 1);
     const int64_t term_position = position - offset;
     const int64_t bound = INT64_MAX == limit_position ? INT64_MAX : limit_position - term_position;
-    return (poll_place){
+    return (poll_range){
         .position = position,
         .term_position = term_position,
         .walk = asi_frame_walk_start(image->terms[asi_log_index_of_position(position, image->position_bits)], offset,
@@ -41,11 +41,11 @@ ALWAYS_INLINE poll_place start_poll(const as_image *image, int64_t limit_positio
 
 /* Copies field by field, with loads that the compiler does not merge. Within one thread a frame is read just after it was
  * written, and a wide load would stall until the narrower stores have left the store buffer. */
-ALWAYS_INLINE void fill_header(as_header *header, const as_image *image, const poll_place *place)
+ALWAYS_INLINE void fill_header(as_header *header, const as_image *image, const poll_range *range)
 {
-    const asi_frame_header *frame = place->walk.frame;
+    const asi_frame_header *frame = range->walk.frame;
     header->frame = (const uint8_t *)frame;
-    header->position = place->term_position + place->walk.offset;
+    header->position = range->term_position + range->walk.offset;
     header->reserved_value = asi_load_relaxed_i64(&frame->reserved_value);
     header->session_id = asi_load_relaxed_i32(&frame->session_id);
     header->stream_id = asi_load_relaxed_i32(&frame->stream_id);
@@ -68,7 +68,7 @@ ALWAYS_INLINE void advance(as_image *image, int64_t from, int64_t to)
 __attribute__((cold, noinline)) static as_result fail_broken(const as_image *image, int64_t position)
 {
     return asi_fail(AS_E_DATA, 0,
-        "broken frame at position %" PRId64 " of session %d, stream %d (%s), its publisher has written a length that can't be",
+        "broken frame at position %" PRId64 " of session %d, stream %d (%s), its publisher has written an invalid length",
         position, image->session_id, image->stream_id, image->source_identity);
 }
 
@@ -86,28 +86,29 @@ ALWAYS_INLINE int64_t poll_image(
     {
         return 0;
     }
-    poll_place place = start_poll(image, limit_position);
+    poll_range range = start_poll(image, limit_position);
     asi_walk_step step;
     int64_t fragments = 0;
     do
     {
-        step = asi_frame_walk_next(&place.walk);
+        step = asi_frame_walk_next(&range.walk);
         if (ASI_WALK_FRAME != step)
         {
             break;
         }
-        if (asi_frame_is_padding(place.walk.frame))
+        if (asi_frame_is_padding(range.walk.frame))
         {
             continue;
         }
         as_header header;
-        fill_header(&header, image, &place);
+        fill_header(&header, image, &range);
         fragments++;
-        handler(context, header.frame + AS_FRAME_HEADER_LENGTH, place.walk.frame_length - AS_FRAME_HEADER_LENGTH,
+        handler(context, header.frame + AS_FRAME_HEADER_LENGTH, range.walk.frame_length - AS_FRAME_HEADER_LENGTH,
             &header);
     } while (fragments < limit && asi_image_is_open(image));
-    advance(image, place.position, place.term_position + place.walk.offset);
-    return ASI_WALK_BROKEN == step && 0 == fragments ? (int64_t)fail_broken(image, place.term_position + place.walk.offset) : fragments;
+    advance(image, range.position, range.term_position + range.walk.offset);
+    const bool is_broken = ASI_WALK_BROKEN == step && 0 == fragments;
+    return is_broken ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
 }
 
 int64_t as_image_bounded_poll(
@@ -131,40 +132,41 @@ ALWAYS_INLINE int64_t controlled_poll_image(
     {
         return 0;
     }
-    poll_place place = start_poll(image, limit_position);
+    poll_range range = start_poll(image, limit_position);
     asi_walk_step step;
     as_action action = AS_ACTION_CONTINUE;
     int64_t fragments = 0;
     do
     {
-        step = asi_frame_walk_next(&place.walk);
+        step = asi_frame_walk_next(&range.walk);
         if (ASI_WALK_FRAME != step)
         {
             break;
         }
-        if (asi_frame_is_padding(place.walk.frame))
+        if (asi_frame_is_padding(range.walk.frame))
         {
             continue;
         }
         as_header header;
-        fill_header(&header, image, &place);
-        action = handler(context, header.frame + AS_FRAME_HEADER_LENGTH, place.walk.frame_length - AS_FRAME_HEADER_LENGTH,
+        fill_header(&header, image, &range);
+        action = handler(context, header.frame + AS_FRAME_HEADER_LENGTH, range.walk.frame_length - AS_FRAME_HEADER_LENGTH,
             &header);
         if (AS_ACTION_ABORT == action)
         {
-            place.walk.offset = place.walk.frame_offset;
+            range.walk.offset = range.walk.frame_offset;
             break;
         }
         fragments++;
         if (AS_ACTION_COMMIT == action)
         {
-            const int64_t committed = place.term_position + place.walk.offset;
-            advance(image, place.position, committed);
-            place.position = committed;
+            const int64_t committed = range.term_position + range.walk.offset;
+            advance(image, range.position, committed);
+            range.position = committed;
         }
     } while (fragments < limit && AS_ACTION_BREAK != action && asi_image_is_open(image));
-    advance(image, place.position, place.term_position + place.walk.offset);
-    return ASI_WALK_BROKEN == step && 0 == fragments ? (int64_t)fail_broken(image, place.term_position + place.walk.offset) : fragments;
+    advance(image, range.position, range.term_position + range.walk.offset);
+    const bool is_broken = ASI_WALK_BROKEN == step && 0 == fragments;
+    return is_broken ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
 }
 
 int64_t as_image_bounded_controlled_poll(
@@ -186,24 +188,24 @@ int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *con
     {
         return result;
     }
-    poll_place place = start_poll(image, INT64_MAX);
-    const int64_t begin = place.walk.offset;
+    poll_range range = start_poll(image, INT64_MAX);
+    const int64_t begin = range.walk.offset;
     const int64_t left_in_term = image->term_length - begin;
     const int64_t bound = begin + (limit_bytes < left_in_term ? limit_bytes : left_in_term);
     const asi_frame_header *first = NULL;
     int64_t end = begin;
     asi_walk_step step;
-    while (ASI_WALK_FRAME == (step = asi_frame_walk_next(&place.walk)))
+    while (ASI_WALK_FRAME == (step = asi_frame_walk_next(&range.walk)))
     {
-        const bool is_padding = asi_frame_is_padding(place.walk.frame);
+        const bool is_padding = asi_frame_is_padding(range.walk.frame);
         /* Spec: 02 §10.1 - padding is a block of its own, and then the limit does not count. */
-        if (is_padding ? end > begin : place.walk.offset > bound)
+        if (is_padding ? end > begin : range.walk.offset > bound)
         {
             break;
         }
-        __builtin_prefetch((const void *)((uintptr_t)place.walk.frame + HEADERS_AHEAD * (uintptr_t)(place.walk.offset - end)));
-        first = NULL == first ? place.walk.frame : first;
-        end = place.walk.offset;
+        __builtin_prefetch((const void *)((uintptr_t)range.walk.frame + HEADERS_AHEAD * (uintptr_t)(range.walk.offset - end)));
+        first = NULL == first ? range.walk.frame : first;
+        end = range.walk.offset;
         if (is_padding)
         {
             break;
@@ -211,10 +213,10 @@ int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *con
     }
     if (NULL == first)
     {
-        return ASI_WALK_BROKEN == step ? (int64_t)fail_broken(image, place.term_position + place.walk.offset) : 0;
+        return ASI_WALK_BROKEN == step ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : 0;
     }
     handler(context, (const uint8_t *)first, end - begin, image->session_id, first->term_id);
-    advance(image, place.position, place.term_position + end);
+    advance(image, range.position, range.term_position + end);
     return end - begin;
 }
 

@@ -220,7 +220,7 @@ int asi_request_check_deadlines(as_client *client, int64_t now_ns)
         {
             char text[256];
             const int length = snprintf(text, sizeof(text),
-                "no answer of the driver within %" PRId64 " ms (correlation id %" PRId64 "), look at its error log",
+                "no answer of the driver within %" PRId64 " ms (correlation id %" PRId64 "), see its error log",
                 client->options.driver_timeout_ns / 1000000, request->correlation_id);
             asi_request_fail(request, AS_E_TIMEOUT, 0, text, length);
             expired++;

@@ -108,7 +108,7 @@ bool asi_log_populate(asi_log *log, int64_t *populated, int64_t length)
     return true;
 }
 
-static uint8_t *place_of(const asi_log *log, int64_t position)
+static uint8_t *address_of(const asi_log *log, int64_t position)
 {
     return log->terms[asi_log_index_of_position(position, log->position_bits)] + (position & (log->term_length - 1));
 }
@@ -128,14 +128,14 @@ bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length)
     const int64_t page = (int64_t)1 << log->page_bits;
     for (int64_t at = position & ~(page - 1); at < position + length; at += page)
     {
-        uint8_t *place = place_of(log, at);
-        if (!asi_log_is_backed(log, place))
+        uint8_t *address = address_of(log, at);
+        if (!asi_log_is_backed(log, address))
         {
-            if (!populate(place, page))
+            if (!populate(address, page))
             {
                 return false;
             }
-            asi_store_release_u8(&log->backed[(place - log->terms[0]) >> log->page_bits], 1);
+            asi_store_release_u8(&log->backed[(address - log->terms[0]) >> log->page_bits], 1);
             log->unbacked--;
         }
     }
@@ -159,7 +159,7 @@ static void make_pages(asi_log *log, int64_t from, int64_t to)
 {
     const int64_t left_in_term = log->term_length - (from & (log->term_length - 1));
     const int64_t length = to - from < left_in_term ? to - from : left_in_term;
-    const bool is_refused = length > 0 && 0 != madvise(place_of(log, from), (size_t)length, MADV_POPULATE_WRITE);
+    const bool is_refused = length > 0 && 0 != madvise(address_of(log, from), (size_t)length, MADV_POPULATE_WRITE);
     log->paged_to = length > 0 ? from + length : from;
     log->page_next_at = is_refused || !is_first_lap(log, log->paged_to) ? INT64_MAX : log->paged_to;
 }
@@ -340,7 +340,7 @@ int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
     const int64_t offset = clean_position & (log->term_length - 1);
     const int64_t left_in_term = log->term_length - offset;
     const int64_t length = target - clean_position < left_in_term ? target - clean_position : left_in_term;
-    uint8_t *from = place_of(log, clean_position);
+    uint8_t *from = address_of(log, clean_position);
     if (is_first_lap(log, clean_position) && !map_pages(from, length))
     {
         return clean_position + length; /* nothing has been written there yet: it is zero without storage */

@@ -15,13 +15,13 @@
 
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
-/* Location of a claim. */
-typedef struct claimed_place
+/* Where a claim begins. */
+typedef struct claimed_range
 {
     uint8_t *term;
     int64_t offset;
     int32_t term_id;
-} claimed_place;
+} claimed_range;
 
 /* Reads the parts of a gathered message in order. */
 typedef struct gather
@@ -53,14 +53,14 @@ void asi_appender_init(asi_appender *appender, asi_log *log, int32_t session_id,
 
 int64_t asi_append_broken_tail(int32_t term_id, int64_t offset)
 {
-    asi_fail(AS_E_DATA, 0, "log buffer is broken: its tail says term id %" PRId32 ", offset %" PRId64, term_id, offset);
+    asi_fail(AS_E_DATA, 0, "log buffer is broken: its tail has term id %" PRId32 ", offset %" PRId64, term_id, offset);
     return AS_PUBLICATION_ERROR;
 }
 
 ALWAYS_INLINE void write_header(
-    const asi_appender *appender, const claimed_place *place, int64_t offset, int32_t frame_length, uint16_t type)
+    const asi_appender *appender, const claimed_range *range, int64_t offset, int32_t frame_length, uint16_t type)
 {
-    asi_frame_header *frame = (asi_frame_header *)(void *)(place->term + offset);
+    asi_frame_header *frame = (asi_frame_header *)(void *)(range->term + offset);
     asi_store_release_i32(&frame->frame_length, -frame_length);
     asi_fence_release();
     frame->version = 0;
@@ -69,7 +69,7 @@ ALWAYS_INLINE void write_header(
     frame->term_offset = (int32_t)offset;
     frame->session_id = appender->session_id;
     frame->stream_id = appender->stream_id;
-    frame->term_id = place->term_id;
+    frame->term_id = range->term_id;
 }
 
 static inline void commit_frame(uint8_t *frame, int32_t frame_length)
@@ -92,44 +92,44 @@ ALWAYS_INLINE void fetch_lines_ahead(const uint8_t *frame, int64_t frame_length)
     }
 }
 
-__attribute__((noinline)) static void pad_to_end_of_term(const asi_appender *appender, claimed_place place)
+__attribute__((noinline)) static void pad_to_end_of_term(const asi_appender *appender, claimed_range range)
 {
-    const int32_t length = (int32_t)(appender->log->term_length - place.offset);
-    write_header(appender, &place, place.offset, length, ASI_FRAME_PAD);
-    commit_frame(place.term + place.offset, length);
+    const int32_t length = (int32_t)(appender->log->term_length - range.offset);
+    write_header(appender, &range, range.offset, length, ASI_FRAME_PAD);
+    commit_frame(range.term + range.offset, length);
 }
 
 /* Takes `required` bytes of the term with one fetch-add. Returns the position after them, or a status of asi_append_message. */
-ALWAYS_INLINE int64_t claim_concurrent(asi_appender *appender, int64_t required, claimed_place *place)
+ALWAYS_INLINE int64_t claim_concurrent(asi_appender *appender, int64_t required, claimed_range *range)
 {
     asi_log *log = appender->log;
     const int32_t index = asi_log_index(asi_load_acquire_i32(&log->metadata->active_term_count));
     const int64_t raw_tail = asi_fetch_add_i64(&log->metadata->tail_counters[index], required);
-    place->term = log->terms[index];
-    place->term_id = asi_log_term_id(raw_tail);
-    place->offset = asi_log_term_offset(raw_tail, log->term_length);
+    range->term = log->terms[index];
+    range->term_id = asi_log_term_id(raw_tail);
+    range->offset = asi_log_term_offset(raw_tail, log->term_length);
 
-    const int32_t term_count = asi_wrap_sub(place->term_id, log->initial_term_id);
-    if (__builtin_expect(term_count < 0 || 0 != (place->offset & (AS_FRAME_ALIGNMENT - 1)), 0))
+    const int32_t term_count = asi_wrap_sub(range->term_id, log->initial_term_id);
+    if (__builtin_expect(term_count < 0 || 0 != (range->offset & (AS_FRAME_ALIGNMENT - 1)), 0))
     {
-        return asi_append_broken_tail(place->term_id, place->offset);
+        return asi_append_broken_tail(range->term_id, range->offset);
     }
-    const int64_t end = place->offset + required;
+    const int64_t end = range->offset + required;
     const int64_t position = asi_log_position_of_count(term_count, end, log->position_bits);
     if (__builtin_expect(end <= log->term_length, 1))
     {
         return position;
     }
     /* Spec: 02 §5.4 - only the claim that straddles the end has bytes to fill; every claim that trips helps to rotate. */
-    if (place->offset < log->term_length)
+    if (range->offset < log->term_length)
     {
-        pad_to_end_of_term(appender, *place);
+        pad_to_end_of_term(appender, *range);
     }
     if (position >= asi_log_max_position(log->term_length))
     {
         return AS_MAX_POSITION_EXCEEDED;
     }
-    asi_log_rotate(log, term_count, place->term_id);
+    asi_log_rotate(log, term_count, range->term_id);
     return AS_ADMIN_ACTION;
 }
 
@@ -151,15 +151,15 @@ __attribute__((noinline)) static int64_t rotate_exclusive(asi_appender *appender
     return AS_ADMIN_ACTION;
 }
 
-ALWAYS_INLINE int64_t claim_exclusive(asi_appender *appender, int64_t required, claimed_place *place)
+ALWAYS_INLINE int64_t claim_exclusive(asi_appender *appender, int64_t required, claimed_range *range)
 {
     asi_log *log = appender->log;
-    place->term = log->terms[appender->index];
-    place->term_id = appender->term_id;
-    place->offset = appender->term_offset;
+    range->term = log->terms[appender->index];
+    range->term_id = appender->term_id;
+    range->offset = appender->term_offset;
 
-    const int64_t end = place->offset + required;
-    asi_store_release_i64(&log->metadata->tail_counters[appender->index], asi_log_raw_tail(place->term_id, end));
+    const int64_t end = range->offset + required;
+    asi_store_release_i64(&log->metadata->tail_counters[appender->index], asi_log_raw_tail(range->term_id, end));
     if (__builtin_expect(end <= log->term_length, 1))
     {
         appender->term_offset = end;
@@ -167,16 +167,16 @@ ALWAYS_INLINE int64_t claim_exclusive(asi_appender *appender, int64_t required, 
         (void)asi_log_page_ahead(log, position);
         return position;
     }
-    if (place->offset < log->term_length)
+    if (range->offset < log->term_length)
     {
-        pad_to_end_of_term(appender, *place);
+        pad_to_end_of_term(appender, *range);
     }
     return rotate_exclusive(appender);
 }
 
-ALWAYS_INLINE int64_t claim_place(asi_appender *appender, int64_t required, claimed_place *place)
+ALWAYS_INLINE int64_t claim_range(asi_appender *appender, int64_t required, claimed_range *range)
 {
-    return appender->is_exclusive ? claim_exclusive(appender, required, place) : claim_concurrent(appender, required, place);
+    return appender->is_exclusive ? claim_exclusive(appender, required, range) : claim_concurrent(appender, required, range);
 }
 
 static void copy_gathered(uint8_t *to, gather *from, int64_t length)
@@ -229,18 +229,18 @@ static inline void set_reserved_value(const asi_append_source *source, uint8_t *
 }
 
 /* Spec: 02 §5.3 - each fragment is committed on its own, so a subscriber may see only the first ones. */
-static void write_fragments(const asi_appender *appender, const asi_append_source *source, const claimed_place *place)
+static void write_fragments(const asi_appender *appender, const asi_append_source *source, const claimed_range *range)
 {
     gather from = { .part = source->parts };
     int64_t remaining = source->length;
-    int64_t offset = place->offset;
+    int64_t offset = range->offset;
     uint8_t flags = ASI_FLAG_BEGIN;
     while (remaining > 0)
     {
         const int64_t bytes = remaining < appender->max_payload ? remaining : appender->max_payload;
         const int32_t frame_length = (int32_t)bytes + AS_FRAME_HEADER_LENGTH;
-        uint8_t *frame = place->term + offset;
-        write_header(appender, place, offset, frame_length, ASI_FRAME_DATA);
+        uint8_t *frame = range->term + offset;
+        write_header(appender, range, offset, frame_length, ASI_FRAME_DATA);
         copy_gathered(frame + AS_FRAME_HEADER_LENGTH, &from, bytes);
         remaining -= bytes;
         ((asi_frame_header *)(void *)frame)->flags = (uint8_t)(flags | (0 == remaining ? ASI_FLAG_END : 0));
@@ -253,26 +253,26 @@ static void write_fragments(const asi_appender *appender, const asi_append_sourc
 
 ALWAYS_INLINE int64_t claim_frame(asi_appender *appender, int64_t length, uint8_t **frame)
 {
-    claimed_place place;
+    claimed_range range;
     const int32_t frame_length = (int32_t)length + AS_FRAME_HEADER_LENGTH;
-    const int64_t position = claim_place(appender, asi_frame_occupancy(frame_length), &place);
+    const int64_t position = claim_range(appender, asi_frame_occupancy(frame_length), &range);
     if (__builtin_expect(position > 0, 1))
     {
-        *frame = place.term + place.offset;
+        *frame = range.term + range.offset;
         fetch_lines_ahead(*frame, frame_length);
-        write_header(appender, &place, place.offset, frame_length, ASI_FRAME_DATA);
+        write_header(appender, &range, range.offset, frame_length, ASI_FRAME_DATA);
     }
     return position;
 }
 
 static int64_t append_fragmented(asi_appender *appender, const asi_append_source *source)
 {
-    claimed_place place;
+    claimed_range range;
     const int64_t position =
-        claim_place(appender, asi_log_fragmented_length(source->length, appender->max_payload), &place);
+        claim_range(appender, asi_log_fragmented_length(source->length, appender->max_payload), &range);
     if (position > 0)
     {
-        write_fragments(appender, source, &place);
+        write_fragments(appender, source, &range);
     }
     return position;
 }
@@ -341,13 +341,13 @@ void asi_append_abort(uint8_t *frame)
 
 int64_t asi_append_padding(asi_appender *appender, int64_t length)
 {
-    claimed_place place;
+    claimed_range range;
     const int32_t frame_length = (int32_t)length + AS_FRAME_HEADER_LENGTH;
-    const int64_t position = claim_exclusive(appender, asi_frame_occupancy(frame_length), &place);
+    const int64_t position = claim_exclusive(appender, asi_frame_occupancy(frame_length), &range);
     if (position > 0)
     {
-        write_header(appender, &place, place.offset, frame_length, ASI_FRAME_PAD);
-        commit_frame(place.term + place.offset, frame_length);
+        write_header(appender, &range, range.offset, frame_length, ASI_FRAME_PAD);
+        commit_frame(range.term + range.offset, frame_length);
     }
     return position;
 }

@@ -42,9 +42,9 @@ static NOINLINE void doubt(asi_columns_range *range, asi_columns_doubt kind, int
 
 /* Verdict on a frame whose header does not match its location, that exceeds the MTU, or whose version or type no publication
    writes. */
-static NOINLINE asi_columns_fault judge_frame(asi_columns_range *range, asi_frame_walk walk, bool is_off_place)
+static NOINLINE asi_columns_fault judge_frame(asi_columns_range *range, asi_frame_walk walk, bool is_misplaced)
 {
-    if (range->check_headers && is_off_place)
+    if (range->check_headers && is_misplaced)
     {
         return ASI_FAULT_HEADER;
     }
@@ -79,12 +79,12 @@ static INLINE asi_columns_fault check_frame(asi_columns_range *range, const asi_
 {
     const asi_frame_header *frame = walk->frame;
     /* One branch covers all of it, because this runs for each frame. */
-    const int32_t off_place = (frame->term_offset ^ (int32_t)walk->frame_offset) | (frame->term_id ^ range->term_id) |
+    const int32_t mismatch = (frame->term_offset ^ (int32_t)walk->frame_offset) | (frame->term_id ^ range->term_id) |
         (frame->stream_id ^ range->stream_id);
     const bool is_odd = (walk->frame_length > range->mtu_length) | !asi_frame_is_of_log(frame);
-    if (__builtin_expect((0 != off_place) | is_odd, 0))
+    if (__builtin_expect((0 != mismatch) | is_odd, 0))
     {
-        const asi_columns_fault fault = judge_frame(range, *walk, 0 != off_place);
+        const asi_columns_fault fault = judge_frame(range, *walk, 0 != mismatch);
         if (ASI_FAULT_NONE != fault)
         {
             return fault;
