@@ -15,7 +15,7 @@
 #define WORK_INTERVAL_NS 10000000LL
 #define DATAGRAMS_PER_WORK 16
 #define BUFFER_LENGTH 65536
-#define DATAGRAMS_PER_TELL 2048 /* what invented names can make us send in one interval */
+#define DATAGRAMS_PER_TELL 2048 /* limits what forged names can make the driver send in one interval */
 #define GREETINGS 2
 
 #define ENTRY_V4 1
@@ -37,7 +37,7 @@ typedef struct neighbor
     asi_address address;
     int64_t last_activity_ns;
     int64_t tellable_bytes; /* see may_be_told */
-    int32_t next_name;      /* of the cache, to be told first */
+    int32_t next_name;      /* cache index where the next round starts */
 } neighbor;
 
 typedef struct bootstrap
@@ -67,9 +67,9 @@ struct asi_gossip
     int64_t last_self_ns;
     int64_t last_neighbor_ns;
     int64_t last_bootstrap_ns;
-    int32_t tell_budget;    /* datagrams left of this interval's */
-    int32_t tell_start;     /* neighbour that is told first */
-    int32_t self_length;    /* of the datagram that tells of ourselves */
+    int32_t tell_budget;    /* datagrams left in this interval */
+    int32_t tell_start;     /* index of the neighbour that is first in the next round */
+    int32_t self_length;    /* length of the datagram that announces this driver */
     uint8_t *incoming;      /* owned */
     uint8_t *outgoing;      /* owned */
 };
@@ -97,7 +97,7 @@ static void set_counter(const asi_conductor *conductor, int32_t counter_id, int6
     asi_store_release_i64(asi_counter_addr(&conductor->counters.counters, counter_id), value);
 }
 
-/* The system's resolver: a driver's own name must not depend on what others say. */
+/* Uses the system's resolver: a driver's own bootstrap name must not depend on other drivers. */
 static as_result resolve_bootstrap(const asi_conductor *conductor, bootstrap *one)
 {
     return asi_address_resolve(&conductor->network.system_resolver, one->name, "bootstrap neighbor", false, &one->address);
@@ -192,7 +192,7 @@ as_result asi_gossip_open(asi_conductor *conductor, asi_gossip **gossip)
         return result;
     }
     opened->self_length = (int32_t)sizeof(asi_frame_prefix) + entry_length(&opened->bound, opened->name);
-    opened->last_self_ns = conductor->now_ns - settings->resolver_self_interval_ns - 1; /* tell at once */
+    opened->last_self_ns = conductor->now_ns - settings->resolver_self_interval_ns - 1; /* announce at once */
     opened->last_neighbor_ns = conductor->now_ns;
     opened->last_bootstrap_ns = conductor->now_ns;
     *gossip = opened;
@@ -228,7 +228,7 @@ void asi_gossip_close(asi_conductor *conductor, asi_gossip *gossip)
     free(gossip);
 }
 
-/* -- what is known --------------------------------------------------------------------------------------------------------- */
+/* -- cache of names ------------------------------------------------------------------------------------------------------ */
 
 bool asi_gossip_find(const asi_gossip *gossip, const char *name, asi_address *address)
 {
@@ -342,7 +342,7 @@ static int expire(asi_conductor *conductor, asi_gossip *gossip)
     return expired;
 }
 
-/* -- hearing --------------------------------------------------------------------------------------------------------------- */
+/* -- receiving ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct heard_entry
 {
@@ -353,7 +353,7 @@ typedef struct heard_entry
     char name[NAME_MAX_LENGTH + 1];
 } heard_entry;
 
-/* Bytes of the entry; 0 when it is none. */
+/* Returns the entry's length in bytes; 0 when it is invalid. */
 static int64_t read_entry_untrusted(const uint8_t *bytes, int64_t left, heard_entry *entry)
 {
     if (left < ENTRY_ADDRESS_OFFSET)
@@ -387,7 +387,7 @@ static void on_entry(asi_conductor *conductor, asi_gossip *gossip, heard_entry *
     const uint16_t port = asi_address_port(&entry->address);
     if (port == asi_address_port(&gossip->bound) && 0 == strcmp(entry->name, gossip->name))
     {
-        return; /* ourselves, by way of somebody else */
+        return; /* this driver's own entry, forwarded by another driver */
     }
     if (entry->is_self && asi_address_is_any(&entry->address))
     {
@@ -399,7 +399,7 @@ static void on_entry(asi_conductor *conductor, asi_gossip *gossip, heard_entry *
     if (0 == asi_address_port(&entry->address) || asi_address_is_any(&entry->address) || asi_address_is_multicast(&entry->address))
     {
         asi_conductor_count(conductor, ASI_SYSTEM_INVALID_PACKETS, 1);
-        return; /* nowhere a driver could be */
+        return; /* not a possible address of a driver */
     }
     learn_name(conductor, gossip, entry->name, entry->type, &entry->address, activity_ns);
     learn_neighbor(conductor, gossip, &entry->address, entry->is_self, activity_ns);
@@ -456,9 +456,9 @@ static int hear(asi_conductor *conductor, asi_gossip *gossip)
     return count;
 }
 
-/* -- telling --------------------------------------------------------------------------------------------------------------- */
+/* -- sending ------------------------------------------------------------------------------------------------------------- */
 
-/* Appends an entry; the new length. */
+/* Appends an entry; returns the new length. */
 static int32_t put_entry(
     uint8_t *to, int32_t at, const asi_address *address, const char *name, uint8_t flags, int64_t age_ms)
 {
@@ -508,10 +508,10 @@ static bool is_bootstrap(const asi_gossip *gossip, const asi_address *address)
     return false;
 }
 
-/* How long a datagram may be that goes there. Anybody can name a neighbour, or speak in its name, and must not have us write there at a
- * rate: besides those that the settings name, each is told of us twice, and else three times as much as comes from it. A driver tells
- * what it has been told, so that a newcomer hears twenty names in its first round, a hundred by the second. A departure:
- * stock tells everybody everything. */
+/* Returns the maximum length of a datagram to this neighbour. Any host can name a neighbour, or forge its source address, and
+ * must not make the driver flood it. A neighbour from the settings has no limit. Any other gets two announcements of this driver,
+ * and beyond that three times the bytes that came from it. The driver forwards the names that it learned, so a new driver learns
+ * twenty names in its first round and a hundred by the second. A departure: stock sends everything to everybody. */
 static int64_t may_be_told(const asi_gossip *gossip, const neighbor *to)
 {
     const int64_t length = to->tellable_bytes - ASI_DATAGRAM_HEADERS_LENGTH;
@@ -540,8 +540,8 @@ static void tell_self(asi_conductor *conductor, asi_gossip *gossip)
     }
 }
 
-/* Puts as many of the next `max` names as there is room for; *length is the datagram's then. A name that is longer than the MTU goes
- * alone. */
+/* Adds as many of the next `max` names as fit; sets *length to the datagram's length. A name longer than the MTU gets a datagram
+ * of its own. */
 static int32_t put_names(
     const asi_conductor *conductor, asi_gossip *gossip, const neighbor *to, int32_t max, int32_t *length)
 {
@@ -563,7 +563,7 @@ static int32_t put_names(
     return count;
 }
 
-/* Each name at most once; the next time goes on where this one ended. */
+/* Sends each name at most once; the next round continues where this one ended. */
 static void tell_names(asi_conductor *conductor, asi_gossip *gossip, neighbor *to)
 {
     for (int32_t left = gossip->cache_count; left > 0 && gossip->tell_budget > 0;)
@@ -594,7 +594,7 @@ static void tell_cache(asi_conductor *conductor, asi_gossip *gossip)
     gossip->tell_start = count > 0 ? (gossip->tell_start + told) % count : 0;
 }
 
-/* Names whose drivers are not heard of may have moved. */
+/* Resolves bootstrap names again when their drivers are silent: they may have moved. */
 static void check_bootstraps(asi_conductor *conductor, asi_gossip *gossip, bool is_resolving)
 {
     for (int32_t i = 0; i < gossip->bootstrap_count; i++)
@@ -609,7 +609,7 @@ static void check_bootstraps(asi_conductor *conductor, asi_gossip *gossip, bool 
     }
 }
 
-/* True when the interval is over; it starts again then. */
+/* True when the interval has passed; restarts it. */
 static bool is_due(const asi_conductor *conductor, int64_t *last_ns, int64_t interval_ns)
 {
     if (conductor->now_ns - *last_ns <= interval_ns)

@@ -30,7 +30,7 @@ static as_result look_up(
     }
 }
 
-/* `address` is NULL where the name was not found. */
+/* `address` is NULL when the name was not found. */
 static void say_resolved(
     asi_conductor *conductor, const char *name, bool is_re_resolution, int64_t elapsed_ns, const asi_address *address)
 {
@@ -48,7 +48,7 @@ static void say_resolved(
         name, is_re_resolution ? "true" : "false", text);
 }
 
-/* A name that takes long to find keeps every stream of the driver waiting: worth counting. */
+/* Resolving blocks every stream of the driver, so slow calls are counted. */
 static as_result resolve_timed(
     void *context, const char *name, const char *param, bool is_re_resolution, asi_address *address)
 {

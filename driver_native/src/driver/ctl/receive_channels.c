@@ -52,7 +52,7 @@ static void close_transport(asi_conductor *conductor, asi_receive_transport *tra
     free(transport);
 }
 
-/* Opens the socket; takes over `destination` when it is not the endpoint's own channel, also on failure. */
+/* Opens the socket. Takes ownership of `destination`, also on failure, unless it is the endpoint's own channel. */
 static as_result open_transport(asi_conductor *conductor, const asi_receive_channel *channel, asi_udp_channel *destination,
     asi_receive_transport **created)
 {
@@ -145,14 +145,14 @@ static as_result open_status_counter(
         .type_id = ASI_COUNTER_TYPE_RECEIVE_CHANNEL_STATUS,
         .name = "rcv-channel",
         .channel = opened->channel->original,
-        .suffix = bound, /* empty, after its space, where there are sockets of destinations only */
+        .suffix = bound, /* empty, after its space, when all sockets belong to destinations */
         .registration_id = opened->registration_id,
         .initial_value = ASI_CHANNEL_ACTIVE
     };
     return asi_channel_counter_allocate(conductor, &counter, &opened->status_counter_id);
 }
 
-/* The sockets of a multi-destination subscription come by command, any other has one of its own. */
+/* Commands add the sockets of a multi-destination subscription. Any other endpoint has its own socket. */
 static as_result fill_channel(asi_conductor *conductor, asi_receive_channel *opened)
 {
     asi_receive_transport *transport = NULL;
@@ -399,7 +399,7 @@ void asi_receive_channel_remove_transport(
     }
 }
 
-/* -- ending ------------------------------------------------------------------------------------------------------------- */
+/* -- closing ------------------------------------------------------------------------------------------------------------- */
 
 void asi_receive_channel_drop_if_unused(asi_conductor *conductor, asi_receive_channel *channel)
 {

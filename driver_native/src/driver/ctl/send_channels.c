@@ -193,7 +193,7 @@ static as_result check_existing(
         existing->channel->channel_send_timestamp_offset, requested, requested->channel_send_timestamp_offset) : result;
 }
 
-/* A tag alone names an endpoint that must be there. Spec: 03 §6.1. */
+/* A channel with a tag alone refers to an existing endpoint. Spec: 03 §6.1. */
 static as_result check_original(const asi_udp_channel *channel)
 {
     return !channel->has_tag || channel->has_explicit_control || channel->has_explicit_endpoint ||
@@ -223,7 +223,7 @@ as_result asi_send_channel_get(
     return result;
 }
 
-/* -- ending ------------------------------------------------------------------------------------------------------------- */
+/* -- closing ------------------------------------------------------------------------------------------------------------- */
 
 void asi_send_channel_drop_if_unused(asi_conductor *conductor, asi_send_channel *channel)
 {
