@@ -10,7 +10,7 @@
 
 #define BATCHES_PER_POLL 16
 #define COMMANDS_PER_CYCLE 16
-#define COPIES_PER_CYCLE (8 * 1024 * 1024) /* bytes to many destinations: about ten milliseconds */
+#define COPIES_PER_CYCLE (8 * 1024 * 1024) /* limit of bytes to many destinations: about ten milliseconds */
 #define PEER_SILENCE_NS 5000000000LL /* Spec: 04 §16.1 */
 
 void asi_sender_open(asi_sender *sender, const asi_sender_params *params)
@@ -133,7 +133,7 @@ static void on_agent_command(asi_sender *sender, const asi_sender_command *comma
 
 /* -- control frames, Spec: 04 §5.6, §7.1, §10.5, §14, §15.3 ---------------------------------------------------------------- */
 
-/* A window that no receiver has would end back-pressure for all. Spec: 11 N4 */
+/* A window larger than any receiver's would disable back-pressure for all. Spec: 11 N4 */
 static bool is_valid_status(const asi_sender_publication *publication, const asi_status_frame *frame)
 {
     const int32_t term_length = NULL != publication ? publication->log.term_length : AS_TERM_MAX_LENGTH;
@@ -142,7 +142,7 @@ static bool is_valid_status(const asi_sender_publication *publication, const asi
         frame->receiver_window <= term_length / 2;
 }
 
-/* Who may be a destination, and of what kind. */
+/* Passes the source of a status message to the endpoint's destinations, with what the message proves about it. */
 static void meet(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_sender_publication *publication,
     const asi_status_frame *frame, const asi_address *source)
 {
@@ -251,7 +251,7 @@ static void on_datagram_untrusted(asi_sender *sender, asi_sender_endpoint *endpo
     }
 }
 
-/* One batch; the number of datagrams. */
+/* Reads one batch; returns the number of datagrams. */
 static int32_t poll_batch(asi_sender *sender, asi_sender_endpoint *endpoint, int32_t capacity)
 {
     asi_incoming datagrams[ASI_UDP_MAX_BUFFERS];
@@ -273,7 +273,7 @@ static int32_t poll_batch(asi_sender *sender, asi_sender_endpoint *endpoint, int
     return received;
 }
 
-/* An endpoint of many streams gets status messages from all of their receivers: one batch a cycle would not keep up. */
+/* An endpoint with many streams gets status messages from all of their receivers; one batch per cycle would not keep up. */
 static int poll_endpoint(asi_sender *sender, asi_sender_endpoint *endpoint)
 {
     const int32_t capacity = (int32_t)sender->params.settings->sender_io_vector_capacity;
@@ -349,8 +349,8 @@ static int64_t send_busy(asi_sender *sender)
     return bytes;
 }
 
-/* Spec: 11 T4 - each cycle begins with another one; a cycle that copied much to many destinations ends early, and the next begins
- * where it did. */
+/* Spec: 11 T4 - each cycle starts with a different publication. A cycle that copied many bytes to many destinations ends early,
+ * and the next one starts where it stopped. */
 static int64_t send_publications(asi_sender *sender)
 {
     int64_t bytes = 0;
@@ -368,7 +368,7 @@ static int64_t send_publications(asi_sender *sender)
     }
     if (NULL != publication)
     {
-        /* Another one is first in the next cycle. */
+        /* The next cycle starts with another publication. */
         sender->publications = done < sender->publication_count ? publication : publication->next;
     }
     asi_round_robin_expire_busy(&sender->schedule, sender->now_ns);
@@ -379,7 +379,7 @@ static int64_t send_publications(asi_sender *sender)
     return bytes;
 }
 
-/* -- newcomers among the destinations, see net/destinations.h -------------------------------------------------------------- */
+/* -- introductions to new destinations, see net/destinations.h ------------------------------------------------------------ */
 
 static int64_t greet(asi_sender *sender, asi_sender_endpoint *endpoint)
 {
