@@ -44,7 +44,7 @@ static void remove_at(asi_destinations *destinations, int32_t index)
     set_count(destinations, destinations->count - 1);
 }
 
-/* The caller knows that one is free. */
+/* The caller ensures that a slot is free. */
 static asi_destination *take_slot(asi_destinations *destinations)
 {
     int32_t at = 0;
@@ -57,7 +57,8 @@ static asi_destination *take_slot(asi_destinations *destinations)
     return &destinations->items[at];
 }
 
-/* By receiver and port once the receiver is known (the host may be seen translated), by address before. Spec: 04 §11.1-11.2. */
+/* Matches by receiver id and port once the receiver is known (NAT may change the host), by address before. Spec: 04
+ * §11.1-11.2. */
 static bool is_from(const asi_destination *destination, int64_t receiver_id, const asi_address *source)
 {
     return destination->is_used && (destination->has_receiver_id ?
@@ -101,7 +102,7 @@ static void drop_oldest_newcomer(asi_destinations *destinations)
     }
 }
 
-/* A newcomer without a proof; NULL where the list is full of proven ones. */
+/* Adds a newcomer without a proof; NULL when all slots hold proven ones. */
 static asi_destination *take_in(
     asi_destinations *destinations, int64_t receiver_id, const asi_address *source, bool is_going_to_be_proven)
 {
@@ -140,7 +141,7 @@ static void prove(asi_destinations *destinations, asi_destination *destination, 
     if (!destination->is_proven && has_room_for(destinations, source))
     {
         destination->is_proven = true;
-        destination->address = *source; /* whoever asked under this receiver's name: this is where it was heard */
+        destination->address = *source; /* the source of this receiver's latest request */
         destinations->newcomer_count--;
     }
     destination->last_proof_ns = now_ns;
@@ -218,13 +219,13 @@ static void drop_silent(asi_destinations *destinations, int64_t now_ns)
         }
         else if (destination->is_proven && is_over(destination->last_proof_ns, now_ns))
         {
-            destination->is_proven = false; /* it still asks, and has no image of ours */
+            destination->is_proven = false; /* it still requests the SETUP, so it has no image of this stream */
             destinations->newcomer_count++;
         }
     }
 }
 
-/* Sends it to one; what it took. */
+/* Sends the batch to one destination; sets how many the network accepted. */
 static as_result send_to(const asi_destination *destination, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagrams, int32_t count, int64_t *bytes)
 {
@@ -250,7 +251,7 @@ static void begin(asi_destinations *destinations, asi_fan_out *fan_out, int64_t 
     {
         drop_silent(destinations, now_ns);
     }
-    /* Each batch begins with another one, so that none is always the last to get it. */
+    /* Each batch starts with a different destination, so that none is always last. */
     destinations->next_start = destinations->next_start < destinations->slot_count ? destinations->next_start : 0;
     *fan_out = (asi_fan_out){ .slots = destinations->slot_count, .start = destinations->next_start };
     destinations->next_start++;
