@@ -1,5 +1,5 @@
-/* Names of events, and the text of commands, responses and datagrams; see events_text.h. Whatever the bytes hold, they are only
- * copied: what is too short shows zeros. */
+/* Names of events, and the text of commands, responses and datagrams; see events_text.h. Invalid bytes are harmless: they are
+ * only copied, and missing ones read as zeros. */
 #include "driver/events_text.h"
 
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static uint64_t events_from(const char *prefix)
     return mask;
 }
 
-/* Spec: 05 §11 - the bits of releases before events had names. */
+/* Spec: 05 §11 - the bit mask of releases before events had names. */
 static uint64_t legacy_mask(uint64_t bits)
 {
     static const uint64_t EVERYTHING = 0xffff;
@@ -150,12 +150,12 @@ typedef struct message_bytes
     size_t capacity;
 } message_bytes;
 
-/* The fixed part, zeros where the message is too short. */
+/* The fixed part; zeros where the message is too short. */
 #define FIXED(type, name)                                                                             \
     type name = { 0 };                                                                                \
     memcpy(&name, message->bytes, (size_t)message->length < sizeof(name) ? (size_t)message->length : sizeof(name))
 
-/* A text after a fixed part: its length as far as the bytes go, for %.*s. */
+/* A text after a fixed part. Returns its length, limited by the available bytes, for %.*s. */
 static int text_at(const message_bytes *message, int64_t offset, int32_t length, const char **text)
 {
     const int64_t room = offset < message->length ? message->length - offset : 0;
@@ -340,7 +340,7 @@ static void say_frame(const message_bytes *datagram)
     }
 }
 
-/* Text of others comes as text. */
+/* Events without a layout of their own are recorded as text. */
 static void (*say_of(int32_t event))(const message_bytes *message)
 {
     switch (event)
