@@ -53,7 +53,7 @@ struct asi_events
     int64_t max_file_length;    /* 0: no limit */
     int64_t written_length;
     int32_t roll_count;
-    int64_t told_lost_count;
+    int64_t reported_lost_count;
     int64_t last_time_ns;       /* of the last written record */
     char text[LINE_CAPACITY];
 };
@@ -136,7 +136,7 @@ void asi_events_on_response(asi_events *events, int32_t type_id, const void *mes
     }
 }
 
-void asi_events_say(asi_events *events, asi_event event, const char *format, ...)
+void asi_events_log(asi_events *events, asi_event event, const char *format, ...)
 {
     if (!asi_events_has(events, event))
     {
@@ -332,11 +332,11 @@ static int write_some(void *context)
     asi_events *events = context;
     const int64_t lines = asi_ring_mpsc_read(&events->ring, on_record, events, LINES_PER_CYCLE);
     const int64_t lost = asi_load_acquire_i64(&events->lost_count);
-    if (lost != events->told_lost_count)
+    if (lost != events->reported_lost_count)
     {
         snprintf(events->text, sizeof(events->text), "%" PRId64 " events lost, this log could not keep up",
-            lost - events->told_lost_count);
-        events->told_lost_count = lost;
+            lost - events->reported_lost_count);
+        events->reported_lost_count = lost;
         write_line(events, events->last_time_ns, ASI_EVENT_GENERIC_MESSAGE, 0, 0);
     }
     if (0 != lines)

@@ -27,7 +27,7 @@ bool asi_events_has(const asi_events *events, asi_event event); /* events may be
 void asi_events_on_command_untrusted(asi_events *events, int32_t type_id, const void *message, int64_t length);
 void asi_events_on_response(asi_events *events, int32_t type_id, const void *message, int64_t length);
 /* Records any other event, as text. */
-void asi_events_say(asi_events *events, asi_event event, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void asi_events_log(asi_events *events, asi_event event, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Returns operations for sockets whose datagrams are logged: `inner` itself unless the settings name a frame event. The result is
  * valid until asi_events_close. Each thread that uses sockets needs its own. */

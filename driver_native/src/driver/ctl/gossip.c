@@ -290,11 +290,11 @@ static void learn_name(
     }
 }
 
-static void say_neighbor(asi_conductor *conductor, asi_event event, const asi_address *address)
+static void log_neighbor(asi_conductor *conductor, asi_event event, const asi_address *address)
 {
     char text[ASI_ADDRESS_TEXT_CAPACITY];
     asi_address_format(address, text);
-    asi_events_say(conductor->events, event, "address=%s", text);
+    asi_events_log(conductor->events, event, "address=%s", text);
 }
 
 static void learn_neighbor(
@@ -310,7 +310,7 @@ static void learn_neighbor(
         gossip->neighbors[gossip->neighbor_count++] = (neighbor){ .address = *address, .last_activity_ns = activity_ns,
             .tellable_bytes = GREETINGS * cost_of(gossip->self_length) };
         set_counter(conductor, gossip->neighbors_counter_id, gossip->neighbor_count);
-        say_neighbor(conductor, ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_ADDED, address);
+        log_neighbor(conductor, ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_ADDED, address);
     }
 }
 
@@ -329,7 +329,7 @@ static int expire(asi_conductor *conductor, asi_gossip *gossip)
     {
         if (conductor->now_ns - gossip->neighbors[i].last_activity_ns > timeout_ns)
         {
-            say_neighbor(conductor, ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_REMOVED, &gossip->neighbors[i].address);
+            log_neighbor(conductor, ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_REMOVED, &gossip->neighbors[i].address);
             gossip->neighbors[i] = gossip->neighbors[--gossip->neighbor_count];
         }
     }

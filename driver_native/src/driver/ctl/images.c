@@ -270,7 +270,7 @@ static void on_draining(asi_conductor *conductor, asi_network_image *image)
     const int64_t elapsed_ns = conductor->now_ns - image->state_since_ns;
     if (asi_load_acquire_bool(&image->image.is_revoked))
     {
-        asi_events_say(conductor->events, ASI_EVENT_PUBLICATION_IMAGE_REVOKE, "sessionId=%d streamId=%d source=%s",
+        asi_events_log(conductor->events, ASI_EVENT_PUBLICATION_IMAGE_REVOKE, "sessionId=%d streamId=%d source=%s",
             image->image.session_id, image->image.stream_id, image->source_identity);
         start_eos_status(image);
         end(conductor, image);

@@ -309,7 +309,7 @@ void asi_network_image_close(asi_conductor *conductor, asi_network_image *image)
     {
         return;
     }
-    asi_events_say(conductor->events, ASI_EVENT_REMOVE_IMAGE_CLEANUP, "sessionId=%d streamId=%d source=%s",
+    asi_events_log(conductor->events, ASI_EVENT_REMOVE_IMAGE_CLEANUP, "sessionId=%d streamId=%d source=%s",
         image->image.session_id, image->image.stream_id, image->source_identity);
     asi_subscribers_unlink_all(conductor, &image->subscribers);
     for (int32_t i = 0; i < ASI_IMAGE_COUNTER_COUNT; i++)

@@ -204,7 +204,7 @@ static void end_revoked(asi_conductor *conductor, asi_ipc_publication *publicati
     set_connected(publication, false);
     asi_subscribers_withdraw(conductor, &publication->subscribers);
     asi_conductor_count(conductor, ASI_SYSTEM_PUBLICATIONS_REVOKED, 1);
-    asi_events_say(conductor->events, ASI_EVENT_PUBLICATION_REVOKE, "position=%" PRId64 " sessionId=%d streamId=%d channel=%s",
+    asi_events_log(conductor->events, ASI_EVENT_PUBLICATION_REVOKE, "position=%" PRId64 " sessionId=%d streamId=%d channel=%s",
         position, publication->session_id, publication->stream_id, publication->channel);
     publication->state = ASI_PUBLICATION_LINGER;
 }

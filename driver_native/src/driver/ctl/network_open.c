@@ -219,7 +219,7 @@ void asi_network_publication_close(asi_conductor *conductor, asi_network_publica
     {
         return;
     }
-    asi_events_say(conductor->events, ASI_EVENT_REMOVE_PUBLICATION_CLEANUP, "sessionId=%d streamId=%d channel=%s",
+    asi_events_log(conductor->events, ASI_EVENT_REMOVE_PUBLICATION_CLEANUP, "sessionId=%d streamId=%d channel=%s",
         publication->sender.session_id, publication->sender.stream_id, NULL == publication->uri ? "" : publication->uri);
     asi_subscribers_unlink_all(conductor, &publication->spies);
     for (int32_t i = 0; i < ASI_NETWORK_COUNTER_COUNT; i++)

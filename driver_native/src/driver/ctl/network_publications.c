@@ -325,7 +325,7 @@ static void on_active(asi_conductor *conductor, asi_network_publication *publica
         asi_store_release_bool(&publication->sender.is_end_of_stream, true);
         let_spies_go(conductor, publication);
         asi_conductor_count(conductor, ASI_SYSTEM_PUBLICATIONS_REVOKED, 1);
-        asi_events_say(conductor->events, ASI_EVENT_PUBLICATION_REVOKE,
+        asi_events_log(conductor->events, ASI_EVENT_PUBLICATION_REVOKE,
             "position=%" PRId64 " sessionId=%d streamId=%d channel=%s", publication->producer_position,
             publication->sender.session_id, publication->sender.stream_id, publication->uri);
         change_state(conductor, publication, ASI_PUBLICATION_LINGER);

@@ -127,7 +127,7 @@ static void close_channel(asi_conductor *conductor, asi_receive_channel *channel
     }
     asi_list_close(&channel->transports);
     asi_list_close(&channel->interests);
-    asi_events_say(conductor->events, ASI_EVENT_RECEIVE_CHANNEL_CLOSE, "%s", channel->channel->original);
+    asi_events_log(conductor->events, ASI_EVENT_RECEIVE_CHANNEL_CLOSE, "%s", channel->channel->original);
     asi_channel_counter_free(conductor, &channel->status_counter_id);
     asi_udp_channel_close(channel->channel);
     free(channel);
@@ -202,7 +202,7 @@ static as_result open_channel(
     }
     const asi_receiver_command agent_command = { .kind = ASI_RECEIVER_ADD_ENDPOINT, .endpoint = &opened->endpoint };
     asi_network_to_receiver(conductor, &agent_command);
-    asi_events_say(conductor->events, ASI_EVENT_RECEIVE_CHANNEL_CREATION, "%s", channel->original);
+    asi_events_log(conductor->events, ASI_EVENT_RECEIVE_CHANNEL_CREATION, "%s", channel->original);
     *created = opened;
     return AS_OK;
 }

@@ -187,9 +187,9 @@ static void show_count(const asi_flow *flow)
     }
 }
 
-static void say_receiver(const asi_flow *flow, asi_event event, int64_t receiver_id)
+static void log_receiver(const asi_flow *flow, asi_event event, int64_t receiver_id)
 {
-    asi_events_say(flow->events, event, "sessionId=%d streamId=%d receiverId=%" PRId64 " receiverCount=%d", flow->session_id,
+    asi_events_log(flow->events, event, "sessionId=%d streamId=%d receiverId=%" PRId64 " receiverCount=%d", flow->session_id,
         flow->stream_id, receiver_id, flow->receiver_count);
 }
 
@@ -265,7 +265,7 @@ int64_t asi_flow_on_status(asi_flow *flow, const asi_flow_status *status, int64_
         min_limit = status_limit < min_limit ? status_limit : min_limit;
         flow->is_limit_held = false;
         show_count(flow);
-        say_receiver(flow, ASI_EVENT_FLOW_CONTROL_RECEIVER_ADDED, status->receiver_id);
+        log_receiver(flow, ASI_EVENT_FLOW_CONTROL_RECEIVER_ADDED, status->receiver_id);
     }
     return limit_for(flow, sender_limit, min_limit, status_limit);
 }
@@ -284,7 +284,7 @@ int64_t asi_flow_on_idle(asi_flow *flow, int64_t sender_limit, int64_t now_ns)
         if (receiver.is_ended || now_ns - receiver.last_status_ns > flow->params.receiver_timeout_ns)
         {
             flow->receivers[i] = flow->receivers[--flow->receiver_count];
-            say_receiver(flow, ASI_EVENT_FLOW_CONTROL_RECEIVER_REMOVED, receiver.receiver_id);
+            log_receiver(flow, ASI_EVENT_FLOW_CONTROL_RECEIVER_REMOVED, receiver.receiver_id);
         }
     }
     for (int32_t i = 0; i < flow->receiver_count; i++)

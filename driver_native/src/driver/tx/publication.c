@@ -449,7 +449,7 @@ static void resend(asi_sender *sender, asi_sender_publication *publication, cons
     {
         publication->resent_bytes += resent;
         asi_sender_count(sender, ASI_SYSTEM_RETRANSMITS_SENT, 1);
-        asi_events_say(sender->params.events, ASI_EVENT_RESEND,
+        asi_events_log(sender->params.events, ASI_EVENT_RESEND,
             "sessionId=%d streamId=%d termId=%d termOffset=%d length=%" PRId64, publication->session_id, publication->stream_id,
             range->term_id, range->term_offset, resent);
         asi_sender_count(sender, ASI_SYSTEM_RETRANSMITTED_BYTES, resent);
