@@ -303,7 +303,7 @@ static int32_t find_interest(
     return -1;
 }
 
-static void tell_interest(asi_conductor *conductor, asi_receive_channel *channel, const asi_receive_interest *interest,
+static void notify_interest(asi_conductor *conductor, asi_receive_channel *channel, const asi_receive_interest *interest,
     asi_receiver_command_kind of_stream, asi_receiver_command_kind of_session)
 {
     const asi_receiver_command agent_command = {
@@ -337,7 +337,7 @@ as_result asi_receive_channel_add_interest(asi_conductor *conductor, asi_receive
         free(interest);
         return result;
     }
-    tell_interest(conductor, channel, interest, ASI_RECEIVER_ADD_STREAM, ASI_RECEIVER_ADD_SESSION);
+    notify_interest(conductor, channel, interest, ASI_RECEIVER_ADD_STREAM, ASI_RECEIVER_ADD_SESSION);
     return AS_OK;
 }
 
@@ -348,7 +348,7 @@ void asi_receive_channel_remove_interest(
     asi_receive_interest *interest = at < 0 ? NULL : channel->interests.items[at];
     if (NULL != interest && 0 == --interest->count)
     {
-        tell_interest(conductor, channel, interest, ASI_RECEIVER_REMOVE_STREAM, ASI_RECEIVER_REMOVE_SESSION);
+        notify_interest(conductor, channel, interest, ASI_RECEIVER_REMOVE_STREAM, ASI_RECEIVER_REMOVE_SESSION);
         asi_list_remove_at(&channel->interests, at);
         free(interest);
     }

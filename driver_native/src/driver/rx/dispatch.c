@@ -205,7 +205,7 @@ as_result asi_dispatch_add_stream(asi_dispatch *dispatch, asi_receive_endpoint *
 }
 
 /* When no interest is left, frees the stream and its sessions. */
-static void tidy_stream(asi_dispatch *dispatch, asi_stream *stream)
+static void free_stream_if_unused(asi_dispatch *dispatch, asi_stream *stream)
 {
     bool is_wanted = stream->is_all_sessions;
     for (asi_session *session = stream->sessions; NULL != session;)
@@ -243,7 +243,7 @@ as_result asi_dispatch_add_session(
     asi_session *session = asi_dispatch_get_or_add(dispatch, endpoint, stream_id, session_id);
     if (NULL == session)
     {
-        tidy_stream(dispatch, stream);
+        free_stream_if_unused(dispatch, stream);
         return fail_full("session", dispatch->session_capacity);
     }
     session->is_subscribed = true;
@@ -256,7 +256,7 @@ void asi_dispatch_remove_stream(asi_dispatch *dispatch, asi_receive_endpoint *en
     if (NULL != stream)
     {
         stream->is_all_sessions = false;
-        tidy_stream(dispatch, stream);
+        free_stream_if_unused(dispatch, stream);
     }
 }
 
@@ -272,7 +272,7 @@ void asi_dispatch_remove_session(
         {
             free_entry(dispatch, session);
         }
-        tidy_stream(dispatch, stream);
+        free_stream_if_unused(dispatch, stream);
     }
 }
 
@@ -290,6 +290,6 @@ void asi_dispatch_remove_endpoint(asi_dispatch *dispatch, asi_receive_endpoint *
         {
             session->is_subscribed = false;
         }
-        tidy_stream(dispatch, stream);
+        free_stream_if_unused(dispatch, stream);
     }
 }

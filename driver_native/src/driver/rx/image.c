@@ -159,7 +159,7 @@ void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, 
     }
 }
 
-void asi_image_count_heard(asi_image *image, const asi_receive_destination *destination, int32_t length)
+void asi_image_count_received(asi_image *image, const asi_receive_destination *destination, int32_t length)
 {
     asi_image_connection *connection = find_connection(image, destination);
     if (NULL != connection)
@@ -403,7 +403,7 @@ int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *de
     const int32_t spanned = is_heartbeat ? 0 : length;
     if (image->is_rejected)
     {
-        asi_image_count_heard(image, destination, length);
+        asi_image_count_received(image, destination, length);
         return 0;
     }
     if (term_count < 0 || frame->term_offset >= image->log.term_length || spanned > image->log.term_length - frame->term_offset)

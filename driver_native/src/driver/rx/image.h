@@ -188,7 +188,7 @@ int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *de
 void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
     const asi_address *source, int64_t now_ns);
 /* Counts a datagram on `destination` that the calls above do not see towards the bytes that may be answered. */
-void asi_image_count_heard(asi_image *image, const asi_receive_destination *destination, int32_t length);
+void asi_image_count_received(asi_image *image, const asi_receive_destination *destination, int32_t length);
 void asi_image_add_connection(asi_image *image, asi_receive_destination *destination, int64_t now_ns);
 void asi_image_remove_connection(asi_image *image, const asi_receive_destination *destination, int64_t now_ns);
 /* Destination address of a connection's frames; NULL if unknown. */

@@ -192,10 +192,10 @@ static void ask_for_image(asi_receiver *receiver, asi_receive_endpoint *endpoint
     {
         return;
     }
-    const bool is_told =
-        receiver->dispatch.init_count < ASI_RECEIVER_MAX_IMAGE_REQUESTS && asi_receiver_tell_conductor(receiver, &command);
+    const bool is_sent =
+        receiver->dispatch.init_count < ASI_RECEIVER_MAX_IMAGE_REQUESTS && asi_receiver_notify_conductor(receiver, &command);
     asi_dispatch_set_state(
-        &receiver->dispatch, session, is_told ? ASI_SESSION_INIT_IN_PROGRESS : ASI_SESSION_NONE, NULL);
+        &receiver->dispatch, session, is_sent ? ASI_SESSION_INIT_IN_PROGRESS : ASI_SESSION_NONE, NULL);
     if (destination->is_multicast && destination->ttl < frame->ttl)
     {
         asi_receiver_count(receiver, ASI_SYSTEM_POSSIBLE_TTL_ASYMMETRY, 1);
@@ -249,7 +249,7 @@ static void on_rttm(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
         asi_receiver_reply_rttm(receiver, endpoint, destination, frame, &datagram->source);
         return;
     }
-    asi_image_count_heard(session->image, destination, datagram->length);
+    asi_image_count_received(session->image, destination, datagram->length);
     asi_image_on_rtt(session->image, asi_wrap_sub_i64(
         asi_wrap_sub_i64(receiver->now_ns, frame->echo_timestamp_ns), frame->reception_delta_ns));
 }
@@ -411,7 +411,7 @@ static void check_control_addresses(asi_receiver *receiver)
                         .current = destination->control_address
                     }
                 };
-                (void)asi_receiver_tell_conductor(receiver, &command);
+                (void)asi_receiver_notify_conductor(receiver, &command);
                 destination->last_activity_ns = receiver->now_ns;
             }
         }

@@ -544,14 +544,14 @@ bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *pu
     return position >= publication->position - half - padding && position <= publication->position + half;
 }
 
-static void tell_response(
+static void notify_response(
     asi_sender *sender, const asi_sender_publication *publication, asi_conductor_command_kind kind, int32_t session_id)
 {
     const asi_conductor_command command = {
         .kind = kind,
         .response = { .response_correlation_id = publication->response_correlation_id, .response_session_id = session_id }
     };
-    asi_sender_tell(sender, &command);
+    asi_sender_notify_conductor(sender, &command);
 }
 
 void asi_sender_publication_on_status(
@@ -597,7 +597,7 @@ void asi_sender_publication_on_status(
     set_limit(publication, asi_flow_on_status(&publication->flow, &status, publication->limit, sender->now_ns));
     if (show_receivers(publication) && publication->is_response)
     {
-        tell_response(sender, publication, ASI_CONDUCTOR_RESPONSE_CONNECTED, publication->session_id);
+        notify_response(sender, publication, ASI_CONDUCTOR_RESPONSE_CONNECTED, publication->session_id);
     }
 }
 
@@ -654,7 +654,7 @@ void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication 
         command.publication_error.destination_id = destination->registration_id;
     }
     memcpy(command.publication_error.text, frame + 1, (size_t)frame->error_length);
-    asi_sender_tell(sender, &command);
+    asi_sender_notify_conductor(sender, &command);
 }
 
 /* Number of reply datagrams, and their destination. With many destinations the reply goes only to the one that asked; others
@@ -710,6 +710,6 @@ void asi_sender_publication_on_response_setup(
 {
     if (publication->has_response_subscription)
     {
-        tell_response(sender, publication, ASI_CONDUCTOR_RESPONSE_SETUP, frame->response_session_id);
+        notify_response(sender, publication, ASI_CONDUCTOR_RESPONSE_SETUP, frame->response_session_id);
     }
 }

@@ -436,7 +436,7 @@ static void check_silence(asi_sender *sender)
         if (endpoint->is_re_resolvable && sender->now_ns - endpoint->last_status_ns > PEER_SILENCE_NS)
         {
             endpoint->last_status_ns = sender->now_ns;
-            asi_sender_tell(sender, &command);
+            asi_sender_notify_conductor(sender, &command);
         }
         if (!endpoint->has_destinations || !endpoint->destinations.is_manual)
         {
@@ -448,7 +448,7 @@ static void check_silence(asi_sender *sender)
         {
             command.resolve.destination_id = silent->registration_id;
             command.resolve.current = silent->address;
-            asi_sender_tell(sender, &command);
+            asi_sender_notify_conductor(sender, &command);
         }
     }
 }

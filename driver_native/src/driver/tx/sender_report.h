@@ -8,6 +8,6 @@ void asi_sender_count(asi_sender *sender, int32_t system_counter_id, int64_t del
 void asi_sender_short_send(asi_sender *sender);
 /* Sends this thread's last failure to the conductor. */
 void asi_sender_log_failure(asi_sender *sender, as_result result);
-void asi_sender_tell(asi_sender *sender, const asi_conductor_command *command);
+void asi_sender_notify_conductor(asi_sender *sender, const asi_conductor_command *command);
 
 #endif
