@@ -103,7 +103,7 @@ static void drop_oldest_newcomer(asi_destinations *destinations)
 }
 
 /* Adds a newcomer without a proof; NULL when all slots hold proven ones. */
-static asi_destination *take_in(
+static asi_destination *add_dynamic(
     asi_destinations *destinations, int64_t receiver_id, const asi_address *source, bool is_going_to_be_proven)
 {
     const int32_t quarter = destinations->capacity / 4 > 0 ? destinations->capacity / 4 : 1;
@@ -124,7 +124,7 @@ static asi_destination *take_in(
     return destination;
 }
 
-static bool has_room_for(asi_destinations *destinations, const asi_address *source)
+static bool has_capacity_for(asi_destinations *destinations, const asi_address *source)
 {
     int32_t proven = 0;
     for (int32_t i = 0; i < destinations->slot_count; i++)
@@ -138,7 +138,7 @@ static bool has_room_for(asi_destinations *destinations, const asi_address *sour
 
 static void prove(asi_destinations *destinations, asi_destination *destination, const asi_address *source, int64_t now_ns)
 {
-    if (!destination->is_proven && has_room_for(destinations, source))
+    if (!destination->is_proven && has_capacity_for(destinations, source))
     {
         destination->is_proven = true;
         destination->address = *source; /* the source of this receiver's latest request */
@@ -148,12 +148,12 @@ static void prove(asi_destinations *destinations, asi_destination *destination, 
 }
 
 void asi_destinations_on_status_message(asi_destinations *destinations, int64_t receiver_id, const asi_address *source,
-    asi_acquaintance acquaintance, int64_t now_ns)
+    asi_destination_proof proof, int64_t now_ns)
 {
     asi_destination *destination = find(destinations, receiver_id, source);
     if (NULL == destination && !destinations->is_manual)
     {
-        destination = take_in(destinations, receiver_id, source, ASI_PROVEN == acquaintance);
+        destination = add_dynamic(destinations, receiver_id, source, ASI_PROVEN == proof);
     }
     if (NULL == destination)
     {
@@ -162,13 +162,13 @@ void asi_destinations_on_status_message(asi_destinations *destinations, int64_t 
     destination->has_receiver_id = true;
     destination->receiver_id = receiver_id;
     destination->last_activity_ns = now_ns;
-    if (ASI_PROVEN == acquaintance)
+    if (ASI_PROVEN == proof)
     {
         prove(destinations, destination, source, now_ns);
     }
     else if (!destination->is_proven)
     {
-        destination->is_introduced |= ASI_INTRODUCED == acquaintance;
+        destination->is_introduced |= ASI_INTRODUCED == proof;
         destination->rounds_left = ASI_NEWCOMER_ROUNDS;
         destination->frames_left = ASI_NEWCOMER_FRAMES;
         destination->next_round_ns = now_ns > destination->next_round_ns ? now_ns : destination->next_round_ns;
@@ -313,7 +313,7 @@ int64_t asi_destinations_send_introduced(asi_destinations *destinations, const a
     return bytes;
 }
 
-int64_t asi_destinations_greet(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
+int64_t asi_destinations_introduce(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagrams, int32_t count, int64_t now_ns)
 {
     int64_t bytes = 0;

@@ -56,12 +56,12 @@ typedef struct asi_destinations
 } asi_destinations;
 
 /* What a status message proves about its sender. */
-typedef enum asi_acquaintance
+typedef enum asi_destination_proof
 {
-    ASI_STRANGER,   /* matches no publication of this endpoint */
+    ASI_UNPROVEN,   /* matches no publication of this endpoint */
     ASI_INTRODUCED, /* requests the SETUP of one */
     ASI_PROVEN      /* contains a position of one */
-} asi_acquaintance;
+} asi_destination_proof;
 
 /* A batch in progress to all destinations, over as many calls as needed. Zeroed: none. */
 typedef struct asi_fan_out
@@ -78,7 +78,7 @@ void asi_destinations_close(asi_destinations *destinations); /* no effect on a z
 
 /* Call for every valid SM, including setup-eliciting ones and those of unknown streams. */
 void asi_destinations_on_status_message(asi_destinations *destinations, int64_t receiver_id, const asi_address *source,
-    asi_acquaintance acquaintance, int64_t now_ns);
+    asi_destination_proof proof, int64_t now_ns);
 /* False when full. */
 bool asi_destinations_add(
     asi_destinations *destinations, const asi_address *address, int64_t registration_id, int64_t now_ns);
@@ -99,7 +99,7 @@ as_result asi_destinations_send(asi_destinations *destinations, const asi_udp_op
 int64_t asi_destinations_send_introduced(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagram, int64_t now_ns);
 /* Sends the due rounds of these frames, at most ASI_NEWCOMER_FRAMES each. */
-int64_t asi_destinations_greet(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
+int64_t asi_destinations_introduce(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagrams, int32_t count, int64_t now_ns);
 /* Returns the first manual destination without a matching SM for longer than the timeout, and restarts its timer. NULL if
  * none. */

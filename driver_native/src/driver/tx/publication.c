@@ -13,7 +13,7 @@
 #define CREDIT_INTERVAL_NS 1000000000LL
 #define MIN_CREDIT (16 * 1024)
 #define IDLE_COPIES (8 * 1024 * 1024)   /* limit for resends to many destinations, in an interval in which no data was sent */
-#define TURN_BYTES (2 * 1024 * 1024)    /* limit of copies for one publication in a cycle: a few milliseconds at most */
+#define MAX_CYCLE_BYTES (2 * 1024 * 1024) /* limit of copies for one publication in a cycle: a few milliseconds at most */
 #define REPLIES_INTERVAL_NS 10000000LL
 #define MAX_REPLIES 1024
 
@@ -110,7 +110,7 @@ static int32_t send_datagrams(
     asi_fan_out fan_out = { 0 };
     int64_t budget = INT64_MAX;
     const int32_t sent = send_within(sender, publication, datagrams, count, &fan_out, &budget, bytes);
-    publication->turn_left -= INT64_MAX - budget;
+    publication->cycle_bytes_left -= INT64_MAX - budget;
     return sent;
 }
 
@@ -268,12 +268,12 @@ static int64_t send_data(asi_sender *sender, asi_sender_publication *publication
 {
     asi_outgoing datagrams[ASI_UDP_MAX_BATCH];
     int32_t lengths[ASI_UDP_MAX_BATCH];
-    const bool is_on_its_way = publication->fan_out.slots > 0;
+    const bool is_in_progress = publication->fan_out.slots > 0;
     const int64_t zeroed_limit = asi_load_acquire_i64(&publication->zeroed_limit); /* pairs with the conductor's cleaning */
     const int64_t limit = publication->limit < zeroed_limit ? publication->limit : zeroed_limit;
-    const int64_t window = is_on_its_way ? publication->batch_length : limit - publication->position;
+    const int64_t window = is_in_progress ? publication->batch_length : limit - publication->position;
     bool is_blocked;
-    const int32_t max_count = is_on_its_way ? publication->batch_count :
+    const int32_t max_count = is_in_progress ? publication->batch_count :
         min_i32((int64_t)publication->max_messages_per_send * DATAGRAMS_PER_MESSAGE, ASI_UDP_MAX_BATCH);
     const int32_t count =
         gather(publication, publication->position, window, max_count, datagrams, lengths, &is_blocked);
@@ -286,13 +286,13 @@ static int64_t send_data(asi_sender *sender, asi_sender_publication *publication
         publication->fan_out = (asi_fan_out){ 0 };
         return 0;
     }
-    if (!is_on_its_way)
+    if (!is_in_progress)
     {
         stamp_all(sender, publication, datagrams, count);
     }
     int64_t bytes;
     const int32_t sent =
-        send_within(sender, publication, datagrams, count, &publication->fan_out, &publication->turn_left, &bytes);
+        send_within(sender, publication, datagrams, count, &publication->fan_out, &publication->cycle_bytes_left, &bytes);
     if (publication->fan_out.slots > 0)
     {
         publication->batch_count = count;
@@ -357,12 +357,12 @@ static int64_t send_heartbeat_if_due(asi_sender *sender, asi_sender_publication 
 }
 
 /* Spec: 04 §5.3, §5.5 - a heartbeat makes an interested receiver request the SETUP itself. */
-int32_t asi_sender_publication_greeting(const asi_sender_publication *publication, void *to)
+int32_t asi_sender_publication_introduction(const asi_sender_publication *publication, void *to)
 {
     if (!publication->has_initial_connection)
     {
         const asi_setup_frame frame = make_setup(publication, publication->position);
-        AS_STATIC_ASSERT(ASI_GREETING_LENGTH == sizeof(frame), "a greeting holds the longer of both");
+        AS_STATIC_ASSERT(ASI_INTRODUCTION_LENGTH == sizeof(frame), "an introduction holds the longer of both");
         memcpy(to, &frame, sizeof(frame));
         return (int32_t)sizeof(frame);
     }
@@ -424,12 +424,12 @@ static void resend(asi_sender *sender, asi_sender_publication *publication, cons
         int32_t lengths[ASI_UDP_MAX_BATCH];
         bool is_blocked;
         int64_t bytes;
-        if (publication->turn_left <= 0)
+        if (publication->cycle_bytes_left <= 0)
         {
             asi_retransmit_put_back(&publication->retransmit, range, (int32_t)resent);
             break;
         }
-        const int64_t fitting = publication->turn_left / (log->mtu_length * copies);
+        const int64_t fitting = publication->cycle_bytes_left / (log->mtu_length * copies);
         const int32_t max_count = min_i32(fitting > 0 ? fitting : 1, ASI_UDP_MAX_BATCH);
         const int32_t count = gather(publication, position, left, max_count, datagrams, lengths, &is_blocked);
         stamp_all(sender, publication, datagrams, count);
@@ -459,7 +459,7 @@ static void resend(asi_sender *sender, asi_sender_publication *publication, cons
 static void resend_what_is_due(asi_sender *sender, asi_sender_publication *publication)
 {
     asi_resend range;
-    while (publication->turn_left > 0 && asi_retransmit_next_due(&publication->retransmit, sender->now_ns, &range))
+    while (publication->cycle_bytes_left > 0 && asi_retransmit_next_due(&publication->retransmit, sender->now_ns, &range))
     {
         resend(sender, publication, &range);
     }
@@ -488,7 +488,7 @@ static void on_idle(asi_sender *sender, asi_sender_publication *publication)
 }
 
 /* Sets the time until which a publication without data needs no check except for its next frame. */
-static void settle(const asi_sender *sender, asi_sender_publication *publication)
+static void set_quiet_until(const asi_sender *sender, asi_sender_publication *publication)
 {
     const int64_t due_ns = publication->has_initial_connection ?
         publication->last_data_or_heartbeat_ns + ASI_HEARTBEAT_INTERVAL_NS : publication->last_setup_ns + ASI_SETUP_INTERVAL_NS;
@@ -506,7 +506,7 @@ int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *
         return 0;
     }
     publication->quiet_until_ns = INT64_MIN;
-    publication->turn_left = TURN_BYTES;
+    publication->cycle_bytes_left = MAX_CYCLE_BYTES;
     if (!publication->has_initial_connection || publication->is_setup_elicited)
     {
         send_setup_if_due(sender, publication, publication->position);
@@ -520,7 +520,7 @@ int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *
     resend_what_is_due(sender, publication);
     if (0 == bytes)
     {
-        settle(sender, publication);
+        set_quiet_until(sender, publication);
     }
     return bytes;
 }

@@ -7,15 +7,15 @@
 
 #define ASI_SETUP_INTERVAL_NS 100000000LL
 #define ASI_HEARTBEAT_INTERVAL_NS 100000000LL
-#define ASI_GREETING_LENGTH 40
+#define ASI_INTRODUCTION_LENGTH 40
 #define ASI_PUBLICATION_QUIET_NS 10000000LL /* maximum delay until an idle publication detects a receiver's timeout */
 
 /* Returns the bytes sent. */
 int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *publication);
 
-/* Writes the frame that introduces this stream to a new destination; `to` has ASI_GREETING_LENGTH bytes, aligned to 8. Returns
- * the frame's length, 0 when the stream has ended. */
-int32_t asi_sender_publication_greeting(const asi_sender_publication *publication, void *to);
+/* Writes the frame that introduces this stream to a new destination; `to` has ASI_INTRODUCTION_LENGTH bytes, aligned to 8.
+ * Returns the frame's length, 0 when the stream has ended. */
+int32_t asi_sender_publication_introduction(const asi_sender_publication *publication, void *to);
 
 /* Control frames that asi_check_control_datagram_untrusted has accepted. Positions are checked here. False: the status message's
  * position is out of bounds. */

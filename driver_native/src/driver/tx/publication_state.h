@@ -52,7 +52,7 @@ typedef struct asi_sender_publication
     asi_fan_out fan_out;             /* of the batch at `position`, while it is sent to many destinations */
     int32_t batch_count;             /* its datagrams, and the log bytes that they cover */
     int64_t batch_length;
-    int64_t turn_left;               /* bytes that may still be copied in this cycle */
+    int64_t cycle_bytes_left;        /* bytes that may still be copied in this cycle */
     int64_t credit_since_ns;         /* start of the resend interval, see resend_credit */
     int64_t sent_bytes;              /* log bytes sent since then */
     int64_t sent_before_bytes;       /* sent in the previous interval */

@@ -143,14 +143,14 @@ static bool is_valid_status(const asi_sender_publication *publication, const asi
 }
 
 /* Passes the source of a status message to the endpoint's destinations, with what the message proves about it. */
-static void meet(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_sender_publication *publication,
+static void update_destinations(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_sender_publication *publication,
     const asi_status_frame *frame, const asi_address *source)
 {
     asi_destinations *destinations = &endpoint->destinations;
     const bool had_refused = destinations->has_refused;
     const bool is_asking = 0 != (frame->prefix.flags & ASI_STATUS_FLAG_SEND_SETUP);
     asi_destinations_on_status_message(destinations, frame->receiver_id, source,
-        NULL == publication ? ASI_STRANGER : is_asking ? ASI_INTRODUCED : ASI_PROVEN, sender->now_ns);
+        NULL == publication ? ASI_UNPROVEN : is_asking ? ASI_INTRODUCED : ASI_PROVEN, sender->now_ns);
     if (destinations->next_round_ns < sender->next_round_ns)
     {
         sender->next_round_ns = destinations->next_round_ns;
@@ -180,7 +180,7 @@ static void on_status(
     }
     if (endpoint->has_destinations)
     {
-        meet(sender, endpoint, publication, frame, source);
+        update_destinations(sender, endpoint, publication, frame, source);
     }
     if (NULL != publication)
     {
@@ -381,29 +381,29 @@ static int64_t send_publications(asi_sender *sender)
 
 /* -- introductions to new destinations, see net/destinations.h ------------------------------------------------------------ */
 
-static int64_t greet(asi_sender *sender, asi_sender_endpoint *endpoint)
+static int64_t introduce(asi_sender *sender, asi_sender_endpoint *endpoint)
 {
-    uint8_t frames[ASI_NEWCOMER_FRAMES][ASI_GREETING_LENGTH] __attribute__((aligned(8)));
+    uint8_t frames[ASI_NEWCOMER_FRAMES][ASI_INTRODUCTION_LENGTH] __attribute__((aligned(8)));
     asi_outgoing datagrams[ASI_NEWCOMER_FRAMES];
     int32_t count = 0;
-    int32_t bucket = endpoint->next_greeting;
+    int32_t bucket = endpoint->next_introduction;
     for (int32_t i = 0; i < ASI_SEND_BUCKETS && count < ASI_NEWCOMER_FRAMES; i++)
     {
-        bucket = (endpoint->next_greeting + i) % ASI_SEND_BUCKETS;
+        bucket = (endpoint->next_introduction + i) % ASI_SEND_BUCKETS;
         for (const asi_sender_publication *publication = endpoint->buckets[bucket];
              NULL != publication && count < ASI_NEWCOMER_FRAMES; publication = publication->next_in_bucket)
         {
-            const int32_t length = asi_sender_publication_greeting(publication, frames[count]);
+            const int32_t length = asi_sender_publication_introduction(publication, frames[count]);
             datagrams[count] = (asi_outgoing){ .bytes = frames[count], .length = length };
             count += length > 0 ? 1 : 0;
         }
     }
-    endpoint->next_greeting = count < ASI_NEWCOMER_FRAMES ? 0 : (bucket + 1) % ASI_SEND_BUCKETS;
-    return asi_destinations_greet(
+    endpoint->next_introduction = count < ASI_NEWCOMER_FRAMES ? 0 : (bucket + 1) % ASI_SEND_BUCKETS;
+    return asi_destinations_introduce(
         &endpoint->destinations, endpoint->ops, endpoint->socket, datagrams, count, sender->now_ns);
 }
 
-static int64_t greet_newcomers(asi_sender *sender)
+static int64_t introduce_all(asi_sender *sender)
 {
     int64_t bytes = 0;
     if (sender->now_ns < sender->next_round_ns)
@@ -416,7 +416,7 @@ static int64_t greet_newcomers(asi_sender *sender)
         asi_destinations *destinations = &endpoint->destinations;
         if (endpoint->has_destinations && sender->now_ns >= destinations->next_round_ns)
         {
-            bytes += greet(sender, endpoint);
+            bytes += introduce(sender, endpoint);
         }
         if (endpoint->has_destinations && destinations->next_round_ns < sender->next_round_ns)
         {
@@ -496,7 +496,7 @@ int asi_sender_do_work(asi_sender *sender)
     {
         work += poll_control(sender);
     }
-    work += greet_newcomers(sender) > 0 ? 1 : 0;
+    work += introduce_all(sender) > 0 ? 1 : 0;
     if (settings->reresolution_check_interval_ns > 0 &&
         sender->now_ns - sender->last_resolution_check_ns > settings->reresolution_check_interval_ns)
     {
