@@ -29,17 +29,17 @@ typedef enum setting_kind
     KIND_THREAD_NAMING,
     KIND_VALIDATOR,
     KIND_INFERABLE,
-    KIND_OPTIONAL_TAG, /* int64; given or not stands in has_receiver_group_tag */
+    KIND_OPTIONAL_TAG, /* int64; has_receiver_group_tag records whether it was given */
     KIND_PORT_RANGE
 } setting_kind;
 
 typedef struct setting
 {
     const char *property;
-    const char *printed;  /* name in print-configuration; NULL: not printed there */
+    const char *printed;  /* name in print-configuration; NULL: not printed */
     setting_kind kind;
     size_t offset;
-    size_t capacity;      /* of texts */
+    size_t capacity;      /* of text settings */
     int64_t min;          /* numbers outside the range are clamped silently, Spec: 05 §1 */
     int64_t max;
     const char *fallback; /* parsed as if given; NULL: the default Aeron directory */
@@ -246,7 +246,8 @@ static const setting SETTINGS[] = {
         -1, INT64_MAX, "-1" },
 };
 
-/* Settings of the stock C driver that bring foreign code into it, which this one can't run: somebody who sets one must hear. */
+/* Settings of the stock C driver that load native code into it. This driver can't run such code, so it reports a setting instead
+ * of ignoring it. */
 static const char *const FOREIGN_SETTINGS[] = {
     "AERON_AGENT_ON_START_FUNCTION",
     "AERON_DRIVER_DYNAMIC_LIBRARIES",
@@ -265,7 +266,7 @@ static const char *const INFERABLES[] = { "false", "true", "infer" };
 
 const char *asi_threading_mode_text(asi_threading_mode mode) { return MODES[mode]; }
 
-/* Spec: 05 §7 - the environment name is the property in upper case with '_' for '.', save one exception. */
+/* Spec: 05 §7 - the environment name is the property in upper case with '_' for '.', with one exception. */
 static void to_environment_name(const char *name, char *to, size_t capacity)
 {
     size_t i = 0;
@@ -392,7 +393,7 @@ static void set_default(asi_driver_settings *settings, const setting *row)
     }
     else if (AS_OK != parse_setting(settings, row, row->fallback))
     {
-        abort(); /* the table itself is wrong */
+        abort(); /* the table itself is invalid */
     }
 }
 
@@ -649,7 +650,7 @@ as_result asi_driver_settings_check(const asi_driver_settings *settings)
     {
         return asi_fail(AS_E_USAGE, EINVAL, "aeron.publication.reserved.session.id.low is above .high");
     }
-    /* A range of all ids would leave none to give out. */
+    /* A reserved range with all ids would leave none to assign. */
     if (settings->reserved_session_id_high - settings->reserved_session_id_low > INT32_MAX)
     {
         return asi_fail(AS_E_USAGE, EINVAL, "aeron.publication.reserved.session.id.low to .high are more than 2^31 - 1 apart");

@@ -1,8 +1,8 @@
 /* Settings of the media driver by their stock names. Spec: 05 §7-8.
  *
- * One table in config.c holds name, type, default and range of each; as_driver.h's config functions are its public face. The
- * driver copies the settings at open and never changes them. Only settings that something here reads exist: names of other
- * programs or misspelt ones are ignored, as stock drivers do with property files.
+ * One table in config.c holds name, type, default and range of each; as_driver.h's config functions are its public interface. The
+ * driver copies the settings at open and never changes them. Only settings that this driver reads exist. Unknown names are
+ * ignored, as stock drivers do with property files, because a name may belong to another program or be misspelt.
  * Thread rule: one owner. */
 #ifndef ASI_DRIVER_CONFIG_H
 #define ASI_DRIVER_CONFIG_H
@@ -79,7 +79,7 @@ typedef struct asi_driver_settings
     int64_t term_buffer_length;
     int64_t publication_window_length; /* 0: half the term */
     int64_t mtu_length;
-    int64_t initial_window_length;     /* of receivers */
+    int64_t initial_window_length;     /* for receivers */
     int64_t socket_sndbuf_length;      /* 0: the kernel's default */
     int64_t socket_rcvbuf_length;
     int64_t multicast_ttl;             /* 0: the kernel's default */
@@ -89,8 +89,8 @@ typedef struct asi_driver_settings
     int64_t stream_session_limit;
     int64_t images_unbegun_max;
     int64_t image_term_length_max;
-    int64_t destinations_max;             /* of a multi-destination publication */
-    int64_t destinations_per_address_max; /* that announce themselves from one address */
+    int64_t destinations_max;             /* of one multi-destination publication */
+    int64_t destinations_per_address_max; /* of one multi-destination publication, from one address */
     int64_t max_resend;
     int64_t send_to_status_poll_ratio;
     int64_t publication_connection_timeout_ns;
@@ -108,7 +108,7 @@ typedef struct asi_driver_settings
     int64_t flow_control_group_min_size;
     int64_t cubic_initial_rtt_ns;
     int64_t reresolution_check_interval_ns; /* 0: never */
-    int64_t receiver_group_tag;        /* when has_receiver_group_tag */
+    int64_t receiver_group_tag;        /* valid with has_receiver_group_tag */
     bool has_receiver_group_tag;
     bool reliable_stream;
     bool cubic_measure_rtt;
@@ -124,7 +124,7 @@ typedef struct asi_driver_settings
     int64_t conductor_cpu_affinity; /* -1: none */
     int64_t sender_cpu_affinity;
     int64_t receiver_cpu_affinity;
-    bool cpuset_affinity;           /* threads without one get a CPU of those that the process may use */
+    bool cpuset_affinity;           /* threads without a setting get a CPU of those that the process may use */
     bool cpuset_warnings_as_errors;
     int64_t exit_when_idle_ns;      /* -1: never */
     asi_threading_mode threading_mode;
@@ -169,13 +169,14 @@ struct as_driver_config
 };
 
 void asi_driver_settings_init(asi_driver_settings *settings);
-/* Ranges and relations that single values can't show. Spec: 05 §7.6. */
+/* Checks ranges and relations between several settings. Spec: 05 §7.6. */
 as_result asi_driver_settings_check(const asi_driver_settings *settings) AS_MUST_USE;
 const char *asi_threading_mode_text(asi_threading_mode mode);
-/* Idle strategies of the thread that runs the conductor, and of those that run the sender (or both) and the receiver. */
+/* Idle strategies of the conductor's thread, the sender's (or both) and the receiver's. */
 as_result asi_driver_settings_idle(
     const asi_driver_settings *settings, asi_idle *conductor, asi_idle *sender, asi_idle *receiver) AS_MUST_USE;
-/* As a stock driver takes a setting: a value that can't be is warned of on stderr and the default kept. Spec: 05 §1. */
+/* Handles a setting as a stock driver does: prints a warning to stderr for an invalid value and keeps the default.
+ * Spec: 05 §1. */
 void asi_driver_config_set_leniently(as_driver_config *config, const char *name, const char *value);
 
 #endif

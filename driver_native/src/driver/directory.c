@@ -21,7 +21,7 @@
 #define PATH_CAPACITY (AS_PATH_MAX + 300)
 #define LOG_SUFFIX ".logbuffer"
 
-/* What drivers make in their directory, ours and the stock ones. Spec: 01 §1.2. The lock's file goes last. */
+/* Files that drivers create in their directory, this one and the stock ones. Spec: 01 §1.2. The lock file is deleted last. */
 static const char *const FILES[] = { ASI_CNC_FILE, ASI_LOSS_REPORT_FILE };
 static const char *const FOLDERS[] = { "publications", "images" };
 
@@ -35,7 +35,7 @@ static bool is_same(const struct stat *one, const struct stat *other)
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-/* The lock counts only if the names still lead to what was locked: a driver that ends may have deleted it meanwhile. */
+/* The lock is valid only if the names still refer to the locked file: a driver that closes may have deleted it meanwhile. */
 static bool is_still_there(const char *path, const asi_directory *directory)
 {
     struct stat opened;
@@ -131,12 +131,12 @@ void asi_directory_unlock(asi_directory *directory)
     close_directory(directory);
 }
 
-/* -- what is in it ---------------------------------------------------------------------------------------------------------- */
+/* -- contents ------------------------------------------------------------------------------------------------------------- */
 
-/* Called with the names of a directory but its own and its parent's. */
+/* Called with the names in a directory, except "." and "..". */
 typedef as_result (*on_name)(void *context, int fd, const char *path, const char *name);
 
-/* Keeps `fd`, and where it stands. */
+/* Leaves `fd` open and its offset unchanged. */
 static as_result each_name(int fd, const char *path, on_name call, void *context)
 {
     const int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -180,7 +180,7 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
     return false;
 }
 
-/* `format` is S_IFREG or S_IFDIR. What has gone meanwhile is right. */
+/* `format` is S_IFREG or S_IFDIR. True also when the file no longer exists. */
 static bool is_of_format(int fd, const char *name, mode_t format)
 {
     struct stat st;
@@ -203,7 +203,7 @@ static as_result delete_file(void *context, int fd, const char *path, const char
         asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s/%s", path, name);
 }
 
-/* Goes through the logs in one of the folders, if it is there. */
+/* Iterates over the logs in one of the folders, if the folder exists. */
 static as_result each_log(int fd, const char *path, const char *name, on_name call)
 {
     char folder[PATH_CAPACITY];
@@ -226,7 +226,7 @@ static as_result judge_entry(void *context, int fd, const char *path, const char
         return each_log(fd, path, name, judge_log);
     }
     const bool is_file = is_one_of(name, FILES, FILE_COUNT) || 0 == strcmp(name, ASI_DIRECTORY_LOCK_FILE);
-    /* A file system of its own has lost+found. */
+    /* The root of a file system contains lost+found. */
     return (is_file && is_of_format(fd, name, S_IFREG)) || 0 == strcmp(name, "lost+found") ? AS_OK : fail_strange(path, name);
 }
 
@@ -241,7 +241,7 @@ static as_result delete_folder(int fd, const char *path, const char *name)
         asi_fail_errno(AS_E_STORAGE, errno, "cannot delete %s/%s", path, name);
 }
 
-/* All or nothing, but for what appears meanwhile. */
+/* Deletes everything or nothing, except for what appears meanwhile. */
 static as_result clear(int fd, const char *path)
 {
     as_result result = each_name(fd, path, judge_entry, NULL);
@@ -263,7 +263,7 @@ as_result asi_directory_delete(const asi_directory *directory, const char *path)
     {
         result = delete_file(NULL, directory->fd, path, ASI_DIRECTORY_LOCK_FILE);
     }
-    /* Not empty: another driver has begun in it, or it is a file system of its own. Not permitted: root made it for this driver. */
+    /* Not empty: another driver has started in it, or it is a mount point. Not permitted: root created it for this driver. */
     if (AS_OK != result || 0 == rmdir(path) || ENOENT == errno || EBUSY == errno || ENOTEMPTY == errno ||
         EPERM == errno || EACCES == errno)
     {
@@ -272,7 +272,7 @@ as_result asi_directory_delete(const asi_directory *directory, const char *path)
     return asi_fail_errno(AS_E_STORAGE, errno, "cannot delete directory %s", path);
 }
 
-/* -- the driver before ------------------------------------------------------------------------------------------------------ */
+/* -- the previous driver -------------------------------------------------------------------------------------------------- */
 
 static void format_time(char *to, size_t capacity, int64_t epoch_ms)
 {
@@ -302,7 +302,7 @@ static void count_entry(const asi_error_entry *entry, void *context)
     (void)context;
 }
 
-/* Spec: 01 §1.6. Failing to save is warned of and no reason not to start. */
+/* Spec: 01 §1.6. A failure to save prints a warning and does not prevent the start. */
 static void save_errors(const char *path, const asi_cnc *cnc, int64_t now_ms)
 {
     const int64_t length = cnc->lengths.error_log;
@@ -314,7 +314,7 @@ static void save_errors(const char *path, const asi_cnc *cnc, int64_t now_ms)
     char name[PATH_CAPACITY];
     format_time(date, sizeof(date), now_ms);
     snprintf(name, sizeof(name), "%s-%s-error.log", path, date);
-    /* Beside the directory, where others may have put something under that name. */
+    /* Beside the directory, where another user may have created a file of that name. */
     const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR | S_IRGRP);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (NULL == file)
@@ -334,7 +334,8 @@ static void save_errors(const char *path, const asi_cnc *cnc, int64_t now_ms)
     fprintf(stderr, "WARNING: Existing errors saved to: %s\n", name);
 }
 
-/* As with the stock C driver, who can't be asked whether he lives counts as dead; but not in silence. `reason` is of the failed opening. */
+/* As in the stock C driver, a driver whose CnC file can't be read counts as dead, but here with a warning. `reason` is of the
+ * failed open. */
 static void warn_of_unreadable(const char *path, const char *reason)
 {
     char file[PATH_CAPACITY];
@@ -401,7 +402,7 @@ as_result asi_directory_claim(const asi_driver_settings *settings, const asi_clo
     }
     for (size_t i = 0; i < FOLDER_COUNT && AS_OK == result; i++)
     {
-        /* It was deleted, so who has made it again is a stranger. */
+        /* The directory was deleted, so if it exists again, another user has created it. */
         result = 0 == mkdirat(held.fd, FOLDERS[i], 0777) ? AS_OK :
             asi_fail_errno(AS_E_STORAGE, errno, "cannot create directory %s/%s", path, FOLDERS[i]);
     }

@@ -1,7 +1,7 @@
-/* A driver: settings, shared memory, agents and the threads that run them. Public face in as_driver.h.
+/* Opens, runs and closes a driver: settings, shared memory, agents and their threads. Public interface in as_driver.h.
  *
- * Owns the CnC file, the loss report and the directory they lie in, the three agents (conductor, sender, receiver), their
- * command queues and their threads. */
+ * Owns the CnC file, the loss report and their directory, the three agents (conductor, sender, receiver), their command queues
+ * and their threads. */
 #define _GNU_SOURCE
 #include "driver/driver.h"
 
@@ -30,7 +30,7 @@
 struct as_driver
 {
     asi_driver_settings settings;
-    pid_t pid; /* that opened it */
+    pid_t pid; /* the process that opened it */
     asi_cnc cnc;
     asi_map loss_report;
     asi_conductor conductor;
@@ -40,12 +40,12 @@ struct as_driver
     asi_command_queue to_receiver;
     asi_command_queue to_conductor;
     asi_events *events; /* owned; NULL: no event log */
-    asi_interceptors incoming[2]; /* of the sender's sockets, and the receiver's */
+    asi_interceptors incoming[2]; /* for the sender's and the receiver's sockets */
     asi_agent agents[3];
     asi_idle idle;
     asi_idle sender_idle;
     asi_idle receiver_idle;
-    struct stat cnc_identity; /* so that only our own directory is deleted */
+    struct stat cnc_identity; /* so that it deletes only its own directory */
 };
 
 static int run_conductor(void *context) { return asi_conductor_do_work(&((as_driver *)context)->conductor); }
@@ -54,7 +54,7 @@ static int run_receiver(void *context) { return asi_receiver_do_work(&((as_drive
 static int run_network(void *context) { return run_sender(context) + run_receiver(context); }
 static int run_all(void *context) { return run_network(context) + run_conductor(context); }
 
-/* What the conductor's thread runs. Spec: 05 §8. */
+/* The agents that the conductor's thread runs. Spec: 05 §8. */
 static int (*main_work(const as_driver *driver))(void *context)
 {
     const asi_threading_mode mode = driver->settings.threading_mode;
@@ -121,7 +121,7 @@ static as_result open_interceptors(as_driver *driver, const asi_udp_ops *ops)
     return AS_OK == result ? asi_interceptors_open(&driver->incoming[1], &driver->settings, ops) : result;
 }
 
-/* Spec: 05 §7.6 - a buffer that the kernel does not grant is only warned of. */
+/* Spec: 05 §7.6 - a buffer that the kernel does not grant causes only a warning. */
 static void warn_of_buffer(const char *option, const char *limit, int64_t wanted, int64_t granted)
 {
     if (granted > 0 && wanted > granted)
@@ -131,7 +131,7 @@ static void warn_of_buffer(const char *option, const char *limit, int64_t wanted
     }
 }
 
-/* Spec: 05 §7.6 - what one socket must hold. */
+/* Spec: 05 §7.6 - minimum buffers of one socket. */
 static as_result check_sockets(const asi_driver_settings *settings, const asi_socket_limits *limits)
 {
     const int64_t sndbuf = 0 != settings->socket_sndbuf_length ? settings->socket_sndbuf_length : limits->default_sndbuf_length;
@@ -146,7 +146,7 @@ static as_result check_sockets(const asi_driver_settings *settings, const asi_so
         ": lower it or raise aeron.socket.so_rcvbuf", settings->initial_window_length, rcvbuf);
 }
 
-/* After the conductor: the agents count in its counters. */
+/* Call after the conductor is open: the agents use its counters. */
 static as_result open_network(as_driver *driver, const asi_driver_dependencies *dependencies)
 {
     const asi_driver_settings *settings = &driver->settings;
@@ -212,7 +212,7 @@ static void close_network(as_driver *driver)
     asi_interceptors_close(&driver->incoming[1]);
 }
 
-/* With the directory claimed. */
+/* Call with the directory claimed. */
 static as_result open_parts(as_driver *driver, const asi_driver_dependencies *dependencies)
 {
     as_result result = open_files(driver, &dependencies->clock);
@@ -334,7 +334,7 @@ typedef enum agent_role
     ROLE_ALL
 } agent_role;
 
-/* Spec: 11 T3; a name has 15 bytes at most, so not all classic ones are stock's. */
+/* Spec: 11 T3; a name has 15 bytes at most, so some classic names differ from stock's. */
 static const char *name_of(const as_driver *driver, agent_role role)
 {
     static const char *const CLASSIC[] = { "conductor", "sender", "receiver", "sender,receiver", "driver" };
@@ -396,7 +396,7 @@ as_result as_driver_start_others(as_driver *driver)
     as_result result = choose_cpus(driver, &cpus);
     if (AS_OK == result)
     {
-        result = start_network(driver, &cpus); /* first: threads inherit where their parent may run */
+        result = start_network(driver, &cpus); /* first: threads inherit the CPU set of their parent */
     }
     return AS_OK == result && cpus.conductor >= 0 ? pin_caller(cpus.conductor) : result;
 }
@@ -428,7 +428,7 @@ static bool is_still_ours(const as_driver *driver)
 
 void as_driver_close(as_driver *driver)
 {
-    /* In a forked child the driver is the parent's: its files and its clients live on. */
+    /* In a forked child the driver belongs to the parent, which still uses its files and serves its clients. */
     if (NULL == driver || driver->pid != getpid())
     {
         return;
@@ -438,7 +438,7 @@ void as_driver_close(as_driver *driver)
         asi_agent_stop(&driver->agents[i]);
     }
     asi_directory directory = ASI_DIRECTORY_NONE;
-    /* Locked before the file is marked closed: from then on another driver may claim the directory. */
+    /* Lock before the file is marked closed: after that another driver may claim the directory. */
     if (driver->settings.delete_on_shutdown && is_still_ours(driver) &&
         AS_OK != asi_directory_lock(&driver->settings, &directory))
     {

@@ -1,5 +1,5 @@
-/* Opening a driver with its dependencies given: what as_driver_open does with the system's clock, chance and network, and tests
- * with their own. Called by driver.c and tests. Thread rule: as as_driver.h. */
+/* Opens a driver with given dependencies: as_driver_open passes the system's clock, random numbers and network, and tests pass
+ * their own. Called by driver.c and tests. Thread rule: as as_driver.h. */
 #ifndef ASI_DRIVER_DRIVER_H
 #define ASI_DRIVER_DRIVER_H
 
@@ -9,14 +9,14 @@ typedef struct asi_driver_dependencies
 {
     asi_clock clock;
     asi_rand rand;
-    asi_udp_ops ops;            /* used by all three agents' threads */
+    asi_udp_ops ops;            /* used by the threads of all three agents */
     asi_name_resolver resolver;
     asi_error_sink errors;
 } asi_driver_dependencies;
 
 as_result asi_driver_open_with(const asi_driver_settings *settings, const asi_driver_dependencies *dependencies,
     as_on_termination on_termination, void *context, as_driver **driver) AS_MUST_USE;
-/* Over the kernel's network and the system's resolver. */
+/* Uses the kernel's network and the system's resolver. */
 as_result asi_driver_open(const asi_driver_settings *settings, asi_clock clock, asi_rand rand, as_on_termination on_termination,
     void *context, as_driver **driver) AS_MUST_USE;
 

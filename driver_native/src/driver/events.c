@@ -1,4 +1,4 @@
-/* See events.h. A record in the ring is a head, then the bytes kept. */
+/* See events.h. A record in the ring is a head, then the recorded bytes. */
 #include "driver/events.h"
 
 #include <ctype.h>
@@ -27,7 +27,7 @@
 typedef struct event_head
 {
     int64_t time_ns;   /* since the epoch */
-    int32_t length;    /* there were; what follows the head may be less */
+    int32_t length;    /* original length; the recorded bytes may be fewer */
     int32_t has_text;  /* the bytes are the text */
 } event_head;
 
@@ -46,15 +46,15 @@ struct asi_events
     int64_t lost_count;         /* any thread, atomically */
     frame_tap taps[ASI_EVENTS_THREADS];
 
-    /* The writer's. */
+    /* Private to the writer thread. */
     asi_agent writer;
     FILE *file;                 /* owned unless it is stdout */
     char path[AS_PATH_MAX];     /* "": stdout */
     int64_t max_file_length;    /* 0: no limit */
     int64_t written_length;
     int32_t roll_count;
-    int64_t told_lost_count;
-    int64_t last_time_ns;       /* of a record that was written */
+    int64_t reported_lost_count;
+    int64_t last_time_ns;       /* of the last written record */
     char text[LINE_CAPACITY];
 };
 
@@ -136,7 +136,7 @@ void asi_events_on_response(asi_events *events, int32_t type_id, const void *mes
     }
 }
 
-void asi_events_say(asi_events *events, asi_event event, const char *format, ...)
+void asi_events_log(asi_events *events, asi_event event, const char *format, ...)
 {
     if (!asi_events_has(events, event))
     {
@@ -152,9 +152,9 @@ void asi_events_say(asi_events *events, asi_event event, const char *format, ...
 
 /* --- datagrams: a tap between a thread and its sockets ---------------------------------------------------------------------- */
 
-typedef struct tapped_frame /* what is recorded of a datagram */
+typedef struct tapped_frame /* the recorded part of a datagram */
 {
-    asi_address peer; /* none: the socket's connected one */
+    asi_address peer; /* none: the connected peer of the socket */
     uint8_t bytes[KEPT_OF_FRAME];
 } tapped_frame;
 
@@ -291,7 +291,7 @@ static void write_line(asi_events *events, int64_t time_ns, int32_t event, int64
     const char *name = asi_event_name(event);
     for (char *c = events->text; '\0' != *c; c++)
     {
-        *c = isprint((unsigned char)*c) ? *c : '?'; /* one line, whatever a channel holds */
+        *c = isprint((unsigned char)*c) ? *c : '?'; /* keeps it on one line, whatever bytes a channel contains */
     }
     const int written = fprintf(events->file, "[%" PRId64 ".%09" PRId64 "] DRIVER: %s [%" PRId64 "/%" PRId64 "]: %s\n",
         time_ns / 1000000000, time_ns % 1000000000, NULL == name ? "UNKNOWN" : name, kept, length, events->text);
@@ -301,7 +301,7 @@ static void write_line(asi_events *events, int64_t time_ns, int32_t event, int64
         events->roll_count++;
         if (AS_OK != open_file(events))
         {
-            events->max_file_length = 0; /* goes on in the file that it has */
+            events->max_file_length = 0; /* keep writing to the current file */
         }
     }
 }
@@ -321,7 +321,7 @@ static asi_ring_action on_record(int32_t event, const uint8_t *message, int64_t 
     else
     {
         asi_event_format_untrusted(event, bytes, kept, events->text, sizeof(events->text));
-        kept = kept > head.length ? head.length : kept; /* a datagram's address is none of its bytes */
+        kept = kept > head.length ? head.length : kept; /* a datagram's address does not count as one of its bytes */
     }
     write_line(events, head.time_ns, event, kept, head.length);
     return ASI_RING_CONTINUE;
@@ -332,11 +332,11 @@ static int write_some(void *context)
     asi_events *events = context;
     const int64_t lines = asi_ring_mpsc_read(&events->ring, on_record, events, LINES_PER_CYCLE);
     const int64_t lost = asi_load_acquire_i64(&events->lost_count);
-    if (lost != events->told_lost_count)
+    if (lost != events->reported_lost_count)
     {
         snprintf(events->text, sizeof(events->text), "%" PRId64 " events lost, this log could not keep up",
-            lost - events->told_lost_count);
-        events->told_lost_count = lost;
+            lost - events->reported_lost_count);
+        events->reported_lost_count = lost;
         write_line(events, events->last_time_ns, ASI_EVENT_GENERIC_MESSAGE, 0, 0);
     }
     if (0 != lines)

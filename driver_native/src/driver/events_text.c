@@ -1,5 +1,5 @@
-/* Names of events, and the text of commands, responses and datagrams; see events_text.h. Whatever the bytes hold, they are only
- * copied: what is too short shows zeros. */
+/* Names of events, and the text of commands, responses and datagrams; see events_text.h. Invalid bytes are harmless: they are
+ * only copied, and missing ones read as zeros. */
 #include "driver/events_text.h"
 
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static uint64_t events_from(const char *prefix)
     return mask;
 }
 
-/* Spec: 05 §11 - the bits of releases before events had names. */
+/* Spec: 05 §11 - the bit mask of releases before events had names. */
 static uint64_t legacy_mask(uint64_t bits)
 {
     static const uint64_t EVERYTHING = 0xffff;
@@ -150,12 +150,12 @@ typedef struct message_bytes
     size_t capacity;
 } message_bytes;
 
-/* The fixed part, zeros where the message is too short. */
+/* The fixed part; zeros where the message is too short. */
 #define FIXED(type, name)                                                                             \
     type name = { 0 };                                                                                \
     memcpy(&name, message->bytes, (size_t)message->length < sizeof(name) ? (size_t)message->length : sizeof(name))
 
-/* A text after a fixed part: its length as far as the bytes go, for %.*s. */
+/* A text after a fixed part. Returns its length, limited by the available bytes, for %.*s. */
 static int text_at(const message_bytes *message, int64_t offset, int32_t length, const char **text)
 {
     const int64_t room = offset < message->length ? message->length - offset : 0;
@@ -167,7 +167,7 @@ static int text_at(const message_bytes *message, int64_t offset, int32_t length,
 #define IDS "clientId=%" PRId64 " correlationId=%" PRId64
 #define ID_VALUES(fixed) (fixed).correlated.client_id, (fixed).correlated.correlation_id
 
-static void say_add_publication(const message_bytes *message)
+static void format_add_publication(const message_bytes *message)
 {
     const char *channel;
     FIXED(asi_cmd_publication, fixed);
@@ -175,7 +175,7 @@ static void say_add_publication(const message_bytes *message)
     SAY(IDS " streamId=%d channel=%.*s", ID_VALUES(fixed), fixed.stream_id, length, channel);
 }
 
-static void say_add_subscription(const message_bytes *message)
+static void format_add_subscription(const message_bytes *message)
 {
     const char *channel;
     FIXED(asi_cmd_subscription, fixed);
@@ -183,26 +183,26 @@ static void say_add_subscription(const message_bytes *message)
     SAY(IDS " streamId=%d channel=%.*s", ID_VALUES(fixed), fixed.stream_id, length, channel);
 }
 
-static void say_remove_publication(const message_bytes *message)
+static void format_remove_publication(const message_bytes *message)
 {
     FIXED(asi_cmd_remove_publication, fixed);
     SAY(IDS " registrationId=%" PRId64 " revoke=%s", ID_VALUES(fixed), fixed.registration_id,
         0 != (fixed.flags & ASI_REMOVE_PUBLICATION_REVOKE) ? "true" : "false");
 }
 
-static void say_remove(const message_bytes *message)
+static void format_remove(const message_bytes *message)
 {
     FIXED(asi_cmd_remove, fixed);
     SAY(IDS " registrationId=%" PRId64, ID_VALUES(fixed), fixed.registration_id);
 }
 
-static void say_client(const message_bytes *message)
+static void format_client(const message_bytes *message)
 {
     FIXED(asi_cmd_correlated, fixed);
     SAY(IDS, fixed.client_id, fixed.correlation_id);
 }
 
-static void say_destination(const message_bytes *message)
+static void format_destination(const message_bytes *message)
 {
     const char *channel;
     FIXED(asi_cmd_destination, fixed);
@@ -210,26 +210,26 @@ static void say_destination(const message_bytes *message)
     SAY(IDS " registrationId=%" PRId64 " channel=%.*s", ID_VALUES(fixed), fixed.registration_id, length, channel);
 }
 
-static void say_destination_by_id(const message_bytes *message)
+static void format_destination_by_id(const message_bytes *message)
 {
     FIXED(asi_cmd_destination_by_id, fixed);
     SAY(IDS " resourceRegistrationId=%" PRId64 " destinationRegistrationId=%" PRId64, ID_VALUES(fixed),
         fixed.resource_registration_id, fixed.destination_registration_id);
 }
 
-static void say_counter(const message_bytes *message)
+static void format_counter(const message_bytes *message)
 {
     FIXED(asi_cmd_counter, fixed);
     SAY(IDS " typeId=%d keyLength=%d", ID_VALUES(fixed), fixed.type_id, fixed.key_length);
 }
 
-static void say_terminate(const message_bytes *message)
+static void format_terminate(const message_bytes *message)
 {
     FIXED(asi_cmd_terminate, fixed);
     SAY(IDS " tokenLength=%d", ID_VALUES(fixed), fixed.token_length);
 }
 
-static void say_reject_image(const message_bytes *message)
+static void format_reject_image(const message_bytes *message)
 {
     const char *reason;
     FIXED(asi_cmd_reject_image, fixed);
@@ -238,7 +238,7 @@ static void say_reject_image(const message_bytes *message)
         fixed.position, length, reason);
 }
 
-static void say_publication_ready(const message_bytes *message)
+static void format_publication_ready(const message_bytes *message)
 {
     const char *name;
     FIXED(asi_rsp_publication_ready, fixed);
@@ -248,7 +248,7 @@ static void say_publication_ready(const message_bytes *message)
         fixed.position_limit_counter_id, fixed.channel_status_id, length, name);
 }
 
-static void say_available_image(const message_bytes *message)
+static void format_available_image(const message_bytes *message)
 {
     const char *name;
     FIXED(asi_rsp_available_image, fixed);
@@ -258,14 +258,14 @@ static void say_available_image(const message_bytes *message)
         fixed.subscriber_position_id, length, name);
 }
 
-static void say_unavailable_image(const message_bytes *message)
+static void format_unavailable_image(const message_bytes *message)
 {
     FIXED(asi_rsp_unavailable_image, fixed);
     SAY("correlationId=%" PRId64 " subscriptionRegistrationId=%" PRId64 " streamId=%d", fixed.image_correlation_id,
         fixed.subscription_registration_id, fixed.stream_id);
 }
 
-static void say_error(const message_bytes *message)
+static void format_error(const message_bytes *message)
 {
     const char *text;
     FIXED(asi_rsp_error, fixed);
@@ -274,13 +274,13 @@ static void say_error(const message_bytes *message)
         length, text);
 }
 
-static void say_correlated(const message_bytes *message)
+static void format_correlated(const message_bytes *message)
 {
     FIXED(asi_rsp_correlated_i32, fixed);
     SAY("correlationId=%" PRId64 " id=%d", fixed.correlation_id, fixed.value);
 }
 
-static void say_one_id(const message_bytes *message)
+static void format_one_id(const message_bytes *message)
 {
     FIXED(asi_rsp_operation_success, fixed);
     SAY("id=%" PRId64, fixed.correlation_id);
@@ -294,7 +294,7 @@ static const char *frame_name(uint16_t type)
 }
 
 /* An address, then the datagram's first bytes. */
-static void say_frame(const message_bytes *datagram)
+static void format_frame(const message_bytes *datagram)
 {
     asi_address peer = { 0 };
     char address[ASI_ADDRESS_TEXT_CAPACITY] = "connected peer";
@@ -340,52 +340,52 @@ static void say_frame(const message_bytes *datagram)
     }
 }
 
-/* Text of others comes as text. */
-static void (*say_of(int32_t event))(const message_bytes *message)
+/* Events without a layout of their own are recorded as text. */
+static void (*formatter_of(int32_t event))(const message_bytes *message)
 {
     switch (event)
     {
         case ASI_EVENT_FRAME_IN:
         case ASI_EVENT_FRAME_OUT:
         case ASI_EVENT_NAK_SENT:
-        case ASI_EVENT_NAK_RECEIVED: return say_frame;
+        case ASI_EVENT_NAK_RECEIVED: return format_frame;
         case ASI_EVENT_CMD_IN_ADD_PUBLICATION:
-        case ASI_EVENT_CMD_IN_ADD_EXCLUSIVE_PUBLICATION: return say_add_publication;
-        case ASI_EVENT_CMD_IN_REMOVE_PUBLICATION: return say_remove_publication;
-        case ASI_EVENT_CMD_IN_ADD_SUBSCRIPTION: return say_add_subscription;
+        case ASI_EVENT_CMD_IN_ADD_EXCLUSIVE_PUBLICATION: return format_add_publication;
+        case ASI_EVENT_CMD_IN_REMOVE_PUBLICATION: return format_remove_publication;
+        case ASI_EVENT_CMD_IN_ADD_SUBSCRIPTION: return format_add_subscription;
         case ASI_EVENT_CMD_IN_REMOVE_SUBSCRIPTION:
-        case ASI_EVENT_CMD_IN_REMOVE_COUNTER: return say_remove;
+        case ASI_EVENT_CMD_IN_REMOVE_COUNTER: return format_remove;
         case ASI_EVENT_CMD_IN_KEEPALIVE_CLIENT:
-        case ASI_EVENT_CMD_IN_CLIENT_CLOSE: return say_client;
+        case ASI_EVENT_CMD_IN_CLIENT_CLOSE: return format_client;
         case ASI_EVENT_CMD_IN_ADD_DESTINATION:
         case ASI_EVENT_CMD_IN_REMOVE_DESTINATION:
         case ASI_EVENT_CMD_IN_ADD_RCV_DESTINATION:
-        case ASI_EVENT_CMD_IN_REMOVE_RCV_DESTINATION: return say_destination;
-        case ASI_EVENT_CMD_IN_REMOVE_DESTINATION_BY_ID: return say_destination_by_id;
-        case ASI_EVENT_CMD_IN_ADD_COUNTER: return say_counter;
-        case ASI_EVENT_CMD_IN_TERMINATE_DRIVER: return say_terminate;
-        case ASI_EVENT_CMD_IN_REJECT_IMAGE: return say_reject_image;
+        case ASI_EVENT_CMD_IN_REMOVE_RCV_DESTINATION: return format_destination;
+        case ASI_EVENT_CMD_IN_REMOVE_DESTINATION_BY_ID: return format_destination_by_id;
+        case ASI_EVENT_CMD_IN_ADD_COUNTER: return format_counter;
+        case ASI_EVENT_CMD_IN_TERMINATE_DRIVER: return format_terminate;
+        case ASI_EVENT_CMD_IN_REJECT_IMAGE: return format_reject_image;
         case ASI_EVENT_CMD_OUT_PUBLICATION_READY:
-        case ASI_EVENT_CMD_OUT_EXCLUSIVE_PUBLICATION_READY: return say_publication_ready;
-        case ASI_EVENT_CMD_OUT_AVAILABLE_IMAGE: return say_available_image;
-        case ASI_EVENT_CMD_OUT_ON_UNAVAILABLE_IMAGE: return say_unavailable_image;
-        case ASI_EVENT_CMD_OUT_ERROR: return say_error;
+        case ASI_EVENT_CMD_OUT_EXCLUSIVE_PUBLICATION_READY: return format_publication_ready;
+        case ASI_EVENT_CMD_OUT_AVAILABLE_IMAGE: return format_available_image;
+        case ASI_EVENT_CMD_OUT_ON_UNAVAILABLE_IMAGE: return format_unavailable_image;
+        case ASI_EVENT_CMD_OUT_ERROR: return format_error;
         case ASI_EVENT_CMD_OUT_SUBSCRIPTION_READY:
         case ASI_EVENT_CMD_OUT_COUNTER_READY:
-        case ASI_EVENT_CMD_OUT_ON_UNAVAILABLE_COUNTER: return say_correlated;
+        case ASI_EVENT_CMD_OUT_ON_UNAVAILABLE_COUNTER: return format_correlated;
         case ASI_EVENT_CMD_OUT_ON_OPERATION_SUCCESS:
-        case ASI_EVENT_CMD_OUT_ON_CLIENT_TIMEOUT: return say_one_id;
+        case ASI_EVENT_CMD_OUT_ON_CLIENT_TIMEOUT: return format_one_id;
         default: return NULL;
     }
 }
 
 void asi_event_format_untrusted(int32_t event, const void *bytes, int64_t length, char *to, size_t capacity)
 {
-    void (*say)(const message_bytes *) = say_of(event);
+    void (*format)(const message_bytes *) = formatter_of(event);
     const message_bytes message = { .bytes = bytes, .length = length, .to = to, .capacity = capacity };
     to[0] = '\0';
-    if (NULL != say)
+    if (NULL != format)
     {
-        say(&message);
+        format(&message);
     }
 }

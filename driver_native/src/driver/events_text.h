@@ -1,4 +1,4 @@
-/* Names, numbers and texts of the event log's events. Pure functions. Spec: 05 §11. */
+/* Names, numbers and texts of the events in the event log. Pure functions. Spec: 05 §11. */
 #ifndef ASI_DRIVER_EVENTS_TEXT_H
 #define ASI_DRIVER_EVENTS_TEXT_H
 
@@ -58,10 +58,10 @@ typedef enum asi_event
     ASI_EVENT_PUBLICATION_IMAGE_REVOKE = 60
 } asi_event;
 
-/* Text of one record, without the line's head; `to` is always terminated. */
+/* Formats one record, without the line's head; `to` is always terminated. */
 void asi_event_format_untrusted(int32_t event, const void *message, int64_t length, char *to, size_t capacity);
 const char *asi_event_name(int32_t event); /* NULL: there is no such event */
-/* Bit n: event n. Names, numbers, all, admin, or a legacy mask in hex, with commas between; what can't be is warned of. */
+/* Bit n: event n. Accepts names, numbers, all, admin, or a legacy mask in hex, separated by commas; warns of invalid ones. */
 uint64_t asi_events_parse(const char *setting, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* aeron-spark-driver: the media driver as a process, a drop-in for the stock C driver's aeronmd. Spec: 05 §15.
+/* aeron-spark-driver: runs the media driver as a process, a drop-in for the stock C driver's aeronmd. Spec: 05 §15.
  *
  * Exit status: the signal's number after SIGINT or SIGTERM; 0 after a termination command or when idle; 1 on any failure. */
 #include <errno.h>
@@ -32,7 +32,8 @@ static const char HELP[] =
     "\n"
     "Exit status: the signal's number after SIGINT or SIGTERM, 0 when ended by command or idleness, 1 on failure.\n";
 
-/* Written by the handler and the termination hook, read by the duty cycle's loop; a signal handler has no context to pass. */
+/* Written by the signal handler and the termination hook, read by the loop of the duty cycle; a signal handler gets no
+ * context. */
 static bool keep_running = true;
 static volatile sig_atomic_t received_signal = 0;
 
@@ -215,7 +216,7 @@ int main(int argc, char **argv)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* whoever read our output may be gone: that ends no driver */
+    signal(SIGPIPE, SIG_IGN); /* a closed stdout or stderr must not end the driver */
 
     as_driver_config *config = NULL;
     if (AS_OK != as_driver_config_open(&config) || AS_OK != as_driver_config_load_environment(config))

@@ -216,7 +216,7 @@ static void an_unwritable_file_is_refused(void)
     asi_driver_settings_init(&settings);
     CHECK_I64(asi_events_open(&settings, asi_clock_system(), &events), AS_OK);
     CHECK(NULL == events && !asi_events_has(events, ASI_EVENT_FRAME_IN));
-    asi_events_say(events, ASI_EVENT_RESEND, "nobody listens"); /* harmless */
+    asi_events_log(events, ASI_EVENT_RESEND, "nobody listens"); /* harmless */
     asi_events_on_response(events, ASI_RSP_ERROR, "", 0);
     asi_events_close(events);
     snprintf(log_path, sizeof(log_path), "/proc/no-such-file");

@@ -81,17 +81,17 @@ static void a_flood_is_bounded(void)
     asi_destinations_close(&destinations);
 }
 
-static const uint8_t greeting[40];
+static const uint8_t introduction[40];
 
 /* Rounds of `count` frames for newcomers; the bytes that went out. */
-static int64_t greet(asi_destinations *destinations, asi_udp_socket *from, int32_t count, int64_t now_ns)
+static int64_t introduce(asi_destinations *destinations, asi_udp_socket *from, int32_t count, int64_t now_ns)
 {
     asi_outgoing frames[ASI_NEWCOMER_FRAMES];
     for (int32_t i = 0; i < count; i++)
     {
-        frames[i] = (asi_outgoing){ .bytes = greeting, .length = sizeof(greeting) };
+        frames[i] = (asi_outgoing){ .bytes = introduction, .length = sizeof(introduction) };
     }
-    return asi_destinations_greet(destinations, &ops, from, frames, count, now_ns);
+    return asi_destinations_introduce(destinations, &ops, from, frames, count, now_ns);
 }
 
 /* Who only asks gets three rounds for each time it asks, and no data; who then names what only a hearer of the answer knows gets it,
@@ -103,37 +103,37 @@ static void a_newcomer_proves_itself_first(void)
     asi_udp_socket *q = open_at(101);
     const asi_address at = fake_address("127.0.0.1", 101);
     const asi_address forged = fake_address("10.0.0.1", 101);
-    const asi_outgoing setup = { .bytes = greeting, .length = sizeof(greeting) };
+    const asi_outgoing setup = { .bytes = introduction, .length = sizeof(introduction) };
     int64_t bytes;
     CHECK_I64(asi_destinations_open(&destinations, false, 8, 8, &counter), AS_OK);
     CHECK_I64(destinations.next_round_ns, INT64_MAX);
-    asi_destinations_on_status_message(&destinations, 1, &forged, ASI_STRANGER, SECOND);
+    asi_destinations_on_status_message(&destinations, 1, &forged, ASI_UNPROVEN, SECOND);
     CHECK_I64(counter, 1);
     CHECK_I64(send_three(&destinations, from, SECOND, AS_OK, &bytes), 3);
     CHECK_I64(bytes, 0);
     CHECK_I64(destinations.next_round_ns, SECOND);
-    CHECK_I64(greet(&destinations, from, 1, SECOND), 40);
-    CHECK_I64(greet(&destinations, from, 1, SECOND), 0);
+    CHECK_I64(introduce(&destinations, from, 1, SECOND), 40);
+    CHECK_I64(introduce(&destinations, from, 1, SECOND), 0);
     CHECK_I64(destinations.next_round_ns, SECOND + ASI_NEWCOMER_INTERVAL_NS);
-    CHECK_I64(greet(&destinations, from, 1, 2 * SECOND), 40);
+    CHECK_I64(introduce(&destinations, from, 1, 2 * SECOND), 40);
     CHECK_I64(asi_destinations_send_introduced(&destinations, &ops, from, &setup, 2 * SECOND), 0);
-    CHECK_I64(greet(&destinations, from, 1, 3 * SECOND), 40);
-    CHECK_I64(greet(&destinations, from, 1, 4 * SECOND), 0);
+    CHECK_I64(introduce(&destinations, from, 1, 3 * SECOND), 40);
+    CHECK_I64(introduce(&destinations, from, 1, 4 * SECOND), 0);
     CHECK_I64(destinations.next_round_ns, INT64_MAX);
     /* Many publications: so many frames, whatever the rounds. */
     asi_destinations_on_status_message(&destinations, 1, &forged, ASI_INTRODUCED, 5 * SECOND);
-    CHECK_I64(greet(&destinations, from, 20, 5 * SECOND), 800);
+    CHECK_I64(introduce(&destinations, from, 20, 5 * SECOND), 800);
     CHECK_I64(asi_destinations_send_introduced(&destinations, &ops, from, &setup, 5 * SECOND), 40);
-    CHECK_I64(greet(&destinations, from, 20, 6 * SECOND), 480);
-    CHECK_I64(greet(&destinations, from, 20, 7 * SECOND), 0);
+    CHECK_I64(introduce(&destinations, from, 20, 6 * SECOND), 480);
+    CHECK_I64(introduce(&destinations, from, 20, 7 * SECOND), 0);
     CHECK_I64(q->count, 0);
     asi_destinations_on_status_message(&destinations, 1, &at, ASI_PROVEN, 7 * SECOND);
     CHECK_I64(send_three(&destinations, from, 7 * SECOND, AS_OK, &bytes), 3);
     CHECK_I64(q->count, 3);
     CHECK_I64(counter, 1);
     /* It goes on asking, but proves nothing. */
-    asi_destinations_on_status_message(&destinations, 1, &at, ASI_STRANGER, 12 * SECOND);
-    CHECK_I64(greet(&destinations, from, 1, 12 * SECOND), 0);
+    asi_destinations_on_status_message(&destinations, 1, &at, ASI_UNPROVEN, 12 * SECOND);
+    CHECK_I64(introduce(&destinations, from, 1, 12 * SECOND), 0);
     CHECK_I64(send_three(&destinations, from, 12 * SECOND + 1, AS_OK, &bytes), 3);
     CHECK_I64(bytes, 0);
     CHECK_I64(counter, 1);
@@ -151,7 +151,7 @@ static void newcomers_keep_nobody_out(void)
     for (int64_t i = 0; i < 100; i++)
     {
         const asi_address at = fake_address("127.0.0.1", (uint16_t)(1000 + i));
-        asi_destinations_on_status_message(&destinations, i, &at, ASI_STRANGER, SECOND + i);
+        asi_destinations_on_status_message(&destinations, i, &at, ASI_UNPROVEN, SECOND + i);
     }
     CHECK_I64(counter, 2);
     const asi_address last = fake_address("127.0.0.1", 1099);
@@ -174,7 +174,7 @@ static void newcomers_keep_nobody_out(void)
     }
     CHECK_I64(counter, 8);
     CHECK_I64(destinations.newcomer_count, 0);
-    asi_destinations_on_status_message(&destinations, 99, &last, ASI_STRANGER, 3 * SECOND);
+    asi_destinations_on_status_message(&destinations, 99, &last, ASI_UNPROVEN, 3 * SECOND);
     CHECK(NULL == asi_destinations_find(&destinations, 99, &last));
     asi_destinations_close(&destinations);
 }

@@ -12,7 +12,7 @@ static void close_outbox(asi_list *outbox)
     asi_list_close(outbox);
 }
 
-/* Straight into the box if nothing waits before it. */
+/* Puts the command into the queue directly when the outbox is empty. */
 static void post(
     asi_conductor *conductor, asi_command_queue *queue, asi_list *outbox, const void *command, size_t length, int32_t failures_id)
 {

@@ -84,7 +84,7 @@ as_result asi_conductor_open(asi_conductor *conductor, const asi_driver_settings
     return AS_OK;
 }
 
-/* Spec: 03 §13 - a command that a dead client claimed and never committed holds everybody up. */
+/* Spec: 03 §13 - a command that a dead client claimed and never committed blocks all clients. */
 static void check_blocked_commands(asi_conductor *conductor)
 {
     const int64_t position = asi_ring_mpsc_consumer_position(&conductor->to_driver);

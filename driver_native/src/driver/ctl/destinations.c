@@ -30,7 +30,7 @@ static as_result find_send_channel(const asi_conductor *conductor, int64_t regis
         ": it needs control-mode=manual: %s", registration_id, publication->uri);
 }
 
-/* An unknown host is taken none the less: nothing goes there until it is resolved. Spec: 03 §6.6. */
+/* Accepts an unknown host: the sender skips the destination until the name is resolved. Spec: 03 §6.6. */
 static void resolve_leniently(asi_conductor *conductor, const char *endpoint, asi_address *address)
 {
     *address = (asi_address){ 0 };
@@ -98,8 +98,8 @@ static void forget_destination(asi_conductor *conductor, asi_send_channel *chann
     free(destination);
 }
 
-/* Index of the one that was added by that name, else of one with the address that the name has now; -1 without any. A name that
- * was moved or never had an address is found by what it was added by. */
+/* Index of the destination that was added by that name, else of one with the name's current address; -1 when there is none. The
+ * name finds a destination that has moved or never had an address. */
 static int32_t find_destination(asi_conductor *conductor, const asi_send_channel *channel, const char *endpoint)
 {
     for (int32_t i = 0; i < channel->destinations.count; i++)
@@ -180,7 +180,7 @@ static as_result find_subscription(
         " registration_id=%" PRId64, command->client_id, command->registration_id);
 }
 
-/* IPC publications and spied ones reach the subscription without a socket: a subscription beside it, under the same id. */
+/* IPC publications and spied publications need no socket: adds a second subscription under the same registration id. */
 static as_result add_local(asi_conductor *conductor, const asi_uri *uri, const asi_destination_command *command,
     const asi_subscription *subscription)
 {

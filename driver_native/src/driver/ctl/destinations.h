@@ -1,5 +1,5 @@
-/* Destination commands: where a manual multi-destination publication sends to, and from where a multi-destination subscription
- * receives. Spec: 03 §6.6-6.7. Called by on_command.c. Thread rule: the conductor's. */
+/* Destination commands: add and remove the addresses that a manual multi-destination publication sends to, and those where a
+ * multi-destination subscription receives. Spec: 03 §6.6-6.7. Called by on_command.c. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_DESTINATIONS_H
 #define ASI_DRIVER_CTL_DESTINATIONS_H
 
@@ -9,7 +9,7 @@ typedef struct asi_destination_command
 {
     int64_t client_id;
     int64_t correlation_id;
-    int64_t registration_id; /* of the publication (its original one) or subscription */
+    int64_t registration_id; /* of the publication (the original one) or subscription */
     const char *channel;     /* need not be terminated */
     int64_t channel_length;
 } asi_destination_command;

@@ -1,4 +1,4 @@
-/* What send and receive endpoints share: buffers and windows in effect; see endpoints.h. */
+/* Common to send and receive endpoints: socket buffers and windows in effect; see endpoints.h. */
 #include "driver/ctl/endpoints.h"
 
 #include <inttypes.h>
@@ -24,8 +24,8 @@ int64_t asi_effective_receiver_window(const asi_conductor *conductor, const asi_
         conductor->settings->initial_window_length;
 }
 
-/* Who names a length gets it or is refused, whoever opened the socket, and however it came by its own; who names none takes
- * what is there, as with the stock driver in Java. */
+/* A channel that names a length gets exactly that length or fails, no matter which channel opened the socket or where its length
+ * came from. A channel that names none accepts the existing length, as in the stock Java driver. */
 as_result asi_channel_check_buffers(
     const asi_conductor *conductor, const asi_udp_channel *existing, const asi_udp_channel *requested)
 {

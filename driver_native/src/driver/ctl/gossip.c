@@ -15,8 +15,8 @@
 #define WORK_INTERVAL_NS 10000000LL
 #define DATAGRAMS_PER_WORK 16
 #define BUFFER_LENGTH 65536
-#define DATAGRAMS_PER_TELL 2048 /* what invented names can make us send in one interval */
-#define GREETINGS 2
+#define DATAGRAMS_PER_INTERVAL 2048 /* limits what forged names can make the driver send in one interval */
+#define INITIAL_ANNOUNCEMENTS 2
 
 #define ENTRY_V4 1
 #define ENTRY_V6 2
@@ -36,8 +36,8 @@ typedef struct neighbor
 {
     asi_address address;
     int64_t last_activity_ns;
-    int64_t tellable_bytes; /* see may_be_told */
-    int32_t next_name;      /* of the cache, to be told first */
+    int64_t sendable_bytes; /* see send_allowance */
+    int32_t next_name;      /* cache index where the next round starts */
 } neighbor;
 
 typedef struct bootstrap
@@ -67,9 +67,9 @@ struct asi_gossip
     int64_t last_self_ns;
     int64_t last_neighbor_ns;
     int64_t last_bootstrap_ns;
-    int32_t tell_budget;    /* datagrams left of this interval's */
-    int32_t tell_start;     /* neighbour that is told first */
-    int32_t self_length;    /* of the datagram that tells of ourselves */
+    int32_t send_budget;    /* datagrams left in this interval */
+    int32_t next_neighbor;  /* index of the neighbour that is first in the next round */
+    int32_t self_length;    /* length of the datagram that announces this driver */
     uint8_t *incoming;      /* owned */
     uint8_t *outgoing;      /* owned */
 };
@@ -97,7 +97,7 @@ static void set_counter(const asi_conductor *conductor, int32_t counter_id, int6
     asi_store_release_i64(asi_counter_addr(&conductor->counters.counters, counter_id), value);
 }
 
-/* The system's resolver: a driver's own name must not depend on what others say. */
+/* Uses the system's resolver: a driver's own bootstrap name must not depend on other drivers. */
 static as_result resolve_bootstrap(const asi_conductor *conductor, bootstrap *one)
 {
     return asi_address_resolve(&conductor->network.system_resolver, one->name, "bootstrap neighbor", false, &one->address);
@@ -192,7 +192,7 @@ as_result asi_gossip_open(asi_conductor *conductor, asi_gossip **gossip)
         return result;
     }
     opened->self_length = (int32_t)sizeof(asi_frame_prefix) + entry_length(&opened->bound, opened->name);
-    opened->last_self_ns = conductor->now_ns - settings->resolver_self_interval_ns - 1; /* tell at once */
+    opened->last_self_ns = conductor->now_ns - settings->resolver_self_interval_ns - 1; /* announce at once */
     opened->last_neighbor_ns = conductor->now_ns;
     opened->last_bootstrap_ns = conductor->now_ns;
     *gossip = opened;
@@ -228,7 +228,7 @@ void asi_gossip_close(asi_conductor *conductor, asi_gossip *gossip)
     free(gossip);
 }
 
-/* -- what is known --------------------------------------------------------------------------------------------------------- */
+/* -- cache of names ------------------------------------------------------------------------------------------------------ */
 
 bool asi_gossip_find(const asi_gossip *gossip, const char *name, asi_address *address)
 {
@@ -290,11 +290,11 @@ static void learn_name(
     }
 }
 
-static void say_neighbor(asi_conductor *conductor, asi_event event, const asi_address *address)
+static void log_neighbor(asi_conductor *conductor, asi_event event, const asi_address *address)
 {
     char text[ASI_ADDRESS_TEXT_CAPACITY];
     asi_address_format(address, text);
-    asi_events_say(conductor->events, event, "address=%s", text);
+    asi_events_log(conductor->events, event, "address=%s", text);
 }
 
 static void learn_neighbor(
@@ -308,9 +308,9 @@ static void learn_neighbor(
     else if (gossip->neighbor_count < NEIGHBOR_CAPACITY)
     {
         gossip->neighbors[gossip->neighbor_count++] = (neighbor){ .address = *address, .last_activity_ns = activity_ns,
-            .tellable_bytes = GREETINGS * cost_of(gossip->self_length) };
+            .sendable_bytes = INITIAL_ANNOUNCEMENTS * cost_of(gossip->self_length) };
         set_counter(conductor, gossip->neighbors_counter_id, gossip->neighbor_count);
-        say_neighbor(conductor, ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_ADDED, address);
+        log_neighbor(conductor, ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_ADDED, address);
     }
 }
 
@@ -329,7 +329,7 @@ static int expire(asi_conductor *conductor, asi_gossip *gossip)
     {
         if (conductor->now_ns - gossip->neighbors[i].last_activity_ns > timeout_ns)
         {
-            say_neighbor(conductor, ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_REMOVED, &gossip->neighbors[i].address);
+            log_neighbor(conductor, ASI_EVENT_NAME_RESOLUTION_NEIGHBOR_REMOVED, &gossip->neighbors[i].address);
             gossip->neighbors[i] = gossip->neighbors[--gossip->neighbor_count];
         }
     }
@@ -342,19 +342,19 @@ static int expire(asi_conductor *conductor, asi_gossip *gossip)
     return expired;
 }
 
-/* -- hearing --------------------------------------------------------------------------------------------------------------- */
+/* -- receiving ----------------------------------------------------------------------------------------------------------- */
 
-typedef struct heard_entry
+typedef struct received_entry
 {
     int8_t type;
     bool is_self;
     int32_t age_ms;
     asi_address address;
     char name[NAME_MAX_LENGTH + 1];
-} heard_entry;
+} received_entry;
 
-/* Bytes of the entry; 0 when it is none. */
-static int64_t read_entry_untrusted(const uint8_t *bytes, int64_t left, heard_entry *entry)
+/* Returns the entry's length in bytes; 0 when it is invalid. */
+static int64_t read_entry_untrusted(const uint8_t *bytes, int64_t left, received_entry *entry)
 {
     if (left < ENTRY_ADDRESS_OFFSET)
     {
@@ -368,7 +368,7 @@ static int64_t read_entry_untrusted(const uint8_t *bytes, int64_t left, heard_en
         return 0;
     }
     const int16_t name_length = (int16_t)asi_get_u16(bytes + name_at - sizeof(int16_t));
-    *entry = (heard_entry){ .type = type, .is_self = 0 != (bytes[1] & ENTRY_SELF), .age_ms = asi_get_i32(bytes + 4) };
+    *entry = (received_entry){ .type = type, .is_self = 0 != (bytes[1] & ENTRY_SELF), .age_ms = asi_get_i32(bytes + 4) };
     if (name_length < 1 || name_length > NAME_MAX_LENGTH || left < name_at + name_length || entry->age_ms < 0)
     {
         return 0;
@@ -382,12 +382,12 @@ static int64_t read_entry_untrusted(const uint8_t *bytes, int64_t left, heard_en
     return length <= left ? length : left;
 }
 
-static void on_entry(asi_conductor *conductor, asi_gossip *gossip, heard_entry *entry, const asi_address *source)
+static void on_entry(asi_conductor *conductor, asi_gossip *gossip, received_entry *entry, const asi_address *source)
 {
     const uint16_t port = asi_address_port(&entry->address);
     if (port == asi_address_port(&gossip->bound) && 0 == strcmp(entry->name, gossip->name))
     {
-        return; /* ourselves, by way of somebody else */
+        return; /* this driver's own entry, forwarded by another driver */
     }
     if (entry->is_self && asi_address_is_any(&entry->address))
     {
@@ -399,7 +399,7 @@ static void on_entry(asi_conductor *conductor, asi_gossip *gossip, heard_entry *
     if (0 == asi_address_port(&entry->address) || asi_address_is_any(&entry->address) || asi_address_is_multicast(&entry->address))
     {
         asi_conductor_count(conductor, ASI_SYSTEM_INVALID_PACKETS, 1);
-        return; /* nowhere a driver could be */
+        return; /* not a possible address of a driver */
     }
     learn_name(conductor, gossip, entry->name, entry->type, &entry->address, activity_ns);
     learn_neighbor(conductor, gossip, &entry->address, entry->is_self, activity_ns);
@@ -417,7 +417,7 @@ static void on_datagram_untrusted(asi_conductor *conductor, asi_gossip *gossip, 
     }
     while (at < datagram->length)
     {
-        heard_entry entry;
+        received_entry entry;
         const int64_t length = read_entry_untrusted(datagram->buffer + at, datagram->length - at, &entry);
         if (0 == length)
         {
@@ -430,11 +430,11 @@ static void on_datagram_untrusted(asi_conductor *conductor, asi_gossip *gossip, 
     neighbor *from = find_neighbor(gossip, &datagram->source);
     if (NULL != from)
     {
-        from->tellable_bytes += asi_answers_for(datagram->length);
+        from->sendable_bytes += asi_answers_for(datagram->length);
     }
 }
 
-static int hear(asi_conductor *conductor, asi_gossip *gossip)
+static int receive(asi_conductor *conductor, asi_gossip *gossip)
 {
     int count = 0;
     int32_t received = 1;
@@ -456,9 +456,9 @@ static int hear(asi_conductor *conductor, asi_gossip *gossip)
     return count;
 }
 
-/* -- telling --------------------------------------------------------------------------------------------------------------- */
+/* -- sending ------------------------------------------------------------------------------------------------------------- */
 
-/* Appends an entry; the new length. */
+/* Appends an entry; returns the new length. */
 static int32_t put_entry(
     uint8_t *to, int32_t at, const asi_address *address, const char *name, uint8_t flags, int64_t age_ms)
 {
@@ -508,17 +508,17 @@ static bool is_bootstrap(const asi_gossip *gossip, const asi_address *address)
     return false;
 }
 
-/* How long a datagram may be that goes there. Anybody can name a neighbour, or speak in its name, and must not have us write there at a
- * rate: besides those that the settings name, each is told of us twice, and else three times as much as comes from it. A driver tells
- * what it has been told, so that a newcomer hears twenty names in its first round, a hundred by the second. A departure:
- * stock tells everybody everything. */
-static int64_t may_be_told(const asi_gossip *gossip, const neighbor *to)
+/* Returns the maximum length of a datagram to this neighbour. Any host can name a neighbour, or forge its source address, and
+ * must not make the driver flood it. A neighbour from the settings has no limit. Any other gets two announcements of this driver,
+ * and beyond that three times the bytes that came from it. The driver forwards the names that it learned, so a new driver learns
+ * twenty names in its first round and a hundred by the second. A departure: stock sends everything to everybody. */
+static int64_t send_allowance(const asi_gossip *gossip, const neighbor *to)
 {
-    const int64_t length = to->tellable_bytes - ASI_DATAGRAM_HEADERS_LENGTH;
+    const int64_t length = to->sendable_bytes - ASI_DATAGRAM_HEADERS_LENGTH;
     return is_bootstrap(gossip, &to->address) || length > gossip->mtu_length ? gossip->mtu_length : length;
 }
 
-static void tell_self(asi_conductor *conductor, asi_gossip *gossip)
+static void send_self(asi_conductor *conductor, asi_gossip *gossip)
 {
     const int32_t length =
         put_entry(gossip->outgoing, (int32_t)sizeof(asi_frame_prefix), &gossip->bound, gossip->name, ENTRY_SELF, 0);
@@ -532,20 +532,20 @@ static void tell_self(asi_conductor *conductor, asi_gossip *gossip)
     for (int32_t i = 0; i < gossip->neighbor_count; i++)
     {
         neighbor *to = &gossip->neighbors[i];
-        if (!is_bootstrap(gossip, &to->address) && to->tellable_bytes >= cost_of(length))
+        if (!is_bootstrap(gossip, &to->address) && to->sendable_bytes >= cost_of(length))
         {
-            to->tellable_bytes -= cost_of(length);
+            to->sendable_bytes -= cost_of(length);
             send_to(conductor, gossip, length, &to->address);
         }
     }
 }
 
-/* Puts as many of the next `max` names as there is room for; *length is the datagram's then. A name that is longer than the MTU goes
- * alone. */
+/* Adds as many of the next `max` names as fit; sets *length to the datagram's length. A name longer than the MTU gets a datagram
+ * of its own. */
 static int32_t put_names(
     const asi_conductor *conductor, asi_gossip *gossip, const neighbor *to, int32_t max, int32_t *length)
 {
-    const int64_t room = may_be_told(gossip, to);
+    const int64_t allowance = send_allowance(gossip, to);
     int32_t count = 0;
     *length = (int32_t)sizeof(asi_frame_prefix);
     while (count < max)
@@ -553,7 +553,7 @@ static int32_t put_names(
         const cached_name *entry = &gossip->cache[(to->next_name + count) % gossip->cache_count];
         const int64_t age_ms = (conductor->now_ns - entry->last_activity_ns) / 1000000LL;
         const int32_t with_entry = put_entry(gossip->outgoing, *length, &entry->address, entry->name, 0, age_ms);
-        if (with_entry > room && (count > 0 || room < gossip->mtu_length))
+        if (with_entry > allowance && (count > 0 || allowance < gossip->mtu_length))
         {
             break;
         }
@@ -563,10 +563,10 @@ static int32_t put_names(
     return count;
 }
 
-/* Each name at most once; the next time goes on where this one ended. */
-static void tell_names(asi_conductor *conductor, asi_gossip *gossip, neighbor *to)
+/* Sends each name at most once; the next round continues where this one ended. */
+static void send_names(asi_conductor *conductor, asi_gossip *gossip, neighbor *to)
 {
-    for (int32_t left = gossip->cache_count; left > 0 && gossip->tell_budget > 0;)
+    for (int32_t left = gossip->cache_count; left > 0 && gossip->send_budget > 0;)
     {
         int32_t length;
         const int32_t count = put_names(conductor, gossip, to, left, &length);
@@ -575,26 +575,26 @@ static void tell_names(asi_conductor *conductor, asi_gossip *gossip, neighbor *t
             return;
         }
         to->next_name = (to->next_name + count) % gossip->cache_count;
-        to->tellable_bytes -= cost_of(length);
-        gossip->tell_budget--;
+        to->sendable_bytes -= cost_of(length);
+        gossip->send_budget--;
         left -= count;
         send_to(conductor, gossip, length, &to->address);
     }
 }
 
-static void tell_cache(asi_conductor *conductor, asi_gossip *gossip)
+static void send_cache(asi_conductor *conductor, asi_gossip *gossip)
 {
     const int32_t count = gossip->neighbor_count;
-    gossip->tell_budget = DATAGRAMS_PER_TELL;
-    int32_t told = 0;
-    for (; told < count && gossip->tell_budget > 0; told++)
+    gossip->send_budget = DATAGRAMS_PER_INTERVAL;
+    int32_t done = 0;
+    for (; done < count && gossip->send_budget > 0; done++)
     {
-        tell_names(conductor, gossip, &gossip->neighbors[(gossip->tell_start + told) % count]);
+        send_names(conductor, gossip, &gossip->neighbors[(gossip->next_neighbor + done) % count]);
     }
-    gossip->tell_start = count > 0 ? (gossip->tell_start + told) % count : 0;
+    gossip->next_neighbor = count > 0 ? (gossip->next_neighbor + done) % count : 0;
 }
 
-/* Names whose drivers are not heard of may have moved. */
+/* Resolves bootstrap names again when their drivers are silent: they may have moved. */
 static void check_bootstraps(asi_conductor *conductor, asi_gossip *gossip, bool is_resolving)
 {
     for (int32_t i = 0; i < gossip->bootstrap_count; i++)
@@ -609,7 +609,7 @@ static void check_bootstraps(asi_conductor *conductor, asi_gossip *gossip, bool 
     }
 }
 
-/* True when the interval is over; it starts again then. */
+/* True when the interval has passed; restarts it. */
 static bool is_due(const asi_conductor *conductor, int64_t *last_ns, int64_t interval_ns)
 {
     if (conductor->now_ns - *last_ns <= interval_ns)
@@ -627,15 +627,15 @@ int asi_gossip_do_work(asi_conductor *conductor, asi_gossip *gossip)
     {
         return 0;
     }
-    int work = hear(conductor, gossip) + expire(conductor, gossip);
+    int work = receive(conductor, gossip) + expire(conductor, gossip);
     if (is_due(conductor, &gossip->last_self_ns, settings->resolver_self_interval_ns))
     {
-        tell_self(conductor, gossip);
+        send_self(conductor, gossip);
         work++;
     }
     if (is_due(conductor, &gossip->last_neighbor_ns, settings->resolver_neighbor_interval_ns))
     {
-        tell_cache(conductor, gossip);
+        send_cache(conductor, gossip);
         work++;
     }
     check_bootstraps(

@@ -1,5 +1,6 @@
-/* Host names by a table in the settings (csv_table): each name has a first host and one for later, and a counter by which tests
- * choose between them or make the name fail. Spec: 05 §9. Called by names.c. Thread rule: the conductor's. */
+/* Resolves host names by a table in the settings (csv_table). Each name has a first host, a second host for re-resolution, and a
+ * counter by which tests choose between them or make the name fail. Spec: 05 §9. Called by names.c. Thread rule: the
+ * conductor's. */
 #ifndef ASI_DRIVER_CTL_HOST_TABLE_H
 #define ASI_DRIVER_CTL_HOST_TABLE_H
 
@@ -26,7 +27,7 @@ typedef struct asi_host_row
 
 typedef struct asi_host_table
 {
-    char *text;         /* owned; what the rows point into */
+    char *text;         /* owned; the rows point into it */
     asi_host_row *rows; /* owned */
     int32_t count;
 } asi_host_table;
@@ -40,8 +41,8 @@ typedef enum asi_host_outcome
 
 /* "name,initialHost,reResolutionHost|..." */
 as_result asi_host_table_open(asi_host_table *table, struct asi_conductor *conductor, const char *args) AS_MUST_USE;
-void asi_host_table_close(asi_host_table *table, struct asi_conductor *conductor); /* harmless on a zeroed one */
-/* FOUND: `host` holds ASI_HOST_CAPACITY. */
+void asi_host_table_close(asi_host_table *table, struct asi_conductor *conductor); /* no effect on a zeroed table */
+/* On FOUND, `host` holds the result; its capacity is ASI_HOST_CAPACITY. */
 asi_host_outcome asi_host_table_find(
     const asi_host_table *table, const asi_counters *counters, const char *name, char *host);
 

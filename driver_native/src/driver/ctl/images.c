@@ -1,4 +1,4 @@
-/* Rebuild, subscribers and life of images; see images.h. */
+/* Rebuild, subscribers and life cycle of images; see images.h. */
 #include "driver/ctl/images.h"
 
 #include "driver/ctl/agent_queues.h"
@@ -7,10 +7,10 @@
 #include "driver/rx/image_loss.h"
 #include "driver/rx/image_status.h"
 
-#define QUIET_NS 10000000LL   /* how late a change that nobody tells of is seen */
-#define PAGES_FOR_DATA 16     /* bytes of a log that is not sparse for each byte that came */
+#define QUIET_NS 10000000LL   /* maximum delay until a change without notification is seen */
+#define PAGES_FOR_DATA 16     /* for a log that is not sparse: bytes to populate for each byte received */
 #define PAGES_IN_CYCLE (128 * 1024)
-#define EOS_STATUS_MESSAGES 5 /* an ended image stays at least so many status message timeouts. Spec: 04 §8.9 */
+#define EOS_STATUS_MESSAGES 5 /* an ended image stays for at least this many status message timeouts. Spec: 04 §8.9 */
 
 asi_network_image *asi_network_image_find(const asi_conductor *conductor, int64_t registration_id)
 {
@@ -31,7 +31,7 @@ bool asi_network_image_is_wanted(const asi_network_image *image, const asi_subsc
         subscription, image->channel, image->image.stream_id, image->image.session_id);
 }
 
-/* A final padding frame travels as its header alone, so that subscribers may be ahead of what was received, in its term. */
+/* A final padding frame arrives as a header only, so subscribers may be ahead of the received position, within its term. */
 static asi_position_span span_of(const asi_network_image *image)
 {
     const int64_t hwm = asi_load_acquire_i64(&image->image.hwm);
@@ -80,7 +80,7 @@ void asi_network_image_reject(asi_conductor *conductor, asi_network_image *image
 {
     if ('\0' != image->image.rejection_reason[0])
     {
-        return; /* the first reason stands: the receiver reads it from now on */
+        return; /* keep the first reason: the receiver reads it from now on */
     }
     memcpy(image->image.rejection_reason, reason, (size_t)reason_length);
     const asi_receiver_command command = { .kind = ASI_RECEIVER_REJECT_IMAGE, .endpoint = &image->channel->endpoint,
@@ -90,7 +90,7 @@ void asi_network_image_reject(asi_conductor *conductor, asi_network_image *image
 
 /* -- each cycle ----------------------------------------------------------------------------------------------------------- */
 
-/* Spec: 04 §19 - a gap that is told again counts with what it grew by. */
+/* Spec: 04 §19 - a gap that is reported again counts only the bytes by which it grew. */
 static void report_loss(asi_conductor *conductor, asi_network_image *image, const asi_gap *gap)
 {
     const int32_t end_offset = gap->term_offset + gap->length;
@@ -136,7 +136,7 @@ static bool is_at_end_of_stream(const asi_network_image *image)
         image->image.rebuild_position >= asi_load_acquire_i64(&image->image.hwm);
 }
 
-/* Read to the end, and nothing that time alone would change: cubic windows grow by it. */
+/* True when subscribers have read everything and time alone changes nothing. Cubic windows grow with time. */
 static bool can_be_quiet(const asi_network_image *image, const asi_position_span *span)
 {
     return ASI_IMAGE_ACTIVE == image->state && span->min >= image->image.rebuild_position &&
@@ -150,12 +150,12 @@ static bool is_quiet(const asi_conductor *conductor, const asi_network_image *im
         !asi_load_acquire_bool(&image->image.is_end_of_stream) && !asi_load_acquire_bool(&image->image.is_revoked);
 }
 
-/* Whoever can send a stranger's stream here shall not make all its log by a datagram: pages are made as data comes. A log that is not
- * to be sparse gets them much faster than that. */
+/* Populates pages as data arrives: a host that can inject a forged stream must not make the driver populate a whole log with one
+ * datagram. A log that is not sparse is populated ahead of the data, by PAGES_FOR_DATA. */
 static int make_pages(asi_network_image *image)
 {
     asi_log *log = &image->image.log;
-    if (!asi_load_acquire_bool(&image->image.is_begun)) /* its position may be a stranger's */
+    if (!asi_load_acquire_bool(&image->image.is_begun)) /* its position may be forged */
     {
         return 0;
     }
@@ -168,7 +168,7 @@ static int make_pages(asi_network_image *image)
     }
     if (!asi_log_populate(log, &image->populated, earned < PAGES_IN_CYCLE ? earned : PAGES_IN_CYCLE))
     {
-        image->populated = log->map.length; /* no room for more */
+        image->populated = log->map.length; /* no storage left */
     }
     return 1;
 }
@@ -197,7 +197,7 @@ int asi_network_image_update(asi_conductor *conductor, asi_network_image *image)
         report_loss(conductor, image, &published);
     }
     work += asi_image_update_status(&image->image, span.min, found_loss, conductor->now_ns);
-    /* Spec: 04 §23 rows 4 and 5 - the publisher hears of the end at once. */
+    /* Spec: 04 §23 rows 4 and 5 - notify the publisher of the end at once. */
     if (ASI_IMAGE_ACTIVE == image->state && is_at_end_of_stream(image))
     {
         start_eos_status(image);
@@ -208,7 +208,7 @@ int asi_network_image_update(asi_conductor *conductor, asi_network_image *image)
     return work;
 }
 
-/* -- life, Spec: 04 §8.9 --------------------------------------------------------------------------------------------------- */
+/* -- life cycle, Spec: 04 §8.9 --------------------------------------------------------------------------------------------- */
 
 static void check_tethers(asi_conductor *conductor, asi_network_image *image)
 {
@@ -270,7 +270,7 @@ static void on_draining(asi_conductor *conductor, asi_network_image *image)
     const int64_t elapsed_ns = conductor->now_ns - image->state_since_ns;
     if (asi_load_acquire_bool(&image->image.is_revoked))
     {
-        asi_events_say(conductor->events, ASI_EVENT_PUBLICATION_IMAGE_REVOKE, "sessionId=%d streamId=%d source=%s",
+        asi_events_log(conductor->events, ASI_EVENT_PUBLICATION_IMAGE_REVOKE, "sessionId=%d streamId=%d source=%s",
             image->image.session_id, image->image.stream_id, image->source_identity);
         start_eos_status(image);
         end(conductor, image);

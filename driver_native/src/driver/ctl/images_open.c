@@ -53,7 +53,7 @@ static as_result check_windows(
         setup->mtu_length, rcvbuf, channel->original);
 }
 
-/* -- what it is made of --------------------------------------------------------------------------------------------------- */
+/* -- creation ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct image_creation
 {
@@ -61,7 +61,7 @@ typedef struct image_creation
     const asi_command_create_image *setup;
     asi_receive_channel *channel;
     asi_receive_transport *transport;
-    const asi_subscription *first;  /* linked first: its options count */
+    const asi_subscription *first;  /* the first linked subscription: its options apply */
     const asi_subscription *oldest;
     bool is_multicast;
 } image_creation;
@@ -126,7 +126,7 @@ static as_result open_log(const image_creation *creation, asi_network_image *ima
         .folder = "images",
         .registration_id = image->registration_id,
         .term_length = creation->setup->term_length,
-        .is_sparse = true /* who wants it otherwise gets its pages when data comes: a SETUP is anybody's */
+        .is_sparse = true /* a log that is not to be sparse is populated when data arrives: any host can send a SETUP */
     };
     asi_log *log = &image->image.log;
     const as_result result = asi_log_file_create(creation->conductor, &request, log, &image->log_path);
@@ -137,7 +137,7 @@ static as_result open_log(const image_creation *creation, asi_network_image *ima
     describe_log(creation, image, log);
     const as_result tracked = asi_log_track_backing(log);
     image->populated = creation->oldest->is_sparse ? log->map.length : 0;
-    /* Readers look where the image joins before anything came. */
+    /* Readers read the join position before any data arrives. */
     const int64_t join_position = asi_log_position(
         creation->setup->active_term_id, creation->setup->term_offset, log->position_bits, log->initial_term_id);
     return AS_OK != tracked || asi_log_back(log, join_position, AS_FRAME_ALIGNMENT) ? tracked :
@@ -235,7 +235,7 @@ static void init_image(const image_creation *creation, asi_network_image *image,
     asi_image_init(&image->image, &log, &params);
 }
 
-/* Spec: 04 §10.2 - the channel's word, else the settings'. */
+/* Spec: 04 §10.2 - the channel's parameter, else the settings'. */
 static as_result read_congestion(const asi_conductor *conductor, const asi_udp_channel *channel, asi_congestion_kind *kind)
 {
     const char *configured = conductor->settings->congestion_control;
@@ -263,7 +263,7 @@ static as_result open_image(image_creation *creation, asi_network_image **create
         return result;
     }
     const size_t length = (size_t)asi_align_i64(sizeof(asi_network_image), ASI_CACHE_LINE);
-    asi_network_image *opened = aligned_alloc(ASI_CACHE_LINE, length); /* as the receiver's half asks */
+    asi_network_image *opened = aligned_alloc(ASI_CACHE_LINE, length); /* the receiver's half needs this alignment */
     if (NULL == opened)
     {
         return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for an image of stream %d", setup->stream_id);
@@ -309,7 +309,7 @@ void asi_network_image_close(asi_conductor *conductor, asi_network_image *image)
     {
         return;
     }
-    asi_events_say(conductor->events, ASI_EVENT_REMOVE_IMAGE_CLEANUP, "sessionId=%d streamId=%d source=%s",
+    asi_events_log(conductor->events, ASI_EVENT_REMOVE_IMAGE_CLEANUP, "sessionId=%d streamId=%d source=%s",
         image->image.session_id, image->image.stream_id, image->source_identity);
     asi_subscribers_unlink_all(conductor, &image->subscribers);
     for (int32_t i = 0; i < ASI_IMAGE_COUNTER_COUNT; i++)
@@ -326,14 +326,15 @@ void asi_network_image_close(asi_conductor *conductor, asi_network_image *image)
     free(image);
 }
 
-/* -- how many ------------------------------------------------------------------------------------------------------------ */
+/* -- limits -------------------------------------------------------------------------------------------------------------- */
 
-/* A SETUP costs its sender nothing, an image costs counters and a log for ten seconds. Those to which no data came where they joined
- * are therefore bounded: in number, and where logs take all of their storage at once in bytes. Heartbeats prove nothing, they are as cheap.
+/* A SETUP costs its sender nothing, but an image costs counters and a log for ten seconds. Images that have received no data at
+ * their join position are therefore bounded: in number and, where logs take all their storage at once, in bytes. Heartbeats do
+ * not count as data, because they are as cheap as a SETUP.
  *
- * And who floods leaves room for others: one host may have up to twice as many at an endpoint as there are places free, an endpoint four
- * times as many, so that two thirds and four fifths of all is the most when nobody else wants any, and less when others flood, too.
- * Who is refused asks again in 100 ms. */
+ * The limits also keep capacity free for others. One host may have up to twice as many such images at an endpoint as there are
+ * free ones, and one endpoint four times as many. Without other demand the maximum is therefore two thirds and four fifths of the
+ * total; with other floods it is less. A refused stream is requested again after 100 ms. */
 #define HOST_SHARE 2
 #define ENDPOINT_SHARE 4
 
@@ -373,7 +374,7 @@ static as_result check_unbegun(const image_creation *creation)
         setup->stream_id, setup->session_id, count, at_endpoint, of_host, bytes);
 }
 
-/* Its publisher chooses it, and a log has three of them. */
+/* The publisher chooses the term length, and a log has three terms. */
 static as_result check_term_length(const asi_conductor *conductor, const asi_command_create_image *setup)
 {
     const int64_t max = conductor->settings->image_term_length_max;
@@ -384,7 +385,7 @@ static as_result check_term_length(const asi_conductor *conductor, const asi_com
 
 /* -- on SETUP ----------------------------------------------------------------------------------------------------------- */
 
-/* Only the newest image of a session speaks for it. Spec: 04 §8.4. */
+/* Only the newest image of a session sends status messages for it. Spec: 04 §8.4. */
 static void silence_older(asi_conductor *conductor, const asi_network_image *image)
 {
     for (int32_t i = 0; i < conductor->network.images.count; i++)
@@ -447,7 +448,7 @@ void asi_network_image_create(asi_conductor *conductor, const asi_command_create
         return;
     }
     creation.transport = asi_receive_transport_by_id(creation.channel, setup->destination_id);
-    as_result result = AS_AGAIN; /* nobody wants it: no error */
+    as_result result = AS_AGAIN; /* no subscription matches: no error */
     if (NULL != creation.transport && find_subscriptions(&creation))
     {
         creation.is_multicast = has_multicast_semantics(&creation);

@@ -1,4 +1,4 @@
-/* Positions, subscribers and life of an IPC publication; see ipc.h. */
+/* Positions, subscribers and life cycle of an IPC publication; see ipc.h. */
 #include "driver/ctl/ipc.h"
 
 #include <arpa/inet.h>
@@ -10,7 +10,7 @@
 
 /* -- positions ---------------------------------------------------------------------------------------------------------- */
 
-/* Highest position a producer has claimed. The tails are in shared memory: what goes back is not believed. */
+/* Highest position that a producer has claimed. The tails are in shared memory, so a value that moves backwards is ignored. */
 static int64_t refresh_producer_position(asi_ipc_publication *publication)
 {
     const int64_t position = asi_log_producer_position(&publication->log);
@@ -22,7 +22,7 @@ static int64_t refresh_producer_position(asi_ipc_publication *publication)
     return publication->producer_position;
 }
 
-/* Positions are believed from where the log is no longer zeroed to where a producer has claimed. */
+/* Valid positions: from the clean position, where the log is no longer zeroed, to the producer position. */
 static asi_position_span span_of(const asi_ipc_publication *publication)
 {
     return asi_subscribers_span(&publication->subscribers, publication->clean_position, publication->producer_position);
@@ -39,7 +39,7 @@ static int64_t join_position(const asi_ipc_publication *publication)
     return span.min < publication->consumer_position ? span.min : publication->consumer_position;
 }
 
-/* The clean-up must come before the limit: the limit's release store tells publishers that the space is zero. */
+/* Clean up before the limit moves: the release store of the limit makes the zeroed space visible to publishers. */
 static void set_limit(asi_ipc_publication *publication, int64_t clean_target, int64_t limit)
 {
     publication->clean_position = asi_log_clean(&publication->log, publication->clean_position, clean_target);
@@ -128,7 +128,7 @@ void asi_ipc_link_all(asi_conductor *conductor, asi_ipc_publication *publication
 
 bool asi_ipc_unlink(asi_conductor *conductor, asi_ipc_publication *publication, const asi_subscription *subscription)
 {
-    /* Where it got to is where a later subscriber joins. */
+    /* A later subscriber joins at the position that this one reached. */
     const asi_position_span span = span_of(publication);
     if (!asi_subscribers_unlink(conductor, &publication->subscribers, subscription))
     {
@@ -169,7 +169,7 @@ void asi_ipc_reject(asi_conductor *conductor, asi_ipc_publication *publication, 
     }
 }
 
-/* -- life --------------------------------------------------------------------------------------------------------------- */
+/* -- life cycle ---------------------------------------------------------------------------------------------------------- */
 
 void asi_ipc_release(void *released, bool revoke)
 {
@@ -204,7 +204,7 @@ static void end_revoked(asi_conductor *conductor, asi_ipc_publication *publicati
     set_connected(publication, false);
     asi_subscribers_withdraw(conductor, &publication->subscribers);
     asi_conductor_count(conductor, ASI_SYSTEM_PUBLICATIONS_REVOKED, 1);
-    asi_events_say(conductor->events, ASI_EVENT_PUBLICATION_REVOKE, "position=%" PRId64 " sessionId=%d streamId=%d channel=%s",
+    asi_events_log(conductor->events, ASI_EVENT_PUBLICATION_REVOKE, "position=%" PRId64 " sessionId=%d streamId=%d channel=%s",
         position, publication->session_id, publication->stream_id, publication->channel);
     publication->state = ASI_PUBLICATION_LINGER;
 }
@@ -231,7 +231,7 @@ static void unblock(asi_conductor *conductor, asi_ipc_publication *publication)
     }
 }
 
-/* Spec: 02 §7.5 - a position that does not move although something was claimed behind it. */
+/* Spec: 02 §7.5 - the position does not move although a producer has claimed space beyond it. */
 static void check_blocked(asi_conductor *conductor, asi_ipc_publication *publication)
 {
     const int64_t consumer = publication->consumer_position;

@@ -1,9 +1,9 @@
-/* One IPC publication: its log buffer, its subscribers' positions, the limit that holds the publisher back, and its life from
- * ACTIVE over DRAINING to LINGER. Spec: 02 §7.2, §7.4-7.6, §8, 03 §7, §11.
+/* One IPC publication: its log buffer, its subscribers' positions, its publisher limit, and its states from ACTIVE over DRAINING
+ * to LINGER. Spec: 02 §7.2, §7.4-7.6, §8, 03 §7, §11.
  *
- * Created and found by publications.c, linked by subscriptions.c. Positions and tails are shared with other processes and
- * may hold anything: what is read is brought into [clean position, producer position] before it is reckoned with, so that a
- * broken client can harm its own streams only. Thread rule: the conductor's. */
+ * publications.c creates and finds it; subscriptions.c links subscriptions to it. Positions and tails are shared with other
+ * processes and may hold any value. The conductor clamps each value to [clean position, producer position] before it uses it, so
+ * a broken client can harm only its own streams. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_IPC_H
 #define ASI_DRIVER_CTL_IPC_H
 
@@ -16,19 +16,19 @@
 typedef enum asi_publication_state
 {
     ASI_PUBLICATION_ACTIVE,
-    ASI_PUBLICATION_DRAINING, /* no publisher left, subscribers may be behind */
-    ASI_PUBLICATION_LINGER,   /* over; the log goes with the last reference */
-    ASI_PUBLICATION_DONE      /* network only: waits until the sender gives it back */
+    ASI_PUBLICATION_DRAINING, /* no publisher left; subscribers may be behind */
+    ASI_PUBLICATION_LINGER,   /* ended; the log is freed with the last reference */
+    ASI_PUBLICATION_DONE      /* network only: waits until the sender returns it */
 } asi_publication_state;
 
 typedef struct asi_ipc_publication
 {
     int64_t registration_id;
-    int64_t client_id;      /* of the first adder */
+    int64_t client_id;      /* of the client that added it first */
     int32_t session_id;
     int32_t stream_id;
     bool is_exclusive;
-    asi_publication_params params; /* position fields hold the starting values */
+    asi_publication_params params; /* position fields hold the initial values */
     char *channel;          /* owned */
     char *log_path;         /* owned */
     asi_log log;            /* owned */
@@ -37,19 +37,19 @@ typedef struct asi_ipc_publication
 
     int32_t position_counter_id;
     int32_t limit_counter_id;
-    int64_t *position_counter; /* borrowed; pub-pos and pub-lmt, release by the conductor */
+    int64_t *position_counter; /* borrowed; pub-pos and pub-lmt, release stores by the conductor */
     int64_t *limit_counter;
 
     int64_t starting_position;
     int64_t producer_position;  /* highest seen */
-    int64_t consumer_position;  /* of the foremost subscriber; never goes back */
-    int64_t clean_position;     /* below it the log is zero for the next lap */
+    int64_t consumer_position;  /* of the fastest subscriber; never decreases */
+    int64_t clean_position;     /* the log below it is zeroed for the next wrap */
     int64_t limit;              /* value of pub-lmt */
-    int64_t trip_limit;         /* pub-lmt moves when the new one would pass this */
-    int64_t blocked_position;   /* consumer position at the last blocked check */
+    int64_t trip_limit;         /* pub-lmt is stored when the new value exceeds this */
+    int64_t blocked_position;   /* consumer position at the last check for a blocked publisher */
     int64_t blocked_since_ns;
     bool in_cool_down;          /* after a rejection */
-    int64_t cool_down_since_ns; /* of the latest rejection */
+    int64_t cool_down_since_ns; /* time of the latest rejection */
 
     asi_subscribers subscribers;
 } asi_ipc_publication;
@@ -65,19 +65,19 @@ typedef struct asi_ipc_request
     int64_t channel_length;
 } asi_ipc_request;
 
-/* Drops one publisher's reference; the last one starts draining, or the revoke path when `revoke` was ever asked. */
+/* Drops one publisher's reference. The last one starts draining, or revokes the publication when any caller set `revoke`. */
 void asi_ipc_release(void *released, bool revoke);
-/* Links every matching subscription that is not linked yet, each with AVAILABLE_IMAGE. A failure is logged. */
+/* Links every matching subscription that is not linked yet, each with AVAILABLE_IMAGE. Logs a failure. */
 void asi_ipc_link_all(asi_conductor *conductor, asi_ipc_publication *publication);
-/* Links `subscription` if it matches and the publication takes subscribers. A failure is logged. */
+/* Links `subscription` if it matches and the publication accepts subscribers. Logs a failure. */
 void asi_ipc_link(asi_conductor *conductor, asi_ipc_publication *publication, asi_subscription *subscription);
-/* False when it was not linked. */
+/* Returns false when it was not linked. */
 bool asi_ipc_unlink(asi_conductor *conductor, asi_ipc_publication *publication, const asi_subscription *subscription);
-/* A reader rejected the stream: everybody is unlinked until the image liveness timeout has passed. */
+/* A reader rejected the stream: unlinks all subscribers until the image liveness timeout has passed. */
 void asi_ipc_reject(asi_conductor *conductor, asi_ipc_publication *publication, const char *reason, int64_t reason_length);
-/* Each duty cycle: positions and limit. Returns the work count. */
+/* Call each duty cycle: updates positions and limit. Returns the work count. */
 int asi_ipc_update(asi_ipc_publication *publication);
-/* Each timer tick; true when the publication is over and can be closed. */
+/* Call each timer tick; true when the publication has ended and can be closed. */
 bool asi_ipc_on_timer(asi_conductor *conductor, asi_ipc_publication *publication);
 
 #endif

@@ -118,7 +118,7 @@ void asi_ipc_close(asi_conductor *conductor, asi_ipc_publication *publication)
     {
         return;
     }
-    asi_events_say(conductor->events, ASI_EVENT_REMOVE_PUBLICATION_CLEANUP, "sessionId=%d streamId=%d channel=%s",
+    asi_events_log(conductor->events, ASI_EVENT_REMOVE_PUBLICATION_CLEANUP, "sessionId=%d streamId=%d channel=%s",
         publication->session_id, publication->stream_id, NULL == publication->channel ? "" : publication->channel);
     asi_subscribers_unlink_all(conductor, &publication->subscribers);
     if (NULL != publication->position_counter)

@@ -1,5 +1,5 @@
-/* Growing array of borrowed or owned pointers, in order of adding: what the conductor keeps its resources in. Adding allocates,
- * so it happens in commands only, never in the duty cycle. Thread rule: one owner. */
+/* Growing array of borrowed or owned pointers, in insertion order. The conductor keeps its resources in such lists. Adding
+ * allocates, so only commands add, never the duty cycle. Thread rule: one owner. */
 #ifndef ASI_DRIVER_CTL_LIST_H
 #define ASI_DRIVER_CTL_LIST_H
 

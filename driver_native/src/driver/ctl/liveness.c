@@ -125,7 +125,7 @@ static void free_client(asi_driver_client *client)
     free(client);
 }
 
-/* Spec: 03 §12 - the order of what other clients hear. */
+/* Spec: 03 §12 - the order of the messages to other clients. */
 static void reap(asi_conductor *conductor, asi_driver_client *client,
     void (*remove_subscriptions)(asi_conductor *conductor, int64_t client_id))
 {
@@ -159,8 +159,8 @@ void asi_clients_on_timer(asi_conductor *conductor, void (*remove_subscriptions)
     for (int32_t i = conductor->clients.count - 1; i >= 0; i--)
     {
         asi_driver_client *client = conductor->clients.items[i];
-        /* The heartbeat is the client's to write: compared this way round, no value overflows; and a closing client's thread
-         * may have written it once more. */
+        /* The client can write any heartbeat value; this order of the comparison cannot overflow. A closing client's thread may
+         * have written it once more. */
         if (client->closed_by_command || conductor->now_ms - timeout_ms > asi_load_acquire_i64(client->heartbeat_ms))
         {
             asi_list_remove_at(&conductor->clients, i);

@@ -1,7 +1,7 @@
-/* Clients and what belongs to them alone: heartbeat counters, user counters, links to publications; timeouts. Spec: 03 §6.5,
- * §6.10, §12.
+/* Clients and the resources that belong to one client: heartbeat counters, user counters, links to publications; timeouts.
+ * Spec: 03 §6.5, §6.10, §12.
  *
- * A client record is made by the first command that adds something and reaped by the timer: after a CLIENT_CLOSE, or when its
+ * The first command that adds a resource creates the client record. The timer reaps it after a CLIENT_CLOSE, or when its
  * heartbeat is older than the liveness timeout. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_LIVENESS_H
 #define ASI_DRIVER_CTL_LIVENESS_H
@@ -12,7 +12,7 @@ typedef struct asi_publication_link
 {
     int64_t registration_id; /* correlation id of the command that added it */
     void *publication;       /* borrowed; holds one reference */
-    void (*release)(void *publication, bool revoke); /* gives the reference back */
+    void (*release)(void *publication, bool revoke); /* drops the reference */
 } asi_publication_link;
 
 typedef struct asi_client_counter
@@ -33,15 +33,15 @@ typedef struct asi_driver_client
 
 /* NULL when unknown. */
 asi_driver_client *asi_client_find(asi_conductor *conductor, int64_t client_id);
-/* Makes the record and announces its heartbeat counter when the client is new. */
+/* Creates the record and announces its heartbeat counter when the client is new. */
 as_result asi_client_get_or_add(asi_conductor *conductor, int64_t client_id, asi_driver_client **client) AS_MUST_USE;
-/* The caller counts the reference that the link holds. */
+/* The caller increments the reference count for the link. */
 as_result asi_client_add_link(asi_driver_client *client, const asi_publication_link *added) AS_MUST_USE;
 void asi_client_keepalive(asi_conductor *conductor, int64_t client_id);
 void asi_client_close(asi_conductor *conductor, int64_t client_id);
-/* Timer: reaps closed and timed-out clients. `remove_subscriptions` removes those of a client that is gone. */
+/* Timer: reaps closed and timed-out clients. `remove_subscriptions` removes the subscriptions of a reaped client. */
 void asi_clients_on_timer(asi_conductor *conductor, void (*remove_subscriptions)(asi_conductor *conductor, int64_t client_id));
-/* Releases the records when the driver closes; sends nothing. */
+/* Frees the records when the driver closes; sends nothing. */
 void asi_clients_release(asi_conductor *conductor);
 
 typedef struct asi_counter_command

@@ -13,7 +13,7 @@
 #define RESERVED_IN_CYCLE (128 * 1024)
 #define QUICKLY_UNMAPPED_MAX_LENGTH (64 * 1024 * 1024)
 
-/* What those that wait were promised and have not got yet. */
+/* Bytes that waiting commands have reserved but not received yet. */
 static int64_t promised_bytes(const asi_conductor *conductor)
 {
     int64_t bytes = 0;
@@ -71,7 +71,7 @@ static as_result start_waiting(
     return AS_AGAIN;
 }
 
-/* A small log is there at once. */
+/* A small log is populated at once. */
 static as_result reserve(asi_conductor *conductor, const asi_log_file_request *request, asi_log *log, char **path)
 {
     int64_t populated = 0;
@@ -97,7 +97,7 @@ static asi_waiting_command *find_waiting(const asi_conductor *conductor, int64_t
     return NULL;
 }
 
-/* What the command waited for becomes its publication's. */
+/* Moves the log that the command waited for to its publication. */
 static as_result take_log(asi_waiting_command *command, asi_log *log, char **path)
 {
     if (command->is_refused)
@@ -141,7 +141,7 @@ as_result asi_log_file_create(asi_conductor *conductor, const asi_log_file_reque
     return result;
 }
 
-/* -- commands that wait for their log --------------------------------------------------------------------------------------- */
+/* -- waiting commands ---------------------------------------------------------------------------------------------------- */
 
 as_result asi_log_file_keep_command(asi_conductor *conductor, int32_t type_id, const uint8_t *message, int64_t length)
 {
@@ -212,7 +212,7 @@ void asi_log_files_close(asi_conductor *conductor)
     asi_list_close(&conductor->waiting_commands);
 }
 
-/* -- the end ----------------------------------------------------------------------------------------------------------------- */
+/* -- deletion ------------------------------------------------------------------------------------------------------------ */
 
 void asi_log_file_delete(asi_conductor *conductor, asi_log *log, const char *path)
 {
@@ -226,7 +226,7 @@ void asi_log_file_delete(asi_conductor *conductor, asi_log *log, const char *pat
         asi_conductor_count(conductor, ASI_SYSTEM_FAILED_LOG_BUFFER_FREES, 1);
         asi_conductor_log_failure(conductor, asi_fail_errno(AS_E_STORAGE, errno, "cannot delete log buffer %s", path));
     }
-    /* Where the driver has no threads of its own, none is wanted for this. */
+    /* A driver without threads of its own starts none for this. */
     if (log->map.length > QUICKLY_UNMAPPED_MAX_LENGTH && ASI_THREADING_INVOKER != conductor->settings->threading_mode)
     {
         asi_map_close_by_thread(&log->map);

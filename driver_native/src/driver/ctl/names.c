@@ -30,8 +30,8 @@ static as_result look_up(
     }
 }
 
-/* `address` is NULL where the name was not found. */
-static void say_resolved(
+/* `address` is NULL when the name was not found. */
+static void log_resolved(
     asi_conductor *conductor, const char *name, bool is_re_resolution, int64_t elapsed_ns, const asi_address *address)
 {
     char text[ASI_ADDRESS_TEXT_CAPACITY] = "unresolved";
@@ -43,12 +43,12 @@ static void say_resolved(
     {
         asi_address_format(address, text);
     }
-    asi_events_say(conductor->events, ASI_EVENT_NAME_RESOLUTION_RESOLVE,
+    asi_events_log(conductor->events, ASI_EVENT_NAME_RESOLUTION_RESOLVE,
         "resolver=%s durationNs=%" PRId64 " name=%s isReResolution=%s address=%s", conductor->settings->name_resolver, elapsed_ns,
         name, is_re_resolution ? "true" : "false", text);
 }
 
-/* A name that takes long to find keeps every stream of the driver waiting: worth counting. */
+/* Resolving blocks every stream of the driver, so slow calls are counted. */
 static as_result resolve_timed(
     void *context, const char *name, const char *param, bool is_re_resolution, asi_address *address)
 {
@@ -56,7 +56,7 @@ static as_result resolve_timed(
     const int64_t start_ns = asi_clock_ns(&conductor->clock);
     const as_result result = look_up(conductor, name, param, is_re_resolution, address);
     const int64_t elapsed_ns = asi_clock_ns(&conductor->clock) - start_ns;
-    say_resolved(conductor, name, is_re_resolution, elapsed_ns, AS_OK == result ? address : NULL);
+    log_resolved(conductor, name, is_re_resolution, elapsed_ns, AS_OK == result ? address : NULL);
     int64_t *max = asi_counter_addr(&conductor->counters.counters, ASI_SYSTEM_RESOLVER_MAX_TIME);
     if (elapsed_ns > asi_load_relaxed_i64(max)) /* the conductor is its only writer */
     {

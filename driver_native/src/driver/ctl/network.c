@@ -26,7 +26,7 @@ as_result asi_network_open(asi_conductor *conductor, const asi_network_params *p
         .to_sender = params->to_sender,
         .to_receiver = params->to_receiver,
         .from_agents = params->from_agents,
-        .next_receiver_id = (int64_t)asi_rand_u64(&conductor->rand) & INT64_MAX >> 1, /* Spec: 04 §1.7; room to count up */
+        .next_receiver_id = (int64_t)asi_rand_u64(&conductor->rand) & INT64_MAX >> 1, /* Spec: 04 §1.7; room to increment */
         .loss_report = { .buffer = params->loss_report->base, .length = params->loss_report->length }
     };
     return asi_names_open(conductor, params->resolver);
@@ -51,7 +51,7 @@ void asi_network_close(asi_conductor *conductor)
     asi_agent_queues_close(conductor);
 }
 
-/* -- command ----------------------------------------------------------------------------------------------------------------- */
+/* -- commands ------------------------------------------------------------------------------------------------------------ */
 
 static int take_commands(asi_conductor *conductor)
 {
@@ -77,7 +77,7 @@ static int update_publication(asi_conductor *conductor, asi_network_publication 
     return work;
 }
 
-/* 1 when it was freed. */
+/* Returns 1 when it was freed. */
 static int drop_if_done_publication(asi_conductor *conductor, int32_t index)
 {
     asi_network_publication *publication = conductor->network.publications.items[index];
@@ -122,7 +122,7 @@ static int update_image(asi_conductor *conductor, asi_network_image *image)
     return work;
 }
 
-/* 1 when it was freed. */
+/* Returns 1 when it was freed. */
 static int drop_if_done_image(asi_conductor *conductor, int32_t index)
 {
     asi_network_image *image = conductor->network.images.items[index];

@@ -57,7 +57,7 @@ static as_result check_response(const asi_conductor *conductor, const asi_public
         asi_fail(AS_E_USAGE, EINVAL, "image.correlationId=%" PRId64 " did not request a response channel", id);
 }
 
-/* `of` says whether the channel is the one that was asked for or that of the endpoint it shares. */
+/* `of` is "channel" for the requested channel, "endpoint" for the channel of the endpoint that it shares. */
 static as_result check_mtu(
     const asi_conductor *conductor, const char *of, const asi_udp_channel *channel, int32_t mtu_length)
 {
@@ -128,7 +128,7 @@ static void connect_response(asi_conductor *conductor, const asi_network_publica
     if (NULL != image)
     {
         asi_store_release_i64(&image->image.response_session_id, publication->sender.session_id);
-        asi_image_schedule_sm_now(&image->image); /* Spec: 11 N7 - the request's stream may end before its status message is due */
+        asi_image_schedule_sm_now(&image->image); /* Spec: 11 N7 - the request's stream may end before its next status message */
     }
 }
 
@@ -184,7 +184,7 @@ static void announce(asi_conductor *conductor, int64_t correlation_id, const asi
     asi_respond_publication_ready(conductor, &ready);
 }
 
-/* From here on the endpoint exists; it goes again if nobody comes to use it. */
+/* The endpoint exists from here on; it is closed again if it gets no user. */
 static as_result add_on(
     asi_conductor *conductor, const asi_ipc_request *request, asi_publication_params *params, asi_send_channel *channel)
 {

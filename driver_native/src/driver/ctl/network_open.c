@@ -135,7 +135,7 @@ static void init_positions(asi_conductor *conductor, asi_network_publication *pu
     publication->sender.position = position;
     publication->sender.limit = position;
     publication->sender.max_spy_position = position;
-    /* A log that begins within a term is zero from there to the same place three terms on. */
+    /* A log that begins within a term is zero from there to the same offset three terms later. */
     publication->sender.zeroed_limit = position + ASI_LOG_PARTITION_COUNT * (int64_t)params->term_length;
 }
 
@@ -151,7 +151,7 @@ static void init_sender(
     sender->stream_id = request->stream_id;
     sender->endpoint = &publication->channel->sender;
     sender->max_messages_per_send = (int32_t)settings->max_messages_per_send;
-    /* Spec: 04 §23 row 12 - the effective one, which receivers can compare with their own. */
+    /* Spec: 04 §23 row 12 - the effective TTL, which receivers can compare with their own. */
     sender->setup_ttl = !channel->is_multicast ? 0 : 0 != channel->ttl ? channel->ttl : (int32_t)settings->multicast_ttl;
     sender->is_group = asi_udp_channel_has_group_semantics(channel);
     sender->signal_eos = params->signal_eos;
@@ -173,7 +173,7 @@ as_result asi_network_publication_open(asi_conductor *conductor, const asi_ipc_r
     {
         return result;
     }
-    /* Aligned as the sender's half asks; the size is a multiple of the alignment. */
+    /* The sender's half needs this alignment; the size is a multiple of it. */
     asi_network_publication *opened = aligned_alloc(ASI_CACHE_LINE, sizeof(*opened));
     if (NULL == opened)
     {
@@ -219,7 +219,7 @@ void asi_network_publication_close(asi_conductor *conductor, asi_network_publica
     {
         return;
     }
-    asi_events_say(conductor->events, ASI_EVENT_REMOVE_PUBLICATION_CLEANUP, "sessionId=%d streamId=%d channel=%s",
+    asi_events_log(conductor->events, ASI_EVENT_REMOVE_PUBLICATION_CLEANUP, "sessionId=%d streamId=%d channel=%s",
         publication->sender.session_id, publication->sender.stream_id, NULL == publication->uri ? "" : publication->uri);
     asi_subscribers_unlink_all(conductor, &publication->spies);
     for (int32_t i = 0; i < ASI_NETWORK_COUNTER_COUNT; i++)

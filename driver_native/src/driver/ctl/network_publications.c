@@ -1,4 +1,4 @@
-/* Positions, spies and life of a network publication; see network_publications.h. */
+/* Positions, spies and life cycle of a network publication; see network_publications.h. */
 #include "driver/ctl/network_publications.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include "driver/ctl/report.h"
 #include "term/unblock.h"
 
-#define QUIET_NS 10000000LL /* how late pub-pos may be while the sender has nothing to send */
+#define QUIET_NS 10000000LL /* maximum age of pub-pos while the sender has nothing to send */
 
 asi_network_publication *asi_network_publication_find(const asi_conductor *conductor, int64_t registration_id)
 {
@@ -42,7 +42,7 @@ static int64_t sender_position(const asi_network_publication *publication)
     return asi_load_acquire_i64(&publication->sender.position);
 }
 
-/* Highest position a producer has claimed. The tails are in shared memory: what goes back is not believed. */
+/* Highest position that a producer has claimed. The tails are in shared memory, so a value that moves backwards is ignored. */
 static int64_t refresh_producer_position(asi_network_publication *publication)
 {
     const asi_log *log = &publication->sender.log;
@@ -71,7 +71,7 @@ static bool has_subscribers(const asi_network_publication *publication)
         (publication->sender.spies_simulate_connection && asi_subscribers_has_working(&publication->spies));
 }
 
-/* The conductor alone writes it, so that sender and conductor can't undo each other's word. */
+/* Only the conductor writes it, so that sender and conductor cannot overwrite each other's value. */
 static void set_connected(asi_network_publication *publication, bool is_connected)
 {
     if (is_connected != publication->is_connected)
@@ -95,7 +95,7 @@ static void clean_behind(asi_network_publication *publication, int64_t position)
     asi_store_release_i64(&sender->zeroed_limit, publication->clean_position + ASI_LOG_PARTITION_COUNT * term_length);
 }
 
-/* Spec: 02 §7.3 - the term that is written next must be zero before the limit lets a publisher in. */
+/* Spec: 02 §7.3 - the next term must be zero before the limit lets a publisher write to it. */
 static bool is_clean_for(const asi_network_publication *publication, int64_t limit)
 {
     const asi_log *log = &publication->sender.log;
@@ -133,7 +133,7 @@ static int update_limit(asi_network_publication *publication, const asi_position
     return 1;
 }
 
-/* Without spies, the limit follows the sender alone. */
+/* Without spies, the limit depends on the sender only. */
 static bool is_quiet(const asi_network_publication *publication, int64_t now_ns)
 {
     return now_ns < publication->quiet_until_ns && sender_position(publication) == publication->quiet_position &&
@@ -246,7 +246,7 @@ static void check_tethers(asi_conductor *conductor, asi_network_publication *pub
     asi_subscribers_check_tethers(conductor, &publication->spies, &rules);
 }
 
-/* -- life, Spec: 04 §5.8 --------------------------------------------------------------------------------------------------- */
+/* -- life cycle, Spec: 04 §5.8 --------------------------------------------------------------------------------------------- */
 
 static void change_state(asi_conductor *conductor, asi_network_publication *publication, asi_publication_state state)
 {
@@ -325,7 +325,7 @@ static void on_active(asi_conductor *conductor, asi_network_publication *publica
         asi_store_release_bool(&publication->sender.is_end_of_stream, true);
         let_spies_go(conductor, publication);
         asi_conductor_count(conductor, ASI_SYSTEM_PUBLICATIONS_REVOKED, 1);
-        asi_events_say(conductor->events, ASI_EVENT_PUBLICATION_REVOKE,
+        asi_events_log(conductor->events, ASI_EVENT_PUBLICATION_REVOKE,
             "position=%" PRId64 " sessionId=%d streamId=%d channel=%s", publication->producer_position,
             publication->sender.session_id, publication->sender.stream_id, publication->uri);
         change_state(conductor, publication, ASI_PUBLICATION_LINGER);

@@ -12,7 +12,7 @@
 
 static const char *bool_text(bool value) { return value ? "true" : "false"; }
 
-/* Subscriptions of one stream and session must agree in what shapes their image. Spec: 03 §6.8. */
+/* Subscriptions of one stream and session must agree on the parameters of their image. Spec: 03 §6.8. */
 static as_result check_clash(const asi_subscription *existing, const asi_subscription *added)
 {
     const struct { const char *key; bool existing; bool added; } rows[] = {
@@ -49,7 +49,7 @@ static as_result check_clashes(const asi_conductor *conductor, const asi_subscri
     return AS_OK;
 }
 
-/* A response channel without session matches nothing yet: it only keeps the endpoint. Spec: 04 §14 step 1. */
+/* A response channel without a session id matches nothing yet: it only keeps the endpoint open. Spec: 04 §14 step 1. */
 static bool is_waiting_for_session(const asi_subscription *subscription)
 {
     return subscription->is_response && !subscription->has_session_id;
@@ -85,7 +85,7 @@ void asi_network_subscription_release(asi_conductor *conductor, asi_subscription
     asi_receive_channel_drop_if_unused(conductor, subscription->receive);
 }
 
-/* With the endpoint in hand. The subscription is in the list on success only. */
+/* Call with the endpoint open. The subscription is in the list on success only. */
 static as_result attach(asi_conductor *conductor, asi_subscription *subscription)
 {
     asi_driver_client *client = NULL;
@@ -154,7 +154,7 @@ void asi_network_subscription_on_response(asi_conductor *conductor, const asi_co
         asi_receive_channel *receive = subscription->receive;
         if (is_waiting_for_session(subscription))
         {
-            /* The receiver asks for the SETUP when it hears of the session. */
+            /* The receiver requests the SETUP when it learns of the session. */
             const as_result result = asi_receive_channel_add_interest(
                 conductor, receive, subscription->stream_id, true, response->response_session_id);
             if (AS_OK != result)

@@ -33,7 +33,7 @@ static void on_publication_error(asi_conductor *conductor, const asi_command_pub
     asi_respond_publication_error(conductor, &error);
 }
 
-/* Spec: 04 §14 step 8 - the request's image need not announce the response any more. */
+/* Spec: 04 §14 step 8 - the request's image no longer needs to announce the response. */
 static void on_response_connected(asi_conductor *conductor, const asi_command_response *command)
 {
     asi_network_image *image = asi_network_image_find(conductor, command->response_correlation_id);
@@ -43,9 +43,9 @@ static void on_response_connected(asi_conductor *conductor, const asi_command_re
     }
 }
 
-/* -- names that may point elsewhere by now, Spec: 04 §16 --------------------------------------------------------------------- */
+/* -- re-resolution, Spec: 04 §16 ------------------------------------------------------------------------------------------ */
 
-/* True when `name` has another address than `current`. */
+/* True when `name` now has a different address from `current`. */
 static bool resolve(
     asi_conductor *conductor, const char *name, const char *param, const asi_address *current, asi_address *address)
 {

@@ -1,4 +1,4 @@
-/* What sender and receiver tell the conductor, one handler a kind. Called by network.c. Thread rule: the conductor's. */
+/* Handles the commands from sender and receiver, one handler per kind. Called by network.c. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_ON_AGENT_COMMAND_H
 #define ASI_DRIVER_CTL_ON_AGENT_COMMAND_H
 

@@ -1,4 +1,4 @@
-/* See on_command.h. A row of the table per command; a handler sees a message whose fixed part is there. */
+/* See on_command.h. The table has one row per command. A handler gets a message whose fixed part is complete. */
 #include "driver/ctl/on_command.h"
 
 #include <inttypes.h>
@@ -25,8 +25,8 @@ static as_result fail_short(const decoded_command *command, const char *what)
         command->length);
 }
 
-/* Checks the text that follows a fixed part. A negative length passes: whoever reads the text answers it to its sender, as
- * stock drivers do. Spec: 03 §5. */
+/* Checks the text that follows a fixed part. A negative length passes: the code that reads the text answers the sender with an
+ * error, as stock drivers do. Spec: 03 §5. */
 static as_result read_text(
     const decoded_command *command, size_t fixed_length, int32_t text_length, const char *what, const char **text)
 {
@@ -50,7 +50,7 @@ static as_result add_publication(asi_conductor *conductor, const decoded_command
 
 static as_result remove_publication(asi_conductor *conductor, const decoded_command *command)
 {
-    asi_cmd_remove_publication fixed = { 0 }; /* the legacy form ends before flags */
+    asi_cmd_remove_publication fixed = { 0 }; /* the legacy form ends before the flags */
     memcpy(&fixed, command->message,
         command->length < (int64_t)sizeof(fixed) ? offsetof(asi_cmd_remove_publication, flags) : sizeof(fixed));
     return asi_publication_remove(conductor, command->ids.client_id, command->ids.correlation_id, fixed.registration_id,
@@ -165,7 +165,7 @@ static as_result remove_counter(asi_conductor *conductor, const decoded_command 
     return asi_counter_remove(conductor, command->ids.client_id, command->ids.correlation_id, fixed.registration_id);
 }
 
-/* Spec: 01 §1.7 - refusal is silent. The built-in validators do not look at the token. */
+/* Spec: 01 §1.7 - refusal is silent. The built-in validators ignore the token. */
 static as_result terminate(asi_conductor *conductor, const decoded_command *command)
 {
     asi_cmd_terminate fixed;
@@ -258,7 +258,7 @@ static void carry_out(asi_conductor *conductor, int32_t type_id, const uint8_t *
         asi_conductor_failure_text(result, text, sizeof(text));
         const int32_t code = asi_conductor_failure_code(result);
         asi_respond_error(conductor, AS_E_DATA == result ? 0 : command.ids.correlation_id, code, text);
-        if (ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE != code) /* no failure, but to be asked again: Spec: 03 §4 */
+        if (ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE != code) /* not a failure: the client asks again. Spec: 03 §4 */
         {
             asi_conductor_log_failure(conductor, result);
         }

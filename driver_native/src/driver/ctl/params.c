@@ -1,4 +1,4 @@
-/* See params.h. A function per group of parameters. */
+/* See params.h. One function per group of parameters. */
 #include "driver/ctl/params.h"
 
 #include <inttypes.h>
@@ -245,7 +245,7 @@ as_result asi_publication_params_read(const asi_conductor *conductor, const asi_
     as_result result = read_entity_tag(uri, params);
     if (AS_OK == result)
     {
-        result = read_session_id(conductor, uri, is_network, find_tagged, params); /* a tag sets the lengths that the channel may override */
+        result = read_session_id(conductor, uri, is_network, find_tagged, params); /* tag sets lengths; channel may override */
     }
     if (AS_OK == result)
     {
@@ -296,7 +296,7 @@ as_result asi_publication_params_check_same(
     return result;
 }
 
-/* Ends because fewer publications exist than session ids. */
+/* Terminates, because there are fewer publications than session ids. */
 int32_t asi_session_id_next(asi_conductor *conductor,
     bool (*is_used)(const asi_conductor *conductor, int32_t session_id, const void *context), const void *context)
 {

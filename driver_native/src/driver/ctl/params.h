@@ -1,13 +1,12 @@
-/* What a publication's channel asks for, checked and completed with the driver's defaults. Spec: 03 §6.1, 05 §3.
- * Called by publications.c. Reads the conductor's settings and, for session-id=tag:, its publications. Thread rule: the
- * conductor's. */
+/* Reads the parameters of a publication's channel, checks them, and fills in the driver's defaults. Spec: 03 §6.1, 05 §3. Called
+ * by publications.c. Reads the conductor's settings and, for session-id=tag:, its publications. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_PARAMS_H
 #define ASI_DRIVER_CTL_PARAMS_H
 
 #include "driver/ctl/state.h"
 #include "wire/uri.h"
 
-#define ASI_RESPONSE_PROTOTYPE (-2) /* response-correlation-id=prototype: holds the endpoint for responses to come */
+#define ASI_RESPONSE_PROTOTYPE (-2) /* response-correlation-id=prototype: keeps the endpoint open for later responses */
 
 typedef struct asi_untethered_timeouts
 {
@@ -23,7 +22,7 @@ typedef struct asi_publication_params
     int32_t window_length;
     int32_t max_resend;      /* 0 unless given */
     int32_t session_id;
-    int32_t initial_term_id; /* these three when has_position */
+    int32_t initial_term_id; /* these three are valid when has_position is set */
     int32_t term_id;
     int32_t term_offset;
     bool has_term_length;
@@ -40,23 +39,24 @@ typedef struct asi_publication_params
     asi_untethered_timeouts untethered;
 } asi_publication_params;
 
-/* Finds a publication of the channel's medium by its entity tag: its parameters and session id, NULL when there is none. */
+/* Finds a publication of the channel's medium by its entity tag: returns its parameters and session id, NULL when there is
+ * none. */
 typedef const asi_publication_params *(*asi_find_tagged)(const asi_conductor *conductor, int64_t tag, int32_t *session_id);
 
-/* AS_E_USAGE names the parameter and what is wrong with its value. */
+/* AS_E_USAGE names the parameter and the reason why its value is invalid. */
 as_result asi_publication_params_read(const asi_conductor *conductor, const asi_uri *uri, bool is_network,
     asi_find_tagged find_tagged, asi_publication_params *params) AS_MUST_USE;
-/* What must agree when a publication is shared, as far as `requested` gives it. */
+/* Checks the parameters that `requested` gives against those of the shared publication. */
 as_result asi_publication_params_check_same(
     const asi_publication_params *existing, int32_t existing_session_id, const asi_publication_params *requested) AS_MUST_USE;
 /* Next free session id outside the reserved range. */
 int32_t asi_session_id_next(asi_conductor *conductor,
     bool (*is_used)(const asi_conductor *conductor, int32_t session_id, const void *context), const void *context);
 
-/* Of publications, of subscriptions and of the images that those get. */
+/* For publications, subscriptions and the subscriptions' images. */
 as_result asi_untethered_timeouts_read(
     const asi_conductor *conductor, const asi_uri *uri, asi_untethered_timeouts *timeouts) AS_MUST_USE;
-/* What a channel or a peer asks for. */
+/* Checks a term length from a channel or a peer. */
 as_result asi_check_term_length(int64_t length) AS_MUST_USE;
 as_result asi_check_mtu_length(int64_t length) AS_MUST_USE;
 

@@ -32,7 +32,7 @@ static asi_ipc_publication *find_shared(
         asi_ipc_publication *publication = conductor->publications.items[i];
         if (stream_id == publication->stream_id && ASI_PUBLICATION_ACTIVE == publication->state &&
             !publication->is_exclusive && response_correlation_id == publication->params.response_correlation_id &&
-            0 == asi_load_acquire_u8(&publication->log.metadata->is_publication_revoked)) /* those end with the next tick */
+            0 == asi_load_acquire_u8(&publication->log.metadata->is_publication_revoked)) /* those end on the next tick */
         {
             return publication;
         }
@@ -81,8 +81,8 @@ static bool is_any_session_used(const asi_conductor *conductor, int32_t session_
 
 /* -- adding ------------------------------------------------------------------------------------------------------------- */
 
-/* Spec: 03 §6.4 step 8 - a publication that answers another one's requests is heard by the subscription which the requester
- * made for the answers, and by no other. */
+/* Spec: 03 §6.4 step 8 - only the subscription that the requester added for the answers gets the publication that answers the
+ * requests. */
 static void connect_response(asi_conductor *conductor, const asi_ipc_publication *publication)
 {
     for (int32_t i = 0; i < conductor->publications.count; i++)
@@ -140,7 +140,7 @@ static as_result create(asi_conductor *conductor, const add_request *request, as
     return AS_OK;
 }
 
-/* Only now, so that the counters of a client's first publication get lower ids than its heartbeat, as the stock driver does. */
+/* Called last, so that the counters of a client's first publication get lower ids than its heartbeat, as in the stock driver. */
 static as_result add_link(asi_conductor *conductor, const add_request *request, asi_ipc_publication *publication)
 {
     const asi_publication_link link = { .registration_id = request->correlation_id, .publication = publication,
@@ -214,7 +214,7 @@ as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64
     return AS_OK;
 }
 
-/* -- the rest ----------------------------------------------------------------------------------------------------------- */
+/* -- removing and session ids --------------------------------------------------------------------------------------------- */
 
 as_result asi_publication_remove(
     asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int64_t registration_id, bool revoke)

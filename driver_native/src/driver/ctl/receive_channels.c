@@ -52,7 +52,7 @@ static void close_transport(asi_conductor *conductor, asi_receive_transport *tra
     free(transport);
 }
 
-/* Opens the socket; takes over `destination` when it is not the endpoint's own channel, also on failure. */
+/* Opens the socket. Takes ownership of `destination`, also on failure, unless it is the endpoint's own channel. */
 static as_result open_transport(asi_conductor *conductor, const asi_receive_channel *channel, asi_udp_channel *destination,
     asi_receive_transport **created)
 {
@@ -127,7 +127,7 @@ static void close_channel(asi_conductor *conductor, asi_receive_channel *channel
     }
     asi_list_close(&channel->transports);
     asi_list_close(&channel->interests);
-    asi_events_say(conductor->events, ASI_EVENT_RECEIVE_CHANNEL_CLOSE, "%s", channel->channel->original);
+    asi_events_log(conductor->events, ASI_EVENT_RECEIVE_CHANNEL_CLOSE, "%s", channel->channel->original);
     asi_channel_counter_free(conductor, &channel->status_counter_id);
     asi_udp_channel_close(channel->channel);
     free(channel);
@@ -145,14 +145,14 @@ static as_result open_status_counter(
         .type_id = ASI_COUNTER_TYPE_RECEIVE_CHANNEL_STATUS,
         .name = "rcv-channel",
         .channel = opened->channel->original,
-        .suffix = bound, /* empty, after its space, where there are sockets of destinations only */
+        .suffix = bound, /* empty, after its space, when all sockets belong to destinations */
         .registration_id = opened->registration_id,
         .initial_value = ASI_CHANNEL_ACTIVE
     };
     return asi_channel_counter_allocate(conductor, &counter, &opened->status_counter_id);
 }
 
-/* The sockets of a multi-destination subscription come by command, any other has one of its own. */
+/* Commands add the sockets of a multi-destination subscription. Any other endpoint has its own socket. */
 static as_result fill_channel(asi_conductor *conductor, asi_receive_channel *opened)
 {
     asi_receive_transport *transport = NULL;
@@ -202,7 +202,7 @@ static as_result open_channel(
     }
     const asi_receiver_command agent_command = { .kind = ASI_RECEIVER_ADD_ENDPOINT, .endpoint = &opened->endpoint };
     asi_network_to_receiver(conductor, &agent_command);
-    asi_events_say(conductor->events, ASI_EVENT_RECEIVE_CHANNEL_CREATION, "%s", channel->original);
+    asi_events_log(conductor->events, ASI_EVENT_RECEIVE_CHANNEL_CREATION, "%s", channel->original);
     *created = opened;
     return AS_OK;
 }
@@ -303,7 +303,7 @@ static int32_t find_interest(
     return -1;
 }
 
-static void tell_interest(asi_conductor *conductor, asi_receive_channel *channel, const asi_receive_interest *interest,
+static void notify_interest(asi_conductor *conductor, asi_receive_channel *channel, const asi_receive_interest *interest,
     asi_receiver_command_kind of_stream, asi_receiver_command_kind of_session)
 {
     const asi_receiver_command agent_command = {
@@ -337,7 +337,7 @@ as_result asi_receive_channel_add_interest(asi_conductor *conductor, asi_receive
         free(interest);
         return result;
     }
-    tell_interest(conductor, channel, interest, ASI_RECEIVER_ADD_STREAM, ASI_RECEIVER_ADD_SESSION);
+    notify_interest(conductor, channel, interest, ASI_RECEIVER_ADD_STREAM, ASI_RECEIVER_ADD_SESSION);
     return AS_OK;
 }
 
@@ -348,7 +348,7 @@ void asi_receive_channel_remove_interest(
     asi_receive_interest *interest = at < 0 ? NULL : channel->interests.items[at];
     if (NULL != interest && 0 == --interest->count)
     {
-        tell_interest(conductor, channel, interest, ASI_RECEIVER_REMOVE_STREAM, ASI_RECEIVER_REMOVE_SESSION);
+        notify_interest(conductor, channel, interest, ASI_RECEIVER_REMOVE_STREAM, ASI_RECEIVER_REMOVE_SESSION);
         asi_list_remove_at(&channel->interests, at);
         free(interest);
     }
@@ -399,7 +399,7 @@ void asi_receive_channel_remove_transport(
     }
 }
 
-/* -- ending ------------------------------------------------------------------------------------------------------------- */
+/* -- closing ------------------------------------------------------------------------------------------------------------- */
 
 void asi_receive_channel_drop_if_unused(asi_conductor *conductor, asi_receive_channel *channel)
 {

@@ -14,7 +14,7 @@ void asi_conductor_count(asi_conductor *conductor, int32_t system_counter_id, in
     asi_fetch_add_i64(asi_counter_addr(&conductor->counters.counters, system_counter_id), delta);
 }
 
-/* Failures of the caller's making carry a protocol code or EINVAL; other classes carry an errno. */
+/* Failures caused by the caller carry a protocol code or EINVAL; other classes carry an errno. */
 static bool has_protocol_code(as_result result)
 {
     return (AS_E_USAGE == result || AS_E_DATA == result) && as_error_code() > ASI_ERR_UNUSED &&

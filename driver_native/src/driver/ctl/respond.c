@@ -1,4 +1,4 @@
-/* See respond.h. A message is put together on the stack: the longest is an error text or two paths. */
+/* See respond.h. Messages are built on the stack; the longest holds an error text or two paths. */
 #include "driver/ctl/respond.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ static void transmit(asi_conductor *conductor, int32_t type_id, const void *mess
     }
 }
 
-/* `fixed_length` bytes of head, then the text cut at the capacity; returns the text's length. */
+/* Appends the text to a head of `fixed_length` bytes and truncates it at the capacity; returns the text's length. */
 static int32_t append_text(uint8_t *message, size_t fixed_length, const char *text, size_t text_length)
 {
     const size_t room = MESSAGE_CAPACITY - fixed_length;
@@ -60,7 +60,7 @@ void asi_respond_available_image(asi_conductor *conductor, const asi_image_annou
 void asi_respond_unavailable_image(
     asi_conductor *conductor, int64_t image_correlation_id, int64_t subscription_registration_id, int32_t stream_id)
 {
-    static const char channel[] = ASI_IPC_CHANNEL_PREFIX; /* whatever the subscription's own; clients ignore it */
+    static const char channel[] = ASI_IPC_CHANNEL_PREFIX; /* the same for every subscription; clients ignore it */
     uint8_t message[sizeof(asi_rsp_unavailable_image) + sizeof(channel)];
     const asi_rsp_unavailable_image fixed = {
         .image_correlation_id = image_correlation_id,
@@ -124,7 +124,7 @@ static void put_source(asi_rsp_publication_error *error, const asi_address *sour
     }
 }
 
-/* The stock C driver's words: what is distinct here is the publication and the receiver, not a failure of this driver. */
+/* The stock C driver's text. The distinct parts are the publication and the receiver, not a failure of this driver. */
 static void log_publication_error(asi_conductor *conductor, const asi_publication_error *error, int32_t text_length)
 {
     char text[ASI_FAILURE_TEXT_CAPACITY];
@@ -138,7 +138,7 @@ static void log_publication_error(asi_conductor *conductor, const asi_publicatio
 
 void asi_respond_publication_error(asi_conductor *conductor, const asi_publication_error *error)
 {
-    /* Spec: 03 §16 T5 - the stock C client takes nothing shorter than 72 bytes. T9 - the address is in network order here. */
+    /* Spec: 03 §16 T5 - the stock C client accepts no less than 72 bytes. T9 - the address is in network order here. */
     enum { CLIENT_MINIMUM = 72 };
     uint8_t message[sizeof(asi_rsp_publication_error) + ASI_REJECT_REASON_MAX_LENGTH] = { 0 };
     asi_rsp_publication_error fixed = {

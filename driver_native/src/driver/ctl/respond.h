@@ -1,5 +1,5 @@
-/* Driver-to-client messages: one function each, encoded here and nowhere else. Spec: 03 §3.
- * Called by the parts of the conductor; sends to every client through the broadcast buffer. Thread rule: the conductor's. */
+/* Driver-to-client messages: one function per message, encoded only here. Spec: 03 §3. Called by the parts of the conductor;
+ * sends to all clients through the broadcast buffer. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_RESPOND_H
 #define ASI_DRIVER_CTL_RESPOND_H
 
@@ -45,7 +45,7 @@ typedef struct asi_publication_error
     int64_t destination_id; /* -1: none */
     int32_t session_id;
     int32_t stream_id;
-    int64_t receiver_id;    /* -1: none, IPC */
+    int64_t receiver_id;    /* -1: none (IPC) */
     int64_t group_tag;      /* -1: none */
     asi_address source;
     int32_t error_code;
@@ -53,7 +53,7 @@ typedef struct asi_publication_error
     int64_t text_length;
 } asi_publication_error;
 
-/* A receiver, or the reader of an IPC image, rejected it: sends PUBLICATION_ERROR and writes the error log. */
+/* Call when a receiver, or the reader of an IPC image, has rejected it. Sends PUBLICATION_ERROR and writes the error log. */
 void asi_respond_publication_error(asi_conductor *conductor, const asi_publication_error *error);
 
 #endif

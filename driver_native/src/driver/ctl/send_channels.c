@@ -100,7 +100,7 @@ static void close_channel(asi_conductor *conductor, asi_send_channel *channel)
     {
         ops->close(ops->context, channel->socket);
     }
-    asi_events_say(conductor->events, ASI_EVENT_SEND_CHANNEL_CLOSE, "%s", channel->channel->original);
+    asi_events_log(conductor->events, ASI_EVENT_SEND_CHANNEL_CLOSE, "%s", channel->channel->original);
     asi_channel_counter_free(conductor, &channel->status_counter_id);
     asi_channel_counter_free(conductor, &channel->local_address_counter_id);
     asi_channel_counter_free(conductor, &channel->destinations_counter_id);
@@ -150,7 +150,7 @@ static as_result open_channel(
     }
     const asi_sender_command agent_command = { .kind = ASI_SENDER_ADD_ENDPOINT, .endpoint = &opened->sender };
     asi_network_to_sender(conductor, &agent_command);
-    asi_events_say(conductor->events, ASI_EVENT_SEND_CHANNEL_CREATION, "%s", channel->original);
+    asi_events_log(conductor->events, ASI_EVENT_SEND_CHANNEL_CREATION, "%s", channel->original);
     *created = opened;
     return AS_OK;
 }
@@ -193,7 +193,7 @@ static as_result check_existing(
         existing->channel->channel_send_timestamp_offset, requested, requested->channel_send_timestamp_offset) : result;
 }
 
-/* A tag alone names an endpoint that must be there. Spec: 03 §6.1. */
+/* A channel with a tag alone refers to an existing endpoint. Spec: 03 §6.1. */
 static as_result check_original(const asi_udp_channel *channel)
 {
     return !channel->has_tag || channel->has_explicit_control || channel->has_explicit_endpoint ||
@@ -223,7 +223,7 @@ as_result asi_send_channel_get(
     return result;
 }
 
-/* -- ending ------------------------------------------------------------------------------------------------------------- */
+/* -- closing ------------------------------------------------------------------------------------------------------------- */
 
 void asi_send_channel_drop_if_unused(asi_conductor *conductor, asi_send_channel *channel)
 {

@@ -1,8 +1,8 @@
-/* The conductor's state, which all files of ctl/ work on: what it was given, its clients and streams, and its half of the network.
+/* The conductor's state, which all files of ctl/ use: its configuration, its clients and streams, and its half of the network.
  *
- * Time is read from now_ns and now_ms, never from the clock. Commands to an agent whose queue is full wait in an outbox, in order, so
- * that none is lost however many resources one client leaves behind. Thread rule: the conductor's, except idle_expired, which any
- * thread may load. */
+ * Code here reads the time from now_ns and now_ms, never from the clock. When an agent's queue is full, its commands wait in an
+ * outbox, in order. No command is lost, however many resources one client leaves behind. Thread rule: the conductor's, except
+ * idle_expired, which any thread may load. */
 #ifndef ASI_DRIVER_CTL_STATE_H
 #define ASI_DRIVER_CTL_STATE_H
 
@@ -29,26 +29,26 @@ typedef struct asi_conductor asi_conductor;
 
 typedef struct asi_network
 {
-    asi_udp_ops send_ops;        /* of sockets that the sender uses */
-    asi_udp_ops receive_ops;     /* and the receiver */
-    asi_udp_ops own_ops;         /* of sockets of the conductor's own */
+    asi_udp_ops send_ops;        /* for the sockets of the sender */
+    asi_udp_ops receive_ops;     /* for the sockets of the receiver */
+    asi_udp_ops own_ops;         /* for the conductor's own sockets */
     struct asi_names *names;     /* owned */
-    asi_name_resolver resolver;  /* over names */
-    asi_name_resolver system_resolver; /* asked last, and for what must not depend on what other drivers say */
+    asi_name_resolver resolver;  /* uses names */
+    asi_name_resolver system_resolver; /* the fallback, and for lookups that must not depend on other drivers */
     asi_socket_limits limits;
-    asi_command_queue *to_sender;      /* borrowed from the driver, as the next two */
+    asi_command_queue *to_sender;      /* borrowed from the driver, as are the next two */
     asi_command_queue *to_receiver;
     asi_command_queue *from_agents;
     asi_list sender_outbox;      /* of asi_sender_command, owned */
     asi_list receiver_outbox;    /* of asi_receiver_command, owned */
     int64_t next_unique_suffix;
-    int64_t next_id;             /* of endpoints and receive destinations, for command */
+    int64_t next_id;             /* ids of endpoints and receive destinations in commands */
     int64_t next_receiver_id;
-    uint16_t next_sender_port;   /* of the managed ranges; 0 at first */
+    uint16_t next_sender_port;   /* in the managed ranges; 0 at first */
     uint16_t next_receiver_port;
-    asi_list send_channels;      /* of asi_send_channel, owned; closing ones included until the sender gives them back */
+    asi_list send_channels;      /* of asi_send_channel, owned; includes closing ones until the sender returns them */
     asi_list receive_channels;   /* of asi_receive_channel, owned; likewise */
-    int32_t closing_send_count;  /* of the channels, those that close; without any, no cycle looks for them */
+    int32_t closing_send_count;  /* count of closing channels; 0 skips their check in the cycle */
     int32_t closing_receive_count; /* likewise, their destinations included */
     asi_list publications;       /* of asi_network_publication, owned */
     asi_list images;             /* of asi_network_image, owned */
@@ -83,7 +83,7 @@ struct asi_conductor
     int64_t last_cycle_ns;    /* start of the last duty cycle */
     bool has_cycled;
 
-    int64_t blocked_command_position; /* head of the ring when it was last seen to move */
+    int64_t blocked_command_position; /* head of the ring when it last moved */
     int64_t blocked_command_since_ns;
 
     asi_list clients;       /* of asi_driver_client, owned */
@@ -96,9 +96,9 @@ struct asi_conductor
     asi_peer_budget peer_failures; /* see asi_peer_budget_takes */
     asi_peer_budget peer_publication_errors;
 
-    int64_t idle_since_ns;     /* last time there was a client or a command */
-    int64_t idle_allowance_ns; /* how long that may be ago; longer before the first client; INT64_MAX: for ever */
-    bool idle_expired;        /* release by the conductor, acquire by whoever decides on the process */
+    int64_t idle_since_ns;     /* last time with a client or a command */
+    int64_t idle_allowance_ns; /* maximum idle time; longer before the first client; INT64_MAX: unlimited */
+    bool idle_expired;        /* release by the conductor, acquire by the code that ends the process */
 };
 
 #endif

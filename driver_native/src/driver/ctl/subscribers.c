@@ -197,7 +197,7 @@ void asi_subscribers_withdraw(asi_conductor *conductor, const asi_subscribers *s
 static void change_state(asi_conductor *conductor, asi_subscriber_position *subscriber, asi_tether_state state)
 {
     static const char *const NAMES[] = { "ACTIVE", "LINGER", "RESTING", "CLOSED" }; /* as asi_tether_state */
-    asi_events_say(conductor->events, ASI_EVENT_UNTETHERED_SUBSCRIPTION_STATE_CHANGE,
+    asi_events_log(conductor->events, ASI_EVENT_UNTETHERED_SUBSCRIPTION_STATE_CHANGE,
         "subscriptionId=%" PRId64 " streamId=%d %s -> %s", subscriber->subscription->registration_id,
         subscriber->subscription->stream_id, NAMES[subscriber->state], NAMES[state]);
     subscriber->state = state;

@@ -31,7 +31,7 @@ static as_result read_params(const asi_conductor *conductor, const asi_uri *uri,
     {
         result = asi_uri_get_bool(uri, "sparse", settings->term_buffer_sparse_file, &subscription->is_sparse);
     }
-    asi_untethered_timeouts of_images; /* read from the endpoint's channel, when one is made: too late to say that it is wrong */
+    asi_untethered_timeouts of_images; /* parsed again when an image is created, too late to report an error */
     return AS_OK == result ? asi_untethered_timeouts_read(conductor, uri, &of_images) : result;
 }
 

@@ -1,7 +1,7 @@
-/* One subscription of a client: its options, and which streams it matches. Spec: 03 §6.8, §10, 05 §3 scope S.
+/* One subscription of a client: its options, and the streams that it matches. Spec: 03 §6.8, §10, 05 §3 scope S.
  *
- * One struct for the three kinds: of IPC publications, of a receive endpoint (network), and spies on network publications. A
- * multi-destination subscription may have IPC and spy destinations, too: each is a subscription of its own with the same
+ * One struct serves three kinds: of IPC publications, of a receive endpoint (network), and spies on network publications. A
+ * multi-destination subscription may also have IPC and spy destinations. Each of those is a separate subscription with the same
  * registration id. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_SUBSCRIPTION_H
 #define ASI_DRIVER_CTL_SUBSCRIPTION_H
@@ -40,14 +40,14 @@ typedef struct asi_subscription_request
     int64_t channel_length;
 } asi_subscription_request;
 
-/* Reads the options and makes the struct; in no list, linked to nothing. */
+/* Reads the options and allocates the struct. The new subscription is in no list and has no links. */
 as_result asi_driver_subscription_create(const asi_conductor *conductor, const asi_uri *uri, const asi_subscription_request *request,
     asi_subscription **created) AS_MUST_USE;
 void asi_driver_subscription_free(asi_subscription *subscription);
 bool asi_subscription_matches_ipc(const asi_subscription *subscription, int32_t stream_id, int32_t session_id);
 bool asi_subscription_matches_image(const asi_subscription *subscription, const struct asi_receive_channel *receive,
     int32_t stream_id, int32_t session_id);
-/* Whether a subscription of a receive endpoint has this registration id. */
+/* True when a subscription of a receive endpoint has this registration id. */
 bool asi_subscription_is_on_network(const asi_conductor *conductor, int64_t registration_id);
 
 #endif

@@ -5,9 +5,9 @@
 #include "driver/ctl/state.h"
 #include "driver/ctl/subscription.h"
 
-/* Links it to the publications and images that it matches. */
+/* Links the subscription to the publications and images that it matches. */
 void asi_subscription_link(asi_conductor *conductor, asi_subscription *subscription);
-/* Undoes all of its links. With `withdraw`, its client is told that the images are gone. */
+/* Removes all of its links. With `withdraw`, notifies its client that the images are unavailable. */
 void asi_subscription_unlink(asi_conductor *conductor, const asi_subscription *subscription, bool withdraw);
 
 #endif

@@ -79,7 +79,7 @@ void asi_subscription_remove_at(asi_conductor *conductor, int32_t index, bool wi
 {
     asi_subscription *subscription = conductor->subscriptions.items[index];
     asi_list_remove_at(&conductor->subscriptions, index);
-    asi_events_say(conductor->events, ASI_EVENT_REMOVE_SUBSCRIPTION_CLEANUP, "id=%" PRId64 " streamId=%d channel=%s",
+    asi_events_log(conductor->events, ASI_EVENT_REMOVE_SUBSCRIPTION_CLEANUP, "id=%" PRId64 " streamId=%d channel=%s",
         subscription->registration_id, subscription->stream_id, subscription->channel);
     asi_subscription_unlink(conductor, subscription, withdraw);
     if (NULL != subscription->receive)

@@ -1,4 +1,4 @@
-/* Commands about subscriptions: add, remove, and what a client leaves behind. Spec: 03 §6.8-6.9. Thread rule: the conductor's. */
+/* Commands on subscriptions: add, remove, and clean-up after a client. Spec: 03 §6.8-6.9. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_SUBSCRIPTIONS_H
 #define ASI_DRIVER_CTL_SUBSCRIPTIONS_H
 
@@ -11,13 +11,13 @@ as_result asi_subscription_add(asi_conductor *conductor, int64_t client_id, int6
     const char *channel, int64_t channel_length) AS_MUST_USE;
 as_result asi_subscription_remove(asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int64_t registration_id)
     AS_MUST_USE;
-/* Every subscription of a client that is gone. */
+/* Removes every subscription of a client that is gone. */
 void asi_subscriptions_remove_client(asi_conductor *conductor, int64_t client_id);
 
-/* Makes, lists and links a subscription of IPC publications or a spy, for a client that is known. */
+/* Creates, lists and links a subscription of IPC publications or a spy, for a known client. */
 as_result asi_subscription_add_local(asi_conductor *conductor, const asi_uri *uri, const asi_subscription_request *request,
     asi_subscription **added) AS_MUST_USE;
-/* Takes it out of the list at `index` and frees it; with `withdraw`, its images are withdrawn first. */
+/* Removes the subscription at `index` from the list and frees it; with `withdraw`, withdraws its images first. */
 void asi_subscription_remove_at(asi_conductor *conductor, int32_t index, bool withdraw);
 void asi_subscriptions_release(asi_conductor *conductor);
 

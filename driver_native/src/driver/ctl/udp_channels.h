@@ -1,4 +1,4 @@
-/* UDP channels of commands, parsed with the driver's name resolver and interfaces. Thread rule: the conductor's. */
+/* Parses the UDP channels of commands. Thread rule: the conductor's. */
 #ifndef ASI_DRIVER_CTL_UDP_CHANNELS_H
 #define ASI_DRIVER_CTL_UDP_CHANNELS_H
 

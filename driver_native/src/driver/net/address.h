@@ -1,7 +1,8 @@
-/* Socket addresses: texts, comparison, properties; and the names behind them. Spec: 05 §4, 04 §16.3.
+/* Socket addresses: parsing, formatting, comparison and properties; and name resolution. Spec: 05 §4, 04 §16.3.
  *
- * Called wherever a host, a peer or a socket is named. Family AF_UNSPEC (0) means "none". Resolving a name may block for as
- * long as the system's resolver takes: conductor only. Thread rule: values; a resolver's is its implementation's. */
+ * Used wherever a host, a peer or a socket is named. Family AF_UNSPEC (0) means "none". Resolving a name may block as long as the
+ * system's resolver does, so only the conductor resolves. Thread rule: addresses are values; a resolver's rule is its
+ * implementation's. */
 #ifndef ASI_DRIVER_NET_ADDRESS_H
 #define ASI_DRIVER_NET_ADDRESS_H
 
@@ -19,7 +20,7 @@ typedef union asi_address
     struct sockaddr_in6 v6;
 } asi_address;
 
-/* How names become addresses; the swap point for gossip and table resolvers. `port` is to be set in host order. */
+/* Interface of name resolvers; gossip and table resolvers implement it. The caller sets `port` in host order. */
 typedef struct asi_name_resolver
 {
     /* `name` is a host name, never a literal. AS_E_USAGE with code ASI_ERR_UNKNOWN_HOST when it has no address. */
@@ -27,15 +28,15 @@ typedef struct asi_name_resolver
     void *context;
 } asi_name_resolver;
 
-/* The system's: IPv4 first, then IPv6. */
+/* The system's resolver: prefers IPv4 to IPv6. */
 asi_name_resolver asi_name_resolver_system(void);
 
-/* "host:port", "1.2.3.4:port", "[v6]:port". `param` (endpoint, control) is for the error text. */
+/* Parses "host:port", "1.2.3.4:port" or "[v6]:port". `param` (endpoint, control) is for the error text. */
 as_result asi_address_resolve(const asi_name_resolver *resolver, const char *host_and_port, const char *param,
     bool is_re_resolution, asi_address *address) AS_MUST_USE;
 /* Decimal in [0, 65535]. */
 as_result asi_address_parse_port(const char *text, uint16_t *port) AS_MUST_USE;
-/* A host that is an address itself: "1.2.3.4" or an IPv6 one. False for names. */
+/* Parses a host that is an address literal: IPv4 ("1.2.3.4") or IPv6. False for names. */
 bool asi_address_parse_literal(const char *host, asi_address *address);
 /* Wildcard of `family`, port 0. */
 asi_address asi_address_any(int family);

@@ -44,7 +44,7 @@ static void remove_at(asi_destinations *destinations, int32_t index)
     set_count(destinations, destinations->count - 1);
 }
 
-/* The caller knows that one is free. */
+/* The caller ensures that a slot is free. */
 static asi_destination *take_slot(asi_destinations *destinations)
 {
     int32_t at = 0;
@@ -57,7 +57,8 @@ static asi_destination *take_slot(asi_destinations *destinations)
     return &destinations->items[at];
 }
 
-/* By receiver and port once the receiver is known (the host may be seen translated), by address before. Spec: 04 §11.1-11.2. */
+/* Matches by receiver id and port once the receiver is known (NAT may change the host), by address before. Spec: 04
+ * §11.1-11.2. */
 static bool is_from(const asi_destination *destination, int64_t receiver_id, const asi_address *source)
 {
     return destination->is_used && (destination->has_receiver_id ?
@@ -101,8 +102,8 @@ static void drop_oldest_newcomer(asi_destinations *destinations)
     }
 }
 
-/* A newcomer without a proof; NULL where the list is full of proven ones. */
-static asi_destination *take_in(
+/* Adds a newcomer without a proof; NULL when all slots hold proven ones. */
+static asi_destination *add_dynamic(
     asi_destinations *destinations, int64_t receiver_id, const asi_address *source, bool is_going_to_be_proven)
 {
     const int32_t quarter = destinations->capacity / 4 > 0 ? destinations->capacity / 4 : 1;
@@ -123,7 +124,7 @@ static asi_destination *take_in(
     return destination;
 }
 
-static bool has_room_for(asi_destinations *destinations, const asi_address *source)
+static bool has_capacity_for(asi_destinations *destinations, const asi_address *source)
 {
     int32_t proven = 0;
     for (int32_t i = 0; i < destinations->slot_count; i++)
@@ -137,22 +138,22 @@ static bool has_room_for(asi_destinations *destinations, const asi_address *sour
 
 static void prove(asi_destinations *destinations, asi_destination *destination, const asi_address *source, int64_t now_ns)
 {
-    if (!destination->is_proven && has_room_for(destinations, source))
+    if (!destination->is_proven && has_capacity_for(destinations, source))
     {
         destination->is_proven = true;
-        destination->address = *source; /* whoever asked under this receiver's name: this is where it was heard */
+        destination->address = *source; /* the source of this receiver's latest request */
         destinations->newcomer_count--;
     }
     destination->last_proof_ns = now_ns;
 }
 
 void asi_destinations_on_status_message(asi_destinations *destinations, int64_t receiver_id, const asi_address *source,
-    asi_acquaintance acquaintance, int64_t now_ns)
+    asi_destination_proof proof, int64_t now_ns)
 {
     asi_destination *destination = find(destinations, receiver_id, source);
     if (NULL == destination && !destinations->is_manual)
     {
-        destination = take_in(destinations, receiver_id, source, ASI_PROVEN == acquaintance);
+        destination = add_dynamic(destinations, receiver_id, source, ASI_PROVEN == proof);
     }
     if (NULL == destination)
     {
@@ -161,13 +162,13 @@ void asi_destinations_on_status_message(asi_destinations *destinations, int64_t 
     destination->has_receiver_id = true;
     destination->receiver_id = receiver_id;
     destination->last_activity_ns = now_ns;
-    if (ASI_PROVEN == acquaintance)
+    if (ASI_PROVEN == proof)
     {
         prove(destinations, destination, source, now_ns);
     }
     else if (!destination->is_proven)
     {
-        destination->is_introduced |= ASI_INTRODUCED == acquaintance;
+        destination->is_introduced |= ASI_INTRODUCED == proof;
         destination->rounds_left = ASI_NEWCOMER_ROUNDS;
         destination->frames_left = ASI_NEWCOMER_FRAMES;
         destination->next_round_ns = now_ns > destination->next_round_ns ? now_ns : destination->next_round_ns;
@@ -218,13 +219,13 @@ static void drop_silent(asi_destinations *destinations, int64_t now_ns)
         }
         else if (destination->is_proven && is_over(destination->last_proof_ns, now_ns))
         {
-            destination->is_proven = false; /* it still asks, and has no image of ours */
+            destination->is_proven = false; /* it still requests the SETUP, so it has no image of this stream */
             destinations->newcomer_count++;
         }
     }
 }
 
-/* Sends it to one; what it took. */
+/* Sends the batch to one destination; sets how many the network accepted. */
 static as_result send_to(const asi_destination *destination, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagrams, int32_t count, int64_t *bytes)
 {
@@ -250,7 +251,7 @@ static void begin(asi_destinations *destinations, asi_fan_out *fan_out, int64_t 
     {
         drop_silent(destinations, now_ns);
     }
-    /* Each batch begins with another one, so that none is always the last to get it. */
+    /* Each batch starts with a different destination, so that none is always last. */
     destinations->next_start = destinations->next_start < destinations->slot_count ? destinations->next_start : 0;
     *fan_out = (asi_fan_out){ .slots = destinations->slot_count, .start = destinations->next_start };
     destinations->next_start++;
@@ -312,7 +313,7 @@ int64_t asi_destinations_send_introduced(asi_destinations *destinations, const a
     return bytes;
 }
 
-int64_t asi_destinations_greet(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
+int64_t asi_destinations_introduce(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagrams, int32_t count, int64_t now_ns)
 {
     int64_t bytes = 0;

@@ -1,71 +1,72 @@
-/* Where a multi-destination publication sends to: receivers that announced themselves by status messages (dynamic), or those
- * that commands listed (manual). Spec: 04 §11.
+/* Destinations of a multi-destination publication: receivers that announce themselves by status messages (dynamic), or addresses
+ * that commands add (manual). Spec: 04 §11.
  *
- * Anybody can send a status message in another's name, so a dynamic destination gets data only after it has proved that it hears
- * us: by a status message that names session, stream and a position within half a term of ours, which stand in the SETUP that was
- * sent to it. Until then each of its status messages is worth ASI_NEWCOMER_ROUNDS rounds of a frame for each publication, of at most
- * 40 bytes and ASI_NEWCOMER_FRAMES in all: a heartbeat makes a receiver ask for the SETUP, a SETUP makes it begin. A proof lasts
- * as long as a destination does. Newcomers take room that nobody else needs, the newest that of the oldest.
+ * Any host can forge the source of a status message. A dynamic destination therefore gets data only after a proof that it
+ * receives from this driver: a status message with session, stream and a position within half a term of the publication's, as in
+ * the SETUP that was sent to it. Before its proof it is a newcomer. Each of its status messages allows ASI_NEWCOMER_ROUNDS
+ * rounds; a round sends it one frame for each publication, of at most 40 bytes, and all rounds together send ASI_NEWCOMER_FRAMES
+ * at most. A heartbeat makes a receiver request the SETUP, and a SETUP makes it create an image. A proof is valid as long as the
+ * destination exists. Newcomers use only slots that no other destination needs; a new one replaces the oldest.
  *
- * Owned by a send endpoint; used by the sender alone after the conductor opened it. Capacity is fixed at opening: a flood of
- * invented receivers must neither grow memory nor multiply datagrams without bound. Thread rule: the sender's. */
+ * Owned by a send endpoint; after the conductor has opened it, only the sender uses it. Capacity is fixed at opening: a flood of
+ * forged receivers must neither grow memory nor multiply datagrams without bound. Thread rule: the sender's. */
 #ifndef ASI_DRIVER_NET_DESTINATIONS_H
 #define ASI_DRIVER_NET_DESTINATIONS_H
 
 #include "driver/net/udp_ops.h"
 
 #define ASI_DESTINATION_TIMEOUT_NS 5000000000LL
-#define ASI_NEWCOMERS_CAPACITY 256          /* at most; and a quarter of all */
-#define ASI_NEWCOMER_ROUNDS 3               /* for a status message: one at once, and against loss */
-#define ASI_NEWCOMER_INTERVAL_NS 100000000LL /* between them */
-#define ASI_NEWCOMER_FRAMES 32              /* in all of them, and in one */
+#define ASI_NEWCOMERS_CAPACITY 256          /* at most; also at most a quarter of the capacity */
+#define ASI_NEWCOMER_ROUNDS 3               /* for each status message: one at once, the others against loss */
+#define ASI_NEWCOMER_INTERVAL_NS 100000000LL /* between rounds */
+#define ASI_NEWCOMER_FRAMES 32              /* in all rounds, and in one */
 #define ASI_NEWCOMER_FRAMES_PER_CYCLE 128
-#define ASI_SEND_CALL_COST 1024             /* what a call costs, in the bytes that it could have copied */
+#define ASI_SEND_CALL_COST 1024             /* cost of a call, in bytes that it could have copied in the time */
 
 typedef struct asi_destination
 {
     bool is_used;
-    bool is_proven;           /* manual ones always are */
-    bool is_introduced;       /* not proven, but knows session and stream: gets the SETUPs that go to all */
+    bool is_proven;           /* always set for manual ones */
+    bool is_introduced;       /* not proven, but requested the SETUP: gets the SETUPs that go to all */
     bool has_receiver_id;
-    asi_address address;      /* none while a manual one's name is unresolved */
-    int64_t receiver_id;      /* manual: once bound by a status message */
-    int64_t last_activity_ns; /* status message, or adding */
+    asi_address address;      /* none while the name of a manual one is unresolved */
+    int64_t receiver_id;      /* manual: bound by the first status message */
+    int64_t last_activity_ns; /* time of the last status message, or of adding */
     int64_t last_proof_ns;
     int64_t registration_id;  /* manual: of the command that added it */
-    int32_t rounds_left;      /* of a newcomer, as the next two */
+    int32_t rounds_left;      /* these three are for newcomers */
     int32_t frames_left;
     int64_t next_round_ns;
 } asi_destination;
 
 typedef struct asi_destinations
 {
-    asi_destination *items;   /* owned; slots, so that what a batch has yet to do survives coming and going */
-    int32_t slot_count;       /* no used one at or behind it */
-    int32_t count;            /* used */
+    asi_destination *items;   /* owned; slots keep their index, so that a batch in progress survives changes */
+    int32_t slot_count;       /* all used slots are below it */
+    int32_t count;            /* number of used slots */
     int32_t newcomer_count;
     int32_t capacity;
-    int32_t capacity_per_address; /* proven ones */
+    int32_t capacity_per_address; /* limit of proven ones */
     int32_t next_start;       /* rotates with each batch */
     int32_t next_newcomer;
-    int64_t next_round_ns;    /* of a newcomer; INT64_MAX: none waits */
+    int64_t next_round_ns;    /* of the newcomers; INT64_MAX: none is due */
     bool is_manual;
-    bool has_refused;         /* one that is beyond its address's share */
+    bool has_refused;         /* one was refused by the limit per address */
     int64_t *count_counter;   /* borrowed: mdc-num-dest */
 } asi_destinations;
 
-/* What a status message says of its sender. */
-typedef enum asi_acquaintance
+/* What a status message proves about its sender. */
+typedef enum asi_destination_proof
 {
-    ASI_STRANGER,   /* names no publication of ours */
-    ASI_INTRODUCED, /* asks for the SETUP of one */
-    ASI_PROVEN      /* names a position in one */
-} asi_acquaintance;
+    ASI_UNPROVEN,   /* matches no publication of this endpoint */
+    ASI_INTRODUCED, /* requests the SETUP of one */
+    ASI_PROVEN      /* contains a position of one */
+} asi_destination_proof;
 
-/* A batch on its way to all destinations, over as many calls as it takes. Zeroed: none. */
+/* A batch in progress to all destinations, over as many calls as needed. Zeroed: none. */
 typedef struct asi_fan_out
 {
-    int32_t slots; /* to be looked at; 0: none on its way */
+    int32_t slots; /* slots left to process; 0: no batch in progress */
     int32_t start;
     int32_t done;
     bool has_failed;
@@ -73,33 +74,35 @@ typedef struct asi_fan_out
 
 as_result asi_destinations_open(asi_destinations *destinations, bool is_manual, int32_t capacity, int32_t capacity_per_address,
     int64_t *count_counter) AS_MUST_USE;
-void asi_destinations_close(asi_destinations *destinations); /* harmless on a zeroed one */
+void asi_destinations_close(asi_destinations *destinations); /* no effect on a zeroed one */
 
-/* Every SM that passed its checks, also setup-eliciting ones and those of unknown streams. */
+/* Call for every valid SM, including setup-eliciting ones and those of unknown streams. */
 void asi_destinations_on_status_message(asi_destinations *destinations, int64_t receiver_id, const asi_address *source,
-    asi_acquaintance acquaintance, int64_t now_ns);
-/* false when full. */
+    asi_destination_proof proof, int64_t now_ns);
+/* False when full. */
 bool asi_destinations_add(
     asi_destinations *destinations, const asi_address *address, int64_t registration_id, int64_t now_ns);
-/* The first that matches; none is fine. */
+/* Removes the first match; no effect when there is none. */
 void asi_destinations_remove(asi_destinations *destinations, int64_t registration_id);
-/* The one of a receiver; NULL if none. */
+/* Returns the destination of a receiver; NULL if none. */
 const asi_destination *asi_destinations_find(
     const asi_destinations *destinations, int64_t receiver_id, const asi_address *source);
-/* Sends the batch to each proven one, after dropping dynamic ones that were silent too long. Stops where *budget, in bytes of
- * copies and ASI_SEND_CALL_COST for each call, is used up: *sent is 0 then, `fan_out` has slots left, and the next call with the
- * same batch goes on. At the end *sent is `count`, also without any destination and when one of them took a part only, but 0
- * when a send failed; *bytes counts the copies of this call. Spec: 04 §11.3. */
+/* Drops dynamic destinations that were silent too long, then sends the batch to each proven one. Stops when *budget is used up,
+ * which counts bytes of copies and ASI_SEND_CALL_COST for each call. *sent is then 0, `fan_out` has slots left, and the next call
+ * continues the same batch. At the end *sent is `count`, also without any destination and when one of them accepted only a part,
+ * but 0 when a send failed. *bytes counts the copies of this call. Spec: 04 §11.3. */
 as_result asi_destinations_send(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagrams, int32_t count, int64_t now_ns, asi_fan_out *fan_out, int64_t *budget, int32_t *sent,
     int64_t *bytes) AS_MUST_USE;
-/* A SETUP that goes to all goes to newcomers that asked for one. Bytes sent; failures are not told, as anybody can cause them. */
+/* Sends a SETUP that goes to all also to newcomers that requested one. Returns the bytes sent. Failures are not reported, because
+ * any host can cause them. */
 int64_t asi_destinations_send_introduced(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagram, int64_t now_ns);
-/* The rounds that are due; each is these frames, at most ASI_NEWCOMER_FRAMES. */
-int64_t asi_destinations_greet(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
+/* Sends the due rounds of these frames, at most ASI_NEWCOMER_FRAMES each. */
+int64_t asi_destinations_introduce(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagrams, int32_t count, int64_t now_ns);
-/* First manual destination without a matching SM for longer than the timeout; its timer restarts. NULL if none. */
+/* Returns the first manual destination without a matching SM for longer than the timeout, and restarts its timer. NULL if
+ * none. */
 asi_destination *asi_destinations_next_silent(asi_destinations *destinations, int64_t now_ns);
 
 #endif

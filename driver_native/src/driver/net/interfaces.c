@@ -1,4 +1,4 @@
-/* Interface search; see interfaces.h. */
+/* Selects network interfaces; see interfaces.h. */
 #include "driver/net/interfaces.h"
 
 #include <arpa/inet.h>
@@ -49,7 +49,7 @@ static as_result parse_named(char *text, int family, asi_interface_search *searc
     return result;
 }
 
-/* The host's address, of the family that `address` has: a literal, or the system's answer. */
+/* The host's address, of the family of `address`: a literal, or the system resolver's answer. */
 static as_result find_host(const char *host, asi_address *address)
 {
     const int family = address->any.sa_family;

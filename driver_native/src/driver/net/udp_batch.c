@@ -9,8 +9,8 @@
 
 #include "base/bits.h"
 
-#define MAX_RUN_DATAGRAMS 64   /* Linux before 6.9 takes no more */
-#define MAX_RUN_LENGTH 65504   /* bytes of one send: what fits a datagram, of IPv4 too */
+#define MAX_RUN_DATAGRAMS 64   /* limit of Linux before 6.9 */
+#define MAX_RUN_LENGTH 65504   /* maximum bytes of one send: the largest datagram, for IPv4 too */
 
 void asi_udp_batch_probe(struct asi_udp_socket *socket, bool may_coalesce)
 {
@@ -19,12 +19,12 @@ void asi_udp_batch_probe(struct asi_udp_socket *socket, bool may_coalesce)
     const bool has_runs = 0 == getsockopt(socket->send_fd, IPPROTO_UDP, UDP_SEGMENT, &value, &length);
     socket->segment_limit = has_runs ? MAX_RUN_LENGTH : 0;
     const int on = 1;
-    /* Datagrams that are read together have one time stamp: who wants times gets them one by one. */
+    /* Datagrams of one read share one time stamp, so a socket with receive timestamps reads them one by one. */
     socket->is_coalescing = may_coalesce && !socket->has_receive_timestamps &&
         0 == setsockopt(socket->receive_fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
 }
 
-/* Spec: 04 §3.5 - a peer's refusal of an earlier datagram is no error of this call, and nothing to be done is none either. */
+/* Spec: 04 §3.5 - a peer's refusal of an earlier datagram is not an error of this call, and neither is an empty socket. */
 static bool is_nothing_now(int errno_value)
 {
     return EAGAIN == errno_value || EWOULDBLOCK == errno_value || EINTR == errno_value || ECONNREFUSED == errno_value;
@@ -47,7 +47,7 @@ typedef struct outbox
     int32_t count;
 } outbox;
 
-/* How many of the datagrams go as one: equal lengths but for the last, back to back, to one address. */
+/* Number of datagrams in the next run: equal lengths except for the last, contiguous in memory, to one address. */
 static int32_t run_of(const asi_outgoing *datagrams, int32_t count, int32_t segment_limit)
 {
     const asi_outgoing *first = datagrams;
@@ -111,7 +111,8 @@ static void pack(outbox *box, const asi_udp_socket *socket, const asi_outgoing *
     }
 }
 
-/* A refused run: by the route's MTU (a datagram that must be fragmented can't be of a run) or altogether. True: pack again. */
+/* Handles a refused run: the route's MTU is too small (a datagram that must be fragmented can't be in a run), or runs are not
+ * supported. True: pack again. */
 static bool lower_limit(asi_udp_socket *socket, int32_t run, int32_t segment_length, int errno_value)
 {
     const bool is_refusal = EINVAL == errno_value || EMSGSIZE == errno_value || EIO == errno_value ||
@@ -135,7 +136,7 @@ static as_result fail_send(int errno_value, const asi_address *to)
     return asi_fail_errno(AS_E_USAGE, errno_value, "cannot send to %s", text);
 }
 
-/* A datagram alone, as most are where time of flight counts: the kernel copies no headers of messages for it. */
+/* Sends a single datagram, the usual case where latency matters: the kernel copies no message headers for it. */
 static as_result send_one(asi_udp_socket *socket, const asi_outgoing *datagram, int32_t *sent)
 {
     const asi_address *to = datagram->to;
@@ -153,7 +154,7 @@ as_result asi_udp_batch_send(
     {
         return send_one(socket, datagrams, sent);
     }
-    outbox box; /* filled as far as it is used */
+    outbox box; /* only the used part is initialised */
     count = count > ASI_UDP_MAX_BATCH ? ASI_UDP_MAX_BATCH : count;
     *sent = 0;
     while (*sent < count)
@@ -165,7 +166,7 @@ as_result asi_udp_batch_send(
         {
             return is_nothing_now(error) ? AS_OK : fail_send(error, datagrams[*sent].to);
         }
-        for (int i = 0; i < taken; i++) /* what stopped it shows when the rest is tried */
+        for (int i = 0; i < taken; i++) /* the next try reports why it stopped */
         {
             *sent += box.datagrams[i];
         }
@@ -184,7 +185,7 @@ typedef union receive_control
 typedef struct control_values
 {
     int64_t time_ns;
-    int32_t segment_length; /* 0: a datagram alone */
+    int32_t segment_length; /* 0: a single datagram */
 } control_values;
 
 static control_values read_control(struct msghdr *header)
@@ -208,7 +209,8 @@ static control_values read_control(struct msghdr *header)
     return values;
 }
 
-/* Tells the datagrams of one buffer apart; returns how many. Each must begin at a multiple of 8: foreign lengths need not be. */
+/* Splits one buffer into its datagrams; returns how many. Each must begin at a multiple of 8, and the lengths in the buffer may
+ * not be multiples of 8. */
 static int32_t split(uint8_t *buffer, int32_t length, int32_t segment_length, const asi_address *source, asi_incoming *to)
 {
     const int32_t count = segment_length <= 0 || segment_length >= length ? 1 : (length + segment_length - 1) / segment_length;

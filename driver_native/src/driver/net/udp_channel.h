@@ -1,8 +1,8 @@
-/* A UDP channel: URI to addresses, canonical form and the options of endpoints. Spec: 04 §3, 05 §3-5.
+/* A UDP channel: parses a URI into addresses, canonical form and the options of endpoints. Spec: 04 §3, 05 §3-5.
  *
- * Made by the conductor for each command that names a network channel; endpoints, destinations and links own theirs. Resolves
- * names, so it may block. Options of publications and subscriptions (mtu, session-id, ...) are read elsewhere from `uri`.
- * Thread rule: constant once made. */
+ * The conductor creates one for each command that names a network channel; endpoints, destinations and links own theirs. It
+ * resolves names, so it may block. Other code reads the options of publications and subscriptions (mtu, session-id, ...) from
+ * `uri`. Thread rule: constant after creation. */
 #ifndef ASI_DRIVER_NET_UDP_CHANNEL_H
 #define ASI_DRIVER_NET_UDP_CHANNEL_H
 
@@ -31,13 +31,13 @@ typedef enum asi_group_param
 
 typedef struct asi_udp_channel
 {
-    asi_uri uri;                          /* borrow texts from here */
+    asi_uri uri;                          /* the texts borrow from here */
     char original[AS_CHANNEL_MAX_LENGTH + 1];
     char canonical[ASI_CANONICAL_CAPACITY];
     asi_control_mode control_mode;
     asi_address remote_data;
     asi_address remote_control;
-    asi_address local;                    /* data and control alike; of multicast the interface's address, port 0 */
+    asi_address local;                    /* for data and control; for multicast the interface's address, port 0 */
     uint32_t interface_index;             /* multicast */
     bool is_multicast;
     bool has_explicit_endpoint;
@@ -60,32 +60,34 @@ typedef struct asi_udp_channel
 typedef struct asi_udp_channel_context
 {
     const asi_name_resolver *resolver;
-    const asi_udp_ops *ops;     /* for the list of interfaces */
-    int64_t *next_unique_suffix; /* of canonical forms that are never shared; starts at 0 */
+    const asi_udp_ops *ops;     /* for listing interfaces */
+    int64_t *next_unique_suffix; /* for canonical forms that are never shared; starts at 0 */
 } asi_udp_channel_context;
 
-/* `text` need not be terminated; a spy's prefix is taken off. AS_E_USAGE with a protocol code says what is wrong with it. */
+/* `text` need not be terminated; a spy's prefix is removed. AS_E_USAGE with a protocol code describes the fault. */
 as_result asi_udp_channel_open_untrusted(const asi_udp_channel_context *context, const char *text, int64_t length,
     bool is_destination, asi_udp_channel **channel) AS_MUST_USE;
-void asi_udp_channel_close(asi_udp_channel *channel); /* harmless on NULL */
-/* Publications: port 0, control without control-mode. Subscriptions: control port 0. Spec: 04 §3.4. */
+void asi_udp_channel_close(asi_udp_channel *channel); /* no effect on NULL */
+/* Publications: rejects port 0, and control without control-mode. Subscriptions: rejects control port 0. Spec: 04 §3.4. */
 as_result asi_udp_channel_check_publication(const asi_udp_channel *channel) AS_MUST_USE;
 as_result asi_udp_channel_check_subscription(const asi_udp_channel *channel) AS_MUST_USE;
-/* Send destination: udp, endpoint with a port; forbidden keys of both kinds. `channel` is the text. Spec: 04 §3.12, 03 §6.6. */
+/* A send destination must be udp and have an endpoint with a port; both kinds reject forbidden keys. `channel` is the text.
+ * Spec: 04 §3.12, 03 §6.6. */
 as_result asi_udp_channel_check_send_destination_untrusted(const asi_uri *uri, const char *channel) AS_MUST_USE;
 as_result asi_udp_channel_check_destination_keys_untrusted(const asi_uri *uri, const char *channel) AS_MUST_USE;
 
 bool asi_udp_channel_has_group_semantics(const asi_udp_channel *channel); /* multicast or MDC */
 bool asi_udp_channel_is_multi_destination(const asi_udp_channel *channel); /* manual or dynamic */
-/* Neither endpoint nor control: matches any channel of the same tag. */
+/* True without endpoint and control: such a channel matches any channel of the same tag. */
 bool asi_udp_channel_is_wildcard(const asi_udp_channel *channel);
-/* Whether `wanted` names the endpoint of `existing`. By channel tag: asked of every endpoint before canonical forms are; AS_OK
- * with *matches, or AS_E_USAGE when the tags agree and the rest does not. Spec: 05 §5, 03 §14. */
+/* Checks whether `wanted` refers to the endpoint of `existing`. By channel tag: the caller checks the tags of all endpoints
+ * before the canonical forms. AS_OK with *matches, or AS_E_USAGE when the tags agree and the rest does not.
+ * Spec: 05 §5, 03 §14. */
 as_result asi_udp_channel_matches_tag(const asi_udp_channel *existing, const asi_udp_channel *wanted, bool *matches)
     AS_MUST_USE;
 bool asi_udp_channel_matches_canonical(const asi_udp_channel *existing, const asi_udp_channel *wanted);
 
-/* What to open. `ttl` and the buffers are the channel's, else the given defaults. */
+/* Defaults for opening a socket: `ttl` and the buffers apply when the channel gives none. */
 typedef struct asi_socket_defaults
 {
     int32_t ttl;

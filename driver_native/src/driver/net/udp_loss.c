@@ -1,4 +1,4 @@
-/* Losing datagrams on purpose; see udp_loss.h. */
+/* Drops datagrams to simulate loss; see udp_loss.h. */
 #include "driver/net/udp_loss.h"
 
 #include <errno.h>
@@ -21,12 +21,12 @@ typedef enum loss_kind
     LOSS_MULTI_GAP
 } loss_kind;
 
-/* How far one stream got into its losses. */
+/* Loss state of one stream. */
 typedef struct lossy_stream
 {
     int32_t session_id;
     int32_t stream_id;
-    int64_t next; /* fixed: offset up to which was lost; multi-gap: index of the next gap */
+    int64_t next; /* fixed: end of the range dropped so far; multi-gap: index of the next gap */
 } lossy_stream;
 
 struct asi_udp_loss
@@ -35,7 +35,7 @@ struct asi_udp_loss
     asi_loss_direction direction;
     loss_kind kind;
     double rate;
-    uint64_t type_mask; /* bit n: frames of type n may be lost */
+    uint64_t type_mask; /* bit n: frames of type n may be dropped */
     asi_rand rand;
     int64_t term_id;
     int64_t term_offset;
@@ -126,9 +126,9 @@ static as_result set_arguments(asi_udp_loss *loss, const char *args)
         asi_fail(AS_E_USAGE, EINVAL, "multi-gap-loss needs gap-radix > 0 and total-gaps <= %d", MAX_GAPS) : AS_OK;
 }
 
-/* --- what to lose --- */
+/* --- selecting datagrams to drop --- */
 
-/* NULL when there are too many streams: those lose nothing. */
+/* NULL when there are too many streams; those lose nothing. */
 static lossy_stream *stream_of(asi_udp_loss *loss, const asi_frame_header *frame)
 {
     for (int32_t i = 0; i < loss->stream_count; i++)
@@ -147,7 +147,7 @@ static lossy_stream *stream_of(asi_udp_loss *loss, const asi_frame_header *frame
     return stream;
 }
 
-/* The whole range [term_offset, term_offset + length) is lost once: later transmissions come through. */
+/* The whole range [term_offset, term_offset + length) is dropped once; later transmissions pass. */
 static bool is_in_fixed_range(asi_udp_loss *loss, lossy_stream *stream, int64_t begin, int64_t end)
 {
     if (begin >= loss->term_offset + loss->length || end <= loss->term_offset || begin < stream->next)
@@ -158,7 +158,7 @@ static bool is_in_fixed_range(asi_udp_loss *loss, lossy_stream *stream, int64_t 
     return true;
 }
 
-/* Gap i begins at i * radix; the frames it touches are lost once, in the order of the gaps. */
+/* Gap i begins at i * radix. The frames that it touches are dropped once, in the order of the gaps. */
 static bool is_in_next_gap(asi_udp_loss *loss, lossy_stream *stream, int64_t begin, int64_t end)
 {
     const int64_t index = (end - 1) / loss->gap_radix;
@@ -196,7 +196,7 @@ static bool is_lost(asi_udp_loss *loss, const void *bytes, int32_t length)
 
 /* --- udp_ops --- */
 
-/* What is lost makes room for what comes after it. Buffers are swapped, not copied. */
+/* A dropped datagram frees its buffer for a later one. Buffers are swapped, not copied. */
 static as_result receive_some(
     void *context, asi_udp_socket *socket, asi_incoming *datagrams, int32_t count, int32_t *received)
 {
@@ -234,7 +234,7 @@ static void close_socket(void *context, asi_udp_socket *socket)
     inner->close(inner->context, socket);
 }
 
-/* One at a time where some may be lost: those count as sent. */
+/* Sends one at a time when some may be dropped. Dropped ones count as sent. */
 static as_result send_all(
     void *context, asi_udp_socket *socket, const asi_outgoing *datagrams, int32_t count, int32_t *sent)
 {

@@ -1,5 +1,6 @@
-/* udp_ops that lose datagrams on their way in or out, by the stock driver's interceptors and their arguments. Spec: 05 §10: the
- * stock driver crashes on outgoing ones, but suites for it name them, so here they lose what is sent as if the network had.
+/* udp_ops that drop incoming or outgoing datagrams, configured like the stock driver's interceptors. Spec: 05 §10: the stock
+ * driver crashes on outgoing ones, but its test suites name them. Here an outgoing datagram is dropped as if the network had lost
+ * it.
  *
  *   loss            rate=0.2|seed=42|recv-msg-mask=0x2   chance of each datagram whose frame type's bit is set in the mask
  *   fixed-loss      term-id=7|term-offset=0|length=4096  each byte range once per stream
@@ -19,10 +20,10 @@ typedef enum asi_loss_direction
     ASI_LOSS_OUTGOING
 } asi_loss_direction;
 
-/* `kind`: loss, fixed-loss or multi-gap-loss; `args` may be NULL. AS_E_USAGE names what can't be used. */
+/* `kind`: loss, fixed-loss or multi-gap-loss; `args` may be NULL. AS_E_USAGE names an invalid argument. */
 as_result asi_udp_loss_open(const asi_udp_ops *inner, asi_loss_direction direction, const char *kind, const char *args,
     asi_udp_loss **loss) AS_MUST_USE;
-void asi_udp_loss_close(asi_udp_loss *loss); /* harmless on NULL */
+void asi_udp_loss_close(asi_udp_loss *loss); /* no effect on NULL */
 asi_udp_ops asi_udp_loss_ops(asi_udp_loss *loss);
 int64_t asi_udp_loss_dropped_count(const asi_udp_loss *loss);
 

@@ -4,7 +4,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define READ_ALL_MAX 4 /* as many reads cost less than asking first */
+#define READ_ALL_MAX 4 /* up to that many reads cost less than a poll */
 
 void asi_udp_poller_open(asi_udp_poller *poller)
 {

@@ -63,7 +63,7 @@ static as_result make_fd(const asi_udp_params *params, int *fd)
     return result;
 }
 
-/* The interface and time to live of what is sent to a group. Spec: 04 §3.6-3.7. */
+/* Sets interface and TTL for sending to a group. Spec: 04 §3.6-3.7. */
 static as_result set_multicast_sending(int fd, const asi_udp_params *params)
 {
     as_result result;
@@ -105,8 +105,9 @@ static as_result connect_fd(int fd, const asi_address *peer)
     return 0 == connect(fd, &peer->any, asi_address_length(peer)) ? AS_OK : fail(errno, "failed to connect to address:", peer);
 }
 
-/* A socket bound to the wildcard gets the datagrams of every group that any socket of the machine joined on its port: foreign streams, and
- * status messages of others. Kernels that don't know the option have no way around it. Spec: 11 N8 */
+/* Without this option, a socket bound to the wildcard gets the datagrams of every group that any socket of the machine joined on
+ * its port: unrelated streams, and status messages of others. There is no workaround on kernels without the option. Spec: 11
+ * N8 */
 static as_result take_own_group_only(int fd, const asi_udp_params *params)
 {
     const bool is_v6 = AF_INET6 == params->group.any.sa_family;
@@ -156,7 +157,7 @@ static as_result open_sending(struct asi_udp_socket *socket, const asi_udp_param
         return AS_OK;
     }
     as_result result = AS_OK;
-    if (!asi_address_is_none(&params->group)) /* a connected socket would take datagrams of its peer only */
+    if (!asi_address_is_none(&params->group)) /* a connected socket would receive only its peer's datagrams */
     {
         result = make_fd(params, &socket->send_fd);
         if (AS_OK == result)

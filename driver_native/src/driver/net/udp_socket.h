@@ -6,7 +6,7 @@
 #include "driver/net/udp_ops.h"
 
 asi_udp_ops asi_udp_ops_kernel(void);
-/* SO_SNDBUF and SO_RCVBUF that a new socket has, and the largest one may ask for; 0 where it can't be told. */
+/* Initial SO_SNDBUF and SO_RCVBUF of a new socket, and their largest permitted values; 0 when unknown. */
 typedef struct asi_socket_limits
 {
     int32_t default_sndbuf_length;

@@ -1,4 +1,4 @@
-/* See queue.h. */
+/* See command_queue.h. */
 #include "driver/queues/command_queue.h"
 
 #include <errno.h>

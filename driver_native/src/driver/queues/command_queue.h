@@ -1,9 +1,9 @@
-/* A bounded queue of messages of one size: how the driver's threads hand commands to each other. Many producers, one consumer;
- * nothing blocks, a full box is the sender's to try again. Called through sender_command, receiver_command and conductor_command.
+/* A bounded MPSC queue of messages of one size, for commands between the driver's threads. Nothing blocks; when the queue is
+ * full, the producer tries again. Called through sender_command, receiver_command and conductor_command.
  *
- * Each slot carries a sequence number that says whose turn it is: equal to the ticket, it is free for the producer that draws
- * the ticket; one more, it is full and the consumer's. A producer that has drawn a ticket and is interrupted holds up the
- * consumer, never another producer. Rare commands only: packets don't travel this way. */
+ * Each slot carries a sequence number. Equal to the ticket: the slot is free for the producer that takes that ticket. Ticket plus
+ * one: the slot is full, for the consumer. A producer that is interrupted after taking a ticket delays the consumer, never
+ * another producer. For rare commands only; packets do not go through it. */
 #ifndef ASI_DRIVER_QUEUES_COMMAND_QUEUE_H
 #define ASI_DRIVER_QUEUES_COMMAND_QUEUE_H
 
@@ -19,16 +19,16 @@ typedef struct asi_command_queue
     size_t message_size;
     size_t stride;
     uint8_t pad_1[ASI_CACHE_LINE];
-    int64_t tail;        /* next ticket: producers, by CAS */
+    int64_t tail;        /* next ticket; producers, by CAS */
     uint8_t pad_2[ASI_CACHE_LINE];
-    int64_t head;        /* the consumer's alone */
+    int64_t head;        /* only for the consumer */
 } asi_command_queue;
 
 as_result asi_command_queue_open(asi_command_queue *queue, int64_t capacity, size_t message_size) AS_MUST_USE;
 void asi_command_queue_close(asi_command_queue *queue);
-/* Any thread. False: full, nothing was put. */
+/* Any thread. False: the queue is full, nothing was added. */
 bool asi_command_queue_put(asi_command_queue *queue, const void *message) AS_MUST_USE;
-/* The consumer. False: nothing there. */
+/* Consumer only. False: the queue is empty. */
 bool asi_command_queue_take(asi_command_queue *queue, void *message);
 
 #endif

@@ -1,7 +1,7 @@
-/* What sender and receiver tell the conductor. Sent by tx/ and rx/, handled by ctl/on_agent_command.
+/* Commands of sender and receiver to the conductor. Sent by tx/ and rx/, handled by ctl/on_agent_command.
  *
- * Resources are named by id, never by pointer: the conductor may have freed them when it reads. A full box: the sender of the
- * message counts ASI_SYSTEM_CONDUCTOR_OFFER_FAILURES and behaves as if the event had not come (the peer repeats itself). */
+ * Commands refer to resources by id, never by pointer: the conductor may have freed the resource when it reads the command. When
+ * the queue is full, the producer counts ASI_SYSTEM_CONDUCTOR_OFFER_FAILURES and drops the event, because the peer repeats it. */
 #ifndef ASI_DRIVER_QUEUES_CONDUCTOR_COMMAND_H
 #define ASI_DRIVER_QUEUES_CONDUCTOR_COMMAND_H
 
@@ -35,7 +35,7 @@ typedef struct asi_command_create_image
     int32_t term_length;
     int32_t mtu_length;
     uint8_t flags;
-    asi_address source;  /* the SETUP's */
+    asi_address source;  /* of the SETUP */
 } asi_command_create_image;
 
 typedef struct asi_command_publication_error
@@ -67,12 +67,12 @@ typedef struct asi_command_response
     int32_t response_session_id;
 } asi_command_response;
 
-/* A peer was silent too long: its name may point elsewhere by now. */
+/* A peer was silent too long: its name may have another address now. */
 typedef struct asi_command_resolve
 {
     int64_t endpoint_id;
-    int64_t destination_id;          /* of destinations */
-    asi_address current; /* in use now */
+    int64_t destination_id;          /* for destinations */
+    asi_address current; /* the address in use */
 } asi_command_resolve;
 
 typedef struct asi_conductor_command

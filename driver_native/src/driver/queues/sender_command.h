@@ -1,8 +1,8 @@
 /* Commands of the conductor to the sender. Sent by ctl/, handled by tx/sender.
  *
- * Lifetimes: the conductor creates and frees. After ADD the sender may use the resource; on REMOVE it drops every reference and
- * then, as its last touch, stores `is_released` of the resource (release), which the conductor polls (acquire) before it
- * frees. So giving back can neither be lost nor fail. */
+ * Lifetimes: the conductor creates and frees resources. After ADD the sender may use the resource. On REMOVE it drops every
+ * reference. Its last store is then `is_released` of the resource (release), which the conductor polls (acquire) before it frees
+ * the resource. Returning a resource therefore can neither fail nor be lost. */
 #ifndef ASI_DRIVER_QUEUES_SENDER_COMMAND_H
 #define ASI_DRIVER_QUEUES_SENDER_COMMAND_H
 
@@ -15,7 +15,7 @@ struct asi_sender_publication;
 typedef enum asi_sender_command_kind
 {
     ASI_SENDER_ADD_ENDPOINT,          /* endpoint */
-    ASI_SENDER_REMOVE_ENDPOINT,       /* endpoint; its publications are gone already */
+    ASI_SENDER_REMOVE_ENDPOINT,       /* endpoint; its publications are already gone */
     ASI_SENDER_ADD_PUBLICATION,       /* publication */
     ASI_SENDER_REMOVE_PUBLICATION,    /* publication */
     ASI_SENDER_ADD_DESTINATION,       /* endpoint, destination_id, address */

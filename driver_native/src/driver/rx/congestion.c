@@ -98,7 +98,7 @@ int32_t asi_congestion_on_rebuild(asi_congestion *congestion, int64_t now_ns, in
     }
     else if (1 == congestion->cwnd && min_subscriber_position > next_sm_position)
     {
-        *force_sm = true; /* a quarter of such a window is never consumed for long */
+        *force_sm = true; /* otherwise the last quarter of such a window is never consumed for long */
     }
     const int32_t window = asi_congestion_window(congestion);
     asi_store_release_i64(congestion->params.window_counter, window);

@@ -8,7 +8,7 @@
 
 as_result asi_dispatch_open(asi_dispatch *dispatch, int32_t stream_capacity, int32_t session_capacity)
 {
-    /* calloc of this size maps zero pages, which cost nothing until they are written. */
+    /* calloc of this size maps zero pages, which take no memory until they are written. */
     *dispatch = (asi_dispatch){
         .sessions = calloc((size_t)session_capacity, sizeof(asi_session)),
         .streams = calloc((size_t)stream_capacity, sizeof(asi_stream)),
@@ -204,8 +204,8 @@ as_result asi_dispatch_add_stream(asi_dispatch *dispatch, asi_receive_endpoint *
     return AS_OK;
 }
 
-/* Gives the stream and what is known of its sessions back when there is no interest left. */
-static void tidy_stream(asi_dispatch *dispatch, asi_stream *stream)
+/* When no interest is left, frees the stream and its sessions. */
+static void free_stream_if_unused(asi_dispatch *dispatch, asi_stream *stream)
 {
     bool is_wanted = stream->is_all_sessions;
     for (asi_session *session = stream->sessions; NULL != session;)
@@ -243,7 +243,7 @@ as_result asi_dispatch_add_session(
     asi_session *session = asi_dispatch_get_or_add(dispatch, endpoint, stream_id, session_id);
     if (NULL == session)
     {
-        tidy_stream(dispatch, stream);
+        free_stream_if_unused(dispatch, stream);
         return fail_full("session", dispatch->session_capacity);
     }
     session->is_subscribed = true;
@@ -256,7 +256,7 @@ void asi_dispatch_remove_stream(asi_dispatch *dispatch, asi_receive_endpoint *en
     if (NULL != stream)
     {
         stream->is_all_sessions = false;
-        tidy_stream(dispatch, stream);
+        free_stream_if_unused(dispatch, stream);
     }
 }
 
@@ -272,7 +272,7 @@ void asi_dispatch_remove_session(
         {
             free_entry(dispatch, session);
         }
-        tidy_stream(dispatch, stream);
+        free_stream_if_unused(dispatch, stream);
     }
 }
 
@@ -283,13 +283,13 @@ void asi_dispatch_remove_endpoint(asi_dispatch *dispatch, asi_receive_endpoint *
         asi_stream *stream = asi_dispatch_find_stream(dispatch, endpoint, dispatch->streams[i].stream_id);
         if (stream != &dispatch->streams[i])
         {
-            continue; /* given back, or another endpoint's */
+            continue; /* freed, or of another endpoint */
         }
         stream->is_all_sessions = false;
         for (asi_session *session = stream->sessions; NULL != session; session = session->next_in_stream)
         {
             session->is_subscribed = false;
         }
-        tidy_stream(dispatch, stream);
+        free_stream_if_unused(dispatch, stream);
     }
 }

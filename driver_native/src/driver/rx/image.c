@@ -1,4 +1,4 @@
-/* Images: what the receiver does with datagrams of a stream it knows; see image.h. */
+/* Images: handles the datagrams of a known stream on the receiver; see image.h. */
 #include "driver/rx/image.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 #include "wire/frame_check.h"
 
-#define ZEROED_AT_ONCE 4096 /* no page is shorter */
+#define ZEROED_AT_ONCE 4096 /* the minimum page length */
 
 static void count(const asi_image *image, int32_t system_counter_id)
 {
@@ -51,7 +51,7 @@ void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params
         .last_sm_position = join_position,
         .over_run_threshold = join_position + log->term_length / 2,
         .zeroed_position = join_position,
-        .sm_deadline_ns = params->now_ns - 1, /* the first SM goes out at once; Spec: 04 §24 T20 */
+        .sm_deadline_ns = params->now_ns - 1, /* the first SM is due at once; Spec: 04 §24 T20 */
         .last_rttm_ns = params->now_ns,
         .is_measuring_rtt = params->congestion.is_measuring_rtt,
         .rtt_timeout_ns = 4 * params->congestion.initial_rtt_ns,
@@ -90,14 +90,14 @@ static asi_image_connection *add_connection(
 {
     if (ASI_IMAGE_MAX_CONNECTIONS == image->connection_count)
     {
-        return NULL; /* an endpoint has no more destinations than that, so this one is not of it */
+        return NULL; /* an endpoint has at most that many destinations, so this one is not the endpoint's */
     }
     asi_image_connection *connection = &image->connections[image->connection_count++];
     init_connection(connection, destination, source);
     return connection;
 }
 
-/* The connection that a datagram of `length` came by; NULL: not of this endpoint. */
+/* Returns the connection that received a datagram of `length`; NULL: not of this endpoint. */
 static asi_image_connection *refresh(
     asi_image *image, asi_receive_destination *destination, const asi_address *source, int32_t length, int64_t now_ns)
 {
@@ -106,7 +106,7 @@ static asi_image_connection *refresh(
     {
         connection = add_connection(image, destination, source);
     }
-    else if (asi_address_is_none(&connection->control_address)) /* Spec: 04 §8.8 - once set it stays */
+    else if (asi_address_is_none(&connection->control_address)) /* Spec: 04 §8.8 - permanent once set */
     {
         connection->control_address = *source;
     }
@@ -118,7 +118,7 @@ static asi_image_connection *refresh(
     return connection;
 }
 
-/* As refresh, of data and heartbeats: they make a transport an active one. */
+/* As refresh, for data and heartbeats, which make a transport active. */
 static asi_image_connection *track(
     asi_image *image, asi_receive_destination *destination, const asi_address *source, int32_t length, int64_t now_ns)
 {
@@ -135,15 +135,16 @@ static asi_image_connection *track(
     return connection;
 }
 
-/* A SETUP makes no transport active: its sender has not taken a status message of this image yet, and where it waits for nobody it
- * could still leave it behind. A merge that let go of its replay for it would end there. Spec: 04 §12.3-12.4. */
+/* A SETUP does not make a transport active. Its sender has not received a status message of this image yet, and a sender that
+ * does not wait for receivers could still leave the image behind. A merge that stopped its replay because of a SETUP would end
+ * there. Spec: 04 §12.3-12.4. */
 void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
     const asi_address *source, int64_t now_ns)
 {
     (void)refresh(image, destination, source, sizeof(*frame), now_ns);
     const asi_log *log = &image->log;
     const int32_t term_count = asi_wrap_sub(frame->active_term_id, log->initial_term_id);
-    /* Another sender may be about to fill the image from where it joined. */
+    /* Another sender may be about to fill the image from the join position. */
     const bool is_its_only_sender =
         1 == image->connection_count && asi_address_equal(source, &image->connections[0].control_address);
     if (image->is_heard || !is_its_only_sender || frame->initial_term_id != log->initial_term_id ||
@@ -158,7 +159,7 @@ void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, 
     }
 }
 
-void asi_image_count_heard(asi_image *image, const asi_receive_destination *destination, int32_t length)
+void asi_image_count_received(asi_image *image, const asi_receive_destination *destination, int32_t length)
 {
     asi_image_connection *connection = find_connection(image, destination);
     if (NULL != connection)
@@ -245,10 +246,10 @@ static uint8_t *slot_at(const asi_image *image, int64_t position)
         (position & (image->log.term_length - 1));
 }
 
-/* The log holds the bytes of its last lap beyond `zeroed_position`. What is received in order overwrites them, so that only the
- * slot after it must be zeroed, for readers to stop at; what is left out on the way is zeroed altogether, page by page, where a
- * page has storage: a frame far ahead in a new log takes none. (Spec: 04 §8.7.7 has the conductor zero a term behind the readers:
- * every byte goes through a cache once more.) */
+/* Beyond `zeroed_position` the log holds bytes of its last wrap. Data received in order overwrites them, so only the slot after
+ * it must be zeroed, where readers stop. A gap is zeroed completely, page by page, but only pages that have storage: a frame far
+ * ahead in a new log allocates none. (Spec: 04 §8.7.7 has the conductor zero a term behind the readers: every byte goes through a
+ * cache once more.) */
 static void zero_up_to(asi_image *image, int64_t position)
 {
     while (image->zeroed_position < position)
@@ -274,7 +275,8 @@ static void raise_hwm(asi_image *image, int64_t position)
     }
 }
 
-/* This connection says that the stream ends at `position`; the image ends when every connection says so. Spec: 04 §8.6. */
+/* Records that the stream ends at `position` on this connection. The image ends when every connection has reported the end.
+ * Spec: 04 §8.6. */
 static void on_end_of_stream(asi_image *image, asi_image_connection *connection, int64_t position, bool is_revoked)
 {
     connection->is_eos = true;
@@ -292,7 +294,7 @@ static void on_end_of_stream(asi_image *image, asi_image_connection *connection,
         }
         end_position = image->connections[i].eos_position > end_position ? image->connections[i].eos_position : end_position;
     }
-    if (is_revoked) /* before the position: a client that sees the end must see why */
+    if (is_revoked) /* before the position: a client that sees the end must also see the reason */
     {
         asi_store_release_u8(&image->log.metadata->is_publication_revoked, 1);
         asi_store_release_bool(&image->is_revoked, true);
@@ -305,7 +307,7 @@ static void on_end_of_stream(asi_image *image, asi_image_connection *connection,
 static int32_t insert_heartbeat(asi_image *image, asi_receive_destination *destination, const asi_frame_header *frame,
     int64_t position, const asi_address *source, int64_t now_ns)
 {
-    /* Spec: 04 §24 T5 - heartbeats may lag behind what was acknowledged, by up to a term. */
+    /* Spec: 04 §24 T5 - heartbeats may lag behind the acknowledged position by up to a term. */
     const int64_t bottom = image->last_sm_position - image->log.term_length;
     if (position < bottom)
     {
@@ -325,7 +327,8 @@ static int32_t insert_heartbeat(asi_image *image, asi_receive_destination *desti
     return AS_FRAME_HEADER_LENGTH;
 }
 
-/* Spec: 02 §9 - the length of the first frame is stored last (release); whoever sees it by acquire sees the whole datagram. */
+/* Spec: 02 §9 - the length of the first frame is stored last (release). A thread that loads it with acquire sees the whole
+ * datagram. */
 static void copy_in(uint8_t *to, const uint8_t *from, int32_t length)
 {
     memcpy(to + AS_FRAME_HEADER_LENGTH, from + AS_FRAME_HEADER_LENGTH, (size_t)(length - AS_FRAME_HEADER_LENGTH));
@@ -333,7 +336,8 @@ static void copy_in(uint8_t *to, const uint8_t *from, int32_t length)
     asi_store_release_i64((int64_t *)(void *)to, asi_get_i64(from));
 }
 
-/* Zeros before a datagram, and behind it, where the next frame will be: a padding frame's header says more than it brings. */
+/* Zeroes before a datagram, and after it, where the next frame will be. The header of a padding frame covers more than the
+ * datagram. */
 static void prepare_slots(asi_image *image, int64_t position, int32_t length, int64_t extent)
 {
     zero_up_to(image, position);
@@ -347,7 +351,7 @@ static void prepare_slots(asi_image *image, int64_t position, int32_t length, in
 static int32_t insert_data(asi_image *image, asi_receive_destination *destination, const asi_frame_header *frame, int32_t length,
     int64_t position, const asi_address *source, int64_t now_ns)
 {
-    /* First, also of what was received already: what a datagram says to bring raises rcv-hwm. Spec: 11 N2 */
+    /* First, even for data that was already received: the extent that a datagram announces raises rcv-hwm. Spec: 11 N2 */
     const int64_t extent = asi_data_extent_untrusted(frame, length);
     if (extent < 0 || extent > image->log.term_length - frame->term_offset)
     {
@@ -367,7 +371,7 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
         return ASI_IMAGE_NO_ROOM;
     }
     uint8_t *slot = slot_at(image, position);
-    /* Below what is zeroed, anything there makes this a duplicate. Spec: 04 §24 T18 */
+    /* In the zeroed part of the log, a non-zero length marks a duplicate. Spec: 04 §24 T18 */
     if (position >= image->zeroed_position || 0 == asi_load_acquire_i32((const int32_t *)(const void *)slot))
     {
         prepare_slots(image, position, length, extent);
@@ -375,7 +379,8 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
     }
     else
     {
-        /* Packed otherwise than before, it may have more behind its first frame, which is dropped and asked for again. */
+        /* A retransmit with other frame boundaries may have more frames after its first one. They are dropped and requested
+         * again. */
         zero_up_to(image, position + length + AS_FRAME_ALIGNMENT);
     }
     (void)track(image, destination, source, length, now_ns);
@@ -398,7 +403,7 @@ int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *de
     const int32_t spanned = is_heartbeat ? 0 : length;
     if (image->is_rejected)
     {
-        asi_image_count_heard(image, destination, length);
+        asi_image_count_received(image, destination, length);
         return 0;
     }
     if (term_count < 0 || frame->term_offset >= image->log.term_length || spanned > image->log.term_length - frame->term_offset)
@@ -419,8 +424,8 @@ void asi_image_fill_gap(asi_image *image, const asi_gap *gap)
 {
     const int64_t position = asi_log_position(
         gap->term_id, gap->term_offset, image->log.position_bits, image->log.initial_term_id);
-    /* Readers look at the padding's header and behind it, never between: one heartbeat far ahead must not take storage for all that it
-     * says is missing. */
+    /* Readers read the padding's header and the slot after it, nothing between. One heartbeat far ahead must not allocate storage
+     * for the whole gap that it announces. */
     if (!asi_log_back(&image->log, position, AS_FRAME_HEADER_LENGTH) ||
         !asi_log_back(&image->log, position + gap->length, AS_FRAME_ALIGNMENT))
     {
@@ -431,7 +436,7 @@ void asi_image_fill_gap(asi_image *image, const asi_gap *gap)
     {
         if (asi_log_is_backed(&image->log, slot + offset) && 0 != asi_load_acquire_i32((const int32_t *)(const void *)(slot + offset)))
         {
-            return; /* something came in since: the conductor will find the smaller gap */
+            return; /* data arrived since: the conductor will find the smaller gap */
         }
     }
     const asi_frame_header padding = {
@@ -447,10 +452,10 @@ void asi_image_fill_gap(asi_image *image, const asi_gap *gap)
     count(image, ASI_SYSTEM_LOSS_GAP_FILLS);
 }
 
-/* --- hand-over --- */
+/* --- exchange with the conductor --- */
 
 /* Writer: begin, fields, end; reader: end, fields, begin. The release fence keeps the fields after `begin`, the acquire fence
- * keeps them before the reader's look at it: equal numbers mean that no change was under way. */
+ * keeps them before the reader's load of it: equal numbers mean that the fields did not change meanwhile. */
 void asi_image_publish_gap(asi_image *image, const asi_gap *gap)
 {
     asi_gap_schedule *schedule = &image->gap_schedule;

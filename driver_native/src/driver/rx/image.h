@@ -1,14 +1,15 @@
-/* The receive side of one stream from one source: its log buffer and what receiver and conductor tell each other about it.
+/* The receive side of one stream from one source: its log buffer, and the state that receiver and conductor exchange about it.
  * Spec: 04 §8.5-8.7, §9, §12, 02 §9.
  *
- * Made by the conductor from a SETUP (asi_image_init), handed to the receiver by commands, which inserts datagrams and sends status
- * messages, NAKs and the like; freed by the conductor after REMOVE_IMAGE was answered by `is_released`. The conductor, each cycle: rebuild, loss
- * and window (image_loss.h, image_status.h); it owns what is not here, like subscribers and the life of the image.
+ * The conductor creates an image from a SETUP (asi_image_init) and passes it to the receiver by commands. The receiver inserts
+ * datagrams and sends status messages, NAKs and other control frames. The conductor frees the image after `is_released` has
+ * answered REMOVE_IMAGE. In each cycle the conductor runs rebuild, loss and window (image_loss.h, image_status.h). It owns what
+ * is not here: subscribers and the image's life cycle.
  *
- * Groups below are written by one thread each and padded apart. Two or more fields that belong together go through a sequence
- * lock: `change_begin` is raised first, `change_end` last, the reader takes the values only when both are the same.
- * Invariants: rcv-pos never goes back; the receiver alone writes the log; up to zeroed_position, which is beyond rcv-hwm, each
- * slot holds what was received or zeros, so that readers and the gap scan stop where they must. */
+ * One thread writes each group of fields below; padding separates the groups. Fields that belong together go through a sequence
+ * lock: the writer raises `change_begin` first and `change_end` last, and the reader takes the values only when both are equal.
+ * Invariants: rcv-pos never decreases. Only the receiver writes the log. Up to zeroed_position, which is beyond rcv-hwm, each
+ * slot holds received data or zeros, so that readers and the gap scan stop there. */
 #ifndef ASI_DRIVER_RX_IMAGE_H
 #define ASI_DRIVER_RX_IMAGE_H
 
@@ -24,7 +25,7 @@
 #define ASI_CONNECTION_TIMEOUT_NS 5000000000LL /* silent connections get no SM; Spec: 04 §8.7.4 */
 #define ASI_NO_RESPONSE_SESSION INT64_MIN
 
-/* A gap that the conductor found: NAK it, or fill it if the image is unreliable. */
+/* A gap that the conductor found. The receiver sends a NAK for it, or fills it if the image is unreliable. */
 typedef struct asi_gap
 {
     int32_t term_id;
@@ -41,7 +42,7 @@ typedef struct asi_gap_schedule
     int64_t change_end;
 } asi_gap_schedule;
 
-/* What the next status message says. */
+/* Contents of the next status message. */
 typedef struct asi_sm_schedule
 {
     int64_t change_begin;
@@ -50,10 +51,10 @@ typedef struct asi_sm_schedule
     int64_t change_end;
 } asi_sm_schedule;
 
-/* How long to wait before the first and the following NAKs of a gap. */
+/* Delays before the first and the following NAKs of a gap. */
 typedef struct asi_nak_delay
 {
-    bool is_multicast;        /* random back-off instead of the two delays below */
+    bool is_multicast;        /* random backoff instead of the two delays below */
     int64_t first_ns;
     int64_t retry_ns;
     int64_t max_backoff_ns;   /* multicast */
@@ -66,9 +67,9 @@ typedef struct asi_loss_detector
     asi_rand rand;
     asi_gap active;           /* length 0: none */
     int64_t deadline_ns;
-    int64_t scanned_hwm;      /* what the receiver had got to when the active gap was measured */
+    int64_t scanned_hwm;      /* receiver's position when the active gap was measured */
     int64_t scanned_packet_ns;
-    int32_t repeats;          /* how often the gap was asked for */
+    int32_t repeats;          /* number of requests for the gap */
 } asi_loss_detector;
 
 typedef struct asi_image_connection
@@ -77,7 +78,7 @@ typedef struct asi_image_connection
     asi_address control_address;          /* implicit: source of its first frame; none until then */
     int64_t last_activity_ns;
     int64_t last_frame_ns;
-    int64_t answerable_bytes;             /* that may be sent to an implicit control address, see asi_image_may_answer */
+    int64_t answerable_bytes;             /* bytes that may go to an implicit control address, see asi_image_may_answer */
     bool is_eos;
     int64_t eos_position;
 } asi_image_connection;
@@ -91,53 +92,53 @@ typedef struct asi_image
     asi_receive_endpoint *endpoint; /* borrowed */
     asi_log log;                    /* owned by the conductor */
     int64_t join_position;
-    int64_t liveness_timeout_ns;    /* for the count of active transports */
+    int64_t liveness_timeout_ns;    /* for counting active transports */
     bool is_reliable;
     int64_t *hwm_counter;           /* borrowed: rcv-hwm, rcv-pos, rcv-naks-sent */
     int64_t *position_counter;
     int64_t *naks_counter;
-    const asi_counters *counters;   /* borrowed: the system's, by id */
+    const asi_counters *counters;   /* borrowed: the system counters, by id */
 
-    /* The conductor's own: nobody else reads it. */
+    /* Private to the conductor. */
     alignas(ASI_CACHE_LINE) asi_loss_detector loss;
     asi_congestion congestion;
     int64_t rebuild_position;   /* value of rcv-pos */
-    int64_t floor_position;     /* no working subscriber is believed to be behind it: a term behind the last SM */
-    int64_t next_sm_position;   /* as last scheduled */
+    int64_t floor_position;     /* no working subscriber is expected behind it: a term behind the last SM */
+    int64_t next_sm_position;   /* as scheduled last */
     int32_t next_sm_window;
 
-    /* Written by the conductor, read by the receiver once per duty cycle (acquire); stale by a cycle costs a cycle. */
+    /* Written by the conductor, read by the receiver once per duty cycle (acquire). A stale read costs one cycle. */
     alignas(ASI_CACHE_LINE) asi_sm_schedule sm_schedule;
     asi_gap_schedule gap_schedule;
     bool is_sending_eos_sm;
-    bool is_sm_disabled;        /* a newer image of the session took over */
-    char rejection_reason[ASI_ERROR_TEXT_MAX_LENGTH + 1]; /* terminated; written once, before the command that rejects */
-    int64_t response_session_id; /* ASI_NO_RESPONSE_SESSION, or the i32 to announce by RSP_SETUP */
+    bool is_sm_disabled;        /* a newer image of the session has taken over */
+    char rejection_reason[ASI_ERROR_TEXT_MAX_LENGTH + 1]; /* terminated; written once, before the rejecting command */
+    int64_t response_session_id; /* ASI_NO_RESPONSE_SESSION, or the i32 that RSP_SETUP announces */
 
     /* Written by the receiver, read by the conductor (acquire). */
     alignas(ASI_CACHE_LINE) int64_t last_packet_ns; /* accepted data and heartbeats only */
-    int64_t hwm;                /* value of rcv-hwm: the counter lies where others could write */
-    int64_t rtt_ns;             /* last measured; stays initial_rtt_ns without measuring */
-    bool is_end_of_stream;      /* every connection said so; position in the log's metadata */
+    int64_t hwm;                /* value of rcv-hwm; others could write the counter itself */
+    int64_t rtt_ns;             /* last measured; initial_rtt_ns when not measuring */
+    bool is_end_of_stream;      /* every connection has reported it; position in the log's metadata */
     bool is_revoked;
     bool is_left_behind;        /* see asi_image_on_setup */
-    bool is_begun;              /* data came where the image joined */
-    bool is_released;           /* release, last of all: the receiver has dropped every reference */
+    bool is_begun;              /* data arrived at the join position */
+    bool is_released;           /* release, last store: the receiver has dropped every reference */
 
-    /* The receiver's own. */
-    alignas(ASI_CACHE_LINE) int64_t sm_deadline_ns; /* up to is_measuring_rtt: what a cycle looks at when nothing is due */
-    int64_t last_sm_change;     /* change_end last acted upon */
+    /* Private to the receiver. */
+    alignas(ASI_CACHE_LINE) int64_t sm_deadline_ns; /* up to is_measuring_rtt: fields that an idle cycle reads */
+    int64_t last_sm_change;     /* the last change_end that was handled */
     int64_t last_gap_change;
     int64_t last_rttm_ns;
     int64_t rtt_timeout_ns;
     bool is_measuring_rtt;
-    int64_t response_deadline_ns; /* of the next RSP_SETUP; the first is due at once */
-    int64_t last_sm_position;   /* as last sent */
+    int64_t response_deadline_ns; /* for the next RSP_SETUP; the first is due at once */
+    int64_t last_sm_position;   /* as sent last */
     int64_t over_run_threshold;
-    int64_t zeroed_position;    /* up to here the log holds what was received, and zeros where nothing was */
+    int64_t zeroed_position;    /* below it the log holds received data, or zeros in gaps */
     int32_t max_window;
     bool is_heard;              /* data or a heartbeat was accepted */
-    int32_t list_index;         /* of the receiver's list of images */
+    int32_t list_index;         /* in the receiver's list of images */
     bool is_rejected;
     int32_t connection_count;
     asi_image_connection connections[ASI_IMAGE_MAX_CONNECTIONS];
@@ -151,14 +152,14 @@ typedef struct asi_image_params
     int32_t active_term_id; /* with term_offset: the join position */
     int32_t term_offset;
     asi_receive_endpoint *endpoint;
-    asi_receive_destination *destination; /* where the SETUP came in */
+    asi_receive_destination *destination; /* that received the SETUP */
     const asi_address *source;            /* of the SETUP */
     int32_t receiver_window_length;       /* rcv-wnd or default; capped at half a term here */
     int64_t liveness_timeout_ns;
     bool is_reliable;
     asi_nak_delay nak_delay;
     asi_congestion_params congestion;
-    asi_rand rand;                        /* for multicast back-off */
+    asi_rand rand;                        /* for multicast backoff */
     int64_t *hwm_counter;
     int64_t *position_counter;
     int64_t *naks_counter;
@@ -166,50 +167,52 @@ typedef struct asi_image_params
     int64_t now_ns;
 } asi_image_params;
 
-/* Initial values of Spec: 04 §8.5 over a created log whose tails and metadata are set; `image` must be aligned to a cache line.
- * Counters are not written. */
+/* Sets the initial values of Spec: 04 §8.5 over a created log whose tails and metadata are set; `image` must be aligned to a
+ * cache line. Does not write counters. */
 void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params *params);
 
 /* --- the receiver's side --- */
 
-/* A DATA or PAD datagram or heartbeat that passed the frame check, for this session and stream. Returns its length, or 0 when
- * it was dropped; ASI_IMAGE_INVALID when it must count as an invalid packet; ASI_IMAGE_NO_ROOM when the log gets no storage for it
- * (as if it had been lost). */
+/* Inserts a DATA or PAD datagram or heartbeat that passed the frame check, for this session and stream. Returns its length; 0
+ * when it was dropped; ASI_IMAGE_INVALID when it counts as an invalid packet; ASI_IMAGE_NO_ROOM when there is no storage for it
+ * in the log (treated as lost). */
 #define ASI_IMAGE_INVALID (-1)
 #define ASI_IMAGE_NO_ROOM (-2)
 int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *destination, const void *datagram, int32_t length,
     const asi_address *source, int64_t now_ns);
-/* A SETUP came in on `destination`: its connection is made or refreshed. If nothing but SETUPs ever came, and the sender has gone on
- * by more than half a term since the image joined, it takes no status message of the image, and the image nothing that it sends: a
- * publisher that waits for nobody, as spies simulate its connection, left it behind before its first status message. The conductor
- * then ends it, and a later SETUP makes another; stock drivers keep it for the liveness timeout. */
+/* Handles a SETUP on `destination`: creates or refreshes its connection. Also detects an image that was left behind: only SETUPs
+ * have ever arrived, and the sender has advanced by more than half a term since the image joined. The sender then accepts no
+ * status message of the image, and the image accepts none of its data. The cause is a publisher that does not wait for receivers,
+ * because spies simulate its connection, and that advanced before the image's first status message. The conductor ends the image,
+ * and a later SETUP creates another; stock drivers keep it for the liveness timeout. */
 void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
     const asi_address *source, int64_t now_ns);
-/* What came in on `destination` otherwise than by the calls above counts, too, for what may be answered. */
-void asi_image_count_heard(asi_image *image, const asi_receive_destination *destination, int32_t length);
+/* Counts a datagram on `destination` that the calls above do not see towards the bytes that may be answered. */
+void asi_image_count_received(asi_image *image, const asi_receive_destination *destination, int32_t length);
 void asi_image_add_connection(asi_image *image, asi_receive_destination *destination, int64_t now_ns);
 void asi_image_remove_connection(asi_image *image, const asi_receive_destination *destination, int64_t now_ns);
-/* Where a connection's frames go; NULL if not known. */
+/* Destination address of a connection's frames; NULL if unknown. */
 const asi_address *asi_image_connection_address(const asi_image_connection *connection);
-/* As above for SMs, NAKs and the like, which go to nobody who was silent for 5 s. */
+/* As above, for SMs, NAKs and other control frames, which are not sent to an address that was silent for 5 s. */
 const asi_address *asi_image_live_connection_address(const asi_image_connection *connection, int64_t now_ns);
-/* Whether `length` bytes may go to a connection and leave `spare`; they are then taken for sent. Whoever forges a source address must not have us write
- * there at a rate: where the address is the source of what came in, status messages, NAKs and the like measure three times that at
- * most. A publisher sends a SETUP, data or a heartbeat each 100 ms, a status message is due each 200 ms, and what shows a gap
- * brings enough to ask for it, so that no publisher waits. */
+/* Checks whether `length` bytes may go to a connection and leave `spare`; if so, counts them as sent. A host that forges a source
+ * address must not make the driver flood that address. When the address is the source of received datagrams, status messages,
+ * NAKs and other control frames are therefore at most three times the bytes received. A publisher sends a SETUP, data or a
+ * heartbeat every 100 ms, a status message is due every 200 ms, and the data that reveals a gap allows enough bytes to request
+ * it, so no publisher waits. */
 bool asi_image_may_answer(asi_image_connection *connection, int32_t length, int32_t spare);
-/* Stores the number of connections with a frame within the liveness timeout into the log's metadata. */
+/* Stores the number of connections with a frame within the liveness timeout in the log's metadata. */
 void asi_image_update_active_transports(asi_image *image, int64_t now_ns);
 /* If every slot of the gap is empty, writes one padding frame over it. */
 void asi_image_fill_gap(asi_image *image, const asi_gap *gap);
 
-/* --- hand-over --- */
+/* --- exchange between conductor and receiver --- */
 
 void asi_image_publish_gap(asi_image *image, const asi_gap *gap);
-/* true with the schedule when it changed since the last time. */
+/* True, with the gap, when it has changed since the last call. */
 bool asi_image_poll_gap(asi_image *image, asi_gap *gap);
 void asi_image_publish_sm(asi_image *image, int64_t position, int32_t window);
-/* false while it is being changed: look again next cycle. */
+/* False while the conductor changes it: try again in the next cycle. */
 bool asi_image_read_sm(const asi_image *image, int64_t *position, int32_t *window, int64_t *change);
 
 #endif

@@ -13,8 +13,8 @@ static int32_t word_at(const asi_log *log, const uint8_t *at)
     return asi_log_is_backed(log, at) ? asi_load_acquire_i32((const int32_t *)(const void *)at) : 0;
 }
 
-/* Looks into slots that the receiver may be copying to: what it sees there decides only how much is asked for at first, so any
- * value will do, and the thread sanitizer need not hear of it. */
+/* Reads slots that the receiver may be writing at the same time. The value only affects the length of the first request, so any
+ * value is harmless, and the thread sanitizer ignores the access. */
 __attribute__((no_sanitize_thread)) static int32_t gap_end(const asi_log *log, const uint8_t *term, int32_t begin, int32_t limit)
 {
     int32_t end = begin + AS_FRAME_ALIGNMENT;
@@ -22,7 +22,7 @@ __attribute__((no_sanitize_thread)) static int32_t gap_end(const asi_log *log, c
     {
         if (!asi_log_is_backed(log, term + end))
         {
-            end = asi_align_i32(end + 1, 1 << log->page_bits); /* nothing came to all of the page */
+            end = asi_align_i32(end + 1, 1 << log->page_bits); /* the whole page is empty */
             continue;
         }
         if (0 != *(const volatile int32_t *)(const void *)(term + end))
@@ -81,8 +81,9 @@ int64_t asi_nak_retry_delay_ns(asi_loss_detector *detector)
     return detector->delay.is_multicast ? multicast_delay_ns(detector) : detector->delay.retry_ns;
 }
 
-/* Who does not answer a gap's first requests is asked less and less often. A stranger's sessions with a frame far ahead would have us ask
- * for each of them ten thousand times a second, more than a core can send. An honest publisher has answered by then, or is not there. */
+/* Exponential backoff when a gap's first requests stay unanswered. Otherwise a peer could open many sessions with a frame far
+ * ahead and make the driver send ten thousand NAKs a second for each, more than a core can send. An honest publisher has answered
+ * by then, or has gone. */
 static int64_t backed_off_ns(const asi_loss_detector *detector, int64_t retry_ns)
 {
     int64_t delay_ns = retry_ns;
@@ -98,8 +99,8 @@ static bool is_same_gap(const asi_gap *a, const asi_gap *b)
     return a->term_id == b->term_id && a->term_offset == b->term_offset && a->length == b->length;
 }
 
-/* What is missing is more than a sender may have in flight: it comes as others' receivers let it, or never, and the same frame
- * far ahead is no news with each datagram that comes in order. */
+/* The gap is longer than a sender may have in flight. Such data arrives when other receivers permit it, or never. The same frame
+ * far ahead is therefore not a new gap after each datagram that arrives in order. */
 static bool is_as_before(const asi_image *image, const asi_gap *gap)
 {
     const asi_gap *active = &image->loss.active;
@@ -113,7 +114,7 @@ static bool on_gap(asi_image *image, const asi_gap *gap, int64_t now_ns, asi_gap
     const bool is_new = !is_as_before(image, gap);
     const bool is_elsewhere = detector->active.term_id != gap->term_id || detector->active.term_offset != gap->term_offset;
     detector->active = *gap;
-    detector->repeats = is_elsewhere ? 0 : detector->repeats; /* something came */
+    detector->repeats = is_elsewhere ? 0 : detector->repeats; /* data arrived */
     if (is_new)
     {
         detector->deadline_ns = now_ns + asi_nak_first_delay_ns(detector);
@@ -128,8 +129,8 @@ static bool on_gap(asi_image *image, const asi_gap *gap, int64_t now_ns, asi_gap
     return is_new;
 }
 
-/* A subscriber may be ahead of the rebuild by what it has read since the last cycle, at most to the end of the term that the
- * receiver has got to (a padding frame ends beyond rcv-hwm). Its counter may hold anything; what can't be is not believed. */
+/* A subscriber may be ahead of the rebuild by what it has read since the last cycle, at most to the end of the receiver's current
+ * term (a padding frame ends beyond rcv-hwm). Its counter may hold any value; impossible ones are ignored. */
 static int64_t start_of_scan(const asi_image *image, int64_t max_subscriber_position, int64_t hwm)
 {
     const int64_t end_of_term = asi_align_i64(hwm, image->log.term_length);
@@ -137,9 +138,9 @@ static int64_t start_of_scan(const asi_image *image, int64_t max_subscriber_posi
         0 == max_subscriber_position % AS_FRAME_ALIGNMENT ? max_subscriber_position : image->rebuild_position;
 }
 
-/* Nothing came since the active gap was measured, and it is not due: hundreds of images with a frame far ahead would have the conductor
- * measure their gaps in each of its cycles. What is due is measured again, as a datagram may have come in the receiver's cycle in which
- * it was measured. */
+/* True when nothing arrived since the active gap was measured, and the gap is not due. Otherwise hundreds of images with a frame
+ * far ahead would make the conductor measure their gaps in every cycle. A gap that is due is measured again, because a datagram
+ * may have arrived in the receiver cycle in which it was measured. */
 static bool is_measured(const asi_image *image, int64_t position, int64_t hwm, int64_t packet_ns, int64_t now_ns)
 {
     const asi_log *log = &image->log;

@@ -5,12 +5,12 @@
 #include "wire/command.h"
 
 #define RTT_TIMEOUT_MULTIPLE 4
-#define RTT_MAX_NS 10000000000LL /* who sends us an echo of chance must not have us ask in each cycle, or never again */
+#define RTT_MAX_NS 10000000000LL /* limits forged echoes, which would trigger a request in each cycle or never again */
 
 int asi_image_update_status(asi_image *image, int64_t min_subscriber_position, bool found_loss, int64_t now_ns)
 {
     bool force_sm;
-    /* Neither beyond what was rebuilt nor back: subscribers' counters may hold anything. */
+    /* Limits the position to what was rebuilt, and never moves it back: subscribers' counters may hold any value. */
     int64_t position = min_subscriber_position < image->rebuild_position ? min_subscriber_position : image->rebuild_position;
     position = position > image->next_sm_position ? position : image->next_sm_position;
     const int32_t window = asi_congestion_on_rebuild(&image->congestion, now_ns, position, image->next_sm_position,

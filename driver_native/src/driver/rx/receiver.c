@@ -1,4 +1,4 @@
-/* The receiver's duty cycle and what it does with each datagram; see receiver.h. */
+/* The receiver's duty cycle and its handling of each datagram; see receiver.h. */
 #include "driver/rx/receiver.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "wire/frame_check.h"
 
 #define COMMANDS_PER_CYCLE 8
-#define READS_PER_POLL 8                   /* of one socket, while it fills all buffers */
+#define READS_PER_POLL 8                   /* for one socket, while it fills all buffers */
 #define SETUP_TIMEOUT_NS 1000000000LL      /* Spec: 04 §8.3 */
 #define NO_ROOM_INTERVAL_NS 1000000000LL
 #define CONTROL_SILENCE_NS 5000000000LL    /* Spec: 04 §16.1 */
@@ -80,7 +80,7 @@ static bool check_pending(asi_receiver *receiver, asi_pending_setup *pending)
         asi_dispatch_find(&receiver->dispatch, pending->endpoint, pending->stream_id, pending->session_id);
     if (NULL != session && ASI_SESSION_PENDING_SETUP == session->state)
     {
-        asi_dispatch_set_state(&receiver->dispatch, session, ASI_SESSION_NONE, NULL); /* the next data asks again */
+        asi_dispatch_set_state(&receiver->dispatch, session, ASI_SESSION_NONE, NULL); /* the next data requests it again */
     }
     return false;
 }
@@ -96,8 +96,8 @@ static void check_pending_setups(asi_receiver *receiver)
     }
 }
 
-/* Data of a session without image: asks for its SETUP, once a second, where it came from even with an explicit control
- * address. Spec: 04 §8.2. */
+/* Handles data of a session without an image: requests its SETUP, once a second, from the source of the data even with an
+ * explicit control address. Spec: 04 §8.2. */
 static void elicit_setup(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_receive_destination *destination,
     const asi_frame_header *frame, const asi_address *source)
 {
@@ -112,7 +112,7 @@ static void elicit_setup(asi_receiver *receiver, asi_receive_endpoint *endpoint,
         asi_dispatch_get_or_add(&receiver->dispatch, endpoint, frame->stream_id, frame->session_id);
     if (NULL == session)
     {
-        return; /* the table is full; a session that ends makes room */
+        return; /* the table is full; a session that ends frees an entry */
     }
     const bool is_asked =
         asi_receiver_add_pending(receiver, &pending, destination->is_multicast ? &destination->control_address : source);
@@ -122,7 +122,7 @@ static void elicit_setup(asi_receiver *receiver, asi_receive_endpoint *endpoint,
 
 /* --- datagrams --- */
 
-/* Each datagram that is dropped would be a line; one a second tells as much. */
+/* At most one line a second: a line for each dropped datagram adds nothing. */
 static void report_no_room(asi_receiver *receiver)
 {
     if (receiver->now_ns - receiver->last_no_room_ns >= NO_ROOM_INTERVAL_NS)
@@ -166,7 +166,7 @@ static void on_data(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
     }
 }
 
-/* Spec: 04 §8.4. At most so many questions are under way: each may come back as command, which must not pile up. */
+/* Spec: 04 §8.4. Limits the requests in flight: the conductor may answer each with a command, and commands must not pile up. */
 static void ask_for_image(asi_receiver *receiver, asi_receive_endpoint *endpoint, const asi_receive_destination *destination,
     const asi_setup_frame *frame, const asi_address *source)
 {
@@ -192,10 +192,10 @@ static void ask_for_image(asi_receiver *receiver, asi_receive_endpoint *endpoint
     {
         return;
     }
-    const bool is_told =
-        receiver->dispatch.init_count < ASI_RECEIVER_MAX_IMAGE_REQUESTS && asi_receiver_tell_conductor(receiver, &command);
+    const bool is_sent =
+        receiver->dispatch.init_count < ASI_RECEIVER_MAX_IMAGE_REQUESTS && asi_receiver_notify_conductor(receiver, &command);
     asi_dispatch_set_state(
-        &receiver->dispatch, session, is_told ? ASI_SESSION_INIT_IN_PROGRESS : ASI_SESSION_NONE, NULL);
+        &receiver->dispatch, session, is_sent ? ASI_SESSION_INIT_IN_PROGRESS : ASI_SESSION_NONE, NULL);
     if (destination->is_multicast && destination->ttl < frame->ttl)
     {
         asi_receiver_count(receiver, ASI_SYSTEM_POSSIBLE_TTL_ASYMMETRY, 1);
@@ -212,7 +212,7 @@ static void on_setup(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi
     {
         return;
     }
-    if (stream->image_count >= receiver->params.stream_session_limit) /* Spec: 04 §24 T14 - even of known sessions */
+    if (stream->image_count >= receiver->params.stream_session_limit) /* Spec: 04 §24 T14 - also for known sessions */
     {
         asi_receiver_report(receiver, asi_fail(AS_E_USAGE, 0,
             "exceeded session limit, limit=%d, stream-id=%d, session-id=%d", receiver->params.stream_session_limit,
@@ -249,13 +249,13 @@ static void on_rttm(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
         asi_receiver_reply_rttm(receiver, endpoint, destination, frame, &datagram->source);
         return;
     }
-    asi_image_count_heard(session->image, destination, datagram->length);
+    asi_image_count_received(session->image, destination, datagram->length);
     asi_image_on_rtt(session->image, asi_wrap_sub_i64(
         asi_wrap_sub_i64(receiver->now_ns, frame->echo_timestamp_ns), frame->reception_delta_ns));
 }
 
-/* Into the payload of every message that begins in the datagram and is long enough. What does not lie in a row is left to the image,
- * which refuses the datagram. Spec: 04 §18, 11 N9. */
+/* Writes the timestamp into the payload of every message that begins in the datagram and is long enough. Frames that are not
+ * contiguous are left to the image, which refuses the datagram. Spec: 04 §18, 11 N9. */
 static void stamp(const asi_incoming *datagram, int32_t offset, int64_t time_ns)
 {
     const int64_t in_frame = (int64_t)AS_FRAME_HEADER_LENGTH + offset;
@@ -288,7 +288,7 @@ static void stamp_all(asi_receiver *receiver, const asi_receive_destination *des
     }
 }
 
-/* `recent`: the image that the datagram before it was for, or NULL; most datagrams follow one of their own stream. */
+/* `recent`: the image of the previous datagram, or NULL. Most datagrams follow one of their own stream. */
 static void on_datagram_untrusted(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_receive_destination *destination,
     const asi_incoming *datagram, asi_image **recent)
 {
@@ -316,7 +316,7 @@ static void on_datagram_untrusted(asi_receiver *receiver, asi_receive_endpoint *
 
 /* --- the duty cycle --- */
 
-/* One read of a socket; *is_full: it used the last buffer, so that more may wait. */
+/* Reads a socket once; *is_full: it used the last buffer, so more datagrams may wait. */
 static int64_t read_destination(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_receive_destination *destination,
     bool *is_full)
 {
@@ -392,7 +392,7 @@ static int64_t poll_sockets(asi_receiver *receiver)
     return bytes;
 }
 
-/* An explicit control address that is silent may have moved. Spec: 04 §16. */
+/* Re-resolves an explicit control address that is silent: it may have moved. Spec: 04 §16. */
 static void check_control_addresses(asi_receiver *receiver)
 {
     for (int32_t i = 0; i < receiver->endpoint_count; i++)
@@ -411,7 +411,7 @@ static void check_control_addresses(asi_receiver *receiver)
                         .current = destination->control_address
                     }
                 };
-                (void)asi_receiver_tell_conductor(receiver, &command);
+                (void)asi_receiver_notify_conductor(receiver, &command);
                 destination->last_activity_ns = receiver->now_ns;
             }
         }
@@ -467,7 +467,7 @@ int asi_receiver_do_work(asi_receiver *receiver)
     int work = 0;
     receiver->now_ns = asi_clock_ns(&receiver->params.clock);
     track_cycle_time(receiver);
-    /* An endpoint's subscription comes behind it: what arrives at the socket must not be read between the two. */
+    /* The command for an endpoint's subscription follows the endpoint's; the socket must not be read between the two. */
     for (int32_t i = 0; i < COMMANDS_PER_CYCLE && asi_command_queue_take(receiver->params.command, &command); i++)
     {
         asi_receiver_on_command(receiver, &command);

@@ -1,4 +1,5 @@
-/* Commands of the conductor to the receiver: what is added, what goes back. Spec: 04 §8; lifetimes in receiver_command.h. */
+/* Handles the conductor's commands to the receiver: adding and returning resources. Spec: 04 §8; lifetimes in
+ * receiver_command.h. */
 #include "driver/rx/receiver_commands.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@ static as_result fail_full(const char *what, int32_t capacity)
     return asi_fail(AS_E_STORAGE, 0, "the receiver has no room for another %s: it holds %d", what, capacity);
 }
 
-/* Asks at an explicit control address for SETUPs, now and every second. Spec: 04 §8.3. */
+/* Requests SETUPs at an explicit control address, now and every second. Spec: 04 §8.3. */
 static void start_periodic_setup(
     asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_receive_destination *destination)
 {
@@ -39,7 +40,7 @@ static void clear_session(asi_receiver *receiver, const asi_receive_endpoint *en
     }
 }
 
-/* A session that was asked for through a destination that goes may be asked for through another one. */
+/* A session requested through a removed destination may be requested again through another one. */
 static void drop_pending(asi_receiver *receiver, const asi_receive_endpoint *endpoint, const asi_receive_destination *destination)
 {
     for (int32_t i = receiver->pending_count - 1; i >= 0; i--)
@@ -65,7 +66,7 @@ static void take_destination(
     start_periodic_setup(receiver, endpoint, destination);
 }
 
-/* The last touch. */
+/* The receiver's last access. */
 static void release_destination(asi_receiver *receiver, asi_receive_destination *destination)
 {
     if (NULL != destination->endpoint)
@@ -147,7 +148,7 @@ static void on_remove_destination(
     release_destination(receiver, destination);
 }
 
-/* One more SM with session and stream to each explicit control address. Spec: 04 §8.3, §14. */
+/* Sends one more SM with session and stream to each explicit control address. Spec: 04 §8.3, §14. */
 static void request_setup(asi_receiver *receiver, const asi_receive_endpoint *endpoint, int32_t stream_id, int32_t session_id)
 {
     for (int32_t i = 0; i < endpoint->destination_count; i++)
@@ -181,7 +182,7 @@ static void on_add_image(asi_receiver *receiver, asi_image *image)
 {
     asi_session *session =
         asi_dispatch_get_or_add(&receiver->dispatch, image->endpoint, image->stream_id, image->session_id);
-    if (NULL != session) /* else all interest is gone: the conductor will see it, too */
+    if (NULL != session) /* otherwise all interest is gone; the conductor will notice it as well */
     {
         asi_dispatch_set_state(&receiver->dispatch, session, ASI_SESSION_ACTIVE, image);
     }

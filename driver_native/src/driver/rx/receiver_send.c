@@ -1,4 +1,4 @@
-/* What a receiver sends back to publishers: status messages, NAKs, error frames, round trip requests. Spec: 04 §1, §8.7, §9.4. */
+/* Sends control frames to publishers: status messages, NAKs, error frames, round trip requests. Spec: 04 §1, §8.7, §9.4. */
 #include "driver/rx/receiver_send.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "driver/rx/receiver_report.h"
 #include "wire/command.h"
 
-/* True when the network took it. */
+/* True when the network accepted it. */
 static bool send_frame(
     asi_receiver *receiver, const asi_receive_destination *destination, const void *frame, int32_t length, const asi_address *to)
 {
@@ -27,8 +27,8 @@ static bool send_frame(
     return 1 == sent;
 }
 
-/* To every connection that is heard of; returns how many took it. Requests leave enough for a status message, without which the
- * publisher gives its receiver up. */
+/* Sends to every connection that is not silent; returns how many sends succeeded. A request leaves enough bytes for a status
+ * message, without which the publisher drops its receiver. */
 static int32_t send_to_connections(asi_receiver *receiver, asi_image *image, const void *frame, int32_t length)
 {
     const int32_t spare =
@@ -44,8 +44,8 @@ static int32_t send_to_connections(asi_receiver *receiver, asi_image *image, con
     return sent;
 }
 
-/* A rejected image takes nothing that comes in, so that each of its connections is silent: they are told nevertheless. Both
- * stock drivers do so until the image is gone. */
+/* A rejected image accepts nothing, so all of its connections are silent. They still get the frame. Both stock drivers do so
+ * until the image is gone. */
 static int32_t send_to_all_connections(asi_receiver *receiver, asi_image *image, const void *frame, int32_t length)
 {
     int32_t sent = 0;
@@ -84,8 +84,8 @@ void asi_receiver_send_setup_request(asi_receiver *receiver, const asi_receive_e
     }
 }
 
-/* Sends RSP_SETUP ahead of a status message: once per status message timeout, however often status messages go; and with each
- * one that has the EOS flag, because the publisher's driver may drop the publication after it. */
+/* Sends RSP_SETUP before a status message: once per status message timeout, however often status messages go, and with each one
+ * that has the EOS flag, because the publisher's driver may drop the publication after it. */
 static void send_due_response_setup(asi_receiver *receiver, asi_image *image)
 {
     const int64_t response_session_id = asi_load_acquire_i64(&image->response_session_id);
@@ -159,7 +159,7 @@ static int send_due_status(asi_receiver *receiver, asi_image *image)
     {
         return 0;
     }
-    if (image->is_rejected) /* Spec: 04 §15.1 - in place of the SM, at its time */
+    if (image->is_rejected) /* Spec: 04 §15.1 - replaces the SM, at its time */
     {
         send_rejection(receiver, image);
     }
@@ -217,7 +217,7 @@ static int send_due_rttm(asi_receiver *receiver, asi_image *image)
     return 1;
 }
 
-/* Of many idle images this is all that is looked at. */
+/* For most idle images this is the only check. */
 static bool is_nothing_due(const asi_receiver *receiver, const asi_image *image)
 {
     return image->sm_deadline_ns >= receiver->now_ns &&

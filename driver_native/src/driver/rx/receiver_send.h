@@ -1,14 +1,14 @@
-/* What goes back to publishers: requests for SETUPs, status messages, errors, NAKs, RTTMs. Spec: 04 §8. Thread rule: the receiver's. */
+/* Sends to publishers: requests for SETUPs, status messages, errors, NAKs, RTTMs. Spec: 04 §8. Thread rule: the receiver's. */
 #ifndef ASI_DRIVER_RX_RECEIVER_SEND_H
 #define ASI_DRIVER_RX_RECEIVER_SEND_H
 
 #include "driver/rx/receiver_state.h"
 
-/* A one-shot or periodic request for a SETUP; false when there is no room for another. Sends the first. */
+/* Adds a one-shot or periodic request for a SETUP and sends the first. False when the table is full. */
 bool asi_receiver_add_pending(asi_receiver *receiver, const asi_pending_setup *pending, const asi_address *to);
 void asi_receiver_send_setup_request(asi_receiver *receiver, const asi_receive_endpoint *endpoint,
     const asi_receive_destination *destination, int32_t stream_id, int32_t session_id, const asi_address *to);
-/* SM or ERR, RSP_SETUP, NAK or gap fill, RTTM: whatever is due. Returns the work count. */
+/* Sends what is due: SM or ERR, RSP_SETUP, NAK or gap fill, RTTM. Returns the work count. */
 int asi_receiver_send_pending(asi_receiver *receiver, asi_image *image);
 void asi_receiver_reply_rttm(asi_receiver *receiver, const asi_receive_endpoint *endpoint,
     const asi_receive_destination *destination, const asi_rttm_frame *request, const asi_address *source);

@@ -1,5 +1,6 @@
-/* The receiver's state, which the files of rx/ that act for it work on. It owns the tables of interest and its buffers; endpoints,
- * destinations and images are the conductor's, lent by commands (receiver_command.h tells when they go back). Thread rule: the receiver's. */
+/* The receiver's state, shared by the files of rx/. The receiver owns the tables of interest and its buffers. The conductor owns
+ * endpoints, destinations and images and lends them by commands (receiver_command.h says when they return).
+ * Thread rule: the receiver's. */
 #ifndef ASI_DRIVER_RX_RECEIVER_STATE_H
 #define ASI_DRIVER_RX_RECEIVER_STATE_H
 
@@ -19,18 +20,18 @@ typedef struct asi_receiver_params
     asi_command_queue *conductor;          /* of asi_conductor_command */
     const asi_counters *counters;    /* system counters allocated */
     int32_t io_vector_capacity;      /* buffers per read, 1..ASI_UDP_MAX_BUFFERS */
-    int32_t stream_session_limit;    /* images per stream */
+    int32_t stream_session_limit;    /* maximum images per stream */
     int64_t status_message_timeout_ns;
     int64_t re_resolution_interval_ns; /* 0: never */
     int64_t cycle_threshold_ns;
 } asi_receiver_params;
 
 #define ASI_PENDING_SETUP_CAPACITY 4096
-#define ASI_RECEIVER_MAX_IMAGE_REQUESTS 1024 /* to the conductor, unanswered */
+#define ASI_RECEIVER_MAX_IMAGE_REQUESTS 1024 /* requests to the conductor in flight */
 #define ASI_RECEIVER_MAX_ENDPOINTS 4096
 #define ASI_RECEIVER_MAX_IMAGES ASI_DISPATCH_SESSION_CAPACITY
 
-/* A SETUP asked for once (a session), or for as long as the endpoint has interest (an explicit control address). */
+/* A request for a SETUP: sent once (for a session), or repeated while the endpoint has interest (explicit control address). */
 typedef struct asi_pending_setup
 {
     asi_receive_endpoint *endpoint;
@@ -45,12 +46,12 @@ typedef struct asi_receiver
 {
     asi_receiver_params params;
     asi_dispatch dispatch;
-    asi_udp_poller poller;            /* over the destinations' sockets */
-    asi_receive_endpoint **endpoints; /* owned array of borrowed pointers, like the next */
+    asi_udp_poller poller;            /* polls the destinations' sockets */
+    asi_receive_endpoint **endpoints; /* owned array of borrowed pointers, as the next */
     int32_t endpoint_count;
     asi_image **images;
     int32_t image_count;
-    asi_round_robin schedule;                    /* of the images */
+    asi_round_robin schedule;                    /* schedules the images */
     asi_pending_setup *pending;       /* owned */
     int32_t pending_count;
     uint8_t *buffers;                 /* owned: io_vector_capacity times ASI_UDP_BUFFER_LENGTH */

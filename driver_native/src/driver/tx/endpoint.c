@@ -58,7 +58,7 @@ as_result asi_sender_endpoint_send(asi_sender_endpoint *endpoint, const asi_send
     {
         if (asi_address_is_none(&publication->response_address))
         {
-            return AS_OK; /* Spec: 04 §14 - nobody asked yet */
+            return AS_OK; /* Spec: 04 §14 - no receiver has asked yet */
         }
         to = &publication->response_address;
     }

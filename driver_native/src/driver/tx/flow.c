@@ -95,7 +95,7 @@ static as_result read_option(const char *fc, const char *option, bool only_rrwm,
         fail_option(fc, option, "Flow control options - invalid timeout");
 }
 
-/* Takes the text up to the next comma off `*rest`; false when nothing is left. */
+/* Removes the text up to the next comma from `*rest`; false when nothing is left. */
 static bool next_token(const char **rest, char *token)
 {
     if (NULL == *rest)
@@ -141,11 +141,11 @@ as_result asi_flow_params_read(const asi_driver_settings *settings, const asi_ur
     {
         return result;
     }
-    /* Spec: 04 §6.1, §23 row 23 - of a unicast channel's `fc` the rrwm counts, the rest is not looked at. */
+    /* Spec: 04 §6.1, §23 row 23 - for a unicast channel only the rrwm of `fc` applies; the rest is ignored. */
     result = is_group ? read_strategy(token, channel, &params->kind) : AS_OK;
     while (AS_OK == result && next_token(&rest, token))
     {
-        const bool is_end = NULL == rest && '\0' == token[0]; /* "min,": stock drivers take the comma */
+        const bool is_end = NULL == rest && '\0' == token[0]; /* "min,": stock drivers accept the comma */
         if (!is_end && (is_group || 0 == strncmp(token, "rrwm:", 5)))
         {
             result = read_option(fc, token, ASI_FLOW_MAX == params->kind, params);
@@ -154,7 +154,7 @@ as_result asi_flow_params_read(const asi_driver_settings *settings, const asi_ur
     return result;
 }
 
-/* -- the sender's ------------------------------------------------------------------------------------------------------- */
+/* -- used by the sender ---------------------------------------------------------------------------------------------------- */
 
 as_result asi_flow_open(asi_flow *flow, const asi_flow_params *params, int64_t *receivers_counter)
 {
@@ -187,9 +187,9 @@ static void show_count(const asi_flow *flow)
     }
 }
 
-static void say_receiver(const asi_flow *flow, asi_event event, int64_t receiver_id)
+static void log_receiver(const asi_flow *flow, asi_event event, int64_t receiver_id)
 {
-    asi_events_say(flow->events, event, "sessionId=%d streamId=%d receiverId=%" PRId64 " receiverCount=%d", flow->session_id,
+    asi_events_log(flow->events, event, "sessionId=%d streamId=%d receiverId=%" PRId64 " receiverCount=%d", flow->session_id,
         flow->stream_id, receiver_id, flow->receiver_count);
 }
 
@@ -256,7 +256,7 @@ int64_t asi_flow_on_status(asi_flow *flow, const asi_flow_status *status, int64_
         }
         min_limit = receiver->limit < min_limit ? receiver->limit : min_limit;
     }
-    /* Spec: 04 §6.4 - one that is more than a window behind the slowest is not waited for. */
+    /* Spec: 04 §6.4 - a new receiver more than a window behind the slowest one does not join. */
     if (!is_known && !status->is_end_of_stream && matches &&
         (0 == flow->receiver_count || status_limit >= min_limit - status->window_length) && reserve(flow))
     {
@@ -265,7 +265,7 @@ int64_t asi_flow_on_status(asi_flow *flow, const asi_flow_status *status, int64_
         min_limit = status_limit < min_limit ? status_limit : min_limit;
         flow->is_limit_held = false;
         show_count(flow);
-        say_receiver(flow, ASI_EVENT_FLOW_CONTROL_RECEIVER_ADDED, status->receiver_id);
+        log_receiver(flow, ASI_EVENT_FLOW_CONTROL_RECEIVER_ADDED, status->receiver_id);
     }
     return limit_for(flow, sender_limit, min_limit, status_limit);
 }
@@ -284,7 +284,7 @@ int64_t asi_flow_on_idle(asi_flow *flow, int64_t sender_limit, int64_t now_ns)
         if (receiver.is_ended || now_ns - receiver.last_status_ns > flow->params.receiver_timeout_ns)
         {
             flow->receivers[i] = flow->receivers[--flow->receiver_count];
-            say_receiver(flow, ASI_EVENT_FLOW_CONTROL_RECEIVER_REMOVED, receiver.receiver_id);
+            log_receiver(flow, ASI_EVENT_FLOW_CONTROL_RECEIVER_REMOVED, receiver.receiver_id);
         }
     }
     for (int32_t i = 0; i < flow->receiver_count; i++)
@@ -295,7 +295,7 @@ int64_t asi_flow_on_idle(asi_flow *flow, int64_t sender_limit, int64_t now_ns)
     {
         show_count(flow);
     }
-    /* Spec: 04 §6.5 - not the greater of both: the limit goes back with the slowest receiver. */
+    /* Spec: 04 §6.5 - not the greater of both: the limit moves back with the slowest receiver. */
     return 0 == flow->receiver_count || flow->receiver_count < flow->params.min_group_size ? sender_limit : min_limit;
 }
 
@@ -307,7 +307,7 @@ void asi_flow_on_setup_request(asi_flow *flow, const asi_flow_status *status)
     }
 }
 
-/* Spec: 04 §6.6 - else the limit would run away while a joining receiver makes its image. */
+/* Spec: 04 §6.6 - otherwise the limit would move on while a joining receiver creates its image. */
 void asi_flow_on_setup(asi_flow *flow, int64_t sender_limit, int64_t now_ns)
 {
     if (flow->has_setup_request && flow->receiver_count > 0)

@@ -8,17 +8,17 @@
 #include "driver/tx/scan.h"
 #include "driver/tx/sender_report.h"
 
-/* Spec: 04 §7.5 - how far behind the sender's position a resend may begin, beyond half a term. */
+/* Spec: 04 §7.5 - how far behind the sender position a resend may begin, beyond half a term. */
 #define RESEND_MARGIN_MAX (16 * 1024 * 1024)
 #define CREDIT_INTERVAL_NS 1000000000LL
 #define MIN_CREDIT (16 * 1024)
-#define IDLE_COPIES (8 * 1024 * 1024)   /* of resends to many destinations, in an interval in which nothing was sent */
-#define TURN_BYTES (2 * 1024 * 1024)    /* that one publication copies in a cycle: a few milliseconds at most */
+#define IDLE_COPIES (8 * 1024 * 1024)   /* limit for resends to many destinations, in an interval in which no data was sent */
+#define MAX_CYCLE_BYTES (2 * 1024 * 1024) /* limit of copies for one publication in a cycle: a few milliseconds at most */
 #define REPLIES_INTERVAL_NS 10000000LL
 #define MAX_REPLIES 1024
 
-/* aeron.network.publication.max.messages.per.send counts what the kernel is given, and a message of it can be a run of
- * datagrams (net/udp_batch.h). */
+/* aeron.network.publication.max.messages.per.send counts messages passed to the kernel; one message can hold a run of datagrams
+ * (net/udp_batch.h). */
 #define DATAGRAMS_PER_MESSAGE 32
 
 typedef struct position_in_log
@@ -56,7 +56,7 @@ static void set_limit(asi_sender_publication *publication, int64_t limit)
     }
 }
 
-/* What the conductor knows of receivers. True when the first one has come. */
+/* Publishes the receivers' state to the conductor. True when the first receiver has joined. */
 static bool show_receivers(asi_sender_publication *publication)
 {
     const bool has_receivers = publication->receivers.count > 0;
@@ -73,14 +73,14 @@ static bool show_receivers(asi_sender_publication *publication)
     return is_first;
 }
 
-/* Of how many destinations each gets a copy. */
+/* Number of destinations that each get a copy. */
 static int32_t proven_count(const asi_sender_publication *publication)
 {
     const asi_destinations *destinations = &publication->endpoint->destinations;
     return publication->endpoint->has_destinations ? destinations->count - destinations->newcomer_count : 1;
 }
 
-/* Sends and reports what is wrong; the number of datagrams that went out. None while `fan_out` has not been everywhere. */
+/* Sends and reports failures; returns the number of datagrams sent. Returns 0 until `fan_out` has reached all destinations. */
 static int32_t send_within(asi_sender *sender, asi_sender_publication *publication, asi_outgoing *datagrams, int32_t count,
     asi_fan_out *fan_out, int64_t *budget, int64_t *bytes)
 {
@@ -103,14 +103,14 @@ static int32_t send_within(asi_sender *sender, asi_sender_publication *publicati
     return sent;
 }
 
-/* In one go. */
+/* Sends in one call. */
 static int32_t send_datagrams(
     asi_sender *sender, asi_sender_publication *publication, asi_outgoing *datagrams, int32_t count, int64_t *bytes)
 {
     asi_fan_out fan_out = { 0 };
     int64_t budget = INT64_MAX;
     const int32_t sent = send_within(sender, publication, datagrams, count, &fan_out, &budget, bytes);
-    publication->turn_left -= INT64_MAX - budget;
+    publication->cycle_bytes_left -= INT64_MAX - budget;
     return sent;
 }
 
@@ -120,7 +120,7 @@ static bool send_one(asi_sender *sender, asi_sender_publication *publication, co
     return 1 == send_datagrams(sender, publication, &datagram, 1, bytes);
 }
 
-/* -- what goes out ------------------------------------------------------------------------------------------------------ */
+/* -- sending --------------------------------------------------------------------------------------------------------------- */
 
 static asi_setup_frame make_setup(const asi_sender_publication *publication, int64_t position)
 {
@@ -143,8 +143,9 @@ static asi_setup_frame make_setup(const asi_sender_publication *publication, int
     };
 }
 
-/* Nobody ever asked for more than its SETUP, and whoever would hears of its end only. A departure: stock goes on for the linger time, and
- * so a server that gave a peer of a forged address up would write there for as long again. */
+/* True when the publication is revoked and no receiver ever asked for more than its SETUP: a new receiver would only learn of its
+ * end. A departure: stock continues for the linger time, so a server that dropped a peer with a forged address would send there
+ * for that long. */
 static bool is_given_up(const asi_sender_publication *publication)
 {
     return !publication->has_initial_connection && 0 != asi_load_acquire_u8(&publication->log.metadata->is_publication_revoked);
@@ -182,8 +183,8 @@ static void send_setup_if_due(asi_sender *sender, asi_sender_publication *public
     }
 }
 
-/* Spec: 04 §18 - the shared term buffer is stamped, so that a retransmit says when it was sent. The frame's length may have changed
- * since the scan: the datagram's bounds the write. */
+/* Spec: 04 §18 - writes into the shared term buffer, so that a retransmit carries the time of the first send. The frame's length
+ * may have changed since the scan, so the datagram's length bounds the write. */
 static void stamp(const asi_sender *sender, const asi_outgoing *datagram, int32_t timestamp_offset)
 {
     uint8_t *bytes = (uint8_t *)(uintptr_t)datagram->bytes;
@@ -219,7 +220,8 @@ static void on_back_pressure(asi_sender *sender, asi_sender_publication *publica
 
 static int32_t min_i32(int64_t a, int64_t b) { return (int32_t)(a < b ? a : b); }
 
-/* Datagrams of [position, position + length) of one term, each at most an MTU; `lengths` holds what each spans in the log. */
+/* Collects the datagrams of [position, position + length) of one term, each at most an MTU; `lengths` holds the log bytes that
+ * each covers. */
 static int32_t gather(const asi_sender_publication *publication, int64_t position, int64_t length, int32_t max_count,
     asi_outgoing *datagrams, int32_t *lengths, bool *is_blocked)
 {
@@ -247,7 +249,7 @@ static int32_t gather(const asi_sender_publication *publication, int64_t positio
     return count;
 }
 
-/* Of what resends are measured by. */
+/* Starts the interval that measures the allowance for resends. */
 static void begin_interval_if_due(asi_sender_publication *publication, int64_t now_ns)
 {
     const int64_t since_ns = now_ns - publication->credit_since_ns;
@@ -260,22 +262,22 @@ static void begin_interval_if_due(asi_sender_publication *publication, int64_t n
     }
 }
 
-/* Spec: 04 §5.4. What the network took is done, the rest comes again in the next cycle; a batch for many destinations stays the same
- * until it was everywhere. */
+/* Spec: 04 §5.4. Datagrams that the network accepted are done; the rest is sent in the next cycle. A batch for many destinations
+ * stays the same until it has reached all of them. */
 static int64_t send_data(asi_sender *sender, asi_sender_publication *publication)
 {
     asi_outgoing datagrams[ASI_UDP_MAX_BATCH];
     int32_t lengths[ASI_UDP_MAX_BATCH];
-    const bool is_on_its_way = publication->fan_out.slots > 0;
+    const bool is_in_progress = publication->fan_out.slots > 0;
     const int64_t zeroed_limit = asi_load_acquire_i64(&publication->zeroed_limit); /* pairs with the conductor's cleaning */
     const int64_t limit = publication->limit < zeroed_limit ? publication->limit : zeroed_limit;
-    const int64_t window = is_on_its_way ? publication->batch_length : limit - publication->position;
+    const int64_t window = is_in_progress ? publication->batch_length : limit - publication->position;
     bool is_blocked;
-    const int32_t max_count = is_on_its_way ? publication->batch_count :
+    const int32_t max_count = is_in_progress ? publication->batch_count :
         min_i32((int64_t)publication->max_messages_per_send * DATAGRAMS_PER_MESSAGE, ASI_UDP_MAX_BATCH);
     const int32_t count =
         gather(publication, publication->position, window, max_count, datagrams, lengths, &is_blocked);
-    if (0 == count && (is_blocked || window <= 0)) /* once: what still goes out begins a new episode */
+    if (0 == count && (is_blocked || window <= 0)) /* once: the next sent data begins a new episode */
     {
         on_back_pressure(sender, publication);
     }
@@ -284,13 +286,13 @@ static int64_t send_data(asi_sender *sender, asi_sender_publication *publication
         publication->fan_out = (asi_fan_out){ 0 };
         return 0;
     }
-    if (!is_on_its_way)
+    if (!is_in_progress)
     {
         stamp_all(sender, publication, datagrams, count);
     }
     int64_t bytes;
     const int32_t sent =
-        send_within(sender, publication, datagrams, count, &publication->fan_out, &publication->turn_left, &bytes);
+        send_within(sender, publication, datagrams, count, &publication->fan_out, &publication->cycle_bytes_left, &bytes);
     if (publication->fan_out.slots > 0)
     {
         publication->batch_count = count;
@@ -354,13 +356,13 @@ static int64_t send_heartbeat_if_due(asi_sender *sender, asi_sender_publication 
     return bytes;
 }
 
-/* Spec: 04 §5.3, §5.5 - a heartbeat makes a receiver that has an interest ask for the SETUP, in its own name. */
-int32_t asi_sender_publication_greeting(const asi_sender_publication *publication, void *to)
+/* Spec: 04 §5.3, §5.5 - a heartbeat makes an interested receiver request the SETUP itself. */
+int32_t asi_sender_publication_introduction(const asi_sender_publication *publication, void *to)
 {
     if (!publication->has_initial_connection)
     {
         const asi_setup_frame frame = make_setup(publication, publication->position);
-        AS_STATIC_ASSERT(ASI_GREETING_LENGTH == sizeof(frame), "a greeting holds the longer of both");
+        AS_STATIC_ASSERT(ASI_INTRODUCTION_LENGTH == sizeof(frame), "an introduction holds the longer of both");
         memcpy(to, &frame, sizeof(frame));
         return (int32_t)sizeof(frame);
     }
@@ -373,9 +375,9 @@ int32_t asi_sender_publication_greeting(const asi_sender_publication *publicatio
     return (int32_t)sizeof(frame);
 }
 
-/* A NAK of a few bytes must not cost megabytes at will. What can be lacking was sent, so the stream's own rate is the measure: of a
- * group an eighth more for each receiver, as each may lack something else. What is missing when nothing was sent for a while is
- * a window at most, and for many destinations, each of which gets a copy, less at a time. */
+/* A NAK of a few bytes must not trigger megabytes of resends without limit. Only sent data can be missing, so the stream's own
+ * rate is the measure. In a group each receiver adds an eighth, because each may miss different data. When nothing was sent for a
+ * while, a window at most is missing; with many destinations, each of which gets a copy, the allowance is smaller. */
 static int64_t resend_credit(asi_sender_publication *publication, int64_t now_ns)
 {
     begin_interval_if_due(publication, now_ns);
@@ -389,7 +391,8 @@ static int64_t resend_credit(asi_sender_publication *publication, int64_t now_ns
     return idle + (publication->sent_bytes + publication->sent_before_bytes) / 8 * factor - publication->resent_bytes;
 }
 
-/* Who asks chooses the place: inside a message lies what some application wrote, which must not go out as a frame of ours. */
+/* The receiver chooses the offset, so it must be checked: inside a message are bytes of an application, which must not be sent as
+ * a frame. */
 static bool begins_frame(const asi_sender_publication *publication, const asi_resend *range, int64_t position)
 {
     const position_in_log at = locate(publication, position);
@@ -399,7 +402,7 @@ static bool begins_frame(const asi_sender_publication *publication, const asi_re
         (ASI_FRAME_DATA == frame->type || ASI_FRAME_PAD == frame->type);
 }
 
-/* Spec: 04 §7.5-7.6. Nothing that was never sent goes out here. */
+/* Spec: 04 §7.5-7.6. Never sends data that was not sent before. */
 static void resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range)
 {
     const asi_log *log = &publication->log;
@@ -421,12 +424,12 @@ static void resend(asi_sender *sender, asi_sender_publication *publication, cons
         int32_t lengths[ASI_UDP_MAX_BATCH];
         bool is_blocked;
         int64_t bytes;
-        if (publication->turn_left <= 0)
+        if (publication->cycle_bytes_left <= 0)
         {
             asi_retransmit_put_back(&publication->retransmit, range, (int32_t)resent);
             break;
         }
-        const int64_t fitting = publication->turn_left / (log->mtu_length * copies);
+        const int64_t fitting = publication->cycle_bytes_left / (log->mtu_length * copies);
         const int32_t max_count = min_i32(fitting > 0 ? fitting : 1, ASI_UDP_MAX_BATCH);
         const int32_t count = gather(publication, position, left, max_count, datagrams, lengths, &is_blocked);
         stamp_all(sender, publication, datagrams, count);
@@ -446,7 +449,7 @@ static void resend(asi_sender *sender, asi_sender_publication *publication, cons
     {
         publication->resent_bytes += resent;
         asi_sender_count(sender, ASI_SYSTEM_RETRANSMITS_SENT, 1);
-        asi_events_say(sender->params.events, ASI_EVENT_RESEND,
+        asi_events_log(sender->params.events, ASI_EVENT_RESEND,
             "sessionId=%d streamId=%d termId=%d termOffset=%d length=%" PRId64, publication->session_id, publication->stream_id,
             range->term_id, range->term_offset, resent);
         asi_sender_count(sender, ASI_SYSTEM_RETRANSMITTED_BYTES, resent);
@@ -456,7 +459,7 @@ static void resend(asi_sender *sender, asi_sender_publication *publication, cons
 static void resend_what_is_due(asi_sender *sender, asi_sender_publication *publication)
 {
     asi_resend range;
-    while (publication->turn_left > 0 && asi_retransmit_next_due(&publication->retransmit, sender->now_ns, &range))
+    while (publication->cycle_bytes_left > 0 && asi_retransmit_next_due(&publication->retransmit, sender->now_ns, &range))
     {
         resend(sender, publication, &range);
     }
@@ -471,7 +474,7 @@ static void on_idle(asi_sender *sender, asi_sender_publication *publication)
         const int64_t spy_position = asi_load_acquire_i64(&publication->max_spy_position);
         if (spy_position > publication->position)
         {
-            publication->fan_out = (asi_fan_out){ 0 }; /* nobody is there to get the rest */
+            publication->fan_out = (asi_fan_out){ 0 }; /* no receiver is left to get the rest */
             set_position(publication, spy_position);
         }
         set_limit(publication, asi_flow_on_idle(&publication->flow, publication->position, now_ns));
@@ -484,8 +487,8 @@ static void on_idle(asi_sender *sender, asi_sender_publication *publication)
     show_receivers(publication);
 }
 
-/* Until when a publication that had nothing to send needs no look but at its next frame. */
-static void settle(const asi_sender *sender, asi_sender_publication *publication)
+/* Sets the time until which a publication without data needs no check except for its next frame. */
+static void set_quiet_until(const asi_sender *sender, asi_sender_publication *publication)
 {
     const int64_t due_ns = publication->has_initial_connection ?
         publication->last_data_or_heartbeat_ns + ASI_HEARTBEAT_INTERVAL_NS : publication->last_setup_ns + ASI_SETUP_INTERVAL_NS;
@@ -503,7 +506,7 @@ int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *
         return 0;
     }
     publication->quiet_until_ns = INT64_MIN;
-    publication->turn_left = TURN_BYTES;
+    publication->cycle_bytes_left = MAX_CYCLE_BYTES;
     if (!publication->has_initial_connection || publication->is_setup_elicited)
     {
         send_setup_if_due(sender, publication, publication->position);
@@ -517,12 +520,12 @@ int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *
     resend_what_is_due(sender, publication);
     if (0 == bytes)
     {
-        settle(sender, publication);
+        set_quiet_until(sender, publication);
     }
     return bytes;
 }
 
-/* -- what comes in ------------------------------------------------------------------------------------------------------ */
+/* -- receiving ------------------------------------------------------------------------------------------------------------- */
 
 static int64_t position_of_status(const asi_sender_publication *publication, const asi_status_frame *frame)
 {
@@ -534,21 +537,21 @@ bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *pu
 {
     const int64_t half = publication->log.term_length / 2;
     const int64_t position = position_of_status(publication, frame);
-    /* A departure: with a window of half a term, padding that began before the limit and reaches over it would take a receiver that
-     * stands still out of the bounds, and so the connection from a stream whose slowest subscriber pauses. */
+    /* A departure: with a window of half a term, padding that begins before the limit and ends beyond it would put a paused
+     * receiver out of bounds, and so disconnect a stream whose slowest subscriber pauses. */
     const int64_t over = publication->position - publication->limit;
     const int64_t padding = over > 0 && over < half / 2 ? over : 0;
     return position >= publication->position - half - padding && position <= publication->position + half;
 }
 
-static void tell_response(
+static void notify_response(
     asi_sender *sender, const asi_sender_publication *publication, asi_conductor_command_kind kind, int32_t session_id)
 {
     const asi_conductor_command command = {
         .kind = kind,
         .response = { .response_correlation_id = publication->response_correlation_id, .response_session_id = session_id }
     };
-    asi_sender_tell(sender, &command);
+    asi_sender_notify_conductor(sender, &command);
 }
 
 void asi_sender_publication_on_status(
@@ -594,7 +597,7 @@ void asi_sender_publication_on_status(
     set_limit(publication, asi_flow_on_status(&publication->flow, &status, publication->limit, sender->now_ns));
     if (show_receivers(publication) && publication->is_response)
     {
-        tell_response(sender, publication, ASI_CONDUCTOR_RESPONSE_CONNECTED, publication->session_id);
+        notify_response(sender, publication, ASI_CONDUCTOR_RESPONSE_CONNECTED, publication->session_id);
     }
 }
 
@@ -651,11 +654,12 @@ void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication 
         command.publication_error.destination_id = destination->registration_id;
     }
     memcpy(command.publication_error.text, frame + 1, (size_t)frame->error_length);
-    asi_sender_tell(sender, &command);
+    asi_sender_notify_conductor(sender, &command);
 }
 
-/* How many datagrams a reply is, and to whom: of many destinations to the one that asked, as no other looks at it. An unknown one may
- * be behind any of a list. A departure: stock sends it to all. */
+/* Number of reply datagrams, and their destination. With many destinations the reply goes only to the one that asked; others
+ * ignore it. When the requester is unknown it may be behind any address of a manual list, so all get one. A departure: stock
+ * sends it to all. */
 static int32_t replies_to(const asi_sender_publication *publication, const asi_rttm_frame *frame, const asi_address *source,
     const asi_address **to)
 {
@@ -706,6 +710,6 @@ void asi_sender_publication_on_response_setup(
 {
     if (publication->has_response_subscription)
     {
-        tell_response(sender, publication, ASI_CONDUCTOR_RESPONSE_SETUP, frame->response_session_id);
+        notify_response(sender, publication, ASI_CONDUCTOR_RESPONSE_SETUP, frame->response_session_id);
     }
 }

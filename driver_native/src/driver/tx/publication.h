@@ -1,5 +1,5 @@
-/* What the sender does for a network publication: SETUP, data, heartbeats, retransmits, and what control frames do to it.
- * Spec: 04 §5-7. Thread rule: the sender's. */
+/* Sends a network publication: SETUP, data, heartbeats and retransmits; handles its control frames. Spec: 04 §5-7.
+ * Thread rule: the sender's. */
 #ifndef ASI_DRIVER_TX_PUBLICATION_H
 #define ASI_DRIVER_TX_PUBLICATION_H
 
@@ -7,17 +7,17 @@
 
 #define ASI_SETUP_INTERVAL_NS 100000000LL
 #define ASI_HEARTBEAT_INTERVAL_NS 100000000LL
-#define ASI_GREETING_LENGTH 40
-#define ASI_PUBLICATION_QUIET_NS 10000000LL /* how late an idle one may see that a receiver has timed out */
+#define ASI_INTRODUCTION_LENGTH 40
+#define ASI_PUBLICATION_QUIET_NS 10000000LL /* maximum delay until an idle publication detects a receiver's timeout */
 
-/* Bytes sent. */
+/* Returns the bytes sent. */
 int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *publication);
 
-/* What tells a newcomer among the destinations of this stream; `to` has ASI_GREETING_LENGTH bytes, aligned to 8. The frame's
- * length, 0 where the stream has ended. */
-int32_t asi_sender_publication_greeting(const asi_sender_publication *publication, void *to);
+/* Writes the frame that introduces this stream to a new destination; `to` has ASI_INTRODUCTION_LENGTH bytes, aligned to 8.
+ * Returns the frame's length, 0 when the stream has ended. */
+int32_t asi_sender_publication_introduction(const asi_sender_publication *publication, void *to);
 
-/* Control frames; accepted by asi_check_control_datagram_untrusted. Positions are judged here. False: the status message's
+/* Control frames that asi_check_control_datagram_untrusted has accepted. Positions are checked here. False: the status message's
  * position is out of bounds. */
 bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *publication, const asi_status_frame *frame);
 void asi_sender_publication_on_status(

@@ -1,7 +1,7 @@
-/* Who receives a publication: receiver ids with the time of their last status message. Spec: 04 §5.1, §5.6.
+/* The receivers of a publication: their ids with the time of the last status message. Spec: 04 §5.1, §5.6.
  *
- * Owned by a publication, used by the sender. Full: the newcomer takes the place of the longest silent one, which costs
- * nothing but its entry; whether there is any receiver stays right. Thread rule: the sender's. */
+ * Owned by a publication, used by the sender. When the table is full, a new receiver replaces the one that has been silent
+ * longest. That one loses only its entry; "has any receiver" stays correct. Thread rule: the sender's. */
 #ifndef ASI_DRIVER_TX_RECEIVERS_H
 #define ASI_DRIVER_TX_RECEIVERS_H
 
@@ -23,9 +23,9 @@ typedef struct asi_receivers
 } asi_receivers;
 
 void asi_receivers_refresh(asi_receivers *receivers, int64_t receiver_id, int64_t now_ns);
-/* True if it was there. */
+/* True when the receiver was in the table. */
 bool asi_receivers_remove(asi_receivers *receivers, int64_t receiver_id);
-/* Drops those whose last status message is `timeout_ns` or longer ago. */
+/* Removes receivers whose last status message is at least `timeout_ns` old. */
 void asi_receivers_expire(asi_receivers *receivers, int64_t now_ns, int64_t timeout_ns);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "wire/frame.h"
 
-/* Spec: 04 §7.2 - the default receiver window, whatever is configured. */
+/* Spec: 04 §7.2 - the default receiver window, independent of the settings. */
 #define ASSUMED_WINDOW_LENGTH (128 * 1024)
 
 as_result asi_retransmit_open(asi_retransmit *retransmit, const asi_retransmit_params *params)
@@ -47,7 +47,7 @@ static bool is_covered(const asi_retransmit *retransmit, int32_t term_id, int32_
     return false;
 }
 
-/* A unicast peer asks for one gap at a time: what it asks for now is what it lacks. */
+/* A unicast peer requests one gap at a time, so a new request replaces the old one. */
 static asi_resend *take(asi_retransmit *retransmit)
 {
     for (int32_t i = 0; i < retransmit->capacity; i++)

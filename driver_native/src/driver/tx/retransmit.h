@@ -1,6 +1,7 @@
-/* Which NAKs are answered, and when: a small pool of resends, each of which shuts its range for a while. Spec: 04 §7.
+/* Decides which NAKs are answered and when. A small pool of resends; each blocks further resends of its range for a while.
+ * Spec: 04 §7.
  *
- * Owned by a publication; used by the sender. Resending itself is the caller's: on_nak and next_due hand out ranges.
+ * Owned by a publication; used by the sender. The caller resends; on_nak and next_due return the ranges.
  * Thread rule: the sender's. */
 #ifndef ASI_DRIVER_TX_RETRANSMIT_H
 #define ASI_DRIVER_TX_RETRANSMIT_H
@@ -13,7 +14,7 @@ typedef enum asi_resend_state
 {
     ASI_RESEND_INACTIVE,
     ASI_RESEND_DELAYED,
-    ASI_RESEND_SENDING, /* a part went out, the rest is due */
+    ASI_RESEND_SENDING, /* a part was sent, the rest is due */
     ASI_RESEND_LINGERING
 } asi_resend_state;
 
@@ -23,8 +24,8 @@ typedef struct asi_resend
     int32_t term_id;
     int32_t term_offset;
     int32_t length;
-    int32_t done;  /* of `length`, while SENDING */
-    int32_t index; /* its place in the pool */
+    int32_t done;  /* bytes of `length` sent, while SENDING */
+    int32_t index; /* index in the pool */
     int64_t expiry_ns;
 } asi_resend;
 
@@ -32,11 +33,11 @@ typedef struct asi_retransmit
 {
     asi_resend *resends;  /* owned */
     int32_t capacity;     /* 1 for unicast */
-    int32_t active_count; /* not INACTIVE */
+    int32_t active_count; /* number that are not INACTIVE */
     bool is_group;
     int32_t term_length;
-    int32_t max_length;   /* of one resend */
-    int32_t window_length; /* the longest that a receiver told; no gap of an honest one is longer */
+    int32_t max_length;   /* maximum length of one resend */
+    int32_t window_length; /* longest window that a receiver reported; gaps of honest receivers are not longer */
     int64_t delay_ns;
     int64_t linger_ns;
 } asi_retransmit;
@@ -54,20 +55,20 @@ typedef struct asi_retransmit_params
 typedef enum asi_nak_outcome
 {
     ASI_NAK_INVALID,
-    ASI_NAK_SUPPRESSED, /* empty, being served, or delayed */
+    ASI_NAK_SUPPRESSED, /* empty, in progress, or delayed */
     ASI_NAK_OVERFLOW,   /* the pool is full */
-    ASI_NAK_RESEND      /* now: *range is to be sent */
+    ASI_NAK_RESEND      /* send *range now */
 } asi_nak_outcome;
 
 as_result asi_retransmit_open(asi_retransmit *retransmit, const asi_retransmit_params *params) AS_MUST_USE;
-void asi_retransmit_close(asi_retransmit *retransmit); /* harmless on a zeroed one */
+void asi_retransmit_close(asi_retransmit *retransmit); /* no effect on a zeroed one */
 asi_nak_outcome asi_retransmit_on_nak(asi_retransmit *retransmit, int32_t term_id, int32_t term_offset, int32_t length,
     int64_t now_ns, asi_resend *range);
-/* Frees what has lingered; true with a range whose delay is over, or what is left of one. Call until false. */
+/* Frees resends whose linger time is over. True with a range whose delay is over, or with the rest of one. Call until false. */
 bool asi_retransmit_next_due(asi_retransmit *retransmit, int64_t now_ns, asi_resend *range);
-/* Of a range just handed out, only `done` bytes went: the rest is due next time. */
+/* Call when only `done` bytes of the last returned range were sent: the rest is due next time. */
 void asi_retransmit_put_back(asi_retransmit *retransmit, const asi_resend *range, int32_t done);
-/* A receiver tells its window. */
+/* Records a receiver's window. */
 void asi_retransmit_on_window(asi_retransmit *retransmit, int32_t window_length);
 
 #endif

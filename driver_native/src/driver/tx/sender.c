@@ -10,7 +10,7 @@
 
 #define BATCHES_PER_POLL 16
 #define COMMANDS_PER_CYCLE 16
-#define COPIES_PER_CYCLE (8 * 1024 * 1024) /* bytes to many destinations: about ten milliseconds */
+#define COPIES_PER_CYCLE (8 * 1024 * 1024) /* limit of bytes to many destinations: about ten milliseconds */
 #define PEER_SILENCE_NS 5000000000LL /* Spec: 04 §16.1 */
 
 void asi_sender_open(asi_sender *sender, const asi_sender_params *params)
@@ -133,7 +133,7 @@ static void on_agent_command(asi_sender *sender, const asi_sender_command *comma
 
 /* -- control frames, Spec: 04 §5.6, §7.1, §10.5, §14, §15.3 ---------------------------------------------------------------- */
 
-/* A window that no receiver has would end back-pressure for all. Spec: 11 N4 */
+/* A window larger than any receiver's would disable back-pressure for all. Spec: 11 N4 */
 static bool is_valid_status(const asi_sender_publication *publication, const asi_status_frame *frame)
 {
     const int32_t term_length = NULL != publication ? publication->log.term_length : AS_TERM_MAX_LENGTH;
@@ -142,15 +142,15 @@ static bool is_valid_status(const asi_sender_publication *publication, const asi
         frame->receiver_window <= term_length / 2;
 }
 
-/* Who may be a destination, and of what kind. */
-static void meet(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_sender_publication *publication,
+/* Passes the source of a status message to the endpoint's destinations, with what the message proves about it. */
+static void update_destinations(asi_sender *sender, asi_sender_endpoint *endpoint, const asi_sender_publication *publication,
     const asi_status_frame *frame, const asi_address *source)
 {
     asi_destinations *destinations = &endpoint->destinations;
     const bool had_refused = destinations->has_refused;
     const bool is_asking = 0 != (frame->prefix.flags & ASI_STATUS_FLAG_SEND_SETUP);
     asi_destinations_on_status_message(destinations, frame->receiver_id, source,
-        NULL == publication ? ASI_STRANGER : is_asking ? ASI_INTRODUCED : ASI_PROVEN, sender->now_ns);
+        NULL == publication ? ASI_UNPROVEN : is_asking ? ASI_INTRODUCED : ASI_PROVEN, sender->now_ns);
     if (destinations->next_round_ns < sender->next_round_ns)
     {
         sender->next_round_ns = destinations->next_round_ns;
@@ -180,7 +180,7 @@ static void on_status(
     }
     if (endpoint->has_destinations)
     {
-        meet(sender, endpoint, publication, frame, source);
+        update_destinations(sender, endpoint, publication, frame, source);
     }
     if (NULL != publication)
     {
@@ -251,7 +251,7 @@ static void on_datagram_untrusted(asi_sender *sender, asi_sender_endpoint *endpo
     }
 }
 
-/* One batch; the number of datagrams. */
+/* Reads one batch; returns the number of datagrams. */
 static int32_t poll_batch(asi_sender *sender, asi_sender_endpoint *endpoint, int32_t capacity)
 {
     asi_incoming datagrams[ASI_UDP_MAX_BUFFERS];
@@ -273,7 +273,7 @@ static int32_t poll_batch(asi_sender *sender, asi_sender_endpoint *endpoint, int
     return received;
 }
 
-/* An endpoint of many streams gets status messages from all of their receivers: one batch a cycle would not keep up. */
+/* An endpoint with many streams gets status messages from all of their receivers; one batch per cycle would not keep up. */
 static int poll_endpoint(asi_sender *sender, asi_sender_endpoint *endpoint)
 {
     const int32_t capacity = (int32_t)sender->params.settings->sender_io_vector_capacity;
@@ -349,8 +349,8 @@ static int64_t send_busy(asi_sender *sender)
     return bytes;
 }
 
-/* Spec: 11 T4 - each cycle begins with another one; a cycle that copied much to many destinations ends early, and the next begins
- * where it did. */
+/* Spec: 11 T4 - each cycle starts with a different publication. A cycle that copied many bytes to many destinations ends early,
+ * and the next one starts where it stopped. */
 static int64_t send_publications(asi_sender *sender)
 {
     int64_t bytes = 0;
@@ -368,7 +368,7 @@ static int64_t send_publications(asi_sender *sender)
     }
     if (NULL != publication)
     {
-        /* Another one is first in the next cycle. */
+        /* The next cycle starts with another publication. */
         sender->publications = done < sender->publication_count ? publication : publication->next;
     }
     asi_round_robin_expire_busy(&sender->schedule, sender->now_ns);
@@ -379,31 +379,31 @@ static int64_t send_publications(asi_sender *sender)
     return bytes;
 }
 
-/* -- newcomers among the destinations, see net/destinations.h -------------------------------------------------------------- */
+/* -- introductions to new destinations, see net/destinations.h ------------------------------------------------------------ */
 
-static int64_t greet(asi_sender *sender, asi_sender_endpoint *endpoint)
+static int64_t introduce(asi_sender *sender, asi_sender_endpoint *endpoint)
 {
-    uint8_t frames[ASI_NEWCOMER_FRAMES][ASI_GREETING_LENGTH] __attribute__((aligned(8)));
+    uint8_t frames[ASI_NEWCOMER_FRAMES][ASI_INTRODUCTION_LENGTH] __attribute__((aligned(8)));
     asi_outgoing datagrams[ASI_NEWCOMER_FRAMES];
     int32_t count = 0;
-    int32_t bucket = endpoint->next_greeting;
+    int32_t bucket = endpoint->next_introduction;
     for (int32_t i = 0; i < ASI_SEND_BUCKETS && count < ASI_NEWCOMER_FRAMES; i++)
     {
-        bucket = (endpoint->next_greeting + i) % ASI_SEND_BUCKETS;
+        bucket = (endpoint->next_introduction + i) % ASI_SEND_BUCKETS;
         for (const asi_sender_publication *publication = endpoint->buckets[bucket];
              NULL != publication && count < ASI_NEWCOMER_FRAMES; publication = publication->next_in_bucket)
         {
-            const int32_t length = asi_sender_publication_greeting(publication, frames[count]);
+            const int32_t length = asi_sender_publication_introduction(publication, frames[count]);
             datagrams[count] = (asi_outgoing){ .bytes = frames[count], .length = length };
             count += length > 0 ? 1 : 0;
         }
     }
-    endpoint->next_greeting = count < ASI_NEWCOMER_FRAMES ? 0 : (bucket + 1) % ASI_SEND_BUCKETS;
-    return asi_destinations_greet(
+    endpoint->next_introduction = count < ASI_NEWCOMER_FRAMES ? 0 : (bucket + 1) % ASI_SEND_BUCKETS;
+    return asi_destinations_introduce(
         &endpoint->destinations, endpoint->ops, endpoint->socket, datagrams, count, sender->now_ns);
 }
 
-static int64_t greet_newcomers(asi_sender *sender)
+static int64_t introduce_all(asi_sender *sender)
 {
     int64_t bytes = 0;
     if (sender->now_ns < sender->next_round_ns)
@@ -416,7 +416,7 @@ static int64_t greet_newcomers(asi_sender *sender)
         asi_destinations *destinations = &endpoint->destinations;
         if (endpoint->has_destinations && sender->now_ns >= destinations->next_round_ns)
         {
-            bytes += greet(sender, endpoint);
+            bytes += introduce(sender, endpoint);
         }
         if (endpoint->has_destinations && destinations->next_round_ns < sender->next_round_ns)
         {
@@ -436,7 +436,7 @@ static void check_silence(asi_sender *sender)
         if (endpoint->is_re_resolvable && sender->now_ns - endpoint->last_status_ns > PEER_SILENCE_NS)
         {
             endpoint->last_status_ns = sender->now_ns;
-            asi_sender_tell(sender, &command);
+            asi_sender_notify_conductor(sender, &command);
         }
         if (!endpoint->has_destinations || !endpoint->destinations.is_manual)
         {
@@ -448,7 +448,7 @@ static void check_silence(asi_sender *sender)
         {
             command.resolve.destination_id = silent->registration_id;
             command.resolve.current = silent->address;
-            asi_sender_tell(sender, &command);
+            asi_sender_notify_conductor(sender, &command);
         }
     }
 }
@@ -496,7 +496,7 @@ int asi_sender_do_work(asi_sender *sender)
     {
         work += poll_control(sender);
     }
-    work += greet_newcomers(sender) > 0 ? 1 : 0;
+    work += introduce_all(sender) > 0 ? 1 : 0;
     if (settings->reresolution_check_interval_ns > 0 &&
         sender->now_ns - sender->last_resolution_check_ns > settings->reresolution_check_interval_ns)
     {

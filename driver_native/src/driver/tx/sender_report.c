@@ -14,7 +14,7 @@ void asi_sender_short_send(asi_sender *sender)
     asi_sender_count(sender, ASI_SYSTEM_SHORT_SENDS, 1);
 }
 
-void asi_sender_tell(asi_sender *sender, const asi_conductor_command *command)
+void asi_sender_notify_conductor(asi_sender *sender, const asi_conductor_command *command)
 {
     if (!asi_command_queue_put(sender->params.conductor, command))
     {
@@ -26,5 +26,5 @@ void asi_sender_log_failure(asi_sender *sender, as_result result)
 {
     asi_conductor_command command = { .kind = ASI_CONDUCTOR_ERROR, .error = { .result = result, .code = as_error_code() } };
     snprintf(command.error.text, sizeof(command.error.text), "%s", as_error_text());
-    asi_sender_tell(sender, &command);
+    asi_sender_notify_conductor(sender, &command);
 }

@@ -1,5 +1,5 @@
-/* The sender's state, which the files of tx/ that act for it work on. It owns no resources: endpoints and publications are the
- * conductor's (command/sender_command.h). Thread rule: the sender's. */
+/* The sender's state, shared by the files of tx/. The sender owns no resources: endpoints and publications are the conductor's
+ * (queues/sender_command.h). Thread rule: the sender's. */
 #ifndef ASI_DRIVER_TX_SENDER_STATE_H
 #define ASI_DRIVER_TX_SENDER_STATE_H
 
@@ -28,20 +28,20 @@ typedef struct asi_sender
     asi_sender_params params;
 
     int64_t now_ns;
-    int64_t last_cycle_ns;         /* start of the last one */
+    int64_t last_cycle_ns;         /* start of the last cycle */
     bool has_cycled;
-    int64_t last_poll_ns;          /* of the control sockets */
+    int64_t last_poll_ns;          /* last poll of the control sockets */
     int64_t last_resolution_check_ns;
     int64_t cycles_since_poll;
-    int64_t short_sends;           /* ever */
-    int64_t copied_bytes;          /* to many destinations, in this cycle; each call counts ASI_SEND_CALL_COST */
-    int64_t next_round_ns;         /* of newcomers among the destinations; INT64_MAX: none waits */
-    int32_t next_busy;             /* where the busy publications begin in the next cycle */
-    asi_udp_poller poller;         /* over the endpoints' sockets */
+    int64_t short_sends;           /* since the start */
+    int64_t copied_bytes;          /* bytes to many destinations in this cycle; each call counts ASI_SEND_CALL_COST */
+    int64_t next_round_ns;         /* next round of introductions to new destinations; INT64_MAX: none is due */
+    int32_t next_busy;             /* first busy publication of the next cycle */
+    asi_udp_poller poller;         /* polls the endpoints' sockets */
     asi_sender_endpoint *endpoints;
-    asi_sender_publication *publications; /* ring; where the next cycle begins */
+    asi_sender_publication *publications; /* ring; the next cycle starts here */
     int32_t publication_count;
-    asi_round_robin schedule;                 /* of the publications */
+    asi_round_robin schedule;                 /* schedules the publications */
     uint8_t buffers[ASI_UDP_MAX_BUFFERS][ASI_CONTROL_BUFFER_LENGTH] __attribute__((aligned(8)));
 } asi_sender;
 
