@@ -136,6 +136,7 @@ class Stream:
         self.position = 0
         self._taken = 0
         self._unheard: list[tuple[int, bytes]] = []
+        self._is_refused = False
         with network_of(attacker.host):
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((attacker.host.address, 0))
@@ -206,11 +207,13 @@ class Stream:
 
     def _push(self, data: bytes, length: int) -> None:
         if self._source is None:
-            waited = time.monotonic() + 1
-            while self.position + length > self._taken + self.WINDOW and time.monotonic() < waited:
+            # Who refused the stream once takes no more of it, and is sent the rest without a wait.
+            waited = time.monotonic() + (0 if self._is_refused else 1)
+            while (is_over := self.position + length > self._taken + self.WINDOW) and time.monotonic() < waited:
                 if not self._heard(0.02):
                     for _, unheard in self._unheard[:20]:
                         self._send(unheard)
+            self._is_refused = is_over
             self._unheard.append((self.position, data))
         self._send(data)
         self.position += length
