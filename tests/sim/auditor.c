@@ -102,6 +102,7 @@ auditor_stream *auditor_on_publication(auditor *a, int32_t driver, as_publicatio
         .mtu_length = constants.mtu_length,
         .registration_id = constants.original_registration_id,
         .driver = driver,
+        .seen_since_ns = *a->now_ns,
         .window_length = constants.term_length / 2,
         .first_position = position,
         .position = position,

@@ -91,6 +91,7 @@ typedef struct auditor_stream
     int64_t max_limit;      /* highest snd-lmt */
     int64_t sender_position;    /* as the last look saw them */
     int64_t publisher_limit;
+    int64_t seen_since_ns;  /* its driver may have heard of it, and been answered, a few cycles before */
     int64_t last_status_ns; /* an ordinary status message reached the publisher's driver */
     int64_t last_end_status_ns; /* one with EOS, or an error frame */
 } auditor_stream;

@@ -335,7 +335,8 @@ void auditor_look(auditor *a)
 void auditor_look_at_publication(auditor *a, auditor_stream *stream, const as_publication *publication, bool is_active)
 {
     const bool is_connected = as_publication_is_connected(publication);
-    const int64_t silent_ns = *a->now_ns - stream->last_status_ns;
+    const int64_t last_ns = stream->last_status_ns > 0 ? stream->last_status_ns : stream->seen_since_ns;
+    const int64_t silent_ns = *a->now_ns - last_ns;
     const auditor_times *times = &a->times;
     if (!stream->is_plain_unicast || !is_active || AUDITOR_OPEN != stream->end)
     {
