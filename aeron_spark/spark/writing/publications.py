@@ -31,7 +31,7 @@ __all__ = ["PooledPublication", "client_of", "driver_of", "give_back", "open_arc
 
 _POLL_SECONDS = 0.002
 _CLOSER = "aeron-spark-sink-closer"
-#: Outlets with a shorter linger may be given back while the closer sleeps.
+#: Pooled publications with a shorter linger may be given back while the closer sleeps.
 MAX_SLEEP_SECONDS = 1.0
 #: An archive on the network answers in this time, or in publishTimeout if that is shorter.
 MAX_ANSWER_SECONDS = 10.0

@@ -42,7 +42,7 @@ typedef struct asi_async_answer
     int64_t text_length;
 } asi_async_answer;
 
-/* A request under way that nobody blocks for; see call.h. */
+/* A request in flight that nobody blocks for; see call.h. */
 typedef struct asi_call
 {
     struct asi_async *async;    /* borrowed; NULL once it was closed */
@@ -82,13 +82,13 @@ typedef struct asi_async
     as_on_archive_error on_error;
     void *on_error_context;
     int64_t error_count;             /* errors nobody waited for, ever */
-    asi_call *calls;                 /* not owned: under way */
+    asi_call *calls;                 /* not owned: in flight */
     int64_t awaited_correlation_id;  /* AS_NULL_VALUE: none */
     bool is_answered;
     bool in_handler;
     bool is_lost;                    /* the archive's end of the session is gone: no more requests */
-    as_result failure;               /* of a handler in the poll under way */
-    int32_t handled;                 /* signals and errors of the poll under way */
+    as_result failure;               /* of a handler in the poll in flight */
+    int32_t handled;                 /* signals and errors of the poll in flight */
     asi_async_listing *listing;      /* of the awaited request; NULL: it is none */
     asi_async_answer answer;
     asi_async_forgotten forgotten;

@@ -1,4 +1,4 @@
-/* Calls under way; rules in call.h. */
+/* Calls in flight; rules in call.h. */
 #include "client/call.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* Requests that nobody blocks for: sent once, looked after at each poll, any number at a time. Spec: 08 §13, §14, §16.
  *
  * The public as_archive_call is one on the heap; ReplayMerge and PersistentSubscription keep theirs in themselves.
- * Invariant: a call that is under way is in its session's list, so it must not move or be freed before asi_call_end.
+ * Invariant: a call that is in flight is in its session's list, so it must not move or be freed before asi_call_end.
  * Thread rule: as async.h. */
 #ifndef ASI_CLIENT_CALL_H
 #define ASI_CLIENT_CALL_H
@@ -9,7 +9,7 @@
 #include "client/async.h"
 
 /* One try to send the request; AS_AGAIN: back-pressured, start again. `listing` may be NULL; it is borrowed until the call ends.
- * A call that is under way is ended before. */
+ * A call that is in flight is ended before. */
 as_result asi_call_start(
     asi_call *call, asi_async *async, asi_codec_request *request, asi_async_listing *listing) AS_MUST_USE;
 /* The same with a request whose ids are set and that was sent some other way. */
@@ -22,7 +22,7 @@ void asi_call_end(asi_call *call);
 static inline bool asi_call_is_under_way(const asi_call *call) { return 0 != call->template_id; }
 /* AS_OK and the answer's number, or AS_E_PEER for ERROR and the UNKNOWN codes. */
 as_result asi_call_value(const asi_async_answer *answer, int32_t template_id, int64_t *value) AS_MUST_USE;
-/* Every call under way ends with AS_E_CLOSED. */
+/* Every call in flight ends with AS_E_CLOSED. */
 void asi_call_abandon_all(asi_async *async);
 
 #endif

@@ -66,7 +66,7 @@ struct as_persistent_subscription
     asi_async async;
     asi_connect connect;
     asi_archive_link link;
-    asi_call call;                   /* the only one under way */
+    asi_call call;                   /* the only one in flight */
     asi_async_listing listing;
     asi_persistent_recording recording;
     /* The stream. */
@@ -92,7 +92,7 @@ struct as_persistent_subscription
     bool is_live_wanted;             /* the replay has caught up */
     bool is_live_missed;             /* its absence was told */
     int64_t next_live_position;      /* of a switch: end of the first live fragment that is not to be skipped */
-    /* The poll under way. */
+    /* The poll in flight. */
     bool in_poll;
     as_controlled_handler handler;
     void *handler_context;

@@ -13,7 +13,7 @@ struct as_recording_events
     as_fragment_assembler *assembler; /* owned */
     as_on_recording_event on_event;
     void *context;
-    as_result failure;             /* of the poll under way */
+    as_result failure;             /* of the poll in flight */
 };
 
 /* Terminated copies of the two texts of a start; NULL without memory. */

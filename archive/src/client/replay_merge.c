@@ -39,7 +39,7 @@ struct as_replay_merge
     int64_t progress_timeout_ns;
     as_replay_merge_state state;
     int32_t stream_id;
-    asi_call call;                  /* the only one under way */
+    asi_call call;                  /* the only one in flight */
     int64_t destination_request;    /* not answered yet; AS_NULL_VALUE: none */
     int64_t replay_session_id;
     int64_t target_position;
@@ -52,7 +52,7 @@ struct as_replay_merge
     bool is_live_added;
     bool is_replay_active;          /* started and not stopped by us */
     bool is_replay_added;           /* its destination */
-    bool is_leaving_replay;         /* the removal of its destination is under way */
+    bool is_leaving_replay;         /* the removal of its destination is in flight */
     as_result failure;
     int32_t failure_code;
     char failure_text[FAILURE_TEXT_CAPACITY];

@@ -88,7 +88,7 @@ typedef struct asi_replication
     int64_t end_position;           /* where the destination's recording ended */
     bool has_ended;
     int64_t token;
-    int64_t publication_request;    /* AS_NULL_VALUE: none under way, as the next */
+    int64_t publication_request;    /* AS_NULL_VALUE: none in flight, as the next */
     int64_t destination_request;
     as_publication *requests;       /* second publication to the source, for the token; owned */
     char replay_destination[ASI_ARCHIVE_CHANNEL_CAPACITY];

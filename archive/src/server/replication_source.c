@@ -55,7 +55,7 @@ static as_result fail_by_answer(asi_replication *replication)
 }
 
 /* AS_OK: the source answered OK (or with a descriptor); AS_AGAIN; other failures have ended the replication. Sends
- * replication->request on `publication` first, if it is not under way. */
+ * replication->request on `publication` first, if it is not in flight. */
 as_result asi_replication_ask_on(asi_replication *replication, as_publication *publication, asi_async_listing *listing)
 {
     asi_async *source = &replication->source;

@@ -10,7 +10,7 @@ void asi_replication_fail_as_told(asi_replication *replication);
 bool asi_replication_has_time(asi_replication *replication);
 /* A fresh request about the source recording. */
 asi_codec_request *asi_replication_prepare(asi_replication *replication, int32_t template_id);
-/* Sends replication->request, if it is not under way, and looks for the answer. AS_OK: OK, or a descriptor; AS_AGAIN; other
+/* Sends replication->request, if it is not in flight, and looks for the answer. AS_OK: OK, or a descriptor; AS_AGAIN; other
  * results have ended the replication. */
 as_result asi_replication_ask(asi_replication *replication, asi_async_listing *listing) AS_MUST_USE;
 as_result asi_replication_ask_on(

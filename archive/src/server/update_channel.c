@@ -1,6 +1,6 @@
 /* Update channel: another text for where a recording came from. See update_channel.h. Spec: 08 §11.
  *
- * Departure from Spec: 08 §11 - a channel that is no URI is answered; stock only logs it and its client waits in vain. */
+ * Departure from Spec: 08 §11 - a channel that is no URI is answered; stock only logs it and its client times out. */
 #include "server/update_channel.h"
 
 #include <stdlib.h>

@@ -1,0 +1,54 @@
+"""The product's code and pages use the field's words: the house's former ones do not come back.
+
+Method: text search, whole words, in the product's folders and the pages, the specification apart.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("driver_native", "archive", "aeron_spark", "docs", "conf", "examples")
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
+SUFFIXES = (".c", ".h", ".py", ".md", ".properties")
+# What was written, and what the field says.
+INSTEAD = {
+    r"rotas?": "round-robin schedule",
+    r"mail(?:s|box(?:es)?)?(?!to:)": "command, command queue",
+    r"hand_over\w*": "intrusive queue",
+    r"looker": "snapshot cache",
+    r"placed_?entry": "offset entry",
+    r"outlets?": "pooled publication",
+    r"patience": "deadline, timeout, backoff",
+    r"under way": "in flight",
+    r"in vain": "timed out",
+    r"has its turn": "runs, is scheduled",
+}
+WORDS = re.compile("|".join(rf"\b{word}\b" for word in INSTEAD), re.IGNORECASE)
+
+
+def pages() -> list[Path]:
+    """Files whose words count."""
+    found = [ROOT / one for one in PAGES]
+    for folder in FOLDERS:
+        found += [one for one in sorted((ROOT / folder).rglob("*")) if one.suffix in SUFFIXES and one.is_file()]
+    return [one for one in found if ROOT / "docs/spec" not in one.parents]
+
+
+def test_the_words_are_the_fields() -> None:
+    assert len(pages()) > 300
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {match.group()}"
+        for path in pages()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        for match in WORDS.finditer(line)
+    ]
+    assert not found, f"say it in the field's words ({INSTEAD}):\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("text", ["one rota", "by Mailbox", "asi: hand_over_put", "a call under way"])
+def test_a_former_word_is_found(text: str) -> None:
+    assert WORDS.search(text)
