@@ -246,7 +246,12 @@ static void check_sessions(const world *all)
         const bool is_accepted = ASI_CONTROL_AUTHENTICATED == at->state || ASI_CONTROL_ACTIVE == at->state;
         const bool is_current = 1 == ASI_CODEC_VERSION_MAJOR(at->client_version);
         CHECK(!is_accepted || AS_AUTH_ACCEPT == at->decision);
-        CHECK(!is_current || AS_AUTH_WAIT != at->decision || NULL == at->publication);
+        if (is_current && AS_AUTH_WAIT == at->decision && NULL != at->publication)
+        {
+            as_publication_constants constants;
+            as_publication_get_constants(at->publication, &constants);
+            CHECK(constants.term_length <= AS_TERM_MIN_LENGTH);
+        }
         undecided += is_accepted || ASI_CONTROL_DONE == at->state ? 0 : 1;
     }
     CHECK(undecided <= 2 * UNDECIDED_MAX); /* of two sources */
