@@ -18,7 +18,7 @@ static void show_recording_count(const as_archive *archive)
     as_counter_set(archive->counters.recording_sessions, archive->uses->count[ASI_USE_RECORDS]);
 }
 
-/* -- from image to recording ---------------------------------------------------------------------------------------------------- */
+/* -- from image to recording ------------------------------------------------------------------------------------------------- */
 
 /* An image that is not recorded: told to the requester; auto-stop gives the subscription up. */
 static void answer_image(as_archive *archive, asi_recording_subscription *subscription, int32_t code, const char *text)
@@ -342,7 +342,7 @@ static int take_images(as_archive *archive)
     return work_count;
 }
 
-/* -- the end of a recording -------------------------------------------------------------------------------------------------------- */
+/* -- the end of a recording -------------------------------------------------------------------------------------------------- */
 
 static void remove_recording(as_archive *archive, asi_active_recording *recording)
 {
