@@ -35,7 +35,7 @@ void asi_retention_init(as_archive *archive)
         config->retain_older_than_ns > 0 || config->retain_max_bytes > 0 || config->retain_keep_recordings > 0;
 }
 
-/* -- scanning -------------------------------------------------------------------------------------------------------------------- */
+/* -- scanning ---------------------------------------------------------------------------------------------------------------- */
 
 /* The scan's thread; it touches nothing of the archive but its settings, clock and scan. */
 static void *scan(void *context)
@@ -88,7 +88,7 @@ static void join(asi_retention *retention)
     }
 }
 
-/* -- applying -------------------------------------------------------------------------------------------------------------------- */
+/* -- applying ---------------------------------------------------------------------------------------------------------------- */
 
 static void tell_held(as_archive *archive, int64_t recording_id, const asi_replay_session *replay)
 {
@@ -168,7 +168,7 @@ static void apply(as_archive *archive, const as_retention_recording *planned)
     }
 }
 
-/* -- duty cycle ------------------------------------------------------------------------------------------------------------------ */
+/* -- duty cycle -------------------------------------------------------------------------------------------------------------- */
 
 static void end_round(as_archive *archive)
 {
