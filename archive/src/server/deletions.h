@@ -43,7 +43,7 @@ void asi_deletions_begin(as_archive *archive, asi_deletion *deletion);
 /* Whether the request was refused because the recording has an outstanding deletion. */
 bool asi_deletions_refuse_second(asi_control_session *session, const asi_codec_request *request, int64_t recording_id);
 int asi_deletions_step(as_archive *archive);
-/* Finishes outstanding deletions, within some seconds. Recordings and replays must be closed before. */
+/* Finishes outstanding deletions, within some seconds. Recordings and replays must already be closed. */
 void asi_deletions_close(as_archive *archive);
 
 #endif

@@ -33,8 +33,8 @@ static bool remove_if_above(void *context, const char *name)
     return 0 == left->error;
 }
 
-/* Zeros the last segment behind the recording's end, so that recovery after a crash finds that end and not older bytes behind
- * it. The file may be missing. */
+/* Zeros the last segment after the recording's end, so that recovery after a crash finds that end and not older bytes after it.
+ * The file may be missing. */
 static int clear_tail(const as_archive *archive, const asi_catalog_record *record, int64_t base, char *path, size_t capacity)
 {
     const asi_file_ops *files = archive->files;

@@ -1,5 +1,5 @@
-/* Removes what a crash left of a truncation: segments, and bytes of the last segment, behind the end of a stopped recording. An
- * extension that reaches them would fail. Recovery after another crash takes the highest segment for the last one, so truncated
+/* Removes what a crash left of a truncation: segments, and bytes of the last segment, after the end of a stopped recording. An
+ * extension that reaches them would fail. Recovery after another crash takes the highest segment as the last one, so truncated
  * bytes would become part of the recording again. Thread rule: conductor only. */
 #ifndef ASI_SERVER_LEFTOVERS_H
 #define ASI_SERVER_LEFTOVERS_H

@@ -121,7 +121,7 @@ static as_result check_files(const migration *work)
         {
             return asi_fail(AS_E_DATA, 0, "missing src segment file %s", src);
         }
-        /* A migration to the tail replaces the empty segment behind the destination's end. */
+        /* A migration to the tail replaces the empty segment after the destination's end. */
         const bool is_own_end = !work->is_head && base == work->dst.stop_position;
         if (!is_own_end && exists(work, dst))
         {
@@ -265,7 +265,7 @@ static void migrate(asi_control_session *session, const asi_codec_request *reque
     {
         asi_archive_log(session->archive, as_error_code(), NULL);
     }
-    /* Deletes the source's names, and the empty segment behind its end. */
+    /* Deletes the source's names, and the empty segment after its end. */
     deletion->work.scope = ASI_DELETE_RANGE;
     deletion->work.first_base = is_linked ? work->first_base : work->end_base;
     deletion->work.end_base = work->end_base + work->src.segment_file_length;

@@ -6,7 +6,7 @@
 
 /* Handles new images, and recordings that ended. */
 int asi_recordings_step(as_archive *archive);
-/* Stores stop positions unless the archive is aborting. The recorder must be closed before. */
+/* Stores stop positions unless the archive is aborting. The recorder must already be closed. */
 void asi_recordings_close(as_archive *archive);
 
 #endif

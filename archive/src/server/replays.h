@@ -29,7 +29,7 @@ void asi_replays_start(asi_control_session *session, const asi_codec_request *re
 void asi_replays_stop(asi_control_session *session, const asi_codec_request *request);
 void asi_replays_stop_all(asi_control_session *session, const asi_codec_request *request);
 int asi_replays_step(as_archive *archive);
-/* The replayer must be closed before. */
+/* The replayer must already be closed. */
 void asi_replays_close(as_archive *archive);
 
 #endif

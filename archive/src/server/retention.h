@@ -20,7 +20,7 @@ typedef struct asi_retention
     int32_t failure_code;
     char failure[1024];
     int64_t next_ms;                     /* time of the next round */
-    int64_t at;                          /* index in the scan of the next recording to apply; the scan's count: the round is done */
+    int64_t at;                          /* index in the scan of the recording to apply next; scan's count: round is done */
 } asi_retention;
 
 void asi_retention_init(as_archive *archive);

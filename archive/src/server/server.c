@@ -651,7 +651,7 @@ void as_archive_close(as_archive *archive)
     if (is_in_order)
     {
         static const asi_catalog_writer nobody = { .is_known = false };
-        (void)!asi_catalog_set_writer(archive->catalog, &nobody); /* if it fails on a broken disk, the next start assumes a crash */
+        (void)!asi_catalog_set_writer(archive->catalog, &nobody); /* on failure (broken disk) the next start assumes a crash */
     }
     asi_catalog_close(archive->catalog);
     if (NULL != archive->mark)

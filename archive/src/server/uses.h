@@ -57,7 +57,7 @@ void asi_uses_abort_replays(as_archive *archive, int64_t recording_id);
 
 /* Returns the outstanding deletion. NULL: none. */
 const asi_use *asi_uses_deletion(const as_archive *archive, int64_t recording_id);
-/* Whether bytes at or behind the stop position are being deleted: data recorded there could be deleted with them. Spec: 08 §4.2,
+/* Whether bytes at or after the stop position are being deleted: data recorded there could be deleted with them. Spec: 08 §4.2,
  * row 5. */
 bool asi_uses_deletes_tail(const as_archive *archive, const asi_catalog_record *record);
 
