@@ -1,6 +1,7 @@
 /* Deletes files of recordings after the request was answered. See deletions.h, and deleter.h for the thread. Spec: 08 §9, 06 §9.
  *
- *   begun --truncation, replayed: its replays have ended--> committed --files listed, tail cut--> OK --all files gone--> DELETE signal
+ *   begun --truncation, replayed: its replays have ended--> committed
+ *   committed --files listed, tail cut--> OK --all files deleted--> DELETE signal
  *
  * The catalog changes first: it stores the new start or end of a recording before any byte is deleted. A crash can therefore
  * leave surplus files, but never a recording without its files. If the cut of a truncation fails, its stop position is restored,

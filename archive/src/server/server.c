@@ -43,7 +43,7 @@ typedef struct asi_server
 {
     as_archive archive;                  /* first; points to the parts */
     asi_cycle_counters conductor_cycle;
-    asi_cycle_counters recorder_cycle;   /* DEDICATED only, as the replayer's */
+    asi_cycle_counters recorder_cycle;   /* DEDICATED only; also the next field */
     asi_cycle_counters replayer_cycle;
     int64_t heartbeat_ms;                /* time of the last heartbeat written to the mark file */
     int64_t busy_ms;                     /* last time with a control session, a recording or a replay */
