@@ -1,21 +1,22 @@
-/* The archive's conductor: what all files of the server share, and the list of its parts. Each part owns its struct in its own header, and
- * a file includes those of the parts that it uses. From the bottom; files call only what stands before them:
+/* State that all files of the archive server share, and the list of the conductor's parts. Each part defines its struct in its
+ * own header; a file includes the headers of the parts that it uses. Layers, from the bottom; a file calls only into earlier
+ * layers:
  *
  *      report, uses . reply, control sessions . descriptors, leftovers, compaction
  *      > recordings, recordings_images | replays | listing | deletions > truncate, segments, migrate, update_channel, retention
  *      > replication_* > replications . control, logins, tokens > on_request > server
  *
- * The conductor owns everything here: it is the only agent that touches the catalog, the control sessions and the Aeron client.
- * Recorder and replayer get whole sessions through queues and give them back (Spec: 08 §1):
+ * The conductor owns everything here: it is the only agent that accesses the catalog, the control sessions and the Aeron client.
+ * The recorder and the replayer receive whole sessions through queues and return them through queues (Spec: 08 §1):
  *
  *      control streams > requests > on_request > recordings | replays | listing > control session > response stream
  *      recordings > recorder.incoming ..... recorder ..... > recordings.closed > recordings
  *      replays    > replayer.incoming ..... replayer ..... > replays.closed, replays.answers > replays, control
  *      truncate, segments, migrate > deletions > deleter ..... > deletions.returned > deletions
  *
- * Handlers of the Aeron client run inside as_client_invoke with the client locked: they only note what happened; the next
- * step of the conductor acts on it. For the same reason requests are copied out of the control streams' poll and routed after it.
- * Thread rule: everything in this header is the conductor's, but the queues. */
+ * Handlers of the Aeron client run inside as_client_invoke while the client is locked. They only record the event; the next step
+ * of the conductor handles it. For the same reason, requests are copied during the poll of the control streams and routed after
+ * it. Thread rule: the conductor owns everything in this header except the queues. */
 #ifndef ASI_SERVER_ARCHIVE_H
 #define ASI_SERVER_ARCHIVE_H
 
@@ -41,14 +42,14 @@ struct as_archive
     asi_error_log error_log;
     asi_catalog *catalog;
     as_client *client;
-    as_inspector *inspector;             /* counters that bound replays */
+    as_inspector *inspector;             /* reads the counters that bound replays */
     int64_t archive_id;
     asi_auth auth;
     asi_archive_counters counters;
-    int64_t tick_ms;                     /* last clock tick that was acted on */
-    bool is_aborting;                    /* closing after a fatal failure: what is active stays active in the catalog */
+    int64_t tick_ms;                     /* last clock tick that was processed */
+    bool is_aborting;                    /* closing after a fatal failure: active recordings stay active in the catalog */
 
-    /* The parts; each has the header of its name. */
+    /* The parts. Each is defined in the header of its name. */
     struct asi_uses *uses;
     struct asi_sessions *sessions;
     struct asi_logins *logins;

@@ -1,4 +1,5 @@
-/* See channel.h. The order of KEYS is the one the stock server prints (Spec: 08 §2.2), so that labels and catalogs agree. */
+/* See channel.h. KEYS has the order in which the stock server prints the keys (Spec: 08 §2.2), so that labels and catalogs
+ * match. */
 #include "server/channel.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 typedef struct channel_key
 {
     const char *name;
-    bool is_kept; /* by stripping; the others only appear when the archive sets them */
+    bool is_kept; /* kept by stripping; the other keys appear only when the archive sets them */
 } channel_key;
 
 static const channel_key KEYS[] = {
@@ -26,7 +27,7 @@ static const channel_key KEYS[] = {
 };
 #define KEY_COUNT (sizeof(KEYS) / sizeof(KEYS[0]))
 
-/* Values that replace or join those of the request's URI. */
+/* Values that replace or extend those of the request's URI. */
 typedef struct channel_value
 {
     const char *key;
@@ -55,7 +56,7 @@ static void put_i64(channel_values *values, const char *key, int64_t value)
     put_text(values, key, text);
 }
 
-/* Spec: 05 §1 - the largest of g, m, k that divides. */
+/* Uses the largest of the suffixes g, m, k that divides the size. Spec: 05 §1. */
 static void put_size(channel_values *values, const char *key, int64_t bytes)
 {
     static const char SUFFIXES[] = { 'g', 'm', 'k' };
@@ -85,7 +86,7 @@ static const char *value_of(const channel_values *values, const char *key)
     return NULL;
 }
 
-/* An "aeron-spy:" prefix is dropped. Spec: 08 §2.2. */
+/* Drops an "aeron-spy:" prefix. Spec: 08 §2.2. */
 static as_result build(const asi_uri *uri, const channel_values *values, asi_channel *to)
 {
     asi_uri_builder builder;
@@ -111,7 +112,7 @@ static as_result build(const asi_uri *uri, const channel_values *values, asi_cha
     return result;
 }
 
-/* What a driver passes over, a key without a value at the end, a stock archive refuses. */
+/* Refuses a key without a value at the end of the URI, as a stock archive does. A driver ignores such a key. */
 static as_result check_last_key(const char *params, const char *text, int64_t length)
 {
     for (const char *at = text + length; at > params && '|' != at[-1]; at--)
@@ -254,7 +255,7 @@ static bool is_loopback(const char *address, int64_t length)
     return 0 == strncmp(address, "127.", 4) || (5 == length && 0 == memcmp(address, "[::1]", 5));
 }
 
-/* Digits and dots, or brackets; everything else would have to be looked up. */
+/* False for digits and dots or for brackets: every other host requires name resolution. */
 static bool is_name(const char *host, int64_t length)
 {
     int64_t digits = 0;
@@ -274,7 +275,7 @@ static bool answers_to_source(const asi_uri *uri, const char *source, bool is_lo
     }
     if (NULL == endpoint || NULL != asi_uri_get(uri, "control") || NULL != asi_uri_get(uri, "tags"))
     {
-        return false; /* a group of receivers, or an endpoint that somebody else here made */
+        return false; /* several receivers, or an endpoint that another client of the driver defined */
     }
     const int64_t host = asi_source_address_length(endpoint);
     const int64_t address = asi_source_address_length(source);
@@ -303,7 +304,7 @@ bool asi_channel_proves_source(const asi_uri *uri, const as_archive_config *conf
         term_length <= AS_TERM_MIN_LENGTH;
 }
 
-/* Spec: 08 §7.2 - linger is a plain integer of ns here; a unit is refused with the stock server's text. */
+/* Spec: 08 §7.2 - linger is a plain integer in ns here; a value with a unit is refused with the stock server's text. */
 static as_result put_linger(channel_values *values, const asi_uri *uri, int64_t fallback_ns)
 {
     const char *text = asi_uri_get(uri, "linger");
@@ -329,7 +330,7 @@ static void put_request_bool(channel_values *values, const asi_uri *uri, const c
     const char *text = asi_uri_get(uri, key);
     if (NULL != text)
     {
-        /* Spec: 05 §1 - in a URI read by the Java side anything but "true" is false. */
+        /* Spec: 05 §1 - Java reads any URI value except "true" as false. */
         put_text(values, key, 0 == strcmp(text, "true") ? "true" : "false");
     }
 }

@@ -1,9 +1,11 @@
-/* Compaction of the catalog while the archive runs: the records of purged recordings go once their files are gone. See compaction.h.
+/* Compacts the catalog while the archive runs: removes the records of purged recordings after their files are deleted. See
+ * compaction.h.
  *
- * Until then a record tells the next start whose the files are that a crash left. The catalog is written anew when at least half
- * of it, and no less than the threshold, can go: each record is copied about once for every one that goes, and the file never
- * holds more than twice what is valid plus the threshold. Readers find a whole catalog under the name at every instant. It is done
- * on the conductor, as only that touches the catalog; recorder and replayer go on. */
+ * Until the files are deleted, the record lets the next start identify files that a crash left. The catalog is rewritten when at
+ * least half of it, and at least the threshold, is reclaimable. Each rewrite therefore copies about one record for each record
+ * that it removes, and the file never exceeds twice its valid content plus the threshold. Readers always find a complete catalog
+ * under its name. The conductor runs the compaction, because only the conductor accesses the catalog. Recorder and replayer
+ * continue meanwhile. */
 #include "server/compaction.h"
 
 #include <inttypes.h>
@@ -22,7 +24,7 @@ void asi_compaction_on_purged(as_archive *archive, int64_t catalog_bytes, bool a
     }
     else if (catalog_bytes > 0)
     {
-        archive->compaction->is_possible = false; /* the next start tries to delete the files again */
+        archive->compaction->is_possible = false; /* the next start retries the deletion of the files */
     }
 }
 

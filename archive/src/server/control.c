@@ -1,14 +1,16 @@
-/* Control sessions: connect, authenticate, answer, keep alive, end. See control.h. Spec: 07 §6-8, §10.
+/* Runs control sessions: connect, authenticate, respond, keep alive, close. See control.h. Spec: 07 §6-8, §10.
  *
- *   INIT --decided; publication and counter are there--> CONNECTING --client listens--> CONNECTED
+ *   INIT --decided; publication and counter exist--> CONNECTING --client listens--> CONNECTED
  *   CONNECTED --accepted, OK sent--> AUTHENTICATED --first authorised request--> ACTIVE
  *   CONNECTED --challenge sent--> CHALLENGED --its answer--> CONNECTED;  CONNECTED --rejected--> REJECTED
  *   any --deadline | client gone | closed--> DONE --nothing outstanding--> freed
  *
- * The authenticator is asked when the request comes, and nothing is opened before it answers but a log of the smallest terms: by it who
- * is not let in hears of it, and who wants a password looked at shows that he hears answers (logins.h). Departure from Spec: 07 §6.1 - the deadline of a session that is not accepted is never lifted: who only
- * lets himself be challenged has five seconds, too. Requests of a session must come on the image of its connect request, answers to a challenge as well, so that nobody
- * can speak in another's name by guessing its id; a replay's token is made for another image. Spec: 11 A1 */
+ * The authenticator is called when the request arrives. Before it decides, the session opens nothing except a log with the
+ * smallest terms. That log carries the rejection to a refused client, and it lets a client prove that it receives responses
+ * before its password is checked (logins.h). Departure from Spec: 07 §6.1 - the deadline of a session that is not accepted is
+ * never cleared: a client that only requests a challenge is limited to five seconds, too. Requests of a session must arrive on
+ * the image of its connect request, and so must answers to a challenge, so that no other client can act for the session by
+ * guessing its id. A replay token is intended for a different image. Spec: 11 A1 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,8 @@
 static const char *const STATE_NAMES[] = { "INIT", "CONNECTING", "CONNECTED", "CHALLENGED", "AUTHENTICATED", "ACTIVE",
     "REJECTED", "DONE" };
 
-/* -- ending ------------------------------------------------------------------------------------------------------------------- */
+/* -- closing
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 static void free_session(asi_control_session *session)
 {
@@ -60,7 +63,8 @@ void asi_control_on_unavailable_image(void *context, as_subscription *subscripti
     as_image_get_constants(image, &constants);
     for (asi_control_session *session = archive->sessions->first; NULL != session; session = session->next)
     {
-        /* Departure from Spec: 07 §6.4, which ends the first only - no session can go on without its requests. */
+        /* Departure from Spec: 07 §6.4, which closes only the first session - no session can continue without its request
+         * image. */
         if (session->image_correlation_id == constants.correlation_id)
         {
             session->is_image_gone = true;
@@ -68,7 +72,7 @@ void asi_control_on_unavailable_image(void *context, as_subscription *subscripti
     }
 }
 
-/* -- connecting --------------------------------------------------------------------------------------------------------------- */
+/* -- connecting -------------------------------------------------------------------------------------------------------------- */
 
 static as_result request_publication(asi_control_session *session)
 {
@@ -138,7 +142,7 @@ void asi_control_connect(as_archive *archive, const asi_codec_request *request, 
     if (AS_OK != result)
     {
         asi_archive_log(archive, 0, NULL);
-        session->state = ASI_CONTROL_DONE; /* freed by its step, once the driver has answered what was asked already */
+        session->state = ASI_CONTROL_DONE; /* its step frees it when the driver has answered all outstanding requests */
     }
     session->next = archive->sessions->first;
     archive->sessions->first = session;
@@ -146,7 +150,7 @@ void asi_control_connect(as_archive *archive, const asi_codec_request *request, 
     as_counter_set(archive->counters.control_sessions, archive->sessions->count);
 }
 
-/* Of a request that came on `image`; see the top of this file. */
+/* Finds the session of a request that arrived on `image`; see the top of this file. */
 static asi_control_session *find_for(as_archive *archive, const asi_codec_request *request, const as_image *image)
 {
     char text[256];
@@ -191,7 +195,7 @@ asi_control_session *asi_control_session_for(as_archive *archive, const asi_code
     asi_control_session *session = find_for(archive, request, image);
     if (NULL == session || ASI_CODEC_CLOSE_SESSION == request->template_id)
     {
-        return session; /* Spec: 07 §6.3 - a client that was refused closes its session, too */
+        return session; /* Spec: 07 §6.3 - a rejected client closes its session, too */
     }
     if (ASI_CONTROL_AUTHENTICATED != session->state && ASI_CONTROL_ACTIVE != session->state)
     {
@@ -222,9 +226,9 @@ static bool has_our_version(const asi_control_session *session)
     return ASI_CODEC_VERSION_MAJOR(session->client_version) == ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION);
 }
 
-/* -- duty cycle --------------------------------------------------------------------------------------------------------------- */
+/* -- duty cycle -------------------------------------------------------------------------------------------------------------- */
 
-/* Answers of the driver; AS_E_* when it refused something that the session needs. */
+/* Polls the driver's answers. AS_E_* when the driver refused a resource that the session needs. */
 static as_result poll_resources(asi_control_session *session)
 {
     as_client *client = session->archive->client;
@@ -299,7 +303,7 @@ static void fail_session(asi_control_session *session)
     asi_control_finish(session, reason, true);
 }
 
-/* What no login would be answered on costs nobody a look at its password. */
+/* Checks the response channel before the login, so that no password is checked for a login that cannot be answered. */
 static void check_response(asi_control_session *session, int64_t now_ns)
 {
     asi_uri uri;
@@ -372,7 +376,7 @@ static void answer_connect(asi_control_session *session, const asi_codec_event *
     }
 }
 
-/* True once in each interval. */
+/* True once per interval. */
 static bool is_time_to_send(asi_control_session *session, int64_t now_ns)
 {
     if (now_ns < session->resend_ns)
@@ -383,7 +387,7 @@ static bool is_time_to_send(asi_control_session *session, int64_t now_ns)
     return true;
 }
 
-/* The deadline stays: the session ends by it. */
+/* Keeps the deadline, which then ends the session. */
 static void tell_version(asi_control_session *session)
 {
     const int32_t version = session->client_version;
@@ -400,7 +404,7 @@ static void tell_version(asi_control_session *session)
 
 static void tell_rejection(asi_control_session *session)
 {
-    as_result sent; /* and again until the deadline */
+    as_result sent; /* repeated until the deadline */
     const asi_codec_event event = asi_control_response(session, session->correlation_id, ASI_CODEC_ERROR,
         ASI_CODEC_E_AUTHENTICATION_REJECTED, "authentication rejected");
     answer_connect(session, &event, &sent);
@@ -474,7 +478,7 @@ static int step_connected(asi_control_session *session, int64_t now_ns)
     return 1;
 }
 
-/* Back-pressured refusals of requests wait here as in ACTIVE. */
+/* Refusals of requests that were back-pressured wait in the queue here, as in ACTIVE. */
 static int step_authenticated(asi_control_session *session, int64_t now_ns)
 {
     const int work_count = asi_control_drain_queue(session);
@@ -496,7 +500,7 @@ static int step_rejected(asi_control_session *session, int64_t now_ns)
     return 1;
 }
 
-/* Asks again where the authenticator wanted time. */
+/* Calls the authenticator again when it has asked for more time. */
 static int step_decision(asi_control_session *session, int64_t now_ns)
 {
     const asi_auth *auth = &session->archive->auth;
@@ -529,7 +533,7 @@ static void ping(asi_control_session *session, int64_t now_ns)
     {
         const as_iovec part = { .data = bytes, .length = length };
         const as_result sent = asi_control_try_send(session, &part, 1);
-        (void)sent; /* a refused ping armed the deadline */
+        (void)sent; /* a ping that was refused has armed the deadline */
     }
 }
 
@@ -608,7 +612,7 @@ static int step_session(asi_control_session *session, int64_t now_ns)
     return work_count + step_state(session, now_ns);
 }
 
-/* A finished session whose publication or counter is still on its way waits for it, or it would stay with the driver. */
+/* A finished session waits for its pending publication or counter; otherwise the driver would keep that resource. */
 static bool can_free(asi_control_session *session)
 {
     if (AS_OK != poll_resources(session))

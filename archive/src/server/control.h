@@ -1,20 +1,22 @@
-/* Control sessions from connect to end. See control.c. Spec: 07 §6, §8, §10. Thread rule: the conductor's. */
+/* Control sessions from connect to close. See control.c. Spec: 07 §6, §8, §10. Thread rule: conductor only. */
 #ifndef ASI_SERVER_CONTROL_H
 #define ASI_SERVER_CONTROL_H
 
 #include "codec/request.h"
 #include "server/session.h"
 
-/* `request` is a connect request that came on `image`. Failures are logged: there is no session to answer on. */
+/* Handles the connect request `request`, which arrived on `image`. Failures are logged, because no session exists to answer
+ * on. */
 void asi_control_connect(as_archive *archive, const asi_codec_request *request, as_image *image);
 void asi_control_on_challenge_response(as_archive *archive, const asi_codec_request *request, const as_image *image);
-/* The session that may make this request, activated by it. NULL: it is unknown, which is logged; it is not authenticated and
- * does not ask to be closed; or the request is not authorised, which it was told. */
+/* Returns the session that may make this request, and activates it. NULL in three cases: the session is unknown, which is
+ * logged; the session is not authenticated and the request does not close it; the request is not authorised, which is reported
+ * to the client. */
 asi_control_session *asi_control_session_for(as_archive *archive, const asi_codec_request *request, const as_image *image);
 void asi_control_close(asi_control_session *session);
 int asi_control_step(as_archive *archive);
 void asi_control_close_all(as_archive *archive);
-/* For as_client: notes the session whose requests can't come any more. */
+/* Handler for as_client: marks the session whose request image has become unavailable. */
 void asi_control_on_unavailable_image(void *context, as_subscription *subscription, as_image *image);
 
 #endif

@@ -18,7 +18,7 @@
 #define REST_MIN_NS 10000
 #define REST_MAX_NS 10000000
 
-/* -- names --------------------------------------------------------------------------------------------------------------------- */
+/* -- names ------------------------------------------------------------------------------------------------------------------- */
 
 static bool append_name(asi_name_list *list, const char *name)
 {
@@ -44,7 +44,7 @@ typedef struct listing
 {
     asi_delete_work *work;
     char prefix[32]; /* "<id>-" */
-    int64_t lowest;  /* base of the lowest segment; end_base: none below it */
+    int64_t lowest;  /* base of the lowest segment; end_base when no segment is below it */
     bool has_memory;
 } listing;
 
@@ -55,7 +55,7 @@ static bool ends_with(const char *name, const char *suffix)
     return length >= suffix_length && 0 == strcmp(name + length - suffix_length, suffix);
 }
 
-/* Spec: 06 §9 - names of older archives count, too. */
+/* Spec: 06 §9 - file names of older archives match, too. */
 static bool take_name(void *context, const char *name)
 {
     listing *list = context;
@@ -98,11 +98,11 @@ static as_result list_files(asi_delete_work *work)
     return AS_OK;
 }
 
-/* -- preparing ----------------------------------------------------------------------------------------------------------------- */
+/* -- preparing --------------------------------------------------------------------------------------------------------------- */
 
-/* Everything behind the offset becomes zeros: in one step where the file system can, else by cutting the file and making it
- * longer again. When that second step fails the truncation has happened all the same: readers go by the stop position, and the
- * next extension gives the file its length back. 0 or -errno: nothing has changed. */
+/* Zeros the file from the offset on: in one step where the file system supports it, else by truncating the file and extending it
+ * again. If that second step fails, the truncation has still succeeded: readers stop at the stop position, and the next
+ * extension restores the file's length. Returns 0, or -errno when nothing has changed. */
 static int clear_tail(const asi_delete_work *work, int fd)
 {
     const asi_file_ops *files = work->files;
@@ -161,7 +161,7 @@ static void prepare(asi_delete_work *work)
     work->count = ASI_DELETE_ALL == work->scope ? work->names.count : range > 0 ? range / work->segment_length : 0;
 }
 
-/* -- deleting ------------------------------------------------------------------------------------------------------------------ */
+/* -- deleting ---------------------------------------------------------------------------------------------------------------- */
 
 static int unlink_name(const asi_delete_work *work, const char *name)
 {
@@ -196,7 +196,7 @@ static void delete_next(asi_delete_work *work)
     {
         char path[AS_PATH_MAX + NAME_CAPACITY];
         snprintf(path, sizeof(path), "%s/%s", work->archive_dir, name);
-        (void)append_name(&work->failed, path); /* without memory its requester is not told of this one */
+        (void)append_name(&work->failed, path); /* out of memory: this path is missing from the report to the requester */
     }
 }
 
@@ -233,7 +233,7 @@ bool asi_delete_work_step(asi_delete_work *work)
     return false;
 }
 
-/* -- the thread ---------------------------------------------------------------------------------------------------------------- */
+/* -- the thread -------------------------------------------------------------------------------------------------------------- */
 
 static asi_delete_work *take(asi_deleter *deleter)
 {
@@ -246,7 +246,7 @@ static asi_delete_work *take(asi_deleter *deleter)
     return work;
 }
 
-/* Time that the calling thread spent on a core. */
+/* CPU time of the calling thread. */
 static int64_t core_ns(void)
 {
     struct timespec time = { 0 };
@@ -254,8 +254,9 @@ static int64_t core_ns(void)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-/* Rests as long as it kept a core with the last file. A thread that runs without a break gets a whole slice of a core, some
- * milliseconds in which a recorder that shares the core waits; one that sleeps after each file is in its way for that file only. */
+/* Sleeps as long as the last file kept a core busy. A thread that runs without a pause gets a whole scheduler slice of some
+ * milliseconds, and a recorder on the same core waits that long. A thread that sleeps after each file delays the recorder for
+ * one file only. */
 static void rest(int64_t worked_ns)
 {
     const int64_t rest_ns = worked_ns < REST_MIN_NS ? REST_MIN_NS : worked_ns > REST_MAX_NS ? REST_MAX_NS : worked_ns;
@@ -296,7 +297,7 @@ static void *run(void *context)
     return NULL;
 }
 
-/* Signals belong to the process's main thread. */
+/* The thread blocks signals: the process's main thread handles them. */
 static bool start(asi_deleter *deleter)
 {
     sigset_t all;
@@ -320,7 +321,7 @@ void asi_deleter_put(asi_deleter *deleter, asi_delete_work *work)
     work->next_work = NULL;
     if (deleter->has_thread && !deleter->is_started && !start(deleter))
     {
-        deleter->has_thread = false; /* no thread to be had: the conductor does it, slower but in time */
+        deleter->has_thread = false; /* no thread is available: the conductor does the work, more slowly */
     }
     pthread_mutex_lock(&deleter->mutex);
     if (NULL == deleter->last)

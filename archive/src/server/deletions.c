@@ -1,11 +1,12 @@
-/* Deletions: files that go after their request was answered. See deletions.h, and deleter.h for who does the work. Spec: 08 §9, 06 §9.
+/* Deletes files of recordings after the request was answered. See deletions.h, and deleter.h for the thread. Spec: 08 §9, 06 §9.
  *
- *   begun --truncation, replayed: its replays have ended--> committed --files listed, tail cut--> OK --all files gone--> DELETE signal
+ *   begun --truncation, replayed: its replays have ended--> committed
+ *   committed --files listed, tail cut--> OK --all files deleted--> DELETE signal
  *
- * What readers go by changes first: the catalog says where a recording begins and ends before a byte of it goes, so a crash at any
- * instant leaves files too many and never a recording without its files. A truncation whose cut fails takes its stop position
- * back: nothing has changed then. Files that a crash left are harmless but for one case, see leftovers.c.
- * Thread rule: the conductor's. */
+ * The catalog changes first: it stores the new start or end of a recording before any byte is deleted. A crash can therefore
+ * leave surplus files, but never a recording without its files. If the cut of a truncation fails, its stop position is restored,
+ * and nothing has changed. Files that a crash left are harmless except in one case, see leftovers.c. Thread rule: conductor
+ * only. */
 #include "server/deletions.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@
 
 #define CLOSE_LIMIT_NS INT64_C(5000000000)
 
-/* -- asking -------------------------------------------------------------------------------------------------------------------- */
+/* -- creating
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 bool asi_deletions_refuse_second(asi_control_session *session, const asi_codec_request *request, int64_t recording_id)
 {
@@ -79,7 +81,8 @@ void asi_deletions_discard(asi_deletion *deletion)
     free(deletion);
 }
 
-/* -- the way of one ------------------------------------------------------------------------------------------------------------ */
+/* -- steps of one deletion
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void remove_deletion(as_archive *archive, asi_deletion *deletion)
 {
@@ -101,8 +104,8 @@ static void tell_error(as_archive *archive, const asi_deletion *deletion, int32_
     asi_control_respond(archive, deletion->control_session_id, deletion->correlation_id, ASI_CODEC_ERROR, code, text);
 }
 
-/* Of what is gone no times are kept. A failure is harmless: what the index says of bytes that are not there is ignored, and cut off
- * before others can take their place. */
+/* Removes the times of deleted bytes from the time index. A failure is harmless: readers ignore index entries for missing bytes,
+ * and those entries are cut off before other bytes can take their place. */
 static void edit_time_index(as_archive *archive, const asi_deletion *deletion)
 {
     const asi_delete_work *work = &deletion->work;
@@ -131,7 +134,7 @@ static void finish(as_archive *archive, asi_deletion *deletion)
     remove_deletion(archive, deletion);
 }
 
-/* Puts the stop position back; what can't be put back is logged, and the catalog holds either position. */
+/* Restores the stop position. If that fails, the failure is logged, and the catalog holds either position. */
 static void undo(as_archive *archive, const asi_deletion *deletion)
 {
     if (AS_NULL_VALUE != deletion->new_stop_position && AS_OK != asi_catalog_set_stop_position(
@@ -166,7 +169,7 @@ static void on_prepared(as_archive *archive, asi_deletion *deletion)
     }
 }
 
-/* AS_E_STORAGE: the position could not be stored; the old one was put back. */
+/* AS_E_STORAGE: the position could not be stored; the old one was restored. */
 static as_result store_stop_position(as_archive *archive, const asi_deletion *deletion)
 {
     if (AS_NULL_VALUE == deletion->new_stop_position)
@@ -208,7 +211,7 @@ static void commit(as_archive *archive, asi_deletion *deletion)
     asi_delete_work *work = &deletion->work;
     if (ASI_DELETE_RANGE == work->scope && AS_NULL_VALUE == work->cut_base)
     {
-        (void)asi_delete_work_step(work); /* only counts */
+        (void)asi_delete_work_step(work); /* only counts the files */
         on_prepared(archive, deletion);
     }
     else
@@ -228,7 +231,7 @@ void asi_deletions_begin(as_archive *archive, asi_deletion *deletion)
     }
 }
 
-/* -- duty cycle ---------------------------------------------------------------------------------------------------------------- */
+/* -- duty cycle -------------------------------------------------------------------------------------------------------------- */
 
 static void on_returned(as_archive *archive, asi_deletion *deletion)
 {
@@ -239,7 +242,7 @@ static void on_returned(as_archive *archive, asi_deletion *deletion)
     }
     else if (work->done < work->count)
     {
-        asi_deleter_put(&archive->deletions->deleter, work); /* its thread was ended */
+        asi_deleter_put(&archive->deletions->deleter, work); /* the deleter's thread has ended */
     }
     else
     {

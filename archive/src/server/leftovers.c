@@ -13,7 +13,7 @@ typedef struct leftovers
 {
     const as_archive *archive;
     int64_t recording_id;
-    int64_t last_base;   /* of the segment that holds the stop position */
+    int64_t last_base;   /* base of the segment that holds the stop position */
     int error;
     char path[AS_PATH_MAX + 320];
 } leftovers;
@@ -33,8 +33,8 @@ static bool remove_if_above(void *context, const char *name)
     return 0 == left->error;
 }
 
-/* Zeros behind the end in the last segment, so that recovery after a crash ends where the recording did and not behind rests of
- * before. There need not be a file. */
+/* Zeros the last segment after the recording's end, so that recovery after a crash finds that end and not older bytes after it.
+ * The file may be missing. */
 static int clear_tail(const as_archive *archive, const asi_catalog_record *record, int64_t base, char *path, size_t capacity)
 {
     const asi_file_ops *files = archive->files;

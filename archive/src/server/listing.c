@@ -1,8 +1,8 @@
-/* Listings and queries. See listing.h. Spec: 08 §6.
+/* Sends listings of descriptors and answers queries. See listing.h. Spec: 08 §6.
  *
- * A listing sends descriptors over as many cycles as the client's speed needs, straight from the catalog at the time of sending,
- * and goes on after back-pressure exactly where it stopped: at a recording id, or behind a subscription id, both of which only
- * grow. */
+ * A listing sends its descriptors over as many cycles as the client's speed requires. It reads each descriptor from the catalog
+ * when it sends it. After back-pressure it resumes where it stopped: at a recording id, or after a subscription id. Both ids
+ * only increase. */
 #define _GNU_SOURCE /* memmem */
 #include "server/listing.h"
 
@@ -33,13 +33,13 @@ typedef enum asi_listing_kind
 typedef struct asi_listing
 {
     asi_listing_kind kind;
-    bool has_filter;          /* recordings: stream id and fragment; subscriptions: fragment alone */
+    bool has_filter;          /* recordings: stream id and fragment; subscriptions: fragment only */
     bool has_stream_id;
     int32_t stream_id;
     int64_t correlation_id;
     int64_t cursor;           /* next recording id, or the last subscription id sent */
-    int64_t to_skip;          /* subscriptions before the pseudo index */
-    int64_t left;             /* descriptors still wanted */
+    int64_t to_skip;          /* number of subscriptions before the pseudo index */
+    int64_t left;             /* number of descriptors still to send */
     int64_t fragment_length;
     char fragment[];
 } asi_listing;
@@ -50,7 +50,7 @@ static void end(asi_control_session *session)
     session->listing = NULL;
 }
 
-/* The record as it lies in the catalog, padding included, behind the session's own ids. Spec: 06 §3.3. */
+/* Sends the record as stored in the catalog, including padding, after the session's own ids. Spec: 06 §3.3. */
 static as_result send_descriptor(
     asi_control_session *session, int64_t correlation_id, const asi_catalog_record *record)
 {
@@ -85,7 +85,8 @@ static as_result send_subscription(
     return AS_OK == encoded ? asi_control_try_send(session, &part, 1) : encoded;
 }
 
-/* A descriptor that the response stream can't carry ends the listing with an error, or it would never end. */
+/* A descriptor that exceeds the response stream's message limit ends the listing with an error; otherwise the listing would
+ * never end. */
 static void fail(asi_control_session *session, int64_t id)
 {
     char reason[512];
@@ -194,7 +195,7 @@ static bool refuse_second(asi_control_session *session, int64_t correlation_id)
     return true;
 }
 
-/* Its first step is taken at once. */
+/* Starts the listing and executes its first step at once. */
 static void start(asi_control_session *session, const asi_listing *wanted, const char *fragment)
 {
     asi_listing *listing = malloc(sizeof(*listing) + (size_t)wanted->fragment_length);
@@ -239,7 +240,8 @@ void asi_listing_begin(asi_control_session *session, const asi_codec_request *re
     }
     if (!of_subscriptions && request->record_count <= 0)
     {
-        /* Departure from Spec: 08 §6 - stock is silent for 0 and lists for ever below; here the listing just ends. */
+        /* Departure from Spec: 08 §6 - stock does not answer a count of 0 and lists forever for a negative one; here the listing
+         * ends. */
         asi_control_respond(session->archive, session->id, request->correlation_id, ASI_CODEC_RECORDING_UNKNOWN,
             request->recording_id, NULL);
         return;
@@ -258,7 +260,7 @@ void asi_listing_begin(asi_control_session *session, const asi_codec_request *re
     start(session, &wanted, request->channel.data);
 }
 
-/* -- queries ------------------------------------------------------------------------------------------------------------------- */
+/* -- queries ----------------------------------------------------------------------------------------------------------------- */
 
 void asi_query_list_recording(asi_control_session *session, const asi_codec_request *request)
 {

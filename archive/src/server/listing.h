@@ -1,11 +1,11 @@
-/* Descriptors and queries. Thread rule: the conductor's. Spec: 08 §6. */
+/* Listings of descriptors, and queries. Thread rule: conductor only. Spec: 08 §6. */
 #ifndef ASI_SERVER_LISTING_H
 #define ASI_SERVER_LISTING_H
 
 #include "codec/request.h"
 #include "server/session.h"
 
-/* Begins the listing that the request asks for; one at a time per session. */
+/* Begins the requested listing; a session has at most one. */
 void asi_listing_begin(asi_control_session *session, const asi_codec_request *request);
 void asi_query_list_recording(asi_control_session *session, const asi_codec_request *request);
 void asi_query_find_last(asi_control_session *session, const asi_codec_request *request);

@@ -22,7 +22,7 @@ static int32_t source_of(const as_archive *archive, const as_image *image)
     return (int32_t)(hash % ASI_LOGIN_SOURCES);
 }
 
-/* Its client hears the answers, which go to the address that its requests come from. */
+/* True when the client receives responses, which are sent to the source address of its requests. */
 static bool is_proven(const asi_control_session *session) { return session->state >= ASI_CONTROL_CONNECTED; }
 
 static int32_t image_of(const asi_control_session *session) { return (int32_t)((uint64_t)session->image_correlation_id % ASI_LOGIN_SOURCES); }
@@ -38,7 +38,8 @@ static bool is_waiting(const asi_control_session *session)
     return is_undecided(session) && ASI_LOGIN_NONE != session->login_class && AS_AUTH_WAIT == session->decision;
 }
 
-/* The one after the last of the same, which may have been ended meanwhile, and not before the one that goes on. */
+/* Returns the number after the last one issued for the same source or image, whose session may have ended meanwhile, and at
+ * least `now`. */
 static int64_t next_turn(int64_t *last, int64_t now)
 {
     *last = *last + 1 > now ? *last + 1 : now;
@@ -69,7 +70,7 @@ void asi_logins_on_wrong(const asi_control_session *session, int64_t now_ns)
     as_archive *archive = session->archive;
     if (ASI_LOGIN_PROVEN != session->login_class && ASI_LOGIN_FAILED != session->login_class)
     {
-        return; /* somebody else may have said that it is this address */
+        return; /* another host may have used this source address */
     }
     archive->logins->source_failures_ns[session->source] = now_ns + FAILURE_COUNTS_NS;
     for (asi_control_session *at = archive->sessions->first; NULL != at; at = at->next)
@@ -86,7 +87,7 @@ static bool is_sooner(int64_t turn, int64_t id, int64_t other_turn, int64_t othe
     return turn < other_turn || (turn == other_turn && id < other_id);
 }
 
-/* The first by its source's turn. */
+/* Returns the waiting session whose source has the lowest slot number. */
 static asi_control_session *first_of_class(const as_archive *archive, asi_login_class login_class)
 {
     asi_control_session *first = NULL;
@@ -100,7 +101,7 @@ static asi_control_session *first_of_class(const as_archive *archive, asi_login_
     return first;
 }
 
-/* The turn belongs to the source; its connections have it in the order of their own turns. */
+/* The slot belongs to the source; within the source, sessions are ordered by the slot numbers of their images. */
 static asi_control_session *first_of_source(const as_archive *archive, asi_control_session *first)
 {
     const int32_t source = first->source;
@@ -116,7 +117,7 @@ static asi_control_session *first_of_source(const as_archive *archive, asi_contr
     return first;
 }
 
-/* Classes take turns. NULL: nobody waits. */
+/* Alternates between the classes. NULL: no session waits. */
 static asi_control_session *first_of_next_class(const as_archive *archive)
 {
     int32_t at = (int32_t)archive->logins->deciding_class;
@@ -138,7 +139,7 @@ void asi_logins_choose(as_archive *archive)
     const asi_control_session *deciding = asi_control_find(archive, archive->logins->deciding_session_id);
     if (NULL != deciding && is_waiting(deciding))
     {
-        return; /* what is begun is finished */
+        return; /* a check that has begun runs to its end */
     }
     asi_control_session *by_source = first_of_next_class(archive);
     archive->logins->deciding_session_id = AS_NULL_VALUE;
@@ -159,8 +160,8 @@ typedef struct undecided
 {
     int32_t by_source[ASI_LOGIN_SOURCES];
     int32_t by_image[ASI_LOGIN_SOURCES];
-    int64_t by_proof[2]; /* of addresses that are not proven, and that are: among those of which one is to go */
-    int64_t ending; /* sessions that are over, and not freed yet */
+    int64_t by_proof[2]; /* sessions with unproven and with proven addresses, among those that may be ended */
+    int64_t ending; /* finished sessions that are not freed yet */
 } undecided;
 
 static void count_undecided(const as_archive *archive, undecided *counts)
@@ -177,8 +178,9 @@ static void count_undecided(const as_archive *archive, undecided *counts)
     }
 }
 
-/* Of those whose address is proven or of the others, whichever are more, so that neither keep the other out; of these of the source that
- * has most; of it one that was refused and is only told so, else of the image that has most; of these the oldest. */
+/* Order in which undecided sessions are ended. Criteria, from the first: the larger of the two groups of proven and unproven
+ * addresses, so that neither group can displace the other; the source with the most sessions; a rejected session, which only
+ * reports its rejection; the image with the most sessions; the oldest session. */
 static bool goes_before(const undecided *counts, const asi_control_session *a, const asi_control_session *b)
 {
     const int64_t differences[] = {
@@ -202,7 +204,7 @@ static bool may_go(const asi_control_session *session, int32_t source)
     return is_undecided(session) && (source < 0 || session->source == source);
 }
 
-/* `source` < 0: of any. */
+/* `source` < 0: any source. */
 static bool end_one(as_archive *archive, undecided *counts, int32_t source)
 {
     asi_control_session *chosen = NULL;

@@ -1,8 +1,9 @@
-/* Telling that the disk fills, before it is full. See low_storage.h. Spec: 08 §4.1 - stock looks at the space when a recording is asked
- * for, and never again.
+/* Logs warnings while the disk fills, before it is full. See low_storage.h. Spec: 08 §4.1 - stock checks the space only when a
+ * recording is requested.
  *
- * Below the warning's bound it is told once, below the threshold once more, as from there on no recording begins; told again only
- * after there was an eighth more than the bound. Nothing is ended: a recording goes on until a write fails. */
+ * One warning is logged below the warning's bound, and one more below the threshold, from where on no recording begins. A
+ * warning is repeated only after the free space has exceeded its bound by an eighth. Nothing is ended: a recording continues
+ * until a write fails. */
 #include "server/low_storage.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* A disk that fills is told before it is full. See low_storage.c. */
+/* Warns of low disk space before the disk is full. See low_storage.c. */
 #ifndef ASI_SERVER_LOW_STORAGE_H
 #define ASI_SERVER_LOW_STORAGE_H
 
@@ -6,9 +6,9 @@
 
 typedef struct asi_low_storage
 {
-    int64_t next_ms;                     /* of the next look */
-    bool warns;                          /* below the warning's bound, and told */
-    bool refuses;                        /* below the threshold, and told */
+    int64_t next_ms;                     /* time of the next check */
+    bool warns;                          /* below the warning's bound, and logged */
+    bool refuses;                        /* below the threshold, and logged */
 } asi_low_storage;
 
 void asi_low_storage_step(as_archive *archive, int64_t now_ms);

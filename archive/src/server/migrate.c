@@ -1,9 +1,9 @@
-/* Migrate segments: the whole of one recording becomes the head or the tail of another. See migrate.h. Spec: 08 §9.
+/* Migrates segments: moves the whole of one recording to the head or the tail of another. See migrate.h. Spec: 08 §9.
  *
- * Stock renames the files and then moves the positions; a crash in between leaves files under a name that no position covers. Here
- * the files first get their second name, then the destination's position moves over them, then the source's back, and then the
- * deleter takes the first names away: at each instant every byte belongs to a recording. Where files can't have second names
- * they are renamed as by stock. */
+ * Stock renames the files and then moves the positions; a crash in between leaves files under a name that no position covers.
+ * This implementation first gives the files a second name (a hard link), then extends the destination's position over them, then
+ * moves the source's position back. Last, the deleter removes the first names. At each instant every byte belongs to a
+ * recording. Where the file system has no hard links, the files are renamed as by stock. */
 #include "server/migrate.h"
 
 #include <errno.h>
@@ -24,13 +24,13 @@ typedef struct migration
     const char *archive_dir;
     asi_catalog_record src;
     asi_catalog_record dst;
-    bool is_head;          /* the source comes before the destination */
+    bool is_head;          /* the source precedes the destination */
     int64_t seam;
-    int64_t first_base;    /* of the source's segments, */
-    int64_t end_base;      /* behind those that hold bytes */
+    int64_t first_base;    /* first of the source's segments */
+    int64_t end_base;      /* end of the segments that hold bytes */
 } migration;
 
-/* -- checks -------------------------------------------------------------------------------------------------------------------- */
+/* -- checks ------------------------------------------------------------------------------------------------------------------ */
 
 static as_result check_parameters(const migration *work)
 {
@@ -121,7 +121,7 @@ static as_result check_files(const migration *work)
         {
             return asi_fail(AS_E_DATA, 0, "missing src segment file %s", src);
         }
-        /* What a tail replaces is the empty segment behind the destination's end. */
+        /* A migration to the tail replaces the empty segment after the destination's end. */
         const bool is_own_end = !work->is_head && base == work->dst.stop_position;
         if (!is_own_end && exists(work, dst))
         {
@@ -131,9 +131,9 @@ static as_result check_files(const migration *work)
     return AS_OK;
 }
 
-/* -- moving -------------------------------------------------------------------------------------------------------------------- */
+/* -- moving ------------------------------------------------------------------------------------------------------------------ */
 
-/* Takes the new names of the segments below `end` away again. */
+/* Removes the new names of the segments below `end`. */
 static void unname_files(const migration *work, bool is_linked, int64_t end)
 {
     for (int64_t base = work->first_base; base < end; base += work->src.segment_file_length)
@@ -148,7 +148,7 @@ static void unname_files(const migration *work, bool is_linked, int64_t end)
     }
 }
 
-/* One segment gets its new name and keeps its old one while *is_linked. */
+/* Gives one segment its new name. It keeps the old name while *is_linked. */
 static as_result name_file(const migration *work, int64_t base, bool *is_linked)
 {
     const asi_file_ops *files = work->files;
@@ -195,8 +195,8 @@ static as_result name_files(const migration *work, bool must_sync, bool *is_link
     return result;
 }
 
-/* Spec: 06 §12.1 - tools want an empty segment behind a full one; the destination may have none, as it was never written to, or its
- * own is replaced. Where the disk takes none it is left to the next extension. Returns whether it was added. */
+/* Spec: 06 §12.1 - tools expect an empty segment after a full one. The destination may have none, as nothing was ever written to
+ * it, or its own is replaced. If the disk has no room for it, the next extension creates it. Returns whether it was added. */
 static bool add_empty_end(const as_archive *archive, const migration *work, char *path)
 {
     const int64_t stop = work->is_head ? work->dst.stop_position : work->src.stop_position;
@@ -211,7 +211,8 @@ static as_result move_destination(const as_archive *archive, const migration *wo
         asi_catalog_set_stop_position(archive->catalog, work->dst.recording_id, to->stop_position);
 }
 
-/* The destination first: for an instant the bytes are both recordings', never neither's. On failure as before, or both's. */
+/* Moves the destination first, so that for an instant the bytes belong to both recordings and never to neither. After a failure
+ * they belong to the source as before, or to both. */
 static as_result move_positions(const as_archive *archive, const migration *work, bool is_linked)
 {
     as_result result = move_destination(archive, work, &work->src);
@@ -258,13 +259,13 @@ static void migrate(asi_control_session *session, const asi_codec_request *reque
         asi_control_storage_error(session, request->correlation_id);
         return;
     }
-    /* Beside a destination that is being recorded it stays where it is, and what was moved is a gap of the destination's index. */
+    /* The time index of a destination that is being recorded stays in place; the moved range is a gap in it. */
     if (AS_NULL_VALUE != work->dst.stop_position &&
         AS_OK != asi_time_index_move(work->files, work->archive_dir, &work->src, &work->dst))
     {
         asi_archive_log(session->archive, as_error_code(), NULL);
     }
-    /* The source's names, and the empty segment behind its end. */
+    /* Deletes the source's names, and the empty segment after its end. */
     deletion->work.scope = ASI_DELETE_RANGE;
     deletion->work.first_base = is_linked ? work->first_base : work->end_base;
     deletion->work.end_base = work->end_base + work->src.segment_file_length;
@@ -301,7 +302,7 @@ void asi_migrate_segments(asi_control_session *session, const asi_codec_request 
     }
     as_result result = check_parameters(&work);
     result = AS_OK == result ? check_seam(&work) : result;
-    /* Departure from Spec: 08 §9 - stock moves files that it is just deleting. */
+    /* Departure from Spec: 08 §9 - stock migrates files that it is deleting at the same time. */
     if (AS_OK == result && (asi_deletions_refuse_second(session, request, work.src.recording_id) ||
         asi_deletions_refuse_second(session, request, work.dst.recording_id)))
     {

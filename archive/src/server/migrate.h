@@ -1,4 +1,4 @@
-/* Requests to move the segments of one recording to another. See deletions.h for what follows its checks. Spec: 08 §9. */
+/* Requests to migrate the segments of one recording to another. See deletions.h for the steps after the checks. Spec: 08 §9. */
 #ifndef ASI_SERVER_MIGRATE_H
 #define ASI_SERVER_MIGRATE_H
 

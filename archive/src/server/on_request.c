@@ -1,7 +1,8 @@
-/* Requests of the control streams: poll, decode, route; one short handler per request. See on_request.h. Spec: 07 §5, §7, §9.
+/* Polls, decodes and routes requests of the control streams; each request has one short handler. See on_request.h. Spec: 07 §5,
+ * §7, §9.
  *
- * Messages are copied out of the poll and routed afterwards, because handlers may wait for the driver, which invokes the client
- * that is being polled. What is not a request of the protocol is ignored. */
+ * Messages are copied during the poll and routed afterwards: a handler may wait for the driver, which invokes the client whose
+ * subscription is being polled. Messages that are not requests of the protocol are ignored. */
 #include "server/on_request.h"
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ typedef void (*request_handler)(asi_control_session *session, const asi_codec_re
 
 static void on_keep_alive(asi_control_session *session, const asi_codec_request *request)
 {
-    (void)session; /* finding the session has activated it; never answered */
+    (void)session; /* the lookup of the session has activated it; keep-alives are not answered */
     (void)request;
 }
 
@@ -42,8 +43,8 @@ static void on_archive_id(asi_control_session *session, const asi_codec_request 
     asi_control_ok(session, request->correlation_id, session->archive->archive_id);
 }
 
-/* Recordings that a request works with: their entries in the catalog must be sound. Queries show them as they are, and a purge takes
- * them away. */
+/* The recordings that a request uses: their catalog entries must be valid. Queries report entries as they are, and a purge
+ * removes them. */
 typedef enum works_with
 {
     WORKS_WITH_NONE = 0,
@@ -109,7 +110,7 @@ static const route *route_of(int32_t template_id)
     return NULL;
 }
 
-/* An unknown recording is the handler's to refuse. */
+/* True for an unknown recording, which the handler refuses. */
 static bool is_sound(const as_archive *archive, int64_t recording_id)
 {
     asi_catalog_record record;
@@ -122,7 +123,7 @@ static bool are_recordings_sound(const as_archive *archive, const route *to, con
         (0 == (to->recordings & WORKS_WITH_DESTINATION) || is_sound(archive, request->dst_recording_id));
 }
 
-/* `request` is changed where a replay token stands for the session. */
+/* `request` is modified when a replay token replaces the session. */
 static void route_request(as_archive *archive, asi_codec_request *request, as_image *image)
 {
     if (ASI_CODEC_AUTH_CONNECT == request->template_id)
@@ -190,7 +191,7 @@ static asi_request *take(as_archive *archive)
 static void free_request(asi_request *request)
 {
     as_image_release(request->image);
-    explicit_bzero(request->bytes, (size_t)request->length); /* it may hold credentials */
+    explicit_bzero(request->bytes, (size_t)request->length); /* it may contain credentials */
     free(request);
 }
 

@@ -1,4 +1,4 @@
-/* Requests of the control streams: polled, decoded and routed. See on_request.c. Thread rule: the conductor's. */
+/* Polls, decodes and routes the requests of the control streams. See on_request.c. Thread rule: conductor only. */
 #ifndef ASI_SERVER_ON_REQUEST_H
 #define ASI_SERVER_ON_REQUEST_H
 
@@ -14,14 +14,14 @@ typedef struct asi_request
 
 typedef struct asi_requests
 {
-    as_subscription *network;            /* control streams; NULL: network control is off */
+    as_subscription *network;            /* the control streams; NULL: network control is off */
     as_subscription *local;
     as_fragment_assembler *assembler;
-    asi_request *first;                  /* polled, not routed yet; oldest first */
+    asi_request *first;                  /* polled but not routed yet; oldest first */
     asi_request *last;
 } asi_requests;
 
-/* Polls both control streams and routes what came. */
+/* Polls both control streams and routes the requests. */
 int asi_requests_step(as_archive *archive);
 void asi_requests_close(as_archive *archive);
 

@@ -1,5 +1,5 @@
-/* What records: subscriptions, and the active recordings that they feed. recordings.c, recordings_images.c and recording_slots.c work on
- * it, others read it. Thread rule: the conductor's, but the queues. */
+/* State of recordings: subscriptions, and the active recordings that they feed. recordings.c, recordings_images.c and
+ * recording_slots.c modify it, other files read it. Thread rule: conductor only, except the queues. */
 #ifndef ASI_SERVER_RECORDING_H
 #define ASI_SERVER_RECORDING_H
 
@@ -18,22 +18,22 @@ typedef struct asi_recording_subscription
     int64_t correlation_id;
     int64_t extend_recording_id;     /* AS_NULL_VALUE: each image starts a new recording */
     int32_t stream_id;
-    /* Whoever needs the end of its recordings sets it; called before STOP is told. NULL: nobody. */
+    /* Set by a caller that needs the end of the subscription's recordings; called before STOP is signalled. NULL: not set. */
     void (*on_recording_end)(as_archive *archive, int64_t subscription_id, int64_t stop_position);
     bool auto_stop;
     bool is_listed;                  /* can be found and stopped */
-    bool ends_with_last;             /* one of its recordings was stopped by id: it goes when the others have ended */
+    bool ends_with_last;             /* one of its recordings was stopped by id: removed when the others have ended */
     bool is_network;                 /* its images come from sockets */
-    bool had_session;                /* a recording of it has begun: before, it holds a slot for its first one */
-    bool is_limit_told;              /* a stream with data waits for a slot, and the requester knows */
-    int64_t empty_count;             /* recordings to which no data came, one forgotten a minute; see recordings_images.c */
-    int64_t empty_ms;                /* when the last one was forgotten */
-    int64_t recording_count;         /* active recordings fed by it */
+    bool had_session;                /* one of its recordings has begun; until then it holds a slot for its first one */
+    bool is_limit_told;              /* a stream with data waits for a slot, and the requester was notified */
+    int64_t empty_count;             /* recordings that received no data, reduced by one per minute; see recordings_images.c */
+    int64_t empty_ms;                /* time of the last reduction */
+    int64_t recording_count;         /* number of active recordings of this subscription */
     char *channel;                   /* owned: as requested */
     asi_channel stripped;
     asi_channel subscribed;          /* stripped, with the spy prefix if it has one */
     asi_channel key;
-    as_image **images;               /* owned, retained: not recorded yet, oldest first; noted by the handler */
+    as_image **images;               /* owned, retained: images not recorded yet, oldest first; added by the handler */
     int32_t image_count;
     int32_t image_capacity;
     bool has_new_image;
@@ -41,20 +41,20 @@ typedef struct asi_recording_subscription
 
 typedef struct asi_active_recording
 {
-    asi_record_session session;      /* first: the recorder hands this back */
+    asi_record_session session;      /* first: the recorder returns this pointer */
     asi_use use;
     struct asi_active_recording *next;
     asi_recording_subscription *subscription;
-    bool is_further_of_network;      /* not the first of its subscription, and of an image that came from a socket */
+    bool is_further_of_network;      /* not the first recording of its subscription, and its image came from a socket */
 } asi_active_recording;
 
 typedef struct asi_recordings
 {
-    asi_recording_subscription *subscriptions; /* listed and lingering ones, oldest first */
+    asi_recording_subscription *subscriptions; /* listed and lingering subscriptions, oldest first */
     asi_active_recording *active;
-    int64_t images_ms;                   /* tick at which images that wait to be recorded were looked at */
+    int64_t images_ms;                   /* tick of the last check of images that wait to be recorded */
     asi_recorder recorder;
-    asi_intrusive_queue closed;          /* given back by the recorder */
+    asi_intrusive_queue closed;          /* filled by the recorder */
 } asi_recordings;
 
 #endif

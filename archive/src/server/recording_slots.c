@@ -40,7 +40,7 @@ static int64_t empty_count(const as_archive *archive, asi_recording_subscription
     return subscription->empty_count;
 }
 
-/* Whether one more recording without data is too many. */
+/* Whether one more recording without data would exceed a limit. */
 static bool must_await_data(const as_archive *archive, asi_recording_subscription *subscription)
 {
     int64_t of_subscription = empty_count(archive, subscription);
@@ -71,7 +71,8 @@ static int64_t count_of_source(const as_archive *archive, const as_image *image)
     return count;
 }
 
-/* Where logins are required, who has none shall leave room for those who have. */
+/* Where logins are required, the default limit keeps half of the slots free of any single source, for clients that are logged
+ * in. */
 static int64_t source_max(const as_archive *archive)
 {
     const as_archive_config *config = &archive->config;
@@ -80,7 +81,7 @@ static int64_t source_max(const as_archive *archive)
     return 0 == config->source_recordings_max ? unset : config->source_recordings_max;
 }
 
-/* `reason` is set if it is not to be recorded now, whatever data it has. */
+/* Sets `reason` when the image must not be recorded now, whatever data it has. */
 static bool may_start(as_archive *archive, const asi_recording_subscription *subscription, const as_image *image, char *reason,
     size_t capacity)
 {

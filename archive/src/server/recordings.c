@@ -1,4 +1,4 @@
-/* Recording subscriptions: started, extended, stopped, and closed when nothing holds them any more. See recordings.h. Spec: 08 §4. */
+/* Recording subscriptions: start, extend, stop, and close when no recording uses them. See recordings.h. Spec: 08 §4. */
 #include "server/recordings.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ asi_active_recording *asi_recordings_find(const as_archive *archive, int64_t rec
     return recording;
 }
 
-/* -- subscriptions ---------------------------------------------------------------------------------------------------------- */
+/* -- subscriptions ----------------------------------------------------------------------------------------------------------- */
 
 static asi_recording_subscription *find_by_key(const as_archive *archive, const char *key)
 {
@@ -54,7 +54,7 @@ static void free_subscription(asi_recording_subscription *subscription)
     free(subscription);
 }
 
-/* It can't be found any more; freed when its last recording has come back. */
+/* Hides the subscription from lookups. It is freed when its last recording has returned. */
 void asi_recordings_unlist(asi_recording_subscription *subscription)
 {
     subscription->is_listed = false;
@@ -88,7 +88,7 @@ void asi_recordings_abort(as_archive *archive, const asi_recording_subscription 
     }
 }
 
-/* Handler of the Aeron client: notes the image, nothing more. */
+/* Handler of the Aeron client: only notes the image. */
 static void on_available_image(void *context, as_subscription *subscription, as_image *image)
 {
     (void)subscription;
@@ -109,7 +109,7 @@ static void on_available_image(void *context, as_subscription *subscription, as_
     recorded->has_new_image = true;
 }
 
-/* Tells the requester by id, as its session may be gone when the archive itself asks (replication). */
+/* Reports the error by session id, because the session may be gone when the archive itself is the requester (replication). */
 static void __attribute__((format(printf, 4, 5))) refuse(
     as_archive *archive, const asi_codec_request *request, int32_t code, const char *format, ...)
 {
@@ -134,7 +134,7 @@ static bool is_low_on_storage(as_archive *archive, const asi_codec_request *requ
     return true;
 }
 
-/* Channel texts of a new subscription. AS_E_USAGE: the channel is no Aeron URI. */
+/* Sets the channel texts of a new subscription. AS_E_USAGE: the channel is not an Aeron URI. */
 static as_result describe(asi_recording_subscription *subscription, const asi_codec_request *request)
 {
     asi_uri uri;
@@ -145,7 +145,7 @@ static as_result describe(asi_recording_subscription *subscription, const asi_co
     {
         return result;
     }
-    /* Spec: 08 §4.1 - what is published on this machine is spied on, as its publication has no image here. */
+    /* Spec: 08 §4.1 - a publication of this host is recorded through a spy subscription, because it has no image here. */
     const bool is_spy = ASI_MEDIA_UDP == uri.media && AS_SOURCE_LOCAL == request->source_location;
     subscription->is_network = ASI_MEDIA_UDP == uri.media && !is_spy;
     const int length = snprintf(subscription->subscribed.text, sizeof(subscription->subscribed.text), "%s%s",
@@ -164,7 +164,7 @@ static void append_subscription(as_archive *archive, asi_recording_subscription 
     *at = subscription;
 }
 
-/* Common end of start and extend: subscribe and answer. NULL: refused, and told. */
+/* Common end of start and extend: subscribes and answers. NULL: refused, and the error was reported. */
 static asi_recording_subscription *subscribe(
     as_archive *archive, const asi_codec_request *request, int64_t extend_recording_id)
 {
@@ -279,7 +279,7 @@ void asi_recordings_extend(asi_control_session *session, const asi_codec_request
     asi_recordings_extend_for(session->archive, request);
 }
 
-/* -- stopping -------------------------------------------------------------------------------------------------------------------- */
+/* -- stopping ---------------------------------------------------------------------------------------------------------------- */
 
 static void stop_all_of(as_archive *archive, asi_recording_subscription *subscription)
 {
@@ -338,8 +338,8 @@ void asi_recordings_stop_subscription(asi_control_session *session, const asi_co
     asi_control_ok(session, request->correlation_id, 0);
 }
 
-/* Departure from Spec: 08 §4.3 - a subscription with further recordings stays listed until the last of them ends; upstream lets
- * them go on where nobody can list or stop them by subscription. */
+/* Departure from Spec: 08 §4.3 - a subscription with further recordings stays listed until the last of them ends; in upstream
+ * they continue but can no longer be listed or stopped by subscription. */
 void asi_recordings_stop_identity(asi_control_session *session, const asi_codec_request *request)
 {
     asi_catalog_record record;

@@ -1,4 +1,4 @@
-/* From an image to a recording, and its end. See recordings.h. Spec: 08 §4.1-4.4. */
+/* Turns images into recordings, and ends recordings. See recordings.h. Spec: 08 §4.1-4.4. */
 #include "server/recordings_images.h"
 
 #include <errno.h>
@@ -18,9 +18,9 @@ static void show_recording_count(const as_archive *archive)
     as_counter_set(archive->counters.recording_sessions, archive->uses->count[ASI_USE_RECORDS]);
 }
 
-/* -- from image to recording ---------------------------------------------------------------------------------------------------- */
+/* -- from image to recording ------------------------------------------------------------------------------------------------- */
 
-/* An image that is not recorded: told to the requester; auto-stop gives the subscription up. */
+/* Reports to the requester that an image is not recorded; with auto-stop, the subscription is closed. */
 static void answer_image(as_archive *archive, asi_recording_subscription *subscription, int32_t code, const char *text)
 {
     asi_control_respond(
@@ -31,14 +31,14 @@ static void answer_image(as_archive *archive, asi_recording_subscription *subscr
     }
 }
 
-/* An image that does not fit. */
+/* Refuses an image that does not match. */
 static void refuse_image(as_archive *archive, asi_recording_subscription *subscription, int32_t code, const char *text)
 {
     asi_archive_warn(archive, code, text);
     answer_image(archive, subscription, code, text);
 }
 
-/* Spec: 08 §4.2 - what an image must have to go on with a recording. */
+/* Spec: 08 §4.2 - properties that an image needs to extend a recording. */
 static bool check_extension(as_archive *archive, asi_recording_subscription *subscription, const as_image_constants *image)
 {
     const long long id = subscription->extend_recording_id;
@@ -110,7 +110,7 @@ static as_result add_to_catalog(as_archive *archive, const asi_recording_subscri
     return asi_catalog_add(archive->catalog, &params, recording_id);
 }
 
-/* Frees all but the image. */
+/* Frees everything except the image. */
 static void discard(asi_active_recording *recording)
 {
     as_counter_close(recording->session.counter);
@@ -119,7 +119,7 @@ static void discard(asi_active_recording *recording)
     free(recording);
 }
 
-/* Everything a recording session needs but its place in the catalog. NULL: failed, with a text. */
+/* Builds a recording session, except its place in the catalog. NULL: failed, see as_error_text(). */
 static asi_active_recording *make_recording(as_archive *archive, asi_recording_subscription *subscription, as_image *image,
     const as_image_constants *constants, const asi_catalog_record *record)
 {
@@ -202,7 +202,7 @@ static void run(as_archive *archive, asi_active_recording *recording, as_recordi
     asi_intrusive_queue_put(&archive->recordings->recorder.incoming, &recording->session.item);
 }
 
-/* Takes the image's reference on success. AS_E_*: not recorded, with a text. */
+/* Takes over the image's reference on success. AS_E_*: not recorded, see as_error_text(). */
 static as_result start_image(as_archive *archive, asi_recording_subscription *subscription, as_image *image,
     const as_image_constants *constants)
 {
@@ -272,7 +272,7 @@ static void record_image(as_archive *archive, asi_recording_subscription *subscr
     }
 }
 
-/* False: it stays among those that wait. */
+/* False: the image stays in the list of waiting images. */
 static bool take_image(as_archive *archive, asi_recording_subscription *subscription, as_image *image)
 {
     char text[ASI_ARCHIVE_CHANNEL_CAPACITY + 320];
@@ -301,7 +301,7 @@ static bool take_image(as_archive *archive, asi_recording_subscription *subscrip
     return false;
 }
 
-/* Taking one waits for the driver, during which the handler may note more. */
+/* Starting a recording waits for the driver; during the wait the handler may add more images. */
 static int take_images_of(as_archive *archive, asi_recording_subscription *subscription)
 {
     int work_count = 0;
@@ -323,7 +323,7 @@ static int take_images_of(as_archive *archive, asi_recording_subscription *subsc
     return work_count;
 }
 
-/* Those that wait are looked at once a tick: whoever floods an endpoint can have a thousand of them. */
+/* Checks waiting images once per tick: a sender that floods an endpoint can create a thousand of them. */
 static int take_images(as_archive *archive)
 {
     const bool is_tick = archive->recordings->images_ms != archive->tick_ms;
@@ -342,7 +342,8 @@ static int take_images(as_archive *archive)
     return work_count;
 }
 
-/* -- the end of a recording -------------------------------------------------------------------------------------------------------- */
+/* -- ending a recording
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void remove_recording(as_archive *archive, asi_active_recording *recording)
 {
@@ -358,7 +359,7 @@ static void remove_recording(as_archive *archive, asi_active_recording *recordin
     show_recording_count(archive);
 }
 
-/* Spec: 08 §4.4 - the order of the steps. */
+/* Executes the steps in the order of Spec: 08 §4.4. */
 static void end_recording(as_archive *archive, asi_active_recording *recording)
 {
     asi_recording_subscription *subscription = recording->subscription;

@@ -1,5 +1,5 @@
-/* Replays as requested: checks, the publication, and what is left when the replayer hands one back. See replays.h.
- * Spec: 08 §7. */
+/* Starts requested replays: checks the request, adds the publication, and cleans up when the replayer returns a replay. See
+ * replays.h. Spec: 08 §7. */
 #include "server/replays.h"
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "store/segment_layout.h"
 #include "wire/command.h"
 
-#define LENGTH_FOLLOW (-1)       /* to the end, live included */
+#define LENGTH_FOLLOW (-1)       /* up to the end, including live data */
 #define LENGTH_TO_CURRENT_END (-2)
 
 static void show_replay_count(const as_archive *archive)
@@ -54,20 +54,20 @@ static void remove_replay(as_archive *archive, asi_replay *replay)
     free_replay(replay);
 }
 
-/* -- the request --------------------------------------------------------------------------------------------------------------- */
+/* -- the request ------------------------------------------------------------------------------------------------------------- */
 
-/* Where a replay begins, and how far the recording goes now. */
+/* Where a replay begins, and the current end of the recording. */
 typedef struct replay_range
 {
     int64_t position;
     int64_t stop_position;
-    int64_t limit;             /* where it ends */
+    int64_t limit;             /* position where the replay ends */
     int64_t bound;             /* value of the limit counter */
     int64_t bound_registration_id;
     asi_recorded *recorded;    /* not retained; NULL: the recording is stopped */
 } replay_range;
 
-/* A check that failed: what the requester is told. */
+/* A failed check: the error sent to the requester. */
 typedef struct refusal
 {
     int32_t code;
@@ -111,8 +111,8 @@ static bool resolve_bound(
     return true;
 }
 
-/* Spec: 08 §7.1, rows 9 to 11. `limit` AS_NULL_VALUE: nothing but the recording's end; so it is, as with stock, of a limit counter that
- * stands at -1, which the replayer waits for nevertheless. */
+/* Spec: 08 §7.1, rows 9 to 11. When `limit` is AS_NULL_VALUE, only the recording's end limits the replay. As with stock, a limit
+ * counter with the value -1 is treated the same way here; the replayer waits for it nevertheless. */
 static bool check_length(const asi_codec_request *request, const asi_catalog_record *record, int64_t limit, replay_range *range,
     refusal *refused)
 {
@@ -151,8 +151,8 @@ static bool check_length(const asi_codec_request *request, const asi_catalog_rec
     return true;
 }
 
-/* Spec: 08 §7.1, row 12. Departures: a truncation that still waits for other replays to end lets no new one begin; and of an active
- * recording only what lies before its start can be being deleted, which is no reason to refuse as stock does. */
+/* Spec: 08 §7.1, row 12. Departures: a truncation that still waits for other replays to end allows no new one; and a deletion of
+ * an active recording is no reason to refuse, as it is in stock, because it affects only bytes before the recording's start. */
 static bool check_deletion(
     const as_archive *archive, const asi_catalog_record *record, const replay_range *range, refusal *refused)
 {
@@ -187,7 +187,7 @@ static bool check_range(const as_archive *archive, const asi_codec_request *requ
             "requested replay start position=%lld is less than recording start position=%lld for recording %lld",
             (long long)range->position, (long long)record->start_position, id);
     }
-    /* Who asks for no position may replay a recording that is empty. */
+    /* A request without a position may replay an empty recording. */
     if (AS_NULL_VALUE != asked && AS_NULL_VALUE != record->stop_position && asked >= record->stop_position)
     {
         return refuse(refused, ASI_CODEC_E_INVALID_POSITION,
@@ -337,8 +337,8 @@ static void abort_replay(asi_replay *replay)
     asi_store_release_bool(&replay->session.is_aborted, true);
 }
 
-/* Where there are principals, a replay is stopped by its own; sessions of one principal share theirs, so that a client which
- * connects again can. Without them any session may, as upstream. Spec: 08 §7.4. */
+/* With principals, only the owner of a replay may stop it. Sessions of one principal share ownership, so that a client can stop
+ * its replays after it reconnects. Without principals any session may stop it, as upstream. Spec: 08 §7.4. */
 static bool may_stop(const asi_control_session *session, const asi_replay *replay)
 {
     const asi_auth *auth = &session->archive->auth;
@@ -380,7 +380,7 @@ void asi_replays_stop_all(asi_control_session *session, const asi_codec_request 
     asi_control_ok(session, request->correlation_id, 0);
 }
 
-/* -- duty cycle ----------------------------------------------------------------------------------------------------------------- */
+/* -- duty cycle -------------------------------------------------------------------------------------------------------------- */
 
 static void run(as_archive *archive, asi_replay *replay)
 {

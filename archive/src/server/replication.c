@@ -1,4 +1,4 @@
-/* One replication: its state, its end, and the recording that it feeds. See replication.h. Spec: 08 §10.1-10.2. */
+/* One replication: its state, its end, and its destination recording. See replication.h. Spec: 08 §10.1-10.2. */
 #include "server/replication.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ void asi_replication_signal(const asi_replication *replication, int64_t position
         replication->subscription_id, position, signal);
 }
 
-/* One try: without it the source's replay ends when it finds its subscriber gone. */
+/* Tries once: if the request fails, the source's replay ends when its subscriber is gone. */
 static void stop_source_replay(asi_replication *replication)
 {
     if (AS_NULL_VALUE != replication->replay_session_id && as_publication_is_connected(replication->source.requests))

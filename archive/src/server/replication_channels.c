@@ -1,4 +1,4 @@
-/* Channels of a replication, made of the replication channel. See replication.h. Spec: 08 §10.3 (EXTEND, REPLAY). */
+/* Builds the channels of a replication from the replication channel. See replication.h. Spec: 08 §10.3 (EXTEND, REPLAY). */
 #include "server/replication_channels.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ as_result asi_replication_recording_channel(const asi_replication *replication, 
     {
         return result;
     }
-    asi_uri_build_put(channel, "rejoin", "false"); /* its end is the end of the copy */
+    asi_uri_build_put(channel, "rejoin", "false"); /* the end of the image is the end of the copy */
     if (!replication->params.is_response)
     {
         asi_uri_build_put_i64(channel, "session-id", session_id_of(replication));
@@ -133,7 +133,7 @@ as_result asi_replication_replay_channel(
     }
     if (replication->params.is_live)
     {
-        /* The live stream follows at once, and must not be taken for ended. */
+        /* The live stream follows at once, and must not be mistaken for ended. */
         asi_uri_build_put(channel, "linger", "0");
         asi_uri_build_put(channel, "eos", "false");
     }

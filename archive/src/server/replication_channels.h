@@ -4,11 +4,11 @@
 
 #include "server/replication.h"
 
-/* What the destination's recording subscribes to. */
+/* Builds the channel that the destination's recording subscribes to. */
 as_result asi_replication_recording_channel(const asi_replication *replication, asi_uri_builder *channel) AS_MUST_USE;
-/* Where the source's replay reaches a manual subscription. */
+/* Builds the destination on which a manual subscription receives the source's replay. */
 as_result asi_replication_destination_channel(const asi_replication *replication, asi_uri_builder *channel) AS_MUST_USE;
-/* Where the source is to replay to. AS_AGAIN: the subscription has no port yet. */
+/* Builds the channel that the source replays to. AS_AGAIN: the subscription has no port yet. */
 as_result asi_replication_replay_channel(
     const asi_replication *replication, const as_subscription *subscription, asi_uri_builder *channel) AS_MUST_USE;
 

@@ -1,5 +1,5 @@
-/* The copy itself, plain or merged with the live stream, once the replay's image is recorded. See replication.h.
- * Spec: 08 §10.3, REPLICATE to ATTEMPT_LIVE_JOIN. */#include "server/replication_copy.h"
+/* Steps of the copy itself, plain or merged with the live stream, after the replay's image is recorded. See replication.h. Spec:
+ * 08 §10.3, REPLICATE to ATTEMPT_LIVE_JOIN. */#include "server/replication_copy.h"
 
 #include "server/replication_copy.h"
 
@@ -11,14 +11,14 @@
 #define QUERY_INTERVAL_NS 10000000LL
 #define LIVE_WINDOW_MAX (32 * 1024 * 1024)
 
-/* Whether all that was asked for is copied up to `position`; then SYNC is told where the source has no more. */
+/* Whether everything requested is copied up to `position`. If so, and if the source has no more data, signals SYNC. */
 static bool is_complete(asi_replication *replication, int64_t position)
 {
     const int64_t source_stop = replication->record.stop_position;
     const int64_t stop = replication->params.stop_position;
     if (AS_NULL_VALUE != source_stop && position >= source_stop)
     {
-        replication->replay_session_id = AS_NULL_VALUE; /* it has ended by itself */
+        replication->replay_session_id = AS_NULL_VALUE; /* the replay has ended by itself */
         asi_replication_signal(replication, position, AS_SIGNAL_SYNC);
         return true;
     }
@@ -48,13 +48,13 @@ void asi_replications_on_recording_end(as_archive *archive, int64_t subscription
             at->end_position = stop_position;
             if (ASI_REPLICATION_REPLICATE == at->state && is_complete(at, stop_position))
             {
-                asi_replication_finish(at); /* SYNC comes before the recording's STOP */
+                asi_replication_finish(at); /* SYNC precedes the recording's STOP */
             }
         }
     }
 }
 
-/* -- the live merge ------------------------------------------------------------------------------------------------------------ */
+/* -- the live merge ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_image_lost(asi_replication *replication)
 {
@@ -84,7 +84,8 @@ int asi_replication_step_catchup(asi_replication *replication)
     return 1;
 }
 
-/* Adds the live destination once the replay is near, or takes the replay's away once the live stream has arrived. */
+/* Adds the live destination when the replay is close to the live position; removes the replay's destination when the live stream
+ * has arrived. */
 static as_result join_live(asi_replication *replication, const asi_recording_subscription *recorded)
 {
     const int32_t term_window = replication->record.term_buffer_length / 4;

@@ -1,4 +1,4 @@
-/* A replication's session with the source archive: requests, answers, errors, and the time they may take. See replication.h. */
+/* A replication's session with the source archive: requests, answers, errors and deadlines. See replication.h. */
 #include "server/replication_source.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ void asi_replication_fail_as_told(asi_replication *replication)
     asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
 }
 
-/* False once the state's time is over, which ends the replication. */
+/* False when the state's deadline has passed, which ends the replication. */
 bool asi_replication_has_time(asi_replication *replication)
 {
     if (now_ns(replication) < replication->deadline_ns)
@@ -43,7 +43,7 @@ asi_codec_request *asi_replication_prepare(asi_replication *replication, int32_t
     return &replication->request;
 }
 
-/* An answer that is none to the request: its id must not be taken for a position or a session. */
+/* Fails on a message that does not answer the request: its id must not be used as a position or a session id. */
 static as_result fail_by_answer(asi_replication *replication)
 {
     const asi_async_answer *answer = &replication->source.answer;
@@ -54,8 +54,8 @@ static as_result fail_by_answer(asi_replication *replication)
     return AS_E_PEER;
 }
 
-/* AS_OK: the source answered OK (or with a descriptor); AS_AGAIN; other failures have ended the replication. Sends
- * replication->request on `publication` first, if it is not in flight. */
+/* AS_OK: the source answered OK (or with a descriptor); AS_AGAIN: no answer yet; other results have ended the replication. First
+ * sends replication->request on `publication`, unless it is in flight. */
 as_result asi_replication_ask_on(asi_replication *replication, as_publication *publication, asi_async_listing *listing)
 {
     asi_async *source = &replication->source;
@@ -85,7 +85,7 @@ as_result asi_replication_ask_on(asi_replication *replication, as_publication *p
     replication->is_awaiting = false;
     if (ASI_CODEC_CONTROL_RESPONSE == source->answer.template_id && ASI_CODEC_ERROR == source->answer.code)
     {
-        /* The source's code would be taken for one of this archive: as with stock, only its words are passed on. */
+        /* Clients would read the source's error code as one of this archive: as in stock, only its text is forwarded. */
         char text[ASI_ASYNC_TEXT_CAPACITY + 16];
         snprintf(text, sizeof(text), "ERROR - %s", source->answer.text);
         asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
@@ -100,7 +100,7 @@ as_result asi_replication_ask(asi_replication *replication, asi_async_listing *l
     return asi_replication_ask_on(replication, replication->source.requests, listing);
 }
 
-/* Errors that the source tells on its own, such as a replay that failed. False: the replication has ended. */
+/* Checks for errors that the source reports without a request, such as a failed replay. False: the replication has ended. */
 bool asi_replication_is_source_well(asi_replication *replication)
 {
     const int64_t now = now_ns(replication);
@@ -126,7 +126,7 @@ bool asi_replication_is_source_well(asi_replication *replication)
     return true;
 }
 
-/* AS_OK: source_position is fresh. Others as ask. */
+/* AS_OK: source_position is current. Other results as asi_replication_ask. */
 as_result asi_replication_query_position(asi_replication *replication)
 {
     if (!replication->is_awaiting)

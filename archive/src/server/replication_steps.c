@@ -1,5 +1,5 @@
-/* What a replication does in each state but the copy's: from the connection to the image of the replay. See replication.h.
- * Spec: 08 §10.3. */
+/* Steps of a replication in every state except those of the copy: from the connection to the image of the replay. See
+ * replication.h. Spec: 08 §10.3. */
 #include "server/replication_steps.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "store/catalog_swap.h"
 #include "wire/command.h"
 
-/* -- from the connection to the destination ------------------------------------------------------------------------------------ */
+/* -- from the connection to the destination ---------------------------------------------------------------------------------- */
 
 static int step_connect(asi_replication *replication)
 {
@@ -29,7 +29,7 @@ static int step_connect(asi_replication *replication)
     }
     else if (AS_E_USAGE == result)
     {
-        /* A channel that can't be: Spec: 07 §7 has code 0 for it, and stock the words of its parser. */
+        /* An invalid channel: Spec: 07 §7 defines code 0 for it, and the text is that of stock's parser. */
         asi_uri uri;
         const char *channel = replication->params.source_channel;
         (void)!asi_channel_parse_untrusted(&uri, channel, (int64_t)strlen(channel));
@@ -48,7 +48,7 @@ static int step_connect(asi_replication *replication)
     return 1;
 }
 
-/* Handler of the source's descriptor, during the poll of its responses: copies it. */
+/* Handler of the source's descriptor, called during the poll of its responses; copies the descriptor. */
 static bool on_descriptor(void *context, const as_recording *recording)
 {
     asi_replication *replication = context;
@@ -79,7 +79,7 @@ static bool on_descriptor(void *context, const as_recording *recording)
     return false;
 }
 
-/* A destination that begins where the source does, and is empty. */
+/* Parameters of an empty destination that begins at the source's start position. */
 static asi_recording_params empty_copy(const asi_catalog_record *record)
 {
     return (asi_recording_params){
@@ -99,7 +99,7 @@ static asi_recording_params empty_copy(const asi_catalog_record *record)
     };
 }
 
-/* Makes or finds the destination; *stop is where the copy goes on. False: the replication has ended. */
+/* Creates or finds the destination; *stop is the position where the copy continues. False: the replication has ended. */
 static bool prepare_destination(asi_replication *replication, int64_t *stop)
 {
     asi_catalog *catalog = replication->archive->catalog;
@@ -197,8 +197,8 @@ static void take_descriptor(asi_replication *replication)
     }
     if (AS_NULL_VALUE != replication->params.stop_position && replication->params.stop_position < source->start_position)
     {
-        /* What the source would answer, if the length were no word of its own for an open end. */
-        /* It may wrap, as stock's does: the position is whatever a client asked for. */
+        /* The error that the source would return if it did not read this length as an open end. */
+        /* May wrap, as in stock: the position is arbitrary client input. */
         const long long length = asi_wrap_sub_i64(replication->params.stop_position, stop);
         snprintf(text, sizeof(text), "ERROR - replay length must be positive: replayLength=%lld, length=%lld, stopPosition=%lld, "
             "replayPosition=%lld for recording %lld", length, length, (long long)source->stop_position, (long long)stop,
@@ -279,7 +279,7 @@ static int step_extend(asi_replication *replication)
     asi_recording_subscription *recorded = asi_recordings_extend_for(replication->archive, &request);
     if (NULL == recorded)
     {
-        asi_replication_finish(replication); /* the requester was told why */
+        asi_replication_finish(replication); /* the error was already reported to the requester */
         return 1;
     }
     replication->subscription_id = recorded->id;
@@ -321,7 +321,7 @@ static int step_destination(asi_replication *replication)
     return AS_AGAIN == result && asi_replication_has_time(replication) ? 0 : 1;
 }
 
-/* -- the replay ---------------------------------------------------------------------------------------------------------------- */
+/* -- the replay -------------------------------------------------------------------------------------------------------------- */
 
 static int step_token(asi_replication *replication)
 {
@@ -348,7 +348,8 @@ static as_result request_publication(asi_replication *replication)
         replication->archive->client, channel.text, requests.stream_id, &replication->publication_request);
 }
 
-/* Spec: 07 §11 - the publication that the replay answers to; without the first one's session id (Spec: 08 §18, quirk 18). */
+/* Spec: 07 §11 - adds the publication that the replay responds to, without the first one's session id (Spec: 08 §18, quirk
+ * 18). */
 static int step_requests(asi_replication *replication)
 {
     as_result result = AS_OK;
@@ -442,7 +443,7 @@ static int step_await_image(asi_replication *replication)
         replication->image = as_subscription_image_by_session(
             recorded->subscription, (int32_t)(uint32_t)(uint64_t)replication->replay_session_id);
     }
-    /* The image is taken over by the recordings in a step of theirs, which may refuse it. */
+    /* A step of the recordings takes over the image, and may refuse it. */
     if (NULL != replication->image && NULL != asi_uses_recorded(replication->archive, replication->recording_id))
     {
         asi_replication_enter(

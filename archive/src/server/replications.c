@@ -1,4 +1,4 @@
-/* Replications as requested: checks and the list. See replication.h. Spec: 08 §10.1-10.2. */
+/* Starts and lists replications: checks requests and owns the list. See replication.h. Spec: 08 §10.1-10.2. */
 #include "server/replications.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "server/report.h"
 #include "server/uses.h"
 
-/* -- ending ------------------------------------------------------------------------------------------------------------------- */
+/* -- ending ------------------------------------------------------------------------------------------------------------------ */
 
 static void free_params(asi_replication_params *params)
 {
@@ -35,11 +35,11 @@ static void free_replication(asi_replication *replication)
     free(replication->stripped_channel);
     free(replication->original_channel);
     free(replication->source_identity);
-    explicit_bzero(replication->source.request, sizeof(replication->source.request)); /* its first one had the credentials */
+    explicit_bzero(replication->source.request, sizeof(replication->source.request)); /* the first one contained credentials */
     free(replication);
 }
 
-/* What the driver owes is taken and given back, or it would stay with it. */
+/* Collects the driver's outstanding answers, so that their resources are released; otherwise the driver would keep them. */
 static bool is_settled(asi_replication *replication)
 {
     as_client *client = replication->archive->client;
@@ -58,14 +58,14 @@ static bool is_settled(asi_replication *replication)
         AS_NULL_VALUE == replication->destination_request;
 }
 
-/* -- the request -------------------------------------------------------------------------------------------------------------- */
+/* -- the request ------------------------------------------------------------------------------------------------------------- */
 
 static char *copy_text(asi_codec_var from)
 {
     return strndup(0 == from.length ? "" : from.data, (size_t)from.length);
 }
 
-/* "aeron:udp?endpoint=<host>:0" with the host of `channel`'s endpoint; false if it has none. */
+/* Builds "aeron:udp?endpoint=<host>:0" with the host of `channel`'s endpoint. False if it has none. */
 static bool make_response_channel(const char *channel, char *to, size_t capacity)
 {
     asi_uri uri;
@@ -79,7 +79,7 @@ static bool make_response_channel(const char *channel, char *to, size_t capacity
         snprintf(to, capacity, "aeron:udp?endpoint=%.*s:0", (int)(colon - endpoint), endpoint) < (int)capacity;
 }
 
-/* Spec: 07 §5 - the server's own response channel unless the request names one. Where the source is reached by IPC, IPC. */
+/* Spec: 07 §5 - the server's own response channel unless the request sets one; IPC when the source is reached by IPC. */
 static as_result choose_response_channel(const as_archive *archive, asi_replication_params *params)
 {
     const as_archive_config *config = &archive->config;
@@ -109,7 +109,7 @@ static as_result choose_response_channel(const as_archive *archive, asi_replicat
     return NULL == params->response_channel ? asi_fail(AS_E_INTERNAL, 0, "no memory for a replication") : AS_OK;
 }
 
-/* Spec: 08 §10.2, rows 1 and 2, and what a stock archive is silent about. */
+/* Spec: 08 §10.2, rows 1 and 2, and the cases in which a stock archive does not answer. */
 static as_result check_channels(asi_replication_params *params)
 {
     asi_uri uri;
@@ -159,7 +159,7 @@ static as_result read_params(
         .credentials = malloc((size_t)request->encoded_credentials.length + 1),
         .credentials_length = request->encoded_credentials.length,
     };
-    /* Spec: 08 §10.3 - a live stream has the source's session id, and the replay has to be one image with it. */
+    /* Spec: 08 §10.3 - a live stream has the source's session id, and the replay must form one image with it. */
     params->session_id = params->is_live ? AS_NULL_VALUE : request->replication_session_id;
     if (NULL == params->source_channel || NULL == params->response_channel || NULL == params->live_destination ||
         NULL == params->replication_channel || NULL == params->credentials)
@@ -248,7 +248,7 @@ void asi_replications_start(asi_control_session *session, const asi_codec_reques
         return;
     }
     replication->archive = archive;
-    replication->id = archive->sessions->next_id++; /* Spec: 07 §6.1 - of one sequence with the sessions */
+    replication->id = archive->sessions->next_id++; /* Spec: 07 §6.1 - from the same sequence as session ids */
     replication->control_session_id = session->id;
     replication->recording_id = request->dst_recording_id;
     replication->subscription_id = AS_NULL_VALUE;
@@ -278,7 +278,7 @@ void asi_replications_stop(asi_control_session *session, const asi_codec_request
     asi_replication_finish(at);
 }
 
-/* -- duty cycle --------------------------------------------------------------------------------------------------------------- */
+/* -- duty cycle -------------------------------------------------------------------------------------------------------------- */
 
 int asi_replications_step(as_archive *archive)
 {

@@ -42,7 +42,7 @@ as_result asi_control_offer(asi_control_session *session, const as_iovec *parts,
             asi_control_finish(session, "control response publication is at max position", true);
             return asi_fail(AS_E_CLOSED, 0, "control response publication is at max position");
         default:
-            return position > 0 ? AS_OK : AS_E_USAGE; /* the text is the publication's */
+            return position > 0 ? AS_OK : AS_E_USAGE; /* the failure text is the publication's */
     }
 }
 
@@ -61,7 +61,7 @@ as_result asi_control_try_send(asi_control_session *session, const as_iovec *par
     return NULL != session->queue ? AS_AGAIN : send_now(session, parts, part_count);
 }
 
-/* A client that asks faster than it reads, or does not read, costs so much memory and no more. */
+/* The queue is bounded: a client that requests faster than it reads, or does not read, uses only this much memory. */
 static void enqueue(asi_control_session *session, const uint8_t *bytes, int64_t length)
 {
     if (session->queued_bytes + length > QUEUE_BYTES_MAX)
@@ -90,7 +90,7 @@ static void enqueue(asi_control_session *session, const uint8_t *bytes, int64_t 
     session->queued_bytes += length;
 }
 
-/* Sends or queues; order is kept. */
+/* Sends or queues the event and preserves the order. */
 static void send_event(asi_control_session *session, const asi_codec_event *event)
 {
     uint8_t bytes[ASI_CONTROL_RESPONSE_CAPACITY];

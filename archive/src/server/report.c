@@ -5,7 +5,7 @@
 
 #include "server/archive.h"
 
-#define ENTRY_CAPACITY 8192 /* of the error log: two channels fit */
+#define ENTRY_CAPACITY 8192 /* size of an error log entry: two channels fit */
 
 void asi_archive_log(as_archive *archive, int32_t code, const char *text)
 {

@@ -1,10 +1,12 @@
-/* Retention as the archive's own policy. See retention.h; the rules are as_retention_plan's, which the command shares.
+/* Applies the archive's own retention policy. See retention.h; the rules are those of as_retention_plan, which the command
+ * shares.
  *
  *   interval over --> scan on a thread: folder listed, times looked up, plan made --> applied, a recording per cycle --> interval
  *
- * Listing a large folder takes a disk long, so the conductor does not do it; in INVOKER mode there is only the application's thread.
- * What the plan says is checked again against what is so when it is applied: a recording may have gone, been started again or be
- * replayed. A replay holds back what it still reads, which is told by the error log; what lies before goes. */
+ * Listing a large folder takes a long time, so the conductor does not do it; in INVOKER mode only the application's thread
+ * exists. The plan is checked against the current state when it is applied: meanwhile a recording may have been removed, started
+ * again or replayed. A replay holds back the bytes that it still reads, which the error log reports; earlier bytes are
+ * deleted. */
 #include "server/retention.h"
 
 #include <inttypes.h>
@@ -35,9 +37,9 @@ void asi_retention_init(as_archive *archive)
         config->retain_older_than_ns > 0 || config->retain_max_bytes > 0 || config->retain_keep_recordings > 0;
 }
 
-/* -- scanning -------------------------------------------------------------------------------------------------------------------- */
+/* -- scanning ---------------------------------------------------------------------------------------------------------------- */
 
-/* The scan's thread; it touches nothing of the archive but its settings, clock and scan. */
+/* Runs on the scan's thread. It accesses only the archive's settings, clock and scan. */
 static void *scan(void *context)
 {
     as_archive *archive = context;
@@ -88,7 +90,7 @@ static void join(asi_retention *retention)
     }
 }
 
-/* -- applying -------------------------------------------------------------------------------------------------------------------- */
+/* -- applying ---------------------------------------------------------------------------------------------------------------- */
 
 static void tell_held(as_archive *archive, int64_t recording_id, const asi_replay_session *replay)
 {
@@ -98,7 +100,7 @@ static void tell_held(as_archive *archive, int64_t recording_id, const asi_repla
     asi_archive_warn(archive, 0, text);
 }
 
-/* How far the recording's head may go: `wanted`, or to where a replay holds it. */
+/* Position up to which the recording's head may be deleted: `wanted`, or less where a replay holds it back. */
 static int64_t free_to(as_archive *archive, const asi_catalog_record *record, int64_t wanted)
 {
     const int64_t last = asi_segments_last_base(archive, record);
@@ -151,7 +153,7 @@ static void apply(as_archive *archive, const as_retention_recording *planned)
     if (AS_RETENTION_KEPT == planned->reason || !asi_catalog_find(archive->catalog, planned->recording_id, &record) ||
         NULL != asi_uses_deletion(archive, planned->recording_id))
     {
-        return; /* it is gone, or the next round comes to it */
+        return; /* the recording is gone, or the next round handles it */
     }
     as_result result = AS_OK;
     if (AS_NULL_VALUE != planned->new_start)
@@ -168,7 +170,7 @@ static void apply(as_archive *archive, const as_retention_recording *planned)
     }
 }
 
-/* -- duty cycle ------------------------------------------------------------------------------------------------------------------ */
+/* -- duty cycle -------------------------------------------------------------------------------------------------------------- */
 
 static void end_round(as_archive *archive)
 {

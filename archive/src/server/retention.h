@@ -1,4 +1,4 @@
-/* Old segments and recordings go by a policy of the archive's own. See retention.c. */
+/* Deletes old segments and recordings by the archive's own policy. See retention.c. */
 #ifndef ASI_SERVER_RETENTION_H
 #define ASI_SERVER_RETENTION_H
 
@@ -11,7 +11,7 @@ typedef struct asi_retention
 {
     as_retention_policy policy;
     bool has_policy;
-    bool is_scanning;                    /* on a thread, which owns what follows until has_scanned */
+    bool is_scanning;                    /* a scan runs; its thread owns the fields below until has_scanned */
     bool has_thread;
     pthread_t thread;
     bool has_scanned;                    /* released by the thread; a stale read costs one more cycle */
@@ -19,8 +19,8 @@ typedef struct asi_retention
     as_result result;
     int32_t failure_code;
     char failure[1024];
-    int64_t next_ms;                     /* of the next round */
-    int64_t at;                          /* recording of the scan that is applied next; its count: the round is done */
+    int64_t next_ms;                     /* time of the next round */
+    int64_t at;                          /* index in the scan of the recording to apply next; scan's count: round is done */
 } asi_retention;
 
 void asi_retention_init(as_archive *archive);

@@ -1,7 +1,7 @@
-/* Segments at the head of a recording: detach, delete what is detached, purge, attach. See segments.h. Spec: 08 §9.
+/* Operations on segments at the head of a recording: detach, delete detached ones, purge, attach. See segments.h. Spec: 08 §9.
  *
- * The start position moves by whole segments and before any file goes; the recording may be active, its recorder works far behind
- * the segments that may be detached. */
+ * The start position moves by whole segments, and before any file is deleted. The recording may be active: its recorder writes
+ * at much higher positions than those of the segments that may be detached. */
 #include "server/segments.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ int64_t asi_segments_last_base(const as_archive *archive, const asi_catalog_reco
     return base_of(record, AS_NULL_VALUE == recorded ? record->stop_position : recorded);
 }
 
-/* Whether the request may move the start position; else it was refused. */
+/* Whether the request may move the start position. If not, it was refused. */
 static bool check_new_start(asi_control_session *session, const asi_codec_request *request, const asi_catalog_record *record)
 {
     const as_archive *archive = session->archive;
@@ -147,9 +147,9 @@ void asi_segments_purge(asi_control_session *session, const asi_codec_request *r
     }
 }
 
-/* -- attach -------------------------------------------------------------------------------------------------------------------- */
+/* -- attach ------------------------------------------------------------------------------------------------------------------ */
 
-/* A file to be attached, open. */
+/* An open file that is to be attached. */
 typedef struct candidate
 {
     const asi_file_ops *files;
@@ -159,7 +159,7 @@ typedef struct candidate
     char path[AS_PATH_MAX];
 } candidate;
 
-/* The first frame of the first term: AS_AGAIN without one. A recording that began within a term has zeros before it. */
+/* Finds the first frame of the first term. AS_AGAIN: there is none. A recording that began within a term has zeros before it. */
 static as_result find_first_frame(const candidate *file, asi_frame_header *frame, int32_t *offset)
 {
     uint8_t buffer[SCAN_LENGTH];
@@ -184,7 +184,7 @@ static as_result find_first_frame(const candidate *file, asi_frame_header *frame
     return AS_AGAIN;
 }
 
-/* AS_OK: the segment is the recording's, `offset` is where its bytes begin. */
+/* AS_OK: the segment belongs to the recording, and its bytes begin at `offset`. */
 static as_result check_segment(const candidate *file, int32_t *offset)
 {
     const asi_catalog_record *record = file->record;
@@ -213,7 +213,7 @@ static as_result check_segment(const candidate *file, int32_t *offset)
     return found;
 }
 
-/* AS_OK: attached, the recording would start at *start; AS_AGAIN: there is no such file. */
+/* AS_OK: attached, and the recording would start at *start. AS_AGAIN: the file does not exist. */
 static as_result take_segment(const as_archive *archive, const asi_catalog_record *record, int64_t base, int64_t *start)
 {
     candidate file = { .files = archive->files, .record = record, .base = base };
@@ -239,12 +239,12 @@ static as_result take_segment(const as_archive *archive, const asi_catalog_recor
     return result;
 }
 
-/* What was attached before a segment that can't be stays so, as with stock, and the error tells of that one. */
+/* As in stock, segments attached before one that fails stay attached, and the error names the failed segment. */
 void asi_segments_attach(asi_control_session *session, const asi_codec_request *request)
 {
     as_archive *archive = session->archive;
     asi_catalog_record record;
-    /* Departure from Spec: 08 §9 - stock attaches segments which it is just deleting. */
+    /* Departure from Spec: 08 §9 - stock attaches segments that it is deleting at the same time. */
     if (!find_or_refuse(session, request, &record) ||
         asi_deletions_refuse_second(session, request, record.recording_id))
     {
@@ -254,7 +254,7 @@ void asi_segments_attach(asi_control_session *session, const asi_codec_request *
     int64_t base = base_of(&record, record.start_position);
     int64_t start = record.start_position;
     int64_t count = 0;
-    as_result result = base == start ? AS_OK : AS_AGAIN; /* it begins in a segment: nothing is before that */
+    as_result result = base == start ? AS_OK : AS_AGAIN; /* the recording begins within a segment: nothing precedes it */
     while (AS_OK == result && base >= length && start == base)
     {
         base -= length;

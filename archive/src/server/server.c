@@ -1,4 +1,4 @@
-/* The archive as a whole: claiming the folder, opening in the right order, the duty cycle, ending. See server.h, archive.h.
+/* The archive as a whole: claims the folder, opens the parts in order, runs the duty cycle, closes. See server.h, archive.h.
  * Spec: 08 §1, §12, 06 §6, §10.
  *
  * Order of opening: mark file (the guard), Aeron client, counters, catalog and its recovery, mark file ready, control streams. A
@@ -38,21 +38,21 @@
 
 #define DEFAULT_PAGE_SIZE 4096
 
-/* Everything in one block. What stands before the parts is nobody else's. */
+/* All state in one block. The fields before the parts are private to this file. */
 typedef struct asi_server
 {
     as_archive archive;                  /* first; points to the parts */
     asi_cycle_counters conductor_cycle;
-    asi_cycle_counters recorder_cycle;   /* DEDICATED only, as the replayer's */
+    asi_cycle_counters recorder_cycle;   /* DEDICATED only; also the next field */
     asi_cycle_counters replayer_cycle;
-    int64_t heartbeat_ms;                /* last one written to the mark file */
-    int64_t busy_ms;                     /* when there last was a control session, a recording or a replay */
+    int64_t heartbeat_ms;                /* time of the last heartbeat written to the mark file */
+    int64_t busy_ms;                     /* last time with a control session, a recording or a replay */
     bool is_idle_expired;                /* written by the conductor, read by the owner's thread */
     as_publication *events;
     asi_agent agents[3];
-    uint32_t boot;                       /* of the machine; 0: it can't be told */
+    uint32_t boot;                       /* boot number of the machine; 0: unknown */
     bool is_open;                        /* the start has succeeded */
-    bool is_recovered;                   /* what the last archive left is settled, and the folder says who writes it now */
+    bool is_recovered;                   /* the last archive's state is recovered, and the folder names the current writer */
     /* Written by the conductor, read by the owner's thread: text first, then the flag with release. */
     bool has_failed;
     char failure[AS_PATH_MAX + 256];
@@ -69,7 +69,7 @@ typedef struct asi_server
     asi_retention retention;
 } asi_server;
 
-/* -- failures ----------------------------------------------------------------------------------------------------------------- */
+/* -- failures ---------------------------------------------------------------------------------------------------------------- */
 
 static void on_client_error(void *context, as_result result, int32_t code, const char *text)
 {
@@ -79,7 +79,7 @@ static void on_client_error(void *context, as_result result, int32_t code, const
     asi_archive_log(archive, code, text);
 }
 
-/* Spec: 08 §12 - without its driver an archive can only end; its recordings stay active for the next start to recover. */
+/* Spec: 08 §12 - without its driver an archive can only close; its recordings stay active, and the next start recovers them. */
 static bool check_client(as_archive *archive)
 {
     if (!as_client_is_closed(archive->client))
@@ -100,9 +100,10 @@ const char *as_archive_failure(const as_archive *archive) { return as_archive_ha
 bool as_archive_is_idle_expired(const as_archive *archive) { return asi_load_acquire_bool(&archive->server->is_idle_expired); }
 int64_t as_archive_id(const as_archive *archive) { return archive->archive_id; }
 
-/* -- duty cycles --------------------------------------------------------------------------------------------------------------- */
+/* -- duty cycles ------------------------------------------------------------------------------------------------------------- */
 
-/* A subscription that waits for a publisher is no reason to stay: whoever wants it recorded keeps a session or publishes. */
+/* A subscription that waits for a publisher does not keep the archive running: a client that needs it holds a session or
+ * publishes. */
 static void watch_idleness(as_archive *archive, int64_t now_ms)
 {
     const int64_t allowed_ms = archive->config.exit_when_idle_ns / 1000000;
@@ -150,8 +151,8 @@ static int conductor_cycle(void *context)
     {
         return 0;
     }
-    /* What the other threads gave back comes before requests: who was told that a recording or a replay is stopped asks next, and then
-     * it is over. */
+    /* Results of the other threads come before requests: a client that was notified of a stopped recording or replay sends its
+     * next request, and by then the recording or replay must be over. */
     work_count += asi_recordings_step(archive);
     work_count += asi_replays_step(archive);
     work_count += asi_deletions_step(archive);
@@ -222,10 +223,10 @@ as_result as_archive_start(as_archive *archive)
     return result;
 }
 
-/* -- opening ------------------------------------------------------------------------------------------------------------------- */
+/* -- opening ----------------------------------------------------------------------------------------------------------------- */
 
-/* Spec: 06 §1 - the folder's canonical path is what the mark file's link and error texts carry. The folder itself may be reached by a
- * link of one's own. */
+/* Spec: 06 §1 - the mark file's link and error texts contain the folder's canonical path. The folder itself may be reached by a
+ * symbolic link of the same user. */
 static as_result prepare_folder(char *path)
 {
     const as_result created = asi_dir_create_with(path, ASI_ARCHIVE_DIR_MODE);
@@ -250,7 +251,7 @@ static as_result prepare_folder(char *path)
     return AS_OK;
 }
 
-/* A folder is only emptied when no living archive owns it. */
+/* Empties a folder only when no running archive owns it. */
 static as_result clear_folder(const as_archive *archive, int folder)
 {
     asi_mark_info info;
@@ -263,7 +264,7 @@ static as_result clear_folder(const as_archive *archive, int folder)
     return asi_archive_clear(folder, archive->config.archive_dir);
 }
 
-/* Refuses what is a stranger's, or may be changed by strangers. */
+/* Refuses a folder that belongs to another user, or that other users can modify. */
 static as_result enter_folder(const as_archive *archive, char *path, bool is_cleared)
 {
     asi_trust trust;
@@ -284,7 +285,7 @@ static int32_t driver_page_size(const as_archive_config *config)
     asi_cnc cnc;
     if (AS_OK != asi_cnc_open_read_only_untrusted(&cnc, config->aeron_dir))
     {
-        return DEFAULT_PAGE_SIZE; /* no driver yet; opening the client will wait for it or say so */
+        return DEFAULT_PAGE_SIZE; /* no driver yet; opening the client waits for it or reports the error */
     }
     const int32_t page_size = cnc.file_page_size;
     asi_cnc_close(&cnc);
@@ -388,9 +389,10 @@ static as_result open_counters(as_archive *archive)
     return result;
 }
 
-/* Whether the last frame of a recording that a crash ended can be taken as it is found. Our writer makes a block visible when all of it
- * is written, so it is whole unless the machine lost power with sync level 0; then what the page test does not prove is cut off.
- * Of another's recordings (whose start is in the mark file) the test decides, and the operator. */
+/* Decides whether the last frame of a recording that a crash ended can be trusted. This implementation's writer makes a block
+ * visible after it is completely written. The block is therefore whole, unless the machine lost power with sync level 0; in that
+ * case recovery cuts off what the page test does not prove. For recordings of another implementation (whose start is in the mark
+ * file) the test and the operator decide. */
 static void judge_last_writer(const as_archive *archive, asi_recover_options *options)
 {
     const asi_catalog_writer writer = asi_catalog_get_writer(archive->catalog);
@@ -447,7 +449,7 @@ static as_result open_catalog(as_archive *archive)
     return result;
 }
 
-/* Spec: 07 §5 - the control channel with the sparse setting, unless it names its own. */
+/* Spec: 07 §5 - the control channel with the sparse setting, unless it sets its own. */
 static void network_control_channel(const as_archive_config *config, char *to, size_t capacity)
 {
     const char *question = strchr(config->control_channel, '?');
@@ -499,7 +501,7 @@ static as_result open_streams(as_archive *archive)
     return result;
 }
 
-/* Another number after each boot of the machine; 0 if it can't be told. */
+/* A number that changes with each boot of the machine; 0 if unknown. */
 static uint32_t boot_number(void)
 {
     char text[64] = "";
@@ -593,7 +595,7 @@ as_result asi_archive_open_on(
         *archive = opened;
         return AS_OK;
     }
-    /* Closing may fail things of its own; what is told is why the archive did not open. */
+    /* Closing may cause further errors; the reported one is the reason why the archive did not open. */
     char reason[2048];
     const int32_t code = as_error_code();
     snprintf(reason, sizeof(reason), "%s", as_error_text());
@@ -613,7 +615,8 @@ as_result as_archive_open(const as_archive_config *config, as_archive **archive)
     return asi_archive_open_with(config, NULL, NULL, archive);
 }
 
-/* -- ending -------------------------------------------------------------------------------------------------------------------- */
+/* -- closing
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 void as_archive_close(as_archive *archive)
 {
@@ -637,7 +640,7 @@ void as_archive_close(as_archive *archive)
     asi_control_close_all(archive);
     asi_tokens_close(archive);
     asi_auth_close(&archive->auth);
-    archive->error_log.error_counter = NULL; /* lies in the client's memory */
+    archive->error_log.error_counter = NULL; /* it is in the client's memory */
     asi_counters_close(&archive->counters);
     asi_cycle_counters_close(&archive->server->conductor_cycle);
     asi_cycle_counters_close(&archive->server->recorder_cycle);
@@ -648,7 +651,7 @@ void as_archive_close(as_archive *archive)
     if (is_in_order)
     {
         static const asi_catalog_writer nobody = { .is_known = false };
-        (void)!asi_catalog_set_writer(archive->catalog, &nobody); /* on a broken disk the next start takes it for a crash */
+        (void)!asi_catalog_set_writer(archive->catalog, &nobody); /* on failure (broken disk) the next start assumes a crash */
     }
     asi_catalog_close(archive->catalog);
     if (NULL != archive->mark)

@@ -1,4 +1,4 @@
-/* Opening an archive on other files, clocks and clients than the system's. The contract is in as_archive.h. */
+/* Opens an archive with other files, clocks and clients than the system's. as_archive.h defines the contract. */
 #ifndef ASI_SERVER_SERVER_H
 #define ASI_SERVER_SERVER_H
 
@@ -7,11 +7,11 @@
 #include "server/config.h"
 #include "store/file_ops.h"
 
-/* Test door: an archive on other files and another clock than the system's. NULL: the system's. */
+/* For tests: opens an archive with other files and another clock. NULL: the system's. */
 as_result asi_archive_open_with(const as_archive_config *config, const asi_file_ops *files, const asi_clock *clock,
     as_archive **archive) AS_MUST_USE;
 
-/* Everything that an archive takes from outside, for the simulation. */
+/* All external dependencies of an archive, for the simulation. */
 typedef struct asi_archive_dependencies
 {
     const asi_file_ops *files;        /* borrowed until close; NULL: the system's */
@@ -20,7 +20,7 @@ typedef struct asi_archive_dependencies
     /* Opens the archive's Aeron client; NULL: as_client_open. */
     as_result (*open_client)(void *context, const as_client_options *options, as_client **client);
     void *open_client_context;
-    uint32_t boot;                    /* another number after each boot of the machine; 0: the system is asked */
+    uint32_t boot;                    /* changes with each boot of the machine; 0: read from the system */
 } asi_archive_dependencies;
 
 as_result asi_archive_open_on(const as_archive_config *config, const asi_archive_dependencies *dependencies,

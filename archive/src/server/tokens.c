@@ -7,7 +7,7 @@
 
 #include "server/reply.h"
 
-#define TOKENS_MAX 4096 /* a session that asks for tokens all day fills this, not the memory */
+#define TOKENS_MAX 4096 /* bounds the memory of sessions that request tokens without end */
 
 asi_replay_token *asi_tokens_find(const as_archive *archive, int64_t token)
 {
@@ -19,7 +19,7 @@ asi_replay_token *asi_tokens_find(const as_archive *archive, int64_t token)
     return at;
 }
 
-/* Whoever guesses a token reads a recording, so it comes from the kernel. */
+/* Draws the token from the kernel, because a guessed token gives access to a recording. */
 static as_result draw(const as_archive *archive, int64_t *token)
 {
     do
@@ -71,7 +71,7 @@ void asi_tokens_issue(asi_control_session *session, const asi_codec_request *req
     asi_control_ok(session, request->correlation_id, token);
 }
 
-/* Takes out the tokens of a session, or, with AS_NULL_VALUE, those that are too old. */
+/* Removes the tokens of a session, or, with AS_NULL_VALUE, those that have expired. */
 static int drop(as_archive *archive, int64_t control_session_id, int64_t now_ns)
 {
     int dropped = 0;

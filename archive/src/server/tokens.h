@@ -1,14 +1,14 @@
-/* Replay tokens: what lets a replay request come on another publication than its session's, so that the replay finds its way back
- * to that publication's driver (response channels). Spec: 07 §11, 08 §11.
+/* Replay tokens: a replay request with a token may arrive on another publication than its session's, so that the replay is sent
+ * back to the driver of that publication (response channels). Spec: 07 §11, 08 §11.
  *
  *   session: ReplayTokenRequest > OK(token)
  *   second publication, with response-correlation-id: Replay or BoundedReplay with the token > answered on the session
  *
- * A token belongs to a session and a recording, lasts for the connect timeout, may be used until then, and ends with its session.
- * Where the stock archive is silent (a token that is unknown, too old, or another recording's) ours answers error 0 on the session
- * that the request names; an archive that authenticates its clients only if it came on that session's own publication. The
- * authorisation that replays need is asked for token replays too; the stock archive asks none.
- * Thread rule: the conductor's. */
+ * A token belongs to a session and a recording. It is valid for the connect timeout, may be used more than once, and ends with
+ * its session. The stock archive does not answer a token that is unknown, expired or for another recording. This archive answers
+ * error 0 on the session that the request names; if it authenticates its clients, only when the request arrived on that
+ * session's own publication. Token replays need the same authorisation as other replays; the stock archive does not check it.
+ * Thread rule: conductor only. */
 #ifndef ASI_SERVER_TOKENS_H
 #define ASI_SERVER_TOKENS_H
 

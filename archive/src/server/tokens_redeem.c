@@ -22,8 +22,8 @@ static asi_control_session *refuse(as_archive *archive, const asi_codec_request 
     char text[96];
     snprintf(text, sizeof(text), "Unknown session or token timeout for replayToken=%lld", (long long)request->replay_token);
     asi_archive_log_of_peer(archive, "ERROR", ASI_CODEC_E_GENERIC, text, "unknown session or token timeout");
-    /* A token is shown on another image than the session's, whose client waits for an answer. Where there are logins nobody hears of
-     * what another connection asks. */
+    /* A token is presented on another image than that of its session, whose client waits for an answer. With logins, a session
+     * gets no answers to requests of another connection. */
     asi_control_session *named = asi_auth_has_principals(&archive->auth) ? asi_control_session_for(archive, request, image) :
         asi_control_find(archive, request->control_session_id);
     if (NULL != named && (ASI_CONTROL_AUTHENTICATED == named->state || ASI_CONTROL_ACTIVE == named->state))

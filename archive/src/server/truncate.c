@@ -1,7 +1,7 @@
-/* Truncating and purging a recording. See truncate.h; what follows the checks is in deletions.c. Spec: 08 §9.
+/* Truncates and purges recordings. See truncate.h; deletions.c executes the steps after the checks. Spec: 08 §9.
  *
- * Departure from Spec: 08 §9 - the frame at the new end is checked before anything changes; stock has stored the new stop position
- * by then, which stays when the check fails. */
+ * Departure from Spec: 08 §9 - the frame at the new end is checked before anything changes; stock stores the new stop position
+ * first, and keeps it when the check fails. */
 #include "server/truncate.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 #include "store/segment_layout.h"
 #include "store/segment_read.h"
 
-/* Whether a frame of the recording begins at the position. AS_E_USAGE: none does; AS_E_STORAGE, AS_E_DATA: it can't be read. */
+/* Whether a frame of the recording begins at the position. AS_E_USAGE: no frame does; AS_E_STORAGE, AS_E_DATA: it can't be
+ * read. */
 static as_result check_frame(const as_archive *archive, const asi_catalog_record *record, int64_t position)
 {
     asi_frame_header frame;
@@ -44,7 +45,7 @@ static as_result check_frame(const as_archive *archive, const asi_catalog_record
     return is_frame ? AS_OK : asi_fail(AS_E_USAGE, 0, "%" PRId64 " position not aligned to a data header", position);
 }
 
-/* Which files go, and which is cut. AS_E_*: the position can't be an end. */
+/* Determines which files are deleted, and which one is cut. AS_E_*: the recording can't end at the position. */
 static as_result plan(const as_archive *archive, const asi_catalog_record *record, int64_t position, asi_delete_work *work)
 {
     if (position == record->start_position)
@@ -120,7 +121,7 @@ as_result asi_purge_whole(as_archive *archive, asi_deletion *deletion, const asi
     }
     else
     {
-        /* The record may be gone, though not durably; its files go with the next start, which finds them by it. */
+        /* The record may be removed, but not durably; the next start finds the files by the record and deletes them. */
         archive->compaction->is_possible = false;
         asi_deletions_discard(deletion);
     }

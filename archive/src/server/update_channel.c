@@ -1,6 +1,6 @@
-/* Update channel: another text for where a recording came from. See update_channel.h. Spec: 08 §11.
+/* Changes the stored channel of a recording. See update_channel.h. Spec: 08 §11.
  *
- * Departure from Spec: 08 §11 - a channel that is no URI is answered; stock only logs it and its client times out. */
+ * Departure from Spec: 08 §11 - an invalid channel is answered with an error; stock only logs it and its client times out. */
 #include "server/update_channel.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static as_result replace(asi_catalog *catalog, const asi_catalog_record *record,
     {
         return result;
     }
-    /* The record's own texts move with the catalog. */
+    /* The record's own texts move when the catalog changes. */
     char *source_identity = copy(record->source_identity);
     if (NULL == source_identity)
     {
