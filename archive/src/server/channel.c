@@ -23,7 +23,7 @@ static const channel_key KEYS[] = {
     { "gtag", true }, { "sparse", false }, { "eos", false }, { "tether", true }, { "group", true }, { "rejoin", true },
     { "so-sndbuf", true }, { "so-rcvbuf", true }, { "rcv-wnd", true }, { "media-rcv-ts-offset", true },
     { "channel-rcv-ts-offset", true }, { "channel-snd-ts-offset", true }, { "response-endpoint", true },
-    { "response-correlation-id", true }, { "stream-id", true },
+    { "response-correlation-id", true }, { "stream-id", true }, { "setup-backoff", false },
 };
 #define KEY_COUNT (sizeof(KEYS) / sizeof(KEYS[0]))
 
@@ -237,6 +237,10 @@ as_result asi_channel_response(const asi_uri *uri, const as_archive_config *conf
         return result;
     }
     put_text(&values, "sparse", sparse || config->control_term_sparse || !is_logged_in ? "true" : "false");
+    if (!is_logged_in)
+    {
+        put_text(&values, "setup-backoff", "true"); /* our driver's; others ignore it */
+    }
     if (asi_channel_is_response(uri))
     {
         put_i64(&values, "response-correlation-id", request_correlation_id);

@@ -433,6 +433,19 @@ static int32_t setups_in(stage *s, int32_t duration_ms)
     return count;
 }
 
+/* A channel may ask that SETUPs to an address which nobody has proven become fewer, until a receiver answers. */
+static void setups_that_nobody_answers_become_fewer(void)
+{
+    stage s;
+    open_stage_on(&s, CHANNEL "|setup-backoff=true");
+    CHECK_I64(setups_in(&s, 1000), 3);
+    CHECK_I64(setups_in(&s, 4000), 5);
+    close_stage(&s);
+    open_stage(&s);
+    CHECK(setups_in(&s, 4000) >= 30);
+    close_stage(&s);
+}
+
 /* A server that gives up on a peer that never answered, as its address may be forged, writes there no more from then on. */
 static void what_nobody_heard_of_is_revoked_in_silence(void)
 {
@@ -456,6 +469,7 @@ int main(void)
     RUN(a_refused_batch_is_tried_again);
     RUN(a_failing_network_is_logged_once_in_words);
     RUN(windows_that_no_receiver_has);
+    RUN(setups_that_nobody_answers_become_fewer);
     RUN(what_nobody_heard_of_is_revoked_in_silence);
     RUN(random_control_frames);
     return 0;

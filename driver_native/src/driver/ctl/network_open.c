@@ -156,6 +156,7 @@ static void init_sender(
     sender->is_group = asi_udp_channel_has_group_semantics(channel);
     sender->signal_eos = params->signal_eos;
     sender->spies_simulate_connection = params->spies_simulate_connection;
+    sender->backs_off_setups = params->backs_off_setups;
     sender->is_response = params->is_response;
     sender->response_correlation_id = params->response_correlation_id;
     sender->has_response_subscription = !params->is_response && params->response_correlation_id >= 0;

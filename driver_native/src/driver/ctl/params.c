@@ -200,6 +200,10 @@ static as_result read_flags(const asi_conductor *conductor, const asi_uri *uri, 
     }
     if (AS_OK == result)
     {
+        result = asi_uri_get_bool(uri, "setup-backoff", false, &params->backs_off_setups);
+    }
+    if (AS_OK == result)
+    {
         result = asi_uri_get_size(uri, "max-resend", 0, &max_resend);
     }
     if (AS_OK == result && NULL != asi_uri_get(uri, "max-resend") && (max_resend <= 0 || max_resend > ASI_MAX_RESEND_LIMIT))

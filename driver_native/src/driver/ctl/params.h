@@ -32,6 +32,7 @@ typedef struct asi_publication_params
     bool is_sparse;
     bool signal_eos;
     bool spies_simulate_connection;
+    bool backs_off_setups;   /* setup-backoff: ours, not of Aeron */
     bool is_response;
     int64_t entity_tag;
     int64_t response_correlation_id; /* -1 none, -2 prototype */

@@ -8,6 +8,7 @@
 #include "driver/tx/scan.h"
 #include "driver/tx/sender_report.h"
 
+#define SETUP_INTERVAL_MAX_NS (8 * ASI_SETUP_INTERVAL_NS) /* of a publication that backs off */
 /* Spec: 04 §7.5 - how far behind the sender position a resend may begin, beyond half a term. */
 #define RESEND_MARGIN_MAX (16 * 1024 * 1024)
 #define CREDIT_INTERVAL_NS 1000000000LL
@@ -151,14 +152,25 @@ static bool is_given_up(const asi_sender_publication *publication)
     return !publication->has_initial_connection && 0 != asi_load_acquire_u8(&publication->log.metadata->is_publication_revoked);
 }
 
+/* Time between two SETUPs. A departure where the channel says setup-backoff=true: a server that answers to an address which nobody has
+ * proven would otherwise send it 10 of them a second. */
+static int64_t setup_interval(const asi_sender_publication *publication)
+{
+    return publication->backs_off_setups && !publication->has_initial_connection && publication->setup_interval_ns > 0 ?
+        publication->setup_interval_ns : ASI_SETUP_INTERVAL_NS;
+}
+
 /* Spec: 04 §5.3. */
 static void send_setup_if_due(asi_sender *sender, asi_sender_publication *publication, int64_t position)
 {
-    if (sender->now_ns - publication->last_setup_ns <= ASI_SETUP_INTERVAL_NS)
+    const int64_t interval_ns = setup_interval(publication);
+    if (sender->now_ns - publication->last_setup_ns <= interval_ns)
     {
         return;
     }
     publication->last_setup_ns = sender->now_ns;
+    publication->setup_interval_ns = publication->setup_interval_ns > 0 && interval_ns < SETUP_INTERVAL_MAX_NS ?
+        2 * interval_ns : interval_ns;
     if (is_given_up(publication))
     {
         return;

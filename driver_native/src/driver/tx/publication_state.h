@@ -24,6 +24,7 @@ typedef struct asi_sender_publication
     bool is_group;                   /* multicast or MDC */
     bool signal_eos;
     bool spies_simulate_connection;
+    bool backs_off_setups;           /* nobody vouches for its destination: fewer and fewer SETUPs until a receiver answers */
     bool is_response;                /* answers requests: sends to an address learned from status messages */
     bool has_response_subscription;  /* requests: its SETUPs ask for a response channel */
     int64_t response_correlation_id;
@@ -43,6 +44,7 @@ typedef struct asi_sender_publication
     int64_t limit;
     int64_t last_setup_ns;
     int64_t last_data_or_heartbeat_ns;
+    int64_t setup_interval_ns;       /* of the last SETUP, while it backs off; 0 before */
     bool has_initial_connection;     /* a status message arrived that was more than a SETUP request */
     bool is_setup_elicited;
     bool is_tracking_limits;         /* reaching the limit again is a new back-pressure event */
