@@ -4,8 +4,8 @@
 
 #include "sbe_batch.h"
 
-/* Values of `width` bytes: those that are null become 0, and their flag, too; the other flags become 1. Floats are null if they are
- * not a number. */
+/* Values of `width` bytes: those that are null become 0, and their flag, too; the other flags become 1. Floats are null if they
+ * are not a number. */
 void asi_sbe_clear_nulls(void *values, int64_t count, int32_t width, uint64_t null_bits, uint8_t *flags);
 void asi_sbe_clear_nans(void *values, int64_t count, int32_t width, uint8_t *flags);
 /* Bytes become flags. */

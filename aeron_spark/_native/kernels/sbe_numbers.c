@@ -1,9 +1,9 @@
 /* Columns of numbers out of a walked batch. See as_sbe.h.
  *
- * Tasks run in turn over instances whose messages stay in the first cache. The common ones, where every instance has the field, have a
- * loop made for one width, form and byte order by inlining; whether blocks need a look (a short one, an old version, a message that is
- * not there) is settled once for the column. Values are put one behind the other first, which the compiler must not do by vectors
- * (CMakeLists.txt); then nulls are found among them by vectors. */
+ * Tasks run in turn over instances whose messages stay in the first cache. The common ones, where every instance has the field,
+ * have a loop made for one width, form and byte order by inlining; whether blocks need a look (a short one, an old version, a
+ * message that is not there) is settled once for the column. Values are put one behind the other first, which the compiler must
+ * not do by vectors (CMakeLists.txt); then nulls are found among them by vectors. */
 #include "sbe_nulls.h"
 #include "sbe_place.h"
 
