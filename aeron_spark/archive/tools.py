@@ -386,7 +386,7 @@ class _Dump(Handle):
 
 
 def migrate(path: str | os.PathLike[str], *, dry: bool = True, on_step: Callable[[str], object] | None = None) -> int:
-    """Migrate a folder of storage version 0, 1 or 2 to the current one; returns the number of steps, 0 if it is current.
+    """Migrate a folder of storage version 0, 1 or 2 to the current one; returns the number of steps, 0 if current.
 
     `dry` only reports the planned steps to `on_step`. DataLossError: no such folder, or an earlier step was
     interrupted.

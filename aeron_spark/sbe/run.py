@@ -144,9 +144,9 @@ Messages = tuple[pa.Buffer | None, np.ndarray, np.ndarray]
 class Run:
     """One walk's results.
 
-    `lost` counts values that are null because no column of their type can hold them, `short_fields` those that their version
-    has and their block cuts off, `unread` the bytes behind messages. `refused`: by message, the first of its values that an
-    option makes an error: kind, offset in the message, and words.
+    `lost` counts values that are null because no column of their type can hold them, `short_fields` those that their
+    version has and their block cuts off, `unread` the bytes behind messages. `refused`: by message, the first of its
+    values that an option makes an error: kind, offset in the message, and words.
     """
 
     def __init__(self, plan: Plan, tasks: Tasks, scratch: Scratch, messages: Messages) -> None:
@@ -208,7 +208,8 @@ class Run:
     def finish(self) -> None:
         """Takes what is left of the walk, whose memory serves the next one.
 
-        `found_errors` and `found_ends` (where an error showed, undefined for other messages) are None if there is no error.
+        `found_errors` and `found_ends` (where an error showed, undefined for other messages) are None if there is no
+        error.
         """
         count = self.message_count
         self.short_fields = sum(int(lib.as_sbe_batch_short(self._native, *one)) for one in self.plan.later)

@@ -253,8 +253,9 @@ def load(
 ) -> Schema:
     """The schema in an XML file, with its includes.
 
-    `header_type` names the composite that is the header on the wire where the schema tells another; `header_map` says what its
-    members are called (`{"templateId": "messageTypeId"}`). SchemaError: the file can't be read or the schema can't be used.
+    `header_type` names the composite that is the header on the wire where the schema tells another; `header_map` says
+    what its members are called (`{"templateId": "messageTypeId"}`). SchemaError: the file can't be read or the schema
+    can't be used.
     """
     return check(source, header_type=header_type, header_map=header_map)[0]
 

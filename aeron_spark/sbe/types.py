@@ -39,7 +39,8 @@ MAX_REFERENCES = 64
 
 def _is_charset(name: str) -> bool:
     try:
-        # That a text can be encoded tells a charset from the codecs of bytes and of text to text, such as hex and rot13.
+        # That a text can be encoded tells a charset from the codecs of bytes and of text to text, such as hex and
+        # rot13.
         "".encode(name)
         return codecs.lookup(name).name not in _NO_CHARSETS
     except (LookupError, ValueError):

@@ -1,7 +1,7 @@
 """One message after the other, by the rules and nothing else: what `aeron-spark sbe decode` prints. Spec: 10 §5-10, §13.
 
-Values are canonical: members as they are on the wire, nothing folded. Every length is checked against the bytes that are left
-before anything is read or made; a message is decoded within its own `[start, end)`.
+Values are canonical: members as they are on the wire, nothing folded. Every length is checked against the bytes that
+are left before anything is read or made; a message is decoded within its own `[start, end)`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Schema files as elements with line numbers.
 
 Elements and attributes are known by their local names, whatever their namespace (Spec: 10 §2.1). A schema may come from
-anybody: no DTD that declares or fetches anything, no entities, no network, and includes stay in the folder of the file that
-was asked for.
+anybody: no DTD that declares or fetches anything, no entities, no network, and includes stay in the folder of the file
+that was asked for.
 """
 
 from __future__ import annotations

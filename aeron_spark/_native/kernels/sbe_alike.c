@@ -10,7 +10,7 @@
 
 #define MAX_MEMBERS 8
 
-/* An unsigned number of 1 to 8 bytes, read as 8 bytes; a mask removes the excess. */
+/* An unsigned number of 1 to 8 bytes, read as 8 bytes; a shift removes the excess bits. */
 typedef struct number
 {
     int32_t offset;

@@ -16,7 +16,7 @@ static __int128 power_of_ten(int32_t exponent)
     return power;
 }
 
-/* False if the result is not exact. Mantissas have at most 64 bits, so a right shift by 20 digits leaves 0. */
+/* False if the result is not exact. Mantissas have at most 64 bits, so removing 20 decimal digits leaves 0. */
 static bool shift_decimal(__int128 mantissa, int32_t shift, __int128 *shifted)
 {
     if (0 == mantissa)
