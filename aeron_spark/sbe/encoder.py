@@ -76,7 +76,7 @@ class Encoder:
         self.encode(pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema))
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
-        """One message per row. UsageError names a column that is missing, or that has a value the message can't hold."""
+        """One message per row. UsageError names a column that is missing, or has a value the message can't hold."""
         writing = _Writing(self, batch)
         return writing.run()
 

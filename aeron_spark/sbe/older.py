@@ -12,7 +12,10 @@ _B = TypeVar("_B", bound=Block)
 
 
 def of_version(schema: Schema, message: Message, version: int) -> Message:
-    """The message without elements added after a version. UsageError: it was added later itself, or the version is unknown."""
+    """The message without elements added after a version.
+
+    UsageError: the message was added later itself, or the version is unknown.
+    """
     if not 0 <= version <= schema.version:
         raise UsageError(f"version={version} is not one of the schema's, 0 to {schema.version}")
     if message.since > version:
