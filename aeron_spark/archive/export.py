@@ -234,7 +234,7 @@ def _value_data(batch: pa.RecordBatch) -> memoryview | None:
     return memoryview(data)[ends[column.offset] : ends[column.offset + len(column)]]
 
 
-# -- where it goes ---------------------------------------------------------------------------------------------------------
+# -- output file -----------------------------------------------------------------------------------------------------------
 
 
 class _Sink(io.RawIOBase):

@@ -255,7 +255,7 @@ class ObjectFolder(TermCuts):
         return f"{self.path}/{recording_id}-{position - (position - there.first) % length}.rec"
 
     def without_segments(self) -> list[Recording]:
-        """Recordings of the catalog that have no segment here, by id: never moved, or not copied."""
+        """Recordings of the catalog that have no segment here, by id: never moved here, or missed."""
         return list(self._absent)
 
     def __repr__(self) -> str:

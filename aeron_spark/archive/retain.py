@@ -38,7 +38,7 @@ _REPLAY = re.compile(r"replay in progress\b.*?upperBound=(\d+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What is kept; None: no bound. At least one bound is given.
+    """Bounds of what is kept; None: no bound. At least one bound is given.
 
     `older_than_s`: deletes segments written longer ago. `max_bytes`: deletes the oldest until the folder uses no more.
     `keep_recordings`: keeps this many recordings of each channel and stream, the newest; active ones are always kept.

@@ -1,8 +1,8 @@
 """A folder's catalog with every record in any state, for `aeron-spark archive describe | verify | checksum | ...`.
 
-Reads work on live, stopped and crashed archives of this project and of stock Aeron. Writes need `Catalog(path,
-writable=True)`, which refuses a live archive (UsageError) and prevents any archive from starting on the folder until it
-is closed.
+Reads work on live, stopped and crashed archives of this project and of stock Aeron. Writes need
+`Catalog(path, writable=True)`, which refuses a live archive (UsageError) and prevents any archive from starting on the
+folder until it is closed.
 Thread rule: as every handle, one thread at a time.
 """
 

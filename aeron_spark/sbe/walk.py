@@ -33,14 +33,14 @@ from aeron_spark.sbe.model import (
 
 MAX_ENTRIES = 1_000_000
 MAX_SKIP_DEPTH = 64
-"""Of unknown groups in unknown groups."""
+"""Maximum nesting depth of unknown groups."""
 MAX_BLOCK = 2**31 - 1
 
 Value = Any
 
 
 class DecodeError(AeronError):
-    """A message that can't be decoded: the error of Spec: 10 §13, and the offset in the message where it was detected."""
+    """A message that can't be decoded: the error of Spec: 10 §13, and the offset in the message where it occurred."""
 
     def __init__(self, kind: str, offset: int, text: str) -> None:
         self.kind = kind

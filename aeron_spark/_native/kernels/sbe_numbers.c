@@ -62,7 +62,7 @@ static bool put(as_sbe_task *task, int64_t at, uint64_t bits)
             memcpy((uint8_t *)task->out + at * width, &bits, (size_t)width);
             return true;
         case AS_SBE_FORM_WIDEN:
-            /* The widest is 64 bits: twice 32. */
+            /* Widens to at most 64 bits, from 32. */
             memcpy((uint8_t *)task->out + at * 2 * width, &bits, width < 8 ? 2 * (size_t)width : 8);
             return true;
         case AS_SBE_FORM_ENUM:

@@ -5,7 +5,7 @@
 
 #define HOT static inline __attribute__((always_inline))
 
-#define MAX_SKIP_DEPTH 64 /* of unknown groups in unknown groups */
+#define MAX_SKIP_DEPTH 64 /* maximum nesting depth of unknown groups */
 
 typedef struct walk
 {

@@ -3,10 +3,10 @@
  *   RESOLVE_REPLAY_PORT > GET_RECORDING_POSITION > REPLAY > CATCHUP <> ATTEMPT_LIVE_JOIN > MERGED
  *
  * One multi-destination subscription receives the replay first and then the live stream too. Both carry the recording's session
- * id, so they are one image with two transports. The driver inserts both into the same log, where a duplicate frame overwrites
- * nothing. So no message is repeated or skipped. This file decides only when to add the live destination (when the replay is less
- * than a window behind the recorded position) and when to remove the replay destination (when the image has caught up and both
- * transports are active).
+ * id, so they are one image with two transports. The driver inserts both into the same log, where a frame that arrives twice is
+ * stored once. So no message is repeated or skipped. This file decides only when to add the live destination (when the replay is
+ * less than a window behind the recorded position) and when to remove the replay destination (when the image has caught up and
+ * both transports are active).
  * Owns its image reference; borrows archive client and subscription. Thread rule: one thread, the archive client's. */
 #include <inttypes.h>
 #include <stdio.h>
