@@ -1,4 +1,4 @@
-"""The Archive from Python: control sessions, servers, streams over both, and reading an archive's folder directly."""
+"""Python API of the Archive: control sessions, servers, streams over both, and direct reads of an archive's folder."""
 
 from aeron_spark.archive.client import Archive, ArchiveState
 from aeron_spark.archive.credentials import UserPassword

@@ -1,4 +1,4 @@
-"""Requests to an archive that do not wait for their answers."""
+"""Non-blocking requests to an archive."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _IDLE_S = 0.0005
 
 
 class Call(Generic[T]):
-    """A request in flight, and its answer once it has arrived. Made by the methods of `Archive.calls`.
+    """A request in flight, and its answer once it has arrived. Created by the methods of `Archive.calls`.
 
-    Answers come in any order, and while other calls of the same archive wait or poll; one that came before the archive client
-    was closed can still be read. Thread rule: as its archive.
+    Answers arrive in any order, also while other calls of the same archive wait or poll. An answer that arrived before
+    the archive client was closed can still be read. Thread rule: as its archive.
     """
 
     def __init__(
@@ -38,17 +38,18 @@ class Call(Generic[T]):
         self._callbacks = callbacks
         self._value = ffi.new("int64_t *")
         self.correlation_id: int = lib.as_archive_call_correlation_id(pointer)
-        """Id of the request; signals and errors of what it started carry it."""
+        """Id of the request; signals and errors of the operation it started carry it."""
 
     def done(self) -> bool:
-        """Process what the archive sent; True if `result` would return or raise at once."""
+        """Process the archive's pending messages; True if `result` would return or raise at once."""
         with self._calls._archive._lock:
             return self._poll() != lib.AS_AGAIN
 
     def result(self, timeout: float | None = None) -> T:
-        """Value of the answer; waits for it up to `timeout` seconds, by default as long as the archive client's own.
+        """Value of the answer; waits for it up to `timeout` seconds, by default the archive client's own timeout.
 
-        PeerError with the archive's text when the answer is an error; WaitTimeoutError, ClosedError. Again gives the same.
+        PeerError with the archive's text when the answer is an error; WaitTimeoutError, ClosedError. Repeated calls
+        return the same.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -62,7 +63,7 @@ class Call(Generic[T]):
             time.sleep(_IDLE_S)
 
     def close(self) -> None:
-        """Forget the request; again is harmless. Without it that happens some time after the last use."""
+        """Abandon the request; repeated calls are harmless. Without it this happens some time after the last use."""
         with self._calls._archive._lock:
             pointer, self._pointer = self._pointer, None
             if pointer is not None:
@@ -71,7 +72,7 @@ class Call(Generic[T]):
     def __del__(self) -> None:
         pointer = getattr(self, "_pointer", None)
         if pointer is not None:
-            # Garbage may be found in the middle of a callback out of this very call, so it is closed later.
+            # The garbage collector may run inside a callback of this very call, so the call is closed later.
             self._calls._garbage.append((pointer, self._callbacks))
 
     def _poll(self) -> int:
@@ -87,7 +88,7 @@ class Call(Generic[T]):
 
 
 class Calls:
-    """Requests of an archive client that return at once; `Archive.calls`. Each gives a `Call`."""
+    """Requests of an archive client that return at once; `Archive.calls`. Each returns a `Call`."""
 
     def __init__(self, archive: Handle, callbacks: Callbacks, timeout: float) -> None:
         self._archive = archive
@@ -96,7 +97,7 @@ class Calls:
         self._garbage: deque[tuple[Any, Callbacks | None]] = deque()
 
     def _sweep(self) -> None:
-        """Close calls that nobody has any more; not inside of callbacks."""
+        """Close unreferenced calls; not inside callbacks."""
         while self._garbage:
             pointer, _ = self._garbage.popleft()
             lib.as_archive_call_close(pointer)
@@ -221,15 +222,15 @@ class Calls:
         return self._send(lib.AS_OP_MAX_RECORDED_POSITION, Position, recording_id=recording_id)
 
     def truncate_recording(self, recording_id: int, position: int) -> Call[int]:
-        """Cut a stopped recording at a position; the answer is how many segment files go."""
+        """Cut a stopped recording at a position; the answer is the number of segment files that are deleted."""
         return self._send(lib.AS_OP_TRUNCATE_RECORDING, int, recording_id=recording_id, position=position)
 
     def purge_recording(self, recording_id: int) -> Call[int]:
-        """Delete a stopped recording; the answer is how many segment files go."""
+        """Delete a stopped recording; the answer is the number of segment files that are deleted."""
         return self._send(lib.AS_OP_PURGE_RECORDING, int, recording_id=recording_id)
 
     def purge_segments(self, recording_id: int, new_start_position: int) -> Call[int]:
-        """Delete the segments below a segment's begin; the answer is how many files go."""
+        """Delete the segments below a segment's begin; the answer is the number of files that are deleted."""
         return self._send(lib.AS_OP_PURGE_SEGMENTS, int, recording_id=recording_id, position=new_start_position)
 
     def _list(self, operation: int, **fields: Any) -> Call[list[Recording]]:

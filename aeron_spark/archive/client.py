@@ -1,4 +1,4 @@
-"""Control session with an archive, ours or a stock one."""
+"""Control session with an archive, of this project or stock Aeron."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from aeron_spark.types import (
 )
 
 OnSignal = Callable[[Signal], object]
-# The error, and the correlation id of the request it belongs to.
+# Arguments: the error, and the correlation id of its request.
 OnArchiveError = Callable[[AeronError, int], object]
 DEFAULT_CHANNEL = "aeron:ipc"
-# How many descriptors one request of a listing asks for.
+# Descriptors requested per listing request.
 _PAGE = 1000
 
 
@@ -61,17 +61,18 @@ class RecordingSubscription:
 class Archive(Handle):
     """Control session with the archive that listens on a control channel; blocking calls.
 
-    Over `client`, which may be shared and stays open; without one, over a client of its own in `aeron_dir`. `timeout`
-    (seconds, 10) bounds the connecting and each answer. Channels default to IPC, streams to 10 and 20; a response channel on
-    UDP may have port 0, or `control-mode=response`. What is not given comes from the stock client's variables where they are
-    set (`AERON_ARCHIVE_CONTROL_CHANNEL`, `AERON_ARCHIVE_MESSAGE_TIMEOUT`, ...).
+    Uses `client`, which may be shared and stays open; without one, a client of its own in `aeron_dir`. `timeout`
+    (seconds, 10) bounds the connection and each answer. Channels default to IPC, streams to 10 and 20; a response
+    channel on UDP may have port 0, or `control-mode=response`. An argument that is not given is read from the stock
+    client's variable where that is set (`AERON_ARCHIVE_CONTROL_CHANNEL`, `AERON_ARCHIVE_MESSAGE_TIMEOUT`, ...).
 
-    `credentials`: bytes, the path of a file that holds them, or a function that gets None, or the archive's challenge, and
-    gives bytes. `on_signal` gets recording signals, `on_error` errors that no call waits for with the correlation id of their
-    request, both during calls and `poll`; without `on_error` the latter raises them. `calls` are requests that do not wait.
+    `credentials`: bytes, the path of a file that holds them, or a function that receives None, or the archive's
+    challenge, and returns bytes. `on_signal` receives recording signals. `on_error` receives errors that no call
+    awaits, with the correlation id of their request. Both run during calls and `poll`; without `on_error`, `poll`
+    raises these errors. `calls` are non-blocking requests.
 
-    Every request raises PeerError with the archive's text when its answer is an error, WaitTimeoutError without an answer,
-    ClosedError when the session is gone.
+    Every request raises PeerError with the archive's text when its answer is an error, WaitTimeoutError without an
+    answer, ClosedError when the session is gone.
     Thread rule: calls are serialised.
     """
 
@@ -127,7 +128,7 @@ class Archive(Handle):
             kept.clear()
 
     def close(self) -> None:
-        """End the session, and the client if it is the session's own."""
+        """Close the session, and the client if the session owns it."""
         super().close()
         self.calls._sweep()
         self._client_of.close()
@@ -147,18 +148,18 @@ class Archive(Handle):
 
     @property
     def state(self) -> ArchiveState:
-        """Whether the session is there; a call that finds the archive gone makes it CLOSED."""
+        """State of the session; a call that finds the archive gone sets it to CLOSED."""
         with self._use() as archive:
             return ArchiveState(lib.as_archive_client_get_state(archive))
 
     def poll(self) -> int:
-        """Take pending signals; returns how many messages were handled. Raises when the session is gone."""
+        """Process pending signals; returns the number of messages handled. Raises when the session is gone."""
         out = ffi.new("int32_t *")
         self._request(lib.as_archive_client_poll, out)
         return int(out[0])
 
     def poll_for_error(self) -> str | None:
-        """Take what is pending; the text of an error that no call waits for, "not connected", or None."""
+        """Process pending messages; returns the text of an error that no call awaits, "not connected", or None."""
         out = ffi.new("char **")
         self._request(lib.as_archive_client_poll_for_error, out)
         return string(out[0]) if out[0] else None
@@ -170,7 +171,10 @@ class Archive(Handle):
         return int(out[0])
 
     def add_recorded_publication(self, channel: str | ChannelUri, stream_id: int) -> Publication:
-        """Publication of this client whose session alone is recorded, from its first message; UsageError if there is one."""
+        """Add a publication of this client and record its session alone, from its first message.
+
+        UsageError if the client has one already.
+        """
         out = ffi.new("as_publication **")
         self._request(lib.as_archive_client_add_recorded_publication, c_string(str(channel)), stream_id, out)
         return Publication(self.client, out[0])
@@ -193,7 +197,7 @@ class Archive(Handle):
         source: SourceLocation = SourceLocation.LOCAL,
         auto_stop: bool = False,
     ) -> int:
-        """Record every publisher of a channel and stream, from now on and as they come; returns the subscription id.
+        """Record every current and future publisher of a channel and stream; returns the subscription id.
 
         `auto_stop`: end the subscription when the first recording ends.
         """
@@ -212,7 +216,7 @@ class Archive(Handle):
         source: SourceLocation = SourceLocation.LOCAL,
         auto_stop: bool = False,
     ) -> int:
-        """Go on with a stopped recording, from a publisher that starts where it ended; returns the subscription id."""
+        """Extend a stopped recording, from a publisher that starts where it ended; returns the subscription id."""
         out = ffi.new("int64_t *")
         self._request(
             lib.as_archive_client_extend_recording,
@@ -230,7 +234,7 @@ class Archive(Handle):
         self._request(lib.as_archive_client_stop_recording, c_string(str(channel)), stream_id)
 
     def stop_recording_subscription(self, subscription_id: int) -> None:
-        """Stop what `start_recording` or `extend_recording` started."""
+        """Stop a subscription that `start_recording` or `extend_recording` started."""
         self._request(lib.as_archive_client_stop_recording_subscription, subscription_id)
 
     def stop_recording_by_identity(self, recording_id: int) -> bool:
@@ -242,9 +246,9 @@ class Archive(Handle):
     def recordings(
         self, *, channel_fragment: str | None = None, stream_id: int | None = None, from_recording_id: int = 0
     ) -> list[Recording]:
-        """Recordings by id, all of them or those whose channel contains a text and whose stream id is `stream_id`.
+        """Recordings by id: all of them, or those whose channel contains a text and whose stream id is `stream_id`.
 
-        Both filters are given, or none: so the protocol has it; UsageError otherwise.
+        Pass both filters or neither, as the protocol requires; UsageError otherwise.
         """
         if (channel_fragment is None) != (stream_id is None):
             raise error(lib.AS_E_USAGE, text="give channel_fragment and stream_id together, or neither", code=0)
@@ -312,15 +316,15 @@ class Archive(Handle):
         return None if out[0] == NULL_VALUE else RecordingId(out[0])
 
     def start_position(self, recording_id: int) -> Position:
-        """Where the recording begins."""
+        """Start position of a recording."""
         return Position(self._ask(lib.as_archive_client_start_position, recording_id))
 
     def recording_position(self, recording_id: int) -> Position | None:
-        """How far an active recording has come, None if it is not active."""
+        """Recorded position of an active recording, None if it is not active."""
         return position_or_none(self._ask(lib.as_archive_client_recording_position, recording_id))
 
     def stop_position(self, recording_id: int) -> Position | None:
-        """Where a stopped recording ends, None while it is active."""
+        """Stop position of a stopped recording, None while it is active."""
         return position_or_none(self._ask(lib.as_archive_client_stop_position, recording_id))
 
     def max_recorded_position(self, recording_id: int) -> Position:
@@ -330,14 +334,14 @@ class Archive(Handle):
     def wait_recording(
         self, channel_fragment: str, stream_id: int, session_id: int, *, timeout: float = 10.0
     ) -> RecordingId:
-        """Block until a session is being recorded and return its recording; WaitTimeoutError after `timeout` seconds."""
+        """Block until a session is being recorded; return its recording. WaitTimeoutError after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while (found := self.find_last_matching_recording(channel_fragment, stream_id, session_id)) is None:
             _late(deadline, f"no recording of session {session_id}, stream {stream_id} within {timeout} s")
         return found
 
     def wait_position(self, recording_id: int, position: int, *, timeout: float = 10.0) -> None:
-        """Block until a recording has come as far as `position`; WaitTimeoutError after `timeout` seconds."""
+        """Block until a recording has reached `position`; WaitTimeoutError after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while (reached := self.max_recorded_position(recording_id)) < position:
             _late(deadline, f"recording {recording_id} is at {reached}, not at {position}, after {timeout} s")
@@ -357,9 +361,9 @@ class Archive(Handle):
         """Publish a recording on a channel and stream again; returns the replay's session id.
 
         `position`: where to begin, by default at the recording's start. `length`: bytes, or how to end.
-        `limit_counter_id`: a counter whose value bounds how far the replay goes. `file_io_max_length`: how many bytes
-        the archive reads at a time, by default its setting. `subscription`: whom the replay answers to, for a channel with
-        control-mode=response.
+        `limit_counter_id`: a counter whose value bounds the replay's position. `file_io_max_length`: bytes that the
+        archive reads at a time, by default its setting. `subscription`: the subscription that receives the replay, for
+        a channel with control-mode=response.
         """
         params = replay_params(position, length, limit_counter_id, file_io_max_length)
         if subscription is not None:
@@ -379,7 +383,7 @@ class Archive(Handle):
         limit_counter_id: int | None = None,
         file_io_max_length: int | None = None,
     ) -> Replay:
-        """Start a replay and subscribe to exactly its session; see `start_replay`."""
+        """Start a replay and subscribe to its session only; see `start_replay`."""
         params = replay_params(position, length, limit_counter_id, file_io_max_length)
         session, subscription = ffi.new("int64_t *"), ffi.new("as_subscription **")
         with self._use() as archive:
@@ -399,9 +403,9 @@ class Archive(Handle):
         self._request(lib.as_archive_client_stop_all_replays, recording_id)
 
     def replay_token(self, recording_id: int) -> int:
-        """Token for a replay request on another publication; it lasts for the archive's connect timeout.
+        """Token for a replay request on another publication; it is valid for the archive's connect timeout.
 
-        `start_replay` and `replay` on a channel with control-mode=response ask for one by themselves.
+        `start_replay` and `replay` on a channel with control-mode=response request a token automatically.
         """
         return self._ask(lib.as_archive_client_replay_token, recording_id)
 
@@ -422,16 +426,16 @@ class Archive(Handle):
         channel_tag: int | None = None,
         subscription_tag: int | None = None,
     ) -> int:
-        """Let this archive copy a recording of the archive that listens on `source_channel`; returns the replication's id.
+        """Make this archive copy a recording of the archive on `source_channel`; returns the replication's id.
 
-        Returns once it has begun. How it goes on is told by signals whose `correlation_id` is the replication's id: EXTEND,
-        SYNC when all of a stopped source is there, MERGE when the live stream was joined, REPLICATE_END in any case; a failure
-        is raised by `poll`.
+        Returns once the replication has begun. Signals whose `correlation_id` is the replication's id report its
+        progress: EXTEND, SYNC when all of a stopped source is copied, MERGE when the live stream was joined,
+        REPLICATE_END in any case. `poll` raises a failure.
 
-        `recording_id`: a stopped recording to go on with, by default a new one. `stop_position`: how far to copy, by default to
-        the source's end, which is followed while it is active. `live_destination`: go on from the live stream there once caught
-        up; not with `session_id`, that of the replay. `replication_channel`: where the source replays to, by default the
-        archive's setting. `response_channel` and `credentials` are for the source.
+        `recording_id`: a stopped recording to extend, by default a new one. `stop_position`: where the copy ends, by
+        default the source's end, which is followed while the source is active. `live_destination`: continue from the
+        live stream there once caught up; not with `session_id`, that of the replay. `replication_channel`: where the
+        source replays to, by default the archive's setting. `response_channel` and `credentials` are for the source.
         """
         params = ffi.new("as_replication_params *")
         lib.as_replication_params_init(params)
@@ -456,60 +460,61 @@ class Archive(Handle):
         return int(out[0])
 
     def stop_replication(self, replication_id: int) -> None:
-        """End a replication; the copy keeps what it has. PeerError for one that has ended."""
+        """End a replication; the copy keeps its data. PeerError for a replication that has ended."""
         self._request(lib.as_archive_client_stop_replication, replication_id)
 
     def try_stop_replication(self, replication_id: int) -> bool:
-        """End a replication; False for one that has ended."""
+        """End a replication; False for a replication that has ended."""
         out = ffi.new("bool *")
         self._request(lib.as_archive_client_try_stop_replication, replication_id, out)
         return bool(out[0])
 
     def truncate_recording(self, recording_id: int, position: int) -> int:
-        """Make a stopped recording end at `position`; returns how many segment files go.
+        """Make a stopped recording end at `position`; returns the number of segment files that are deleted.
 
-        A message begins at `position`, or it is the recording's start or end. Replays of the recording are ended. The files go
-        after this has returned; a DELETE signal reports when they are gone. The same holds for the other calls that delete.
-        One of them at a time per recording.
+        `position` is a message boundary, or the recording's start or end. Ends the recording's replays. The files are
+        deleted after this call has returned; a DELETE signal reports the end of the deletion. The same holds for the
+        other calls that delete. One of them at a time per recording.
         """
         return self._ask(lib.as_archive_client_truncate_recording, recording_id, position)
 
     def purge_recording(self, recording_id: int) -> int:
-        """Delete a stopped recording; returns how many segment files go. Refused while it is replayed."""
+        """Delete a stopped recording; returns the number of segment files deleted. Refused while it is replayed."""
         return self._ask(lib.as_archive_client_purge_recording, recording_id)
 
     def detach_segments(self, recording_id: int, new_start_position: int) -> None:
-        """Make a recording, stopped or active, start with a later segment; the files before that stay.
+        """Make a recording, stopped or active, start at a later segment; the files before that stay.
 
         `new_start_position` is one of `Recording.detachable`. Refused while a replay is before it.
         """
         self._request(lib.as_archive_client_detach_segments, recording_id, new_start_position)
 
     def delete_detached_segments(self, recording_id: int) -> int:
-        """Delete the segment files before the recording's start; returns how many go."""
+        """Delete the segment files before the recording's start; returns the number of files that are deleted."""
         return self._ask(lib.as_archive_client_delete_detached_segments, recording_id)
 
     def purge_segments(self, recording_id: int, new_start_position: int) -> int:
-        """Detach segments and delete them; returns how many go. See `detach_segments`."""
+        """Detach segments and delete them; returns the number of files that are deleted. See `detach_segments`."""
         return self._ask(lib.as_archive_client_purge_segments, recording_id, new_start_position)
 
     def attach_segments(self, recording_id: int) -> int:
-        """Make a recording start with the segment files that lie before it without a gap; returns how many.
+        """Attach the segment files that precede a recording's start without a gap; returns the number of files.
 
-        They were detached, or put into the archive's folder. A file that is not the recording's raises PeerError; what was
-        attached before it stays so.
+        They were detached, or copied into the archive's folder. A file that does not belong to the recording raises
+        PeerError; files attached before it stay attached.
         """
         return self._ask(lib.as_archive_client_attach_segments, recording_id)
 
     def migrate_segments(self, source_recording_id: int, destination_recording_id: int) -> int:
-        """Move all of a stopped recording before or behind another one; returns how many segment files.
+        """Move all of a stopped recording before or behind another one; returns the number of segment files.
 
-        They meet at a segment boundary and have the same stream id, lengths and initial term id. The source is empty then.
+        The two recordings meet at a segment boundary and have the same stream id, lengths and initial term id. The
+        source is empty afterwards.
         """
         return self._ask(lib.as_archive_client_migrate_segments, source_recording_id, destination_recording_id)
 
     def update_channel(self, recording_id: int, channel: str | ChannelUri) -> None:
-        """Change the channel that a recording, stopped or active, is listed with; UsageError when it is no channel."""
+        """Change the channel in a recording's descriptor, stopped or active; UsageError when it is not a channel."""
         self._request(lib.as_archive_client_update_channel, recording_id, c_string(str(channel)))
 
     def _request(self, function: Any, *arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""How a client connects to an archive, as C takes it."""
+"""Connection options of an archive client, converted for C."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aeron_spark.types import NULL_VALUE, Position
 
 
 class ClientOf:
-    """The Aeron client of what talks to an archive: the one that was given, or one of its own, which ends with it."""
+    """The Aeron client that an archive object uses: the given one, or an owned one, which closes with the object."""
 
     __slots__ = ("_is_own", "client")
 
@@ -30,7 +30,7 @@ class ClientOf:
 
     @contextmanager
     def opening(self) -> Iterator[Any]:
-        """The client's pointer for the opening of its user; a failure inside closes the client if it is its own."""
+        """Pointer to the client while its user opens; a failure inside closes the client if it is owned."""
         try:
             with self.client._use() as pointer:
                 yield pointer
@@ -39,16 +39,16 @@ class ClientOf:
             raise
 
     def close(self) -> None:
-        """The user has closed."""
+        """Close the client if it is owned; the user has closed."""
         if self._is_own:
             self.client.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlOptions:
-    """How to reach an archive and to prove oneself there; None takes the environment's value or the default.
+    """How to reach an archive and authenticate there; None selects the environment's value or the default.
 
-    `timeout` is in seconds. Credentials are in no representation.
+    `timeout` is in seconds. `repr` omits credentials.
     """
 
     control_channel: str | ChannelUri | None
@@ -60,7 +60,7 @@ class ControlOptions:
     supplier: Supplier
 
     def fill(self, options: Any, callbacks: Callbacks) -> list[Any]:
-        """Set an `as_archive_client_options`; what is returned has to live as long as C uses it."""
+        """Fill an `as_archive_client_options`; the returned objects must live as long as C uses it."""
         lib.as_archive_client_options_init(options)
         check(lib.as_archive_client_options_load_environment(options))
         kept: list[Any] = []
@@ -85,10 +85,10 @@ class ControlOptions:
 
 
 def or_null(value: int | None) -> int:
-    """What C calls "not given" for None."""
+    """C's null value for None."""
     return NULL_VALUE if value is None else value
 
 
 def position_or_none(value: int) -> Position | None:
-    """The other way round, of positions."""
+    """None for C's null value, else the position."""
     return None if value == NULL_VALUE else Position(value)

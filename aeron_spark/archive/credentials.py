@@ -1,4 +1,4 @@
-"""What an archive's client proves itself with."""
+"""Credentials of an archive client."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from aeron_spark.archive.users import answer
 from aeron_spark.errors import UsageError
 from aeron_spark.small_files import read_small
 
-# Bytes, the path of a file that holds them, or a function: it gets None when connecting and the archive's challenge when there
-# is one, and gives the bytes to answer with.
+# Bytes, the path of a file that holds them, or a function. The function receives None on connect and the archive's
+# challenge if there is one, and returns the bytes to answer with.
 Credentials = bytes | os.PathLike[str] | Callable[[bytes | None], bytes]
 
 
 class UserPassword:
-    """Credentials of a user of an archive of ours with a credentials file; the password never crosses the wire.
+    """Credentials of a user of this project's archive with a credentials file; the password is never sent.
 
-    Connects with the name, and answers the archive's challenge by the key that the password gives (the client's proof of SCRAM,
-    RFC 5802). In no representation or text.
+    Connects with the name and answers the archive's challenge with the key derived from the password (the client proof
+    of SCRAM, RFC 5802). No `repr` or text contains the password.
     """
 
     __slots__ = ("_password", "user")
@@ -28,7 +28,7 @@ class UserPassword:
         self._password = password
 
     def __call__(self, challenge: bytes | None) -> bytes:
-        """Name when connecting; proof for a challenge `scram-sha-256 <iterations> <salt> <nonce>`."""
+        """Name on connect; proof for a challenge `scram-sha-256 <iterations> <salt> <nonce>`."""
         return self.user.encode() if challenge is None else answer(challenge, self._password)
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class UserPassword:
 
 
 class Supplier:
-    """Credentials as a client asks for them; they are in no representation, text or error of this class."""
+    """Credentials as a client requests them; no `repr`, text or error of this class contains them."""
 
     __slots__ = ("_source",)
 
@@ -49,7 +49,7 @@ class Supplier:
         return callable(self._source)
 
     def encoded(self) -> bytes:
-        """Bytes for the connect request: b"" without credentials. A file's last line end is left out."""
+        """Bytes for the connect request: b"" without credentials. The last line end of a file is removed."""
         source = self._source
         if source is None:
             return b""

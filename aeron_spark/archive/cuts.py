@@ -1,8 +1,8 @@
-"""Message boundaries of a recording whose bytes are remote, to cut it into ranges as `Folder` does for local ones.
+"""Message boundaries of a remote recording, used to cut it into ranges as `Folder` does for local ones.
 
-A message never leaves its term, so every position where a term begins is a boundary and costs nothing to know. Only where a
-range must end inside a term are messages read, from the term's begin on. Pure functions of the recorded bytes: the same
-arguments give the same answer for ever. They need not be the cuts that `Folder` makes; the rows are the same.
+A message never crosses a term, so every term begin is a boundary that is known without a read. Messages are read, from
+the term's begin on, only where a range must end inside a term. Pure functions of the recorded bytes: the same arguments
+always give the same answer. The cuts may differ from those of `Folder`; the rows are the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BOUNDARIES = ("position", "next_position")
 
 
 class TermCuts:
-    """`advance`, `align`, `split` and the list in arrays, by what `recordings`, `recording`, `extent` and `read` give."""
+    """`advance`, `align`, `split` and the list as arrays, based on `recordings`, `recording`, `extent` and `read`."""
 
     is_local = False
     _listed: Sequence[Recording] = ()
@@ -41,11 +41,11 @@ class TermCuts:
         return 0
 
     def without_segments(self) -> list[Recording]:
-        """None, unless the source knows of some."""
+        """Empty by default; sources that detect such recordings override it."""
         return []
 
     def columns(self) -> RecordingColumns:
-        """The list in arrays, as a folder's; `extents` has to be asked for each recording without a stop position."""
+        """The list as arrays, in a folder's format; `extents` must be called for recordings without a stop position."""
         self._listed = self.recordings()
         return RecordingColumns(
             np.array([one.recording_id for one in self._listed], np.int64),
@@ -55,7 +55,7 @@ class TermCuts:
         )
 
     def _known_stop(self, recording: Recording) -> int:
-        """The limit position where that needs no question, else -1."""
+        """The limit position where it is known without a request, else -1."""
         return NULL_VALUE if recording.stop_position is None else recording.stop_position
 
     def recording_at(self, index: int) -> Recording:
@@ -73,7 +73,7 @@ class TermCuts:
         recording_ids: np.ndarray[Any, Any],
         positions: np.ndarray[Any, Any],  # noqa: ARG002 - as a folder's
     ) -> np.ndarray[Any, Any]:
-        """None: what it costs to fetch the frame before a position is more than it is worth."""
+        """No fingerprints: fetching the frame before a position costs more than the check is worth."""
         return np.zeros(len(recording_ids), np.int64)
 
     @abstractmethod
@@ -82,7 +82,7 @@ class TermCuts:
 
     @abstractmethod
     def extent(self, recording_id: int) -> Extent:
-        """How far it can be read."""
+        """The range that can be read now."""
 
     @abstractmethod
     def read(
@@ -101,10 +101,10 @@ class TermCuts:
 
     @abstractmethod
     def begins_message(self, recording_id: int, position: int) -> bool:
-        """Whether a message begins just there: a quick check, False where it is unknown."""
+        """Whether a message begins exactly at `position`: a quick check, False where it is unknown."""
 
     def position_at(self, *_: object, **__: object) -> TimePosition:
-        """Of the time index, which is a file beside the segments: UsageError."""
+        """UsageError: the time index is a file beside the segments, which this source does not have."""
         raise _no_times()
 
     def position_at_reserved(self, *_: object, **__: object) -> Position:
@@ -122,7 +122,7 @@ class TermCuts:
     def align(self, recording_id: int, position: int, limit: int, *, back: bool = False) -> Position:
         """Message boundary at or after `position`, or with `back` at or before it, inside [start_position, limit].
 
-        Of a recording whose last message is not whole at `limit`, the boundary before that message.
+        If the last message is incomplete at `limit`, the boundary before that message.
         """
         first = self.extent(recording_id).start_position
         term_length = self.recording(recording_id).term_buffer_length
@@ -151,8 +151,8 @@ class TermCuts:
     ) -> Position:
         """A message boundary in [start, limit] within `max_bytes` and `max_messages`; `start` is a boundary.
 
-        With a bound of bytes a term's begin is preferred to a boundary further on that would have to be looked for. At least
-        one message is passed when a whole one lies before `limit`.
+        With a byte bound, prefers a term's begin to a later boundary that would require a read. Advances by at least
+        one message when a whole one lies before `limit`.
         """
         term_length = self.recording(recording_id).term_buffer_length
         target = limit if max_bytes is None else min(limit, start + max_bytes)
@@ -166,7 +166,7 @@ class TermCuts:
         while low < limit:
             high = min(limit, low - low % term_length + term_length)
             for begin, end in self._messages(recording_id, low, high):
-                # Padding before a message belongs to what was passed; a message is whole or is not passed.
+                # Padding before a message belongs to the part before it; a message is passed whole or not at all.
                 over = end > target or (max_messages is not None and count >= max_messages)
                 if over and reached > start:
                     return Position(begin if begin <= target else reached)
@@ -179,7 +179,7 @@ class TermCuts:
         return Position(reached)
 
     def split(self, recording_id: int, start: int, end: int, target_bytes: int) -> list[Position]:
-        """Starts of ranges of about `target_bytes`, one term at least, that together are [start, end)."""
+        """Starts of ranges of about `target_bytes`, at least one term each, that together cover [start, end)."""
         term_length = self.recording(recording_id).term_buffer_length
         starts: list[Position] = []
         cut = start
@@ -197,7 +197,7 @@ class TermCuts:
 
 
 def _revision(recording: Recording) -> int:
-    """Another number when more of the recording has changed than positions and the time of the stop."""
+    """Changes when the recording differs in more than positions and stop time."""
     return hash(
         (
             recording.start_timestamp_ms,

@@ -1,8 +1,8 @@
-"""Recordings to Parquet, CSV or JSON lines, without Spark: out of a folder, batch by batch, into one file.
+"""Exports recordings from a folder to one Parquet, CSV or JSON lines file, batch by batch, without Spark.
 
-The file appears under its name when it is whole; until then, and after a failure, there is only `.<name>.<random>.part`, which
-goes. Both are made for their owner to write and his group to read, as an archive's files are; symbolic links are not followed.
-Memory is bounded by a batch of rows, for Parquet by a row group. No message passes through Python on its own.
+The file gets its name when it is complete. Until then, only `.<name>.<random>.part` exists; it is removed after a
+failure. Both are writable by their owner and readable by the group, as an archive's files are; symbolic links are not
+followed. Memory is bounded by a batch of rows, for Parquet by a row group. Python processes no message individually.
 Thread rule: one call, one thread; the folder serialises its own calls.
 """
 
@@ -38,20 +38,20 @@ __all__ = ["FORMATS", "ExportReport", "Range", "export", "verify_export"]
 FORMATS = ("parquet", "csv", "jsonl")
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 DEFAULT_ROW_GROUP_ROWS = 1_000_000
-# A row group is written when it holds so many bytes of values, however few its rows are: that bounds the memory.
+# A row group is written when its values reach this many bytes, even with few rows; this bounds the memory.
 ROW_GROUP_BYTES = 64 << 20
-# When a message was written, by the archive's clock: computed of the time index, for exports alone.
+# When a message was written, by the archive's clock: computed from the time index, for exports only.
 TIME = pa.field("time", pa.timestamp("ns", "UTC"), nullable=False)
 COLUMNS = (RECORDING_ID.name, *FIELDS, TIME.name)
-# Key of the file's metadata that lists its recordings.
+# Metadata key of the file; its value lists the recordings.
 METADATA_KEY = b"aeron_spark.recordings"
-# Few different values a file: a dictionary pays. In the others it costs time and gives nothing.
+# Few distinct values per file: a dictionary reduces the size. For the other columns it costs time without benefit.
 _DICTIONARY = ("recording_id", "session_id", "stream_id", "term_id", "flags")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Messages of a recording that begin in [start, end); `limit` is how far bytes may be read to complete the last one."""
+    """Messages of a recording that begin in [start, end); bytes up to `limit` may be read to complete the last one."""
 
     recording_id: int
     start: int
@@ -61,11 +61,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
-    """What was written.
+    """Result of an export.
 
-    `values_sha256` is the SHA-256 of the messages' bytes one after the other, in the file's order, however they are written;
-    `file_sha256` that of the file. `damage` lists recordings that end early, with `keep_going`; `doubts` what looks damaged and
-    may be right, and was written.
+    `values_sha256` is the SHA-256 of the concatenated message bytes, in the file's order, independent of their
+    encoding; `file_sha256` that of the file. `damage` lists recordings that end early, with `keep_going`. `doubts`
+    lists rows that look damaged but may be valid; these were written.
     """
 
     rows: int
@@ -77,7 +77,7 @@ class ExportReport:
     doubts: tuple[str, ...]
 
 
-# Called with the bytes of positions and the rows done so far.
+# Arguments: the bytes of positions and the rows completed so far.
 OnProgress = Callable[[int, int], object]
 
 
@@ -97,9 +97,9 @@ def export(
 ) -> ExportReport:
     """Write the messages of `ranges`, in their order, to `target` (None: standard output).
 
-    `value` is how CSV and JSON lines hold the messages' bytes: base64, hex, utf8. With `keep_going` a damaged recording ends
-    where the damage is, and the next follows; otherwise it raises DataLossError and no file is left. UsageError: options
-    that do not fit together, a target that exists; StorageError: it can't be written.
+    `value` is the encoding of message bytes in CSV and JSON lines: base64, hex, utf8. With `keep_going` a damaged
+    recording ends where the damage is, and the next follows; otherwise the export raises DataLossError and leaves no
+    file. UsageError: incompatible options, or the target exists; StorageError: the target can't be written.
     """
     _check(file_format, columns, value, compression, row_group_rows, target)
     if target is not None and not overwrite and os.path.lexists(target):
@@ -141,7 +141,7 @@ def export(
 
 
 def verify_export(target: Path, report: ExportReport) -> None:
-    """Read the file again; DataLossError where its bytes, or the messages of a Parquet file, are not those of the report."""
+    """Read the file again; DataLossError where its bytes, or a Parquet file's messages, do not match the report."""
     digest = hashlib.sha256()
     with target.open("rb") as file:
         while block := file.read(1 << 22):
@@ -181,7 +181,7 @@ def _check(  # noqa: PLR0917 - the options of export
 
 
 def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> pa.Schema:
-    """Fields of the file, and which recordings it holds."""
+    """Fields of the file, and the recordings it holds."""
     recordings = [
         {
             **dataclasses.asdict(folder.recording(part.recording_id)),
@@ -195,7 +195,7 @@ def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> 
 
 
 def _batches(folder: Folder, part: Range, columns: Sequence[str], on_doubt: OnDoubt) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns and of `next_position`, the progress; DataLossError at last."""
+    """Batches of the columns and of `next_position`, the progress; DataLossError after the last whole message."""
     wanted = [name for name in columns if name not in {"next_position", TIME.name}] + ["next_position"]
     given = part.start
     with SegmentReader(
@@ -206,7 +206,7 @@ def _batches(folder: Folder, part: Range, columns: Sequence[str], on_doubt: OnDo
                 given = batch.column("next_position")[-1].as_py()
                 yield _with_time(folder, part.recording_id, batch) if TIME.name in columns else batch
         except DataLossError:
-            # What was read of the batch in which the damage lies.
+            # The rows already read of the batch that contains the damage.
             whole = min(reader.position, part.end)
             if whole > given:
                 again = folder.read(
@@ -223,7 +223,7 @@ def _with_time(folder: Folder, recording_id: int, batch: pa.RecordBatch) -> pa.R
 
 
 def _value_data(batch: pa.RecordBatch) -> memoryview | None:
-    """The bytes of a batch's values, one after the other."""
+    """The concatenated bytes of a batch's values."""
     if "value" not in batch.schema.names:
         return None
     column = batch.column("value")
@@ -234,11 +234,11 @@ def _value_data(batch: pa.RecordBatch) -> memoryview | None:
     return memoryview(data)[ends[column.offset] : ends[column.offset + len(column)]]
 
 
-# -- where it goes ---------------------------------------------------------------------------------------------------------
+# -- output file -----------------------------------------------------------------------------------------------------------
 
 
 class _Sink(io.RawIOBase):
-    """A file that is written once, front to back, hashed while it is written, and named at the end."""
+    """A file that is written once, sequentially, hashed during the write, and renamed at the end."""
 
     def __init__(self, file: BinaryIO, target: Path | None, part: Path | None = None) -> None:
         super().__init__()
@@ -259,7 +259,7 @@ class _Sink(io.RawIOBase):
         return count
 
     def commit(self) -> None:
-        """Make the file durable and give it its name."""
+        """Make the file durable and rename it to its final name."""
         self._file.flush()
         if self._target is not None and self._part is not None:
             os.fsync(self._file.fileno())
@@ -271,7 +271,7 @@ def _sink(target: Path | None) -> Iterator[_Sink]:
     if target is None:
         yield _Sink(sys.stdout.buffer, None)
         return
-    # Others may write in that folder, and have put something there under a name that they can guess.
+    # Others with write access to the folder could create a file under a predictable name, so the name is random.
     part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
@@ -291,7 +291,7 @@ class _Writer(Protocol):
 
 
 class _Parquet:
-    """Gathers batches to row groups."""
+    """Collects batches into row groups."""
 
     def __init__(self, sink: _Sink, schema: pa.Schema, *, compression: str, rows: int) -> None:
         self._schema = schema

@@ -1,4 +1,4 @@
-"""A recording replayed into a subscription and handed over to its live stream."""
+"""Replays a recording into a subscription, then switches the subscription to the live stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aeron_spark.subscription import Image, MessageHandler, Subscription
 
 
 class MergeState(IntEnum):
-    """Where a `ReplayMerge` stands."""
+    """State of a `ReplayMerge`."""
 
     RESOLVE_REPLAY_PORT = 0
     GET_RECORDING_POSITION = 1
@@ -32,15 +32,16 @@ class MergeState(IntEnum):
 
 
 class ReplayMerge(Handle):
-    """One image that begins in a recording and goes on live, without a message twice or left out.
+    """One image that begins in a recording and continues live, without a repeated or missing message.
 
-    `subscription`: UDP with `control-mode=manual` and no destination yet, best with the recorded session's `session-id`.
-    `replay_channel`: where the archive replays to, without endpoint, with the recorded session's `session-id`.
-    `replay_destination`: the endpoint for it, `aeron:udp?endpoint=host:0` for a free port. `live_destination`: the live
-    stream's. Poll it until `is_merged`, and then on, or go on with the `image` alone. `progress_timeout` is in seconds.
+    `subscription`: UDP with `control-mode=manual` and no destination yet, preferably with the recorded session's
+    `session-id`. `replay_channel`: where the archive replays to, without endpoint, with the recorded session's
+    `session-id`. `replay_destination`: the endpoint for it, `aeron:udp?endpoint=host:0` for a free port.
+    `live_destination`: that of the live stream. Poll it until `is_merged`; then keep polling it, or poll the `image`
+    alone. `progress_timeout` is in seconds.
 
-    Every poll raises once the merge failed: WaitTimeoutError without progress, ClosedError when archive or image are gone,
-    PeerError with the archive's text. Thread rule: one thread, which may use the archive client in between.
+    Every poll raises once the merge failed: WaitTimeoutError without progress, ClosedError when archive or image are
+    gone, PeerError with the archive's text. Thread rule: one thread, which may use the archive client in between.
     """
 
     def __init__(
@@ -70,23 +71,23 @@ class ReplayMerge(Handle):
             options.archive, options.subscription = archive_pointer, subscription_pointer
             check(lib.as_replay_merge_open(options, out))
             super().__init__(out[0], lib.as_replay_merge_close, archive)
-        # Whichever of the two is closed first closes this before.
+        # Closing either of the two closes this merge first.
         subscription._children[self._number] = self
 
     @property
     def state(self) -> MergeState:
-        """Where it stands now."""
+        """Current state."""
         with self._use() as merge:
             return MergeState(lib.as_replay_merge_get_state(merge))
 
     @property
     def is_merged(self) -> bool:
-        """True once only the live stream is left."""
+        """True once only the live stream is received."""
         return self.state == MergeState.MERGED
 
     @property
     def has_failed(self) -> bool:
-        """True once it failed for good."""
+        """True once it failed permanently."""
         return self.state == MergeState.FAILED
 
     @property
@@ -97,7 +98,7 @@ class ReplayMerge(Handle):
 
     @property
     def image(self) -> Image | None:
-        """The merged stream, None until the replay has come; it stays open when this is closed."""
+        """The merged stream, None until the replay's image is available; it stays open when the merge is closed."""
         if self._image is None:
             with self._use() as merge:
                 pointer = lib.as_replay_merge_image(merge)
@@ -106,13 +107,13 @@ class ReplayMerge(Handle):
         return self._image
 
     def do_work(self) -> int:
-        """One step towards the merge; 0 when there was nothing to do. Polls do this too."""
+        """Run one step towards the merge; 0 when there was no work. Polls call this too."""
         count = ffi.new("int32_t *")
         self._call(lib.as_replay_merge_do_work, count)
         return int(count[0])
 
     def poll(self, handler: MessageHandler, limit: int = 256) -> int:
-        """A step, then as `Image.poll`."""
+        """Run a step, then as `Image.poll`."""
         self.do_work()
         image = self.image
         return 0 if image is None else image.poll(handler, limit)
@@ -125,7 +126,7 @@ class ReplayMerge(Handle):
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int = DEFAULT_BYTES,
     ) -> pa.RecordBatch:
-        """Steps, then whole messages as one record batch, GIL released: as `Image.poll_batch`."""
+        """Run steps, then return whole messages as one record batch, GIL released: as `Image.poll_batch`."""
         return self._batches.poll(
             lambda raw, wait_ns: self._call(lib.as_replay_merge_poll_columns, raw, wait_ns),
             timeout,

@@ -1,13 +1,13 @@
-"""Recordings whose segment files lie in an object store (or in any folder that pyarrow's filesystems reach).
+"""Recordings whose segment files are in an object store (or in any folder that pyarrow's filesystems can access).
 
-A store's folder holds segment files under their own names, `<recording>-<position>.rec`, and a copy of the archive's catalog,
-`archive.catalog`, made when the newest of them was there. Usually the segments were detached and moved, so the catalog's
-recordings begin later than the store's: here a recording is what its segments are, from the first one to the last, ending at
-the catalog's stop position where that lies in the last one.
+A store's folder holds segment files under their own names, `<recording>-<position>.rec`, and a copy of the archive's
+catalog, `archive.catalog`, made when the newest of them was there. Usually the segments were detached and moved, so the
+recordings begin later in the catalog than in the store. Here the segments define a recording: from the first one to the
+last, up to the catalog's stop position where that lies in the last one.
 
-Reading takes bytes in windows of whole terms, by ranged requests in parallel, into a folder on the local disk that looks like
-an archive's with nothing but that window, and reads it there with the code and the checks of every other folder. The next
-window is fetched while one is read; a task's disk and memory are bounded by two windows, whatever the recording's size.
+A read fetches windows of whole terms, by parallel ranged requests, into a local folder that has the layout of an
+archive's folder and holds only that window. The same code reads it, with the same checks, as any other folder. The next
+window is fetched while one is read. Two windows bound a task's disk and memory, whatever the recording's size.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["CATALOG", "ObjectFolder", "catalog_of"]
 CATALOG = "archive.catalog"
 #: Bytes of a window where terms are smaller; a larger term is a window of its own.
 WINDOW_BYTES = 32 << 20
-#: Bytes of one ranged request, and how many run at a time.
+#: Bytes of one ranged request, and the number of concurrent requests.
 REQUEST_BYTES = 4 << 20
 PARALLEL_REQUESTS = 8
 
@@ -64,7 +64,7 @@ _RECORD_BODY = struct.Struct("<qqqqqqqiiiiii")
 
 @dataclass(frozen=True, slots=True)
 class _Segments:
-    """Segment files of a recording that are there: the first one's position and how many without a gap follow."""
+    """Existing segment files of a recording: the first one's position, and how many follow without a gap."""
 
     first: int
     last: int
@@ -73,7 +73,7 @@ class _Segments:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Messages that begin in [begin, end); bytes of [fetched_from, limit) are needed for that."""
+    """Messages that begin in [begin, end); reading them needs the bytes of [fetched_from, limit)."""
 
     begin: int
     end: int
@@ -82,10 +82,10 @@ class _Window:
 
 
 class ObjectFolder(TermCuts):
-    """Read-only view of recordings in a folder of a filesystem, as it was at opening or at the last `refresh()`.
+    """Read-only view of recordings in a folder of a filesystem, as of opening or the last `refresh()`.
 
-    `filesystem` is one of pyarrow's and `path` a folder in it. DataLossError: no catalog, a foreign or damaged one, segments
-    that do not fit it; StorageError: the store refuses or can't be reached. Nothing is written to the store.
+    `filesystem` is one of pyarrow's and `path` a folder in it. DataLossError: no catalog, a foreign or damaged one, or
+    segments that do not match it; StorageError: the store refuses or can't be reached. Writes nothing to the store.
     """
 
     has_segment_files = True
@@ -103,7 +103,7 @@ class ObjectFolder(TermCuts):
         self.refresh()
 
     def close(self) -> None:
-        """Nothing is open between calls."""
+        """No effect: nothing is open between calls."""
 
     def __enter__(self) -> Self:
         return self
@@ -141,11 +141,11 @@ class ObjectFolder(TermCuts):
                 self._recordings[recording.recording_id] = recording
 
     def recordings(self) -> list[Recording]:
-        """Recordings of the catalog that have a segment here, by id; start and stop position are the catalog's."""
+        """Recordings of the catalog that have a segment here, by id; start and stop positions are the catalog's."""
         return list(self._recordings.values())
 
     def recording(self, recording_id: int) -> Recording:
-        """One recording; UsageError for one that has no segment here."""
+        """One recording; UsageError if it has no segment here."""
         known = self._recordings.get(recording_id)
         if known is None:
             raise UsageError(
@@ -155,7 +155,7 @@ class ObjectFolder(TermCuts):
         return known
 
     def _known_stop(self, recording: Recording) -> int:  # noqa: ARG002
-        """Unknown: the segments that are here bound the recording, not its catalog."""
+        """Unknown: the existing segments bound the recording, not its catalog entry."""
         return NULL_VALUE
 
     def extent(self, recording_id: int) -> Extent:
@@ -188,7 +188,7 @@ class ObjectFolder(TermCuts):
             start = extent.start_position if start is None else start
             limit = extent.limit_position if limit is None else limit
             end = limit if end is None else end
-        # Inside a frame, where the next message begins is found from the term's begin on.
+        # Inside a frame, the next message begin is found by a read from the term's begin on.
         is_inside = start < end and self._frame_at(recording, start) is None
         windows = self._windows(recording, start, end, limit, from_term=is_inside)
 
@@ -209,10 +209,10 @@ class ObjectFolder(TermCuts):
     def read_windows(
         self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf
     ) -> Iterator[pa.RecordBatch]:
-        """What `rows_of` makes of the windows of a range, each a local folder with the bytes from a term's begin on.
+        """Batches that `rows_of` makes of a range's windows, each a local folder with the bytes from a term's begin on.
 
-        For readers that skip broken bytes. `rows_of` gets the folder and the range's begin, end and
-        limit in it; DataLossError: a segment is missing, see `segments_between`.
+        For readers that skip broken bytes. `rows_of` receives the folder and the range's begin, end and limit in it.
+        DataLossError: a segment is missing, see `segments_between`.
         """
         recording = self.recording(recording_id)
         return self._batches(recording, self._windows(recording, start, end, limit, from_term=True), rows_of)
@@ -220,7 +220,7 @@ class ObjectFolder(TermCuts):
     def segment_rows(
         self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf, on_missing: OnMissing
     ) -> Iterator[pa.RecordBatch]:
-        """Batches that `rows_of` makes of windows of the range; windows end where terms do."""
+        """Batches that `rows_of` makes of windows of the range; windows end at term boundaries."""
         for low, high, name, is_there in self.segments_between(recording_id, start, end):
             if is_there:
                 bound = max(high, limit) if high == end else high
@@ -229,14 +229,14 @@ class ObjectFolder(TermCuts):
                 on_missing(low, high, name)
 
     def segments_between(self, recording_id: int, start: int, end: int) -> list[tuple[int, int, str, bool]]:
-        """The range cut where segments begin: begin and end of each piece, the object's name, and whether it is there.
+        """The range cut at segment begins: begin and end of each piece, the object's name, and whether it exists.
 
-        Segments that are missing side by side are one piece, with the name of the first.
+        Adjacent missing segments form one piece, with the name of the first.
         """
         recording, there = self.recording(recording_id), self._segments[recording_id]
         length = recording.segment_file_length
         found = []
-        # By what is there: a name may promise more segments than can be counted.
+        # Iterates over existing segments: a name may imply more segments than can be counted.
         for base in sorted(there.positions):
             if base + length > start and base < end:
                 if base > start:
@@ -255,21 +255,24 @@ class ObjectFolder(TermCuts):
         return f"{self.path}/{recording_id}-{position - (position - there.first) % length}.rec"
 
     def without_segments(self) -> list[Recording]:
-        """Recordings of the catalog that have no segment here, by id: never moved, or forgotten."""
+        """Recordings of the catalog that have no segment here, by id: never moved here, or missed."""
         return list(self._absent)
 
     def __repr__(self) -> str:
         return f"<ObjectFolder {self._filesystem.type_name} {self.path!r}>"
 
     def begins_message(self, recording_id: int, position: int) -> bool:
-        """By the frame header that is there."""
+        """Whether the header of a message's first frame is at `position`."""
         flags = self._frame_at(self.recording(recording_id), position)
         return flags is not None and bool(flags & _BEGIN)
 
     # -- windows ---------------------------------------------------------------------------------------------------
 
     def _windows(self, recording: Recording, start: int, end: int, limit: int, *, from_term: bool) -> Iterator[_Window]:
-        """Whole terms, but for the first one's begin and the last one's end; `from_term`: the first term is fetched whole."""
+        """Whole terms, except the first one's begin and the last one's end.
+
+        `from_term`: the first term is fetched whole.
+        """
         term_length, segment_length = recording.term_buffer_length, recording.segment_file_length
         span = max(term_length, WINDOW_BYTES - WINDOW_BYTES % term_length)
         largest = min(term_length // 8, _MAX_MESSAGE_LENGTH)
@@ -322,7 +325,7 @@ class ObjectFolder(TermCuts):
                                 raise DataLossError(text, code=error.code, position=error.position) from None
                     window = following
             finally:
-                # A reader that is given up leaves a window that nobody will read.
+                # If the reader stops early, the window fetched ahead is unused and is removed here.
                 if pending.exception() is None:
                     pending.result().cleanup()
 
@@ -348,7 +351,7 @@ class ObjectFolder(TermCuts):
             Path(mirror.name, CATALOG).write_bytes(catalog_of([shown]))
             with Path(mirror.name, name).open("wb") as file:
                 file.truncate(recording.segment_file_length)
-                # A header more, by which the reader sees whether the recording goes on behind its stop position.
+                # One more header, which shows the reader whether the recording continues past its stop position.
                 behind = min(end + FRAME_ALIGNMENT, segment_end)
                 self._copy(requests, name, file.fileno(), range(begin - segment, behind - segment, REQUEST_BYTES))
         except BaseException:
@@ -357,7 +360,7 @@ class ObjectFolder(TermCuts):
         return mirror
 
     def _copy(self, requests: ThreadPoolExecutor, name: str, into: int, offsets: range) -> None:
-        """Bytes [offsets.start, offsets.stop) of an object to the same place of an open file, a request for each offset."""
+        """Copy [offsets.start, offsets.stop) of an object to the same place of an open file, one request per offset."""
         with self._open(name) as source:
 
             def copy(offset: int) -> None:
@@ -381,7 +384,7 @@ class ObjectFolder(TermCuts):
     # -- facts of a recording --------------------------------------------------------------------------------------
 
     def _start(self, recording: Recording, there: _Segments) -> int:
-        """First frame of the first segment: only a recording's very first one may begin with a hole."""
+        """First frame of the first segment: only the first segment of a recording may begin with a hole."""
         known = self._starts.get(recording.recording_id)
         if known is None or not there.first <= known < there.first + recording.segment_file_length:
             known = recording.start_position
@@ -409,7 +412,7 @@ class ObjectFolder(TermCuts):
         )
 
     def _frame_at(self, recording: Recording, position: int) -> int | None:
-        """Flags of the frame whose header is there; None where there is none, by all of its fields that are known."""
+        """Flags of the frame whose header is at `position`; None unless all of its known fields match a header."""
         there = self._segments[recording.recording_id]
         if position % FRAME_ALIGNMENT or position < there.first:
             return None
@@ -431,7 +434,7 @@ class ObjectFolder(TermCuts):
         return flags if is_frame else None
 
     def _checksum(self, recording: Recording) -> RecordChecksum:
-        """Which checksum the frames carry, detected from the first ones that are here."""
+        """Checksum that the frames carry, detected from the first existing ones."""
         if self._asked_checksum != RecordChecksum.AUTO:
             return self._asked_checksum
         recording_id = recording.recording_id
@@ -500,7 +503,7 @@ class ObjectFolder(TermCuts):
 
 
 def _limit(recording: Recording, there: _Segments) -> int:
-    """Where the recording ends here."""
+    """The recording's end in this store."""
     end = there.last + recording.segment_file_length
     stop = recording.stop_position
     return stop if stop is not None and there.last <= stop < end else end
@@ -511,7 +514,7 @@ def _storage_error(path: str, error: OSError) -> StorageError:
 
 
 def _scratch() -> str | None:
-    """Where Spark wants an executor's files, else the system's folder for temporary ones."""
+    """Spark's folder for an executor's local files, else the system's temporary folder."""
     return next(filter(os.path.isdir, os.environ.get("SPARK_LOCAL_DIRS", "").split(",")), None)
 
 

@@ -1,4 +1,4 @@
-"""A stream without a gap: replayed from a recording, then live, replayed again whenever live is lost."""
+"""A stream without a gap: replayed from a recording, then live, and replayed again whenever the live stream is lost."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from aeron_spark.types import Position
 
 
 class StartPosition(IntEnum):
-    """Where a `PersistentSubscription` begins, where that is no position."""
+    """Start of a `PersistentSubscription` other than a position."""
 
     FROM_START = -1
     """At the recording's start."""
     FROM_LIVE = -2
-    """With what is published from now on."""
+    """At the live position: only messages published from now on."""
 
 
 class PersistentState(IntEnum):
-    """Where a `PersistentSubscription` stands; the value of its counter of type 114."""
+    """State of a `PersistentSubscription`; the value of its counter of type 114."""
 
     AWAIT_ARCHIVE_CONNECTION = 0
     SEND_LIST_RECORDING_REQUEST = 1
@@ -54,7 +54,7 @@ class PersistentState(IntEnum):
 
 
 class PersistentFailure(IntEnum):
-    """Why a `PersistentSubscription` failed for good."""
+    """Reason why a `PersistentSubscription` failed permanently."""
 
     GENERIC = 1
     RECORDING_NOT_FOUND = 2
@@ -69,16 +69,17 @@ OnPersistentError = Callable[[AeronError], object]
 class PersistentSubscription(Source):
     """Every message of a recorded stream once and in order, from a position on: replayed, then live.
 
-    It needs a driver, over `client` or a client of its own in `aeron_dir`; it waits for the archive, connects to it again
-    when it was gone, and goes on live meanwhile. When the live stream is lost (its image timed out, or the reader was too slow
-    for an untethered or lossy stream) the gap is replayed. `replay_channel`: a fixed endpoint, port 0 for a free one, IPC, or
-    `control-mode=response`. All progress is made by `poll` and `poll_batch`.
+    It needs a driver, over `client` or a client of its own in `aeron_dir`. It waits for the archive, reconnects when
+    the archive was gone, and continues live meanwhile. When the live stream is lost (its image timed out, or the reader
+    was too slow for an untethered or lossy stream) it replays the gap. `replay_channel`: a fixed endpoint, port 0 for a
+    free one, IPC, or `control-mode=response`. Only `poll` and `poll_batch` make progress.
 
-    Messages are whole, their session id is the recording's. `on_error` gets what fails and is tried again, and what ends it.
-    Handlers run inside of polls and must not call it. `timeout` (seconds) is the deadline of everything asked and awaited.
+    Messages are whole and carry the recording's session id. `on_error` receives failures that are retried, and the one
+    that ends the subscription. Handlers run inside polls and must not call it. `timeout` (seconds) is the deadline of
+    every request and wait.
 
-    UsageError: options that can't be. A poll raises what it failed with for good: PeerError (unknown recording, the archive's
-    texts), DataLossError (the recording does not hold the position), ClosedError (the driver is gone); `failure` says which
+    UsageError: invalid options. A poll raises the permanent failure: PeerError (unknown recording, the archive's
+    texts), DataLossError (the recording does not hold the position), ClosedError (the driver is gone); `failure` is its
     kind.
     Thread rule: calls are serialised; one polling thread.
     """
@@ -149,13 +150,13 @@ class PersistentSubscription(Source):
             kept.clear()
 
     def close(self) -> None:
-        """End the session with the archive, and the client if it is its own."""
+        """Close the session with the archive, and the client if the subscription owns it."""
         super().close()
         self._client_of.close()
 
     @property
     def state(self) -> PersistentState:
-        """Where it stands now."""
+        """Current state."""
         with self._use() as subscription:
             return PersistentState(lib.as_persistent_subscription_get_state(subscription))
 
@@ -171,20 +172,20 @@ class PersistentSubscription(Source):
 
     @property
     def failure(self) -> PersistentFailure | None:
-        """Why it failed for good, None while it has not."""
+        """Reason of the permanent failure, None without one."""
         with self._use() as subscription:
             reason = lib.as_persistent_subscription_failure(subscription)
         return PersistentFailure(reason) if reason else None
 
     @property
     def position(self) -> Position | StartPosition:
-        """Where the next message begins: to go on there in another process."""
+        """Where the next message begins; another process can resume there."""
         with self._use() as subscription:
             position = lib.as_persistent_subscription_position(subscription)
         return Position(position) if position >= 0 else StartPosition(position)
 
     def poll(self, handler: MessageHandler, limit: int = 256) -> int:
-        """A step, then as `Subscription.poll`."""
+        """Run a step, then as `Subscription.poll`."""
         try:
             return super().poll(handler, limit)
         finally:
@@ -198,7 +199,7 @@ class PersistentSubscription(Source):
         row_capacity: int = DEFAULT_ROWS,
         byte_capacity: int = DEFAULT_BYTES,
     ) -> pa.RecordBatch:
-        """Steps, then whole messages as one record batch, GIL released: as `Subscription.poll_batch`."""
+        """Run steps, then return whole messages as one record batch, GIL released: as `Subscription.poll_batch`."""
         try:
             return super().poll_batch(timeout, columns=columns, row_capacity=row_capacity, byte_capacity=byte_capacity)
         finally:

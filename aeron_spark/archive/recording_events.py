@@ -1,4 +1,4 @@
-"""What an archive publishes about its recordings: the recording events stream, and the counters of recorded positions."""
+"""Published state of an archive's recordings: the recording events stream, and the recorded position counters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RecordingEventKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingEvent:
-    """An event of the recording events stream. The last four are of STARTED, else None and ""."""
+    """An event of the recording events stream. Only STARTED has the last four fields; else they are None and ""."""
 
     kind: RecordingEventKind
     recording_id: RecordingId
@@ -42,9 +42,9 @@ class RecordingEvent:
 
 
 class RecordingEvents(Handle):
-    """Reader of an archive's recording events, which it sends if `aeron.archive.recording.events.enabled` is true.
+    """Reader of an archive's recording events; sent if `aeron.archive.recording.events.enabled` is true.
 
-    `subscription` is of the archive's events channel and stream (30), and polled by nobody else. One polling thread.
+    `subscription` is of the archive's events channel and stream (30); no other reader may poll it. One polling thread.
     """
 
     def __init__(self, subscription: Subscription, on_event: Callable[[RecordingEvent], object]) -> None:
@@ -55,7 +55,7 @@ class RecordingEvents(Handle):
             super().__init__(out[0], lib.as_recording_events_close, subscription)
 
     def poll(self, limit: int = 10) -> int:
-        """Hand the events that are there to the handler; returns how many fragments came. Raises what the handler raised."""
+        """Pass pending events to the handler; returns the number of fragments. Raises an exception of the handler."""
         with self._use() as events:
             count = int(lib.as_recording_events_poll(events, limit))
             self._callbacks.check(min(count, 0))
@@ -64,7 +64,7 @@ class RecordingEvents(Handle):
 
 @dataclass(frozen=True, slots=True)
 class RecordingPosition:
-    """The counter of an active recording: how far it is, read from shared memory without asking the archive."""
+    """The counter of an active recording: its recorded position, read from shared memory without a request."""
 
     client: Client
     counter_id: CounterId
@@ -96,7 +96,7 @@ def find_recording_position(
 ) -> RecordingPosition | None:
     """Position counter of the active recording with that id, or of that session; None if there is none.
 
-    `archive_id`: of that archive only, where several use the driver.
+    `archive_id`: of that archive only, if several archives use the driver.
     """
     archive = NULL_VALUE if archive_id is None else archive_id
     if (recording_id is None) == (session_id is None):

@@ -42,9 +42,9 @@ class Recording:
         return f"{self.recording_id}-{self.segment_base(position)}.rec"
 
     def detachable(self, end: int | None = None) -> range:
-        """Positions that the recording can be made to start at instead, by detaching or purging the segments before.
+        """Positions that can become the recording's start by detaching or purging the segments before them.
 
-        `end`: how far it goes, by default its stop position; needed of an active one, else UsageError.
+        `end`: the recording's end, by default its stop position; required for an active recording, else UsageError.
         """
         end = self.stop_position if end is None else end
         if end is None:
@@ -59,7 +59,7 @@ class Recording:
         return int(lib.as_position_term_id(position, self.term_buffer_length, self.initial_term_id))
 
     def term_offset(self, position: int) -> int:
-        """Where a position lies in its term."""
+        """Offset of a position in its term."""
         return int(lib.as_position_term_offset(position, self.term_buffer_length))
 
 

@@ -1,8 +1,8 @@
 """Recordings of an archive that is reached over the network only: listed by requests, read by replays.
 
-The media driver beside the reader receives the replays. A replay ends where it was asked to: at a message boundary, at a
-term's begin, or where the recording ends; one that stops short (the archive died, the network is cut) raises, and never
-looks like the end of the data.
+The media driver beside the reader receives the replays. A replay ends at its requested end: a message boundary, a
+term's begin, or the recording's end. A replay that ends earlier (the archive died, the network is cut) raises; it is
+never reported as the end of the data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BOUNDARIES = ("position", "next_position")
 
 
 def own_address(control_channel: str) -> str:
-    """The address of this machine that a peer at the control channel's endpoint would answer to; UsageError without one."""
+    """Local address that routes to the control channel's endpoint; UsageError if the channel has no endpoint."""
     endpoint = ChannelUri.parse(control_channel).params.get("endpoint", "")
     host, separator, port = endpoint.rpartition(":")
     if not separator or not port.isdecimal():
@@ -53,10 +53,10 @@ def own_address(control_channel: str) -> str:
 class RemoteArchive(TermCuts):
     """Read-only view of an archive's recordings over a control session, as `Folder` is of its folder.
 
-    `replay_channel` is where the archive replays to: UDP with an endpoint of this machine, port 0, or IPC for an archive
-    on this machine's driver. `stall_timeout` (seconds) bounds how long a replay may give nothing. The archive's session stays
-    open at `close`. In rows the session is the recording's: a replay has one of its own.
-    Thread rule: calls are serialised by the session; readers of several ranges may be open at a time.
+    `replay_channel` is where the archive replays to: UDP with an endpoint of this machine, port 0, or IPC for an
+    archive on this machine's driver. `stall_timeout` (seconds) bounds how long a replay may deliver no data. `close`
+    leaves the archive's session open. Rows carry the recording's session id, because a replay has its own.
+    Thread rule: the session serialises calls; readers of several ranges may be open at a time.
     """
 
     has_segment_files = False
@@ -65,13 +65,13 @@ class RemoteArchive(TermCuts):
         self._archive = archive
         self._replay_channel = replay_channel
         self._stall_timeout = stall_timeout
-        #: What stands for a folder's path in texts.
+        #: Replaces a folder's path in texts.
         self.path = f"archive {archive.archive_id}"
         self._known: dict[int, Recording] = {}
         self._is_listed = False
 
     def close(self) -> None:
-        """Nothing of its own is open."""
+        """No effect: it owns no open resource."""
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +80,7 @@ class RemoteArchive(TermCuts):
         self.close()
 
     def refresh(self) -> None:
-        """Drop the cached recordings; the archive is asked again when they are needed."""
+        """Drop the cached recordings; they are requested again when needed."""
         self._known.clear()
         self._is_listed = False
 
@@ -92,7 +92,7 @@ class RemoteArchive(TermCuts):
         return list(self._known.values())
 
     def recording(self, recording_id: int) -> Recording:
-        """One recording; UsageError for an unknown id. The archive is asked for that one only."""
+        """One recording; UsageError for an unknown id. Requests that recording only."""
         known = self._known.get(recording_id)
         if known is None:
             known = self._archive.recording(recording_id)
@@ -104,7 +104,7 @@ class RemoteArchive(TermCuts):
         return known
 
     def extent(self, recording_id: int) -> Extent:
-        """How far a recording can be read now; the archive is asked about an active one."""
+        """The range of a recording that can be read now; requests the position of an active one."""
         recording = self.recording(recording_id)
         if recording.stop_position is not None:
             return Extent(
@@ -127,7 +127,7 @@ class RemoteArchive(TermCuts):
     ) -> Batches:
         """Messages that begin in [start, end), by one bounded replay; see `Folder.read`.
 
-        PeerError: the archive refuses, or the replay ended early; WaitTimeoutError: it gave nothing for the stall timeout.
+        PeerError: the archive refuses, or the replay ended early; WaitTimeoutError: no data for the stall timeout.
         """
         recording = self.recording(recording_id)
         if start is None or end is None or limit is None:
@@ -140,7 +140,7 @@ class RemoteArchive(TermCuts):
             recording,
             start,
             end,
-            # A frame begins where a term does, and at the limit: a replay must not end inside one.
+            # A frame begins at each term begin and at the limit: a replay must not end inside a frame.
             stop=min(limit, -(-end // recording.term_buffer_length) * recording.term_buffer_length),
             schema=schema,
             row_capacity=row_capacity,
@@ -149,11 +149,11 @@ class RemoteArchive(TermCuts):
         return Batches(schema, batches)
 
     def segment_rows(self, *_: object, **__: object) -> Iterator[pa.RecordBatch]:
-        """UsageError: a replay gives messages, no segment files."""
+        """UsageError: a replay delivers messages, not segment files."""
         raise UsageError("an archive's replays give no segment files: read its folder or an object store")
 
     def begins_message(self, recording_id: int, position: int) -> bool:
-        """The first message of a replay from there, if the archive agrees to one: it refuses what is no frame's begin."""
+        """Whether a replay from `position` starts with a message; the archive refuses a position inside a frame."""
         recording = self.recording(recording_id)
         term_length = recording.term_buffer_length
         stop = min(self.extent(recording_id).limit_position, position - position % term_length + term_length)
@@ -185,7 +185,7 @@ class RemoteArchive(TermCuts):
         with opened, self._left_by_reader(opened), opened.wait_image(self._stall_timeout) as image:
             deadline = time.monotonic() + self._stall_timeout
             reached = complete = start
-            # The image is past a message's first fragments before the message is whole.
+            # The image passes a message's first fragments before the message is whole.
             while complete < end and reached < stop:
                 ended = image.is_ended
                 try:
@@ -215,7 +215,7 @@ class RemoteArchive(TermCuts):
                 self._leave(opened)
 
     def _replay_at_or_after(self, recording: Recording, start: int, stop: int) -> tuple[int, Replay | None]:
-        """Inside a frame no replay begins: then from the next boundary on; None where that is `stop`."""
+        """Start at `start`, or if that is inside a frame, at the next boundary; None where that is `stop`."""
         try:
             return start, self._replay(recording, start, stop)
         except PeerError:
@@ -225,7 +225,7 @@ class RemoteArchive(TermCuts):
             return boundary, self._replay(recording, boundary, stop) if boundary < stop else None
 
     def _replay(self, recording: Recording, start: int, stop: int) -> Replay:
-        """A subscription, and a replay to where it listens: the archive needs a port."""
+        """Add a subscription and start a replay to its endpoint: the archive needs a resolved port."""
         subscription = self._archive.client.add_subscription(self._replay_channel, recording.stream_id)
         try:
             channel = ChannelUri.parse(self._replay_channel)
@@ -248,7 +248,10 @@ class RemoteArchive(TermCuts):
             raise
 
     def _leave(self, replay: Replay) -> None:
-        """Ends a replay that nobody reads on: by itself the archive notices after seconds, and has only so many at a time."""
+        """Stop a replay that is no longer read.
+
+        The archive would detect it only after seconds, and limits concurrent replays.
+        """
         with suppress(AeronError):
             self._archive.stop_replay(replay.replay_session_id)
 

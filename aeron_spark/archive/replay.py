@@ -1,4 +1,4 @@
-"""A recording published again by its archive, received as messages or batches."""
+"""A recording that its archive publishes again, received as messages or batches."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from aeron_spark.types import SessionId
 
 
 class ReplayLength(IntEnum):
-    """How a replay ends, where it is not a number of bytes."""
+    """How a replay ends, other than after a number of bytes."""
 
     FOLLOW = -1
-    """At the recording's end; with an active recording, when that is stopped."""
+    """At the recording's end; for an active recording, when it is stopped."""
     CURRENT_END = -2
-    """Where the recording is now."""
+    """At the position recorded so far."""
 
 
 class Replay:
-    """A running replay: its subscription, and its messages in order. Made by `Archive.replay`."""
+    """A running replay: its subscription, and its messages in order. Created by `Archive.replay`."""
 
     def __init__(self, subscription: Subscription, replay_session_id: int) -> None:
         self.subscription = subscription
@@ -39,14 +39,14 @@ class Replay:
         return SessionId((self.replay_session_id + 2**31) % 2**32 - 2**31)
 
     def wait_image(self, timeout: float = 10.0) -> Image:
-        """Block until the replayed stream is there; WaitTimeoutError after `timeout` seconds."""
+        """Block until the replayed stream's image is available; WaitTimeoutError after `timeout` seconds."""
         return self.subscription.wait_image(timeout, self.session_id)
 
     def batches(self, timeout: float = 10.0, *, columns: Sequence[str] = DEFAULT_COLUMNS) -> Batches:
-        """Messages as record batches until the replay ends, also as a stream of Arrow data (see `aeron_spark.batch.Batches`).
+        """Messages as record batches until the replay ends, also as an Arrow stream (see `aeron_spark.batch.Batches`).
 
-        `timeout` (seconds) is how long to wait for the stream to appear. A replay that follows an active recording gives
-        batches as they come, and has no end until the recording stops. ClosedError when it ends before: stopped by a request,
+        `timeout` (seconds) bounds the wait for the stream. A replay that follows an active recording yields batches as
+        they arrive, and ends only when the recording stops. ClosedError when it ends before: stopped by a request,
         failed (then `Archive.poll` raises the archive's text), or its stream was lost.
         """
         return Batches(schema_of(columns, is_recorded=False), self._batches(timeout, columns))
@@ -78,7 +78,7 @@ class Replay:
         )
 
     def close(self) -> None:
-        """Unsubscribe, which lets the archive end the replay; again is harmless."""
+        """Unsubscribe, so that the archive ends the replay; repeated calls are harmless."""
         self.subscription.close()
 
     def __enter__(self) -> Self:
@@ -93,7 +93,7 @@ class Replay:
 def replay_params(
     position: int | None, length: int | ReplayLength, limit_counter_id: int | None, file_io_max_length: int | None
 ) -> Any:
-    """C `as_replay_params` of the arguments of a replay."""
+    """C `as_replay_params` from the arguments of a replay."""
     params = ffi.new("as_replay_params *")
     lib.as_replay_params_init(params)
     params.position = or_null(position)

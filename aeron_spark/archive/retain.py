@@ -1,16 +1,16 @@
-"""Retention: which segments and recordings may go, and having a running archive delete them.
+"""Retention: selects segments and recordings for deletion, and has a running archive delete them.
 
-Whole segments only, from a recording's start on, and never the segment that an active recording is written to; a stopped
-recording all of whose segments may go is purged. What goes first is what was written first. The ledger of exactly-once writes
-is kept whole: without it, nothing of what they recorded counts.
+Deletes whole segments only, from a recording's start on, and never the segment that an active recording is written to.
+A stopped recording is purged when all of its segments are selected. The oldest writes are deleted first. The ledger of
+exactly-once writes is kept whole: without it, the batches it recorded no longer count.
 
-When a segment was written last comes, in this order, from the archive's time index at the segment's end; by the catalog, for
-the last segment of a stopped recording; by the file's modification time. Sizes are what files take on the disk: segments are
-sparse.
+The time of a segment's last write comes from the first of these sources that has it: the archive's time index at the
+segment's end; the catalog, for the last segment of a stopped recording; the file's modification time. Sizes are disk
+usage, because segments are sparse.
 
-`plan` is pure, and the archive's own policy (`aeron.spark.archive.retain.*`) plans by the same function. `apply` asks
-the archive (`purge_segments`, `purge_recording`), which has the last word: a replay that reads a segment holds it
-back, and with it what was written after it in that recording.
+`plan` is pure, and the archive's own policy (`aeron.spark.archive.retain.*`) plans by the same function. `apply` sends
+requests to the archive (`purge_segments`, `purge_recording`), which decides: a replay that reads a segment blocks its
+deletion, and that of the later segments of the recording.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _REPLAY = re.compile(r"replay in progress\b.*?upperBound=(\d+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What is kept; None: no bound. At least one bound is given.
+    """Bounds of what is kept; None: no bound. At least one bound is given.
 
-    `older_than_s`: segments written longer ago go. `max_bytes`: the oldest go until no more is used by the folder.
-    `keep_recordings`: of each channel and stream so many recordings stay, the newest; active ones always do.
+    `older_than_s`: deletes segments written longer ago. `max_bytes`: deletes the oldest until the folder uses no more.
+    `keep_recordings`: keeps this many recordings of each channel and stream, the newest; active ones are always kept.
     """
 
     older_than_s: float | None = None
@@ -58,7 +58,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A segment file of a recording: its bytes on the disk, and when it was last written (ms since the epoch)."""
+    """A segment file of a recording: its bytes on disk, and its last write time (ms since the epoch)."""
 
     base: int
     bytes: int
@@ -67,7 +67,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A recording and its segments, ascending; `limit` is how far it goes now."""
+    """A recording and its segments, ascending; `limit` is its current end."""
 
     recording: Recording
     limit: int
@@ -81,9 +81,9 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One thing to do: make a recording start at `new_start`, or with None purge it whole.
+    """One action: make a recording start at `new_start`, or with None purge it whole.
 
-    `committed`: so many batches of exactly-once writes lose rows by it; None where the ledger can't be read.
+    `committed`: the number of batches of exactly-once writes that lose rows by it; None where the ledger can't be read.
     """
 
     recording_id: int
@@ -96,7 +96,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What became of an action: `held` names what held some or all of it back, "" if nothing did."""
+    """Result of an action: `held` names what blocked some or all of it, "" if nothing did."""
 
     action: Action
     deleted: int
@@ -104,7 +104,7 @@ class Done:
 
 
 def plan(policy: Policy, kept: Iterable[Kept], *, now_ms: int) -> list[Action]:
-    """What is to go, recording by recording; by the rules of the archive's own policy."""
+    """Actions to take, recording by recording; by the rules of the archive's own policy."""
     recordings = list(kept)
     rows, segments = ffi.new("as_retention_recording[]", len(recordings)), []
     streams: dict[tuple[str, int], int] = {}
@@ -133,7 +133,7 @@ def plan(policy: Policy, kept: Iterable[Kept], *, now_ms: int) -> list[Action]:
 
 
 def is_ledger(recording: Recording) -> bool:
-    """Whether a recording is the ledger of exactly-once writes, or a part of it; no policy lets it go."""
+    """Whether a recording is the ledger of exactly-once writes, or a part of it; no policy deletes it."""
     return bool(lib.as_is_ledger(recording.stream_id, c_string(recording.original_channel)))
 
 
@@ -157,7 +157,7 @@ def _action(policy: Policy, one: Kept, row: Any) -> Action:
 
 
 def inventory(folder: Folder) -> list[Kept]:
-    """Every valid recording of a folder with its segments; those whose end is unknown now are left out."""
+    """Every valid recording of a folder with its segments; omits those whose end is currently unknown."""
     folder.refresh()
     files: dict[int, list[tuple[int, Path, float]]] = {}
     for file in segment_files(folder.path):
@@ -196,7 +196,7 @@ def _segments(
 
 
 def _times(folder: Folder, recording_id: int, positions: Sequence[int]) -> list[int | None]:
-    """When the bytes at ascending positions were written, ms; None where the time index does not know."""
+    """When the bytes at ascending positions were written, ms; None where the time index has no entry."""
     times, sources = ffi.new("int64_t[]", len(positions)), ffi.new("uint8_t[]", len(positions))
     with folder._use() as pointer:
         try:
@@ -215,7 +215,7 @@ def _times(folder: Folder, recording_id: int, positions: Sequence[int]) -> list[
 
 
 def apply(archive: Archive, actions: Iterable[Action]) -> Iterator[Done]:
-    """Have the archive do each action; what a replay holds back is reported, and what lies before it is deleted."""
+    """Have the archive execute each action; reports what a replay blocks, and deletes what lies before it."""
     for action in actions:
         try:
             yield Done(action=action, deleted=_delete(archive, action, action.new_start), held="")
@@ -230,12 +230,12 @@ def _delete(archive: Archive, action: Action, new_start: int | None) -> int:
 
 
 def _held(archive: Archive, action: Action, failure: PeerError) -> Done:
-    """Delete what lies before the replay that holds the rest back."""
+    """Delete what lies before the replay that blocks the rest."""
     recording = archive.recording(action.recording_id)
     deleted = 0
     if recording is not None and _IN_REPLAY.search(str(failure)):
         start = segment_base(recording, recording.start_position)
-        # The refusal to purge segments names the replay's position, that to purge the recording does not.
+        # Only the refusal to purge segments reports the replay's position; the refusal to purge the recording does not.
         wanted = action.new_start
         if wanted is None and recording.stop_position is not None:
             wanted = segment_base(recording, recording.stop_position)

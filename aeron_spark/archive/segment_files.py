@@ -1,4 +1,4 @@
-"""Segment files of an archive's folder by name: which there are, and which belong to nothing."""
+"""Segment files of an archive's folder by name: lists them and finds those that no recording uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _POSITION = re.compile(r"\d{1,19}", re.ASCII)
 class SegmentFile:
     """A file named <recording>-<position>.rec; `position` is None where the name has none.
 
-    `is_leftover`: renamed for deletion (.del) by an older archive. `is_time_index`: the recording's <recording>.time-index.
+    `is_leftover`: renamed for deletion (.del) by an older archive. `is_time_index`: the recording's
+    <recording>.time-index.
     """
 
     path: Path
@@ -34,7 +35,10 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
-    """A segment file that no recording uses, and why; `is_deletable` False: only reported, as the catalog does not know it."""
+    """A segment file that no recording uses, and why.
+
+    `is_deletable` is False if the catalog does not know the recording: the file is only reported.
+    """
 
     file: SegmentFile
     reason: str
@@ -76,10 +80,10 @@ def segment_base(recording: Recording, position: int) -> int:
 
 
 def orphans(entries: Iterable[CatalogEntry], files: Iterable[SegmentFile]) -> list[Orphan]:
-    """Files before the first or behind the last segment of their recording, of deleted recordings, and leftovers.
+    """Files before the first or after the last segment of their recording, of deleted recordings, and leftovers.
 
-    A recording that was active when its archive died has no last segment yet. Files of ids that the catalog does not know are
-    reported and not deletable: after a catalog was restored from an old copy they may be all that is left.
+    A recording that was active when its archive died has no last segment yet. Files of ids that the catalog does not
+    know are reported but not deletable: after a catalog was restored from an old copy, they may be the only data left.
     """
     known: dict[int, CatalogEntry] = {entry.recording.recording_id: entry for entry in entries}
     found = []

@@ -1,7 +1,7 @@
-"""Reading an archive's folder directly: descriptors, how far each recording goes, and its messages as record batches.
+"""Direct reads of an archive's folder: descriptors, the extent of each recording, and its messages as record batches.
 
-Works on live, stopped and crashed archives of ours and of stock Aeron, and does not write to them. Ranges are half-open in
-bytes of the stream: a message belongs to [start, end) if its first frame begins there.
+Works on live, stopped and crashed archives of this project and of stock Aeron, and does not write to them. Ranges are
+half-open in bytes of the stream: a message belongs to [start, end) if its first frame begins there.
 Thread rule: a folder and its readers serialise their calls; different folders are independent.
 """
 
@@ -39,11 +39,12 @@ __all__ = [
 ]
 
 READ_COLUMNS = (RECORDING_ID.name, *DEFAULT_COLUMNS)
-# Called with what looks damaged in what was read and may be right; each kind once a range, with the first position.
+# Argument: a description of data that looks damaged but may be valid; each kind once per range, with the first
+# position.
 OnDoubt = Callable[[str], object]
-# Makes the batches of a range of one recording in a folder: begin, end and limit.
+# Makes the batches of a range of one recording in a folder; arguments: folder, begin, end and limit.
 RowsOf = Callable[["Folder", int, int, int], Iterator[pa.RecordBatch]]
-# Called with begin and end of a range whose segments are missing, and the first one's name.
+# Arguments: begin and end of a range whose segments are missing, and the first one's name.
 OnMissing = Callable[[int, int, str], object]
 
 
@@ -54,7 +55,7 @@ def warn_of_doubt(text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How far a recording can be read now.
+    """The range of a recording that can be read now.
 
     `limit_position` is the recorded position if it is live, the stop position if it is stopped, and the end of the last
     whole frame if its archive died. It grows while `is_active`.
@@ -69,8 +70,8 @@ class Extent:
 class RecordingColumns:
     """Every valid recording, by id: int64 arrays.
 
-    A `revision` of a folder's object is another one whenever more has changed than positions and the time of the stop.
-    `stop_position` is -1 where `extents()` has to be asked: of recordings that are active, or whose entry is damaged.
+    A `revision` of a folder's object changes whenever more than positions and stop time has changed. `stop_position` is
+    -1 where `extents()` must be called: for recordings that are active, or whose entry is damaged.
     """
 
     recording_id: np.ndarray[Any, Any]
@@ -83,9 +84,9 @@ class RecordingColumns:
 class FolderInfo:
     """The mark file's facts about the archive that owns a folder.
 
-    `archive_id` is -1 and `pid` 0 without a mark file; `activity_timestamp_ms` is None after an orderly end.
-    `local_control_stream_id` is where the archive takes control sessions over IPC, 0 without a mark file.
-    `invalid_count` recordings are marked INVALID: they are not among `Folder.recordings()`.
+    `archive_id` is -1 and `pid` 0 without a mark file; `activity_timestamp_ms` is None after an orderly shutdown.
+    `local_control_stream_id` is where the archive accepts control sessions over IPC, 0 without a mark file.
+    `invalid_count` recordings are marked INVALID: `Folder.recordings()` omits them.
     """
 
     archive_id: int
@@ -99,9 +100,9 @@ class FolderInfo:
 
 
 class Folder(Times):
-    """Read-only view of an archive's folder, as it was at opening or at the last `refresh()`.
+    """Read-only view of an archive's folder, as of opening or the last `refresh()`.
 
-    `aeron_dir` overrides the Aeron directory that the mark file names, for a live archive whose driver is seen under
+    `aeron_dir` overrides the Aeron directory that the mark file names, for a live archive whose driver is mounted under
     another path here. DataLossError: no catalog, or a foreign or damaged one; StorageError: it can't be read.
     """
 
@@ -159,11 +160,11 @@ class Folder(Times):
         return found
 
     def hidden_count(self) -> int:
-        """How many recordings are marked INVALID and not listed."""
+        """Number of recordings that are marked INVALID and not listed."""
         return self.info().invalid_count
 
     def without_segments(self) -> list[Recording]:
-        """None: a folder lists its recordings whether their segments are there or not."""
+        """Empty: a folder lists its recordings whether or not their segments exist."""
         return []
 
     def recording_at(self, index: int) -> Recording:
@@ -174,7 +175,7 @@ class Folder(Times):
             return recording_from(raw)
 
     def columns(self) -> RecordingColumns:
-        """What planning over very many recordings goes by, without an object for each."""
+        """Input for planning over very many recordings, without an object for each."""
         with self._use() as folder:
             count = lib.as_folder_recording_count(folder)
             arrays = [np.empty(count, np.int64) for _ in range(4)]
@@ -183,14 +184,14 @@ class Folder(Times):
         return RecordingColumns(*arrays)
 
     def recording(self, recording_id: int) -> Recording:
-        """One recording; UsageError for an unknown id, naming what ids there are."""
+        """One recording; UsageError for an unknown id, with the known ids."""
         raw = ffi.new("as_recording *")
         with self._use() as folder:
             check(lib.as_folder_recording(folder, recording_id, raw))
             return recording_from(raw)
 
     def extent(self, recording_id: int) -> Extent:
-        """How far a recording can be read now; live counters are read at every call.
+        """The range of a recording that can be read now; reads live counters at every call.
 
         PeerError when the archive is live but its driver's counters can't be reached; the text names the setting.
         """
@@ -204,7 +205,7 @@ class Folder(Times):
         )
 
     def extents(self, recording_ids: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Start and limit positions of recordings, as `extent` gives them one by one."""
+        """Start and limit positions of recordings, as `extent` returns them one by one."""
         ids = np.ascontiguousarray(recording_ids, np.int64)
         raw = ffi.new("as_recording_extent[]", len(ids))
         with self._use() as folder:
@@ -214,7 +215,7 @@ class Folder(Times):
         return starts, limits
 
     def checksum(self, recording_id: int) -> RecordChecksum:
-        """Which checksum applies to the recording; never AUTO."""
+        """The checksum that applies to the recording; never AUTO."""
         raw = ffi.new("as_record_checksum *")
         with self._use() as folder:
             check(lib.as_folder_checksum(folder, recording_id, raw))
@@ -231,7 +232,7 @@ class Folder(Times):
     ) -> Position:
         """Largest message boundary in [start, limit] within `max_bytes` and `max_messages`.
 
-        At least one message is passed when a whole one lies before `limit`, so that a small bound still progresses. A
+        Advances by at least one message when a whole one lies before `limit`, so that a small bound still progresses. A
         `start` inside a message is moved up to the next one.
         """
         out = ffi.new("int64_t *")
@@ -250,17 +251,17 @@ class Folder(Times):
         return Position(out[0])
 
     def fingerprint(self, recording_id: int, position: int) -> int:
-        """48 bits of the frame that ends at `position`; 0 where none can be seen to: at the start, or its bytes are purged.
+        """48 bits of the frame that ends at `position`; 0 if it can't be read: at the start, or its bytes are purged.
 
-        Bytes before a position that was recorded change in one way only: the recording is truncated below it and extended
-        past it. Who keeps positions keeps this beside them, and compares with `same_fingerprint`.
+        Bytes before a recorded position change in one way only: the recording is truncated below it and extended past
+        it. A caller that stores positions stores this with them, and compares with `same_fingerprint`.
         """
         return int(self.fingerprints(np.array([recording_id]), np.array([position]))[0])
 
     def fingerprints(
         self, recording_ids: np.ndarray[Any, Any], positions: np.ndarray[Any, Any]
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """`fingerprint` of each recording at the position beside it."""
+        """`fingerprint` of each recording at its position."""
         ids, at = (np.ascontiguousarray(column, np.int64) for column in (recording_ids, positions))
         found = np.zeros(len(ids), np.int64)
         with self._use() as folder:
@@ -275,9 +276,9 @@ class Folder(Times):
         return Position(out[0])
 
     def split(self, recording_id: int, start: int, end: int, target_bytes: int) -> list[Position]:
-        """Starts of ranges of about `target_bytes` that together are [start, end), cut at message boundaries.
+        """Starts of ranges of about `target_bytes` that together cover [start, end), cut at message boundaries.
 
-        The same arguments give the same cuts for ever.
+        The same arguments always give the same cuts.
         """
         capacity = 16
         count = ffi.new("int64_t *")
@@ -301,13 +302,13 @@ class Folder(Times):
         byte_capacity: int | None = None,
         on_doubt: OnDoubt = warn_of_doubt,
     ) -> Batches:
-        """Messages that begin in [start, end), in position order, as batches of the chosen columns (see `batch.FIELDS`).
+        """Messages that begin in [start, end), in position order, in batches of the chosen columns (`batch.FIELDS`).
 
-        Iterate over them, or give them to pyarrow, DuckDB, Polars or pandas as a stream of Arrow data, see `Batches`.
-        `limit` >= end is how far bytes may be read to complete the last message; by default, as far as the recording
-        goes. Without `start` and `end`: the whole recording as it is now. Bad positions raise here, UsageError; broken
-        or missing bytes raise DataLossError where they are met, after the rows before them. What looks damaged and may be
-        right goes to `on_doubt`, by default a DoubtWarning.
+        Iterate over them, or pass them to pyarrow, DuckDB, Polars or pandas as an Arrow stream, see `Batches`. Bytes up
+        to `limit` >= end may be read to complete the last message; by default, up to the recording's end. Without
+        `start` and `end`: the whole recording as it is now. Invalid positions raise UsageError here. Broken or missing
+        bytes raise DataLossError where they occur, after the rows before them. Data that looks damaged but may be valid
+        is reported to `on_doubt`, by default a DoubtWarning.
         """
         if start is None or end is None or limit is None:
             extent = self.extent(recording_id)
@@ -337,7 +338,7 @@ class Folder(Times):
         rows_of: RowsOf,
         on_missing: OnMissing,  # noqa: ARG002 - `rows_of` finds out itself
     ) -> Iterator[pa.RecordBatch]:
-        """Batches that `rows_of` makes of the range: it is in one folder, this one."""
+        """Batches that `rows_of` makes of the range, which is in one folder: this one."""
         return rows_of(self, start, end, limit)
 
 
@@ -358,7 +359,7 @@ class SegmentReader(Handle):
         on_doubt: OnDoubt = warn_of_doubt,
     ) -> None:
         if byte_capacity is None:
-            # Of this recording no message is longer than an eighth of its term.
+            # No message of this recording is longer than an eighth of its term.
             term_length = folder.recording(recording_id).term_buffer_length
             byte_capacity = min(DEFAULT_BYTES, max(DEFAULT_BYTES // 4, term_length // 8))
         self._columns = ColumnBuffers(
@@ -375,7 +376,7 @@ class SegmentReader(Handle):
 
     def next_batch(self) -> pa.RecordBatch | None:
         """Next rows, or None at the end of the range."""
-        # The folder's lock too: readers share its open files.
+        # Takes the folder's lock too: readers share its open files.
         with self._folder._use(), self._use() as reader:
             try:
                 return self._columns.fill(lambda columns: check(lib.as_segment_reader_next(reader, columns)))
@@ -391,7 +392,7 @@ class SegmentReader(Handle):
 
 
 def archive_is_live(path: str | os.PathLike[str]) -> bool:
-    """True when a live archive owns the folder; False also for a folder that is no archive's."""
+    """True when a live archive owns the folder; False also if the folder is not an archive's."""
     try:
         with Folder(path) as folder:
             return folder.info().is_live

@@ -17,13 +17,13 @@ from aeron_spark.process import ChildProcess
 
 
 class ArchiveServer(Handle):
-    """A running archive beside the driver of `aeron_dir`, that keeps its recordings in `archive_dir`.
+    """A running archive beside the driver of `aeron_dir`, with its recordings in `archive_dir`.
 
-    `settings` go by their stock names ("aeron.archive.segment.file.length": "64m"); what they leave open comes from the
+    `settings` use their stock names ("aeron.archive.segment.file.length": "64m"). Missing ones are read from the
     environment, then from the stock defaults. Embedded, it runs on native threads of this process, otherwise as a child
     process `aeron-spark-archive`.
 
-    UsageError: a setting can't be, or a live archive owns the folder; DataLossError: the folder's catalog is foreign or
+    UsageError: an invalid setting, or a live archive owns the folder; DataLossError: the folder's catalog is foreign or
     damaged; WaitTimeoutError: no driver. A child that ends early raises PeerError with its output.
     """
 
@@ -57,13 +57,13 @@ class ArchiveServer(Handle):
 
     @property
     def pid(self) -> int:
-        """Process that the archive runs in."""
+        """Id of the process that the archive runs in."""
         with self._use() as archive:
             return archive.pid if isinstance(archive, ChildProcess) else os.getpid()
 
     @property
     def failure(self) -> str | None:
-        """Why the archive can't go on (driver gone, child ended), None while all is well."""
+        """Why the archive has failed (driver gone, child ended), None while it is running."""
         with self._use() as archive:
             if isinstance(archive, ChildProcess):
                 return None if archive.is_running else archive.output() or "the process has ended"
@@ -79,9 +79,9 @@ class ArchiveServer(Handle):
 
 
 class ArchivingMediaDriver:
-    """A media driver and an archive that live and end together.
+    """A media driver and an archive that start and stop together.
 
-    `settings` are those of both. See `MediaDriver` and `ArchiveServer` for what is raised.
+    `settings` are those of both. See `MediaDriver` and `ArchiveServer` for the exceptions.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ArchivingMediaDriver:
         self.archive_dir = self.archive.archive_dir
 
     def close(self) -> None:
-        """End the archive, then the driver; again is harmless."""
+        """Close the archive, then the driver; repeated calls are harmless."""
         try:
             self.archive.close()
         finally:

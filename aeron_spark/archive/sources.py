@@ -1,8 +1,8 @@
-"""`RecordingSource`: what a reader of recordings needs, whether they lie in a folder, in an object store, or behind an archive.
+"""`RecordingSource`: the interface that readers of recordings use, for folders, object stores and remote archives.
 
-`Folder` reads an archive's folder on a local path, `ObjectFolder` its segment files in an object store, `RemoteArchive` replays
-of an archive. Rows of the same range are the same from each. Callers ask a source for what it can do (`is_local`,
-`has_segment_files`), not for its class.
+`Folder` reads an archive's folder on a local path, `ObjectFolder` its segment files in an object store, `RemoteArchive`
+replays of an archive. Each returns the same rows for the same range. Callers check a source's capabilities (`is_local`,
+`has_segment_files`), not its class.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = ["RecordingSource"]
 
 
 class RecordingSource(Protocol):
-    """Read-only view of an archive's recordings, as they were at opening or at the last `refresh()`."""
+    """Read-only view of an archive's recordings, as of opening or the last `refresh()`."""
 
     @property
     def path(self) -> str | Path:
-        """Names the source in messages."""
+        """Name of the source in messages."""
 
     @property
     def is_local(self) -> bool:
@@ -46,10 +46,10 @@ class RecordingSource(Protocol):
 
     @property
     def has_segment_files(self) -> bool:
-        """`segment_rows` works: a reader can skip what is broken in a segment file."""
+        """`segment_rows` works: a reader can skip broken data in a segment file."""
 
     def close(self) -> None:
-        """Close it; more than once is harmless."""
+        """Close it; repeated calls are harmless."""
 
     def __enter__(self) -> Self: ...
 
@@ -63,28 +63,28 @@ class RecordingSource(Protocol):
     # -- list and extent -------------------------------------------------------------------------------------------
 
     def recordings(self) -> list[Recording]:
-        """Every recording that can be read, by id."""
+        """Every readable recording, by id."""
 
     def recording(self, recording_id: int) -> Recording:
         """One recording; UsageError for an unknown id."""
 
     def hidden_count(self) -> int:
-        """How many recordings are marked INVALID and not listed."""
+        """Number of recordings that are marked INVALID and not listed."""
 
     def without_segments(self) -> list[Recording]:
         """Recordings of the catalog that are not listed because the source has none of their segments."""
 
     def columns(self) -> RecordingColumns:
-        """The list in arrays, for planning over very many recordings."""
+        """The list as arrays, for planning over very many recordings."""
 
     def recording_at(self, index: int) -> Recording:
         """The recording at an index of the last `columns()`."""
 
     def extent(self, recording_id: int) -> Extent:
-        """How far a recording can be read now."""
+        """The range of a recording that can be read now."""
 
     def extents(self, recording_ids: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Start and limit positions of recordings, as `extent` gives them one by one."""
+        """Start and limit positions of recordings, as `extent` returns them one by one."""
 
     def fingerprints(
         self, recording_ids: np.ndarray[Any, Any], positions: np.ndarray[Any, Any]
@@ -102,13 +102,13 @@ class RecordingSource(Protocol):
         max_bytes: int | None = None,
         max_messages: int | None = None,
     ) -> Position:
-        """A message boundary in [start, limit] within the bounds, at least one message on where there is a whole one."""
+        """A message boundary in [start, limit] within the bounds; advances by one whole message at least, if any."""
 
     def align(self, recording_id: int, position: int, limit: int, *, back: bool = False) -> Position:
         """Message boundary at or after `position`, or with `back` at or before it."""
 
     def split(self, recording_id: int, start: int, end: int, target_bytes: int) -> list[Position]:
-        """Starts of ranges of about `target_bytes` that together are [start, end)."""
+        """Starts of ranges of about `target_bytes` that together cover [start, end)."""
 
     # -- ranges ----------------------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class RecordingSource(Protocol):
     def segment_rows(
         self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf, on_missing: OnMissing
     ) -> Iterator[pa.RecordBatch]:
-        """Batches that `rows_of` makes of the range's parts, each in a local folder; missing segments go to `on_missing`.
+        """Batches that `rows_of` makes of the range's parts, each in a local folder; reports gaps to `on_missing`.
 
         UsageError where `has_segment_files` is False.
         """
@@ -145,7 +145,7 @@ class RecordingSource(Protocol):
         """First message whose reserved value, a time, is at or after `when`."""
 
     def index_times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
-        """When the bytes at `positions` were written, null where the time index does not know."""
+        """When the bytes at `positions` were written, null where the time index has no entry."""
 
     def time_index(self, recording_id: int) -> TimeIndexInfo:
-        """What the recording's time index holds."""
+        """Summary of the recording's time index."""

@@ -1,4 +1,4 @@
-"""Messages' bytes as text columns, and rows as JSON lines: whole columns at a time. Pure; any thread."""
+"""Converts message bytes to text columns, and rows to JSON lines: whole columns at a time. Pure; any thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aeron_spark.errors import UsageError
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 _PADDING = ord("=")
-# What JSON has a short escape for; other control characters take \u00XX.
+# JSON's short escapes; other control characters use \u00XX.
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
@@ -33,7 +33,7 @@ def _strings(offsets: Any, text: Any) -> pa.Array:
 
 
 def hex_text(column: pa.Array) -> pa.Array:
-    """Two small hexadecimal digits for each byte."""
+    """Two lower-case hexadecimal digits for each byte."""
     offsets, data = _parts(column)
     return _strings(offsets * 2, _HEX[data].view(np.uint8))
 
@@ -44,7 +44,7 @@ def base64_text(column: pa.Array) -> pa.Array:
     lengths = np.diff(offsets)
     groups = (lengths + 2) // 3
     starts = np.concatenate(([0], np.cumsum(groups)))
-    # Each value moves to a multiple of three bytes; what is filled up becomes padding.
+    # Each value is aligned to a multiple of three bytes; the filler becomes padding.
     padded = np.zeros(int(starts[-1]) * 3, np.uint8)
     padded[np.arange(len(data)) + np.repeat(starts[:-1] * 3 - offsets[:-1], lengths)] = data
     triples = padded.reshape(-1, 3).astype(np.uint32)
@@ -59,7 +59,7 @@ def base64_text(column: pa.Array) -> pa.Array:
 
 
 def utf8_text(column: pa.Array) -> pa.Array:
-    """The values themselves; ArrowInvalid where one is no UTF-8."""
+    """The values themselves; ArrowInvalid where one is not valid UTF-8."""
     return column.cast(pa.large_binary()).cast(pa.large_string())
 
 
@@ -73,7 +73,7 @@ def _encoder(encode: Callable[[pa.Array], pa.Array]) -> Callable[[pa.RecordBatch
     return of_batch
 
 
-# Values of a batch as text, by name.
+# Encoders of a batch's values as text, by name.
 ENCODERS: dict[str, Callable[[pa.RecordBatch], pa.Array]] = {
     "base64": _encoder(base64_text),
     "hex": _encoder(hex_text),
@@ -92,7 +92,7 @@ def _not_utf8(batch: pa.RecordBatch) -> str:
 
 
 def _joined(*pieces: pa.Array | str) -> pa.Array:
-    """Texts and columns of texts, row by row, one after the other."""
+    """Concatenates texts and columns of texts, row by row."""
     texts = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
     return pc.binary_join_element_wise(*texts, pa.scalar("", pa.large_string()))
 
@@ -113,7 +113,7 @@ def _json_text(column: pa.Array) -> pa.Array:
 
 
 def json_lines(batch: pa.RecordBatch, names: list[str], *, value: str) -> memoryview:
-    """One JSON object a row of the named columns, each with its line's end; `value` names the encoder of that column."""
+    """One JSON object per row of the named columns, each with a line end; `value` names that column's encoder."""
     pieces: list[Any] = []
     for number, name in enumerate(names):
         pieces.append(f'{"{" if number == 0 else ","}"{name}":')

@@ -1,7 +1,7 @@
-"""When a recording's messages were written: lookups both ways in an archive folder's time indexes.
+"""When a recording's messages were written: lookups in both directions in the time indexes of an archive's folder.
 
-A message's time is the archive's clock at the write that made the message whole, never less than that of the write before it;
-in nanoseconds since 1970-01-01 UTC.
+A message's time is the archive's clock at the write that made the message whole, and never less than the time of the
+write before it; in nanoseconds since 1970-01-01 UTC.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimePosition:
-    """Where to read from for messages at or after a time: a message boundary.
+    """Message boundary from which to read messages at or after a time.
 
-    `is_rebuilt`: known from the modification times of segments only, so early by up to a segment.
+    `is_rebuilt`: known only from the modification times of segments, so early by up to a segment.
     """
 
     position: Position
@@ -37,10 +37,10 @@ class TimePosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeIndexInfo:
-    """What a recording's time index holds; times in ns since 1970-01-01 UTC, None without entries.
+    """Summary of a recording's time index; times in ns since 1970-01-01 UTC, None without entries.
 
-    `is_believed` is False where there is none, or an archive that does not know it extended the recording since.
-    `broken_count` entries were torn or lost in a crash.
+    `is_believed` is False if there is none, or if an archive without time index support has extended the recording
+    since. `broken_count` entries were torn or lost in a crash.
     """
 
     file_length: int
@@ -66,13 +66,13 @@ def time_ns(when: datetime | int) -> int:
 
 
 class Times(Handle):
-    """The part of a folder that looks up times."""
+    """The time lookups of a folder."""
 
     def position_at(self, recording_id: int, when: datetime | int) -> TimePosition:
-        """Message boundary at or before the first message at or after `when`, never behind it.
+        """Message boundary at or before the first message at or after `when`, never past it.
 
-        Early by at most one interval of the archive's time index (10 ms or 64 KiB unless set otherwise). The limit of the
-        recording where it has no such message yet.
+        Early by at most one interval of the archive's time index (10 ms or 64 KiB unless set otherwise). Returns the
+        recording's limit if it has no such message yet.
         """
         raw = ffi.new("as_time_position *")
         with self._use() as folder:
@@ -84,8 +84,8 @@ class Times(Handle):
     ) -> Position:
         """First message whose reserved value, a time in `unit` ("ns", "us", "ms") since 1970, is at or after `when`.
 
-        Exact if publishers stamp messages in ascending order, with clocks at most `skew` seconds ahead of the archive's:
-        what was recorded in so much time before `when` is read besides.
+        Exact if publishers stamp messages in ascending order, with clocks at most `skew` seconds ahead of the
+        archive's: also reads what was recorded within `skew` before `when`.
         """
         if unit not in UNITS_NS:
             raise UsageError(f"unit {unit!r} is none of {', '.join(UNITS_NS)}")
@@ -99,15 +99,15 @@ class Times(Handle):
         return Position(out[0])
 
     def times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
-        """When the bytes at `positions` were written: no later than that, and at most an interval earlier.
+        """When the bytes at `positions` were written: not later than the true time, and at most an interval earlier.
 
-        As timestamps in ns, UTC. Ascending positions give times that do not decrease, and are fast. The last byte of a
-        message, `next_position - 1`, has its time.
+        Timestamps in ns, UTC. Ascending positions give non-decreasing times and are fast. The last byte of a message,
+        `next_position - 1`, has the message's time.
         """
         return self._times_at(recording_id, positions)[0]
 
     def index_times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
-        """As `times_at`, but null where the time index does not know."""
+        """As `times_at`, but null where the time index has no entry."""
         times, sources = self._times_at(recording_id, positions)
         known = sources == int(lib.AS_TIME_FROM_INDEX)
         if known.all():
@@ -122,7 +122,7 @@ class Times(Handle):
         if asked.null_count:
             raise UsageError("positions must not be null")
         count = len(asked)
-        # Buffers of Arrow's own, aligned and as long as the C side writes.
+        # Arrow's own buffers, aligned and padded to the length that the C side writes.
         times, sources = pa.allocate_buffer(max(count, 1) * 8), np.zeros(max(count, 1), np.uint8)
         with self._use() as folder:
             check(
@@ -142,7 +142,7 @@ class Times(Handle):
         return int(self.times_at(recording_id, [position]).cast(pa.int64())[0].as_py())
 
     def time_index(self, recording_id: int) -> TimeIndexInfo:
-        """What the recording's time index holds."""
+        """Summary of the recording's time index."""
         raw: Any = ffi.new("as_time_index_info *")
         with self._use() as folder:
             check(lib.as_folder_time_index_info(folder, recording_id, raw))
@@ -160,10 +160,10 @@ class Times(Handle):
         )
 
     def rebuild_time_index(self, recording_id: int) -> None:
-        """Write the recording's time index anew, the one call of a folder that writes.
+        """Rebuild the recording's time index, the only call of a folder that writes.
 
-        Existing entries stay; gaps are filled from the modification times of segments, and marked. UsageError while it
-        is being recorded.
+        Keeps existing entries; fills gaps from the modification times of segments, and marks them. UsageError while the
+        recording is active.
         """
         with self._use() as folder:
             check(lib.as_folder_rebuild_time_index(folder, recording_id))

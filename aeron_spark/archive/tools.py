@@ -1,8 +1,8 @@
-"""A folder's catalog with every record in any state: the work of `aeron-spark archive describe | verify | checksum | ...`.
+"""A folder's catalog with every record in any state, for `aeron-spark archive describe | verify | checksum | ...`.
 
-Reading works on live, stopped and crashed archives of ours and of stock Aeron. What writes needs
-`Catalog(path, writable=True)`, which refuses a live archive (UsageError) and keeps any archive from starting on the folder
-until it is closed.
+Reads work on live, stopped and crashed archives of this project and of stock Aeron. Writes need
+`Catalog(path, writable=True)`, which refuses a live archive (UsageError) and prevents any archive from starting on the
+folder until it is closed.
 Thread rule: as every handle, one thread at a time.
 """
 
@@ -41,9 +41,9 @@ __all__ = [
     "version_text",
 ]
 
-# An archive writes its time to the mark file every second.
+# An archive updates its timestamp in the mark file every second.
 _SIGN_OF_LIFE_S = 3.0
-# Called with the bytes done so far; what it raises ends the work and is raised by the call.
+# Argument: the bytes processed so far. An exception stops the work and is raised by the call.
 OnProgress = Callable[[int], object]
 
 
@@ -56,7 +56,7 @@ class RecordingState(IntEnum):
 
 
 class VerifyOutcome(IntEnum):
-    """What became of verifying a recording."""
+    """Result of verifying a recording."""
 
     OK = lib.AS_VERIFY_OK
     SKIPPED = lib.AS_VERIFY_SKIPPED
@@ -67,7 +67,7 @@ class VerifyOutcome(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogInfo:
-    """The catalog file; `damage` explains why records behind the last one can't be read, "" if all is well."""
+    """The catalog file; `damage` explains why records after the last one can't be read, "" if there is none."""
 
     version: int
     alignment: int
@@ -79,7 +79,7 @@ class CatalogInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """One record of the catalog; `checksum` is 0 where none is kept."""
+    """One record of the catalog; `checksum` is 0 if none is stored."""
 
     index: int
     recording: Recording
@@ -93,7 +93,7 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkFile:
-    """The mark file's content; `activity_timestamp_ms` is None after an orderly end."""
+    """The mark file's content; `activity_timestamp_ms` is None after an orderly shutdown."""
 
     path: Path
     version: int
@@ -115,7 +115,7 @@ class MarkFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """A verified recording: `text` describes what is wrong, or worth knowing."""
+    """A verified recording: `text` describes its damage, or other findings."""
 
     outcome: VerifyOutcome
     checksum: RecordChecksum
@@ -127,13 +127,13 @@ class VerifyReport:
 
     @property
     def is_finding(self) -> bool:
-        """True where somebody has to do something."""
+        """True if the outcome needs an operator's action."""
         return self.outcome in {VerifyOutcome.BAD, VerifyOutcome.REPAIRABLE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChecksumReport:
-    """Frames with a checksum, how many of them changed, and the bytes walked."""
+    """Frames with a checksum, the number of them that changed, and the bytes processed."""
 
     frames: int
     changed: int
@@ -166,7 +166,8 @@ class Frame:
 class Catalog(Handle):
     """Every record of a folder's catalog, in any state.
 
-    DataLossError: no catalog, or one of another major version; UsageError with `writable`: a live archive owns the folder.
+    DataLossError: no catalog, or one of another major version; UsageError with `writable`: a live archive owns the
+    folder.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, writable: bool = False) -> None:
@@ -204,9 +205,9 @@ class Catalog(Handle):
         return found
 
     def is_kept(self) -> bool:
-        """Whether an archive works on this very folder; False only after it gave no sign of life for a while.
+        """Whether an archive works on this very folder; False only after a period without activity.
 
-        The mark file of a copy, or of an archive that was killed, looks alive for 10 s.
+        The mark file of a copy, or of an archive that was killed, appears live for 10 s.
         """
         deadline = time.monotonic() + _SIGN_OF_LIFE_S
         first = mark = self.mark()
@@ -281,9 +282,9 @@ class Catalog(Handle):
         live_limit: int | None = None,
         on_progress: OnProgress | None = None,
     ) -> VerifyReport:
-        """Hold one recording against its segment files; the report lists what is wrong with it.
+        """Check one recording against its segment files; the report lists the findings.
 
-        `live_limit` is the recorded position of a recording that is active now. `repair` stores what was found.
+        `live_limit` is the recorded position of a recording that is currently active. `repair` stores the findings.
         """
         options = ffi.new("as_verify_options *")
         lib.as_verify_options_init(options)
@@ -315,9 +316,9 @@ class Catalog(Handle):
         dry: bool = True,
         on_progress: OnProgress | None = None,
     ) -> ChecksumReport:
-        """Compute the checksums of a recording anew and, unless `dry`, store them.
+        """Recompute the checksums of a recording and, unless `dry`, store them.
 
-        DataLossError: frames can't be walked; those before are stored.
+        DataLossError: frames can't be read; the checksums before them are stored.
         """
         callbacks = Callbacks(on_progress=on_progress)
         raw = ffi.new("as_checksum_report *")
@@ -339,7 +340,7 @@ class Catalog(Handle):
         return ChecksumReport(frames=raw.frames, changed=raw.changed, bytes=raw.bytes)
 
     def compact(self) -> tuple[int, int]:
-        """Drop the records that are not valid; returns how many, and their bytes. Close the catalog then."""
+        """Remove the records that are not valid; returns their number and bytes. Close the catalog afterwards."""
         deleted, reclaimed = ffi.new("int64_t *"), ffi.new("int64_t *")
         with self._use() as catalog:
             check(lib.as_catalog_compact(catalog, deleted, reclaimed))
@@ -348,7 +349,7 @@ class Catalog(Handle):
     def frames(self, entry: CatalogEntry, start: int, end: int, *, limit: int) -> Iterator[Frame]:
         """Frames that begin in [start, end); DataLossError where one is broken, after those before it.
 
-        `limit` >= end is how far the recording goes. UsageError: [start, end) is not in it.
+        `limit` >= end is the recording's end. UsageError: [start, end) is not within the recording.
         """
         with _Dump(self, entry.index, start, end, limit) as dump:
             while (frame := dump.next()) is not None:
@@ -385,9 +386,10 @@ class _Dump(Handle):
 
 
 def migrate(path: str | os.PathLike[str], *, dry: bool = True, on_step: Callable[[str], object] | None = None) -> int:
-    """Bring a folder of storage version 0, 1 or 2 to the current one; returns the number of steps, 0 if it is current.
+    """Migrate a folder of storage version 0, 1 or 2 to the current one; returns the number of steps, 0 if current.
 
-    `dry` only reports to `on_step` what would be done. DataLossError: no such folder, or a step was cut short before.
+    `dry` only reports the planned steps to `on_step`. DataLossError: no such folder, or an earlier step was
+    interrupted.
     """
     callbacks = Callbacks(on_text=on_step and (lambda text: on_step(string(text))))
     steps = ffi.new("int32_t *")
@@ -410,7 +412,7 @@ def state_name(state: RecordingState | int) -> str:
 
 
 def total_bytes(entries: Iterable[CatalogEntry], *, all_segments: bool) -> int:
-    """About how many bytes verifying these walks, for telling the time left."""
+    """Approximate bytes that verifying these reads, used to estimate the time left."""
     total = 0
     for entry in entries:
         recording = entry.recording

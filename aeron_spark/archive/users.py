@@ -1,6 +1,7 @@
-"""Users of an archive's credentials file, from both ends: the line that an archive reads, and what a client answers.
+"""Users of an archive's credentials file, both sides: the line that an archive reads, and a client's answer.
 
-The secret of a line is SCRAM's (RFC 5802) with SHA-256: neither the password nor anything to log in with can be had from it.
+The secret of a line is SCRAM's (RFC 5802) with SHA-256: it reveals neither the password nor anything that allows a
+login.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ _SALT_LENGTH = 16
 
 
 def user_line(name: str, password: str, actions: list[str], *, iterations: int = ITERATIONS) -> str:
-    """The line of a user in `aeron.spark.archive.credentials.file`, without its end.
+    """The line of a user in `aeron.spark.archive.credentials.file`, without its line end.
 
-    `actions` are `GROUPS`, or requests of the control protocol by name (`StartRecordingRequest2`). More `iterations` make
-    guessing dearer for who steals the file, and each login by password by as much (100,000: a tenth of a second).
+    `actions` are `GROUPS`, or requests of the control protocol by name (`StartRecordingRequest2`). More `iterations`
+    raise the cost of guessing for a thief of the file, and the cost of each login by password equally (100,000: a tenth
+    of a second).
 
     Raises:
         UsageError: A name, an action or a number that an archive would refuse, or no password.
@@ -45,10 +47,10 @@ def user_line(name: str, password: str, actions: list[str], *, iterations: int =
 
 
 def answer(challenge: bytes, password: str) -> bytes:
-    """What a client that connected with a user's name alone answers the archive's challenge with.
+    """Answer to the archive's challenge, of a client that connected with a user's name only.
 
     Raises:
-        UsageError: The challenge is none of a credentials file, or wants more work than any file may ask for.
+        UsageError: The challenge is not one of a credentials file, or demands more iterations than a file may set.
     """
     match = re.fullmatch(rb"scram-sha-256 (\d{4,8}) ((?:[0-9a-f]{2}){8,64}) [0-9a-f]{32}", challenge)
     if match is None or not _LEAST <= int(match[1]) <= _MOST:

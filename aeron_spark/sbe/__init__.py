@@ -1,14 +1,14 @@
-"""Simple Binary Encoding: schemas, and messages by them.
+"""Simple Binary Encoding: reads schemas, and decodes and encodes messages.
 
 Whole batches to Arrow columns:
 
-decoder = Decoder("prices.xml", message="Quote", framing="cme-udp")
-batch = decoder.decode(payloads)
+    decoder = Decoder("prices.xml", message="Quote", framing="cme-udp")
+    batch = decoder.decode(payloads)
 
-One message after the other:
+One message at a time:
 
-for message in decode(load("prices.xml"), payload, framing="cme-udp"):
-    print(message.message.name, message.values)
+    for message in decode(load("prices.xml"), payload, framing="cme-udp"):
+        print(message.message.name, message.values)
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ __all__ = [
 def decode(
     schema: Schema, payload: bytes | memoryview, *, framing: str = "none", skip: int = 0
 ) -> Iterator[Decoded | DecodeError]:
-    """The messages of a payload, in order; what can't be decoded comes as its error.
+    """The messages of a payload, in order; a message that can't be decoded yields its error.
 
-    `skip`: bytes at the payload's beginning that belong to neither the framing nor a message. Behind an error the messages go
-    on where the framing tells where the next one begins, else it is the last. UsageError: an unknown framing, a negative skip.
+    `skip`: bytes at the payload's beginning that belong to neither the framing nor a message. After an error, decoding
+    continues where the framing gives the next message's begin; otherwise the error is last. UsageError: an unknown
+    framing, a negative skip.
     """
     how = named(framing)
     if skip < 0:

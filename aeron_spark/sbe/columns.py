@@ -1,9 +1,10 @@
-"""A message's definition to Arrow columns: their types, and how each is made from a walk. Spec: 10 §14.
+"""Compiles a message's definition to Arrow columns: their types, and how each is made from a walk. Spec: 10 §14.
 
-What a value becomes unless `Options` say otherwise: integers keep their width, unsigned ones take the next wider type, `uint64`
-a `decimal128(20, 0)`; char arrays are text; enums are dictionaries of names, a value without a name is its number as text; sets
-are lists of names; composites are structs, but decimals of a constant exponent are `decimal128` and times are what
-`semanticType` says; groups are lists of structs. What a message's version does not have is null, a group too.
+Mapping of values unless `Options` override it: integers keep their width; unsigned ones use the next wider type,
+`uint64` a `decimal128(20, 0)`; char arrays are text; enums are dictionaries of names, and a value without a name is its
+number as text; sets are lists of names; composites are structs, except that decimals of a constant exponent are
+`decimal128` and times follow their `semanticType`; groups are lists of structs. Fields and groups that a message's
+version does not have are null.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ NAMES = pa.dictionary(pa.int16(), pa.string())
 HEADER = "sbe_header"
 """Column with the members of the message's header."""
 MAX_SHOWN = 32
-"""Bytes of a text that an error shows."""
+"""Bytes of a text that an error includes."""
 DAY_NS = 86_400 * 10**9
 DATE_PARTS = ("year", "month", "day", "week")
 MAX_NAMES = np.iinfo(np.int16).max
@@ -56,7 +57,7 @@ MAX_NAMES = np.iinfo(np.int16).max
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """An Arrow type, and what makes an array of it from a walk; `node` where C can do it alone."""
+    """An Arrow type, and the function that makes its array from a walk; `node` if C can do it alone."""
 
     type: pa.DataType
     make: Callable[[Run], pa.Array]
@@ -69,12 +70,12 @@ def charset_of(name: str) -> int | None:
 
 
 def member_of(of: Composite, name: str) -> Member | None:
-    """A member whatever the case of its name."""
+    """A member by name, ignoring case."""
     return next((one for one in of.members if one.name.lower() == name), None)
 
 
 def _guard(of: Composite, offset: int) -> tuple[int, Primitive, float] | None:
-    """The first member that takes bytes: the composite is null when that is. Spec: 10 §3.5."""
+    """The first member that takes bytes; the composite is null when this member is null. Spec: 10 §3.5."""
     first = first_on_wire(of, offset)
     if first is None or isinstance(first[1], Set):
         return None
@@ -90,12 +91,12 @@ def _year(of: Composite, offset: int) -> tuple[int, Primitive, float] | None:
 
 
 def type_of_number(primitive: Primitive) -> pa.DataType:
-    """What holds each of its values."""
+    """The smallest type that holds all of its values."""
     return SAME.get(primitive.name) or WIDER.get(primitive.name) or pa.decimal128(UINT64_DIGITS, 0)
 
 
 class Compiler:
-    """The columns of one message by one set of options, all or those `wanted`; `tasks` are the numbers among them."""
+    """The columns of one message by one set of options, all or the `wanted` ones; `tasks` are the numeric ones."""
 
     def __init__(self, plan: Plan, options: Options, wanted: Container[str] | None = None) -> None:
         self.tasks = Tasks()
@@ -103,7 +104,7 @@ class Compiler:
         self._wanted = wanted
         self.columns = self._block(plan.root)
         if options.header and (wanted is None or HEADER in wanted):
-            # A header lies before its message's block.
+            # A header precedes its message's block.
             composite = plan.schema.header.composite
             self.columns = {HEADER: self._struct(composite, Location(0, -composite.size, 0, 0)), **self.columns}
 
@@ -254,7 +255,7 @@ class Compiler:
     def _text(
         self, charset: str, gather: Callable[[Run, int], pa.Array], node: Node, refuse: Callable[[Run, int, str], None]
     ) -> Column:
-        """`node` is that of the bytes; `refuse` makes an instance's message an error."""
+        """`node` is the node of the bytes; `refuse` makes an instance's message an error."""
         number = charset_of(charset)
         if number is not None and self._options.bad_text == "replace":
             return Column(pa.string(), lambda run: gather(run, number), replace(node, charset=number))
@@ -312,7 +313,7 @@ class Compiler:
         return Column(pa.string(), lambda run: run.text(column, location.level, 1, CHARSETS["iso8859-1"]))
 
     def _index(self, of: Enum, location: Location) -> tuple[Column, tuple[int, int]]:
-        """Indices of names, -1 unknown."""
+        """Indices of names; -1: unknown."""
         known = {_signed(raw): index for index, (_, raw) in reversed(list(enumerate(of.values)))}
         if of.primitive.size == 1:
             table = np.full(256, -1, np.int16)
@@ -339,7 +340,7 @@ class Compiler:
         return Column(pa.bool_(), make)
 
     def _known(self, run: Run, of: Enum, location: Location, indices: pa.Array) -> pa.Array:
-        """With nulls for what has no name."""
+        """Replaces indices without a name by null."""
         is_known = pc.greater_equal(indices, 0)
         unknown = len(indices) - indices.null_count - (pc.sum(is_known).as_py() or 0)
         if unknown and self._options.unknown_enum == "error":
@@ -491,14 +492,14 @@ class Compiler:
         exponent: Column | int,
         decimal: tuple[int, int] | None,
     ) -> Column:
-        """A mantissa and its exponent as one number: a double, or a decimal of digits and scale."""
+        """Combines a mantissa and its exponent: a double, or a decimal of digits and scale."""
         task = Task(
             location=at, primitive=mantissa.primitive, form=_decimal_form(mantissa.primitive), width=0, null=null
         )
         return _fold(self._task(task, pa.decimal128(MAX_DIGITS, 0)), exponent, decimal)
 
     def _sibling_decimal(self, field: Field, level: Level, location: Location) -> Column | None:
-        """A mantissa whose exponent is a field of its own, in the same block or one around it."""
+        """A mantissa whose exponent is a separate field, in the same block or an enclosing one."""
         of, name = field.type, field.attributes.get("exponent")
         if not name or self._options.decimals in ("exact", "parts"):
             return None
@@ -553,7 +554,7 @@ class Compiler:
     def _timestamp(  # noqa: PLR0911 - a table of cases
         self, of: Composite, location: Location, given: str | None
     ) -> Column | None:
-        """A time beside its unit, which is a constant, on the wire, or the one that was given."""
+        """A time with its unit, which is a constant, on the wire, or given by an option."""
         time, unit = member_of(of, "time"), member_of(of, "unit")
         if time is None or not isinstance(time.type, Scalar):
             return None
@@ -573,7 +574,7 @@ class Compiler:
         return self._mixed_moment(at, time.type, null, location.at(unit))
 
     def _mixed_moment(self, at: Location, of: Scalar, null: float | None, unit: Location) -> Column:
-        """Of units on the wire: nanoseconds, or microseconds where those are asked for."""
+        """Times with units on the wire, as nanoseconds, or as microseconds if an option requests them."""
         number = self._task(
             Task(location=at, primitive=of.primitive, form=lib.AS_SBE_FORM_LONG, width=0, null=null), pa.int64()
         )
@@ -594,7 +595,7 @@ class Compiler:
             member = member_of(of, name)
             if member is None or not isinstance(member.type, Scalar) or member.is_constant or member.type.length != 1:
                 return None
-            # A part that is not there holds its null value, whatever its presence.
+            # An absent part holds its null value, whatever its presence.
             parts[name] = self._number(location.at(member), member.type.primitive, member.type.null)
 
         def make(run: Run) -> pa.Array:
@@ -625,12 +626,12 @@ def _decimal_form(primitive: Primitive) -> int:
 
 
 def _signed(raw: int) -> int:
-    """As 64 bits with a sign hold it."""
+    """The value as a signed 64-bit number."""
     return raw - (1 << 64) if raw >= 1 << 63 else raw
 
 
 def _named(of: Enum, indices: pa.Array, raw: pa.Array) -> pa.Array:
-    """With names for values that have none: the number, or the character."""
+    """Names, and for values without a name the number or the character."""
     names = [name for name, _ in of.values]
     numbers = np.array(indices.fill_null(0))
     where = np.flatnonzero(numbers < 0)
@@ -645,7 +646,7 @@ def _named(of: Enum, indices: pa.Array, raw: pa.Array) -> pa.Array:
 
 
 def struct_of(made: dict[str, Column], shape: Callable[[Run], tuple[int, pa.Buffer | None, int]]) -> Column:
-    """A struct of columns; `shape` gives count, validity and nulls."""
+    """A struct of columns; `shape` returns count, validity and nulls."""
     kind = pa.struct([pa.field(name, column.type) for name, column in made.items()])
 
     def make(run: Run) -> pa.Array:
@@ -657,7 +658,7 @@ def struct_of(made: dict[str, Column], shape: Callable[[Run], tuple[int, pa.Buff
 
 
 def _repeated(exponent: Column, steps: Sequence[tuple[int, int]]) -> Column:
-    """Values of a block for the entries of the groups in it: each step is a group and its parent."""
+    """Repeats a block's values for the entries of its groups: each step is a group and its parent."""
 
     def make(run: Run) -> pa.Array:
         found = exponent.make(run)

@@ -1,4 +1,4 @@
-"""Mantissas and exponents to numbers of one type. Spec: 10 §14.3."""
+"""Converts mantissas and exponents to numbers of one type. Spec: 10 §14.3."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ MAX_SHIFT = 127
 def fold(
     mantissas: pa.Array, exponents: pa.Array, decimal: tuple[int, int] | None, *, is_one: bool
 ) -> tuple[pa.Array, int]:
-    """Doubles, or decimals of digits and scale; and how many of these are null as they would have lost digits.
+    """Doubles, or decimals of digits and scale; and how many of these are null because they would have lost digits.
 
-    `mantissas`: decimals of at most 64 bits, `exponents`: int8, one for all if `is_one`; null if either is.
+    `mantissas`: decimals of at most 64 bits; `exponents`: int8, one for all if `is_one`. A result is null if either is
+    null.
     """
     count = len(mantissas)
     if exponents.null_count:

@@ -1,4 +1,4 @@
-"""Payloads to record batches. Spec: 10 §13-15, §18."""
+"""Decodes payloads to record batches. Spec: 10 §13-15, §18."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SCHEMA_ID = "sbe_schema_id"
 TEMPLATE_ID = "sbe_template_id"
 TEMPLATE = "sbe_template"
 ERROR = "sbe_error"
-"""Column that says why a message could not be decoded; null where it could."""
+"""Column with the reason why a message could not be decoded; null if it was decoded."""
 ERROR_AT = "sbe_error_at"
-"""Column with the offset in the message where the error showed."""
+"""Column with the offset in the message where the error was detected."""
 RAW = "sbe_raw"
 """Column with the bytes of a message that could not be decoded."""
 
@@ -43,12 +43,12 @@ MAX_KEPT_SCRATCH = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What `decode_rows` gives.
+    """Result of `decode_rows`.
 
-    `payload`: for each row of the batch the index of its payload. `dropped`, `skipped`: messages that could not be decoded, and
-    messages of other templates, without a row. `lost`: values that are null because no column of their type can hold them.
-    `short_fields`: values that are null because a block is too short for a field that its version has. `unread_bytes`: behind
-    the last element of messages.
+    `payload`: for each row of the batch the index of its payload. `dropped`, `skipped`: messages that could not be
+    decoded, and messages of other templates, without a row. `lost`: values that are null because no column of their
+    type can hold them. `short_fields`: values that are null because a block is too short for a field that its version
+    has. `unread_bytes`: bytes after the last element of messages.
     """
 
     batch: pa.RecordBatch
@@ -68,7 +68,7 @@ class _Counts:
     reasons: dict[int, str] = field(default_factory=dict)
 
     def add(self, run: Run, rows: np.ndarray | None = None) -> None:
-        """`rows`: which of all messages are the run's, where not all are."""
+        """`rows`: the run's messages among all messages, if the run covers only some."""
         for message, (_, _, text) in run.refused.items():
             self.reasons[message if rows is None else int(rows[message])] = text
         self.lost += run.lost
@@ -77,7 +77,7 @@ class _Counts:
 
 
 class _Template:
-    """One message's plan and columns, and scratch memory that runs take and give back."""
+    """One message's plan and columns, and scratch memory that runs borrow and return."""
 
     def __init__(self, schema: Schema, message: Message, options: Options, wanted: Collection[str] | None) -> None:
         self.plan = Plan(schema, message, strict_blocks=options.strict_blocks, max_entries=options.max_entries)
@@ -90,7 +90,7 @@ class _Template:
         self._idle: list[Scratch] = []
 
     def run(self, payload: pa.Buffer | None, starts: np.ndarray, ends: np.ndarray) -> tuple[Run, list[pa.Array]]:
-        """With messages whose values an option makes errors: they are rows of nulls like all that can't be decoded."""
+        """Run, and make rows of nulls of messages that have a value which an option treats as an error."""
         run, columns = self.run_once(payload, starts, ends)
         if not run.refused:
             return run, columns
@@ -107,7 +107,7 @@ class _Template:
         return run, columns
 
     def run_once(self, payload: pa.Buffer | None, starts: np.ndarray, ends: np.ndarray) -> tuple[Run, list[pa.Array]]:
-        """With such messages as the walk sees them."""
+        """Run, with such messages as the walk decodes them."""
         try:
             scratch = self._idle.pop()
         except IndexError:
@@ -126,23 +126,24 @@ class _Template:
 
 
 class Decoder:
-    """Payloads to record batches of one schema's messages.
+    """Decodes payloads to record batches of one schema's messages.
 
-    decoder = Decoder("prices.xml", message="Quote", framing="cme-udp", decimals="double")
-    batch = decoder.decode(payloads)
+        decoder = Decoder("prices.xml", message="Quote", framing="cme-udp", decimals="double")
+        batch = decoder.decode(payloads)
 
-    `schema`: a Schema, a path, or the text of a schema, or a list of those, of which a message's header picks by schema id.
-    `message`: the template whose fields, groups and data become columns; without it each row has `sbe_template_id`,
-    `sbe_template` and a nullable struct for each template of the schema. Of several schemas a name that is in more than one has
-    the schema's id behind it (`Quote_100`), and `sbe_schema_id` comes first.
-    `header_type`, `header_map`: the composite that is the header on the wire where the schema tells another, and what its
-    members are called, as for `load`.
-    `framing` and `skip`: how messages lie in a payload, see `named`. `explode`: the path of a group (`legs`, `legs.fills`)
-    whose entries become rows, with the values around repeated; a message without entries gives no row, one with an error does.
-    `columns`: names of those that are made; all without it. Other options: `Options`. With `on_error="null"` the columns
-    `sbe_error`, `sbe_error_at` and `sbe_raw` come last.
+    `schema`: a Schema, a path, the text of a schema, or a list of those; with a list, the schema id of a message's
+    header selects the schema.
+    `message`: the template whose fields, groups and data become columns. Without it each row has `sbe_template_id`,
+    `sbe_template` and a nullable struct for each template of the schema. With several schemas, a name in more than one
+    of them gets the schema's id as a suffix (`Quote_100`), and `sbe_schema_id` is the first column.
+    `header_type`, `header_map`: the composite that is the header on the wire if the schema names another one, and the
+    names of its members, as for `load`.
+    `framing` and `skip`: how messages are laid out in a payload, see `named`. `explode`: the path of a group (`legs`,
+    `legs.fills`) whose entries become rows; the enclosing values are repeated. A message without entries yields no row,
+    one with an error does. `columns`: names of the columns to make, all by default. Other options: `Options`. With
+    `on_error="null"` the columns `sbe_error`, `sbe_error_at` and `sbe_raw` are last.
 
-    A decoder may be pickled, and used by any number of threads; the work in C leaves them running. UsageError: options that
+    A decoder can be pickled, and used by any number of threads; the C code releases the GIL. UsageError: options that
     contradict the schema or each other; SchemaError: a schema that can't be used.
     """
 
@@ -173,7 +174,7 @@ class Decoder:
             raise UsageError("explode needs a message whose group it names")
         if message is not None:
             self._registry.find(message)
-        # By the number of the message in the registry.
+        # Indexed by the message's number in the registry.
         self._templates: dict[int, _Template] = {}
         self._walked: dict[int, _Template] = {}
         for number, (name, (of, one)) in enumerate(self._registry.messages.items()):
@@ -187,7 +188,7 @@ class Decoder:
         self.arrow_schema = self._schema()
 
     def _wanted(self, name: str) -> tuple[str, ...] | None:
-        """The columns of a message that are to be made."""
+        """The columns of a message to make."""
         if self._columns is None or self._explode:
             return None
         if self.message is not None:
@@ -196,7 +197,7 @@ class Decoder:
 
     @property
     def _only(self) -> _Template:
-        """The template where there is one."""
+        """The only template, where there is one."""
         return next(iter(self._templates.values()))
 
     def __reduce__(self) -> Any:
@@ -247,14 +248,14 @@ class Decoder:
     # -- decoding ----------------------------------------------------------------------------------------------------------
 
     def decode(self, payloads: pa.Array | pa.ChunkedArray | Sequence[bytes]) -> pa.RecordBatch:
-        """The messages of binary payloads, in order, a row each, as `arrow_schema`. A null payload has no row.
+        """The messages of binary payloads, in order, one row each, as `arrow_schema`. A null payload has no row.
 
-        DecodeError: a message that can't be decoded, or a value that an option makes an error.
+        DecodeError: a message that can't be decoded, or a value that an option treats as an error.
         """
         return self.decode_rows(payloads).batch
 
     def decode_rows(self, payloads: pa.Array | pa.ChunkedArray | Sequence[bytes]) -> Rows:
-        """The same, with each row's payload and what has no row."""
+        """As `decode`, with each row's payload and the counts of messages without a row."""
         array = _binary(payloads)
         valid = np.flatnonzero(np.asarray(array.is_valid())) if array.null_count else None
         array = array.drop_null() if valid is not None else array
@@ -329,7 +330,7 @@ class Decoder:
         return pa.RecordBatch.from_arrays(columns, names), rows, 0
 
     def _no_errors(self, count: int) -> list[pa.Array]:
-        """Columns of nulls, cut from ones that are kept: nearly every batch has them."""
+        """Columns of nulls, sliced from cached ones, because nearly every batch has them."""
         kept = self._nulls
         if len(kept[0]) < count:
             self._nulls = kept = [pa.nulls(2 * count, kind) for kind in self._error_types()]
@@ -347,7 +348,7 @@ class Decoder:
         headers = _Headers(count)
         order = np.full(count, -1, np.int16)
         if self._templates:
-            # Whatever is of no template gets its error by the walk of any; of its own schema, if that is known.
+            # A message of no template gets its error by the walk of any template, of its own schema if that is known.
             numbers = np.where(numbers < 0, self._nearest(content, found), numbers)
         else:
             errors[:] = ERRORS.index("UNKNOWN_TEMPLATE")
@@ -381,7 +382,7 @@ class Decoder:
         return [*known, *structs], errors, ends
 
     def _nearest(self, content: pa.Buffer | None, found: Frames) -> np.ndarray:
-        """A template for each message that is of none: its walk tells what is wrong."""
+        """A template for each message that is of none: that template's walk detects the error."""
         numbers = np.zeros(len(found.starts), np.int64)
         if len(self.schemas) > 1:
             ids = self._registry.schema_ids(content, found)
@@ -403,7 +404,7 @@ class Decoder:
 
 
 class _Headers:
-    """Headers of a union's messages, template by template, to one column."""
+    """Builds one column from the headers of a union's messages, template by template."""
 
     def __init__(self, count: int) -> None:
         self._parts: list[pa.Array] = []
@@ -437,7 +438,7 @@ def _as_struct(template: _Template, columns: list[pa.Array], count: int) -> pa.A
 
 
 def _batch(columns: list[pa.Array], names: list[str], count: int) -> pa.RecordBatch:
-    """With its rows where there is no column, too."""
+    """Makes a batch that keeps its row count even without columns."""
     if columns:
         return pa.RecordBatch.from_arrays(columns, names)
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None], 0))

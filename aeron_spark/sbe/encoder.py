@@ -1,4 +1,4 @@
-"""Record batches to messages. Spec: 10 §16; the structures are those of `as_sbe.h`."""
+"""Encodes record batches to messages. Spec: 10 §16; the structures are those of `as_sbe.h`."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ MAX_BYTES = 2**31 - 1
 
 
 class Encoder:
-    """Record batches to messages of one template.
+    """Encodes record batches to messages of one template.
 
-    encoder = Encoder("prices.xml", "Quote", framing="sofh")
-    payloads = encoder.encode(batch)
+        encoder = Encoder("prices.xml", "Quote", framing="sofh")
+        payloads = encoder.encode(batch)
 
-    Columns are by name and of the types that a `Decoder` gives, by any of its options that lose nothing: enums by name or
-    number, sets as lists or bits, decimals as `decimal128` or structs. A column may be absent where its field is optional or
-    constant. A null is the field's null value, no entries, or data of length 0; in a required field it is an error.
-    The value of a char array has no zero bytes but at its end, where they are padding.
-    `version`: of the messages, the schema's if not given; what came later is left out. `framing`: `none`, or one that has each
-    message's size before it and no packet header. `header_type`, `header_map`: as for `load`. An encoder may be pickled, and
-    used by any number of threads. Other members of headers, counts of groups and data among them, are 0, as the reference's
-    codecs leave them.
+    Columns are matched by name and have the types that a `Decoder` produces, with any of its lossless options: enums by
+    name or number, sets as lists or bits, decimals as `decimal128` or structs. A column may be absent if its field is
+    optional or constant. A null becomes the field's null value, no entries, or data of length 0; in a required field it
+    is an error. The value of a char array has zero bytes only at its end, where they are padding.
+    `version`: of the messages, by default the schema's; later elements are left out. `framing`: `none`, or one that
+    puts each message's size before it and has no packet header. `header_type`, `header_map`: as for `load`. An encoder
+    can be pickled, and used by any number of threads. Other members of headers, counts of groups and data among them,
+    are 0, as in the reference codecs.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Encoder:
         return _restored, (self.schema, self.message.name, self._framing, self.version)
 
     def check_columns(self, schema: pa.Schema) -> None:
-        """UsageError: columns of such a schema can't be a message's, as one is missing, unknown or of a wrong type."""
+        """UsageError if the schema's columns don't form a message: one is missing, unknown or of a wrong type."""
         self.encode(pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema))
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
-        """A message for each row. UsageError names the column with a value that the message can't hold, or that is missing."""
+        """One message per row. UsageError names a column that is missing, or has a value the message can't hold."""
         writing = _Writing(self, batch)
         return writing.run()
 
@@ -86,7 +86,7 @@ def _restored(schema: Schema, message: str, framing: str, version: int) -> Encod
 
 
 class _Writing:
-    """One batch: the C structures and what they point to."""
+    """One batch in progress: the C structures and the memory they point to."""
 
     def __init__(self, encoder: Encoder, batch: pa.RecordBatch) -> None:
         self._encoder = encoder
@@ -234,7 +234,7 @@ class _Writing:
             return
         frame = bytearray(framing.skip)
         if framing.marks:
-            # The last mark is that of little-endian messages where there are two.
+            # If there are two marks, the last one is that of little-endian messages.
             mark = framing.marks[0] if self._encoder.schema.is_big_endian else framing.marks[-1]
             frame[framing.mark_at : framing.mark_at + len(mark)] = mark
         plan.frame_size, plan.frame = framing.skip, self._kept(ffi.from_buffer("uint8_t[]", self._kept(bytes(frame))))
@@ -251,7 +251,7 @@ def _refuse_others(columns: Iterable[str], block: Block, what: str) -> None:
 
 
 def _is_null_by_year(field: Field) -> bool:
-    """A MonthYear whose year is null is null, whatever the field's presence. Spec: 10 §14.6."""
+    """A MonthYear is null if its year is null, whatever the field's presence. Spec: 10 §14.6."""
     if field.semantic_type.lower() != "monthyear" or not isinstance(field.type, Composite):
         return False
     year = member_of(field.type, "year")
@@ -264,7 +264,7 @@ def _put_role(to: Any, role: Role) -> None:
 
 
 def _check_range(role: Role, sizes: np.ndarray, what: str, unit: str) -> None:
-    """Counts or lengths that the schema allows, or its primitive: its null is for readers alone. Spec: 10 §16."""
+    """Check counts or lengths against the schema or its primitive, without its null value. Spec: 10 §16."""
     for size in (int(sizes.min()), int(sizes.max())) if len(sizes) else ():
         _check_role(role, size, what, unit)
         most = role.primitive.high if role.most is None else role.most

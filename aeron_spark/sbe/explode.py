@@ -1,4 +1,4 @@
-"""Entries of a group as rows. Spec: 10 §14.2."""
+"""Converts a group's entries to rows. Spec: 10 §14.2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _steps(path: str) -> list[str]:
 
 
 def _fields(schema: pa.Schema, group: str) -> list[pa.Field]:
-    """The columns with those of the entries in the group's place; one whose name is taken has the group's in front."""
+    """The columns, with the group replaced by its entries' columns; a taken name gets the group's name as a prefix."""
     index = schema.get_field_index(group)
     if (
         index < 0
@@ -32,14 +32,14 @@ def _fields(schema: pa.Schema, group: str) -> list[pa.Field]:
 
 
 def exploded_schema(schema: pa.Schema, path: str) -> pa.Schema:
-    """The schema of `explode`'s batches. UsageError: there is no such group."""
+    """The schema of `explode`'s batches. UsageError: the group does not exist."""
     for group in _steps(path):
         schema = pa.schema(_fields(schema, group))
     return schema
 
 
 def explode(batch: pa.RecordBatch, path: str, error: str) -> tuple[pa.RecordBatch, np.ndarray]:
-    """A row for each entry, and for each message with an error; and which row of `batch` each comes from."""
+    """A row for each entry, and for each message with an error; and the index of each row's source row in `batch`."""
     parents = np.arange(batch.num_rows)
     for group in _steps(path):
         index = batch.schema.get_field_index(group)

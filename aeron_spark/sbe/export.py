@@ -1,6 +1,7 @@
-"""Columns that C makes alone, all in one call: for small batches, or messages of many columns, Python would take longer than C.
+"""Columns that C makes alone, all in one call.
 
-Most columns are such; where one is not, or an enum has a value without a name, every column is made by its own function.
+For small batches, or messages of many columns, Python would take longer than C. Most columns qualify. If one does not,
+or an enum has a value without a name, each column is made by its own function.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from aeron_spark.sbe.run import Run, Scratch, check_batch, pointer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """An array: `as_sbe_node` with its children. `index` is that of a task of its level, or of a data."""
+    """An array: `as_sbe_node` with its children. `index` is that of a task of its level, or of a data element."""
 
     kind: int
     level: int
@@ -31,7 +32,7 @@ class Node:
     children: tuple[Node, ...] = ()
 
     def named(self, names: list[str]) -> Node:
-        """Numbers that are indices of names."""
+        """A node of numbers that are indices of names."""
         return replace(self, kind=lib.AS_SBE_NODE_ENUM, names=tuple(names))
 
 
@@ -50,7 +51,7 @@ def _flat(node: Node) -> Iterator[Node]:
 
 
 class Exporter:
-    """Record batches of a schema from walks."""
+    """Makes record batches of a schema from walks."""
 
     def __init__(self, root: Node, schema: pa.Schema) -> None:
         self._schema = schema

@@ -1,4 +1,4 @@
-"""Errors and warnings gathered while a schema is read, and the checks of single attributes."""
+"""Errors and warnings collected while a schema is read, and the checks of single attributes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _short(text: str) -> str:
 
 
 def unsigned(text: str) -> int | None:
-    """A number from 0 to 2^32-1; None: the text is none."""
+    """A number from 0 to 2^32-1; None: the text is not one."""
     digits = text.lstrip("0") or text[-1:]
     if not digits.isascii() or not digits.isdigit() or len(digits) > 10 or int(digits) > 2**32 - 1:  # noqa: PLR2004
         return None
@@ -52,11 +52,11 @@ def unsigned(text: str) -> int | None:
 
 
 class RefusedError(Exception):
-    """An error was noted that leaves nothing to go on with at this place."""
+    """An error was recorded after which this element can't be processed further."""
 
 
 class Findings:
-    """Every error is gathered, so that a schema is mended in one go."""
+    """Collects all errors, so that a schema can be fixed in one pass."""
 
     def __init__(self) -> None:
         self.errors: list[Problem] = []
@@ -65,7 +65,7 @@ class Findings:
 
     @contextmanager
     def inside(self, kind: str, name: str) -> Iterator[None]:
-        """Findings in the body are of this element."""
+        """Assigns findings in the body to this element."""
         self._path.append(f"{kind}[{name}]")
         try:
             yield
@@ -73,16 +73,16 @@ class Findings:
             self._path.pop()
 
     def error(self, kind: str, element: Element, text: str) -> None:
-        """Note an error."""
+        """Record an error."""
         self.errors.append(Problem(kind, element.file, element.line, "/".join(self._path), text))
 
     def refuse(self, kind: str, element: Element, text: str) -> RefusedError:
-        """Note an error; to be raised."""
+        """Record an error; returns the exception to raise."""
         self.error(kind, element, text)
         return RefusedError()
 
     def warn(self, element: Element, text: str) -> None:
-        """Note what is odd."""
+        """Record a warning."""
         self.warnings.append(Problem("WARNING", element.file, element.line, "/".join(self._path), text))
 
     def text(self, element: Element, name: str) -> str:
@@ -129,12 +129,12 @@ class Findings:
         return PRIMITIVES[given]
 
     def value(self, element: Element, kind: str, primitive: Primitive, given: str) -> Raw:
-        """A value of a primitive as the schema writes it: a character for char, else a number."""
+        """A value of a primitive in the schema's notation: a character for char, else a number."""
         if primitive.is_char:
             if len(given) != 1:
                 raise self.refuse(kind, element, f"'{_short(given)}' is not one character, which a char is")
             return ord(given)
-        # Python's own notation is wider: digits of other scripts, and underscores between them.
+        # Python's own notation is wider: it accepts digits of other scripts, and underscores between digits.
         if primitive.is_float and given.isascii() and "_" not in given:
             with suppress(ValueError):
                 return float(given)
@@ -148,7 +148,7 @@ class Findings:
         return self.value(element, kind, primitive, given if primitive.is_char else given.strip())
 
     def limits(self, element: Element, primitive: Primitive) -> None:
-        """The minValue and maxValue attributes: they say nothing to a decoder, but they must be values."""
+        """Check the minValue and maxValue attributes: a decoder ignores them, but they must be valid values."""
         for name in ("minValue", "maxValue"):
             if name in element.attributes:
                 limit = self.value_of(element, name, "SCHEMA_ATTR", primitive)
@@ -158,7 +158,7 @@ class Findings:
                     )
 
     def null_value(self, element: Element, primitive: Primitive, default: Raw) -> Raw:
-        """The nullValue attribute; one that the wire can't carry is told and left (Spec: 10 §3.1)."""
+        """The nullValue attribute; one that the wire can't carry is reported and ignored (Spec: 10 §3.1)."""
         if "nullValue" not in element.attributes:
             return default
         null = self.value_of(element, "nullValue", "SCHEMA_ATTR", primitive)

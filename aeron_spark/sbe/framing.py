@@ -1,7 +1,7 @@
-"""Where the messages of a payload begin and end. Spec: 10 §15.
+"""Locates the messages of a payload. Spec: 10 §15.
 
-A payload is what one Aeron message, datagram or file holds: perhaps a packet header, then messages, each with its size in front
-or in its own header.
+A payload is the content of one Aeron message, datagram or file: an optional packet header, then messages, each with its
+size before it or in its own header.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from aeron_spark.sbe.walk import DecodeError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """One way to frame: `struct` codes with their byte order; offsets and sizes in bytes.
+    """One framing: `struct` codes with their byte order; offsets and sizes in bytes.
 
-    `packet_header`: bytes before the first message. `count`: where the number of messages stands in it. `size`: the message's
-    size, at `size_at` of the frame; `size_adds` is what the frame is longer than that. `skip`: from the frame's beginning to
-    the SBE header. `marks`: what must stand at `mark_at`, any of them. `quiet_mark`: what a packet without messages begins
-    with; it is at least `quiet_bytes` long, and no longer than a packet header.
+    `packet_header`: bytes before the first message. `count`: where the number of messages is in it. `size`: the
+    message's size, at `size_at` of the frame; `size_adds` is the frame's excess over that size. `skip`: from the
+    frame's beginning to the SBE header. `marks`: the valid values at `mark_at`. `quiet_mark`: the beginning of a packet
+    without messages; such a packet is at least `quiet_bytes` long, and no longer than a packet header.
     """
 
     packet_header: int = 0
@@ -51,7 +51,7 @@ FRAMINGS = {
     "sofh-le4": Framing(size="<H", skip=4, marks=(b"\x50\xeb",), mark_at=2),
     "sofh": Framing(size=">I", skip=6, marks=(b"\x5b\xe0", b"\xeb\x50"), mark_at=4),
     "sofh-le6": Framing(size="<I", skip=6, marks=(b"\x50\xeb",), mark_at=4),
-    # The marks are a packet's type and the length of its header: 2 has messages, 0 is a heartbeat, without a count.
+    # A mark is a packet's type and the length of its header: 2 has messages, 0 is a heartbeat, without a count.
     "memx": Framing(
         packet_header=20,
         count=">H",
@@ -76,12 +76,12 @@ _MAX_HEADER = 1 << 20
 
 
 def named(name: str) -> Framing:
-    """The framing of a name, or of settings: `lengthPrefix=u16be,packetHeaderBytes=12`. UsageError names the choices.
+    """The framing of a name, or of settings: `lengthPrefix=u16be,packetHeaderBytes=12`. UsageError lists the choices.
 
-    `lengthPrefix`: the size before each message, `u8`, `u16` or `u32`, with `be` behind it where it is big-endian;
-    `lengthIncludesSelf`: whether it counts its own bytes (`true`, the default, or `false`); `lengthAdjust`: what the frame is
-    longer than the size says, besides; `packetHeaderBytes`: bytes before the first message; `countField`: how many messages the
-    packet has, `offset:type` in that header, in the size's byte order.
+    `lengthPrefix`: the size before each message, `u8`, `u16` or `u32`, with the suffix `be` if it is big-endian;
+    `lengthIncludesSelf`: whether it counts its own bytes (`true`, the default, or `false`); `lengthAdjust`: additional
+    bytes by which the frame exceeds the size; `packetHeaderBytes`: bytes before the first message; `countField`: the
+    number of messages of the packet, `offset:type` in that header, in the size's byte order.
     """
     if name in FRAMINGS:
         return FRAMINGS[name]
@@ -119,7 +119,7 @@ def _generic(given: dict[str, str]) -> Framing:
             raise UsageError(f"framing: countField={given['countField']} is not within packetHeaderBytes={header}")
         if count[1] != "B" and size[1] != "B" and count[0] != size[0]:
             raise UsageError("framing: countField and lengthPrefix have different byte orders")
-        # The byte order of both is told by the size's.
+        # The size's byte order applies to both.
         size = count[0] + size[1] if size[1] == "B" else size
     return Framing(packet_header=header, count=count, count_at=at, size=size, size_adds=adds, skip=width)
 
@@ -139,10 +139,10 @@ def _whole(given: dict[str, str], name: str, low: int) -> int:
 
 
 def frames(framing: Framing, payload: bytes | memoryview, header: int = 0) -> Iterator[tuple[int, int]]:
-    """Where each message's SBE header, of so many bytes, begins, and where its frame ends.
+    """Offset of each message's SBE header, which has `header` bytes, and the end of its frame.
 
-    DecodeError: FRAME_SIZE, a size that can't be, or a stream cut inside of a frame; FRAME_TYPE, a mark that is not there. What
-    came before is right. Not for `messages`, whose ends only a walk finds.
+    DecodeError: FRAME_SIZE, an invalid size, or a stream cut inside a frame; FRAME_TYPE, an unknown mark. Frames
+    yielded before the error are valid. Not for `messages`, whose ends only a walk finds.
     """
     end = len(payload)
     if not framing.size:

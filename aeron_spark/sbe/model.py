@@ -1,6 +1,7 @@
-"""What a schema says, resolved: every type found, every offset known. Spec: 10 §3-7.
+"""A resolved schema: every type found, every offset known. Spec: 10 §3-7.
 
-Offsets and sizes are bytes; an offset in a composite counts from the composite's beginning, one of a field from its block's.
+Offsets and sizes are bytes. An offset in a composite counts from the composite's beginning, that of a field from its
+block's.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ class Primitive:
 
     @property
     def is_float(self) -> bool:
-        """One of float and double."""
+        """Whether it is float or double."""
         return self.code in "fd"
 
     @property
     def is_char(self) -> bool:
-        """A byte of text."""
+        """Whether it is a byte of text."""
         return self.name == "char"
 
     @property
     def is_unsigned(self) -> bool:
-        """uint8 to uint64."""
+        """Whether it is one of uint8 to uint64."""
         return self.name.startswith("uint")
 
     def fits(self, value: Raw) -> bool:
@@ -157,7 +158,7 @@ class Member:
 
     @property
     def is_constant(self) -> bool:
-        """It takes no bytes."""
+        """Whether it takes no bytes."""
         return isinstance(self.type, Scalar) and self.type.presence == "constant"
 
 
@@ -165,7 +166,7 @@ class Member:
 class Composite:
     """A `composite`; `size` is the end of its last member that takes bytes.
 
-    `depth` and `leaves` count the composites in it, and the members that are none.
+    `depth` counts the nesting of composites in it, `leaves` the members that are not composites.
     """
 
     name: str
@@ -187,7 +188,10 @@ Type = Scalar | Enum | Set | Composite
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a block. `since` counts its type's; `constant` is the value or the enum's name, when `presence` says so."""
+    """A field of a block.
+
+    `since` includes that of its type; `constant` is the value or the enum's name if `presence` is constant.
+    """
 
     name: str
     id: int
@@ -211,18 +215,18 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """An integer that headers, dimensions and lengths are read by; a constant one takes no bytes."""
+    """An integer of a header, dimension or length; a constant one takes no bytes."""
 
     offset: int
     primitive: Primitive
     constant: int | None
     least: int = 0
     most: int | None = None
-    """What counts and lengths may be when they are written; None: what the primitive's range says."""
+    """Upper bound of counts and lengths on encode; None: the primitive's range."""
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """End offset."""
         return self.offset + (self.primitive.size if self.constant is None else 0)
 
 
@@ -253,7 +257,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What messages and group entries have in common."""
+    """Common part of messages and group entries."""
 
     name: str
     id: int
@@ -267,7 +271,7 @@ class Block:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its members, in order."""
+        """Names of its members, in order."""
         return tuple(one.name for members in (self.fields, self.groups, self.data) for one in members)
 
 
@@ -285,7 +289,7 @@ class Group(Block):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The message header: its size, and its members by role. A role that the header lacks is None. Spec: 10 §5."""
+    """The message header: its size, and its members by role. A role is None if the header lacks it. Spec: 10 §5."""
 
     composite: Composite
     block_length: Role | None
@@ -298,7 +302,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema that may be used."""
+    """A schema without errors."""
 
     package: str
     id: int
@@ -311,5 +315,5 @@ class Schema:
     messages: Mapping[int, Message]
 
     def message(self, name: str) -> Message | None:
-        """The message of a name."""
+        """The message with a name."""
         return next((one for one in self.messages.values() if one.name == name), None)

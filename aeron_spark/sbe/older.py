@@ -1,4 +1,4 @@
-"""A message as a schema's earlier version had it. Spec: 10 §10, §16."""
+"""A message as defined by an earlier version of its schema. Spec: 10 §10, §16."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _B = TypeVar("_B", bound=Block)
 
 
 def of_version(schema: Schema, message: Message, version: int) -> Message:
-    """The message without what came after a version. UsageError: it came later itself, or nobody knows the version."""
+    """The message without elements added after a version.
+
+    UsageError: the message was added later itself, or the version is unknown.
+    """
     if not 0 <= version <= schema.version:
         raise UsageError(f"version={version} is not one of the schema's, 0 to {schema.version}")
     if message.since > version:
@@ -25,7 +28,7 @@ def of_version(schema: Schema, message: Message, version: int) -> Message:
 def _block(block: _B, version: int) -> _B:
     there = tuple(one for one in block.fields if one.since <= version or one.presence == "constant")
     newer = [one.offset for one in block.fields if one.since > version and one.presence != "constant"]
-    # A block ended where the first field that came later begins; padding that was there before stays.
+    # A block ended where the first later field begins; padding that existed before that stays.
     end = max((one.offset + one.size for one in there), default=0)
     return replace(
         block,

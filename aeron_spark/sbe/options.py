@@ -1,4 +1,4 @@
-"""What values become in columns, and what becomes of messages that can't be decoded. Spec: 10 §13, §14."""
+"""How values become columns, and how messages that can't be decoded are handled. Spec: 10 §13, §14."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ MAX_DIGITS = 38
 class Options:
     """How columns are made; the first choice of each is the default.
 
-    `on_error`: a message that can't be decoded is a row of nulls with `sbe_error`, `sbe_error_at` and the bytes in
-    `sbe_raw` (`null`), no row but counted (`drop`), or an exception (`fail`). `others`: a message of another template of the
-    schema is such an error (`error`), or no row (`skip`).
+    `on_error`: a message that can't be decoded becomes a row of nulls with `sbe_error`, `sbe_error_at` and the bytes in
+    `sbe_raw` (`null`), is counted without a row (`drop`), or raises (`fail`). `others`: a message of another template
+    of the schema is such an error (`error`), or has no row (`skip`).
     `uint64`: `decimal128(20, 0)`, `long` (above 2^63-1: null, counted), or its `bits` as a signed number.
-    `enums`: names, wire values, or `bool` for the enums that are one. `unknown_enum`: a value without a name is its number as
-    text, null and counted, or makes its message an error (`BAD_ENUM`).
+    `enums`: names, wire values, or `bool` for the enums that are boolean. `unknown_enum`: a value without a name is its
+    number as text, null and counted, or makes its message an error (`BAD_ENUM`).
     `sets`: lists of names, the bits as a number, or a struct of booleans.
-    `decimals`: `exact` (decimal128 where the exponent is constant, else its parts), `double` (rounded correctly), `parts`
-    (mantissa and exponent), or `decimal(p,s)` (all of this one type; what would lose digits is null, counted). With `double`
-    and `decimal(p,s)` a field that names another one as its exponent is folded, too.
-    `timestamps`: as exact as on the wire, microseconds rounded down, or the raw number. `chars`: text of char arrays, without
-    the spaces at its end, or bytes. `byte_arrays`: of int8 and uint8, as bytes or as lists. `bad_text`: bytes that the charset
-    does not have are U+FFFD, make the text null, counted, or their message an error (`BAD_TEXT`).
+    `decimals`: `exact` (decimal128 if the exponent is constant, else its parts), `double` (rounded correctly), `parts`
+    (mantissa and exponent), or `decimal(p,s)` (this type for all; a value that would lose digits is null, counted).
+    With `double` and `decimal(p,s)` a field that names another field as its exponent is combined with it, too.
+    `timestamps`: with the wire's precision, microseconds rounded down, or the raw number. `chars`: text of char arrays,
+    without trailing spaces, or bytes. `byte_arrays`: of int8 and uint8, as bytes or as lists. `bad_text`: bytes that
+    are invalid in the charset become U+FFFD, make the text null, counted, or make their message an error (`BAD_TEXT`).
     `constants`: columns for them, or none.
-    `empty_as_null`: names of data whose empty values are null. `times`: fields that are timestamps though no `semanticType`
-    says so, with their unit (`{"sentAt": "ns"}`). `month_years`: MonthYear as struct, or as FIX writes it (`202601`,
-    `20260131`, `202601w2`). `header`: a struct `sbe_header` of all members of the message's header.
+    `empty_as_null`: names of data whose empty values are null. `times`: fields that are timestamps without such a
+    `semanticType`, with their unit (`{"sentAt": "ns"}`). `month_years`: MonthYear as struct, or in FIX notation
+    (`202601`, `20260131`, `202601w2`). `header`: a struct `sbe_header` of all members of the message's header.
     `drop_deprecated`: no columns of deprecated elements.
     `strict_blocks`: a field that a message's version has but its block cuts off is an error, not a null.
-    `max_entries`: most entries of a message that take no bytes.
+    `max_entries`: maximum number of entries of a message that take no bytes.
     `spark`: only types that Spark has: no dictionaries, times of day as numbers, timestamps in microseconds.
     """
 
@@ -80,7 +80,7 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
-        """By name; lists and mappings for those of several values. UsageError names an option that there is not."""
+        """Options by name; lists and mappings for those with several values. UsageError names an unknown option."""
         for name in given:
             if name not in cls.__dataclass_fields__:
                 known = ", ".join(cls.__dataclass_fields__)

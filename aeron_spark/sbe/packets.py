@@ -1,4 +1,4 @@
-"""Where the messages of many payloads begin and end, in C. Spec: 10 §15; the structures are those of `as_sbe.h`."""
+"""Locates the messages of many payloads, in C. Spec: 10 §15; the structures are those of `as_sbe.h`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aeron_spark.sbe.run import pointer
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Messages: start, end, their payload's index, errors (None: none), and where the bytes end that an error concerns."""
+    """Messages: start, end, their payload's index, errors (None: none), and the end of the bytes an error concerns."""
 
     starts: np.ndarray
     ends: np.ndarray
@@ -26,7 +26,7 @@ class Frames:
     stops: np.ndarray
 
     def take(self, wanted: np.ndarray) -> Frames:
-        """Those that are wanted."""
+        """The selected messages."""
         errors = None if self.errors is None else self.errors[wanted]
         return Frames(self.starts[wanted], self.ends[wanted], self.payload[wanted], errors, self.stops[wanted])
 
@@ -37,9 +37,10 @@ Consumed = Callable[[Any, int, int], tuple[int, int]]
 def cut(
     framing: Framing, content: pa.Buffer | None, offsets: np.ndarray, skip: int, consumed: Consumed, *, header: int
 ) -> Frames:
-    """The messages of payloads, payload i in `[offsets[i], offsets[i + 1])` of `content`; each has a header of so many bytes.
+    """The messages of payloads; payload i is `[offsets[i], offsets[i + 1])` of `content`.
 
-    `consumed` tells error and length of the message at a start; only `messages` needs it.
+    Each message has a header of `header` bytes. `consumed` returns error and length of the message at a start; only
+    `messages` needs it.
     """
     starts, ends = np.ascontiguousarray(offsets[:-1]), np.ascontiguousarray(offsets[1:])
     if not framing.size:
@@ -98,7 +99,7 @@ def _framed(framing: Any, content: pa.Buffer | None, offsets: np.ndarray, header
     starts, ends, payloads, errors = starts[:found], ends[:found], payloads[:found], errors[:found]
     is_short = (ends - starts < header) & (errors == 0)
     if is_short.any():
-        # A frame that can't hold a header is no frame: the error that its payload ends with, as in C.
+        # A frame that can't hold a header is not a frame: its payload ends with that error, as in C.
         starts[is_short] -= framing.skip
         ends[is_short], errors[is_short] = starts[is_short], lib.AS_SBE_FRAME_SIZE
         keep = _up_to_first(is_short, payloads)
@@ -108,7 +109,7 @@ def _framed(framing: Any, content: pa.Buffer | None, offsets: np.ndarray, header
 
 
 def _up_to_first(is_last: np.ndarray, payloads: np.ndarray) -> np.ndarray:
-    """Which messages stand not behind the first of their payload that must be its last."""
+    """Which messages are not after the first message of their payload that must be its last."""
     found = np.flatnonzero(is_last)
     those, at = np.unique(payloads[found], return_index=True)
     last = np.full(int(payloads[-1]) + 1, len(payloads))

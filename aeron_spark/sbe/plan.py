@@ -1,4 +1,4 @@
-"""A message's definition as the native walk takes it. Spec: 10 §18; the structures are those of `as_sbe.h`."""
+"""Compiles a message's definition for the native walk. Spec: 10 §18; the structures are those of `as_sbe.h`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Level:
     parent: Level | None = None
 
     def path_of(self, member: str) -> str:
-        """A member's name behind those of the groups around it."""
+        """A member's name, prefixed with the names of the enclosing groups."""
         return member if self.parent is None else self.parent.path_of(f"{self.block.name}.{member}")
 
     @property
     def needs(self) -> list[tuple[int, int]]:
-        """Version and end of each field that came with a later version."""
+        """Version and end of each field that a later version added."""
         fields = [one for one in self.block.fields if one.since > 0 and one.presence != "constant"]
         return sorted({(one.since, one.offset + one.size) for one in fields})
 
 
 class Plan:
-    """How to walk the messages of one template. `native` is the C structure; what it points to lives as long as this."""
+    """Walk plan for one template's messages. `native` is the C structure; the memory it uses lives as long as this."""
 
     def __init__(
         self, schema: Schema, message: Message, *, strict_blocks: bool = False, max_entries: int = MAX_ENTRIES
@@ -53,7 +53,7 @@ class Plan:
         self._fill_data()
         self.native = self._fill_plan()
         self.later = [(level.number, since, end) for level in self.levels for since, end in level.needs]
-        """Level, version and end of each field that came with a later version."""
+        """Level, version and end of each field that a later version added."""
 
     def _number(self, block: Block, parent: Level | None = None) -> Level:
         level = Level(len(self.levels), block, parent=parent)
@@ -120,14 +120,14 @@ class Plan:
 
     @classmethod
     def put_header(cls, plan: Any, schema: Schema) -> None:
-        """What a plan must say for its template ids to be read."""
+        """Set the part of a plan that is needed to read template ids."""
         plan.header_size = schema.header.composite.size
         plan.is_big_endian = schema.is_big_endian
         cls.put_role(plan.template_id, schema.header.template_id, 0)
 
     @staticmethod
     def put_role(to: Any, role: Role | None, missing: int) -> None:
-        """Where C finds a number, or what stands for one that is not on the wire."""
+        """Where C finds a number, or the substitute for one that is not on the wire."""
         if role is None or role.constant is not None:
             to.constant, to.size = (missing if role is None else role.constant), 0
             return

@@ -1,4 +1,4 @@
-"""What is wrong with a schema, or odd about it. Spec: 10 §12."""
+"""Errors and warnings about a schema. Spec: 10 §12."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aeron_spark.errors import AeronError
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding: its kind (`SCHEMA_TYPE`, ..., or `WARNING`), where it is, and what to change."""
+    """One finding: its kind (`SCHEMA_TYPE`, ..., or `WARNING`), its place, and what to change."""
 
     kind: str
     file: str

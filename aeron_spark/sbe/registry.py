@@ -1,4 +1,4 @@
-"""The messages of one schema or several, and which of them bytes are. Spec: 10 §5."""
+"""The messages of one schema or several, and their selection by header. Spec: 10 §5."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_TABLE = 1 << 16
 
 
 def schema_of(given: Source, header_type: str | None = None, header_map: dict[str, str] | None = None) -> Schema:
-    """A schema that was read already, or is a file, or text."""
+    """A schema from an already loaded one, a file, or text."""
     if isinstance(given, Schema):
         if header_type is not None or header_map:
             raise UsageError("header_type and header_map are for schemas that are still to be read: give them to load")
@@ -37,7 +37,7 @@ def schema_of(given: Source, header_type: str | None = None, header_map: dict[st
 
 
 class Registry:
-    """Messages by name. Of several schemas, a name that is in more than one has the schema's id behind it: `Quote_100`."""
+    """Messages by name. A name in more than one of several schemas gets the schema's id as a suffix: `Quote_100`."""
 
     def __init__(self, schemas: Sequence[Schema]) -> None:
         self.schemas = tuple(schemas)
@@ -72,18 +72,18 @@ class Registry:
             raise UsageError("the header has no schema id, so nothing tells which of the schemas a message is of")
 
     def find(self, name: str) -> tuple[Schema, Message]:
-        """The message of a name; UsageError tells the names."""
+        """The message with a name; UsageError lists the names."""
         if name not in self.messages:
             closest = nearest(name, self.messages)
             raise UsageError(f"there is no message '{name}' in the schema; it has {', '.join(self.messages)}{closest}")
         return self.messages[name]
 
     def template_ids(self, content: pa.Buffer | None, found: Frames) -> np.ndarray:
-        """What the headers say; -1 where there is none."""
+        """Template ids from the headers; -1 where there is none."""
         return _numbers(self._by_template, content, found)
 
     def numbers(self, content: pa.Buffer | None, found: Frames) -> np.ndarray:
-        """Of each message its number among `messages`, or -1: it is of none."""
+        """Number of each message's definition among `messages`; -1 if there is none."""
         ids = self.template_ids(content, found)
         if self._by_schema is None:
             return self._tables[0](ids)
@@ -95,13 +95,13 @@ class Registry:
         return numbers
 
     def schema_ids(self, content: pa.Buffer | None, found: Frames) -> np.ndarray:
-        """What the headers say, where there are several schemas."""
+        """Schema ids from the headers, if there are several schemas."""
         assert self._by_schema is not None  # noqa: S101 - asked for with several schemas only
         return _numbers(self._by_schema, content, found)
 
 
 class _Table:
-    """Template ids to numbers, -1 for others."""
+    """Maps template ids to numbers, others to -1."""
 
     def __init__(self, numbers: dict[int, int]) -> None:
         self._ids = np.array(sorted(numbers), np.int64)
@@ -116,7 +116,7 @@ class _Table:
         if len(ids) > 1 and (ids == ids[0]).all():
             return np.full(len(ids), self(ids[:1])[0])
         if self._direct is not None:
-            # What is below 0 or beyond the table takes its last item, which is -1.
+            # Ids below 0 or beyond the table map to its last item, which is -1.
             found: np.ndarray = self._direct[np.minimum(ids.view(np.uint64), len(self._direct) - 1)]
             return found
         at = np.searchsorted(self._ids, ids)
@@ -125,7 +125,7 @@ class _Table:
 
 
 def _shape(header: Header) -> tuple[Any, ...]:
-    """What must be the same to read the ids without knowing the schema."""
+    """The properties that schemas must share so that the ids can be read before the schema is known."""
     return header.composite.size, _place(header.template_id), _place(header.schema_id)
 
 
@@ -134,7 +134,7 @@ def _place(role: Role | None) -> tuple[Any, ...] | None:
 
 
 def _plan_of(schema: Schema, role: Role | None) -> Any:
-    """A plan by which C reads the role of a header."""
+    """A plan with which C reads the role of a header."""
     plan = ffi.new("as_sbe_plan *")
     Plan.put_header(plan, schema)
     if role is not None:

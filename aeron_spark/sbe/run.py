@@ -17,12 +17,12 @@ from aeron_spark.sbe.plan import Plan, bits_of
 
 ALIGNMENT = 64
 SPARE_BYTES = 16
-"""Room behind text, for copies of fixed length."""
+"""Room after text, for copies of fixed length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a value stands, and on what it depends: `as_sbe_column` but for the value's own width and null."""
+    """Where a value is, and what it depends on: `as_sbe_column` except the value's own width and null."""
 
     level: int
     offset: int
@@ -32,11 +32,11 @@ class Location:
     path: str = ""
 
     def at(self, member: Member) -> Location:
-        """A member of what is here."""
+        """The location of a member of this location's composite."""
         return replace(self, offset=self.offset + member.offset, path=f"{self.path}.{member.name}")
 
     def fill(self, column: Any, primitive: Primitive, *, null: float | None = None, repeat: int = 1) -> Any:
-        """The C structure."""
+        """Fill the C structure."""
         column.level, column.offset = self.level, self.offset
         column.width, column.repeat = primitive.size, repeat
         column.since, column.field_end = self.since, self.field_end
@@ -76,7 +76,7 @@ class Tasks:
         self.of_level: dict[int, list[Task]] = {}
 
     def add(self, task: Task) -> tuple[int, int]:
-        """Level and index, by which `Run.numbers` finds the result."""
+        """Level and index, with which `Run.numbers` finds the result."""
         of_level = self.of_level.setdefault(task.location.level, [])
         of_level.append(task)
         return task.location.level, len(of_level) - 1
@@ -99,7 +99,7 @@ class Tasks:
 
 
 class Scratch:
-    """What one run at a time needs: kept from run to run, so that memory is touched once."""
+    """Buffers for one run at a time: kept between runs, so that the memory's pages are touched only once."""
 
     def __init__(self, plan: Plan, tasks: Tasks) -> None:
         out = ffi.new("as_sbe_batch **")
@@ -113,17 +113,17 @@ class Scratch:
 
 
 def pointer(of: str, array: np.ndarray) -> Any:
-    """To an array's memory, which the caller keeps."""
+    """Pointer to an array's memory; the caller keeps the array alive."""
     return ffi.cast(of, ffi.from_buffer(array))
 
 
 def allocate(size: int) -> pa.Buffer:
-    """From Arrow's pool, which gives back the same pages again and again."""
+    """Allocate from Arrow's pool, which reuses the same pages."""
     return pa.allocate_buffer(size)
 
 
 def check_batch(result: int, count: int) -> None:
-    """Of a call over `count` messages: UsageError and InternalError say what was too much."""
+    """Check the result of a call over `count` messages: UsageError and InternalError name the exceeded limit."""
     if result < 0:
         what = (
             "a column has more than 2 GiB of text or more than 2^31 - 1 items"
@@ -138,15 +138,15 @@ def _up(size: int) -> int:
 
 
 Messages = tuple[pa.Buffer | None, np.ndarray, np.ndarray]
-"""Bytes, and where in them each message starts and ends."""
+"""Bytes, and the start and end of each message in them."""
 
 
 class Run:
     """One walk's results.
 
-    `lost` counts values that are null because no column of their type can hold them, `short_fields` those that their version
-    has and their block cuts off, `unread` the bytes behind messages. `refused`: by message, the first of its values that an
-    option makes an error: kind, offset in the message, and words.
+    `lost` counts values that are null because no column of their type can hold them, `short_fields` those that their
+    version has but their block cuts off, `unread` the bytes after messages. `refused`: by message, the first of its
+    values that an option treats as an error: kind, offset in the message, and text.
     """
 
     def __init__(self, plan: Plan, tasks: Tasks, scratch: Scratch, messages: Messages) -> None:
@@ -176,7 +176,7 @@ class Run:
         self._results: dict[tuple[int, int], tuple[pa.Buffer, pa.Buffer, int, int]] = {}
 
     def gather(self) -> None:
-        """Fills the columns of numbers, before any column is made."""
+        """Fill the columns of numbers, before any column is made."""
         self.counts = [int(lib.as_sbe_batch_instances(self._native, level.number)) for level in self.plan.levels]
         for level, of_level in self._tasks.of_level.items():
             self._gather(level, of_level)
@@ -206,9 +206,10 @@ class Run:
             self._results[level, index] = (buffers[2 * index], buffers[2 * index + 1], to.nulls, to.unknown)
 
     def finish(self) -> None:
-        """Takes what is left of the walk, whose memory serves the next one.
+        """Take the walk's remaining results; the next walk reuses its memory.
 
-        `found_errors` and `found_ends` (where an error showed, undefined for other messages) are None if there is no error.
+        `found_errors` and `found_ends` (where an error was detected, undefined for other messages) are None if there is
+        no error.
         """
         count = self.message_count
         self.short_fields = sum(int(lib.as_sbe_batch_short(self._native, *one)) for one in self.plan.later)
@@ -221,12 +222,12 @@ class Run:
     # -- values that are errors ------------------------------------------------------------------------------------------
 
     def refuse(self, kind: str, location: Location, instance: int, text: str) -> None:
-        """A value makes its message an error."""
+        """Make a value's message an error."""
         at = int(lib.as_sbe_batch_starts(self._native, location.level)[instance]) + location.offset
         self._refuse(kind, location.level, instance, at, f"{location.path} is {text}")
 
     def refuse_data(self, kind: str, number: int, location: Location, instance: int, text: str) -> None:
-        """The same of variable data."""
+        """As `refuse`, for variable data."""
         at = int(lib.as_sbe_batch_data_starts(self._native, number)[instance])
         self._refuse(kind, location.level, instance, at, f"{location.path} is {text}")
 
@@ -245,16 +246,16 @@ class Run:
     # -- columns ---------------------------------------------------------------------------------------------------------
 
     def numbers(self, slot: tuple[int, int], of: pa.DataType, repeat: int = 1) -> pa.Array:
-        """What a task made, as an array of a type of that width."""
+        """A task's result, as an array of a type of that width."""
         out, validity, nulls, _ = self._results[slot]
         return pa.Array.from_buffers(of, self.counts[slot[0]] * repeat, [validity if nulls else None, out], nulls)
 
     def unknown(self, slot: tuple[int, int]) -> int:
-        """Values that an enum does not name."""
+        """Number of values that an enum does not name."""
         return int(self._results[slot][3])
 
     def raw(self, task: Task) -> pa.Array:
-        """The numbers on the wire, for what is rarely needed."""
+        """The numbers on the wire, for rare uses."""
         name = task.primitive.name.replace("char", "uint8")
         tasks = Tasks()
         slot = tasks.add(replace(task, width=task.primitive.size))
@@ -268,7 +269,7 @@ class Run:
         )
 
     def presence(self, location: Location) -> tuple[pa.Buffer | None, int]:
-        """Whether what is there, is there: validity and nulls."""
+        """Presence of the location's values: validity and number of nulls."""
         validity, nulls = self._bitmap(location.level), ffi.new("int64_t *")
         column = location.fill(ffi.new("as_sbe_column *"), _BYTE)
         lib.as_sbe_gather_presence(self._native, column, ffi.cast("uint8_t *", validity.address), nulls)
@@ -283,7 +284,7 @@ class Run:
         )  # fmt: skip
 
     def data(self, number: int, level: int, charset: int) -> pa.Array:
-        """Variable data likewise."""
+        """As `text`, for variable data."""
         size = int(lib.as_sbe_batch_data_bytes(self._native, number))
         return self._text(
             self.counts[level], (1 if charset == lib.AS_SBE_BYTES else 3) * size, charset,
@@ -304,7 +305,7 @@ class Run:
         return pa.Array.from_buffers(of, count, [validity if nulls[0] else None, offsets, out], nulls[0])
 
     def bytes_of(self, location: Location, primitive: Primitive, length: int) -> pa.Array:
-        """Arrays of bytes as they are."""
+        """Arrays of bytes, unchanged."""
         count = self.counts[location.level]
         out, validity, nulls = allocate(count * length), self._bitmap(location.level), ffi.new("int64_t *")
         column = location.fill(ffi.new("as_sbe_column *"), primitive, repeat=length)
@@ -314,7 +315,7 @@ class Run:
         return pa.Array.from_buffers(pa.binary(length), count, [validity if nulls[0] else None, out], nulls[0])
 
     def set(self, location: Location, primitive: Primitive, bits: np.ndarray, names: pa.Array) -> pa.Array:
-        """Lists of the names of the bits that are there."""
+        """Lists of the names of the bits that are set."""
         count = self.counts[location.level]
         offsets, out = allocate(4 * (count + 1)), allocate(2 * (count * len(bits) + 1))
         validity, nulls = self._bitmap(location.level), ffi.new("int64_t *")

@@ -1,4 +1,4 @@
-"""Reading a schema: XML to the resolved model. Spec: 10 §2, §4, §12."""
+"""Reads a schema: XML to the resolved model. Spec: 10 §2, §4, §12."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aeron_spark.sbe.xml import Element
 
 MEMBERS = ("field", "group", "data")
 MAX_NESTED_GROUPS = 16
-"""Arrow's columns nest at most 64 deep, of which a group takes two."""
+"""Arrow's columns nest at most 64 deep; a group takes two levels."""
 _T = TypeVar("_T", Field, Group, Data)
 
 
@@ -244,7 +244,7 @@ def _read(root: Element, header_type: str | None, renames: Mapping[str, str]) ->
 def check(
     source: str | os.PathLike[str], *, header_type: str | None = None, header_map: Mapping[str, str] | None = None
 ) -> tuple[Schema, tuple[Problem, ...]]:
-    """The schema in a file, and what is odd about it. SchemaError: it can't be used."""
+    """The schema in a file, and its warnings. SchemaError: it can't be used."""
     return _read(xml.load(Path(source)), header_type, header_map or {})
 
 
@@ -253,12 +253,13 @@ def load(
 ) -> Schema:
     """The schema in an XML file, with its includes.
 
-    `header_type` names the composite that is the header on the wire where the schema tells another; `header_map` says what its
-    members are called (`{"templateId": "messageTypeId"}`). SchemaError: the file can't be read or the schema can't be used.
+    `header_type` names the composite that is the header on the wire if the schema names another one; `header_map` gives
+    the names of its members (`{"templateId": "messageTypeId"}`). SchemaError: the file can't be read or the schema
+    can't be used.
     """
     return check(source, header_type=header_type, header_map=header_map)[0]
 
 
 def parse(text: str | bytes, *, header_type: str | None = None, header_map: Mapping[str, str] | None = None) -> Schema:
-    """As `load`, of a schema given as text."""
+    """As `load`, for a schema given as text."""
     return _read(xml.parse(text), header_type, header_map or {})[0]

@@ -1,4 +1,4 @@
-"""Times of several members to one value. Spec: 10 §14.6."""
+"""Combines times of several members into one value. Spec: 10 §14.6."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 
 _FACTORS = np.zeros(256, np.int64)
 _FACTORS[[0, 3, 6, 9]] = 10**9, 10**6, 10**3, 1
-"""Nanoseconds by unit; 0: there is no such unit."""
+"""Nanoseconds by unit; 0: no such unit."""
 
 
 def nanoseconds(times: pa.Array, units: pa.Array) -> tuple[pa.Array, int]:
-    """Times by the units beside them; and how many are null as their unit is none, or as they do not fit in 64 bits."""
+    """Times by the units beside them; and how many are null because of an unknown unit or an overflow of 64 bits."""
     factors = _FACTORS[np.asarray(units.fill_null(255)).astype(np.int64) & 0xFF]
     numbers = np.asarray(times.fill_null(0))
     is_there = np.asarray(times.is_valid()) & np.asarray(units.is_valid())

@@ -1,4 +1,4 @@
-"""The `types` of a schema, resolved. Spec: 10 §2.2, §3, §12."""
+"""Resolves the `types` of a schema. Spec: 10 §2.2, §3, §12."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ HEADER_COUNTS = ("numGroups", "numVarDataFields")
 
 
 DATA_NAMES = ("varData", "data")
-# Python's names for transformations of text, which no wire has as a charset.
+# Python's names for text transformations, which no wire format uses as a charset.
 _NO_CHARSETS = ("idna", "punycode", "unicode-escape", "raw-unicode-escape")
 MAX_NESTED_COMPOSITES = 16
 MAX_LEAVES = 10_000
-"""Members of a composite, with those of the composites in it: references multiply them."""
+"""Limit of a composite's members, nested composites included: references multiply them."""
 MAX_REFERENCES = 64
 
 
 def _is_charset(name: str) -> bool:
     try:
-        # That a text can be encoded tells a charset from the codecs of bytes and of text to text, such as hex and rot13.
+        # Encoding a text distinguishes a charset from the codecs of bytes and of text to text, such as hex and rot13.
         "".encode(name)
         return codecs.lookup(name).name not in _NO_CHARSETS
     except (LookupError, ValueError):
@@ -57,7 +57,7 @@ def _standard_header(name: str) -> Header:
 
 
 def _signature(element: Element) -> tuple[object, ...]:
-    """What two definitions must share to be the same."""
+    """The properties that two definitions must share to be equal."""
     attributes = {
         name: trimmed(value, is_char=True) for name, value in element.attributes.items() if name != "description"
     }
@@ -66,7 +66,7 @@ def _signature(element: Element) -> tuple[object, ...]:
 
 
 class Types:
-    """Types by name: looked up when they are needed, so that references may point forward."""
+    """Types by name: resolved when needed, so that references may point forward."""
 
     def __init__(self, sections: Iterable[Element], version: int, findings: Findings) -> None:
         self._findings = findings
@@ -91,7 +91,7 @@ class Types:
                 self._findings.error("SCHEMA_DUPLICATE", element, f"defined otherwise in line {known.line}")
 
     def all(self) -> Mapping[str, Type]:
-        """Every type that could be resolved, the primitive ones aside."""
+        """Every resolved type except the primitive ones."""
         for name, element in self._elements.items():
             try:
                 self.find(name, element)
@@ -100,7 +100,7 @@ class Types:
         return {name: one for name, one in self._resolved.items() if one is not None and name in self._elements}
 
     def find(self, name: str, user: Element) -> Type:
-        """The type of a name; `user` is who refers to it."""
+        """The type with a name; `user` is the element that refers to it."""
         if name in self._resolving:
             steps = " > ".join((*self._resolving[self._resolving.index(name) :], name))
             raise self._findings.refuse("SCHEMA_CYCLE", user, f"contains itself: {steps}")
@@ -123,7 +123,7 @@ class Types:
                     self._resolving.pop()
         found = self._resolved[name]
         if found is None:
-            raise RefusedError  # its own errors were noted
+            raise RefusedError  # its own errors were recorded
         return found
 
     def _read(self, element: Element) -> Type:
@@ -218,7 +218,7 @@ class Types:
     def referenced(
         self, element: Element, reference: str, primitive: Primitive | None, enum: Enum | None = None
     ) -> int:
-        """The raw value that a valueRef "Enum.Name" means; of `primitive`, and of `enum` if that is given."""
+        """The raw value of a valueRef "Enum.Name"; of `primitive`, and of `enum` if that is given."""
         findings = self._findings
         enum_name, dot, value_name = reference.partition(".")
         if not dot or enum_name not in self._elements:
@@ -372,9 +372,9 @@ class Types:
     def header(
         self, name: str, root: Element, renames: Mapping[str, str], *, is_chosen: bool, has_messages: bool
     ) -> Header:
-        """The message header. One that the user chose may lack all but the template id (Spec: 10 §5).
+        """The message header. One that the user chose may lack all roles except the template id (Spec: 10 §5).
 
-        A schema without messages, which others include, needs none.
+        A schema without messages, for inclusion by others, needs no header.
         """
         findings = self._findings
         if name not in self._elements:
@@ -421,7 +421,7 @@ class Types:
         return Dimension(composite.size, block_length, count, num_groups, num_data)
 
     def _role(self, kind: str, composite: Composite, name: str, user: Element) -> Role | None:
-        """A member that is read as a number; None if there is none of the name."""
+        """A member that is read as a number; None if no member has the name."""
         member = composite.member(name)
         if member is None:
             return None
@@ -458,7 +458,7 @@ class Types:
         return replace(role, least=low, most=min(int(role.primitive.high), MAX_COUNT) if high is None else high)
 
     def var_data(self, name: str, user: Element) -> tuple[Role, int, str]:
-        """Of a composite for variable data: the length, the offset of the bytes, the charset (empty: bytes)."""
+        """Parts of a composite for variable data: the length, the offset of the bytes, the charset (empty: bytes)."""
         findings = self._findings
         composite = self.composite(name, user)
         length = self._role("SCHEMA_DATA", composite, "length", user)

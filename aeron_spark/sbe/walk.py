@@ -1,7 +1,7 @@
-"""One message after the other, by the rules and nothing else: what `aeron-spark sbe decode` prints. Spec: 10 §5-10, §13.
+"""Decodes one message at a time, without options; used by `aeron-spark sbe decode`. Spec: 10 §5-10, §13.
 
-Values are canonical: members as they are on the wire, nothing folded. Every length is checked against the bytes that are left
-before anything is read or made; a message is decoded within its own `[start, end)`.
+Values are canonical: members as on the wire, nothing combined. Every length is checked against the remaining bytes
+before anything is read or allocated; a message is decoded within its own `[start, end)`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from aeron_spark.sbe.model import (
 
 MAX_ENTRIES = 1_000_000
 MAX_SKIP_DEPTH = 64
-"""Of unknown groups in unknown groups."""
+"""Maximum nesting depth of unknown groups."""
 MAX_BLOCK = 2**31 - 1
 
 Value = Any
 
 
 class DecodeError(AeronError):
-    """A message that can't be decoded: the error of Spec: 10 §13, and the offset in the message where it showed."""
+    """A message that can't be decoded: the error of Spec: 10 §13, and the offset in the message where it occurred."""
 
     def __init__(self, kind: str, offset: int, text: str) -> None:
         self.kind = kind
@@ -50,7 +50,7 @@ class DecodeError(AeronError):
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A message: its definition, what the header says, how many bytes it took, and its values by name.
+    """A message: its definition, its header, the number of bytes it took, and its values by name.
 
     `header`: all members of the header, by name.
     """
@@ -68,7 +68,7 @@ class Decoded:
 def _is_null(primitive: Primitive, raw: Raw, null: Raw) -> bool:
     if not primitive.is_float:
         return raw == null
-    # Any NaN is the null of a float whose null value is NaN; others are compared by the bits that the wire has.
+    # For a float whose null value is NaN, any NaN is null; other null values are compared bit by bit.
     if math.isnan(null):
         return math.isnan(raw)
     return struct.pack(primitive.code, raw) == struct.pack(primitive.code, null)
@@ -81,7 +81,7 @@ def _number(primitive: Primitive, raw: Raw) -> Value:
         return "NaN"
     if math.isinf(raw):
         return "Infinity" if raw > 0 else "-Infinity"
-    # The shortest decimal that reads back as the same float.
+    # The shortest decimal that parses to the same float.
     return float(str(np.float32(raw))) if primitive.name == "float" else raw
 
 
@@ -115,7 +115,7 @@ class Walker:
         self.order = ">" if schema.is_big_endian else "<"
 
     def decode(self, buffer: bytes | memoryview, start: int = 0, end: int | None = None) -> Decoded:
-        """The message that begins at `start`. DecodeError."""
+        """The message that begins at `start`. Raises DecodeError."""
         return _Walk(self, memoryview(buffer).cast("B"), start, len(buffer) if end is None else end).message()
 
 
@@ -147,7 +147,7 @@ class _Walk:
         return value
 
     def _role(self, role: Role | None, base: int, missing: int) -> int:
-        """From the wire, its constant, or what stands for one that is not there."""
+        """Value from the wire, its constant, or `missing` if it is absent."""
         if role is None:
             return missing
         return int(self._raw(role.primitive, base + role.offset)) if role.constant is None else role.constant
@@ -187,7 +187,7 @@ class _Walk:
         )
 
     def _counts(self, groups: Role | None, data: Role | None, base: int) -> tuple[int, int]:
-        """How many groups and data follow a block; -1, as many as the schema has: only of newer versions are there more."""
+        """Number of groups and data after a block; -1, as many as the schema has. Only newer versions have more."""
         if self.version <= self.schema.version:
             return -1, -1
         return self._role(groups, base, -1), self._role(data, base, -1)
@@ -215,7 +215,7 @@ class _Walk:
             self._take_empty(self.at == start)
 
     def _skip_group(self, block: Block, depth: int) -> None:
-        """A group that the schema does not know: headed like the others of its level, and it says itself what it holds."""
+        """Skip an unknown group: its header has its level's dimension encoding and states its own content."""
         if not block.groups or block.groups[0].dimension.num_groups is None or depth >= MAX_SKIP_DEPTH:
             raise self._fail("NEWER_VERSION", "an unknown group follows, and nothing says how long it is")
         dimension = block.groups[0].dimension
@@ -247,7 +247,7 @@ class _Walk:
         self._take_empty(count if is_bare else 0)
 
     def _take_empty(self, count: int) -> None:
-        # Entries that take bytes are bounded by the bytes that are left: the walk ends at the first that is not there.
+        # The remaining bytes bound entries that take bytes: the walk ends at the first entry that is cut off.
         if count > self._walker.max_entries - self._empty_entries:
             raise self._fail("LIMIT", f"more than {self._walker.max_entries} entries of no bytes in a message")
         self._empty_entries += count

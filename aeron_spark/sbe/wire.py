@@ -1,6 +1,7 @@
-"""Arrow columns to the bytes of fields: the inverse of `columns`. Spec: 10 §16.
+"""Converts Arrow columns to the bytes of fields: the inverse of `columns`. Spec: 10 §16.
 
-Each function gives an array of bytes, one row an instance. UsageError names the column where a value does not fit.
+Each function returns an array of bytes, one row per instance. UsageError names the column with a value that does not
+fit.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Wire:
     def _numbers(
         self, of: Scalar, column: pa.Array, path: str, *, is_optional: bool, may_be_null_value: bool = False
     ) -> np.ndarray:
-        """As numpy holds them, null values for nulls."""
+        """NumPy representation, with null values for nulls."""
         kind = pa.from_numpy_dtype(np.dtype(of.primitive.code))
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
@@ -93,7 +94,7 @@ class Wire:
         if not is_optional:
             self._refuse_nulls(column, path)
         made = _padded(_encoded(column, of.charset or "ascii", path), of.length, path, is_exact=False)
-        # Readers end a value at its first zero byte. Zeros at its end are the padding that every shorter one has.
+        # Readers end a value at its first zero byte. Zeros at its end are padding, as in every shorter value.
         is_zero = made == 0
         if (is_zero[:, :-1] & ~is_zero[:, 1:]).any():
             raise UsageError(
@@ -109,7 +110,7 @@ class Wire:
         if pa.types.is_boolean(column.type) or _is_number(column.type):
             plain = Scalar(of.name, of.primitive, presence="optional", null=of.null)
             column = column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column
-            # Some schemas name the null value: then its number may be written as its name may.
+            # Some schemas name the null value: then its number may be written if its name may.
             is_named = any(raw == of.null for _, raw in of.values)
             return self._numbers(plain, column, path, is_optional=True, may_be_null_value=is_named)
         if not _is_text(column.type):
@@ -163,7 +164,7 @@ class Wire:
             inner = column.field(index)
             may_be_null = isinstance(member.type, Scalar) and member.type.presence == "optional"
             if column.null_count:
-                # A null composite is told by its first member; the others then hold what is harmless.
+                # The first member marks a null composite; the other members then hold any valid value.
                 inner = _without(inner, column, keep_null=(first and not isinstance(member.type, Set)) or may_be_null)
             found = self.value(
                 member.type, inner, f"{path}.{member.name}", is_optional=may_be_null or (is_optional and first)
@@ -173,7 +174,7 @@ class Wire:
         return made
 
     def _folded(self, of: Composite, column: pa.Array, path: str, made: np.ndarray, *, is_optional: bool) -> np.ndarray:
-        """A decimal or a time, of the one number that the composite has beside a constant."""
+        """A decimal or a time, from the one number that the composite has beside a constant."""
         members = [one for one in of.members if not one.is_constant]
         constant = next((one.type for one in of.members if one.is_constant), None)
         factor = constant.constant if isinstance(constant, Scalar) else None
@@ -195,7 +196,7 @@ class Wire:
 
     @staticmethod
     def _with_unit(members: list[Member], made: np.ndarray) -> tuple[list[Member], int | None]:
-        """Of a time whose unit is on the wire: the time, and the finest unit there is, which is written."""
+        """For a time with its unit on the wire: the time member, and the finest unit, which is written."""
         unit = next((one for one in members if one.name.lower() == "unit"), None)
         if unit is None or not isinstance(unit.type, (Scalar, Enum)) or unit.type.primitive.name != "uint8":
             return members, None
@@ -228,7 +229,7 @@ def _unscaled(column: pa.Array, exponent: int, path: str) -> pa.Array:
     """Mantissas of decimals for an exponent."""
     try:
         if exponent > 0:
-            # What is no multiple has digits behind the point then, and the cast refuses it.
+            # A value that is not a multiple then has fractional digits, and the cast refuses it.
             power = pa.scalar(Decimal(10**exponent), pa.decimal256(exponent + 1, 0))
             wide = pc.divide(column.cast(pa.decimal256(38, 0)), power)
             return wide.cast(pa.decimal256(38, 0)).cast(pa.decimal128(38, 0))
@@ -240,7 +241,7 @@ def _unscaled(column: pa.Array, exponent: int, path: str) -> pa.Array:
 
 
 def _without(inner: pa.Array, outer: pa.Array, *, keep_null: bool) -> pa.Array:
-    """A member's values where its composite is null: null, or the first value that there is."""
+    """A member's values where its composite is null: null, or the first existing value."""
     if keep_null:
         return pc.if_else(outer.is_valid(), inner, pa.scalar(None, inner.type))
     some = inner.drop_null()
@@ -252,7 +253,7 @@ def _without(inner: pa.Array, outer: pa.Array, *, keep_null: bool) -> pa.Array:
 
 
 def _encoded(column: pa.Array, charset: str, path: str) -> pa.Array:
-    """Text as binary of a charset."""
+    """Text encoded as binary in a charset."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
@@ -271,7 +272,7 @@ def _encoded(column: pa.Array, charset: str, path: str) -> pa.Array:
 
 
 def _padded(column: pa.Array, length: int, path: str, *, is_exact: bool) -> np.ndarray:
-    """Bytes of one length, zeros behind them."""
+    """Values of one length, padded with zeros."""
     lengths = np.asarray(pc.binary_length(column).fill_null(0)).astype(np.int64)
     if (lengths > length).any() or (is_exact and (lengths != length).any()):
         raise UsageError(f"column {path}: a value of {int(lengths.max())} bytes, the field has {length}")
@@ -291,7 +292,7 @@ def _padded(column: pa.Array, length: int, path: str, *, is_exact: bool) -> np.n
 
 
 def contents(column: pa.Array, charset: str, path: str) -> tuple[np.ndarray, pa.Buffer | None, np.ndarray]:
-    """Offsets, bytes and lengths of variable data; null is empty."""
+    """Offsets, bytes and lengths of variable data; null becomes empty."""
     if charset:
         raw = _encoded(column, charset, path)
     elif pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
@@ -316,7 +317,7 @@ def moments(column: pa.Array, unit: str, path: str) -> pa.Array:
 
 
 def type_of_nulls(of: Type) -> pa.DataType:
-    """What a column of nulls may be for a field that the batch does not have."""
+    """The type of a column of nulls for a field that the batch does not have."""
     if isinstance(of, Composite):
         return pa.struct([(one.name, type_of_nulls(one.type)) for one in of.members if not one.is_constant])
     if isinstance(of, Scalar) and of.is_text:

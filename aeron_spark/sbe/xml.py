@@ -1,8 +1,8 @@
-"""Schema files as elements with line numbers.
+"""Reads schema files as elements with line numbers.
 
-Elements and attributes are known by their local names, whatever their namespace (Spec: 10 §2.1). A schema may come from
-anybody: no DTD that declares or fetches anything, no entities, no network, and includes stay in the folder of the file that
-was asked for.
+Elements and attributes are identified by their local names, whatever their namespace (Spec: 10 §2.1). A schema is
+untrusted input: no DTD that declares or fetches anything, no entities, no network access, and includes stay in the
+folder of the requested file.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_FILES = 256
 MAX_NESTED = 64
 MAX_PARTS = 500_000
-"""Elements and attributes of one file: each is an object, of some hundred bytes."""
+"""Limit of a file's elements and attributes: each is an object of some hundred bytes."""
 MAX_TEXT = 100
 LEAVES = ("message", "group", "composite", "enum", "set")
-"""Where an include can't stand."""
+"""Elements in which an include is not allowed."""
 XINCLUDE = "http://www.w3.org/2001/XInclude"
 
 
 @dataclass(slots=True)
 class Element:
-    """One element: local names, attributes, text without comments, and where it stands.
+    """One element: local names, attributes, text without comments, and its place.
 
-    `foreign`: attributes of other namespaces, which mean nothing in the standard.
+    `foreign`: attributes of other namespaces, which have no meaning in the standard.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def named(self, *names: str) -> Iterator[Element]:
-        """Children of these local names."""
+        """Children with these local names."""
         return (child for child in self.children if child.name in names)
 
 
 def trimmed(text: str, *, is_char: bool = False) -> str:
-    """Without the white space around it, which XML files are laid out with. Of a char, a lone space is the value."""
+    """The text without surrounding white space, which is XML layout. For a char, a lone space is the value."""
     return text if is_char and text == " " else text.strip(" \t\r\n")
 
 
@@ -63,7 +63,7 @@ class _Reader:
         self.root = Element("", {}, file, 0)
         self._open: list[Element] = []
         self._count = 0
-        # Of each open element, what the prefixes in scope mean.
+        # For each open element, the namespaces of the prefixes in scope.
         self._scopes: list[dict[str, str]] = [{"xi": XINCLUDE}]
         self._parser = expat.ParserCreate(encoding)
         self._parser.buffer_text = True
@@ -134,7 +134,7 @@ class _Reader:
 
 
 class _Loader:
-    """A schema's files, which all lie in its folder."""
+    """A schema's files, which are all in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -205,7 +205,7 @@ def _reason(failure: Exception) -> str:
 
 
 def _content(included: Element, parent: Element) -> list[Element]:
-    """What stands in the parent instead of an include."""
+    """The elements that replace an include in the parent."""
     if included.name == parent.name or (included.name == "messageSchema" and parent.name != "types"):
         return included.children
     if included.name == "messageSchema":
@@ -221,7 +221,7 @@ def _check_root(root: Element) -> Element:
 
 
 def load(path: Path) -> Element:
-    """The root of a schema file, its includes in their places."""
+    """The root of a schema file, with its includes replaced."""
     try:
         path = path.resolve()
     except (OSError, RuntimeError, ValueError) as failure:
@@ -230,7 +230,7 @@ def load(path: Path) -> Element:
 
 
 def parse(text: str | bytes, name: str = "<schema>") -> Element:
-    """The root of a schema given as text, which can include nothing. What encoding a `str` declares means nothing."""
+    """The root of a schema given as text, which can't include files. A `str`'s declared encoding is ignored."""
     if isinstance(text, str):
         try:
             content = text.encode()

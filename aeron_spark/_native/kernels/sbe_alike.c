@@ -1,23 +1,23 @@
-/* The walk over messages that are alike: same header, groups whose entries are blocks of one length, data behind them.
+/* Fast path of the walk, for alike messages: same header, groups whose entries are blocks of one length, followed by data.
  *
- * Most batches hold nothing else, and most of the full walk's work is to be ready for everything else. Here a message is taken only
- * if nothing about it is new; whatever is (an error, too, a group that is the first to have entries, no room left in a list) ends the
- * run before anything of that message counts, and the full walk takes it. So there is one judge of messages, and this one says only
- * "as before". Instances, lists and data are kept beyond their counts until the message is taken whole. */
+ * Most batches contain only such messages, and most of the full walk's cost is generality. This walk accepts a message only if
+ * all of its properties are known. Anything new (an error, the first group with entries, no room left in a list) ends the run
+ * before that message is counted, and the full walk processes it. So only the full walk validates messages; this one only detects
+ * repetition. Instances, lists and data are written past their counts until the whole message is accepted. */
 #include "sbe_alike.h"
 
 #define HOT static inline __attribute__((always_inline))
 
 #define MAX_MEMBERS 8
 
-/* An unsigned number of 1 to 8 bytes, read as 8 of which the others are cut off. */
+/* An unsigned number of 1 to 8 bytes, read as 8 bytes; a shift removes the excess bits. */
 typedef struct number
 {
     int32_t offset;
     int32_t spare_bits;
 } number;
 
-/* What a group has before the run, and what the run adds to it: counts are kept here, and written back at its end. */
+/* State of a group before the run, and the run's additions. Counts are kept here and written back at the end of the run. */
 typedef struct alike_group
 {
     asi_sbe_instances *instances;
@@ -67,7 +67,7 @@ HOT int64_t read_number(const uint8_t *base, number of, bool is_big_endian)
     return (int64_t)(bits >> of.spare_bits);
 }
 
-/* False: the message's kind, or what the batch has seen so far, asks for the full walk. */
+/* False: the message's kind, or the batch's state, requires the full walk. */
 static bool learn(as_sbe_batch *batch, const asi_sbe_known *known, alike *a)
 {
     const as_sbe_plan *plan = batch->plan;
@@ -123,7 +123,7 @@ static bool learn(as_sbe_batch *batch, const asi_sbe_known *known, alike *a)
     return true;
 }
 
-/* Where the group ends, or -1. Eight bytes may be read from any of its header's. */
+/* Returns the group's end, or -1. May read eight bytes from any field of its header. */
 HOT int64_t take_group(const alike_group *group, const uint8_t *bytes, int64_t at, int64_t end, int64_t *added, bool is_big_endian)
 {
     if (group->header_size > end - at)
@@ -151,7 +151,7 @@ HOT int64_t take_group(const alike_group *group, const uint8_t *bytes, int64_t a
     return at + count * length;
 }
 
-/* Where the data of message i ends, or -1. */
+/* Returns the end of message i's data, or -1. */
 HOT int64_t take_data(const alike_data *data, const uint8_t *bytes, int64_t i, int64_t at, int64_t end, bool is_big_endian)
 {
     if (data->head > end - at)
@@ -169,7 +169,7 @@ HOT int64_t take_data(const alike_data *data, const uint8_t *bytes, int64_t i, i
     return at + length;
 }
 
-/* Every message has one root, one list of each group and one of each data: all of them are number i. */
+/* Every message has one root, one list per group and one entry per data: all of them have index i. */
 HOT int64_t walk_some(as_sbe_batch *batch, alike *a, const int64_t *starts, const int64_t *ends, int64_t first, bool is_big_endian,
     int32_t group_count, int32_t data_count)
 {
@@ -232,7 +232,7 @@ HOT int64_t walk_some(as_sbe_batch *batch, alike *a, const int64_t *starts, cons
     return i;
 }
 
-/* A loop of its own for what is common. */
+/* A separate loop for the common case. */
 HOT int64_t walk(as_sbe_batch *batch, alike *a, const int64_t *starts, const int64_t *ends, int64_t first, bool is_big_endian)
 {
     switch (16 * a->group_count + a->data_count)

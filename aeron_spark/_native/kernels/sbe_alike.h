@@ -1,10 +1,10 @@
-/* The walk over messages that are alike. See sbe_alike.c. */
+/* Fast path of the walk, for alike messages. See sbe_alike.c. */
 #ifndef ASI_SBE_ALIKE_H
 #define ASI_SBE_ALIKE_H
 
 #include "sbe_batch.h"
 
-/* What the last message was that the full walk took: its header of 8 bytes, and what that says. */
+/* The last message that the full walk processed: its header of 8 bytes, and the decoded values. */
 typedef struct asi_sbe_known
 {
     uint64_t header;
@@ -12,7 +12,8 @@ typedef struct asi_sbe_known
     int64_t length;
 } asi_sbe_known;
 
-/* Goes on from message `first` while messages are like the known one, and returns the first that is not: it is for the full walk. */
+/* Continues from message `first` while messages match the known one. Returns the first that does not; the full walk processes it.
+ * */
 int64_t asi_sbe_walk_alike(
     as_sbe_batch *batch, const asi_sbe_known *known, const int64_t *starts, const int64_t *ends, int64_t first);
 

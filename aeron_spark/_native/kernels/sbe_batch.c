@@ -1,4 +1,4 @@
-/* A batch's memory, and what a walk left in it. See as_sbe.h. */
+/* A batch's memory, and access to the results of a walk. See as_sbe.h. */
 #include <stdlib.h>
 
 #include "sbe_batch.h"

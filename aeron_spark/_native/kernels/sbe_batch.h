@@ -1,4 +1,4 @@
-/* What the walk leaves for the columns. See as_sbe.h. */
+/* Results of the walk, used to build the columns. See as_sbe.h. */
 #ifndef ASI_SBE_BATCH_H
 #define ASI_SBE_BATCH_H
 
@@ -6,18 +6,18 @@
 
 #include "aeron_spark/as_sbe.h"
 
-/* Instances of a level; lists are by instances of the parent. */
+/* Instances of a level; lists are indexed by instances of the parent. */
 typedef struct asi_sbe_instances
 {
     int64_t count;
     int64_t capacity;
     int64_t *starts;     /* of the block */
-    bool is_mixed;       /* lengths and versions differ and are kept for each instance; else all are as `length` and `version` */
-    int32_t length;      /* of the block; -1: not there */
+    bool is_mixed;       /* lengths and versions differ and are stored per instance; else all equal `length` and `version` */
+    int32_t length;      /* of the block; -1: absent */
     int64_t version;
     int32_t *lengths;
     int64_t *versions;
-    int32_t shortest;    /* smallest length, and version, of all instances */
+    int32_t shortest;    /* smallest length and smallest version of all instances */
     int64_t oldest;
     int64_t list_count;
     int64_t list_capacity;
@@ -31,11 +31,11 @@ typedef struct asi_sbe_content
     int64_t count;
     int64_t capacity;
     int64_t *starts;
-    int32_t *lengths;    /* -1: not there */
+    int32_t *lengths;    /* -1: absent */
     int64_t bytes;
 } asi_sbe_content;
 
-/* Counts before a message, so that what it added before it failed goes away again. */
+/* Counts before a message, used to roll back the additions of a message that fails. */
 typedef struct asi_sbe_mark
 {
     int64_t count;
@@ -45,16 +45,16 @@ typedef struct asi_sbe_mark
 struct as_sbe_batch
 {
     const as_sbe_plan *plan;
-    int32_t level_count; /* as the plan's, which may be gone when the batch is closed */
+    int32_t level_count; /* copied from the plan, which may be freed before the batch is closed */
     int32_t data_count;
     const uint8_t *bytes;
-    int64_t limit;       /* the messages end here at the latest */
+    int64_t limit;       /* upper bound of all message ends */
     int64_t count;
     int64_t capacity;    /* of errors and ends */
     uint8_t *errors;
     int64_t *ends;
     int64_t error_count;
-    int64_t unread;      /* bytes behind messages without error */
+    int64_t unread;      /* bytes after messages without error */
     asi_sbe_mark *marks;
     asi_sbe_instances *levels;
     asi_sbe_content *data;

@@ -1,4 +1,4 @@
-/* Mantissas with exponents, to decimals of one scale and to doubles. Spec: 10 §14.3. See as_sbe.h. */
+/* Converts mantissas with exponents to decimals of one scale and to doubles. Spec: 10 §14.3. See as_sbe.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static __int128 power_of_ten(int32_t exponent)
     return power;
 }
 
-/* Exactly, or not. Mantissas have 64 bits at most, so a shift down of 20 digits leaves nothing but 0. */
+/* False if the result is not exact. Mantissas have at most 64 bits, so removing 20 decimal digits leaves 0. */
 static bool shift_decimal(__int128 mantissa, int32_t shift, __int128 *shifted)
 {
     if (0 == mantissa)
@@ -60,7 +60,7 @@ static double to_double(__int128 mantissa, int32_t exponent)
     const __int128 exact = (__int128)1 << 53;
     if (mantissa <= exact && mantissa >= -exact && exponent >= -22 && exponent <= 22)
     {
-        /* Both numbers are exact, so that one rounding is left. */
+        /* Both operands are exact, so the result is rounded once. */
         return exponent < 0 ? (double)mantissa / POWERS[-exponent] : (double)mantissa * POWERS[exponent];
     }
     char text[48];

@@ -1,4 +1,4 @@
-/* Columns to messages. Spec: 10 §16. See as_sbe.h. */
+/* Encodes columns to messages. Spec: 10 §16. See as_sbe.h. */
 #include "sbe_batch.h"
 
 typedef struct writer
@@ -9,7 +9,7 @@ typedef struct writer
     int64_t at;
 } writer;
 
-/* The next bytes, NULL if they lie beyond the capacity. */
+/* Reserves the next bytes; NULL if they exceed the capacity. */
 static uint8_t *take(writer *w, int64_t length)
 {
     uint8_t *here = w->at + length <= w->capacity ? w->out + w->at : NULL;
@@ -59,7 +59,7 @@ static void put_data(writer *w, const as_sbe_wire_data *data, int64_t i)
 
 static void put_group(writer *w, const as_sbe_wire_level *level, int64_t parent);
 
-/* A block, its groups and its data. The depth is the schema's. */
+/* Writes a block, its groups and its data. The schema bounds the recursion depth. */
 static void put_instance(writer *w, const as_sbe_wire_level *level, int64_t i)
 {
     put_block(w, level, i);

@@ -1,18 +1,18 @@
-/* A walked batch as one Arrow array, by the C data interface. See as_sbe.h.
+/* Exports a walked batch as one Arrow array, by the C data interface. See as_sbe.h.
  *
- * One block of memory holds everything: the arrays' descriptions, their buffers, names of enums, too. It goes when the root is
- * released. Children can't be moved out and outlive it, which the interface allows an importer to do; Arrow's, which alone imports these,
- * keeps them together. */
+ * One block of memory holds everything: the array structs, their buffers, and the names of enums. Releasing the root frees it.
+ * The interface allows an importer to move children out so that they outlive the root; this export does not support that. Arrow,
+ * the only importer, keeps them together. */
 #include <limits.h>
 #include <stdlib.h>
 
 #include "sbe_place.h"
 
 #define ALIGNMENT 64
-#define SPARE_BYTES 16 /* behind text, for copies of fixed length */
+#define SPARE_BYTES 16 /* after text, for copies of fixed length */
 #define BUFFERS_MAX 3
 
-/* As the Arrow C data interface defines it. */
+/* As defined by the Arrow C data interface. */
 struct ArrowArray
 {
     int64_t length;
@@ -39,8 +39,8 @@ typedef struct export
     const as_sbe_node *nodes;
     int64_t node_count;
     one *arrays;                   /* of the nodes, then dictionaries */
-    struct ArrowArray **children;  /* room for one pointer a node */
-    uint8_t *at;                   /* the next buffer */
+    struct ArrowArray **children;  /* room for one pointer per node */
+    uint8_t *at;                   /* the next free buffer */
 } export;
 
 static void release_part(struct ArrowArray *array) { array->release = NULL; }
@@ -65,7 +65,7 @@ static int64_t text_capacity(const as_sbe_batch *batch, const as_sbe_node *node,
     return (AS_SBE_NODE_DATA == node->kind && AS_SBE_BYTES == node->charset ? size : 3 * size) + SPARE_BYTES;
 }
 
-/* Of the buffers of a node. */
+/* Size of a node's buffers. */
 static int64_t size_of(const as_sbe_batch *batch, const as_sbe_node *node)
 {
     const int64_t count = count_of(batch, node);
@@ -157,7 +157,7 @@ static void export_list(export *e, int64_t i, int64_t count)
     e->arrays[i].buffers[1] = offsets;
 }
 
-/* Links a node to its children, which follow it; returns the node behind them. */
+/* Links a node to its children, which follow it; returns the index after them. */
 static int64_t link_children(export *e, int64_t i)
 {
     struct ArrowArray *array = &e->arrays[i].array;

@@ -1,4 +1,4 @@
-/* Messages in payloads. Spec: 10 §15. See as_sbe.h. */
+/* Finds the messages in payloads. Spec: 10 §15. See as_sbe.h. */
 #include "sbe_batch.h"
 
 typedef struct frames

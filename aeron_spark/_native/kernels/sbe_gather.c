@@ -1,4 +1,4 @@
-/* What a block has that is no number: presence, bytes, sets. See as_sbe.h. */
+/* Gathers the non-numeric parts of a block: presence, bytes, sets. See as_sbe.h. */
 #include <limits.h>
 
 #include "sbe_place.h"

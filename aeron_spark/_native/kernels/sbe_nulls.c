@@ -1,5 +1,5 @@
-/* Nulls among values that stand one behind the other, in loops that the compiler makes for vectors, and for wider ones where the
- * processor has them. What is null is a byte here; sbe_numbers.c makes eight of them bits at once. */
+/* Detects nulls among contiguous values, in loops that the compiler vectorises, also for wider vectors where the processor has
+ * them. Flags are bytes here; sbe_numbers.c packs eight of them into bits at once. */
 #include "sbe_nulls.h"
 
 #define FIXED static inline __attribute__((always_inline))

@@ -1,14 +1,14 @@
-/* Columns of numbers out of a walked batch. See as_sbe.h.
+/* Columns of numbers from a walked batch. See as_sbe.h.
  *
- * Tasks run in turn over instances whose messages stay in the first cache. The common ones, where every instance has the field, have a
- * loop made for one width, form and byte order by inlining; whether blocks need a look (a short one, an old version, a message that is
- * not there) is settled once for the column. Values are put one behind the other first, which the compiler must not do by vectors
- * (CMakeLists.txt); then nulls are found among them by vectors. */
+ * All tasks run over one block of instances at a time; a block's messages fit in the L1 cache. The common tasks, where every
+ * instance has the field, each have a loop specialised by inlining for one width, form and byte order. Whether blocks must be
+ * checked (a short block, an old version, an absent message) is decided once per column. Values are first stored contiguously, in
+ * a loop that the compiler must not vectorise (CMakeLists.txt); a vectorised loop then detects the nulls. */
 #include "sbe_nulls.h"
 #include "sbe_place.h"
 
-#define BLOCK 1024 /* instances at most; a multiple of 64, so that validity begins at a byte */
-#define NEAR 24576 /* bytes of messages that stay in the first cache, with room for the columns */
+#define BLOCK 1024 /* maximum number of instances; a multiple of 64, so that validity begins at a byte */
+#define NEAR 24576 /* bytes of messages that fit in the L1 cache together with the columns */
 
 #define FIXED static inline __attribute__((always_inline))
 
@@ -52,7 +52,7 @@ static bool to_decimal(uint64_t bits, const as_sbe_task *task, __int128 *value)
     return !__builtin_mul_overflow(wide, (__int128)task->factor, value);
 }
 
-/* Writes one value that is not null; false: it does not fit. */
+/* Writes one non-null value; false: it does not fit. */
 static bool put(as_sbe_task *task, int64_t at, uint64_t bits)
 {
     const int32_t width = task->column.width;
@@ -62,7 +62,7 @@ static bool put(as_sbe_task *task, int64_t at, uint64_t bits)
             memcpy((uint8_t *)task->out + at * width, &bits, (size_t)width);
             return true;
         case AS_SBE_FORM_WIDEN:
-            /* The widest is 64 bits: of 32. */
+            /* Widens to at most 64 bits, from 32. */
             memcpy((uint8_t *)task->out + at * 2 * width, &bits, width < 8 ? 2 * (size_t)width : 8);
             return true;
         case AS_SBE_FORM_ENUM:
@@ -99,7 +99,7 @@ static void put_nothing(as_sbe_task *task, int64_t at)
     memset((uint8_t *)task->out + at * widths[task->form], 0, (size_t)widths[task->form]);
 }
 
-/* Any task, value by value. */
+/* Generic loop for any task, value by value. */
 static void gather_any(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end)
 {
     const as_sbe_column *column = &task->column;
@@ -154,7 +154,7 @@ FIXED void put_fixed(uint8_t *out, int64_t i, uint64_t bits, int32_t width, as_s
     }
 }
 
-/* Flags, eight bytes of which are room, to bits of validity. */
+/* Packs flags into validity bits. The flags need room for eight more bytes. */
 static void keep_flags(as_sbe_task *task, uint8_t *flags, int64_t first, int64_t count)
 {
     int64_t valid = 0;
@@ -170,7 +170,7 @@ static void keep_flags(as_sbe_task *task, uint8_t *flags, int64_t first, int64_t
     task->nulls += count - valid;
 }
 
-/* Values of 8 bytes at most, into `out` as they are there. */
+/* Copies values of at most 8 bytes into `out`, unchanged. */
 FIXED void put_block(
     const asi_sbe_place *p, const as_sbe_column *column, int64_t first, int64_t end, int32_t width, as_sbe_form form,
     bool is_big_endian, uint8_t *restrict out)
@@ -212,7 +212,7 @@ FIXED void gather_narrow(const asi_sbe_place *p, as_sbe_task *task, int64_t firs
     keep_flags(task, flags, first, end - first);
 }
 
-/* To 16 bytes, by way of 8. */
+/* Widens to 16 bytes, via 8. */
 FIXED void gather_decimal(const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, int32_t width, bool is_signed,
     bool is_big_endian, null_kind null)
 {
@@ -274,7 +274,7 @@ FIXED void gather_enum(const asi_sbe_place *p, as_sbe_task *task, int64_t first,
     }
 }
 
-/* A time of 64 bits without a sign, `divisor` fixed by inlining: what is beyond 63 bits is lost unless it is the null. */
+/* An unsigned 64-bit time, `divisor` fixed by inlining. A value beyond 63 bits counts as lost unless it is the null value. */
 FIXED void gather_unsigned_long(
     const asi_sbe_place *p, as_sbe_task *task, int64_t first, int64_t end, bool is_big_endian, bool has_null, int64_t divisor)
 {
@@ -361,7 +361,7 @@ static void gather_common(const asi_sbe_place *p, as_sbe_task *task, int64_t fir
     p->is_big_endian ? gather_order(p, task, first, end, true) : gather_order(p, task, first, end, false);
 }
 
-/* Whether there is a loop of its own for it. */
+/* Whether a specialised loop exists for the task. */
 static bool is_common(const asi_sbe_place *p, const as_sbe_task *task)
 {
     const as_sbe_column *column = &task->column;
@@ -385,7 +385,7 @@ static bool is_common(const asi_sbe_place *p, const as_sbe_task *task)
     }
 }
 
-/* As many instances as have their messages in the first cache. */
+/* Number of instances whose messages fit in the L1 cache. */
 static int64_t block_of(const asi_sbe_instances *level)
 {
     const int64_t spread = level->count > 1 ? level->starts[level->count - 1] - level->starts[0] : 0;

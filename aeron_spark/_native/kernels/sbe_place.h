@@ -1,4 +1,4 @@
-/* Where the values of a column stand, and which instances have them. See as_sbe.h. */
+/* Where the values of a column are, and which instances have them. See as_sbe.h. */
 #ifndef ASI_SBE_PLACE_H
 #define ASI_SBE_PLACE_H
 
@@ -8,7 +8,7 @@ typedef struct asi_sbe_place
 {
     const uint8_t *bytes;
     const int64_t *starts;
-    const int32_t *lengths;     /* NULL: all alike */
+    const int32_t *lengths;     /* NULL: all equal */
     const int64_t *versions;
     int32_t length;
     int64_t version;
@@ -43,7 +43,7 @@ static inline bool asi_sbe_is_null(uint64_t bits, int32_t width, uint64_t null_b
     return null_is_nan ? asi_sbe_is_nan(bits, width) : bits == null_bits;
 }
 
-/* Whether the instance has the field, and its composite is not null. */
+/* Whether the instance has the field and its composite is not null. */
 static inline bool asi_sbe_has_field(const asi_sbe_place *p, const as_sbe_column *column, int64_t i)
 {
     if (p->must_look)
@@ -60,7 +60,7 @@ static inline bool asi_sbe_has_field(const asi_sbe_place *p, const as_sbe_column
         column->guard_width, column->guard_bits, column->guard_is_nan);
 }
 
-/* Whether every instance has it: nothing but the value itself can be null then. */
+/* Whether every instance has the field: only the value itself can then be null. */
 static inline bool asi_sbe_all_have(const asi_sbe_place *p, const as_sbe_column *column)
 {
     return !p->must_look && !column->has_guard;

@@ -1,4 +1,4 @@
-/* What a walk found. See as_sbe.h. */
+/* Access to a walk's results. See as_sbe.h. */
 #include "sbe_batch.h"
 
 const uint8_t *as_sbe_batch_errors(const as_sbe_batch *batch) { return batch->errors; }

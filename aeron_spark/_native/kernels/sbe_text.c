@@ -9,8 +9,8 @@ static int64_t put_replacement(uint8_t *out)
     return 3;
 }
 
-/* Length of the sequence that begins here if it is whole and right; else minus the bytes that one U+FFFD stands for: the longest
- * beginning of a right sequence, at least one. Unicode, table 3-7. */
+/* Length of the sequence that begins here if it is complete and valid. Otherwise minus the number of bytes that one U+FFFD
+ * replaces: the longest prefix of a valid sequence, at least one. Unicode, table 3-7. */
 static int64_t utf8_sequence(const uint8_t *at, int64_t left)
 {
     const uint8_t first = at[0];
@@ -75,7 +75,7 @@ static int64_t put_narrow(const uint8_t *from, int64_t length, bool is_latin1, u
     return written;
 }
 
-/* Short ASCII text, whole, and perhaps bytes behind it. The caller has 16 bytes to read and to write. */
+/* Copies a short ASCII text completely, possibly with bytes after it. The caller guarantees 16 readable and 16 writable bytes. */
 static inline bool put_short(const uint8_t *from, int64_t length, uint8_t *out)
 {
     uint64_t low;
@@ -103,10 +103,10 @@ static int64_t put_text(const uint8_t *from, int64_t length, as_sbe_charset char
     }
 }
 
-/* What a piece of text may grow to. */
+/* Upper bound of a text's length after conversion. */
 static int64_t text_room(int64_t length, as_sbe_charset charset) { return AS_SBE_BYTES == charset ? length : 3 * length; }
 
-/* Appends a piece; false: no room, or more than 32 bits of offset. */
+/* Appends a piece; false: no room, or an offset beyond 32 bits. */
 static inline bool append(const as_sbe_batch *batch, const uint8_t *from, int64_t length, as_sbe_charset charset, uint8_t *out,
     int64_t capacity, int64_t *written)
 {
@@ -155,7 +155,7 @@ as_result as_sbe_gather_text(const as_sbe_batch *batch, const as_sbe_column *col
     return AS_OK;
 }
 
-/* All data one behind the other as it is; the caller has room for 16 bytes more. */
+/* Copies all data contiguously, unchanged; the caller provides room for 16 more bytes. */
 static int64_t put_all(const as_sbe_batch *batch, const asi_sbe_content *content, int32_t *offsets, uint8_t *out)
 {
     const int64_t near_end = batch->limit - 16;

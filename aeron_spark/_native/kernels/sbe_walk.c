@@ -1,11 +1,11 @@
-/* The walk: bounds of everything, settled once. See as_sbe.h. */
+/* The walk: checks all bounds, once. See as_sbe.h. */
 #include <stdlib.h>
 
 #include "sbe_alike.h"
 
 #define HOT static inline __attribute__((always_inline))
 
-#define MAX_SKIP_DEPTH 64 /* of unknown groups in unknown groups */
+#define MAX_SKIP_DEPTH 64 /* maximum nesting depth of unknown groups */
 
 typedef struct walk
 {
@@ -13,10 +13,10 @@ typedef struct walk
     int64_t at;
     int64_t end;
     int64_t version;
-    int64_t empty_entries; /* that took no bytes: the bytes that are left bound all others */
+    int64_t empty_entries; /* entries that took no bytes; the remaining bytes bound all others */
     as_sbe_error error;
     bool has_memory;
-    bool has_known;          /* what the last header of 8 bytes said: most say the same */
+    bool has_known;          /* the last header of 8 bytes, decoded; most headers repeat it */
     asi_sbe_known known;
     int64_t known_groups;
     int64_t known_data;
@@ -51,7 +51,8 @@ HOT bool reserve_instances(asi_sbe_instances *level, int64_t more)
     return level->count + more <= level->capacity || grow_instances(level, more);
 }
 
-/* Instances from `count` on are to be of this length and version: as all before, or each is kept from here on. */
+/* Sets length and version of the instances from `count` on. If they differ from all before, values are stored per instance from
+ * here. */
 HOT void take_shape(asi_sbe_instances *level, int32_t length, int64_t version)
 {
     if (level->is_mixed || (length == level->length && version == level->version && level->count > 0))
@@ -126,7 +127,7 @@ HOT int64_t role_of(const as_sbe_plan *plan, const as_sbe_role *role, const uint
     {
         return asi_sbe_extend(value, role->size);
     }
-    /* More than any message has, and newer than any version: never below 0. */
+    /* Clamped to INT64_MAX: exceeds any message's length and any version, and is never negative. */
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
@@ -142,7 +143,7 @@ static bool out_of_memory(walk *w)
     return false;
 }
 
-/* `count` more entries that take no bytes. */
+/* Counts `count` more entries that take no bytes. */
 HOT bool take_empty(walk *w, int64_t count)
 {
     if (count > w->batch->plan->max_entries - w->empty_entries)
@@ -220,14 +221,14 @@ HOT bool walk_data(walk *w, int32_t index)
     return add_data(w, &w->batch->data[index], start, (int32_t)length);
 }
 
-/* How many groups and data follow a block: -1, as many as the schema has. */
+/* Number of groups and data after a block: -1, as many as the schema has. */
 typedef struct following
 {
     int64_t groups;
     int64_t data;
 } following;
 
-/* Only of newer versions is there more than the schema knows. */
+/* Only newer versions have more than the schema knows. */
 HOT following told(const walk *w, const as_sbe_role *groups, const as_sbe_role *data, const uint8_t *header)
 {
     const as_sbe_plan *plan = w->batch->plan;
@@ -238,7 +239,7 @@ HOT following told(const walk *w, const as_sbe_role *groups, const as_sbe_role *
 static bool walk_group(walk *w, int32_t index);
 static bool skip_group(walk *w, const as_sbe_level *like, int32_t depth);
 
-/* Unknown data is written like the data of its level that is known. */
+/* Unknown data has the encoding of its level's known data. */
 static bool skip_data(walk *w, const as_sbe_level *level)
 {
     const as_sbe_plan *plan = w->batch->plan;
@@ -282,7 +283,7 @@ static bool skip_rest(walk *w, const as_sbe_level *level, following more, int32_
     return true;
 }
 
-/* An unknown group is headed like the groups of its level that are known, and says itself what it holds. */
+/* An unknown group has the dimension encoding of its level's known groups, and its header states its own content. */
 static bool skip_group(walk *w, const as_sbe_level *level, int32_t depth)
 {
     const as_sbe_plan *plan = w->batch->plan;
@@ -324,7 +325,7 @@ static bool skip_group(walk *w, const as_sbe_level *level, int32_t depth)
     return true;
 }
 
-/* Behind a block: its groups, then its data. */
+/* Walks the part after a block: its groups, then its data. */
 static inline bool walk_rest(walk *w, const as_sbe_level *level, following there)
 {
     int64_t groups = 0;
@@ -349,7 +350,7 @@ static inline bool walk_rest(walk *w, const as_sbe_level *level, following there
     return there.data <= level->data_count || skip_rest(w, level, (following){ 0, there.data - level->data_count }, 0);
 }
 
-/* Entries that hold nothing but their block need no walk of their own. */
+/* Adds entries that contain only their block, without a walk of each. */
 HOT bool add_bare_entries(walk *w, asi_sbe_instances *instances, int64_t length, int64_t count)
 {
     if (!reserve_instances(instances, count))
@@ -536,7 +537,7 @@ HOT void take_marks(const as_sbe_batch *batch, asi_sbe_mark *marks)
     }
 }
 
-/* The message is an instance that is not there, with groups and data that are not there. */
+/* Marks the message as an absent instance, with absent groups and data. */
 static bool give_up_message(walk *w, const asi_sbe_mark *marks)
 {
     as_sbe_batch *batch = w->batch;
@@ -577,7 +578,7 @@ static bool give_up_message(walk *w, const asi_sbe_mark *marks)
     return true;
 }
 
-/* Everything the root's members need for all messages; lists are there until a message says otherwise. */
+/* Reserves the root's members for all messages; lists count as present until a message lacks one. */
 static bool reserve_members(as_sbe_batch *batch)
 {
     const as_sbe_plan *plan = batch->plan;

@@ -1,7 +1,7 @@
 /* Blocking calls to an archive. Spec: 07 §9, 08 §13; contracts in as_archive.h.
  *
- * Each call fills a request, hands it to asi_async_call and reads the answer's relevant id. Owns the session and, when the
- * caller gave none, the Aeron client below it. Thread rule: one thread at a time. */
+ * Each call builds a request, passes it to asi_async_call and reads the answer's relevant id. Owns the session and, when the
+ * caller passed none, the Aeron client below it. Thread rule: one thread at a time. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 struct as_archive_client
 {
     asi_async async;
-    as_client *own_aeron; /* owned; NULL when the caller's is used */
+    as_client *own_aeron; /* owned; NULL when the caller's client is used */
     int64_t archive_id;
-    bool is_session_closed;          /* it was lost, and its streams are closed */
+    bool is_session_closed;          /* the session was lost and its streams are closed */
     as_on_recording_signal on_signal; /* the application's */
     void *on_signal_context;
-    int64_t signal_count;            /* that came, ever */
+    int64_t signal_count;            /* total received */
 };
 
 void as_archive_client_options_init(as_archive_client_options *options)
@@ -445,7 +445,7 @@ as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t 
 
 /* -- maintenance ----------------------------------------------------------------------------------------------------------- */
 
-/* Of a recording and a position in it. */
+/* Takes a recording id and a position in that recording. */
 static as_result call_for_position(
     as_archive_client *client, int32_t template_id, int64_t recording_id, int64_t position, int64_t *value)
 {
@@ -500,7 +500,7 @@ as_result as_archive_client_migrate_segments(
 
 as_result as_archive_client_update_channel(as_archive_client *client, int64_t recording_id, const char *channel)
 {
-    /* Spec: 08 §11 - a stock archive does not answer when the channel is no URI. */
+    /* Spec: 08 §11 - a stock archive does not answer when the channel is not a URI. */
     asi_uri uri;
     const as_result parsed = asi_uri_parse_untrusted(&uri, channel, (int64_t)strlen(channel));
     if (AS_OK != parsed)

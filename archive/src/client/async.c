@@ -75,7 +75,7 @@ static void remember_forgotten(asi_async *async, const asi_codec_event *event)
     }
     if (NULL != async->on_error)
     {
-        /* Told, so not kept for the next poll. */
+        /* Already reported, so it is not kept for the next poll. */
         async->forgotten.count = 0;
         async->in_handler = true;
         async->on_error(
@@ -257,7 +257,7 @@ static as_action on_message(void *context, const uint8_t *data, int64_t length, 
             case ASI_CODEC_RECORDING_SUBSCRIPTION_DESCRIPTOR:
                 result = on_descriptor(async, &event);
                 break;
-            default: /* Ping: nothing to do; progress events belong to another stream */
+            default: /* Ping needs no action; progress events belong to another stream */
                 break;
         }
     }
@@ -301,7 +301,7 @@ void asi_async_idle(asi_async *async, int work_count)
     if (NULL != async->invoker)
     {
         async->invoker(async->invoker_context);
-        work_count = 1; /* what it runs may have had some */
+        work_count = 1; /* the agents it runs may have done work */
     }
     asi_idle_cycle(&async->idle, work_count);
 }

@@ -1,28 +1,29 @@
-/* Requests that nobody blocks for: sent once, looked after at each poll, any number at a time. Spec: 08 §13, §14, §16.
+/* Requests that no caller blocks on: sent once, checked at each poll, any number at a time. Spec: 08 §13, §14, §16.
  *
- * The public as_archive_call is one on the heap; ReplayMerge and PersistentSubscription keep theirs in themselves.
- * Invariant: a call that is in flight is in its session's list, so it must not move or be freed before asi_call_end.
+ * The public as_archive_call holds one on the heap; ReplayMerge and PersistentSubscription embed theirs.
+ * Invariant: a call in flight is linked in its session's list, so it must not move or be freed before asi_call_end.
  * Thread rule: as async.h. */
 #ifndef ASI_CLIENT_CALL_H
 #define ASI_CLIENT_CALL_H
 
 #include "client/async.h"
 
-/* One try to send the request; AS_AGAIN: back-pressured, start again. `listing` may be NULL; it is borrowed until the call ends.
- * A call that is in flight is ended before. */
+/* Tries once to send the request; AS_AGAIN: back-pressured, start again. `listing` may be NULL; it is borrowed until the call
+ * ends. If `call` is still in flight, it is ended first. */
 as_result asi_call_start(
     asi_call *call, asi_async *async, asi_codec_request *request, asi_async_listing *listing) AS_MUST_USE;
-/* The same with a request whose ids are set and that was sent some other way. */
+/* The same for a request whose ids are set and that was already sent by other means. */
 void asi_call_watch(asi_call *call, asi_async *async, const asi_codec_request *request, asi_async_listing *listing);
-/* What became of it, after the session was polled: AS_AGAIN, AS_OK (any answer, errors included), AS_E_TIMEOUT, or AS_E_CLOSED
- * when its session was closed. Any but AS_AGAIN ends the call. */
+/* The call's outcome after a poll of the session: AS_AGAIN, AS_OK (any answer, errors included), AS_E_TIMEOUT, or AS_E_CLOSED
+ * when its session was closed. Any result but AS_AGAIN ends the call. */
 as_result asi_call_check(asi_call *call) AS_MUST_USE;
-/* Forgets it; its answer is then one that nobody waited for. Harmless on what was never started (all zero) or has ended. */
+/* Removes the call from its session; a later answer counts as unawaited. Harmless on a call that never started (all zero) or has
+ * ended. */
 void asi_call_end(asi_call *call);
 static inline bool asi_call_is_under_way(const asi_call *call) { return 0 != call->template_id; }
-/* AS_OK and the answer's number, or AS_E_PEER for ERROR and the UNKNOWN codes. */
+/* AS_OK and the answer's number; AS_E_PEER for ERROR and the UNKNOWN codes. */
 as_result asi_call_value(const asi_async_answer *answer, int32_t template_id, int64_t *value) AS_MUST_USE;
-/* Every call in flight ends with AS_E_CLOSED. */
+/* Ends every call in flight with AS_E_CLOSED. */
 void asi_call_abandon_all(asi_async *async);
 
 #endif

@@ -1,4 +1,5 @@
-/* The public face of calls that do not wait: plain requests to messages, handles. Spec: 07 §3, §9; contract in as_archive.h. */
+/* Public API of non-blocking calls: builds requests from plain arguments, owns the handles. Spec: 07 §3, §9; contract in
+ * as_archive.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +11,11 @@ struct as_archive_call
     asi_call call;
     asi_async_listing listing;
     int32_t template_id;
-    /* The outcome, once it is known. */
+    /* The outcome, once known. */
     as_result result;
     int64_t value;
     int32_t code;
-    char *text; /* owned; NULL while there is no failure, or without memory for it */
+    char *text; /* owned; NULL without a failure, or if its allocation failed */
 };
 
 void as_archive_request_init(as_archive_request *request, as_archive_operation operation)
@@ -119,7 +120,7 @@ as_result as_archive_client_send(as_archive_client *client, const as_archive_req
     return AS_OK;
 }
 
-/* A listing ends with its last entry or with UNKNOWN: both are successes. */
+/* A listing ends with its last entry or with UNKNOWN; both count as success. */
 static as_result read_answer(const as_archive_call *call, int64_t *value)
 {
     const asi_async_answer *answer = &call->call.answer;

@@ -12,7 +12,7 @@
 #define SESSION_ID_KEY "session-id"
 #define RESPONSE_CORRELATION_ID_KEY "response-correlation-id"
 
-/* Starts a channel with the parameters of `uri` but for `left_out`. */
+/* Starts a channel with the parameters of `uri` except `left_out`. */
 static void copy_uri(asi_uri_builder *builder, const asi_uri *uri, const char *left_out)
 {
     asi_uri_build_start(builder, uri->media, uri->is_spy);
@@ -38,7 +38,7 @@ as_result asi_connect_put_session(const char *channel, int32_t session_id, asi_u
     return asi_uri_build_end(builder);
 }
 
-/* `channel` with the options' control settings, where it does not say so itself, and `key`=`value`. Spec: 07 §5. */
+/* Writes `channel` with the options' control settings, where the channel does not set them, and `key`=`value`. Spec: 07 §5. */
 static as_result put_control_keys(const as_archive_client_options *options, const char *channel, const char *key, int64_t value,
     asi_uri_builder *builder)
 {
@@ -92,13 +92,13 @@ static const char *response_channel_of(const asi_connect *connect)
 
 /* -- resources ---------------------------------------------------------------------------------------------------------------- */
 
-/* AS_AGAIN once more where the driver has no resources for the moment: the step asks again. */
+/* Maps a temporary lack of driver resources to AS_AGAIN, so that the step retries. */
 static as_result retry_if_temporary(as_result polled)
 {
     return AS_E_PEER == polled && ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE == as_error_code() ? AS_AGAIN : polled;
 }
 
-/* An id that keeps other clients' responses out of the subscription; with a response channel the registration id does that. */
+/* Chooses an id that keeps other clients' responses out of the subscription; for a response channel the registration id does. */
 static as_result step_session_id(asi_connect *connect)
 {
     asi_async *async = connect->async;
@@ -193,7 +193,7 @@ static void send_close_session(asi_async *async)
 {
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_CLOSE_SESSION);
-    /* The best that can be done when this fails is what happens anyway: the archive sees the publication end. */
+    /* No action on failure: the archive also detects the end of the publication. */
     (void)!asi_async_send(async, &request, 0);
 }
 
@@ -305,7 +305,7 @@ static as_result check_protocol_version(const asi_async *async)
     return AS_OK;
 }
 
-/* The answer to the connect request or to a challenge's response; it brings the control session id. */
+/* Reads the answer to the connect request or to a challenge response; it contains the control session id. */
 static as_result step_answer(asi_connect *connect)
 {
     asi_async *async = connect->async;
@@ -384,7 +384,7 @@ static as_result step_archive_id_answer(asi_connect *connect)
     return result;
 }
 
-/* Spec: 07 §6.1 - until a first request the archive repeats its OK for ever; older archives got none yet. */
+/* Spec: 07 §6.1 - the archive repeats its OK until a first request arrives; older archives have received none at this step. */
 static as_result step_keep_alive(asi_connect *connect)
 {
     asi_codec_request_init(&connect->request, ASI_CODEC_KEEP_ALIVE);
@@ -420,7 +420,7 @@ static as_result step_requests_connected(asi_connect *connect)
     return AS_OK;
 }
 
-/* What the machine waits for has not come in time. */
+/* Names the event that did not arrive before the deadline. */
 static as_result fail_by_timeout(const asi_connect *connect)
 {
     const asi_async *async = connect->async;

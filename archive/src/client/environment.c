@@ -1,4 +1,4 @@
-/* An archive client's options from the environment, by the stock C client's names. Spec: 07 §5. */
+/* Reads an archive client's options from the environment, under the stock C client's names. Spec: 07 §5. */
 #include <stdlib.h>
 #include <string.h>
 

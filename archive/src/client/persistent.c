@@ -1,4 +1,4 @@
-/* PersistentSubscription: opening, closing, polls. See persistent_state.h; Spec: 08 §16. */
+/* PersistentSubscription: open, close, polls. See persistent_state.h; Spec: 08 §16. */
 #include "client/persistent.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #define COUNTER_TYPE_DIFFERENCE 115
 #define COUNTER_TYPE_LEFT 116
 #define COUNTER_TYPE_JOINED 117
-/* Of one step; polls into columns take as many steps as give anything. */
+/* Per step; a poll into columns runs steps until one returns no fragments. */
 #define COLUMNS_FRAGMENT_LIMIT 65536
 
 /* -- options ---------------------------------------------------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static as_result check_options(const as_persistent_options *options)
     return AS_OK;
 }
 
-/* The next free place of the block gets a terminated copy; NULL stays NULL. */
+/* Copies `text`, NUL-terminated, to the next free place of the block; NULL stays NULL. */
 static const char *keep(char **next, const char *text)
 {
     if (NULL == text)
@@ -68,7 +68,7 @@ static const char *keep(char **next, const char *text)
 
 static size_t size_of(const char *text) { return NULL == text ? 0 : strlen(text) + 1; }
 
-/* Everything the options point to lives in one block, which is wiped at the end: it holds credentials. */
+/* Copies everything the options point to into one block. The block holds credentials, so it is wiped on close. */
 static as_result keep_options(as_persistent_subscription *self, const as_persistent_options *options, const char *replay_channel)
 {
     const as_archive_client_options *archive = &options->archive;
@@ -121,7 +121,7 @@ static asi_replay_kind kind_of(const asi_uri *replay)
     return length >= 2 && 0 == strcmp(endpoint + length - 2, ":0") ? ASI_REPLAY_DYNAMIC_PORT : ASI_REPLAY_SESSION_SPECIFIC;
 }
 
-/* A replay that was given up must not come back as another image: rejoin=false. */
+/* rejoin=false: an abandoned replay must not return as another image. */
 static as_result take_channels(as_persistent_subscription *self, const as_persistent_options *options)
 {
     asi_uri uri;
@@ -429,7 +429,7 @@ static as_result check_columns(as_columns *columns)
     return AS_OK;
 }
 
-/* As many steps as give anything. */
+/* Runs steps until one returns no fragments. */
 static as_result fill_columns(as_persistent_subscription *self, as_columns *columns)
 {
     self->columns = columns;
@@ -441,7 +441,7 @@ static as_result fill_columns(as_persistent_subscription *self, as_columns *colu
     self->columns = NULL;
     if (columns->row_count > 0)
     {
-        return AS_OK; /* what is wrong after these rows the next call meets first */
+        return AS_OK; /* the next call reports an error found after these rows */
     }
     return AS_PERSISTENT_FAILED == self->state ? fail_again(self) : self->column_failure;
 }

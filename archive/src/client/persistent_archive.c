@@ -1,4 +1,5 @@
-/* PersistentSubscription: its session with the archive, and the recording's descriptor. See persistent_state.h; Spec: 08 §16.2-16.3, §16.8. */
+/* PersistentSubscription: its archive session and the recording's descriptor. See persistent_state.h.
+ * Spec: 08 §16.2-16.3, §16.8. */
 #include "client/persistent_archive.h"
 
 #include <inttypes.h>
@@ -7,7 +8,8 @@
 
 /* -- the session ------------------------------------------------------------------------------------------------------------------ */
 
-/* What was asked, or came from the archive, is worth nothing without it; live goes on. Spec: 08 §16.8. */
+/* Drops requests in flight and the archive's earlier answers, which are invalid without the session; the live stream continues.
+ * Spec: 08 §16.8. */
 static void on_disconnected(as_persistent_subscription *self)
 {
     asi_call_end(&self->call);
@@ -25,7 +27,7 @@ static void on_disconnected(as_persistent_subscription *self)
     {
         self->position = as_image_position(self->replay_image);
     }
-    self->replay_session_id = AS_NULL_VALUE; /* nobody is there to stop it */
+    self->replay_session_id = AS_NULL_VALUE; /* no session is left to stop it */
     asi_persistent_drop_replay(self);
     asi_persistent_drop_live(self);
     asi_persistent_enter(self, AS_PERSISTENT_AWAIT_ARCHIVE_CONNECTION);
@@ -81,7 +83,7 @@ static void step_connected(as_persistent_subscription *self)
     }
     if (AS_OK != result)
     {
-        /* The session's objects first: whoever is told of the loss finds none of them. */
+        /* Ends the session's objects first, so that the listener finds none of them when it is notified of the loss. */
         asi_call_abandon_all(&self->async);
         asi_connect_close(&self->async);
         self->link = ASI_LINK_IDLE;

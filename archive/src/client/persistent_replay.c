@@ -1,4 +1,5 @@
-/* PersistentSubscription: from a request to a replay, by the three kinds of replay channels. See persistent_state.h; Spec: 08 §16.2, 07 §11. */
+/* PersistentSubscription: from a request to a replay, for the three kinds of replay channels. See persistent_state.h.
+ * Spec: 08 §16.2, 07 §11. */
 #include "client/persistent_replay.h"
 
 void asi_persistent_set_up_replay(as_persistent_subscription *self)
@@ -11,7 +12,7 @@ void asi_persistent_set_up_replay(as_persistent_subscription *self)
     self->deadline_ns = asi_persistent_now(self) + self->timeout_ns;
 }
 
-/* Back to where it can be tried again. */
+/* Returns to a state that can retry. */
 static void start_over(as_persistent_subscription *self)
 {
     asi_persistent_drop_replay(self);
@@ -27,7 +28,8 @@ static void start_over(as_persistent_subscription *self)
 
 /* -- the replay request --------------------------------------------------------------------------------------------------------------- */
 
-/* Over the publication whose correlation tells the archive where to replay to. AS_AGAIN: not connected yet, or no room. */
+/* Sends on the publication whose correlation id identifies the replay's target. AS_AGAIN: not connected yet, or
+ * back-pressured. */
 static as_result offer_by_token(as_persistent_subscription *self, asi_codec_request *request)
 {
     asi_async *async = &self->async;
@@ -149,14 +151,14 @@ int64_t asi_persistent_add_replay(as_persistent_subscription *self)
     {
         asi_persistent_enter(self, AS_PERSISTENT_AWAIT_REPLAY_SUBSCRIPTION);
     }
-    else if (AS_E_TIMEOUT != result) /* the driver's ring is full: next time */
+    else if (AS_E_TIMEOUT != result) /* the driver's ring is full: retried at the next poll */
     {
         asi_persistent_fail(self, AS_PERSISTENT_GENERIC, result);
     }
     return 0;
 }
 
-/* What the driver refused. */
+/* Handles a request that the driver refused. */
 static void on_refused(as_persistent_subscription *self, as_result result)
 {
     if (asi_persistent_is_temporary(result))
@@ -202,7 +204,7 @@ int64_t asi_persistent_await_replay_subscription(as_persistent_subscription *sel
 int64_t asi_persistent_await_endpoint(as_persistent_subscription *self)
 {
     asi_uri_builder resolved;
-    /* For a response channel there is nothing to put in: the socket is bound, and that is all that counts. */
+    /* A response channel needs no resolved port: it is enough that the socket is bound. */
     const as_result result = ASI_REPLAY_DYNAMIC_PORT == self->replay_kind ?
         asi_connect_resolved_channel(self->replay, &resolved) :
         1 == as_subscription_channel_status(self->replay) ? AS_OK : AS_AGAIN;
@@ -274,7 +276,7 @@ int64_t asi_persistent_send_token(as_persistent_subscription *self)
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_REPLAY_TOKEN);
     request.recording_id = self->options.recording_id;
-    /* A token lives for the archive's connect timeout only, so it is asked for when it can be used. */
+    /* A token is valid only for the archive's connect timeout, so it is requested once it can be used. */
     if (as_publication_is_connected(self->requests) &&
         AS_OK == asi_call_start(&self->call, &self->async, &request, NULL))
     {

@@ -1,4 +1,4 @@
-/* The states of a PersistentSubscription from a request to a replay image; each gives the fragments it took. See
+/* PersistentSubscription's states from a request to a replay image; each returns the number of fragments consumed. See
  * persistent_state.h. */
 #ifndef ASI_CLIENT_PERSISTENT_REPLAY_H
 #define ASI_CLIENT_PERSISTENT_REPLAY_H

@@ -1,4 +1,4 @@
-/* PersistentSubscription: its state, its failure, and what it lets go of. See persistent_state.h; Spec: 08 §16. */
+/* PersistentSubscription: its state, its failure, and the release of its resources. See persistent_state.h; Spec: 08 §16. */
 #include "client/persistent_state.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ void asi_persistent_drop_replay(as_persistent_subscription *self)
         asi_codec_request request;
         asi_codec_request_init(&request, ASI_CODEC_STOP_REPLAY);
         request.replay_session_id = self->replay_session_id;
-        /* Without this the replay ends when it finds its subscriber gone. */
+        /* If this fails, the replay ends once it detects that its subscriber is gone. */
         (void)!asi_async_offer(&self->async, &request);
     }
     if (AS_NULL_VALUE != self->driver_request)

@@ -1,14 +1,14 @@
-/* PersistentSubscription from the inside: what its files share. Spec: 08 §16; contract in as_archive.h. From the bottom:
+/* Internals of PersistentSubscription, shared by its files. Spec: 08 §16; contract in as_archive.h. From the bottom:
  *
- *   persistent_state.c    the state, its failure, and letting go of session, replay and live stream
+ *   persistent_state.c    the state, its failure, and the release of session, replay and live stream
  *   persistent_replay.c   from a request to a replay image (states 3-11)
- *   persistent_archive.c  the session with the archive: connecting again and again; the recording's descriptor (states 0-2)
+ *   persistent_archive.c  the session with the archive, reconnected without limit; the recording's descriptor (states 0-2)
  *   persistent_stream.c   replay, switch, live (states 12-16)
- *   persistent.c          opening, closing, the states' table, polls into handlers and columns
+ *   persistent.c          open, close, the state table, polls into handlers and columns
  *
- * What makes the stream whole: `position` is the only thing that moves forward, and only by what a poll of the replay or the live
- * image has consumed; a new replay begins there. Messages are joined by one assembler for both, so one that began in the replay may
- * end live. Fragments go to it under the recording's session id, since replays have others.
+ * Why the stream is complete: `position` alone advances, and only by the bytes that a poll of the replay or live image consumed.
+ * A new replay begins there. One assembler serves both images, so a message that began in the replay may end in the live image.
+ * Fragments are passed to it under the recording's session id, because replays have other session ids.
  * Thread rule: one thread. */
 #ifndef ASI_CLIENT_PERSISTENT_STATE_H
 #define ASI_CLIENT_PERSISTENT_STATE_H
@@ -22,9 +22,9 @@
 
 typedef enum asi_replay_kind
 {
-    ASI_REPLAY_SESSION_SPECIFIC, /* a fixed endpoint, or IPC: the subscription is made for the replay's session */
-    ASI_REPLAY_DYNAMIC_PORT,     /* port 0: the subscription is made first, the replay goes to its port */
-    ASI_REPLAY_RESPONSE_CHANNEL  /* control-mode=response: the replay is asked for over a publication of its own */
+    ASI_REPLAY_SESSION_SPECIFIC, /* fixed endpoint or IPC: the subscription is added for the replay's session */
+    ASI_REPLAY_DYNAMIC_PORT,     /* port 0: the subscription is added first, and the replay is sent to its bound port */
+    ASI_REPLAY_RESPONSE_CHANNEL  /* control-mode=response: the replay is requested over its own publication */
 } asi_replay_kind;
 
 typedef enum asi_archive_link
@@ -32,10 +32,10 @@ typedef enum asi_archive_link
     ASI_LINK_IDLE,
     ASI_LINK_CONNECTING,
     ASI_LINK_CONNECTED,
-    ASI_LINK_SETTLING            /* a failed connect whose resources are on their way */
+    ASI_LINK_SETTLING            /* a failed connect whose driver requests are still unanswered */
 } asi_archive_link;
 
-/* Of the recording, as the archive told last. */
+/* The recording's state as the archive last reported it. */
 typedef struct asi_persistent_recording
 {
     int64_t start_position;
@@ -52,12 +52,12 @@ struct as_persistent_subscription
     char *strings;                   /* owned */
     int64_t strings_length;
     as_client *aeron;                /* borrowed, or own_aeron */
-    as_client *own_aeron;            /* owned; NULL: the caller's is used */
+    as_client *own_aeron;            /* owned; NULL: the caller's client is used */
     bool is_aeron_invoked;
     asi_clock clock;
     asi_idle idle;
     asi_replay_kind replay_kind;
-    int64_t timeout_ns;              /* the message timeout: the deadline of everything */
+    int64_t timeout_ns;              /* the message timeout: every deadline derives from it */
     as_counter *state_counter;       /* owned, as are the next three */
     as_counter *difference_counter;
     as_counter *left_counter;
@@ -71,27 +71,27 @@ struct as_persistent_subscription
     asi_persistent_recording recording;
     /* The stream. */
     as_persistent_state state;
-    int64_t position;                /* next to consume; FROM_START or FROM_LIVE before it is known */
-    int64_t message_position;        /* end of the last message that was taken, at first the start; AS_NULL_VALUE: not known */
-    int64_t last_live_position;      /* where live was lost; AS_NULL_VALUE: never was live */
+    int64_t position;                /* next to consume; FROM_START or FROM_LIVE until it is known */
+    int64_t message_position;        /* end of the last message delivered, initially the start; AS_NULL_VALUE: not known */
+    int64_t last_live_position;      /* where the live stream was lost; AS_NULL_VALUE: never was live */
     as_controlled_assembler *assembler; /* owned */
     /* The replay. */
     as_subscription *replay;         /* owned */
     as_image *replay_image;          /* retained */
     as_publication *requests;        /* owned: the request publication of a response channel */
-    int64_t driver_request;          /* for one of these two, not answered yet; AS_NULL_VALUE: none */
-    int64_t replay_session_id;       /* AS_NULL_VALUE: no replay is running that we know of */
+    int64_t driver_request;          /* for one of these two, unanswered; AS_NULL_VALUE: none */
+    int64_t replay_session_id;       /* AS_NULL_VALUE: no known replay is running */
     int64_t replay_token;
-    int64_t deadline_ns;             /* of the state, where it has one */
-    int64_t ask_again_at;            /* position from which on the recorded position is asked for; AS_NULL_VALUE: now */
+    int64_t deadline_ns;             /* of the state, if it has one */
+    int64_t ask_again_at;            /* position from which the recorded position is requested again; AS_NULL_VALUE: now */
     /* Live. */
     as_subscription *live;           /* owned */
     as_image *live_image;            /* retained */
     int64_t live_request;            /* AS_NULL_VALUE: none */
     int64_t live_deadline_ns;
     bool is_live_wanted;             /* the replay has caught up */
-    bool is_live_missed;             /* its absence was told */
-    int64_t next_live_position;      /* of a switch: end of the first live fragment that is not to be skipped */
+    bool is_live_missed;             /* its absence was reported */
+    int64_t next_live_position;      /* of a switch: end of the first live fragment that is not skipped */
     /* The poll in flight. */
     bool in_poll;
     as_controlled_handler handler;
@@ -99,7 +99,7 @@ struct as_persistent_subscription
     as_columns *columns;
     as_result column_failure;
     int64_t limit;
-    /* FAILED. */
+    /* Set in state FAILED. */
     as_persistent_failure failure;
     as_result failure_class;
     int32_t failure_code;
@@ -107,16 +107,16 @@ struct as_persistent_subscription
 };
 
 void asi_persistent_enter(as_persistent_subscription *self, as_persistent_state state);
-/* For good: tells the listener the failure recorded last, and lets everything go. */
+/* Fails permanently: reports the last recorded failure to the listener and releases all resources. */
 void asi_persistent_fail(as_persistent_subscription *self, as_persistent_failure reason, as_result failure);
-/* Tells the listener the failure recorded last, and goes on. */
+/* Reports the last recorded failure to the listener; the subscription continues. */
 void asi_persistent_tell(as_persistent_subscription *self, as_result failure);
-/* Whether a failed answer of the driver may be better next time. */
+/* Whether a request that the driver failed may succeed when retried. */
 bool asi_persistent_is_temporary(as_result result);
-/* Stops the replay if it runs, as well as that can be done, and lets its resources go. */
+/* Stops the replay if it is running (best effort) and releases its resources. */
 void asi_persistent_drop_replay(as_persistent_subscription *self);
 void asi_persistent_drop_live(as_persistent_subscription *self);
-/* Replay, live stream and the session with the archive. */
+/* Releases replay, live stream and the session with the archive. */
 void asi_persistent_let_go(as_persistent_subscription *self);
 static inline int64_t asi_persistent_now(const as_persistent_subscription *self) { return asi_clock_ns(&self->clock); }
 static inline bool asi_persistent_is_linked(const as_persistent_subscription *self)

@@ -1,9 +1,10 @@
 /* PersistentSubscription: replay, the switch to live, live. See persistent_state.h; Spec: 08 §16.4-16.7.
  *
- * The switch in detail. Replay and live image are positions in one stream, cut into the same fragments. Live is looked at without
- * taking: what ends at or before the replay's position is skipped, as the replay gave it; the first fragment beyond is left, and
- * its end remembered. The replay is taken up to but not including the fragment with that end. Then both stand before the same
- * fragment, and live goes on with it. If live has nothing yet the replay just goes on; it may pass live, which then skips. */
+ * The switch in detail. Replay and live image are positions in one stream, cut into the same fragments. Live fragments are
+ * inspected without being consumed: a fragment that ends at or before the replay's position is skipped, because the replay
+ * delivered it. The first fragment beyond stays unconsumed, and its end is recorded. The replay is consumed up to but not
+ * including the fragment with that end. Both images are then positioned before the same fragment, and live continues with it.
+ * If live has no fragment yet, the replay continues; it may overtake live, which then skips. */
 #include "client/persistent_stream.h"
 
 #include <inttypes.h>
@@ -24,7 +25,7 @@ static as_result request_live(as_persistent_subscription *self)
     return result;
 }
 
-/* AS_AGAIN: no live image yet; failures other than temporary ones end everything. */
+/* AS_AGAIN: no live image yet. Only temporary failures are retried; any other is permanent. */
 static as_result find_live_image(as_persistent_subscription *self)
 {
     if (AS_NULL_VALUE != self->live_request)
@@ -84,7 +85,7 @@ static void become_live(as_persistent_subscription *self)
     }
 }
 
-/* What the recording has become meanwhile decides how it goes on. */
+/* Resumes according to the recording's current state. */
 static void refresh(as_persistent_subscription *self)
 {
     asi_persistent_drop_replay(self);
@@ -92,7 +93,7 @@ static void refresh(as_persistent_subscription *self)
     asi_persistent_enter(self, AS_PERSISTENT_SEND_LIST_RECORDING_REQUEST);
 }
 
-/* A handler of polls: hands the fragment to the assembler under the recording's session id. */
+/* Poll handler: passes the fragment to the assembler under the recording's session id. */
 static as_action take(void *context, const uint8_t *data, int64_t length, const as_header *header)
 {
     as_persistent_subscription *self = context;
@@ -101,7 +102,7 @@ static as_action take(void *context, const uint8_t *data, int64_t length, const 
     return as_controlled_assembler_on_fragment(self->assembler, data, length, &of_recording);
 }
 
-/* Fragments taken; a broken log is the end. */
+/* Returns the number of fragments consumed; a broken log fails the subscription permanently. */
 static int64_t poll_image(as_persistent_subscription *self, as_image *image, as_controlled_handler handler)
 {
     const int64_t fragments = as_image_controlled_poll(image, handler, self, self->limit);
@@ -135,7 +136,7 @@ static void ask_recorded_position(as_persistent_subscription *self)
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_MAX_RECORDED_POSITION);
     request.recording_id = self->options.recording_id;
-    /* Back pressure or a session that is just ending: the next poll tries again or sees the loss. */
+    /* On back pressure or a session that is ending, the next poll retries or detects the loss. */
     (void)!asi_call_start(&self->call, &self->async, &request, NULL);
 }
 
@@ -180,7 +181,7 @@ int64_t asi_persistent_replay(as_persistent_subscription *self)
     if (as_image_is_closed(self->replay_image))
     {
         self->position = as_image_position(self->replay_image);
-        self->replay_session_id = AS_NULL_VALUE; /* it has ended */
+        self->replay_session_id = AS_NULL_VALUE; /* the replay has ended */
         refresh(self);
         return 0;
     }

@@ -1,4 +1,4 @@
-/* The states of a PersistentSubscription in which it has a stream, or waits for the live one; each gives the fragments it took. See
+/* PersistentSubscription's states that have a stream or wait for the live one; each returns the number of fragments consumed. See
  * persistent_state.h. */
 #ifndef ASI_CLIENT_PERSISTENT_STREAM_H
 #define ASI_CLIENT_PERSISTENT_STREAM_H

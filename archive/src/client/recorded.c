@@ -7,7 +7,7 @@
 typedef as_result (*add_publication)(
     as_client *client, const char *channel, int32_t stream_id, as_publication **publication);
 
-/* The recording is of this session alone: other publishers of the channel are none of its business. */
+/* Records this session only; other publishers of the channel are not recorded. */
 static as_result start_recording(as_archive_client *client, const as_publication_constants *constants)
 {
     asi_uri_builder channel;
@@ -32,7 +32,7 @@ static as_result add_recorded(as_archive_client *client, add_publication add, co
     }
     as_publication_constants constants;
     as_publication_get_constants(added, &constants);
-    /* A further handle of a publication: it may have messages that nobody recorded. */
+    /* Another handle of an existing publication is refused: earlier messages may be unrecorded. */
     result = constants.registration_id == constants.original_registration_id ? start_recording(client, &constants) :
         asi_fail(AS_E_USAGE, 0, "publication already added for channel=%s streamId=%d: record it with start_recording", channel,
             stream_id);

@@ -1,4 +1,4 @@
-/* Reader of the recording events stream: messages 101 to 103 to a handler. Spec: 07 §12, 08 §15.
+/* Reader of the recording events stream: passes messages 101 to 103 to a handler. Spec: 07 §12, 08 §15.
  * Owns its assembler; borrows the subscription. Thread rule: one polling thread. */
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@ struct as_recording_events
     as_fragment_assembler *assembler; /* owned */
     as_on_recording_event on_event;
     void *context;
-    as_result failure;             /* of the poll in flight */
+    as_result failure;             /* of the current poll */
 };
 
-/* Terminated copies of the two texts of a start; NULL without memory. */
+/* NUL-terminated copies of the two texts of a start event; NULL if the allocation fails. */
 static char *copy_texts(const asi_codec_event *event, const char **channel, const char **source_identity)
 {
     const size_t channel_length = (size_t)event->original_channel.length;

@@ -1,8 +1,8 @@
-/* Finding and reading the counters of active recordings. Spec: 08 §3, §15 (type 100).
+/* Finds and reads the counters of active recordings. Spec: 08 §3, §15 (type 100).
  *
  *   key: 0 i64 recordingId | 8 i32 sessionId | 12 i32 L | 16 L bytes source identity | 16+L i64 archiveId (unaligned)
  *
- * Every counter id is looked at; the stock finders end at the first unused record, or before the last one. Any thread. */
+ * Checks every counter id; the stock finders end at the first unused record, or before the last one. Thread rule: any thread. */
 #include <errno.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static bool read_recording(const as_client *client, int32_t counter_id, as_count
         ASI_COUNTER_TYPE_RECORDING_POSITION == row->type_id;
 }
 
-/* -1: the key can't be one of ours. */
+/* -1: the key is not that of a recording position counter. */
 static int32_t source_length(const as_counter_row *row)
 {
     const int32_t length = asi_get_i32(row->key + KEY_SOURCE_LENGTH);

@@ -1,5 +1,5 @@
-/* Blocking calls that start a replay; one whose channel answers to a publication is asked for by a token. Spec: 07 §9, §11; contracts in
- * as_archive.h. Thread rule: one thread at a time. */
+/* Blocking calls that start a replay. A replay whose channel responds to a publication is requested with a token.
+ * Spec: 07 §9, §11; contracts in as_archive.h. Thread rule: one thread at a time. */
 #include <string.h>
 
 #include "client/archive_client.h"
@@ -26,7 +26,7 @@ as_result as_archive_client_replay_token(as_archive_client *client, int64_t reco
     return asi_archive_client_call(client, &request, token);
 }
 
-/* The replay finds its way by the image of the request, so both must be of one medium. */
+/* The archive finds the replay's target by the image of the request, so both must use one medium. */
 static as_result check_media(const as_publication_constants *requests, const asi_codec_request *request)
 {
     asi_uri control;
@@ -38,7 +38,7 @@ static as_result check_media(const as_publication_constants *requests, const asi
             "same medium", requests->channel, (int)request->channel.length, request->channel.data);
 }
 
-/* Waits for the archive to read the publication. */
+/* Waits until the archive subscribes to the publication and grants a window. */
 static as_result await_requests(asi_async *async, as_publication *requests, int64_t deadline_ns)
 {
     while (!as_publication_is_connected(requests) || as_publication_available_window(requests) <= 0)
@@ -57,7 +57,7 @@ static as_result await_requests(asi_async *async, as_publication *requests, int6
     return AS_OK;
 }
 
-/* The request goes out on `requests`, its answer comes on the session. */
+/* Sends the request on `requests`; the answer arrives on the session. */
 static as_result ask_on(asi_async *async, as_publication *requests, asi_codec_request *request, int64_t deadline_ns)
 {
     as_result result = asi_async_begin_on(async, requests, request, NULL);
@@ -76,8 +76,8 @@ static as_result ask_on(asi_async *async, as_publication *requests, asi_codec_re
         asi_async_fail_as_answered(async, asi_codec_request_name(request->template_id)) : result;
 }
 
-/* A replay whose channel's control-mode is response: shows a token on a publication of its own, which *requests is then (to be closed
- * once the image is there), and takes the answer on the session. `request` is the replay's. */
+/* Starts a replay whose channel has control-mode=response: sends a token on a new publication, *requests, and takes the answer on
+ * the session. The caller closes *requests once the image is available. `request` is the replay's. */
 static as_result replay_by_token(as_archive_client *client, asi_codec_request *request,
     int64_t subscription_registration_id, int64_t *replay_session_id, as_publication **requests)
 {
@@ -96,7 +96,7 @@ static as_result replay_by_token(as_archive_client *client, asi_codec_request *r
     result = AS_OK == result ?
         as_client_add_exclusive_publication(async->aeron, channel.text, constants.stream_id, requests) : result;
     result = AS_OK == result ? await_requests(async, *requests, deadline_ns) : result;
-    /* The token last: it lives for the archive's connect timeout only. */
+    /* The token is requested last: it is valid only for the archive's connect timeout. */
     result = AS_OK == result ?
         as_archive_client_replay_token(client, request->recording_id, &request->replay_token) : result;
     result = AS_OK == result ? ask_on(async, *requests, request, deadline_ns) : result;
@@ -128,7 +128,7 @@ static asi_codec_request replay_request(
     return request;
 }
 
-/* Spec: 07 §7 - a stock archive does not answer when the replay channel is no URI. */
+/* Spec: 07 §7 - a stock archive does not answer when the replay channel is not a URI. */
 static as_result check_replay_channel(const char *replay_channel, bool *is_response)
 {
     asi_uri uri;
@@ -168,7 +168,7 @@ as_result as_archive_client_start_replay(as_archive_client *client, int64_t reco
     return started;
 }
 
-/* The subscription is there first, as the replay answers to it. */
+/* The subscription is added first, because the replay responds to it. */
 static as_result replay_to_response(as_archive_client *client, asi_codec_request *request, const char *replay_channel,
     int64_t *replay_session_id, as_subscription **subscription)
 {
@@ -222,7 +222,7 @@ as_result as_archive_client_replay(as_archive_client *client, int64_t recording_
     {
         return result;
     }
-    /* The image's session id is the low half of the replay's. Spec: 07 §9. */
+    /* The image's session id is the low half of the replay session id. Spec: 07 §9. */
     result = asi_connect_put_session(replay_channel, (int32_t)(uint32_t)(uint64_t)session, &channel);
     if (AS_OK == result)
     {
@@ -230,7 +230,7 @@ as_result as_archive_client_replay(as_archive_client *client, int64_t recording_
     }
     if (AS_OK != result)
     {
-        /* Without a subscriber the replay ends by itself after the archive's connect timeout. */
+        /* Without a subscriber the replay ends after the archive's connect timeout. */
         return asi_fail_in(result, "subscribing to replay channel %s", replay_channel);
     }
     *subscription = added;

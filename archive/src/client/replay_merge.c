@@ -1,11 +1,12 @@
-/* ReplayMerge: a replay merged into a live stream. Spec: 08 §14; contract in as_archive.h.
+/* ReplayMerge: merges a replay into a live stream. Spec: 08 §14; contract in as_archive.h.
  *
  *   RESOLVE_REPLAY_PORT > GET_RECORDING_POSITION > REPLAY > CATCHUP <> ATTEMPT_LIVE_JOIN > MERGED
  *
  * One multi-destination subscription receives the replay first and then the live stream too. Both carry the recording's session
- * id, so they are one image with two transports: the driver puts both into the same log, where frames that come twice are one. So
- * nothing is repeated or skipped, and what this file decides is only when to add the live destination (when the replay is less
- * than a window behind what is recorded) and when to remove the replay's (when the image has caught up and both are there).
+ * id, so they are one image with two transports. The driver inserts both into the same log, where a frame that arrives twice is
+ * stored once. So no message is repeated or skipped. This file decides only when to add the live destination (when the replay is
+ * less than a window behind the recorded position) and when to remove the replay destination (when the image has caught up and
+ * both transports are active).
  * Owns its image reference; borrows archive client and subscription. Thread rule: one thread, the archive client's. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,30 +30,30 @@ struct as_replay_merge
 {
     asi_async *async;               /* of the archive client, borrowed */
     as_subscription *subscription;  /* borrowed */
-    as_image *image;                /* retained; NULL before it is found */
-    char *replay_channel;           /* owned, as are the next two; the endpoint is still to be put in */
+    as_image *image;                /* retained; NULL until it is found */
+    char *replay_channel;           /* owned, as are the next two; the endpoint is added later */
     char *replay_destination;
     char *live_destination;
-    char endpoint[ENDPOINT_CAPACITY]; /* the replay destination's, its port resolved */
+    char endpoint[ENDPOINT_CAPACITY]; /* of the replay destination, its port resolved */
     int64_t recording_id;
     int64_t start_position;
     int64_t progress_timeout_ns;
     as_replay_merge_state state;
     int32_t stream_id;
     asi_call call;                  /* the only one in flight */
-    int64_t destination_request;    /* not answered yet; AS_NULL_VALUE: none */
+    int64_t destination_request;    /* unanswered; AS_NULL_VALUE: none */
     int64_t replay_session_id;
     int64_t target_position;
-    int64_t position;               /* of the image, when it was looked at last */
+    int64_t position;               /* of the image at the last check */
     int64_t last_progress_ns;
     int64_t next_query_ns;
     int64_t query_backoff_ns;
     int64_t next_idle_poll_ns;
-    int64_t error_count;            /* of the session, those that were there before the merge */
+    int64_t error_count;            /* the session's error count before the merge */
     bool is_live_added;
-    bool is_replay_active;          /* started and not stopped by us */
-    bool is_replay_added;           /* its destination */
-    bool is_leaving_replay;         /* the removal of its destination is in flight */
+    bool is_replay_active;          /* started, and not stopped by this merge */
+    bool is_replay_added;           /* the replay destination is added */
+    bool is_leaving_replay;         /* the removal of the replay destination is in flight */
     as_result failure;
     int32_t failure_code;
     char failure_text[FAILURE_TEXT_CAPACITY];
@@ -100,7 +101,7 @@ static as_result check_subscription(const as_subscription *subscription)
             constants.channel);
 }
 
-/* The replay ends with its publication, at once: nothing of it may linger where the live stream goes on. */
+/* The replay ends with its publication, without linger: none of its frames may remain once the live stream continues. */
 static as_result take_replay_channel(as_replay_merge *merge, const char *channel)
 {
     asi_uri uri;
@@ -223,7 +224,7 @@ static int64_t now_of(const as_replay_merge *merge) { return asi_clock_ns(&merge
 
 static void note_progress(as_replay_merge *merge) { merge->last_progress_ns = now_of(merge); }
 
-/* Keeps the failure just recorded. */
+/* Keeps the last recorded failure. */
 static as_result fail(as_replay_merge *merge, as_result failure)
 {
     asi_call_end(&merge->call);
@@ -253,7 +254,7 @@ static as_result step_resolve(as_replay_merge *merge)
     return result;
 }
 
-/* Asks how far the recording is. AS_AGAIN: no answer yet; AS_OK: target_position is the answer. */
+/* Requests the recorded position. AS_AGAIN: no answer yet; AS_OK: target_position holds the answer. */
 static as_result query_position(as_replay_merge *merge)
 {
     as_result result;
@@ -398,7 +399,7 @@ static int64_t live_window(const as_image *image)
     return window < LIVE_ADD_MAX_WINDOW ? window : LIVE_ADD_MAX_WINDOW;
 }
 
-/* Best effort, as the replay ends with its subscriber anyway. */
+/* Best effort: the replay also ends when its subscriber is gone. */
 static as_result offer_stop_replay(as_replay_merge *merge)
 {
     asi_codec_request request;
@@ -458,7 +459,7 @@ static as_result step_attempt_live_join(as_replay_merge *merge)
 
 /* -- the machine ----------------------------------------------------------------------------------------------------------------- */
 
-/* AS_AGAIN while the driver has not answered the change of destinations. */
+/* AS_AGAIN until the driver has answered the change of destinations. */
 static as_result await_destination(as_replay_merge *merge)
 {
     const as_result result = as_client_poll_destination(merge->async->aeron, merge->destination_request);
@@ -470,7 +471,7 @@ static as_result await_destination(as_replay_merge *merge)
     return result < 0 ? asi_fail_in(result, "ReplayMerge: destination") : result;
 }
 
-/* Takes the session's messages: those of a call as they come, else now and then. */
+/* Polls the session: every time while a call is in flight, otherwise at intervals. */
 static as_result poll_archive(as_replay_merge *merge)
 {
     asi_async *async = merge->async;

@@ -16,7 +16,7 @@ void as_replication_params_init(as_replication_params *params)
     };
 }
 
-/* Spec: 07 §7 - a stock archive does not answer when one of these is no URI. */
+/* Spec: 07 §7 - a stock archive does not answer when one of these is not a URI. */
 static as_result check_channel(const char *channel, const char *name)
 {
     asi_uri uri;
