@@ -63,8 +63,9 @@ class Figures:
         yield from self._of_sending()
         for name, rate in self.before.rates.items():
             under = self.under.rates[name]
-            unsure = LOGINS_UNSURE / self.under.seconds if name == "logins" else 0.0
-            if under + unsure < rate * LEAST_RATE:
+            # A login that the edge of a window cuts counts in it or not, in the undisturbed one, too.
+            unsure = LOGINS_UNSURE if name == "logins" else 0.0
+            if under + unsure / self.under.seconds < (rate - unsure / self.before.seconds) * LEAST_RATE:
                 yield f"{name}: {under:.1f} a second, undisturbed {rate:.1f}"
         thread, cycle = self.longest_cycle
         if cycle > LONGEST_CYCLE_MS:
