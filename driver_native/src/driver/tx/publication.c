@@ -15,8 +15,6 @@
 #define MIN_CREDIT (16 * 1024)
 #define IDLE_COPIES (8 * 1024 * 1024)   /* limit for resends to many destinations, in an interval in which no data was sent */
 #define MAX_CYCLE_BYTES (2 * 1024 * 1024) /* limit of copies for one publication in a cycle: a few milliseconds at most */
-#define REPLIES_INTERVAL_NS 10000000LL
-#define MAX_REPLIES 1024
 
 /* aeron.network.publication.max.messages.per.send counts messages passed to the kernel; one message can hold a run of datagrams
  * (net/udp_batch.h). */
@@ -48,7 +46,7 @@ static void set_position(asi_sender_publication *publication, int64_t position)
     }
 }
 
-static void set_limit(asi_sender_publication *publication, int64_t limit)
+void asi_sender_publication_set_limit(asi_sender_publication *publication, int64_t limit)
 {
     if (limit != publication->limit)
     {
@@ -57,8 +55,7 @@ static void set_limit(asi_sender_publication *publication, int64_t limit)
     }
 }
 
-/* Publishes the receivers' state to the conductor. True when the first receiver has joined. */
-static bool show_receivers(asi_sender_publication *publication)
+bool asi_sender_publication_show_receivers(asi_sender_publication *publication)
 {
     const bool has_receivers = publication->receivers.count > 0;
     const bool has_required = asi_flow_has_required_receivers(&publication->flow);
@@ -115,7 +112,8 @@ static int32_t send_datagrams(
     return sent;
 }
 
-static bool send_one(asi_sender *sender, asi_sender_publication *publication, const void *frame, int32_t length, int64_t *bytes)
+bool asi_sender_publication_send_frame(
+    asi_sender *sender, asi_sender_publication *publication, const void *frame, int32_t length, int64_t *bytes)
 {
     asi_outgoing datagram = { .bytes = frame, .length = length };
     return 1 == send_datagrams(sender, publication, &datagram, 1, bytes);
@@ -152,8 +150,8 @@ static bool is_given_up(const asi_sender_publication *publication)
     return !publication->has_initial_connection && 0 != asi_load_acquire_u8(&publication->log.metadata->is_publication_revoked);
 }
 
-/* Time between two SETUPs. A departure where the channel says setup-backoff=true: a server that answers to an address which nobody has
- * proven would otherwise send it 10 of them a second. */
+/* Time between two SETUPs. A departure where the channel says setup-backoff=true: a server that answers to an unproven address
+ * would otherwise send it 10 of them a second. */
 static int64_t setup_interval(const asi_sender_publication *publication)
 {
     return publication->backs_off_setups && !publication->has_initial_connection && publication->setup_interval_ns > 0 ?
@@ -182,7 +180,7 @@ static void send_setup_if_due(asi_sender *sender, asi_sender_publication *public
     const asi_setup_frame frame = make_setup(publication, position);
     asi_sender_endpoint *endpoint = publication->endpoint;
     int64_t bytes;
-    send_one(sender, publication, &frame, sizeof(frame), &bytes);
+    asi_sender_publication_send_frame(sender, publication, &frame, sizeof(frame), &bytes);
     if (endpoint->has_destinations)
     {
         const asi_outgoing datagram = { .bytes = &frame, .length = sizeof(frame) };
@@ -363,7 +361,7 @@ static int64_t send_heartbeat_if_due(asi_sender *sender, asi_sender_publication 
     }
     const asi_frame_header frame = make_heartbeat(publication, flags);
     int64_t bytes;
-    send_one(sender, publication, &frame, sizeof(frame), &bytes);
+    asi_sender_publication_send_frame(sender, publication, &frame, sizeof(frame), &bytes);
     asi_sender_count(sender, ASI_SYSTEM_HEARTBEATS_SENT, 1);
     return bytes;
 }
@@ -415,7 +413,7 @@ static bool begins_frame(const asi_sender_publication *publication, const asi_re
 }
 
 /* Spec: 04 §7.5-7.6. Never sends data that was not sent before. */
-static void resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range)
+void asi_sender_publication_resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range)
 {
     const asi_log *log = &publication->log;
     const int64_t margin = min_i32(log->term_length / 8, RESEND_MARGIN_MAX);
@@ -473,7 +471,7 @@ static void resend_what_is_due(asi_sender *sender, asi_sender_publication *publi
     asi_resend range;
     while (publication->cycle_bytes_left > 0 && asi_retransmit_next_due(&publication->retransmit, sender->now_ns, &range))
     {
-        resend(sender, publication, &range);
+        asi_sender_publication_resend(sender, publication, &range);
     }
 }
 
@@ -489,14 +487,14 @@ static void on_idle(asi_sender *sender, asi_sender_publication *publication)
             publication->fan_out = (asi_fan_out){ 0 }; /* no receiver is left to get the rest */
             set_position(publication, spy_position);
         }
-        set_limit(publication, asi_flow_on_idle(&publication->flow, publication->position, now_ns));
+        asi_sender_publication_set_limit(publication, asi_flow_on_idle(&publication->flow, publication->position, now_ns));
     }
     else
     {
-        set_limit(publication, asi_flow_on_idle(&publication->flow, publication->limit, now_ns));
+        asi_sender_publication_set_limit(publication, asi_flow_on_idle(&publication->flow, publication->limit, now_ns));
     }
     asi_receivers_expire(&publication->receivers, now_ns, publication->connection_timeout_ns);
-    show_receivers(publication);
+    asi_sender_publication_show_receivers(publication);
 }
 
 /* Sets the time until which a publication without data needs no check except for its next frame. */
@@ -535,193 +533,4 @@ int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *
         set_quiet_until(sender, publication);
     }
     return bytes;
-}
-
-/* -- receiving ------------------------------------------------------------------------------------------------------------- */
-
-static int64_t position_of_status(const asi_sender_publication *publication, const asi_status_frame *frame)
-{
-    return asi_log_position(frame->consumption_term_id, frame->consumption_term_offset, publication->log.position_bits,
-        publication->log.initial_term_id);
-}
-
-bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *publication, const asi_status_frame *frame)
-{
-    const int64_t half = publication->log.term_length / 2;
-    const int64_t position = position_of_status(publication, frame);
-    /* A departure: with a window of half a term, padding that begins before the limit and ends beyond it would put a paused
-     * receiver out of bounds, and so disconnect a stream whose slowest subscriber pauses. */
-    const int64_t over = publication->position - publication->limit;
-    const int64_t padding = over > 0 && over < half / 2 ? over : 0;
-    return position >= publication->position - half - padding && position <= publication->position + half;
-}
-
-static void notify_response(
-    asi_sender *sender, const asi_sender_publication *publication, asi_conductor_command_kind kind, int32_t session_id)
-{
-    const asi_conductor_command command = {
-        .kind = kind,
-        .response = { .response_correlation_id = publication->response_correlation_id, .response_session_id = session_id }
-    };
-    asi_sender_notify_conductor(sender, &command);
-}
-
-void asi_sender_publication_on_status(
-    asi_sender *sender, asi_sender_publication *publication, const asi_status_frame *frame, const asi_address *source)
-{
-    publication->quiet_until_ns = INT64_MIN;
-    const bool is_tagged = ASI_STATUS_TAGGED_LENGTH == frame->prefix.frame_length;
-    const asi_flow_status status = {
-        .receiver_id = frame->receiver_id,
-        .position = position_of_status(publication, frame),
-        .window_length = frame->receiver_window,
-        .is_end_of_stream = 0 != (frame->prefix.flags & ASI_STATUS_FLAG_EOS),
-        .has_group_tag = is_tagged,
-        .group_tag = is_tagged ? frame->group_tag : AS_NULL_VALUE
-    };
-    if (0 != (frame->prefix.flags & ASI_STATUS_FLAG_SEND_SETUP))
-    {
-        if (!asi_load_acquire_bool(&publication->is_end_of_stream))
-        {
-            publication->is_setup_elicited = true;
-            asi_flow_on_setup_request(&publication->flow, &status);
-            if (publication->is_response)
-            {
-                publication->response_address = *source;
-            }
-        }
-        return;
-    }
-    if (status.is_end_of_stream)
-    {
-        asi_receivers_remove(&publication->receivers, status.receiver_id);
-        if (!publication->is_group)
-        {
-            asi_store_release_bool(&publication->has_received_unicast_eos, true);
-        }
-    }
-    else
-    {
-        asi_receivers_refresh(&publication->receivers, status.receiver_id, sender->now_ns);
-    }
-    publication->has_initial_connection = true;
-    asi_retransmit_on_window(&publication->retransmit, frame->receiver_window);
-    set_limit(publication, asi_flow_on_status(&publication->flow, &status, publication->limit, sender->now_ns));
-    if (show_receivers(publication) && publication->is_response)
-    {
-        notify_response(sender, publication, ASI_CONDUCTOR_RESPONSE_CONNECTED, publication->session_id);
-    }
-}
-
-void asi_sender_publication_on_nak(asi_sender *sender, asi_sender_publication *publication, const asi_nak_frame *frame)
-{
-    publication->quiet_until_ns = INT64_MIN;
-    asi_resend range;
-    const asi_nak_outcome outcome = asi_retransmit_on_nak(
-        &publication->retransmit, frame->term_id, frame->term_offset, frame->length, sender->now_ns, &range);
-    if (ASI_NAK_INVALID == outcome)
-    {
-        asi_sender_count(sender, ASI_SYSTEM_INVALID_PACKETS, 1);
-        return;
-    }
-    asi_sender_count(sender, ASI_SYSTEM_NAKS_RECEIVED, 1);
-    asi_store_release_i64(publication->naks_counter, asi_load_relaxed_i64(publication->naks_counter) + 1);
-    switch (outcome)
-    {
-        case ASI_NAK_OVERFLOW: asi_sender_count(sender, ASI_SYSTEM_RETRANSMIT_OVERFLOW, 1); break;
-        case ASI_NAK_RESEND: resend(sender, publication, &range); break;
-        default: break;
-    }
-}
-
-/* Spec: 04 §15.3. */
-void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication *publication, const asi_error_frame *frame,
-    const asi_address *source)
-{
-    publication->quiet_until_ns = INT64_MIN;
-    const bool has_group_tag = 0 != (frame->prefix.flags & ASI_ERROR_FLAG_GROUP_TAG);
-    asi_flow_on_error(&publication->flow, frame->receiver_id, has_group_tag, frame->group_tag);
-    if (!asi_receivers_remove(&publication->receivers, frame->receiver_id))
-    {
-        return;
-    }
-    asi_conductor_command command = {
-        .kind = ASI_CONDUCTOR_PUBLICATION_ERROR,
-        .publication_error = {
-            .registration_id = publication->registration_id,
-            .destination_id = AS_NULL_VALUE,
-            .session_id = publication->session_id,
-            .stream_id = publication->stream_id,
-            .receiver_id = frame->receiver_id,
-            .group_tag = has_group_tag ? frame->group_tag : AS_NULL_VALUE,
-            .error_code = frame->error_code,
-            .text_length = frame->error_length,
-            .source = *source
-        }
-    };
-    const asi_destination *destination = !publication->endpoint->has_destinations ? NULL :
-        asi_destinations_find(&publication->endpoint->destinations, frame->receiver_id, source);
-    if (NULL != destination)
-    {
-        command.publication_error.destination_id = destination->registration_id;
-    }
-    memcpy(command.publication_error.text, frame + 1, (size_t)frame->error_length);
-    asi_sender_notify_conductor(sender, &command);
-}
-
-/* Number of reply datagrams, and their destination. With many destinations the reply goes only to the one that asked; others
- * ignore it. When the requester is unknown it may be behind any address of a manual list, so all get one. A departure: stock
- * sends it to all. */
-static int32_t replies_to(const asi_sender_publication *publication, const asi_rttm_frame *frame, const asi_address *source,
-    const asi_address **to)
-{
-    const asi_sender_endpoint *endpoint = publication->endpoint;
-    const asi_destination *destination =
-        endpoint->has_destinations ? asi_destinations_find(&endpoint->destinations, frame->receiver_id, source) : NULL;
-    *to = NULL != destination && destination->is_proven ? &destination->address : NULL;
-    return !endpoint->has_destinations || NULL != *to ? 1 : endpoint->destinations.is_manual ? endpoint->destinations.count : 0;
-}
-
-/* Spec: 04 §10.5. */
-void asi_sender_publication_on_rttm(asi_sender *sender, asi_sender_publication *publication, const asi_rttm_frame *frame,
-    const asi_address *source)
-{
-    const asi_sender_endpoint *endpoint = publication->endpoint;
-    const asi_address *to;
-    if (sender->now_ns - publication->replies_since_ns > REPLIES_INTERVAL_NS)
-    {
-        publication->replies_since_ns = sender->now_ns;
-        publication->replies = 0;
-    }
-    if (0 == (frame->prefix.flags & ASI_RTTM_FLAG_REQUEST) || publication->replies >= MAX_REPLIES)
-    {
-        return;
-    }
-    const int32_t replies = replies_to(publication, frame, source, &to);
-    publication->replies += replies;
-    asi_rttm_frame reply = *frame;
-    reply.prefix.frame_length = sizeof(reply);
-    reply.prefix.flags = 0;
-    reply.reception_delta_ns = 0;
-    if (NULL != to)
-    {
-        const asi_outgoing datagram = { .bytes = &reply, .length = sizeof(reply), .to = to };
-        int32_t sent;
-        (void)endpoint->ops->send(endpoint->ops->context, endpoint->socket, &datagram, 1, &sent);
-    }
-    else if (replies > 0)
-    {
-        int64_t bytes;
-        send_one(sender, publication, &reply, sizeof(reply), &bytes);
-    }
-}
-
-/* Spec: 04 §14 step 5. */
-void asi_sender_publication_on_response_setup(
-    asi_sender *sender, asi_sender_publication *publication, const asi_response_setup_frame *frame)
-{
-    if (publication->has_response_subscription)
-    {
-        notify_response(sender, publication, ASI_CONDUCTOR_RESPONSE_SETUP, frame->response_session_id);
-    }
 }

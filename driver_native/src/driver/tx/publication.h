@@ -1,4 +1,4 @@
-/* Sends a network publication: SETUP, data, heartbeats and retransmits; handles its control frames. Spec: 04 §5-7.
+/* Sends a network publication: SETUP, data, heartbeats and retransmits. Spec: 04 §5, §7.
  * Thread rule: the sender's. */
 #ifndef ASI_DRIVER_TX_PUBLICATION_H
 #define ASI_DRIVER_TX_PUBLICATION_H
@@ -17,17 +17,14 @@ int64_t asi_sender_publication_send(asi_sender *sender, asi_sender_publication *
  * Returns the frame's length, 0 when the stream has ended. */
 int32_t asi_sender_publication_introduction(const asi_sender_publication *publication, void *to);
 
-/* Control frames that asi_check_control_datagram_untrusted has accepted. Positions are checked here. False: the status message's
- * position is out of bounds. */
-bool asi_sender_publication_is_status_in_bounds(const asi_sender_publication *publication, const asi_status_frame *frame);
-void asi_sender_publication_on_status(
-    asi_sender *sender, asi_sender_publication *publication, const asi_status_frame *frame, const asi_address *source);
-void asi_sender_publication_on_nak(asi_sender *sender, asi_sender_publication *publication, const asi_nak_frame *frame);
-void asi_sender_publication_on_error(asi_sender *sender, asi_sender_publication *publication,
-    const asi_error_frame *frame, const asi_address *source);
-void asi_sender_publication_on_rttm(asi_sender *sender, asi_sender_publication *publication, const asi_rttm_frame *frame,
-    const asi_address *source);
-void asi_sender_publication_on_response_setup(
-    asi_sender *sender, asi_sender_publication *publication, const asi_response_setup_frame *frame);
+/* For publication_control.c. */
+void asi_sender_publication_set_limit(asi_sender_publication *publication, int64_t limit);
+/* Publishes the receivers' state to the conductor. True when the first receiver has joined. */
+bool asi_sender_publication_show_receivers(asi_sender_publication *publication);
+/* Spec: 04 §7.5-7.6. Sends a range again, never data that was not sent before. */
+void asi_sender_publication_resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range);
+/* Sends one frame to the destinations of the publication's data. False: not sent. *bytes counts all copies. */
+bool asi_sender_publication_send_frame(
+    asi_sender *sender, asi_sender_publication *publication, const void *frame, int32_t length, int64_t *bytes);
 
 #endif

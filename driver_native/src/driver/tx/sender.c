@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "driver/tx/publication.h"
+#include "driver/tx/publication_control.h"
 #include "driver/tx/sender_report.h"
 #include "wire/frame_check.h"
 
