@@ -117,8 +117,8 @@ def setups_of_large_terms(world: World, variant: int) -> None:
             term_length=term_length,
         )
         attacker.send(setup, IN, source)
-    time.sleep(0.5)
-    for round_ in range(3):
+    attacker.await_images([session for session, _, _ in forged], 0.5)
+    for round_ in _paced(range(3), 10):
         for session, term, source in forged:
             at = {"session_id": session, "stream_id": honest.IN, "term_id": term}
             first = raw.Data(**at, payload=b"x" * 32) if with_data else raw.Data(**at, length=0)
@@ -126,7 +126,6 @@ def setups_of_large_terms(world: World, variant: int) -> None:
             far = [term_length // 2, term_length - 64, term_length // 2 + 4096 * round_]
             for offset in far:
                 attacker.send(raw.Data(**at, length=0, term_offset=offset), IN, source)
-        time.sleep(0.1)
 
 
 @attack(4)
@@ -154,7 +153,7 @@ def setups_at_a_recorded_endpoint(world: World, variant: int) -> None:
         session, term, source = forged[number]
         setup = raw.Setup(session_id=session, stream_id=honest.RECORDED, initial_term_id=term, active_term_id=term)
         attacker.send(setup, RECORDED, source)
-    time.sleep(0.3)
+    attacker.await_images([session for session, _, _ in forged], 0.3)
     for session, term, source in forged if variant else []:
         at = {"session_id": session, "stream_id": honest.RECORDED, "term_id": term}
         attacker.send(raw.Data(**at, length=0) if variant == 1 else raw.Data(**at, payload=b"z" * 64), RECORDED, source)
@@ -168,7 +167,7 @@ def setups_and_frames_far_ahead(world: World, variant: int) -> None:
     for session, term, source in (forged[number] for number in _paced(range(300), 2000)):
         setup = raw.Setup(session_id=session, stream_id=honest.IN, initial_term_id=term, active_term_id=term)
         attacker.send(setup, IN, source)
-    time.sleep(0.3)
+    attacker.await_images([session for session, _, _ in forged], 0.3)
     for session, term, source in (forged[number] for number in _paced(range(300), 2000)):
         at = {"session_id": session, "stream_id": honest.IN, "term_id": term, "term_offset": 8192}
         attacker.send(raw.Data(**at, length=0) if variant == 0 else raw.Data(**at, payload=b"z" * 32), IN, source)

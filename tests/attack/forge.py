@@ -1,6 +1,6 @@
 """What an attacker on another host has: sockets of that host, datagrams with any source address, streams made by hand.
 
-    attacker = Attacker(host, rng)
+    attacker = Attacker(host, rng, images)
     attacker.send(frame, to=(address, port))                       # from a socket of its own
     attacker.send(frame, to=..., source=("10.77.0.2", 4000))        # from whomever it likes
     control = attacker.stream(to=(address, port), stream_id=10)     # begun by a SETUP, goes on as status messages allow
@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import random
@@ -18,13 +19,14 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.conformance.udp import raw
 from tests.conformance.udp.raw import Address, Frame
 from tests.kit.hosts import Host
+from tests.kit.wait import DeadlineError, wait_until
 
 _NAMESPACES = Path("/var/run/netns")
 _CLONE_NEWNET = 0x40000000
@@ -57,9 +59,10 @@ def network_of(host: Host) -> Iterator[None]:
 class Attacker:
     """A host's network in hostile hands; what it does follows from `rng`. It counts what it sends."""
 
-    def __init__(self, host: Host, rng: random.Random) -> None:
+    def __init__(self, host: Host, rng: random.Random, images: Callable[[], set[int]]) -> None:
         self.host = host
         self.rng = rng
+        self._images = images
         self.bytes = 0
         self.datagrams = 0
         with network_of(host):
@@ -102,6 +105,15 @@ class Attacker:
     def session_id(self) -> int:
         """Any session id."""
         return self.rng.randrange(-(2**31), 2**31)
+
+    def await_images(self, sessions: Iterable[int], seconds: float) -> None:
+        """Wait until the attacked driver has images of these sessions, or the time is up, as it may refuse some.
+
+        An attacker would wait and hope; what the test knows of the driver only spares it the rest of that time.
+        """
+        wanted = set(sessions)
+        with contextlib.suppress(DeadlineError):
+            wait_until(lambda: wanted <= self._images(), seconds, "images of forged sessions")
 
     def neighbour(self) -> Address:
         """An address of the network that is no other host's, and a port where nobody listens."""
@@ -170,7 +182,7 @@ class Stream:
         while time.monotonic() < deadline:
             self._setup()
             if self._source is not None:
-                time.sleep(0.02)  # how long an image takes; nobody will say
+                self._attacker.await_images([self.session_id], 0.1)
                 return
             if self._heard(0.05):
                 return

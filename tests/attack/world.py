@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import time
@@ -36,7 +37,7 @@ from tests.kit.wait import wait_until
 SHARED_MEMORY = 1 << 30
 DESCRIPTORS = 1024
 PASSWORD = "open sesame"  # noqa: S105 - of a test's user
-REC_POS, ARCHIVE_MAX_CYCLE = 100, 103
+RCV_HWM, REC_POS, ARCHIVE_MAX_CYCLE = 3, 100, 103
 CYCLES = ("Conductor max cycle", "Sender max cycle", "Receiver max cycle")
 # A login in progress when the time begins or ends.
 LOGINS_UNSURE = 1
@@ -206,6 +207,11 @@ def _archive(prefix: tuple[str, ...], settings: dict[str, str]) -> Process:
     return Process(name, [*prefix, *NICE_ROOM, program, "--beside-driver", *named])
 
 
+def image_sessions(aeron_dir: Path) -> set[int]:
+    """Sessions of which a driver has images. A stream's counter has in its key a registration id, then the session id."""
+    return {struct.unpack_from("<i", one.key, 8)[0] for one in Cnc(aeron_dir).counters() if one.type_id == RCV_HWM}
+
+
 @contextmanager
 def world(tmp_path: Path, rng: random.Random, settings: dict[str, str] | None = None) -> Iterator[World]:
     """All of it, at work: streams flow and a login has come through."""
@@ -235,7 +241,7 @@ def world(tmp_path: Path, rng: random.Random, settings: dict[str, str] | None = 
         )
         stack.enter_context(archive.wait_ready(archive_ready(archive, archive_dir)))
         friend_driver = stack.enter_context(native.driver(friend_dir, DRIVER, prefix=(*three[1].prefix, *NICE)))
-        attacker = Attacker(three[2], rng)
+        attacker = Attacker(three[2], rng, lambda: image_sessions(aeron_dir))
         stack.callback(attacker.close)
         made = World(
             hosts=three,
