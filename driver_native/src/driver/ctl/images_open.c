@@ -16,21 +16,15 @@
 
 /* -- checks, Spec: 04 §2.6, §8.4 -------------------------------------------------------------------------------------------- */
 
+/* The receiver has checked the rest of the SETUP: wire/frame_check.h. */
 static as_result check_setup_untrusted(const asi_command_create_image *setup)
 {
-    as_result result = asi_check_mtu_length(setup->mtu_length);
-    result = AS_OK == result ? asi_check_term_length(setup->term_length) : result;
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    if (asi_wrap_sub(setup->active_term_id, setup->initial_term_id) < 0 || setup->term_offset < 0 ||
-        setup->term_offset > setup->term_length || 0 != setup->term_offset % AS_FRAME_ALIGNMENT)
+    if (asi_wrap_sub(setup->active_term_id, setup->initial_term_id) < 0)
     {
         return asi_fail(AS_E_USAGE, EINVAL, "position is outside the stream: initialTermId=%d activeTermId=%d termOffset=%d "
             "termLength=%d", setup->initial_term_id, setup->active_term_id, setup->term_offset, setup->term_length);
     }
-    return AS_OK;
+    return asi_check_mtu_length(setup->mtu_length);
 }
 
 static as_result check_windows(
