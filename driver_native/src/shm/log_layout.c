@@ -20,6 +20,7 @@
 #define PAGES_AHEAD_OF_CLIENT (32 * 1024)
 #define PAGES_STEP_OF_CLIENT 2
 #define PAGES_OUTRUN_LENGTH (64 * 1024)
+#define KNOWN_AHEAD (256 * 1024)
 #define CACHED_LOG_MAX_LENGTH (32 * 1024 * 1024)
 #define NOT_PAGED (-1)
 #ifndef MADV_POPULATE_WRITE
@@ -118,27 +119,43 @@ as_result asi_log_track_backing(asi_log *log)
     const int32_t page_bits = asi_log2((int32_t)page_length());
     const int64_t pages = ASI_LOG_PARTITION_COUNT * (int64_t)log->term_length >> page_bits;
     log->backed = calloc((size_t)pages, sizeof(*log->backed));
-    log->unbacked = NULL != log->backed ? pages : 0;
     log->page_bits = page_bits;
     return NULL != log->backed ? AS_OK : asi_fail(AS_E_INTERNAL, ENOMEM, "no memory to track %" PRId64 " pages of a log", pages);
 }
 
+static bool back_page(asi_log *log, uint8_t *address)
+{
+    if (!asi_log_is_backed(log, address))
+    {
+        if (!populate(address, (int64_t)1 << log->page_bits))
+        {
+            return false;
+        }
+        asi_store_release_u8(&log->backed[(address - log->terms[0]) >> log->page_bits], 1);
+    }
+    return true;
+}
+
+/* Pages that the padding at the end of a term covers may never get storage, so a log that has all of it can't be told by counting.
+ * A stream in order calls this once for KNOWN_AHEAD instead, because the pages ahead have storage from the first pass. */
 bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length)
 {
     const int64_t page = (int64_t)1 << log->page_bits;
-    for (int64_t at = position & ~(page - 1); at < position + length; at += page)
+    const int64_t from = position & ~(page - 1);
+    int64_t at = from;
+    for (; at < position + length; at += page)
     {
-        uint8_t *address = address_of(log, at);
-        if (!asi_log_is_backed(log, address))
+        if (!back_page(log, address_of(log, at)))
         {
-            if (!populate(address, page))
-            {
-                return false;
-            }
-            asi_store_release_u8(&log->backed[(address - log->terms[0]) >> log->page_bits], 1);
-            log->unbacked--;
+            return false;
         }
     }
+    while (at < from + KNOWN_AHEAD && asi_log_is_backed(log, address_of(log, at)))
+    {
+        at += page;
+    }
+    log->backed_from = from;
+    log->backed_to = at;
     return true;
 }
 

@@ -104,7 +104,8 @@ typedef struct asi_log
     int64_t pages_ahead;   /* bytes to keep allocated beyond the written data */
     uint8_t *backed;       /* owned: for each page of the terms, whether it has storage; NULL: all have */
     int32_t page_bits;     /* log2 of the page length, used with `backed` */
-    int64_t unbacked;      /* number of those pages that have no storage yet */
+    int64_t backed_from;   /* used by the log's one writer: all pages of [backed_from, backed_to) have storage */
+    int64_t backed_to;
 } asi_log;
 
 int64_t asi_log_file_length(int32_t term_length, int32_t page_size);
@@ -125,7 +126,8 @@ bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length);
  * system refuses: touching such a page would end the process by SIGBUS. Thread: the one that writes the log. */
 static inline bool asi_log_back(asi_log *log, int64_t position, int64_t length)
 {
-    return 0 == log->unbacked || asi_log_back_pages(log, position, length);
+    return NULL == log->backed || (position >= log->backed_from && position + length <= log->backed_to) ||
+        asi_log_back_pages(log, position, length);
 }
 
 /* True if the page of a term's byte has storage. A page without storage reads as zeros and need not be touched. */

@@ -89,22 +89,23 @@ asi_datagram_verdict asi_check_control_datagram_untrusted(const void *datagram, 
 
 int64_t asi_data_extent_untrusted(const void *datagram, int64_t length)
 {
+    AS_STATIC_ASSERT(0 == ASI_FRAME_PAD && 1 == ASI_FRAME_DATA, "one comparison finds both");
     const uint8_t *bytes = datagram;
     const int64_t first_offset = ((const asi_frame_header *)datagram)->term_offset;
     int64_t offset = 0;
     while (offset < length)
     {
         const asi_frame_header *frame = (const asi_frame_header *)(const void *)(bytes + offset);
-        const bool is_padding = ASI_FRAME_PAD == frame->type;
-        if (frame->frame_length < AS_FRAME_HEADER_LENGTH || frame->term_offset != first_offset + offset ||
-            (!is_padding && ASI_FRAME_DATA != frame->type))
+        /* One branch for three checks: small messages make 20 frames a datagram. */
+        if ((frame->frame_length < AS_FRAME_HEADER_LENGTH) | (frame->term_offset != first_offset + offset) |
+            (frame->type > ASI_FRAME_DATA))
         {
             return -1;
         }
         const int64_t occupied = asi_frame_occupancy(frame->frame_length);
         if (occupied > length - offset)
         {
-            return is_padding ? offset + occupied : -1; /* only the header of padding is sent */
+            return ASI_FRAME_PAD == frame->type ? offset + occupied : -1; /* only the header of padding is sent */
         }
         offset += occupied;
     }

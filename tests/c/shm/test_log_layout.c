@@ -426,6 +426,36 @@ static void a_page_that_gets_no_storage_is_told(void)
     scratch_delete(dir);
 }
 
+/* Each term ends in padding that covers a page without storage: such a log is never complete, and must not be slow for ever. */
+static void a_log_with_holes_is_looked_through_rarely(void)
+{
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    scratch_create(dir);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    asi_log log;
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
+    CHECK_I64(asi_log_track_backing(&log), AS_OK);
+    int32_t looks[3] = { 0 };
+    for (int32_t pass = 0; pass < 3; pass++)
+    {
+        for (int64_t position = 3LL * TERM * pass; position < 3LL * TERM * (pass + 1); position += 32)
+        {
+            if (position % TERM < TERM - PAGE)
+            {
+                looks[pass] += position < log.backed_from || position + 32 > log.backed_to;
+                CHECK(asi_log_back(&log, position, 32));
+            }
+        }
+    }
+    CHECK_I64(looks[0], 3 * (TERM / PAGE - 1)); /* once for each page */
+    CHECK_I64(looks[1], 3);                     /* once for each term, as each ends in a hole */
+    CHECK_I64(looks[2], 3);
+    CHECK(!asi_log_is_backed(&log, log.terms[0] + TERM - PAGE));
+    asi_log_close(&log);
+    scratch_delete(dir);
+}
+
 int main(void)
 {
     RUN(computes_positions);
@@ -437,6 +467,7 @@ int main(void)
     RUN(cleans_to_the_target_and_no_further);
     RUN(cleans_logs_of_any_length);
     RUN(a_page_that_gets_no_storage_is_told);
+    RUN(a_log_with_holes_is_looked_through_rarely);
     RUN(makes_pages_ahead_of_a_stream_in_its_first_lap);
     RUN(maps_pages_ahead_of_a_publisher_a_few_at_a_time);
     RUN(makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream);

@@ -246,6 +246,19 @@ static uint8_t *slot_at(const asi_image *image, int64_t position)
         (position & (image->log.term_length - 1));
 }
 
+/* A stream in order zeroes one slot for each datagram: with a length that the compiler knows, this takes two stores. */
+static void zero(uint8_t *slot, int64_t length)
+{
+    if (AS_FRAME_ALIGNMENT == length)
+    {
+        memset(slot, 0, AS_FRAME_ALIGNMENT);
+    }
+    else
+    {
+        memset(slot, 0, (size_t)length);
+    }
+}
+
 /* Beyond `zeroed_position` the log holds bytes of its last wrap. Data received in order overwrites them, so only the slot after
  * it must be zeroed, where readers stop. A gap is zeroed completely, page by page, but only pages that have storage: a frame far
  * ahead in a new log allocates none. (Spec: 04 §8.7.7 has the conductor zero a term behind the readers: every byte goes through a
@@ -260,7 +273,7 @@ static void zero_up_to(asi_image *image, int64_t position)
         uint8_t *slot = slot_at(image, image->zeroed_position);
         if (asi_log_is_backed(&image->log, slot))
         {
-            memset(slot, 0, (size_t)length);
+            zero(slot, length);
         }
         image->zeroed_position += length;
     }
