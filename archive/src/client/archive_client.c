@@ -1,7 +1,7 @@
 /* Blocking calls to an archive. Spec: 07 §9, 08 §13; contracts in as_archive.h.
  *
- * Each call builds a request, passes it to asi_async_call and reads the answer's relevant id. Owns the session and, when the
- * caller passed none, the Aeron client below it. Thread rule: one thread at a time. */
+ * Each call builds a request, runs it and reads the number in the answer. Owns the session and, when the caller passed none, the
+ * Aeron client below it. Thread rule: one thread at a time. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 struct as_archive_client
 {
-    asi_async async;
+    asi_client_session session;
     as_client *own_aeron; /* owned; NULL when the caller's client is used */
     int64_t archive_id;
     bool is_session_closed;          /* the session was lost and its streams are closed */
@@ -45,20 +45,19 @@ static as_result open_own_aeron(as_archive_client *client, const char *aeron_dir
 }
 
 as_result asi_archive_client_prepare(
-    asi_async *async, const as_archive_client_options *options, as_client *aeron, const asi_clock *clock)
+    asi_client_session *session, const as_archive_client_options *options, as_client *aeron, const asi_clock *clock)
 {
     if (options->message_timeout_ns <= 0)
     {
         return asi_fail(AS_E_USAGE, 0, "message_timeout_ns is %" PRId64 ": give the archive some time to answer",
             options->message_timeout_ns);
     }
-    *async = (asi_async){
+    *session = (asi_client_session){
         .aeron = aeron,
         .is_aeron_invoked = as_client_invoke(aeron) >= 0,
         .clock = *clock,
         .message_timeout_ns = options->message_timeout_ns,
         .control_session_id = AS_NULL_VALUE,
-        .awaited_correlation_id = AS_NULL_VALUE,
         .on_signal = options->on_signal,
         .on_signal_context = options->on_signal_context,
         .on_error = options->on_error,
@@ -66,7 +65,7 @@ as_result asi_archive_client_prepare(
         .invoker = options->invoker,
         .invoker_context = options->invoker_context,
     };
-    return asi_idle_parse(&async->idle, "backoff", NULL);
+    return asi_idle_parse(&session->idle, "backoff", NULL);
 }
 
 as_result asi_archive_client_open_with(
@@ -81,15 +80,15 @@ as_result asi_archive_client_open_with(
     if (AS_OK == result)
     {
         result = asi_archive_client_prepare(
-            &opened->async, options, NULL == options->client ? opened->own_aeron : options->client, clock);
+            &opened->session, options, NULL == options->client ? opened->own_aeron : options->client, clock);
     }
     opened->on_signal = options->on_signal;
     opened->on_signal_context = options->on_signal_context;
-    opened->async.on_signal = count_signal;
-    opened->async.on_signal_context = opened;
+    opened->session.on_signal = count_signal;
+    opened->session.on_signal_context = opened;
     if (AS_OK == result)
     {
-        result = asi_connect_open(&opened->async, options, &opened->archive_id);
+        result = asi_connect_open(&opened->session, options, &opened->archive_id);
     }
     if (AS_OK != result)
     {
@@ -106,50 +105,51 @@ as_result as_archive_client_open(const as_archive_client_options *options, as_ar
     return asi_archive_client_open_with(options, &clock, client);
 }
 
-asi_async *asi_archive_client_async(as_archive_client *client) { return &client->async; }
+asi_client_session *asi_archive_client_session(as_archive_client *client) { return &client->session; }
 
 void as_archive_client_close(as_archive_client *client)
 {
-    if (NULL == client || client->async.in_handler)
+    if (NULL == client || client->session.in_handler)
     {
         return;
     }
-    asi_call_abandon_all(&client->async);
-    asi_connect_close(&client->async);
+    asi_connect_close(&client->session);
     as_client_close(client->own_aeron);
     free(client);
 }
 
-as_client *as_archive_client_aeron(as_archive_client *client) { return client->async.aeron; }
+as_client *as_archive_client_aeron(as_archive_client *client) { return client->session.aeron; }
 
-int64_t as_archive_client_control_session_id(const as_archive_client *client) { return client->async.control_session_id; }
+int64_t as_archive_client_control_session_id(const as_archive_client *client) { return client->session.control_session_id; }
 
 int64_t as_archive_client_archive_id(const as_archive_client *client) { return client->archive_id; }
 
+static as_result check_and_poll(as_archive_client *client)
+{
+    const as_result result = asi_archive_client_check(client);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    asi_client_session_invoke(&client->session);
+    return asi_client_session_poll(&client->session);
+}
+
 as_result as_archive_client_poll(as_archive_client *client, int32_t *handled)
 {
-    asi_async *async = &client->async;
-    int32_t count = 0;
-    as_result result = asi_archive_client_check(client);
+    asi_client_session *session = &client->session;
+    as_result result = check_and_poll(client);
     if (AS_OK == result)
     {
-        if (async->is_aeron_invoked)
-        {
-            as_client_invoke(async->aeron);
-        }
-        result = asi_async_poll(async, &count);
+        result = asi_client_session_take_error(session);
+    }
+    if (AS_OK == result && 0 == session->handled)
+    {
+        result = asi_client_session_check_connected(session);
     }
     if (AS_OK == result)
     {
-        result = asi_async_take_forgotten(async);
-    }
-    if (AS_OK == result && 0 == count)
-    {
-        result = asi_async_check_connected(async);
-    }
-    if (AS_OK == result)
-    {
-        *handled = count;
+        *handled = session->handled;
     }
     return result;
 }
@@ -160,42 +160,31 @@ as_archive_client_state as_archive_client_get_state(const as_archive_client *cli
     {
         return AS_ARCHIVE_CLOSED;
     }
-    return client->async.is_lost ? AS_ARCHIVE_DISCONNECTED : AS_ARCHIVE_CONNECTED;
+    return client->session.is_lost ? AS_ARCHIVE_DISCONNECTED : AS_ARCHIVE_CONNECTED;
 }
 
 as_result asi_archive_client_check(as_archive_client *client)
 {
-    asi_async *async = &client->async;
-    if (async->is_lost && !async->in_handler && !client->is_session_closed)
+    asi_client_session *session = &client->session;
+    if (session->is_lost && !session->in_handler && !client->is_session_closed)
     {
-        asi_call_abandon_all(async);
-        asi_connect_close(async);
+        asi_connect_close(session);
         client->is_session_closed = true;
     }
-    return asi_async_check_usable(async);
+    return asi_client_session_check_usable(session);
 }
 
 as_result as_archive_client_poll_for_error(as_archive_client *client, const char **text)
 {
-    asi_async *async = &client->async;
+    asi_client_session *session = &client->session;
     *text = NULL;
-    as_result result = asi_archive_client_check(client);
-    int32_t handled = 0;
-    if (AS_OK != result)
+    const as_result result = check_and_poll(client);
+    if (AS_OK == result && session->unawaited.count > 0)
     {
-        return result;
+        session->unawaited.count = 0;
+        *text = session->unawaited.text;
     }
-    if (async->is_aeron_invoked)
-    {
-        as_client_invoke(async->aeron);
-    }
-    result = asi_async_poll(async, &handled);
-    if (AS_OK == result && async->forgotten.count > 0)
-    {
-        async->forgotten.count = 0;
-        *text = async->forgotten.text;
-    }
-    else if (AS_OK == result && AS_OK != asi_async_check_connected(async))
+    else if (AS_OK == result && AS_OK != asi_client_session_check_connected(session))
     {
         *text = "not connected";
     }
@@ -226,38 +215,49 @@ as_result as_archive_client_poll_for_signals(as_archive_client *client, int32_t 
 
 as_result as_archive_client_keepalive(as_archive_client *client)
 {
-    asi_async *async = &client->async;
+    asi_client_session *session = &client->session;
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_KEEP_ALIVE);
     as_result result = asi_archive_client_check(client);
     if (AS_OK == result)
     {
-        result = asi_async_check_connected(async);
+        result = asi_client_session_check_connected(session);
     }
     if (AS_OK == result)
     {
-        result = asi_async_send(async, &request, asi_clock_ns(&async->clock) + async->message_timeout_ns);
+        result = asi_client_session_send(
+            session, session->requests, &request, asi_clock_ns(&session->clock) + session->message_timeout_ns);
     }
     return result;
 }
 
-as_result asi_archive_client_call(as_archive_client *client, asi_codec_request *request, int64_t *value)
+/* Runs the request; `listing` and `value` may be NULL. */
+static as_result run(
+    as_archive_client *client, asi_codec_request *request, const asi_call_listing *listing, int64_t *value)
 {
+    asi_client_session *session = &client->session;
+    asi_call call = { .session = NULL };
     int64_t answered = 0;
     as_result result = asi_archive_client_check(client);
     if (AS_OK == result)
     {
-        result = asi_async_call(&client->async, request, NULL);
+        result = asi_call_run(&call, session, session->requests, request, listing,
+            asi_clock_ns(&session->clock) + session->message_timeout_ns);
     }
     if (AS_OK == result)
     {
-        result = asi_call_value(&client->async.answer, request->template_id, &answered);
+        result = asi_call_value(&call, &answered);
     }
     if (AS_OK == result && NULL != value)
     {
         *value = answered;
     }
     return result;
+}
+
+as_result asi_archive_client_call(as_archive_client *client, asi_codec_request *request, int64_t *value)
+{
+    return run(client, request, NULL, value);
 }
 
 static as_result call_for_recording(as_archive_client *client, int32_t template_id, int64_t recording_id, int64_t *value)
@@ -327,7 +327,7 @@ as_result as_archive_client_stop_recording_by_identity(as_archive_client *client
 /* -- queries --------------------------------------------------------------------------------------------------------------- */
 
 static as_result call_for_listing(
-    as_archive_client *client, asi_codec_request *request, asi_async_listing *listing, int32_t *listed)
+    as_archive_client *client, asi_codec_request *request, const asi_call_listing *listing, int32_t *listed)
 {
     if (listing->wanted <= 0)
     {
@@ -335,14 +335,11 @@ static as_result call_for_listing(
         return asi_fail(AS_E_USAGE, 0, "%s for %d entries: ask for at least one",
             asi_codec_request_name(request->template_id), listing->wanted);
     }
-    as_result result = asi_archive_client_check(client);
-    if (AS_OK == result)
-    {
-        result = asi_async_call(&client->async, request, listing);
-    }
+    int64_t given = 0;
+    const as_result result = run(client, request, listing, &given);
     if (AS_OK == result && NULL != listed)
     {
-        *listed = listing->given;
+        *listed = (int32_t)given;
     }
     return result;
 }
@@ -354,7 +351,7 @@ as_result as_archive_client_list_recordings(as_archive_client *client, int64_t f
     asi_codec_request_init(&request, ASI_CODEC_LIST_RECORDINGS);
     request.recording_id = from_recording_id;
     request.record_count = count;
-    asi_async_listing listing = { .on_recording = on_recording, .context = context, .wanted = count };
+    const asi_call_listing listing = { .on_recording = on_recording, .context = context, .wanted = count };
     return call_for_listing(client, &request, &listing, listed);
 }
 
@@ -367,7 +364,7 @@ as_result as_archive_client_list_recordings_for_uri(as_archive_client *client, i
     request.record_count = count;
     request.channel = asi_codec_text(channel_fragment);
     request.stream_id = stream_id;
-    asi_async_listing listing = { .on_recording = on_recording, .context = context, .wanted = count };
+    const asi_call_listing listing = { .on_recording = on_recording, .context = context, .wanted = count };
     return call_for_listing(client, &request, &listing, listed);
 }
 
@@ -377,7 +374,7 @@ as_result as_archive_client_list_recording(
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_LIST_RECORDING);
     request.recording_id = recording_id;
-    asi_async_listing listing = { .on_recording = on_recording, .context = context, .wanted = 1 };
+    const asi_call_listing listing = { .on_recording = on_recording, .context = context, .wanted = 1 };
     return call_for_listing(client, &request, &listing, listed);
 }
 
@@ -392,7 +389,7 @@ as_result as_archive_client_list_recording_subscriptions(as_archive_client *clie
     request.channel = asi_codec_text(channel_fragment);
     request.stream_id = stream_id;
     request.apply_stream_id = apply_stream_id ? 1 : 0;
-    asi_async_listing listing = { .on_subscription = on_subscription, .context = context, .wanted = count };
+    const asi_call_listing listing = { .on_subscription = on_subscription, .context = context, .wanted = count };
     return call_for_listing(client, &request, &listing, listed);
 }
 

@@ -9,8 +9,6 @@
 struct as_archive_call
 {
     asi_call call;
-    asi_async_listing listing;
-    int32_t template_id;
     /* The outcome, once known. */
     as_result result;
     int64_t value;
@@ -87,7 +85,6 @@ static void encode(const as_archive_request *request, asi_codec_request *encoded
 
 as_result as_archive_client_send(as_archive_client *client, const as_archive_request *request, as_archive_call **call)
 {
-    asi_async *async = asi_archive_client_async(client);
     as_result result = check_request(request);
     result = AS_OK == result ? asi_archive_client_check(client) : result;
     if (AS_OK != result)
@@ -100,9 +97,7 @@ as_result as_archive_client_send(as_archive_client *client, const as_archive_req
         return asi_fail(AS_E_INTERNAL, 0, "no memory for a call to the archive");
     }
     const bool lists_subscriptions = AS_OP_LIST_RECORDING_SUBSCRIPTIONS == request->operation;
-    opened->template_id = (int32_t)request->operation;
-    opened->result = AS_AGAIN;
-    opened->listing = (asi_async_listing){
+    const asi_call_listing listing = {
         .on_recording = lists_subscriptions ? NULL : request->on_recording,
         .on_subscription = lists_subscriptions ? request->on_subscription : NULL,
         .context = request->context,
@@ -110,7 +105,9 @@ as_result as_archive_client_send(as_archive_client *client, const as_archive_req
     };
     asi_codec_request encoded;
     encode(request, &encoded);
-    result = asi_call_start(&opened->call, async, &encoded, is_listing(request->operation) ? &opened->listing : NULL);
+    opened->result = AS_AGAIN;
+    result = asi_call_start(
+        &opened->call, asi_archive_client_session(client), &encoded, is_listing(request->operation) ? &listing : NULL);
     if (AS_OK != result)
     {
         free(opened);
@@ -120,64 +117,26 @@ as_result as_archive_client_send(as_archive_client *client, const as_archive_req
     return AS_OK;
 }
 
-/* A listing ends with its last entry or with UNKNOWN; both count as success. */
-static as_result read_answer(const as_archive_call *call, int64_t *value)
-{
-    const asi_async_answer *answer = &call->call.answer;
-    if (is_listing((as_archive_operation)call->template_id) && ASI_CODEC_ERROR != answer->code)
-    {
-        *value = call->listing.given;
-        return AS_OK;
-    }
-    return asi_call_value(answer, call->template_id, value);
-}
-
-static as_result settle(as_archive_call *call, as_result result)
-{
-    call->result = result;
-    if (result < 0)
-    {
-        call->code = as_error_code();
-        call->text = strdup(as_error_text());
-    }
-    return result;
-}
-
 as_result as_archive_call_poll(as_archive_call *call, int64_t *value)
 {
     if (AS_AGAIN == call->result)
     {
-        asi_async *async = call->call.async;
-        as_result result = AS_OK;
-        int32_t handled = 0;
-        if (!call->call.is_answered && NULL != async)
+        if (NULL != call->call.session)
         {
-            result = asi_async_check_usable(async);
-            if (AS_E_USAGE == result)
-            {
-                return result;
-            }
-            if (AS_OK == result && async->is_aeron_invoked)
-            {
-                as_client_invoke(async->aeron);
-            }
-            result = AS_OK == result ? asi_async_poll(async, &handled) : result;
+            asi_client_session_invoke(call->call.session);
         }
-        if (AS_OK == result && NULL != async && !call->call.is_answered && 0 == handled)
+        as_result result = asi_call_poll(&call->call);
+        if (AS_AGAIN == result || call->call.is_in_flight)
         {
-            result = asi_async_check_connected(async);
+            return result;
         }
+        result = AS_OK == result ? asi_call_value(&call->call, &call->value) : result;
+        call->result = result;
         if (AS_OK != result)
         {
-            asi_call_end(&call->call);
-            return settle(call, result);
+            call->code = as_error_code();
+            call->text = strdup(as_error_text());
         }
-        result = asi_call_check(&call->call);
-        if (AS_AGAIN == result)
-        {
-            return AS_AGAIN;
-        }
-        settle(call, AS_OK == result ? read_answer(call, &call->value) : result);
     }
     if (AS_OK == call->result)
     {

@@ -101,7 +101,7 @@ static as_result retry_if_temporary(as_result polled)
 /* Chooses an id that keeps other clients' responses out of the subscription; for a response channel the registration id does. */
 static as_result step_session_id(asi_connect *connect)
 {
-    asi_async *async = connect->async;
+    asi_client_session *session = connect->session;
     as_result result = AS_OK;
     if (AS_NULL_VALUE == connect->driver_request)
     {
@@ -109,7 +109,7 @@ static as_result step_session_id(asi_connect *connect)
         if (AS_OK == result && !connect->is_response)
         {
             result = as_client_async_next_session_id(
-                async->aeron, connect->options.control_stream_id, &connect->driver_request);
+                session->aeron, connect->options.control_stream_id, &connect->driver_request);
         }
         if (AS_OK != result)
         {
@@ -118,7 +118,7 @@ static as_result step_session_id(asi_connect *connect)
     }
     if (AS_NULL_VALUE != connect->driver_request)
     {
-        result = as_client_poll_session_id(async->aeron, connect->driver_request, &connect->session_id);
+        result = as_client_poll_session_id(session->aeron, connect->driver_request, &connect->session_id);
         connect->driver_request = AS_AGAIN == result ? connect->driver_request : AS_NULL_VALUE;
     }
     if (AS_OK == result)
@@ -130,7 +130,7 @@ static as_result step_session_id(asi_connect *connect)
 
 static as_result step_responses(asi_connect *connect)
 {
-    asi_async *async = connect->async;
+    asi_client_session *session = connect->session;
     const char *channel = response_channel_of(connect);
     as_result result = AS_OK;
     if (AS_NULL_VALUE == connect->driver_request)
@@ -139,13 +139,13 @@ static as_result step_responses(asi_connect *connect)
         result = put_control_keys(&connect->options, channel, connect->is_response ? NULL : SESSION_ID_KEY, connect->session_id, &builder);
         if (AS_OK == result)
         {
-            result = as_client_async_add_subscription(async->aeron, builder.text, connect->options.response_stream_id, NULL,
+            result = as_client_async_add_subscription(session->aeron, builder.text, connect->options.response_stream_id, NULL,
                 NULL, NULL, &connect->driver_request);
         }
     }
     if (AS_OK == result)
     {
-        result = as_client_poll_subscription(async->aeron, connect->driver_request, &async->responses);
+        result = as_client_poll_subscription(session->aeron, connect->driver_request, &session->responses);
         connect->driver_request = AS_AGAIN == result ? connect->driver_request : AS_NULL_VALUE;
         result = retry_if_temporary(result);
     }
@@ -158,25 +158,25 @@ static as_result step_responses(asi_connect *connect)
 
 static as_result step_requests(asi_connect *connect)
 {
-    asi_async *async = connect->async;
+    asi_client_session *session = connect->session;
     const char *channel = control_channel_of(connect);
     as_result result = AS_OK;
     if (AS_NULL_VALUE == connect->driver_request)
     {
         as_subscription_constants responses;
         asi_uri_builder builder;
-        as_subscription_get_constants(async->responses, &responses);
+        as_subscription_get_constants(session->responses, &responses);
         result = put_control_keys(&connect->options, channel, connect->is_response ? RESPONSE_CORRELATION_ID_KEY : SESSION_ID_KEY,
             connect->is_response ? responses.registration_id : connect->session_id, &builder);
         if (AS_OK == result)
         {
             result = as_client_async_add_exclusive_publication(
-                async->aeron, builder.text, connect->options.control_stream_id, &connect->driver_request);
+                session->aeron, builder.text, connect->options.control_stream_id, &connect->driver_request);
         }
     }
     if (AS_OK == result)
     {
-        result = as_client_poll_publication(async->aeron, connect->driver_request, &async->requests);
+        result = as_client_poll_publication(session->aeron, connect->driver_request, &session->requests);
         connect->driver_request = AS_AGAIN == result ? connect->driver_request : AS_NULL_VALUE;
         result = retry_if_temporary(result);
     }
@@ -189,21 +189,21 @@ static as_result step_requests(asi_connect *connect)
 
 /* -- requests ------------------------------------------------------------------------------------------------------------------ */
 
-static void send_close_session(asi_async *async)
+static void send_close_session(asi_client_session *session)
 {
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_CLOSE_SESSION);
     /* No action on failure: the archive also detects the end of the publication. */
-    (void)!asi_async_send(async, &request, 0);
+    (void)!asi_client_session_offer(session, &request);
 }
 
 as_result asi_connect_replay_requests(
-    const asi_async *async, int64_t subscription_registration_id, asi_uri_builder *builder)
+    const asi_client_session *session, int64_t subscription_registration_id, asi_uri_builder *builder)
 {
     static const char *const LEFT_OUT[] = { SESSION_ID_KEY, RESPONSE_CORRELATION_ID_KEY, "init-term-id", "term-id",
         "term-offset", "term-length", "ssc" };
     as_publication_constants constants;
-    as_publication_get_constants(async->requests, &constants);
+    as_publication_get_constants(session->requests, &constants);
     asi_uri uri;
     const as_result result = asi_uri_parse_untrusted(&uri, constants.channel, (int64_t)strlen(constants.channel));
     if (AS_OK != result)
@@ -262,7 +262,7 @@ as_result asi_connect_resolved_channel(const as_subscription *subscription, asi_
 /* The request's bytes are borrowed from the caller until it is sent. */
 static as_result begin_connect(asi_connect *connect)
 {
-    const as_result result = asi_async_begin(connect->async, &connect->request, NULL);
+    const as_result result = asi_call_start(&connect->call, connect->session, &connect->request, NULL);
     connect->request.channel = asi_codec_text(NULL);
     connect->request.encoded_credentials = asi_codec_text(NULL);
     if (AS_OK == result)
@@ -274,10 +274,10 @@ static as_result begin_connect(asi_connect *connect)
 
 static as_result step_send(asi_connect *connect)
 {
-    asi_async *async = connect->async;
+    asi_client_session *session = connect->session;
     const as_archive_client_options *options = &connect->options;
     asi_uri_builder channel;
-    as_result result = asi_connect_resolved_channel(async->responses, &channel);
+    as_result result = asi_connect_resolved_channel(session->responses, &channel);
     if (AS_OK != result)
     {
         return result;
@@ -292,9 +292,8 @@ static as_result step_send(asi_connect *connect)
     return begin_connect(connect);
 }
 
-static as_result check_protocol_version(const asi_async *async)
+static as_result check_protocol_version(int32_t version)
 {
-    const int32_t version = async->answer.protocol_version;
     if (ASI_CODEC_VERSION_MAJOR(version) != ASI_CODEC_VERSION_MAJOR(ASI_CODEC_PROTOCOL_VERSION))
     {
         return asi_fail(AS_E_PEER, 0, "the archive speaks control protocol %d.%d.%d, this client %d.%d.%d: use an archive of "
@@ -305,43 +304,48 @@ static as_result check_protocol_version(const asi_async *async)
     return AS_OK;
 }
 
+/* AS_AGAIN: no answer yet. Only the deadline of the whole sequence counts. */
+static as_result poll_answer(asi_connect *connect)
+{
+    const as_result result = asi_client_session_poll(connect->session);
+    return AS_OK == result && !connect->call.is_answered ? AS_AGAIN : result;
+}
+
 /* Reads the answer to the connect request or to a challenge response; it contains the control session id. */
 static as_result step_answer(asi_connect *connect)
 {
-    asi_async *async = connect->async;
-    as_result result = asi_async_poll_answer(async);
+    const asi_call_answer *answer = &connect->call.answer;
+    as_result result = poll_answer(connect);
     if (AS_OK != result)
     {
         return result;
     }
-    async->control_session_id = async->answer.control_session_id;
-    if (ASI_CODEC_CHALLENGE == async->answer.template_id)
+    connect->session->control_session_id = answer->control_session_id;
+    if (ASI_CODEC_CHALLENGE == answer->template_id)
     {
         connect->state = ASI_CONNECT_CHALLENGE;
         return AS_OK;
     }
-    if (ASI_CODEC_OK != async->answer.code)
-    {
-        return asi_async_fail_as_answered(async, "AuthConnectRequest");
-    }
-    result = check_protocol_version(async);
-    connect->state = async->answer.protocol_version >= ASI_CODEC_ARCHIVE_ID_MIN_VERSION ? ASI_CONNECT_ARCHIVE_ID :
+    int64_t ignored;
+    result = asi_call_value(&connect->call, &ignored);
+    result = AS_OK == result ? check_protocol_version(answer->protocol_version) : result;
+    connect->state = answer->protocol_version >= ASI_CODEC_ARCHIVE_ID_MIN_VERSION ? ASI_CONNECT_ARCHIVE_ID :
         ASI_CONNECT_KEEP_ALIVE;
     return result;
 }
 
 static as_result step_challenge(asi_connect *connect)
 {
-    asi_async *async = connect->async;
+    const asi_call_answer *challenge = &connect->call.answer;
     const as_archive_client_options *options = &connect->options;
     if (NULL == options->on_challenge)
     {
         return asi_fail(AS_E_PEER, ASI_CODEC_E_AUTHENTICATION_REJECTED, "the archive challenges its clients to authenticate, "
             "and this client was given no on_challenge to answer with");
     }
-    uint8_t credentials[ASI_ASYNC_TEXT_CAPACITY];
-    const int64_t length = options->on_challenge(options->on_challenge_context, (const uint8_t *)async->answer.text,
-        async->answer.text_length, credentials, (int64_t)sizeof(credentials));
+    uint8_t credentials[ASI_CLIENT_TEXT_CAPACITY];
+    const int64_t length = options->on_challenge(options->on_challenge_context, (const uint8_t *)challenge->text,
+        challenge->text_length, credentials, (int64_t)sizeof(credentials));
     if (length < 0 || length > (int64_t)sizeof(credentials))
     {
         return asi_fail(AS_E_PEER, ASI_CODEC_E_AUTHENTICATION_REJECTED,
@@ -356,7 +360,7 @@ static as_result step_challenge(asi_connect *connect)
 static as_result step_archive_id(asi_connect *connect)
 {
     asi_codec_request_init(&connect->request, ASI_CODEC_ARCHIVE_ID);
-    const as_result result = asi_async_begin(connect->async, &connect->request, NULL);
+    const as_result result = asi_call_start(&connect->call, connect->session, &connect->request, NULL);
     if (AS_OK == result)
     {
         connect->state = ASI_CONNECT_ARCHIVE_ID_ANSWER;
@@ -366,19 +370,14 @@ static as_result step_archive_id(asi_connect *connect)
 
 static as_result step_archive_id_answer(asi_connect *connect)
 {
-    asi_async *async = connect->async;
-    const as_result result = asi_async_poll_answer(async);
+    as_result result = poll_answer(connect);
     if (AS_AGAIN == result)
     {
-        return asi_async_check_connected(async) < 0 ? AS_E_CLOSED : AS_AGAIN;
+        return asi_client_session_check_connected(connect->session) < 0 ? AS_E_CLOSED : AS_AGAIN;
     }
-    if (AS_OK == result && ASI_CODEC_OK != async->answer.code)
-    {
-        return asi_async_fail_as_answered(async, "ArchiveIdRequest");
-    }
+    result = AS_OK == result ? asi_call_value(&connect->call, &connect->archive_id) : result;
     if (AS_OK == result)
     {
-        connect->archive_id = async->answer.relevant_id;
         connect->state = ASI_CONNECT_KEEP_ALIVE;
     }
     return result;
@@ -388,7 +387,7 @@ static as_result step_archive_id_answer(asi_connect *connect)
 static as_result step_keep_alive(asi_connect *connect)
 {
     asi_codec_request_init(&connect->request, ASI_CODEC_KEEP_ALIVE);
-    const as_result result = asi_async_offer(connect->async, &connect->request);
+    const as_result result = asi_client_session_offer(connect->session, &connect->request);
     if (AS_OK == result)
     {
         connect->state = ASI_CONNECT_DONE;
@@ -398,13 +397,13 @@ static as_result step_keep_alive(asi_connect *connect)
 
 /* -- the machine --------------------------------------------------------------------------------------------------------------- */
 
-void asi_connect_start(asi_connect *connect, asi_async *async, const as_archive_client_options *options)
+void asi_connect_start(asi_connect *connect, asi_client_session *session, const as_archive_client_options *options)
 {
     *connect = (asi_connect){
-        .async = async,
+        .session = session,
         .options = *options,
         .state = ASI_CONNECT_SESSION_ID,
-        .deadline_ns = asi_clock_ns(&async->clock) + async->message_timeout_ns,
+        .deadline_ns = asi_clock_ns(&session->clock) + session->message_timeout_ns,
         .driver_request = AS_NULL_VALUE,
         .archive_id = AS_NULL_VALUE,
     };
@@ -412,7 +411,7 @@ void asi_connect_start(asi_connect *connect, asi_async *async, const as_archive_
 
 static as_result step_requests_connected(asi_connect *connect)
 {
-    if (!as_publication_is_connected(connect->async->requests))
+    if (!as_publication_is_connected(connect->session->requests))
     {
         return AS_AGAIN;
     }
@@ -423,35 +422,35 @@ static as_result step_requests_connected(asi_connect *connect)
 /* Names the event that did not arrive before the deadline. */
 static as_result fail_by_timeout(const asi_connect *connect)
 {
-    const asi_async *async = connect->async;
+    const asi_client_session *session = connect->session;
     char timeout[32];
-    asi_format_duration(timeout, sizeof(timeout), async->message_timeout_ns);
+    asi_format_duration(timeout, sizeof(timeout), session->message_timeout_ns);
     if (connect->state < ASI_CONNECT_REQUESTS_CONNECTED)
     {
         return asi_fail(AS_E_TIMEOUT, 0, "no answer of the driver in %s about %s within %s",
-            as_client_aeron_dir(async->aeron), ASI_CONNECT_REQUESTS == connect->state ? control_channel_of(connect) :
+            as_client_aeron_dir(session->aeron), ASI_CONNECT_REQUESTS == connect->state ? control_channel_of(connect) :
             response_channel_of(connect), timeout);
     }
     if (connect->state <= ASI_CONNECT_SEND)
     {
         as_publication_constants constants;
-        as_publication_get_constants(async->requests, &constants);
+        as_publication_get_constants(session->requests, &constants);
         static const char UDP[] = "aeron:udp";
         const bool is_udp = 0 == strncmp(constants.channel, UDP, sizeof(UDP) - 1);
         return asi_fail(AS_E_TIMEOUT, 0, "no archive reads control requests on channel=%s streamId=%d within %s: is an archive "
             "running %s%s, with this control stream?", constants.channel, constants.stream_id, timeout,
             is_udp ? "there, its aeron.archive.control.channel enabled and within reach" : "on the driver in ",
-            is_udp ? "" : as_client_aeron_dir(async->aeron));
+            is_udp ? "" : as_client_aeron_dir(session->aeron));
     }
-    if (!as_subscription_is_connected(async->responses))
+    if (!as_subscription_is_connected(session->responses))
     {
         as_subscription_constants constants;
-        as_subscription_get_constants(async->responses, &constants);
+        as_subscription_get_constants(session->responses, &constants);
         return asi_fail(AS_E_TIMEOUT, 0, "the archive did not open its responses on channel=%s streamId=%d within %s: is an "
             "archive running on the driver in %s, with this control stream?", constants.channel, constants.stream_id, timeout,
-            as_client_aeron_dir(async->aeron));
+            as_client_aeron_dir(session->aeron));
     }
-    return asi_async_fail_by_timeout(async, &connect->request);
+    return asi_call_fail_by_timeout(session, connect->request.template_id, connect->request.correlation_id);
 }
 
 as_result asi_connect_step(asi_connect *connect)
@@ -473,20 +472,24 @@ as_result asi_connect_step(asi_connect *connect)
     {
         result = STEPS[connect->state](connect);
     }
+    if (AS_AGAIN == result && as_client_is_closed(connect->session->aeron))
+    {
+        result = asi_client_session_check_connected(connect->session);
+    }
+    if (AS_AGAIN == result && asi_clock_ns(&connect->session->clock) >= connect->deadline_ns)
+    {
+        result = fail_by_timeout(connect);
+    }
     if (AS_AGAIN != result)
     {
-        return result;
+        asi_call_end(&connect->call);
     }
-    if (as_client_is_closed(connect->async->aeron))
-    {
-        return asi_async_check_connected(connect->async);
-    }
-    return asi_clock_ns(&connect->async->clock) < connect->deadline_ns ? AS_AGAIN : fail_by_timeout(connect);
+    return result;
 }
 
 bool asi_connect_is_settled(asi_connect *connect)
 {
-    asi_async *async = connect->async;
+    asi_client_session *session = connect->session;
     if (AS_NULL_VALUE == connect->driver_request)
     {
         return true;
@@ -495,13 +498,13 @@ bool asi_connect_is_settled(asi_connect *connect)
     switch (connect->state)
     {
         case ASI_CONNECT_SESSION_ID:
-            result = as_client_poll_session_id(async->aeron, connect->driver_request, &connect->session_id);
+            result = as_client_poll_session_id(session->aeron, connect->driver_request, &connect->session_id);
             break;
         case ASI_CONNECT_RESPONSES:
-            result = as_client_poll_subscription(async->aeron, connect->driver_request, &async->responses);
+            result = as_client_poll_subscription(session->aeron, connect->driver_request, &session->responses);
             break;
         default:
-            result = as_client_poll_publication(async->aeron, connect->driver_request, &async->requests);
+            result = as_client_poll_publication(session->aeron, connect->driver_request, &session->requests);
             break;
     }
     if (AS_AGAIN == result)
@@ -512,14 +515,14 @@ bool asi_connect_is_settled(asi_connect *connect)
     return true;
 }
 
-as_result asi_connect_open(asi_async *async, const as_archive_client_options *options, int64_t *archive_id)
+as_result asi_connect_open(asi_client_session *session, const as_archive_client_options *options, int64_t *archive_id)
 {
     asi_connect connect;
-    asi_connect_start(&connect, async, options);
+    asi_connect_start(&connect, session, options);
     as_result result = asi_connect_step(&connect);
     while (AS_AGAIN == result)
     {
-        asi_async_idle(async, 0);
+        asi_client_session_idle(session, 0);
         result = asi_connect_step(&connect);
     }
     if (AS_OK == result)
@@ -527,29 +530,30 @@ as_result asi_connect_open(asi_async *async, const as_archive_client_options *op
         *archive_id = connect.archive_id;
         return AS_OK;
     }
-    char reason[ASI_ASYNC_TEXT_CAPACITY];
+    char reason[ASI_CLIENT_TEXT_CAPACITY];
     const int32_t code = as_error_code();
     snprintf(reason, sizeof(reason), "%s", as_error_text());
     while (!asi_connect_is_settled(&connect))
     {
-        asi_async_idle(async, 0);
+        asi_client_session_idle(session, 0);
     }
     return asi_fail(result, code, "%s", reason);
 }
 
-void asi_connect_close(asi_async *async)
+void asi_connect_close(asi_client_session *session)
 {
-    if (NULL != async->requests && AS_NULL_VALUE != async->control_session_id &&
-        as_publication_is_connected(async->requests))
+    asi_call_abandon_all(session);
+    if (NULL != session->requests && AS_NULL_VALUE != session->control_session_id &&
+        as_publication_is_connected(session->requests))
     {
-        send_close_session(async);
+        send_close_session(session);
     }
-    as_publication_close(async->requests);
-    as_subscription_close(async->responses);
-    as_controlled_assembler_close(async->assembler);
-    free(async->strings);
-    async->requests = NULL;
-    async->responses = NULL;
-    async->assembler = NULL;
-    async->strings = NULL;
+    as_publication_close(session->requests);
+    as_subscription_close(session->responses);
+    as_controlled_assembler_close(session->assembler);
+    free(session->strings);
+    session->requests = NULL;
+    session->responses = NULL;
+    session->assembler = NULL;
+    session->strings = NULL;
 }

@@ -258,7 +258,7 @@ void as_persistent_subscription_close(as_persistent_subscription *subscription)
     {
         return;
     }
-    asi_persistent_let_go(subscription);
+    asi_persistent_release(subscription);
     as_counter_close(subscription->state_counter);
     as_counter_close(subscription->difference_counter);
     as_counter_close(subscription->left_counter);

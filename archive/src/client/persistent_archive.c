@@ -36,13 +36,13 @@ static void on_disconnected(as_persistent_subscription *self)
 static void start_link(as_persistent_subscription *self)
 {
     const as_result result =
-        asi_archive_client_prepare(&self->async, &self->options.archive, self->aeron, &self->clock);
+        asi_archive_client_prepare(&self->session, &self->options.archive, self->aeron, &self->clock);
     if (AS_OK != result)
     {
         asi_persistent_fail(self, AS_PERSISTENT_GENERIC, result);
         return;
     }
-    asi_connect_start(&self->connect, &self->async, &self->options.archive);
+    asi_connect_start(&self->connect, &self->session, &self->options.archive);
     self->link = ASI_LINK_CONNECTING;
 }
 
@@ -55,7 +55,7 @@ static void step_connecting(as_persistent_subscription *self)
     }
     else if (AS_AGAIN != result)
     {
-        asi_persistent_tell(self, result);
+        asi_persistent_report(self, result);
         self->link = ASI_LINK_SETTLING;
     }
 }
@@ -64,28 +64,26 @@ static void step_settling(as_persistent_subscription *self)
 {
     if (asi_connect_is_settled(&self->connect))
     {
-        asi_connect_close(&self->async);
+        asi_connect_close(&self->session);
         self->link = ASI_LINK_IDLE;
     }
 }
 
 static void step_connected(as_persistent_subscription *self)
 {
-    int32_t handled = 0;
-    as_result result = asi_async_poll(&self->async, &handled);
-    if (AS_OK == result && 0 == handled)
+    as_result result = asi_client_session_poll(&self->session);
+    if (AS_OK == result && 0 == self->session.handled)
     {
-        result = asi_async_check_connected(&self->async);
+        result = asi_client_session_check_connected(&self->session);
     }
     if (AS_E_DATA == result)
     {
-        asi_persistent_tell(self, result);
+        asi_persistent_report(self, result);
     }
     if (AS_OK != result)
     {
         /* Ends the session's objects first, so that the listener finds none of them when it is notified of the loss. */
-        asi_call_abandon_all(&self->async);
-        asi_connect_close(&self->async);
+        asi_connect_close(&self->session);
         self->link = ASI_LINK_IDLE;
         on_disconnected(self);
     }
@@ -151,8 +149,8 @@ int64_t asi_persistent_send_list(as_persistent_subscription *self)
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_LIST_RECORDING);
     request.recording_id = self->options.recording_id;
-    self->listing = (asi_async_listing){ .on_recording = on_recording, .context = self, .wanted = 1 };
-    if (AS_OK == asi_call_start(&self->call, &self->async, &request, &self->listing))
+    const asi_call_listing listing = { .on_recording = on_recording, .context = self, .wanted = 1 };
+    if (AS_OK == asi_call_start(&self->call, &self->session, &request, &listing))
     {
         asi_persistent_enter(self, AS_PERSISTENT_AWAIT_LIST_RECORDING_RESPONSE);
     }
@@ -221,7 +219,7 @@ int64_t asi_persistent_await_list(as_persistent_subscription *self)
     {
         return 0;
     }
-    const asi_async_answer *answer = &self->call.answer;
+    const asi_call_answer *answer = &self->call.answer;
     if (AS_OK != result)
     {
         asi_persistent_enter(self, asi_persistent_is_linked(self) ? AS_PERSISTENT_SEND_LIST_RECORDING_REQUEST :
@@ -231,7 +229,7 @@ int64_t asi_persistent_await_list(as_persistent_subscription *self)
     {
         on_descriptor(self);
     }
-    else if (ASI_CODEC_RECORDING_UNKNOWN == answer->code)
+    else if (ASI_CODEC_ERROR != answer->code)
     {
         asi_persistent_fail(self, AS_PERSISTENT_RECORDING_NOT_FOUND, asi_fail(AS_E_PEER, ASI_CODEC_E_UNKNOWN_RECORDING,
             "unknown recording id: %" PRId64, self->options.recording_id));
@@ -239,8 +237,7 @@ int64_t asi_persistent_await_list(as_persistent_subscription *self)
     else
     {
         int64_t value;
-        asi_persistent_fail(
-            self, AS_PERSISTENT_GENERIC, asi_call_value(answer, ASI_CODEC_LIST_RECORDING, &value));
+        asi_persistent_fail(self, AS_PERSISTENT_GENERIC, asi_call_value(&self->call, &value));
     }
     return 0;
 }

@@ -6,7 +6,7 @@ void asi_persistent_set_up_replay(as_persistent_subscription *self)
 {
     self->replay_session_id = AS_NULL_VALUE;
     self->replay_token = AS_NULL_VALUE;
-    self->ask_again_at = AS_NULL_VALUE;
+    self->next_query_position = AS_NULL_VALUE;
     asi_persistent_enter(self, ASI_REPLAY_SESSION_SPECIFIC == self->replay_kind ? AS_PERSISTENT_SEND_REPLAY_REQUEST :
         AS_PERSISTENT_ADD_REPLAY_SUBSCRIPTION);
     self->deadline_ns = asi_persistent_now(self) + self->timeout_ns;
@@ -28,30 +28,16 @@ static void start_over(as_persistent_subscription *self)
 
 /* -- the replay request --------------------------------------------------------------------------------------------------------------- */
 
-/* Sends on the publication whose correlation id identifies the replay's target. AS_AGAIN: not connected yet, or
- * back-pressured. */
-static as_result offer_by_token(as_persistent_subscription *self, asi_codec_request *request)
+/* Sends on the publication whose correlation id identifies the replay's target. AS_AGAIN: not connected, or back-pressured. */
+static as_result start_by_token(as_persistent_subscription *self, asi_codec_request *request)
 {
-    asi_async *async = &self->async;
     if (!as_publication_is_connected(self->requests))
     {
         return AS_AGAIN;
     }
-    request->control_session_id = async->control_session_id;
-    request->correlation_id = as_client_next_correlation_id(self->aeron);
     request->replay_token = self->replay_token;
-    int64_t length;
-    const as_result result = asi_codec_request_encode(request, async->request, sizeof(async->request), &length);
-    if (AS_OK != result)
-    {
-        return result;
-    }
-    if (as_publication_offer(self->requests, async->request, length) < 0)
-    {
-        return AS_AGAIN;
-    }
-    asi_call_watch(&self->call, async, request, NULL);
-    return AS_OK;
+    const as_result result = asi_call_start_on(&self->call, &self->session, self->requests, request, NULL);
+    return AS_E_CLOSED == result ? AS_AGAIN : result;
 }
 
 int64_t asi_persistent_send_replay(as_persistent_subscription *self)
@@ -78,14 +64,14 @@ int64_t asi_persistent_send_replay(as_persistent_subscription *self)
     request.channel = asi_codec_text(channel);
     if (AS_OK == result)
     {
-        result = ASI_REPLAY_RESPONSE_CHANNEL == self->replay_kind ? offer_by_token(self, &request) :
-            asi_call_start(&self->call, &self->async, &request, NULL);
+        result = ASI_REPLAY_RESPONSE_CHANNEL == self->replay_kind ? start_by_token(self, &request) :
+            asi_call_start(&self->call, &self->session, &request, NULL);
     }
     if (AS_OK == result)
     {
         asi_persistent_enter(self, AS_PERSISTENT_AWAIT_REPLAY_RESPONSE);
     }
-    else if (result < 0 && asi_persistent_is_linked(self) && !self->async.is_lost)
+    else if (result < 0 && asi_persistent_is_linked(self) && !self->session.is_lost)
     {
         asi_persistent_fail(self, AS_PERSISTENT_GENERIC, result);
     }
@@ -98,7 +84,7 @@ int64_t asi_persistent_send_replay(as_persistent_subscription *self)
 
 static void fail_replay(as_persistent_subscription *self)
 {
-    const asi_async_answer *answer = &self->call.answer;
+    const asi_call_answer *answer = &self->call.answer;
     const as_persistent_failure reason = ASI_CODEC_E_INVALID_POSITION == answer->relevant_id ?
         AS_PERSISTENT_INVALID_START_POSITION : ASI_CODEC_E_UNKNOWN_RECORDING == answer->relevant_id ?
         AS_PERSISTENT_RECORDING_NOT_FOUND : AS_PERSISTENT_GENERIC;
@@ -163,7 +149,7 @@ static void on_refused(as_persistent_subscription *self, as_result result)
 {
     if (asi_persistent_is_temporary(result))
     {
-        asi_persistent_tell(self, result);
+        asi_persistent_report(self, result);
         start_over(self);
     }
     else
@@ -232,7 +218,7 @@ int64_t asi_persistent_add_requests(as_persistent_subscription *self)
     as_subscription_constants constants;
     as_subscription_get_constants(self->replay, &constants);
     asi_uri_builder channel;
-    as_result result = asi_connect_replay_requests(&self->async, constants.registration_id, &channel);
+    as_result result = asi_connect_replay_requests(&self->session, constants.registration_id, &channel);
     if (AS_OK == result)
     {
         result = as_client_async_add_exclusive_publication(
@@ -278,7 +264,7 @@ int64_t asi_persistent_send_token(as_persistent_subscription *self)
     request.recording_id = self->options.recording_id;
     /* A token is valid only for the archive's connect timeout, so it is requested once it can be used. */
     if (as_publication_is_connected(self->requests) &&
-        AS_OK == asi_call_start(&self->call, &self->async, &request, NULL))
+        AS_OK == asi_call_start(&self->call, &self->session, &request, NULL))
     {
         asi_persistent_enter(self, AS_PERSISTENT_AWAIT_REPLAY_TOKEN);
     }
@@ -301,7 +287,7 @@ int64_t asi_persistent_await_token(as_persistent_subscription *self)
         start_over(self);
         return 0;
     }
-    result = asi_call_value(&self->call.answer, ASI_CODEC_REPLAY_TOKEN, &self->replay_token);
+    result = asi_call_value(&self->call, &self->replay_token);
     if (AS_OK != result)
     {
         asi_persistent_fail(self, AS_PERSISTENT_GENERIC, result);

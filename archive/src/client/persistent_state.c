@@ -16,7 +16,7 @@ void asi_persistent_drop_replay(as_persistent_subscription *self)
         asi_codec_request_init(&request, ASI_CODEC_STOP_REPLAY);
         request.replay_session_id = self->replay_session_id;
         /* If this fails, the replay ends once it detects that its subscriber is gone. */
-        (void)!asi_async_offer(&self->async, &request);
+        (void)!asi_client_session_offer(&self->session, &request);
     }
     if (AS_NULL_VALUE != self->driver_request)
     {
@@ -57,12 +57,11 @@ static void close_link(as_persistent_subscription *self)
     {
         as_client_forget(self->aeron, self->connect.driver_request);
     }
-    asi_call_abandon_all(&self->async);
-    asi_connect_close(&self->async);
+    asi_connect_close(&self->session);
     self->link = ASI_LINK_IDLE;
 }
 
-void asi_persistent_let_go(as_persistent_subscription *self)
+void asi_persistent_release(as_persistent_subscription *self)
 {
     if (NULL == self->aeron)
     {
@@ -81,7 +80,7 @@ void asi_persistent_enter(as_persistent_subscription *self, as_persistent_state 
     as_counter_set(self->state_counter, state);
 }
 
-void asi_persistent_tell(as_persistent_subscription *self, as_result failure)
+void asi_persistent_report(as_persistent_subscription *self, as_result failure)
 {
     if (NULL != self->options.listener.on_error)
     {
@@ -99,8 +98,8 @@ void asi_persistent_fail(as_persistent_subscription *self, as_persistent_failure
     self->failure_code = as_error_code();
     snprintf(self->failure_text, sizeof(self->failure_text), "%s", as_error_text());
     asi_persistent_enter(self, AS_PERSISTENT_FAILED);
-    asi_persistent_let_go(self);
-    asi_persistent_tell(
+    asi_persistent_release(self);
+    asi_persistent_report(
         self, asi_fail(self->failure_class, self->failure_code, "%s", self->failure_text));
 }
 

@@ -14,7 +14,6 @@
 #define ASI_CLIENT_PERSISTENT_STATE_H
 
 #include "client/archive_client.h"
-#include "client/call.h"
 #include "client/connect.h"
 
 #define ASI_PERSISTENT_TEXT_CAPACITY 1024
@@ -63,11 +62,10 @@ struct as_persistent_subscription
     as_counter *left_counter;
     as_counter *joined_counter;
     /* The archive. */
-    asi_async async;
+    asi_client_session session;
     asi_connect connect;
     asi_archive_link link;
     asi_call call;                   /* the only one in flight */
-    asi_async_listing listing;
     asi_persistent_recording recording;
     /* The stream. */
     as_persistent_state state;
@@ -83,7 +81,7 @@ struct as_persistent_subscription
     int64_t replay_session_id;       /* AS_NULL_VALUE: no known replay is running */
     int64_t replay_token;
     int64_t deadline_ns;             /* of the state, if it has one */
-    int64_t ask_again_at;            /* position from which the recorded position is requested again; AS_NULL_VALUE: now */
+    int64_t next_query_position;     /* position from which the recorded position is requested again; AS_NULL_VALUE: now */
     /* Live. */
     as_subscription *live;           /* owned */
     as_image *live_image;            /* retained */
@@ -110,14 +108,14 @@ void asi_persistent_enter(as_persistent_subscription *self, as_persistent_state 
 /* Fails permanently: reports the last recorded failure to the listener and releases all resources. */
 void asi_persistent_fail(as_persistent_subscription *self, as_persistent_failure reason, as_result failure);
 /* Reports the last recorded failure to the listener; the subscription continues. */
-void asi_persistent_tell(as_persistent_subscription *self, as_result failure);
+void asi_persistent_report(as_persistent_subscription *self, as_result failure);
 /* Whether a request that the driver failed may succeed when retried. */
 bool asi_persistent_is_temporary(as_result result);
 /* Stops the replay if it is running (best effort) and releases its resources. */
 void asi_persistent_drop_replay(as_persistent_subscription *self);
 void asi_persistent_drop_live(as_persistent_subscription *self);
 /* Releases replay, live stream and the session with the archive. */
-void asi_persistent_let_go(as_persistent_subscription *self);
+void asi_persistent_release(as_persistent_subscription *self);
 static inline int64_t asi_persistent_now(const as_persistent_subscription *self) { return asi_clock_ns(&self->clock); }
 static inline bool asi_persistent_is_linked(const as_persistent_subscription *self)
 {

@@ -42,7 +42,7 @@ static as_result find_live_image(as_persistent_subscription *self)
             self->is_live_wanted = false;
             if (asi_persistent_is_temporary(result))
             {
-                asi_persistent_tell(self, result);
+                asi_persistent_report(self, result);
                 return AS_AGAIN;
             }
             return result;
@@ -63,7 +63,7 @@ static as_result find_live_image(as_persistent_subscription *self)
         char timeout[32];
         asi_format_duration(timeout, sizeof(timeout), self->timeout_ns);
         self->is_live_missed = true;
-        asi_persistent_tell(self, asi_fail(AS_E_TIMEOUT, 0, "no image became available on the live subscription within %s: "
+        asi_persistent_report(self, asi_fail(AS_E_TIMEOUT, 0, "no image became available on the live subscription within %s: "
             "channel=%s streamId=%d; is its publisher up?", timeout, self->options.live_channel, self->options.live_stream_id));
     }
     return AS_AGAIN;
@@ -131,24 +131,24 @@ static bool find_replay_image(as_persistent_subscription *self)
     return NULL != self->replay_image;
 }
 
-static void ask_recorded_position(as_persistent_subscription *self)
+static void query_recorded_position(as_persistent_subscription *self)
 {
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_MAX_RECORDED_POSITION);
     request.recording_id = self->options.recording_id;
     /* On back pressure or a session that is ending, the next poll retries or detects the loss. */
-    (void)!asi_call_start(&self->call, &self->async, &request, NULL);
+    (void)!asi_call_start(&self->call, &self->session, &request, NULL);
 }
 
 /* Adds the live subscription once the replay is near the recorded position. Spec: 08 §16.4. */
 static void check_caught_up(as_persistent_subscription *self)
 {
-    if (!asi_call_is_under_way(&self->call))
+    if (!self->call.is_in_flight)
     {
         if (asi_persistent_is_linked(self) &&
-            (AS_NULL_VALUE == self->ask_again_at || self->position >= self->ask_again_at))
+            (AS_NULL_VALUE == self->next_query_position || self->position >= self->next_query_position))
         {
-            ask_recorded_position(self);
+            query_recorded_position(self);
         }
         return;
     }
@@ -156,14 +156,14 @@ static void check_caught_up(as_persistent_subscription *self)
     int64_t recorded = 0;
     if (AS_OK == result)
     {
-        result = asi_call_value(&self->call.answer, ASI_CODEC_MAX_RECORDED_POSITION, &recorded);
+        result = asi_call_value(&self->call, &recorded);
         if (AS_OK != result)
         {
             asi_persistent_fail(self, AS_PERSISTENT_GENERIC, result);
             return;
         }
         const bool is_near = self->position >= recorded - self->recording.term_length / 4;
-        self->ask_again_at = is_near ? AS_NULL_VALUE : recorded;
+        self->next_query_position = is_near ? AS_NULL_VALUE : recorded;
         result = is_near ? request_live(self) : AS_OK;
         if (AS_OK != result && AS_E_TIMEOUT != result)
         {

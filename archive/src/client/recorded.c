@@ -24,7 +24,7 @@ static as_result add_recorded(as_archive_client *client, add_publication add, co
     as_result result = asi_archive_client_check(client);
     if (AS_OK == result)
     {
-        result = add(asi_archive_client_async(client)->aeron, channel, stream_id, &added);
+        result = add(asi_archive_client_session(client)->aeron, channel, stream_id, &added);
     }
     if (AS_OK != result)
     {

@@ -54,7 +54,7 @@ static void on_message(void *context, const uint8_t *data, int64_t length, const
         return;
     }
     const bool is_start = ASI_CODEC_RECORDING_STARTED == event.template_id;
-    as_recording_event told = {
+    as_recording_event reported = {
         .kind = (as_recording_event_kind)event.template_id,
         .session_id = is_start ? event.session_id : 0,
         .stream_id = is_start ? event.stream_id : 0,
@@ -65,13 +65,13 @@ static void on_message(void *context, const uint8_t *data, int64_t length, const
         .position = is_start ? event.start_position :
             ASI_CODEC_RECORDING_PROGRESS == event.template_id ? event.position : event.stop_position,
     };
-    char *texts = is_start ? copy_texts(&event, &told.channel, &told.source_identity) : NULL;
+    char *texts = is_start ? copy_texts(&event, &reported.channel, &reported.source_identity) : NULL;
     if (is_start && NULL == texts)
     {
         events->failure = asi_fail(AS_E_INTERNAL, 0, "no memory for a recording event");
         return;
     }
-    events->on_event(events->context, &told);
+    events->on_event(events->context, &reported);
     free(texts);
 }
 

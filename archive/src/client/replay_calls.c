@@ -39,41 +39,22 @@ static as_result check_media(const as_publication_constants *requests, const asi
 }
 
 /* Waits until the archive subscribes to the publication and grants a window. */
-static as_result await_requests(asi_async *async, as_publication *requests, int64_t deadline_ns)
+static as_result await_requests(asi_client_session *session, as_publication *requests, int64_t deadline_ns)
 {
     while (!as_publication_is_connected(requests) || as_publication_available_window(requests) <= 0)
     {
-        const as_result result = asi_async_check_connected(async);
+        const as_result result = asi_client_session_check_connected(session);
         if (AS_OK != result)
         {
             return result;
         }
-        if (asi_clock_ns(&async->clock) >= deadline_ns)
+        if (asi_clock_ns(&session->clock) >= deadline_ns)
         {
             return asi_fail(AS_E_TIMEOUT, 0, "the archive does not read the replay's request publication");
         }
-        asi_async_idle(async, 0);
+        asi_client_session_idle(session, 0);
     }
     return AS_OK;
-}
-
-/* Sends the request on `requests`; the answer arrives on the session. */
-static as_result ask_on(asi_async *async, as_publication *requests, asi_codec_request *request, int64_t deadline_ns)
-{
-    as_result result = asi_async_begin_on(async, requests, request, NULL);
-    while (AS_AGAIN == result && asi_clock_ns(&async->clock) < deadline_ns)
-    {
-        asi_async_idle(async, 0);
-        result = asi_async_begin_on(async, requests, request, NULL);
-    }
-    if (AS_AGAIN == result)
-    {
-        return asi_fail(AS_E_TIMEOUT, 0, "failed to send %s: the archive does not read its control stream",
-            asi_codec_request_name(request->template_id));
-    }
-    result = AS_OK == result ? asi_async_await(async, request, NULL, deadline_ns) : result;
-    return AS_OK == result && ASI_CODEC_ERROR == async->answer.code ?
-        asi_async_fail_as_answered(async, asi_codec_request_name(request->template_id)) : result;
 }
 
 /* Starts a replay whose channel has control-mode=response: sends a token on a new publication, *requests, and takes the answer on
@@ -81,28 +62,31 @@ static as_result ask_on(asi_async *async, as_publication *requests, asi_codec_re
 static as_result replay_by_token(as_archive_client *client, asi_codec_request *request,
     int64_t subscription_registration_id, int64_t *replay_session_id, as_publication **requests)
 {
-    asi_async *async = asi_archive_client_async(client);
+    asi_client_session *session = asi_archive_client_session(client);
+    asi_call call = { .session = NULL };
+    int64_t started = AS_NULL_VALUE;
     as_result result = asi_archive_client_check(client);
     if (AS_OK != result)
     {
         return result;
     }
-    const int64_t deadline_ns = asi_clock_ns(&async->clock) + async->message_timeout_ns;
+    const int64_t deadline_ns = asi_clock_ns(&session->clock) + session->message_timeout_ns;
     as_publication_constants constants;
     asi_uri_builder channel;
-    as_publication_get_constants(async->requests, &constants);
+    as_publication_get_constants(session->requests, &constants);
     result = check_media(&constants, request);
-    result = AS_OK == result ? asi_connect_replay_requests(async, subscription_registration_id, &channel) : result;
+    result = AS_OK == result ? asi_connect_replay_requests(session, subscription_registration_id, &channel) : result;
     result = AS_OK == result ?
-        as_client_add_exclusive_publication(async->aeron, channel.text, constants.stream_id, requests) : result;
-    result = AS_OK == result ? await_requests(async, *requests, deadline_ns) : result;
+        as_client_add_exclusive_publication(session->aeron, channel.text, constants.stream_id, requests) : result;
+    result = AS_OK == result ? await_requests(session, *requests, deadline_ns) : result;
     /* The token is requested last: it is valid only for the archive's connect timeout. */
     result = AS_OK == result ?
         as_archive_client_replay_token(client, request->recording_id, &request->replay_token) : result;
-    result = AS_OK == result ? ask_on(async, *requests, request, deadline_ns) : result;
+    result = AS_OK == result ? asi_call_run(&call, session, *requests, request, NULL, deadline_ns) : result;
+    result = AS_OK == result ? asi_call_value(&call, &started) : result;
     if (AS_OK == result && NULL != replay_session_id)
     {
-        *replay_session_id = async->answer.relevant_id;
+        *replay_session_id = started;
     }
     return result;
 }
@@ -172,9 +156,9 @@ as_result as_archive_client_start_replay(as_archive_client *client, int64_t reco
 static as_result replay_to_response(as_archive_client *client, asi_codec_request *request, const char *replay_channel,
     int64_t *replay_session_id, as_subscription **subscription)
 {
-    asi_async *async = asi_archive_client_async(client);
+    asi_client_session *session = asi_archive_client_session(client);
     as_subscription *added = NULL;
-    as_result result = as_client_add_subscription(async->aeron, replay_channel, request->stream_id, &added);
+    as_result result = as_client_add_subscription(session->aeron, replay_channel, request->stream_id, &added);
     if (AS_OK != result)
     {
         return asi_fail_in(result, "subscribing to replay channel %s", replay_channel);
@@ -184,14 +168,14 @@ static as_result replay_to_response(as_archive_client *client, asi_codec_request
     as_publication *requests = NULL;
     result = replay_by_token(
         client, request, constants.registration_id, replay_session_id, &requests);
-    const int64_t deadline_ns = asi_clock_ns(&async->clock) + async->message_timeout_ns;
+    const int64_t deadline_ns = asi_clock_ns(&session->clock) + session->message_timeout_ns;
     while (AS_OK == result && !as_subscription_is_connected(added))
     {
-        if (asi_clock_ns(&async->clock) >= deadline_ns)
+        if (asi_clock_ns(&session->clock) >= deadline_ns)
         {
             result = asi_fail(AS_E_TIMEOUT, 0, "no image of the replay came on channel %s", replay_channel);
         }
-        asi_async_idle(async, 0);
+        asi_client_session_idle(session, 0);
     }
     as_publication_close(requests);
     if (AS_OK != result)
@@ -226,7 +210,7 @@ as_result as_archive_client_replay(as_archive_client *client, int64_t recording_
     result = asi_connect_put_session(replay_channel, (int32_t)(uint32_t)(uint64_t)session, &channel);
     if (AS_OK == result)
     {
-        result = as_client_add_subscription(asi_archive_client_async(client)->aeron, channel.text, replay_stream_id, &added);
+        result = as_client_add_subscription(asi_archive_client_session(client)->aeron, channel.text, replay_stream_id, &added);
     }
     if (AS_OK != result)
     {

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "client/archive_client.h"
-#include "client/call.h"
 #include "client/connect.h"
 
 #define MILLISECOND_NS INT64_C(1000000)
@@ -28,7 +27,7 @@
 
 struct as_replay_merge
 {
-    asi_async *async;               /* of the archive client, borrowed */
+    asi_client_session *session;    /* of the archive client, borrowed */
     as_subscription *subscription;  /* borrowed */
     as_image *image;                /* retained; NULL until it is found */
     char *replay_channel;           /* owned, as are the next two; the endpoint is added later */
@@ -168,7 +167,7 @@ static as_result take_options(as_replay_merge *merge, const as_replay_merge_opti
     }
     as_subscription_constants constants;
     as_subscription_get_constants(options->subscription, &constants);
-    merge->async = asi_archive_client_async(options->archive);
+    merge->session = asi_archive_client_session(options->archive);
     merge->subscription = options->subscription;
     merge->stream_id = constants.stream_id;
     merge->recording_id = options->recording_id;
@@ -177,9 +176,9 @@ static as_result take_options(as_replay_merge *merge, const as_replay_merge_opti
     merge->destination_request = AS_NULL_VALUE;
     merge->replay_session_id = AS_NULL_VALUE;
     merge->query_backoff_ns = QUERY_BACKOFF_MIN_NS;
-    merge->error_count = merge->async->error_count;
-    merge->last_progress_ns = asi_clock_ns(&merge->async->clock);
-    as_result result = asi_async_check_usable(merge->async);
+    merge->error_count = merge->session->error_count;
+    merge->last_progress_ns = asi_clock_ns(&merge->session->clock);
+    as_result result = asi_client_session_check_usable(merge->session);
     result = AS_OK == result ? check_subscription(options->subscription) : result;
     result = AS_OK == result ? take_destinations(merge, options) : result;
     return AS_OK == result ? take_replay_channel(merge, options->replay_channel) : result;
@@ -220,7 +219,7 @@ as_result as_replay_merge_open(const as_replay_merge_options *options, as_replay
 
 /* -- steps ----------------------------------------------------------------------------------------------------------------------- */
 
-static int64_t now_of(const as_replay_merge *merge) { return asi_clock_ns(&merge->async->clock); }
+static int64_t now_of(const as_replay_merge *merge) { return asi_clock_ns(&merge->session->clock); }
 
 static void note_progress(as_replay_merge *merge) { merge->last_progress_ns = now_of(merge); }
 
@@ -258,7 +257,7 @@ static as_result step_resolve(as_replay_merge *merge)
 static as_result query_position(as_replay_merge *merge)
 {
     as_result result;
-    if (!asi_call_is_under_way(&merge->call))
+    if (!merge->call.is_in_flight)
     {
         const int64_t now_ns = now_of(merge);
         if (now_ns < merge->next_query_ns)
@@ -268,7 +267,7 @@ static as_result query_position(as_replay_merge *merge)
         asi_codec_request request;
         asi_codec_request_init(&request, ASI_CODEC_MAX_RECORDED_POSITION);
         request.recording_id = merge->recording_id;
-        result = asi_call_start(&merge->call, merge->async, &request, NULL);
+        result = asi_call_start(&merge->call, merge->session, &request, NULL);
         if (AS_OK == result)
         {
             merge->next_query_ns = now_ns + merge->query_backoff_ns;
@@ -282,7 +281,7 @@ static as_result query_position(as_replay_merge *merge)
     result = asi_call_check(&merge->call);
     if (AS_OK == result)
     {
-        result = asi_call_value(&merge->call.answer, ASI_CODEC_MAX_RECORDED_POSITION, &merge->target_position);
+        result = asi_call_value(&merge->call, &merge->target_position);
         note_progress(merge);
     }
     return result;
@@ -325,7 +324,7 @@ static as_result start_replay(as_replay_merge *merge)
     request.length = INT64_MAX;
     request.stream_id = merge->stream_id;
     request.channel = asi_codec_text(channel.text);
-    result = asi_call_start(&merge->call, merge->async, &request, NULL);
+    result = asi_call_start(&merge->call, merge->session, &request, NULL);
     if (AS_OK == result)
     {
         note_progress(merge);
@@ -335,14 +334,14 @@ static as_result start_replay(as_replay_merge *merge)
 
 static as_result step_replay(as_replay_merge *merge)
 {
-    if (!asi_call_is_under_way(&merge->call))
+    if (!merge->call.is_in_flight)
     {
         return start_replay(merge);
     }
     as_result result = asi_call_check(&merge->call);
     if (AS_OK == result)
     {
-        result = asi_call_value(&merge->call.answer, ASI_CODEC_REPLAY, &merge->replay_session_id);
+        result = asi_call_value(&merge->call, &merge->replay_session_id);
     }
     if (AS_OK == result)
     {
@@ -405,7 +404,7 @@ static as_result offer_stop_replay(as_replay_merge *merge)
     asi_codec_request request;
     asi_codec_request_init(&request, ASI_CODEC_STOP_REPLAY);
     request.replay_session_id = merge->replay_session_id;
-    return asi_async_offer(merge->async, &request);
+    return asi_client_session_offer(merge->session, &request);
 }
 
 static as_result finish(as_replay_merge *merge)
@@ -462,7 +461,7 @@ static as_result step_attempt_live_join(as_replay_merge *merge)
 /* AS_AGAIN until the driver has answered the change of destinations. */
 static as_result await_destination(as_replay_merge *merge)
 {
-    const as_result result = as_client_poll_destination(merge->async->aeron, merge->destination_request);
+    const as_result result = as_client_poll_destination(merge->session->aeron, merge->destination_request);
     if (AS_AGAIN != result)
     {
         merge->destination_request = AS_NULL_VALUE;
@@ -474,23 +473,22 @@ static as_result await_destination(as_replay_merge *merge)
 /* Polls the session: every time while a call is in flight, otherwise at intervals. */
 static as_result poll_archive(as_replay_merge *merge)
 {
-    asi_async *async = merge->async;
+    asi_client_session *session = merge->session;
     const int64_t now_ns = now_of(merge);
-    if (!asi_call_is_under_way(&merge->call) && now_ns < merge->next_idle_poll_ns)
+    if (!merge->call.is_in_flight && now_ns < merge->next_idle_poll_ns)
     {
         return AS_OK;
     }
     merge->next_idle_poll_ns = now_ns + IDLE_POLL_INTERVAL_NS;
-    int32_t handled = 0;
-    as_result result = asi_async_poll(async, &handled);
-    if (AS_OK == result && async->error_count != merge->error_count)
+    as_result result = asi_client_session_poll(session);
+    if (AS_OK == result && session->error_count != merge->error_count)
     {
-        async->forgotten.count = 0;
-        result = asi_fail(AS_E_PEER, async->forgotten.code, "ReplayMerge: the archive reported error %d for correlationId=%"
-            PRId64 ": %s", async->forgotten.code, async->forgotten.correlation_id, async->forgotten.text);
+        session->unawaited.count = 0;
+        result = asi_fail(AS_E_PEER, session->unawaited.code, "ReplayMerge: the archive reported error %d for correlationId=%"
+            PRId64 ": %s", session->unawaited.code, session->unawaited.correlation_id, session->unawaited.text);
     }
-    const bool is_answered = asi_call_is_under_way(&merge->call) && merge->call.is_answered;
-    if (AS_OK == result && !is_answered && AS_OK != asi_async_check_connected(async))
+    const bool is_answered = merge->call.is_in_flight && merge->call.is_answered;
+    if (AS_OK == result && !is_answered && AS_OK != asi_client_session_check_connected(session))
     {
         result = asi_fail_in(AS_E_CLOSED, "archive is not connected");
     }
@@ -537,17 +535,14 @@ as_result as_replay_merge_do_work(as_replay_merge *merge, int32_t *work_count)
     {
         return asi_fail(merge->failure, merge->failure_code, "%s", merge->failure_text);
     }
-    if (merge->async->is_aeron_invoked)
-    {
-        as_client_invoke(merge->async->aeron);
-    }
+    asi_client_session_invoke(merge->session);
     if (AS_MERGE_MERGED == merge->state)
     {
         return AS_OK;
     }
-    if (merge->async->in_handler)
+    if (merge->session->in_handler)
     {
-        return asi_async_check_usable(merge->async);
+        return asi_client_session_check_usable(merge->session);
     }
     as_result result = AS_NULL_VALUE == merge->destination_request ? AS_OK : await_destination(merge);
     if (AS_OK == result)
@@ -585,7 +580,7 @@ int64_t as_replay_merge_poll(as_replay_merge *merge, as_fragment_handler handler
 
 as_result as_replay_merge_poll_columns(as_replay_merge *merge, as_columns *columns, int64_t timeout_ns)
 {
-    asi_async *async = merge->async;
+    asi_client_session *session = merge->session;
     const int64_t start_ns = now_of(merge);
     columns->row_count = 0;
     columns->byte_count = 0;
@@ -602,7 +597,7 @@ as_result as_replay_merge_poll_columns(as_replay_merge *merge, as_columns *colum
         {
             return result;
         }
-        asi_async_idle(async, work_count);
+        asi_client_session_idle(session, work_count);
     }
 }
 
@@ -614,11 +609,11 @@ as_image *as_replay_merge_image(as_replay_merge *merge) { return merge->image; }
 
 void as_replay_merge_close(as_replay_merge *merge)
 {
-    if (NULL == merge || merge->async->in_handler)
+    if (NULL == merge || merge->session->in_handler)
     {
         return;
     }
-    as_client *aeron = merge->async->aeron;
+    as_client *aeron = merge->session->aeron;
     if (AS_NULL_VALUE != merge->destination_request)
     {
         as_client_forget(aeron, merge->destination_request);
@@ -631,7 +626,7 @@ void as_replay_merge_close(as_replay_merge *merge)
             as_client_forget(aeron, request);
         }
     }
-    if (merge->is_replay_active && !merge->async->is_lost)
+    if (merge->is_replay_active && !merge->session->is_lost)
     {
         (void)!offer_stop_replay(merge);
     }

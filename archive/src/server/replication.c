@@ -15,7 +15,7 @@ void asi_replication_enter(asi_replication *replication, asi_replication_state s
     replication->state = state;
     replication->deadline_ns = asi_clock_ns(&archive->clock) + archive->config.message_timeout_ns;
     replication->look_ns = asi_clock_ns(&archive->clock) + LOOK_INTERVAL_NS;
-    replication->is_awaiting = false;
+    asi_call_end(&replication->call);
 }
 
 void asi_replication_signal(const asi_replication *replication, int64_t position, as_recording_signal signal)
@@ -32,7 +32,7 @@ static void stop_source_replay(asi_replication *replication)
         asi_codec_request request;
         asi_codec_request_init(&request, ASI_CODEC_STOP_REPLAY);
         request.replay_session_id = replication->replay_session_id;
-        (void)!asi_async_offer(&replication->source, &request);
+        (void)!asi_client_session_offer(&replication->source, &request);
     }
     replication->replay_session_id = AS_NULL_VALUE;
 }
@@ -60,7 +60,7 @@ void asi_replication_finish(asi_replication *replication)
 void asi_replication_fail(asi_replication *replication, int32_t code, const char *text)
 {
     as_archive *archive = replication->archive;
-    char logged[ASI_ASYNC_TEXT_CAPACITY + 64];
+    char logged[ASI_CLIENT_TEXT_CAPACITY + 64];
     snprintf(logged, sizeof(logged), "replicationId=%lld: %s", (long long)replication->id, text);
     asi_archive_log(archive, code, logged);
     asi_control_respond(

@@ -70,11 +70,10 @@ typedef struct asi_replication
     asi_replication_state state;
     int64_t deadline_ns;            /* deadline of the current state, if it has one */
     int64_t look_ns;                /* time of the next check for errors of the source */
-    asi_async source;               /* session with the source archive */
+    asi_client_session source;      /* session with the source archive */
     asi_connect connect;
-    asi_codec_request request;      /* the outstanding request to the source */
-    bool is_awaiting;
-    asi_async_listing listing;
+    asi_codec_request request;      /* to the source */
+    asi_call call;                  /* the request in flight */
     /* The source recording at the time of the query. */
     asi_catalog_record record;      /* its texts point to the next three fields */
     char *stripped_channel;         /* owned */

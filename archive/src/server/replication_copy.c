@@ -1,6 +1,5 @@
 /* Steps of the copy itself, plain or merged with the live stream, after the replay's image is recorded. See replication.h. Spec:
- * 08 §10.3, REPLICATE to ATTEMPT_LIVE_JOIN. */#include "server/replication_copy.h"
-
+ * 08 §10.3, REPLICATE to ATTEMPT_LIVE_JOIN. */
 #include "server/replication_copy.h"
 
 #include "server/recording.h"

@@ -15,7 +15,7 @@ static int64_t now_ns(const asi_replication *replication)
 
 void asi_replication_fail_as_told(asi_replication *replication)
 {
-    char text[ASI_ASYNC_TEXT_CAPACITY];
+    char text[ASI_CLIENT_TEXT_CAPACITY];
     snprintf(text, sizeof(text), "%s", as_error_text());
     asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
 }
@@ -46,7 +46,7 @@ asi_codec_request *asi_replication_prepare(asi_replication *replication, int32_t
 /* Fails on a message that does not answer the request: its id must not be used as a position or a session id. */
 static as_result fail_by_answer(asi_replication *replication)
 {
-    const asi_async_answer *answer = &replication->source.answer;
+    const asi_call_answer *answer = &replication->call.answer;
     char text[160];
     snprintf(text, sizeof(text), "the source archive answered %s with template id %d and code %d, which is no answer to it: is it an "
         "archive?", asi_codec_request_name(replication->request.template_id), answer->template_id, answer->code);
@@ -56,22 +56,20 @@ static as_result fail_by_answer(asi_replication *replication)
 
 /* AS_OK: the source answered OK (or with a descriptor); AS_AGAIN: no answer yet; other results have ended the replication. First
  * sends replication->request on `publication`, unless it is in flight. */
-as_result asi_replication_ask_on(asi_replication *replication, as_publication *publication, asi_async_listing *listing)
+as_result asi_replication_ask_on(asi_replication *replication, as_publication *publication, const asi_call_listing *listing)
 {
-    asi_async *source = &replication->source;
+    asi_client_session *source = &replication->source;
+    asi_call *call = &replication->call;
     as_result result = AS_OK;
-    if (!replication->is_awaiting)
+    if (!call->is_in_flight)
     {
-        result = asi_async_begin_on(source, publication, &replication->request, listing);
-        replication->is_awaiting = AS_OK == result;
+        result = asi_call_start_on(call, source, publication, &replication->request, listing);
+        call->deadline_ns = INT64_MAX; /* the state's deadline applies */
     }
-    if (AS_OK == result)
-    {
-        result = asi_async_poll_answer(source);
-    }
+    result = AS_OK == result ? asi_call_poll(call) : result;
     if (AS_AGAIN == result)
     {
-        result = asi_async_check_connected(source);
+        result = asi_client_session_check_connected(source);
         if (AS_OK == result)
         {
             return asi_replication_has_time(replication) ? AS_AGAIN : AS_E_TIMEOUT;
@@ -82,20 +80,19 @@ as_result asi_replication_ask_on(asi_replication *replication, as_publication *p
         asi_replication_fail_as_told(replication);
         return result;
     }
-    replication->is_awaiting = false;
-    if (ASI_CODEC_CONTROL_RESPONSE == source->answer.template_id && ASI_CODEC_ERROR == source->answer.code)
+    if (ASI_CODEC_CONTROL_RESPONSE == call->answer.template_id && ASI_CODEC_ERROR == call->answer.code)
     {
         /* Clients would read the source's error code as one of this archive: as in stock, only its text is forwarded. */
-        char text[ASI_ASYNC_TEXT_CAPACITY + 16];
-        snprintf(text, sizeof(text), "ERROR - %s", source->answer.text);
+        char text[ASI_CLIENT_TEXT_CAPACITY + 16];
+        snprintf(text, sizeof(text), "ERROR - %s", call->answer.text);
         asi_replication_fail(replication, ASI_CODEC_E_GENERIC, text);
         return AS_E_PEER;
     }
-    const bool is_ok = ASI_CODEC_CONTROL_RESPONSE == source->answer.template_id && ASI_CODEC_OK == source->answer.code;
+    const bool is_ok = ASI_CODEC_CONTROL_RESPONSE == call->answer.template_id && ASI_CODEC_OK == call->answer.code;
     return is_ok || NULL != listing ? AS_OK : fail_by_answer(replication);
 }
 
-as_result asi_replication_ask(asi_replication *replication, asi_async_listing *listing)
+as_result asi_replication_ask(asi_replication *replication, const asi_call_listing *listing)
 {
     return asi_replication_ask_on(replication, replication->source.requests, listing);
 }
@@ -109,15 +106,14 @@ bool asi_replication_is_source_well(asi_replication *replication)
         return true;
     }
     replication->look_ns = now + LOOK_INTERVAL_NS;
-    asi_async *source = &replication->source;
-    int32_t handled = 0;
-    as_result result = asi_async_poll(source, &handled);
-    if (AS_OK == result && source->forgotten.count > 0)
+    asi_client_session *source = &replication->source;
+    as_result result = asi_client_session_poll(source);
+    if (AS_OK == result && source->unawaited.count > 0)
     {
-        asi_replication_fail(replication, source->forgotten.code, source->forgotten.text);
+        asi_replication_fail(replication, source->unawaited.code, source->unawaited.text);
         return false;
     }
-    result = AS_OK == result ? asi_async_check_connected(source) : result;
+    result = AS_OK == result ? asi_client_session_check_connected(source) : result;
     if (AS_OK != result)
     {
         asi_replication_fail_as_told(replication);
@@ -129,7 +125,7 @@ bool asi_replication_is_source_well(asi_replication *replication)
 /* AS_OK: source_position is current. Other results as asi_replication_ask. */
 as_result asi_replication_query_position(asi_replication *replication)
 {
-    if (!replication->is_awaiting)
+    if (!replication->call.is_in_flight)
     {
         asi_replication_prepare(replication, ASI_CODEC_RECORDING_POSITION);
     }
@@ -138,7 +134,7 @@ as_result asi_replication_query_position(asi_replication *replication)
     {
         return result;
     }
-    const int64_t position = replication->source.answer.relevant_id;
+    const int64_t position = replication->call.answer.relevant_id;
     if (position < AS_NULL_VALUE)
     {
         char text[128];

@@ -12,9 +12,9 @@ bool asi_replication_has_time(asi_replication *replication);
 asi_codec_request *asi_replication_prepare(asi_replication *replication, int32_t template_id);
 /* Sends replication->request, unless it is in flight, and polls for the answer. AS_OK: OK, or a descriptor; AS_AGAIN: no answer
  * yet; other results have ended the replication. */
-as_result asi_replication_ask(asi_replication *replication, asi_async_listing *listing) AS_MUST_USE;
+as_result asi_replication_ask(asi_replication *replication, const asi_call_listing *listing) AS_MUST_USE;
 as_result asi_replication_ask_on(
-    asi_replication *replication, as_publication *publication, asi_async_listing *listing) AS_MUST_USE;
+    asi_replication *replication, as_publication *publication, const asi_call_listing *listing) AS_MUST_USE;
 /* Requests the source's recorded position. AS_OK: source_position is current; other results as asi_replication_ask. */
 as_result asi_replication_query_position(asi_replication *replication) AS_MUST_USE;
 /* Checks for errors that the source reports without a request, such as a failed replay. False: the replication has ended. */

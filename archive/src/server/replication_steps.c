@@ -40,8 +40,8 @@ static int step_connect(asi_replication *replication)
         const bool is_rejected = ASI_CODEC_E_AUTHENTICATION_REJECTED == as_error_code();
         const char *reason = ASI_CONNECT_CHALLENGE == replication->connect.state ?
             "Replication does not support challenge/response authentication" :
-            is_rejected ? replication->source.answer.text : as_error_text();
-        char text[ASI_ASYNC_TEXT_CAPACITY + 64];
+            is_rejected ? replication->connect.call.answer.text : as_error_text();
+        char text[ASI_CLIENT_TEXT_CAPACITY + 64];
         snprintf(text, sizeof(text), "Replication connection failed=ERROR - %s", reason);
         asi_replication_fail(replication, ASI_CODEC_E_REPLICATION_CONNECTION_FAILURE, text);
     }
@@ -217,13 +217,12 @@ static void take_descriptor(asi_replication *replication)
 
 static int step_descriptor(asi_replication *replication)
 {
-    if (!replication->is_awaiting)
+    if (!replication->call.is_in_flight)
     {
         asi_replication_prepare(replication, ASI_CODEC_LIST_RECORDING)->record_count = 1;
-        replication->listing =
-            (asi_async_listing){ .on_recording = on_descriptor, .context = replication, .wanted = 1 };
     }
-    const as_result result = asi_replication_ask(replication, &replication->listing);
+    const asi_call_listing listing = { .on_recording = on_descriptor, .context = replication, .wanted = 1 };
+    const as_result result = asi_replication_ask(replication, &listing);
     if (AS_OK != result)
     {
         return AS_AGAIN == result ? 0 : 1;
@@ -232,7 +231,7 @@ static int step_descriptor(asi_replication *replication)
     {
         take_descriptor(replication);
     }
-    else if (ASI_CODEC_CONTROL_RESPONSE == replication->source.answer.template_id)
+    else if (ASI_CODEC_CONTROL_RESPONSE == replication->call.answer.template_id)
     {
         char text[64];
         snprintf(text, sizeof(text), "unknown src recording id %lld", (long long)replication->params.source_recording_id);
@@ -325,14 +324,14 @@ static int step_destination(asi_replication *replication)
 
 static int step_token(asi_replication *replication)
 {
-    if (!replication->is_awaiting)
+    if (!replication->call.is_in_flight)
     {
         asi_replication_prepare(replication, ASI_CODEC_REPLAY_TOKEN);
     }
     const as_result result = asi_replication_ask(replication, NULL);
     if (AS_OK == result)
     {
-        replication->token = replication->source.answer.relevant_id;
+        replication->token = replication->call.answer.relevant_id;
         asi_replication_enter(replication, ASI_REPLICATION_REQUESTS);
     }
     return AS_AGAIN == result ? 0 : 1;
@@ -394,7 +393,7 @@ static int step_replay(asi_replication *replication)
     {
         return 1;
     }
-    if (!replication->is_awaiting)
+    if (!replication->call.is_in_flight)
     {
         const as_result result = asi_replication_replay_channel(replication, recorded->subscription, &channel);
         if (AS_AGAIN == result)
@@ -420,7 +419,7 @@ static int step_replay(asi_replication *replication)
     replication->request.channel = asi_codec_text(NULL);
     if (AS_OK == result)
     {
-        replication->replay_session_id = replication->source.answer.relevant_id;
+        replication->replay_session_id = replication->call.answer.relevant_id;
         asi_replication_enter(replication, ASI_REPLICATION_AWAIT_IMAGE);
     }
     return AS_AGAIN == result ? 0 : 1;

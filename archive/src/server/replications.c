@@ -180,12 +180,11 @@ static void start(as_archive *archive, asi_replication *replication)
     snprintf(replication->client_info, sizeof(replication->client_info),
         "name=archive archiveId=%lld replicationSessionId=%lld version=%s commit=%s", (long long)archive->archive_id,
         (long long)replication->id, as_version_text(), as_commit_text());
-    asi_async *source = &replication->source;
+    asi_client_session *source = &replication->source;
     source->aeron = archive->client;
     source->clock = archive->clock;
     source->message_timeout_ns = archive->config.message_timeout_ns;
     source->control_session_id = AS_NULL_VALUE;
-    source->awaited_correlation_id = AS_NULL_VALUE;
     as_archive_client_options options;
     as_archive_client_options_init(&options);
     options.control_channel = replication->params.source_channel;

@@ -373,7 +373,7 @@ static void a_connect_that_times_out_is_told_and_tried_again(void)
     rig_close_archive(&R.rig);
     const as_persistent_options options = persistent_options();
     open_subscription(&options);
-    STEP_UNTIL(ASI_LINK_CONNECTING == subscription->link && NULL != subscription->async.requests);
+    STEP_UNTIL(ASI_LINK_CONNECTING == subscription->link && NULL != subscription->session.requests);
     R.client_ahead_ns += 11 * RIG_SECOND;
     STEP_UNTIL(errors > 0);
     CHECK_I64(last_error, AS_E_TIMEOUT);
