@@ -15,7 +15,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test lint spec-report format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test lint lint-c spec-report format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -52,10 +52,22 @@ coverage: build/.environment ## line coverage of the C code by the C tests, with
 	ctest --test-dir build/coverage --output-on-failure -j2
 	$(PYTHON) -m tests.coverage.report build/coverage --least $(LEAST_COVERAGE) > build/coverage.txt; code=$$?; tail -n 1 build/coverage.txt; exit $$code
 
-lint: build ## style and types
+lint: build lint-c ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# clang-tidy, with the checks of .clang-tidy: the files that changed since it last passed, all of them after a change of a header.
+C_FILES := $(shell find driver_native/src archive/src aeron_spark/_native/kernels -name '*.c')
+C_HEADERS := $(shell find driver_native archive aeron_spark/_native/kernels -name '*.h')
+lint-c: build/.linted-c ## clang-tidy over the C code that changed
+build/.linted-c: $(C_FILES) $(C_HEADERS) .clang-tidy | build build/.clang-tidy
+	@echo $(if $(filter-out %.c,$?),$(C_FILES),$(filter %.c,$?)) | xargs -P 2 -n 8 $(BIN)/clang-tidy -p $(NATIVE) --quiet
+	@touch $@
+
+build/.clang-tidy: build/.environment
+	@$(STEP) "installing clang-tidy" $(PIP_INSTALL) '$(shell sed -n 's/^lint-c = \["\(.*\)"\]/\1/p' pyproject.toml)'
+	@touch $@
 
 spec-report: ## each section of docs/spec with its MUSTs and who cites it in the product and in the tests: ONLY=uncited
 	@$(PYTHON) -m tests.arch.spec_musts $(ONLY)

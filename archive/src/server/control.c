@@ -27,8 +27,7 @@
 static const char *const STATE_NAMES[] = { "INIT", "CONNECTING", "CONNECTED", "CHALLENGED", "AUTHENTICATED", "ACTIVE",
     "REJECTED", "DONE" };
 
-/* -- closing
- * ------------------------------------------------------------------------------------------------------------------- */
+/* -- closing ----------------------------------------------------------------------------------------------------------------- */
 
 static void free_session(asi_control_session *session)
 {

@@ -273,7 +273,7 @@ typedef struct as_sbe_framing
  * stored. What is no frame is a message of no bytes with its error, and the last of its payload. */
 int64_t as_sbe_frames(const as_sbe_framing *framing, const uint8_t *bytes, const int64_t *offsets, int64_t payload_count,
     int64_t capacity, int64_t *starts, int64_t *ends, int64_t *payloads, uint8_t *errors) AS_MUST_USE;
-/* -- encoding: columns to messages ---------------------------------------------------------------------------------------------- */
+/* -- encoding: columns to messages ------------------------------------------------------------------------------------------- */
 
 /* Bytes as they go onto the wire: `width` an instance. */
 typedef struct as_sbe_wire_field
