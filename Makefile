@@ -43,9 +43,12 @@ verify: lint test interop ## everything that CI runs: also breakages, sanitizers
 	$(MAKE) fuzz FUZZ_S=36
 	$(MAKE) coverage
 
-# What the C tests reach of the product's C code, at least; the rest is what only Python's tests reach, and errors of the system.
+# Percent of lines that tests reach at least. Of C, the rest is what only Python's tests reach, and errors of the system.
 LEAST_COVERAGE := 90
-coverage: build/.environment ## line coverage of the C code by the C tests, with the lines that none reaches, into build/coverage.txt
+coverage: coverage-c coverage-python ## line coverage of C by the C tests, of Python by its tests and Spark's: a figure each; lines that none reaches in build/coverage*.txt
+
+.PHONY: coverage-c coverage-python
+coverage-c: build/.environment
 	cmake -S . -B build/coverage -G Ninja -DAERON_SPARK_TESTS=ON -DCMAKE_C_FLAGS=--coverage >/dev/null
 	cmake --build build/coverage
 	find build/coverage -name '*.gcda' -delete
@@ -56,6 +59,14 @@ lint: build lint-c ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+coverage-python: build java
+	rm -rf build/coverage-python
+	$(BIN)/coverage run -m pytest -q tests/python tests/sbe tests/spark -m "not interop"
+	$(BIN)/coverage combine -q
+	@$(BIN)/coverage report > build/coverage-python.txt
+	@echo "$$($(BIN)/coverage report --format=total --precision=1) % of the lines of Python"
+	@$(BIN)/coverage report --format=total --fail-under=$(LEAST_COVERAGE) >/dev/null
 
 # clang-tidy, with the checks of .clang-tidy: the files that changed since it last passed, all of them after a change of a header.
 C_FILES := $(shell find driver_native/src archive/src aeron_spark/_native/kernels -name '*.c')
