@@ -15,7 +15,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test lint spec-report format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test lint lint-c spec-report format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -43,19 +43,42 @@ verify: lint test interop ## everything that CI runs: also breakages, sanitizers
 	$(MAKE) fuzz FUZZ_S=36
 	$(MAKE) coverage
 
-# What the C tests reach of the product's C code, at least; the rest is what only Python's tests reach, and errors of the system.
+# Percent of lines that tests reach at least. Of C, the rest is what only Python's tests reach, and errors of the system.
 LEAST_COVERAGE := 90
-coverage: build/.environment ## line coverage of the C code by the C tests, with the lines that none reaches, into build/coverage.txt
+coverage: coverage-c coverage-python ## line coverage of C by the C tests, of Python by its tests and Spark's: a figure each; lines that none reaches in build/coverage*.txt
+
+.PHONY: coverage-c coverage-python
+coverage-c: build/.environment
 	cmake -S . -B build/coverage -G Ninja -DAERON_SPARK_TESTS=ON -DCMAKE_C_FLAGS=--coverage >/dev/null
 	cmake --build build/coverage
 	find build/coverage -name '*.gcda' -delete
 	ctest --test-dir build/coverage --output-on-failure -j2
 	$(PYTHON) -m tests.coverage.report build/coverage --least $(LEAST_COVERAGE) > build/coverage.txt; code=$$?; tail -n 1 build/coverage.txt; exit $$code
 
-lint: build ## style and types
+lint: build lint-c ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+coverage-python: build java
+	rm -rf build/coverage-python
+	$(BIN)/coverage run -m pytest -q tests/python tests/sbe tests/spark -m "not interop"
+	$(BIN)/coverage combine -q
+	@$(BIN)/coverage report > build/coverage-python.txt
+	@echo "$$($(BIN)/coverage report --format=total --precision=1) % of the lines of Python"
+	@$(BIN)/coverage report --format=total --fail-under=$(LEAST_COVERAGE) >/dev/null
+
+# clang-tidy, with the checks of .clang-tidy: the files that changed since it last passed, all of them after a change of a header.
+C_FILES := $(shell find driver_native/src archive/src aeron_spark/_native/kernels -name '*.c')
+C_HEADERS := $(shell find driver_native archive aeron_spark/_native/kernels -name '*.h')
+lint-c: build/.linted-c ## clang-tidy over the C code that changed
+build/.linted-c: $(C_FILES) $(C_HEADERS) .clang-tidy | build build/.clang-tidy
+	@echo $(if $(filter-out %.c,$?),$(C_FILES),$(filter %.c,$?)) | xargs -P 2 -n 8 $(BIN)/clang-tidy -p $(NATIVE) --quiet
+	@touch $@
+
+build/.clang-tidy: build/.environment
+	@$(STEP) "installing clang-tidy" $(PIP_INSTALL) '$(shell sed -n 's/^lint-c = \["\(.*\)"\]/\1/p' pyproject.toml)'
+	@touch $@
 
 spec-report: ## each section of docs/spec with its MUSTs and who cites it in the product and in the tests: ONLY=uncited
 	@$(PYTHON) -m tests.arch.spec_musts $(ONLY)

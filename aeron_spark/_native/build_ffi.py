@@ -49,7 +49,7 @@ def declarations(header: Path) -> str:
     cut = re.findall(r"/\* CFFI-BEGIN \*/(.*?)/\* CFFI-END \*/", header.read_text("utf-8"), re.DOTALL)
     if not cut:
         raise SystemExit(f"{header}: no CFFI-BEGIN .. CFFI-END section; the extension needs its declarations")
-    return re.sub(r"/\*.*?\*/", "", "".join(cut), flags=re.DOTALL)
+    return re.sub(r"/\*.*?\*/|\bAS_MUST_USE\b", "", "".join(cut), flags=re.DOTALL)
 
 
 def interface(include: list[Path]) -> FFI:

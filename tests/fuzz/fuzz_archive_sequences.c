@@ -269,7 +269,7 @@ static void turn(world *all, int64_t duration_ns)
     {
         if (NULL != all->doors[i].responses && !all->doors[i].is_deaf)
         {
-            (void)as_subscription_poll(all->doors[i].responses, as_fragment_assembler_on_fragment, all->assembler, 10);
+            (void)!as_subscription_poll(all->doors[i].responses, as_fragment_assembler_on_fragment, all->assembler, 10);
         }
     }
 }
@@ -280,7 +280,7 @@ static void offer(const world *all, int32_t at, const uint8_t *bytes, int64_t le
 {
     if (NULL != all->doors[at].requests)
     {
-        (void)as_publication_offer(all->doors[at].requests, bytes, length);
+        (void)!as_publication_offer(all->doors[at].requests, bytes, length);
     }
 }
 
@@ -461,7 +461,7 @@ static void step_stream(world *all, fuzz_input *input)
     }
     for (int i = 0; i <= how >> 4; i++)
     {
-        (void)as_publication_offer(all->streams[at], message, fuzz_u16(input) % (int64_t)sizeof(message));
+        (void)!as_publication_offer(all->streams[at], message, fuzz_u16(input) % (int64_t)sizeof(message));
     }
 }
 

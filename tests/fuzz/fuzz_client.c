@@ -97,8 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             default: s.now_ns += fuzz_u16(&input) * 1000000LL; break;
         }
         scripted_run(&s, 1);
-        (void)as_subscription_poll(subscription, on_fragment, &sum, 10);
-        (void)as_publication_offer(publication, (const uint8_t *)"0123456789", 10);
+        (void)!as_subscription_poll(subscription, on_fragment, &sum, 10);
+        (void)!as_publication_offer(publication, (const uint8_t *)"0123456789", 10);
     }
     scripted_close(&s);
     return 0;

@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             as_counter_row row;
             (void)!as_inspector_counter(inspector, id, &row);
         }
-        (void)as_inspector_errors(inspector, 0, on_error_entry, &sum);
+        (void)!as_inspector_errors(inspector, 0, on_error_entry, &sum);
         as_inspector_close(inspector);
     }
     asi_log log;

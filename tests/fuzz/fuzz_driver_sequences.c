@@ -217,7 +217,7 @@ static void turn(world *all, int64_t duration_ns, int32_t offers)
             put_message(message, one->sent);
             one->sent += as_publication_offer(one->publication, message, message_length(one->sent)) > 0 ? 1 : 0;
         }
-        (void)as_subscription_poll(one->subscription, on_honest_message, one, 20);
+        CHECK(as_subscription_poll(one->subscription, on_honest_message, one, 20) >= 0);
     }
 }
 
@@ -474,7 +474,7 @@ static void step_publication(world *all, fuzz_input *input)
     as_publication **publication = &of->publications[at];
     if (NULL == *publication)
     {
-        (void)(0 == (how & 8) ? as_client_add_exclusive_publication : as_client_add_publication)(
+        (void)!(0 == (how & 8) ? as_client_add_exclusive_publication : as_client_add_publication)(
             of->client, PUBLISH_TO[at], 1001 + (how >> 4) % STREAMS, publication);
     }
     else if (0 == (how & 0x30))
@@ -485,14 +485,14 @@ static void step_publication(world *all, fuzz_input *input)
     else if (0 == (how & 0x10))
     {
         const char *destination = DESTINATIONS[how >> 2 & 3];
-        (void)(0 == (how & 0x40) ? as_publication_add_destination : as_publication_remove_destination)(*publication, destination);
+        (void)!(0 == (how & 0x40) ? as_publication_add_destination : as_publication_remove_destination)(*publication, destination);
     }
     else
     {
         const uint8_t message[4096] = { 0 };
         for (int32_t i = how >> 5 & 3; i >= 0; i--)
         {
-            (void)as_publication_offer(*publication, message, fuzz_u16(input) % (int64_t)sizeof(message));
+            (void)!as_publication_offer(*publication, message, fuzz_u16(input) % (int64_t)sizeof(message));
         }
     }
 }
@@ -505,7 +505,7 @@ static void step_subscription(world *all, fuzz_input *input)
     as_subscription **subscription = &of->subscriptions[at];
     if (NULL == *subscription)
     {
-        (void)as_client_add_subscription(of->client, SUBSCRIBE_TO[at], 1001 + (how >> 4) % STREAMS, subscription);
+        (void)!as_client_add_subscription(of->client, SUBSCRIBE_TO[at], 1001 + (how >> 4) % STREAMS, subscription);
     }
     else if (0 == (how & 0x38))
     {
@@ -517,18 +517,18 @@ static void step_subscription(world *all, fuzz_input *input)
         as_image *image = as_subscription_image_at(*subscription, 0);
         if (NULL != image)
         {
-            (void)as_image_reject(image, "no");
+            (void)!as_image_reject(image, "no");
             as_image_release(image);
         }
     }
     else if (16 == (how & 0x38))
     {
         const char *destination = DESTINATIONS[fuzz_u8(input) & 3];
-        (void)(0 == (how & 0x40) ? as_subscription_add_destination : as_subscription_remove_destination)(*subscription, destination);
+        (void)!(0 == (how & 0x40) ? as_subscription_add_destination : as_subscription_remove_destination)(*subscription, destination);
     }
     else
     {
-        (void)as_subscription_poll(*subscription, on_message, &all->read, how);
+        (void)!as_subscription_poll(*subscription, on_message, &all->read, how);
     }
 }
 

@@ -278,7 +278,7 @@ static void replay_some(fuzz_input *input)
     const int64_t length = fuzz_u16(input) % (int64_t)sizeof(message);
     for (int count = fuzz_u8(input) % 32; NULL != source.replay && count >= 0; count--)
     {
-        (void)as_publication_offer(source.replay, message, length);
+        (void)!as_publication_offer(source.replay, message, length);
         turn();
     }
 }

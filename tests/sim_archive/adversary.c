@@ -486,7 +486,10 @@ void adversary_round(sim_world *world)
         open_client(world);
     }
     as_client_invoke(adversary->client);
-    as_subscription_poll(adversary->responses, as_fragment_assembler_on_fragment, adversary->assembler, 20);
+    if (as_subscription_poll(adversary->responses, as_fragment_assembler_on_fragment, adversary->assembler, 20) < 0)
+    {
+        sim_fail("adversary", "responses can't be polled: %s", as_error_text());
+    }
     mend_doors(world);
     if (adversary->is_quiet || !percent(world, 60))
     {

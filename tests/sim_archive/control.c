@@ -118,7 +118,10 @@ void world_listen(sim_world *world)
     world_session *session = &world->session;
     if (NULL != session->responses && NULL != world->archive)
     {
-        as_subscription_poll(session->responses, as_fragment_assembler_on_fragment, session->assembler, 10);
+        if (as_subscription_poll(session->responses, as_fragment_assembler_on_fragment, session->assembler, 10) < 0)
+        {
+            sim_fail("client", "responses can't be polled: %s", as_error_text());
+        }
     }
 }
 

@@ -398,7 +398,10 @@ static void replay_one(sim_world *world, audited *recording, int32_t stream_id)
                 recording->id, recording->start, recording->stop, check.next_frame, recording->frame_count);
         }
         world_round(world);
-        as_subscription_poll(subscription, on_replayed, &check, 50);
+        if (as_subscription_poll(subscription, on_replayed, &check, 50) < 0)
+        {
+            sim_fail("replay", "recording %" PRId64 ": %s", recording->id, as_error_text());
+        }
     }
     world->replayed_bytes += check.bytes;
     as_subscription_close(subscription);

@@ -55,7 +55,7 @@ as_result as_sbe_gather_set(const as_sbe_batch *batch, const as_sbe_column *colu
         for (int64_t k = 0; k < bit_count; k++)
         {
             out[written] = (int16_t)k;
-            written += raw >> bits[k] & 1;
+            written += (int64_t)(raw >> bits[k] & 1);
         }
         offsets[i + 1] = (int32_t)written;
         asi_sbe_set_valid(validity, i, is_there);

@@ -125,7 +125,7 @@ static void gather_any(const asi_sbe_place *p, as_sbe_task *task, int64_t first,
     }
 }
 
-/* -- every instance has it ------------------------------------------------------------------------------------------------------------ */
+/* -- every instance has it --------------------------------------------------------------------------------------------------- */
 
 typedef enum null_kind
 {

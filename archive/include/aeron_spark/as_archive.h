@@ -23,22 +23,22 @@ extern "C" {
 typedef struct as_archive_config as_archive_config;
 typedef struct as_archive as_archive;
 
-as_result as_archive_config_open(as_archive_config **config);
+as_result as_archive_config_open(as_archive_config **config) AS_MUST_USE;
 void as_archive_config_close(as_archive_config *config);
 /* Sets one setting by its stock name, for example "aeron.archive.dir" or "AERON_ARCHIVE_DIR". Unknown names are accepted and
  * ignored. "aeron.dir" selects the media driver. AS_E_USAGE: the value is not valid. */
-as_result as_archive_config_set(as_archive_config *config, const char *name, const char *value);
+as_result as_archive_config_set(as_archive_config *config, const char *name, const char *value) AS_MUST_USE;
 /* Names of all archive settings, by index from 0. Returns NULL after the last one. */
 const char *as_archive_config_name(int64_t index);
-as_result as_archive_config_load_environment(as_archive_config *config);
-as_result as_archive_config_load_properties(as_archive_config *config, const char *path);
+as_result as_archive_config_load_environment(as_archive_config *config) AS_MUST_USE;
+as_result as_archive_config_load_properties(as_archive_config *config, const char *path) AS_MUST_USE;
 const char *as_archive_config_archive_dir(const as_archive_config *config);
 
 /* Claims the folder by its mark file, opens and recovers the catalog, connects to the driver, opens the control channels.
  * AS_E_USAGE: an active archive owns the folder; AS_E_DATA: foreign or damaged catalog. Each error text names the cure. */
-as_result as_archive_open(const as_archive_config *config, as_archive **archive);
+as_result as_archive_open(const as_archive_config *config, as_archive **archive) AS_MUST_USE;
 /* Starts the threads (DEDICATED: conductor, recorder, replayer; SHARED: one). In INVOKER mode call as_archive_do_work instead. */
-as_result as_archive_start(as_archive *archive);
+as_result as_archive_start(as_archive *archive) AS_MUST_USE;
 int as_archive_do_work(as_archive *archive);
 /* True after a fatal failure, for example a lost driver. The owner should close the archive; as_archive_failure says why. */
 bool as_archive_has_failed(const as_archive *archive);
@@ -90,14 +90,14 @@ typedef struct as_recording_extent
 
 void as_folder_options_init(as_folder_options *options);
 /* Opens a folder; writes nothing. AS_E_DATA: no catalog, or a foreign or truncated one; AS_E_STORAGE: a read failed. */
-as_result as_folder_open(const char *path, const as_folder_options *options, as_folder **folder);
+as_result as_folder_open(const char *path, const as_folder_options *options, as_folder **folder) AS_MUST_USE;
 void as_folder_close(as_folder *folder);
 /* Reads catalog and mark file again to find new recordings and changed positions. Strings returned earlier become invalid. */
-as_result as_folder_refresh(as_folder *folder);
-as_result as_folder_get_info(const as_folder *folder, as_folder_info *info);
+as_result as_folder_refresh(as_folder *folder) AS_MUST_USE;
+as_result as_folder_get_info(const as_folder *folder, as_folder_info *info) AS_MUST_USE;
 /* Recordings in state VALID, in id order. Strings stay valid until refresh or close. */
 int64_t as_folder_recording_count(const as_folder *folder);
-as_result as_folder_recording_at(const as_folder *folder, int64_t index, as_recording *recording);
+as_result as_folder_recording_at(const as_folder *folder, int64_t index, as_recording *recording) AS_MUST_USE;
 
 /* Arrays for planning over many recordings: as_folder_recording_count elements each, in id order. */
 typedef struct as_folder_columns
@@ -112,32 +112,33 @@ typedef struct as_folder_columns
 void as_folder_get_columns(const as_folder *folder, const as_folder_columns *columns);
 
 /* AS_E_USAGE: unknown id; the text names the ids that exist. */
-as_result as_folder_recording(const as_folder *folder, int64_t recording_id, as_recording *recording);
+as_result as_folder_recording(const as_folder *folder, int64_t recording_id, as_recording *recording) AS_MUST_USE;
 /* AS_E_PEER: the archive is live, but the counters of its driver can't be read. The text names the setting to change. */
-as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording_extent *extent);
+as_result as_folder_extent(as_folder *folder, int64_t recording_id, as_recording_extent *extent) AS_MUST_USE;
 /* The same for several recordings. Opens the driver's counters once for all of them. */
-as_result as_folder_extents(as_folder *folder, const int64_t *recording_ids, int64_t count, as_recording_extent *extents);
+as_result as_folder_extents(as_folder *folder, const int64_t *recording_ids, int64_t count, as_recording_extent *extents)
+    AS_MUST_USE;
 /* The checksum of the recording's frames. Never AUTO. */
-as_result as_folder_checksum(as_folder *folder, int64_t recording_id, as_record_checksum *checksum);
+as_result as_folder_checksum(as_folder *folder, int64_t recording_id, as_record_checksum *checksum) AS_MUST_USE;
 /* A 48-bit fingerprint of the frame that ends at each position. A later call detects with it whether the bytes there were
  * replaced. The upper 32 bits cover the frame without its session id. The lower 16 bits cover the session id; they are 0 where a
  * checksum is stored in its field. The fingerprint is 0 where no frame is found to end at the position: at the recording's start,
  * or where the bytes are purged. AS_E_USAGE: unknown recording. */
 as_result as_folder_fingerprints(
-    as_folder *folder, const int64_t *recording_ids, const int64_t *positions, int64_t count, int64_t *fingerprints);
+    as_folder *folder, const int64_t *recording_ids, const int64_t *positions, int64_t count, int64_t *fingerprints) AS_MUST_USE;
 /* Finds the largest message boundary `to` in [from, limit] with to - from <= max_bytes and at most max_messages messages.
  * AS_NULL_VALUE for either means no bound. The range holds at least one message if a whole message ends before `limit`. Padding
  * at the end is included. `from` is any position of the recording; one inside a message is moved up to the next message. */
 as_result as_folder_advance(as_folder *folder, int64_t recording_id, int64_t from, int64_t limit, int64_t max_bytes,
-    int64_t max_messages, int64_t *to);
+    int64_t max_messages, int64_t *to) AS_MUST_USE;
 /* Finds the message boundary at or after `position` (with `back`: at or before it) inside [start_position, limit]. */
 as_result as_folder_align(
-    as_folder *folder, int64_t recording_id, int64_t position, int64_t limit, bool back, int64_t *boundary);
+    as_folder *folder, int64_t recording_id, int64_t position, int64_t limit, bool back, int64_t *boundary) AS_MUST_USE;
 /* Splits [start, end) into ranges of about target_bytes. It splits where a term begins; inside a term, only at message
  * boundaries. Writes the start of each range to `starts` and their number, at most `capacity`, to *count. The same arguments
  * always give the same ranges. */
 as_result as_folder_split(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t target_bytes,
-    int64_t *starts, int64_t capacity, int64_t *count);
+    int64_t *starts, int64_t capacity, int64_t *count) AS_MUST_USE;
 
 /* -- times. Our archive keeps a time index beside each recording. The time of a message is the archive's clock (ns since
  * 1970-01-01 UTC) at the write that completed the message. It is never less than the time of the previous write. -- */
@@ -150,13 +151,14 @@ typedef struct as_time_position
 
 /* Finds a position by time. With the index, the position is early by at most one interval (aeron.spark.archive.time.index.*) or
  * by the message that spans the interval's start, and never late. Without the index it uses the segments' modification times. */
-as_result as_folder_position_at_time(as_folder *folder, int64_t recording_id, int64_t time_ns, as_time_position *found);
+as_result as_folder_position_at_time(as_folder *folder, int64_t recording_id, int64_t time_ns, as_time_position *found)
+    AS_MUST_USE;
 /* Finds the first message whose reserved value is at or after time_ns; the limit if there is none. The reserved value is a time
  * since 1970-01-01 UTC in units of unit_ns (1: ns, 1000: us, 1000000: ms). The result is exact if publishers stamp messages when
  * they send them, in ascending order, with clocks at most skew_ns ahead of the archive's. The call reads skew_ns more of the
  * recording. */
 as_result as_folder_position_at_reserved_time(as_folder *folder, int64_t recording_id, int64_t time_ns, int64_t unit_ns,
-    int64_t skew_ns, int64_t *position);
+    int64_t skew_ns, int64_t *position) AS_MUST_USE;
 
 typedef enum as_time_from_e
 {
@@ -168,7 +170,7 @@ typedef enum as_time_from_e
 /* Gives the write times of the bytes at `count` positions, and the source of each time. A time is never later than the write.
  * Ascending positions give times that do not decrease, and are faster. */
 as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int64_t *positions, int64_t count, int64_t *times_ns,
-    uint8_t *sources);
+    uint8_t *sources) AS_MUST_USE;
 
 typedef struct as_time_run
 {
@@ -181,7 +183,7 @@ typedef struct as_time_run
 
 /* Gives the runs that end after `from`, at most `capacity`. A run is the bytes of one write, or of several within an interval. */
 as_result as_folder_time_runs(as_folder *folder, int64_t recording_id, int64_t from, as_time_run *runs, int64_t capacity,
-    int64_t *count);
+    int64_t *count) AS_MUST_USE;
 
 typedef struct as_time_index_info
 {
@@ -197,10 +199,10 @@ typedef struct as_time_index_info
     bool is_believed;        /* false: missing, or an archive without time index has extended the recording since */
 } as_time_index_info;
 
-as_result as_folder_time_index_info(as_folder *folder, int64_t recording_id, as_time_index_info *info);
+as_result as_folder_time_index_info(as_folder *folder, int64_t recording_id, as_time_index_info *info) AS_MUST_USE;
 /* Rewrites the recording's time index. It keeps the entries of the index and fills gaps from the modification times of segments.
  * No other as_folder call writes. AS_E_USAGE: the recording is active. */
-as_result as_folder_rebuild_time_index(as_folder *folder, int64_t recording_id);
+as_result as_folder_rebuild_time_index(as_folder *folder, int64_t recording_id) AS_MUST_USE;
 
 /* -- retention: selects what to delete. The archive's policy (aeron.spark.archive.retain.*) and the command share these rules.
  * They delete whole segments from a recording's start on, and never the segment being written. A stopped recording is purged if
@@ -251,16 +253,16 @@ bool as_is_ledger(int32_t stream_id, const char *original_channel);
 
 /* Writes the plan into `recordings`. AS_E_INTERNAL: out of memory. */
 as_result as_retention_plan(
-    const as_retention_policy *policy, int64_t now_ms, as_retention_recording *recordings, int64_t count);
+    const as_retention_policy *policy, int64_t now_ms, as_retention_recording *recordings, int64_t count) AS_MUST_USE;
 
 /* Reads the messages that begin in [start, end) as rows. To complete the last message, the reader reads up to `limit` >= end.
  * AS_E_USAGE: positions outside [start_position, limit_position]; AS_E_DATA: a segment is missing, the text names file and
  * position. */
 as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t limit,
-    as_segment_reader **reader);
+    as_segment_reader **reader) AS_MUST_USE;
 /* Fills the columns from row 0 on. AS_OK with rows, or with row_count 0 at the end of the range. AS_E_DATA: a broken frame,
  * a wrong header or checksum, or a missing segment; the text names recording, file and position. */
-as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns);
+as_result as_segment_reader_next(as_segment_reader *reader, as_columns *columns) AS_MUST_USE;
 int64_t as_segment_reader_position(const as_segment_reader *reader);
 
 typedef struct as_doubt
@@ -272,7 +274,7 @@ typedef struct as_doubt
 /* Reports possible damage in the rows returned so far or in the bytes between them. The data may be correct: the frames' checksum
  * does not cover the frame headers and the catalog. Each kind is reported once, with its first position. False: no more
  * reports. */
-bool as_segment_reader_doubt(as_segment_reader *reader, as_doubt *doubt);
+bool as_segment_reader_doubt(as_segment_reader *reader, as_doubt *doubt) AS_MUST_USE;
 void as_segment_reader_close(as_segment_reader *reader);
 
 /* -- tools ----------------------------------------------------------------------------------------------------------------- */
@@ -334,17 +336,17 @@ typedef struct as_mark_view
 typedef bool (*as_on_progress)(void *context, int64_t bytes_done);
 
 /* AS_E_DATA: no catalog, another major version, a damaged header. AS_E_USAGE with `writable`: a live archive owns the folder. */
-as_result as_catalog_open(const char *archive_dir, bool writable, as_catalog **catalog);
+as_result as_catalog_open(const char *archive_dir, bool writable, as_catalog **catalog) AS_MUST_USE;
 void as_catalog_close(as_catalog *catalog);
-as_result as_catalog_get_info(const as_catalog *catalog, as_catalog_info *info);
+as_result as_catalog_get_info(const as_catalog *catalog, as_catalog_info *info) AS_MUST_USE;
 int64_t as_catalog_count(const as_catalog *catalog);
-as_result as_catalog_at(const as_catalog *catalog, int64_t index, as_catalog_entry *entry);
+as_result as_catalog_at(const as_catalog *catalog, int64_t index, as_catalog_entry *entry) AS_MUST_USE;
 /* AS_AGAIN: there is no mark file. */
-as_result as_catalog_mark(as_catalog *catalog, as_mark_view *mark);
+as_result as_catalog_mark(as_catalog *catalog, as_mark_view *mark) AS_MUST_USE;
 /* Calls `on_entry` with each distinct error that the folder's archives logged. Returns their number, 0 without a mark file. */
-int64_t as_catalog_errors(as_catalog *catalog, as_on_error_entry on_entry, void *context);
+int64_t as_catalog_errors(as_catalog *catalog, as_on_error_entry on_entry, void *context) AS_MUST_USE;
 /* Changes VALID to INVALID or back. AS_E_USAGE: any other transition. */
-as_result as_catalog_set_state(as_catalog *catalog, int64_t index, as_recording_state state);
+as_result as_catalog_set_state(as_catalog *catalog, int64_t index, as_recording_state state) AS_MUST_USE;
 
 typedef struct as_verify_options
 {
@@ -379,7 +381,8 @@ typedef struct as_verify_report
 void as_verify_options_init(as_verify_options *options);
 /* Verifies one recording. A bad recording gives AS_OK and is described in the report. Error results are failures of writing and
  * of the folder. */
-as_result as_catalog_verify(as_catalog *catalog, int64_t index, const as_verify_options *options, as_verify_report *report);
+as_result as_catalog_verify(as_catalog *catalog, int64_t index, const as_verify_options *options, as_verify_report *report)
+    AS_MUST_USE;
 
 typedef struct as_checksum_report
 {
@@ -391,11 +394,11 @@ typedef struct as_checksum_report
 /* Computes the checksum of the catalog record, and those of the DATA frames in the last segment or in all, and stores them. With
  * `is_dry` it only counts. AS_E_DATA: a frame can't be walked; the checksums of the frames before it are stored. */
 as_result as_catalog_checksum(as_catalog *catalog, int64_t index, as_record_checksum checksum, bool all_segments, bool is_dry,
-    as_on_progress on_progress, void *context, as_checksum_report *report);
+    as_on_progress on_progress, void *context, as_checksum_report *report) AS_MUST_USE;
 
 /* Packs the VALID records into a new catalog that replaces the old one. Delete the segment files of all other records first.
  * Afterwards the catalog must be closed. `deleted` is the number of records dropped, `reclaimed` the bytes that they used. */
-as_result as_catalog_compact(as_catalog *catalog, int64_t *deleted, int64_t *reclaimed);
+as_result as_catalog_compact(as_catalog *catalog, int64_t *deleted, int64_t *reclaimed) AS_MUST_USE;
 
 typedef struct as_dump as_dump;
 
@@ -418,16 +421,16 @@ typedef struct as_dump_frame
 
 /* Reads the frames that begin in [start, end) and checks their headers against their position. `limit` >= end is the end of the
  * recording. A `start` inside a frame is moved up to the next frame. */
-as_result as_dump_open(as_catalog *catalog, int64_t index, int64_t start, int64_t end, int64_t limit, as_dump **dump);
+as_result as_dump_open(as_catalog *catalog, int64_t index, int64_t start, int64_t end, int64_t limit, as_dump **dump) AS_MUST_USE;
 /* AS_AGAIN: end of the range. AS_E_DATA: a bad frame; the text names recording, file and position. */
-as_result as_dump_next(as_dump *dump, as_dump_frame *frame);
+as_result as_dump_next(as_dump *dump, as_dump_frame *frame) AS_MUST_USE;
 void as_dump_close(as_dump *dump);
 
 typedef void (*as_on_text)(void *context, const char *text);
 /* Migrates a folder of storage version 0, 1 or 2 to the current version, step by step. Each step calls `on_step` with each action
  * that it takes, or with `is_dry` would take. AS_E_USAGE: a live archive owns the folder. AS_E_DATA: the folder has no such
  * version, or the marker file of an interrupted step exists. `steps` receives the number of steps. Spec: 06 §13. */
-as_result as_archive_migrate(const char *archive_dir, bool is_dry, as_on_text on_step, void *context, int32_t *steps);
+as_result as_archive_migrate(const char *archive_dir, bool is_dry, as_on_text on_step, void *context, int32_t *steps) AS_MUST_USE;
 /* CFFI-END */
 /* Sets a handler for logged errors. Without it, errors are only in the mark file's error log. */
 void as_archive_config_on_error(as_archive_config *config, as_on_logged_error on_error, void *context);

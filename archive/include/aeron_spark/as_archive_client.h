@@ -130,42 +130,43 @@ typedef struct as_archive_client_options
 } as_archive_client_options;
 
 void as_archive_client_options_init(as_archive_client_options *options);
-as_result as_archive_client_open(const as_archive_client_options *options, as_archive_client **client);
+as_result as_archive_client_open(const as_archive_client_options *options, as_archive_client **client) AS_MUST_USE;
 void as_archive_client_close(as_archive_client *client);
 as_client *as_archive_client_aeron(as_archive_client *client); /* borrowed until close */
 int64_t as_archive_client_control_session_id(const as_archive_client *client);
 int64_t as_archive_client_archive_id(const as_archive_client *client); /* -1 if the archive sent none */
 /* Handles pending signals and errors without a request. *handled is the number of messages. Fails if the control session is gone,
  * or if the archive sent an error for a request that timed out earlier and on_error is NULL. */
-as_result as_archive_client_poll(as_archive_client *client, int32_t *handled);
+as_result as_archive_client_poll(as_archive_client *client, int32_t *handled) AS_MUST_USE;
 /* Keeps the session alive while no other request is made. */
-as_result as_archive_client_keepalive(as_archive_client *client);
+as_result as_archive_client_keepalive(as_archive_client *client) AS_MUST_USE;
 
 /* Error responses of the archive give AS_E_PEER. as_error_code() is the archive's code (as_archive_error), as_error_text() its
  * text. */
 as_result as_archive_client_start_recording(as_archive_client *client, const char *channel, int32_t stream_id,
-    as_source_location location, bool auto_stop, int64_t *subscription_id);
+    as_source_location location, bool auto_stop, int64_t *subscription_id) AS_MUST_USE;
 as_result as_archive_client_extend_recording(as_archive_client *client, int64_t recording_id, const char *channel,
-    int32_t stream_id, as_source_location location, bool auto_stop, int64_t *subscription_id);
-as_result as_archive_client_stop_recording(as_archive_client *client, const char *channel, int32_t stream_id);
-as_result as_archive_client_stop_recording_subscription(as_archive_client *client, int64_t subscription_id);
-as_result as_archive_client_stop_recording_by_identity(as_archive_client *client, int64_t recording_id, bool *was_active);
+    int32_t stream_id, as_source_location location, bool auto_stop, int64_t *subscription_id) AS_MUST_USE;
+as_result as_archive_client_stop_recording(as_archive_client *client, const char *channel, int32_t stream_id) AS_MUST_USE;
+as_result as_archive_client_stop_recording_subscription(as_archive_client *client, int64_t subscription_id) AS_MUST_USE;
+as_result as_archive_client_stop_recording_by_identity(as_archive_client *client, int64_t recording_id, bool *was_active)
+    AS_MUST_USE;
 /* Listings return at most `count` recordings. *listed is the number returned. */
 as_result as_archive_client_list_recordings(as_archive_client *client, int64_t from_recording_id, int32_t count,
-    as_on_recording on_recording, void *context, int32_t *listed);
+    as_on_recording on_recording, void *context, int32_t *listed) AS_MUST_USE;
 as_result as_archive_client_list_recordings_for_uri(as_archive_client *client, int64_t from_recording_id, int32_t count,
-    const char *channel_fragment, int32_t stream_id, as_on_recording on_recording, void *context, int32_t *listed);
+    const char *channel_fragment, int32_t stream_id, as_on_recording on_recording, void *context, int32_t *listed) AS_MUST_USE;
 as_result as_archive_client_list_recording(
-    as_archive_client *client, int64_t recording_id, as_on_recording on_recording, void *context, int32_t *listed);
+    as_archive_client *client, int64_t recording_id, as_on_recording on_recording, void *context, int32_t *listed) AS_MUST_USE;
 as_result as_archive_client_list_recording_subscriptions(as_archive_client *client, int32_t pseudo_index, int32_t count,
     const char *channel_fragment, int32_t stream_id, bool apply_stream_id, as_on_recording_subscription on_subscription,
-    void *context, int32_t *listed);
+    void *context, int32_t *listed) AS_MUST_USE;
 as_result as_archive_client_find_last_matching(as_archive_client *client, int64_t min_recording_id,
-    const char *channel_fragment, int32_t stream_id, int32_t session_id, int64_t *recording_id);
-as_result as_archive_client_start_position(as_archive_client *client, int64_t recording_id, int64_t *position);
-as_result as_archive_client_recording_position(as_archive_client *client, int64_t recording_id, int64_t *position);
-as_result as_archive_client_stop_position(as_archive_client *client, int64_t recording_id, int64_t *position);
-as_result as_archive_client_max_recorded_position(as_archive_client *client, int64_t recording_id, int64_t *position);
+    const char *channel_fragment, int32_t stream_id, int32_t session_id, int64_t *recording_id) AS_MUST_USE;
+as_result as_archive_client_start_position(as_archive_client *client, int64_t recording_id, int64_t *position) AS_MUST_USE;
+as_result as_archive_client_recording_position(as_archive_client *client, int64_t recording_id, int64_t *position) AS_MUST_USE;
+as_result as_archive_client_stop_position(as_archive_client *client, int64_t recording_id, int64_t *position) AS_MUST_USE;
+as_result as_archive_client_max_recorded_position(as_archive_client *client, int64_t recording_id, int64_t *position) AS_MUST_USE;
 
 typedef struct as_replay_params
 {
@@ -178,18 +179,19 @@ typedef struct as_replay_params
 
 void as_replay_params_init(as_replay_params *params);
 as_result as_archive_client_start_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
-    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id);
+    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id) AS_MUST_USE;
 /* Starts a replay and subscribes to its session only. The image may not be available yet when this returns. With
  * control-mode=response in the channel, the archive replays to the subscription, which needs no session id; its image is
  * available when this returns. */
 as_result as_archive_client_replay(as_archive_client *client, int64_t recording_id, const char *replay_channel,
-    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id, as_subscription **subscription);
-as_result as_archive_client_stop_replay(as_archive_client *client, int64_t replay_session_id);
-as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t recording_id);
+    int32_t replay_stream_id, const as_replay_params *params, int64_t *replay_session_id, as_subscription **subscription)
+    AS_MUST_USE;
+as_result as_archive_client_stop_replay(as_archive_client *client, int64_t replay_session_id) AS_MUST_USE;
+as_result as_archive_client_stop_all_replays(as_archive_client *client, int64_t recording_id) AS_MUST_USE;
 
 /* Requests a replay token for a response channel. Spec: 07 §11. The replay calls above use tokens internally; this call is for
  * code that speaks the protocol itself. A token expires after the archive's connect timeout, and with this session. */
-as_result as_archive_client_replay_token(as_archive_client *client, int64_t recording_id, int64_t *token);
+as_result as_archive_client_replay_token(as_archive_client *client, int64_t recording_id, int64_t *token) AS_MUST_USE;
 
 typedef struct as_replication_params
 {
@@ -211,35 +213,36 @@ void as_replication_params_init(as_replication_params *params);
  * correlation_id == replication_id report its progress (REPLICATE, EXTEND, SYNC, MERGE, REPLICATE_END, STOP). A failure arrives
  * as an error that no call waits for (see as_on_archive_error). `params` NULL: the defaults. */
 as_result as_archive_client_replicate(as_archive_client *client, int64_t src_recording_id, const char *src_control_channel,
-    int32_t src_control_stream_id, const as_replication_params *params, int64_t *replication_id);
+    int32_t src_control_stream_id, const as_replication_params *params, int64_t *replication_id) AS_MUST_USE;
 /* AS_E_PEER with error 12 if the replication has ended. */
-as_result as_archive_client_stop_replication(as_archive_client *client, int64_t replication_id);
-as_result as_archive_client_try_stop_replication(as_archive_client *client, int64_t replication_id, bool *was_active);
+as_result as_archive_client_stop_replication(as_archive_client *client, int64_t replication_id) AS_MUST_USE;
+as_result as_archive_client_try_stop_replication(as_archive_client *client, int64_t replication_id, bool *was_active) AS_MUST_USE;
 
 /* Maintenance (Spec: 08 §9). `count` (may be NULL) receives the number of segment files. The archive deletes files after the call
  * has returned and sends a DELETE signal with the recording's id when they are deleted. Each recording allows one such operation
  * at a time. */
 /* Truncates a stopped recording to `position`: the start of a frame, or the recording's end or start. Ends its replays. */
 as_result as_archive_client_truncate_recording(
-    as_archive_client *client, int64_t recording_id, int64_t position, int64_t *count);
+    as_archive_client *client, int64_t recording_id, int64_t position, int64_t *count) AS_MUST_USE;
 /* Deletes a stopped recording that has no replay. Its id is never used again. */
-as_result as_archive_client_purge_recording(as_archive_client *client, int64_t recording_id, int64_t *count);
+as_result as_archive_client_purge_recording(as_archive_client *client, int64_t recording_id, int64_t *count) AS_MUST_USE;
 /* Moves the start of a stopped or active recording to the start of one of its segments. The files before it stay. Fails if a
  * replay reads the detached range. */
-as_result as_archive_client_detach_segments(as_archive_client *client, int64_t recording_id, int64_t new_start_position);
+as_result as_archive_client_detach_segments(as_archive_client *client, int64_t recording_id, int64_t new_start_position)
+    AS_MUST_USE;
 /* Deletes the files before the recording's start. */
-as_result as_archive_client_delete_detached_segments(as_archive_client *client, int64_t recording_id, int64_t *count);
+as_result as_archive_client_delete_detached_segments(as_archive_client *client, int64_t recording_id, int64_t *count) AS_MUST_USE;
 /* Detach and delete in one. */
 as_result as_archive_client_purge_segments(
-    as_archive_client *client, int64_t recording_id, int64_t new_start_position, int64_t *count);
+    as_archive_client *client, int64_t recording_id, int64_t new_start_position, int64_t *count) AS_MUST_USE;
 /* Extends a recording backwards by the segment files that precede its start without a gap: detached or copied files. */
-as_result as_archive_client_attach_segments(as_archive_client *client, int64_t recording_id, int64_t *count);
+as_result as_archive_client_attach_segments(as_archive_client *client, int64_t recording_id, int64_t *count) AS_MUST_USE;
 /* Moves all segments of a stopped recording to the head or the tail of another recording. Both must meet at a segment boundary.
  * The source is empty afterwards. */
 as_result as_archive_client_migrate_segments(
-    as_archive_client *client, int64_t src_recording_id, int64_t dst_recording_id, int64_t *count);
+    as_archive_client *client, int64_t src_recording_id, int64_t dst_recording_id, int64_t *count) AS_MUST_USE;
 /* Changes the channel in the descriptor of a stopped or active recording. */
-as_result as_archive_client_update_channel(as_archive_client *client, int64_t recording_id, const char *channel);
+as_result as_archive_client_update_channel(as_archive_client *client, int64_t recording_id, const char *channel) AS_MUST_USE;
 
 /* -- positions ------------------------------------------------------------------------------------------------------------- */
 
@@ -328,11 +331,12 @@ typedef struct as_archive_request
 /* Sets every number to AS_NULL_VALUE, except stream_id, session_id and pseudo_index, which are 0. Every other field is 0. */
 void as_archive_request_init(as_archive_request *request, as_archive_operation operation);
 /* Sends a request without waiting. AS_AGAIN: the control stream is back-pressured, call again. Copies the request's texts. */
-as_result as_archive_client_send(as_archive_client *client, const as_archive_request *request, as_archive_call **call);
+as_result as_archive_client_send(as_archive_client *client, const as_archive_request *request, as_archive_call **call)
+    AS_MUST_USE;
 /* Polls the client for responses. Returns AS_AGAIN until the response has arrived, then AS_OK with its number (for a listing: the
  * number of entries returned), AS_E_PEER with the archive's error, AS_E_TIMEOUT after the client's message timeout, or
  * AS_E_CLOSED if the session is gone. Later calls return the same. May be called after the client was closed. */
-as_result as_archive_call_poll(as_archive_call *call, int64_t *value);
+as_result as_archive_call_poll(as_archive_call *call, int64_t *value) AS_MUST_USE;
 int64_t as_archive_call_correlation_id(const as_archive_call *call);
 /* Closes the call, before or after its client. If the response is an error and arrives later, as_on_archive_error reports it. */
 void as_archive_call_close(as_archive_call *call);
@@ -348,21 +352,21 @@ typedef enum as_archive_client_state_e
 
 as_archive_client_state as_archive_client_get_state(const as_archive_client *client);
 /* Polls once. *text is NULL, or the error of an earlier request, or "not connected". It is valid until the next call. */
-as_result as_archive_client_poll_for_error(as_archive_client *client, const char **text);
+as_result as_archive_client_poll_for_error(as_archive_client *client, const char **text) AS_MUST_USE;
 /* Polls once. *count is 1 if on_signal was called, else 0. AS_E_PEER as in as_archive_client_poll. */
-as_result as_archive_client_poll_for_signals(as_archive_client *client, int32_t *count);
+as_result as_archive_client_poll_for_signals(as_archive_client *client, int32_t *count) AS_MUST_USE;
 /* Adds a publication and starts a local recording of its session only. AS_E_USAGE: the client has such a publication already. If
  * the recording can't be started, the publication is closed. */
 as_result as_archive_client_add_recorded_publication(
-    as_archive_client *client, const char *channel, int32_t stream_id, as_publication **publication);
+    as_archive_client *client, const char *channel, int32_t stream_id, as_publication **publication) AS_MUST_USE;
 as_result as_archive_client_add_recorded_exclusive_publication(
-    as_archive_client *client, const char *channel, int32_t stream_id, as_publication **publication);
+    as_archive_client *client, const char *channel, int32_t stream_id, as_publication **publication) AS_MUST_USE;
 /* Loads the stock client's environment variables: AERON_ARCHIVE_CONTROL_CHANNEL and _STREAM_ID,
  * AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL and _STREAM_ID, AERON_ARCHIVE_MESSAGE_TIMEOUT, AERON_ARCHIVE_CLIENT_NAME,
  * AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH, AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE, AERON_ARCHIVE_CONTROL_MTU_LENGTH (or
  * AERON_MTU_LENGTH), AERON_DIR. Texts point into the environment. AS_E_USAGE: a value is not valid; the text names the
  * variable. */
-as_result as_archive_client_options_load_environment(as_archive_client_options *options);
+as_result as_archive_client_options_load_environment(as_archive_client_options *options) AS_MUST_USE;
 
 /* -- recording positions and events ------------------------------------------------------------------------------------------ */
 
@@ -377,7 +381,7 @@ int64_t as_recording_position_recording_id(const as_client *client, int32_t coun
 /* Copies the terminated source identity. AS_AGAIN: the counter is not a recording's. AS_E_USAGE: `capacity` is too small; 113 is
  * always enough. */
 as_result as_recording_position_source_identity(
-    const as_client *client, int32_t counter_id, char *source_identity, int64_t capacity);
+    const as_client *client, int32_t counter_id, char *source_identity, int64_t capacity) AS_MUST_USE;
 
 typedef enum as_recording_event_kind_e
 {
@@ -402,9 +406,9 @@ typedef void (*as_on_recording_event)(void *context, const as_recording_event *e
 /* Reader of an archive's recording events stream. `subscription` is borrowed; the caller must not poll it. */
 typedef struct as_recording_events as_recording_events;
 as_result as_recording_events_open(
-    as_subscription *subscription, as_on_recording_event on_event, void *context, as_recording_events **events);
+    as_subscription *subscription, as_on_recording_event on_event, void *context, as_recording_events **events) AS_MUST_USE;
 /* Returns the number of fragments consumed, or a negative as_result. AS_E_DATA: a malformed message; it is skipped. */
-int64_t as_recording_events_poll(as_recording_events *events, int64_t limit);
+int64_t as_recording_events_poll(as_recording_events *events, int64_t limit) AS_MUST_USE;
 void as_recording_events_close(as_recording_events *events);
 
 /* -- replay merge ------------------------------------------------------------------------------------------------------------ */
@@ -438,16 +442,16 @@ typedef struct as_replay_merge_options
 } as_replay_merge_options;
 
 void as_replay_merge_options_init(as_replay_merge_options *options);
-as_result as_replay_merge_open(const as_replay_merge_options *options, as_replay_merge **merge);
+as_result as_replay_merge_open(const as_replay_merge_options *options, as_replay_merge **merge) AS_MUST_USE;
 /* Does one step. *work_count is 0 if there was nothing to do. A failure is final (AS_MERGE_FAILED); each later call returns it
  * again: AS_E_TIMEOUT without progress, AS_E_CLOSED if archive or image are gone, AS_E_PEER with the archive's error. */
-as_result as_replay_merge_do_work(as_replay_merge *merge, int32_t *work_count);
+as_result as_replay_merge_do_work(as_replay_merge *merge, int32_t *work_count) AS_MUST_USE;
 /* Calls do_work, then polls the image. Returns the number of fragments, or a negative as_result. Fragments need reassembly as
  * those of any image. */
-int64_t as_replay_merge_poll(as_replay_merge *merge, as_fragment_handler handler, void *context, int64_t limit);
+int64_t as_replay_merge_poll(as_replay_merge *merge, as_fragment_handler handler, void *context, int64_t limit) AS_MUST_USE;
 /* Calls do_work, then reads whole messages into columns. Waits up to timeout_ns for the first message. If a failure follows, the
  * rows read before it are kept. */
-as_result as_replay_merge_poll_columns(as_replay_merge *merge, as_columns *columns, int64_t timeout_ns);
+as_result as_replay_merge_poll_columns(as_replay_merge *merge, as_columns *columns, int64_t timeout_ns) AS_MUST_USE;
 as_replay_merge_state as_replay_merge_get_state(const as_replay_merge *merge);
 bool as_replay_merge_is_live_added(const as_replay_merge *merge);
 as_image *as_replay_merge_image(as_replay_merge *merge); /* borrowed until close; NULL before CATCHUP has found it */
@@ -523,16 +527,16 @@ typedef struct as_persistent_options
 void as_persistent_options_init(as_persistent_options *options);
 /* Needs a driver, but no archive yet: the polls wait for the archive. */
 as_result as_persistent_subscription_open(
-    const as_persistent_options *options, as_persistent_subscription **subscription);
+    const as_persistent_options *options, as_persistent_subscription **subscription) AS_MUST_USE;
 /* Does one step, then calls `handler` with each whole message. Position and header are those of an assembled message; the session
  * id is always the recording's. ABORT leaves the message for the next poll. Returns the number of fragments consumed. After a
  * terminal failure each call returns its negative as_result and text. */
 int64_t as_persistent_subscription_poll(
-    as_persistent_subscription *subscription, as_controlled_handler handler, void *context, int64_t limit);
+    as_persistent_subscription *subscription, as_controlled_handler handler, void *context, int64_t limit) AS_MUST_USE;
 /* The same, into columns. Waits up to timeout_ns for the first message. AS_E_USAGE: the next message is larger than
  * byte_capacity. */
 as_result as_persistent_subscription_poll_columns(
-    as_persistent_subscription *subscription, as_columns *columns, int64_t timeout_ns);
+    as_persistent_subscription *subscription, as_columns *columns, int64_t timeout_ns) AS_MUST_USE;
 as_persistent_state as_persistent_subscription_get_state(const as_persistent_subscription *subscription);
 bool as_persistent_subscription_is_live(const as_persistent_subscription *subscription);
 bool as_persistent_subscription_is_replaying(const as_persistent_subscription *subscription);

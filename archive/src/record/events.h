@@ -5,8 +5,8 @@
 #ifndef ASI_RECORD_EVENTS_H
 #define ASI_RECORD_EVENTS_H
 
-#include "codec/event.h"
 #include "aeron_spark/as_client.h"
+#include "codec/event.h"
 
 typedef struct asi_record_events
 {

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 
 typedef struct asi_intrusive_queue_item
@@ -33,9 +34,10 @@ static inline void asi_intrusive_queue_init(asi_intrusive_queue *queue)
     queue->count = 0;
 }
 
-/* Does not free queued items: the caller takes them first. */
+/* The caller has taken all items: it owns them. */
 static inline void asi_intrusive_queue_close(asi_intrusive_queue *queue)
 {
+    AS_ASSERT(0 == queue->count);
     pthread_mutex_destroy(&queue->mutex);
 }
 
@@ -43,6 +45,7 @@ static inline void asi_intrusive_queue_put(asi_intrusive_queue *queue, asi_intru
 {
     item->next = NULL;
     pthread_mutex_lock(&queue->mutex);
+    AS_ASSERT((NULL == queue->tail) == (0 == queue->count) && item != queue->tail);
     if (NULL == queue->tail)
     {
         queue->head = item;
@@ -65,6 +68,7 @@ static inline asi_intrusive_queue_item *asi_intrusive_queue_take(asi_intrusive_q
     }
     pthread_mutex_lock(&queue->mutex);
     asi_intrusive_queue_item *item = queue->head;
+    AS_ASSERT((NULL == item) == (0 == queue->count));
     if (NULL != item)
     {
         queue->head = item->next;

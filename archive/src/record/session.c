@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "codec/header.h"
 
 typedef struct block_context
@@ -86,6 +87,7 @@ static void open_writer(asi_record_session *session, const asi_record_events *ev
     {
         session->time_failure = 0 == as_error_code() ? EIO : as_error_code();
     }
+    AS_ASSERT(ASI_RECORD_INIT == session->state && NULL != session->writer);
     session->state = ASI_RECORD_RECORDING;
     as_image_constants image;
     as_image_get_constants(session->image, &image);
@@ -112,6 +114,7 @@ static int record(asi_record_session *session, const asi_record_events *events, 
     const int64_t position = asi_segment_writer_position(session->writer);
     if (position != session->recorded->position)
     {
+        AS_ASSERT(position > session->recorded->position && 0 == position % AS_FRAME_ALIGNMENT);
         asi_store_release_i64(&session->recorded->position, position);
         as_counter_set(session->counter, position);
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/map.h"
 #include "codec/header.h"
 #include "store/segment_judge.h"
@@ -148,6 +149,7 @@ static int begin(asi_replay_session *session, asi_replay_work *work)
         }
     }
     answer(session, work, ASI_CODEC_OK, session->replay_session_id, "");
+    AS_ASSERT(ASI_REPLAY_INIT == session->state);
     session->state = ASI_REPLAY_CONNECTING;
     return 1;
 }
@@ -156,6 +158,7 @@ static int connect(asi_replay_session *session, asi_replay_work *work)
 {
     if (as_publication_is_connected(session->publication))
     {
+        AS_ASSERT(ASI_REPLAY_CONNECTING == session->state && session->has_window);
         session->state = ASI_REPLAY_REPLAY;
         return 1;
     }
@@ -372,6 +375,7 @@ static as_result send_batch(asi_replay_session *session, asi_replay_work *work)
     {
         return AS_AGAIN;
     }
+    AS_ASSERT(0 == batch.length % AS_FRAME_ALIGNMENT && session->position + batch.length <= session->stop_position);
     if (batch.length > 0)
     {
         const int64_t word = sizeof(int64_t);

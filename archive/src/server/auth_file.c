@@ -45,7 +45,7 @@ typedef struct credentials_file
     uint8_t secret[ASI_SHA256_LENGTH]; /* key for the salts of unknown users */
 } credentials_file;
 
-/* -- proofs ------------------------------------------------------------------------------------------------------------------- */
+/* -- proofs ------------------------------------------------------------------------------------------------------------------ */
 
 static bool has_client_key(const asi_auth_user *user, const uint8_t client_key[ASI_SHA256_LENGTH])
 {
@@ -102,7 +102,7 @@ static void salt_of(const credentials_file *file, const asi_auth_user *user, con
     *iterations = file->users.items[made[UNKNOWN_SALT_LENGTH] % file->users.count].iterations;
 }
 
-/* -- logins ------------------------------------------------------------------------------------------------------------------- */
+/* -- logins ------------------------------------------------------------------------------------------------------------------ */
 
 static login *find_login(const credentials_file *file, int64_t session_id)
 {

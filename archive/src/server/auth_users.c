@@ -35,7 +35,7 @@ static const action_group GROUPS[] = {
     { "replicate", { ASI_CODEC_REPLICATE, ASI_CODEC_TAGGED_REPLICATE, ASI_CODEC_REPLICATE_2, ASI_CODEC_STOP_REPLICATION } },
 };
 
-/* -- texts -------------------------------------------------------------------------------------------------------------------- */
+/* -- texts ------------------------------------------------------------------------------------------------------------------- */
 
 static int digit_of(char c)
 {
@@ -87,7 +87,7 @@ static bool is_user_name(const char *text)
     return length > 0 && length <= ASI_AUTH_USER_MAX;
 }
 
-/* -- a line ------------------------------------------------------------------------------------------------------------------- */
+/* -- a line ------------------------------------------------------------------------------------------------------------------ */
 
 static bool allow_group(asi_auth_user *user, const char *name)
 {
@@ -229,7 +229,7 @@ static as_result add_user(asi_auth_users *users, char *line)
     return AS_OK;
 }
 
-/* -- the file ----------------------------------------------------------------------------------------------------------------- */
+/* -- the file ---------------------------------------------------------------------------------------------------------------- */
 
 static as_result check_access(int fd, const char *path, int64_t *length)
 {

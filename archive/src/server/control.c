@@ -27,8 +27,7 @@
 static const char *const STATE_NAMES[] = { "INIT", "CONNECTING", "CONNECTED", "CHALLENGED", "AUTHENTICATED", "ACTIVE",
     "REJECTED", "DONE" };
 
-/* -- closing
- * ------------------------------------------------------------------------------------------------------------------- */
+/* -- closing ----------------------------------------------------------------------------------------------------------------- */
 
 static void free_session(asi_control_session *session)
 {
@@ -142,7 +141,7 @@ void asi_control_connect(as_archive *archive, const asi_codec_request *request, 
     if (AS_OK != result)
     {
         asi_archive_log(archive, 0, NULL);
-        session->state = ASI_CONTROL_DONE; /* its step frees it when the driver has answered all outstanding requests */
+        asi_control_enter(session, ASI_CONTROL_DONE); /* its step frees it when the driver has answered all outstanding requests */
     }
     session->next = archive->sessions->first;
     archive->sessions->first = session;
@@ -185,7 +184,7 @@ void asi_control_on_challenge_response(as_archive *archive, const asi_codec_requ
         session->correlation_id = request->correlation_id;
         session->decision = asi_auth_on_challenge_response(&archive->auth, session->id, request->encoded_credentials.data,
             request->encoded_credentials.length, &session->auth);
-        session->state = ASI_CONTROL_CONNECTED;
+        asi_control_enter(session, ASI_CONTROL_CONNECTED);
         session->resend_ns = 0;
     }
 }
@@ -215,7 +214,7 @@ asi_control_session *asi_control_session_for(as_archive *archive, const asi_code
     }
     if (ASI_CONTROL_AUTHENTICATED == session->state)
     {
-        session->state = ASI_CONTROL_ACTIVE;
+        asi_control_enter(session, ASI_CONTROL_ACTIVE);
         session->ping_ns = asi_clock_ns(&archive->clock) + archive->config.session_liveness_check_ns;
     }
     return session;
@@ -360,7 +359,7 @@ static int step_init(asi_control_session *session, int64_t now_ns)
     /* Spec: 01 §5.2 - reference id at byte 24 of the value's record. */
     asi_store_release_i64(as_counter_address(session->counter) + 3, publication.registration_id);
     session->deadline_ns = now_ns + session->archive->config.connect_timeout_ns;
-    session->state = ASI_CONTROL_CONNECTING;
+    asi_control_enter(session, ASI_CONTROL_CONNECTING);
     return 1;
 }
 
@@ -423,7 +422,7 @@ static void tell_challenge(asi_control_session *session)
     answer_connect(session, &event, &sent);
     if (AS_OK == sent)
     {
-        session->state = ASI_CONTROL_CHALLENGED;
+        asi_control_enter(session, ASI_CONTROL_CHALLENGED);
     }
 }
 
@@ -435,7 +434,7 @@ static void tell_ok(asi_control_session *session)
     answer_connect(session, &event, &sent);
     if (AS_OK == sent)
     {
-        session->state = ASI_CONTROL_AUTHENTICATED;
+        asi_control_enter(session, ASI_CONTROL_AUTHENTICATED);
         session->deadline_ns = AS_NULL_VALUE;
     }
 }
@@ -447,7 +446,7 @@ static void reject(asi_control_session *session)
     as_image_get_constants(session->image, &constants);
     snprintf(text, sizeof(text), "authentication rejected: sourceIdentity=%s", constants.source_identity);
     asi_archive_log_of_peer(session->archive, "WARN", ASI_CODEC_E_AUTHENTICATION_REJECTED, text, "authentication rejected");
-    session->state = ASI_CONTROL_REJECTED;
+    asi_control_enter(session, ASI_CONTROL_REJECTED);
     session->resend_ns = 0;
 }
 
@@ -562,7 +561,7 @@ static int step_state(asi_control_session *session, int64_t now_ns)
             {
                 return 0;
             }
-            session->state = ASI_CONTROL_CONNECTED;
+            asi_control_enter(session, ASI_CONTROL_CONNECTED);
             if (AS_AUTH_WAIT == session->decision && has_our_version(session))
             {
                 asi_logins_queue(session, now_ns);

@@ -23,8 +23,7 @@
 
 #define CLOSE_LIMIT_NS INT64_C(5000000000)
 
-/* -- creating
- * ------------------------------------------------------------------------------------------------------------------ */
+/* -- creating ---------------------------------------------------------------------------------------------------------------- */
 
 bool asi_deletions_refuse_second(asi_control_session *session, const asi_codec_request *request, int64_t recording_id)
 {
@@ -81,8 +80,7 @@ void asi_deletions_discard(asi_deletion *deletion)
     free(deletion);
 }
 
-/* -- steps of one deletion
- * ----------------------------------------------------------------------------------------------------- */
+/* -- steps of one deletion --------------------------------------------------------------------------------------------------- */
 
 static void remove_deletion(as_archive *archive, asi_deletion *deletion)
 {

@@ -25,7 +25,10 @@ static int32_t source_of(const as_archive *archive, const as_image *image)
 /* True when the client receives responses, which are sent to the source address of its requests. */
 static bool is_proven(const asi_control_session *session) { return session->state >= ASI_CONTROL_CONNECTED; }
 
-static int32_t image_of(const asi_control_session *session) { return (int32_t)((uint64_t)session->image_correlation_id % ASI_LOGIN_SOURCES); }
+static int32_t image_of(const asi_control_session *session)
+{
+    return (int32_t)((uint64_t)session->image_correlation_id % ASI_LOGIN_SOURCES);
+}
 
 static bool is_undecided(const asi_control_session *session)
 {
@@ -49,7 +52,8 @@ static int64_t next_turn(int64_t *last, int64_t now)
 void asi_logins_begin(asi_control_session *session)
 {
     session->source = source_of(session->archive, session->image);
-    session->image_turn = next_turn(&session->archive->logins->image_turns[image_of(session)], session->archive->logins->deciding_image_turn);
+    asi_logins *logins = session->archive->logins;
+    session->image_turn = next_turn(&logins->image_turns[image_of(session)], logins->deciding_image_turn);
 }
 
 static void put_in_class(asi_control_session *session, asi_login_class login_class)

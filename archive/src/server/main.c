@@ -103,7 +103,7 @@ static int fail_to_start(const settings *from, const char *stage, as_result resu
     return EXIT_FAILURE;
 }
 
-/* -- arguments ---------------------------------------------------------------------------------------------------------------- */
+/* -- arguments --------------------------------------------------------------------------------------------------------------- */
 
 static as_result on_property(void *context, const char *name, const char *value)
 {
@@ -204,7 +204,7 @@ static bool apply_arguments(settings *to, int argc, char **argv, int *status)
     return EXIT_SUCCESS != *status;
 }
 
-/* -- running ------------------------------------------------------------------------------------------------------------------- */
+/* -- running ----------------------------------------------------------------------------------------------------------------- */
 
 static bool is_wanted(const as_archive *archive)
 {

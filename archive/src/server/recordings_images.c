@@ -342,8 +342,7 @@ static int take_images(as_archive *archive)
     return work_count;
 }
 
-/* -- ending a recording
- * -------------------------------------------------------------------------------------------------------- */
+/* -- ending a recording ------------------------------------------------------------------------------------------------------ */
 
 static void remove_recording(as_archive *archive, asi_active_recording *recording)
 {

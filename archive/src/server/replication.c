@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "server/recordings.h"
 #include "server/reply.h"
 #include "server/report.h"
@@ -11,6 +12,11 @@
 
 void asi_replication_enter(asi_replication *replication, asi_replication_state state)
 {
+    /* Forward only, but LIVE_JOIN and CATCHUP alternate until the live stream has been joined; CLOSING is the end. */
+    AS_ASSERT(state > replication->state ||
+        (ASI_REPLICATION_CATCHUP == state && ASI_REPLICATION_LIVE_JOIN == replication->state) ||
+        ASI_REPLICATION_CONNECT == state);
+    AS_ASSERT(ASI_REPLICATION_CLOSING != replication->state);
     const as_archive *archive = replication->archive;
     replication->state = state;
     replication->deadline_ns = asi_clock_ns(&archive->clock) + archive->config.message_timeout_ns;

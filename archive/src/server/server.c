@@ -615,8 +615,7 @@ as_result as_archive_open(const as_archive_config *config, as_archive **archive)
     return asi_archive_open_with(config, NULL, NULL, archive);
 }
 
-/* -- closing
- * ------------------------------------------------------------------------------------------------------------------- */
+/* -- closing ----------------------------------------------------------------------------------------------------------------- */
 
 void as_archive_close(as_archive *archive)
 {

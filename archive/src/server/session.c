@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "server/report.h"
 
 asi_control_session *asi_control_find(as_archive *archive, int64_t control_session_id)
@@ -15,13 +16,30 @@ asi_control_session *asi_control_find(as_archive *archive, int64_t control_sessi
     return session;
 }
 
+void asi_control_enter(asi_control_session *session, asi_control_state state)
+{
+    static const uint32_t MOVES[] = {
+        [ASI_CONTROL_INIT] = 1U << ASI_CONTROL_CONNECTING | 1U << ASI_CONTROL_DONE,
+        [ASI_CONTROL_CONNECTING] = 1U << ASI_CONTROL_CONNECTED | 1U << ASI_CONTROL_DONE,
+        [ASI_CONTROL_CONNECTED] = 1U << ASI_CONTROL_CHALLENGED | 1U << ASI_CONTROL_AUTHENTICATED |
+            1U << ASI_CONTROL_REJECTED | 1U << ASI_CONTROL_DONE,
+        [ASI_CONTROL_CHALLENGED] = 1U << ASI_CONTROL_CONNECTED | 1U << ASI_CONTROL_DONE,
+        [ASI_CONTROL_AUTHENTICATED] = 1U << ASI_CONTROL_AUTHENTICATED | 1U << ASI_CONTROL_ACTIVE | 1U << ASI_CONTROL_DONE,
+        [ASI_CONTROL_ACTIVE] = 1U << ASI_CONTROL_DONE,
+        [ASI_CONTROL_REJECTED] = 1U << ASI_CONTROL_DONE,
+        [ASI_CONTROL_DONE] = 0
+    };
+    AS_ASSERT_MOVE(MOVES, session->state, state);
+    session->state = state;
+}
+
 void asi_control_finish(asi_control_session *session, const char *reason, bool is_unexpected)
 {
     if (ASI_CONTROL_DONE == session->state)
     {
         return;
     }
-    session->state = ASI_CONTROL_DONE;
+    asi_control_enter(session, ASI_CONTROL_DONE);
     if (is_unexpected)
     {
         char text[ASI_CONTROL_REASON_CAPACITY + sizeof(session->response_channel.text)];

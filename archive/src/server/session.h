@@ -81,6 +81,8 @@ typedef struct asi_sessions
     int64_t count;
 } asi_sessions;
 
+/* All changes of the state go through this function. */
+void asi_control_enter(asi_control_session *session, asi_control_state state);
 /* Finishes the session; a later step frees it. An unexpected end is logged and reported on the client's publication. */
 void asi_control_finish(asi_control_session *session, const char *reason, bool is_unexpected);
 /* NULL: unknown, or finished. */

@@ -214,7 +214,11 @@ as_result asi_catalog_open(const asi_catalog_params *params, asi_catalog **catal
             ASI_CATALOG_MIN_CAPACITY, ASI_CATALOG_MAX_CAPACITY);
     }
     asi_catalog *catalog = calloc(1, sizeof(*catalog));
-    if (NULL == catalog || NULL == (catalog->archive_dir = strdup(params->archive_dir)))
+    if (NULL != catalog)
+    {
+        catalog->archive_dir = strdup(params->archive_dir);
+    }
+    if (NULL == catalog || NULL == catalog->archive_dir)
     {
         free(catalog);
         return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for the catalog of %s", params->archive_dir);

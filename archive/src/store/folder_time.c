@@ -191,7 +191,7 @@ as_result as_folder_times_at(as_folder *folder, int64_t recording_id, const int6
     return AS_OK;
 }
 
-/* -- the index itself --------------------------------------------------------------------------------------------------------- */
+/* -- the index itself -------------------------------------------------------------------------------------------------------- */
 
 as_result as_folder_time_runs(as_folder *folder, int64_t recording_id, int64_t from, as_time_run *runs, int64_t capacity,
     int64_t *count)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/result.h"
 #include "aeron_spark/as_archive.h"
+#include "base/result.h"
 
 #define LEDGER_STREAM_ID 0x41534C45 /* "ASLE" */
 #define LEDGER_ALIAS "alias=aeron-spark-ledger"

@@ -350,7 +350,7 @@ static as_result next_piece(as_segment_reader *reader, const as_columns *columns
 /* Takes the rows of one piece. */
 static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_columns_stop *stop)
 {
-    const int32_t term_length = reader->range.term_length;
+    const int32_t term_length = (int32_t)reader->range.term_length;
     const int64_t begin = reader->position;
     const int64_t term_base = asi_term_base(begin, term_length);
     const int64_t row_count = columns->row_count;

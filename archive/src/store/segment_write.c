@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "store/checksum.h"
 #include "store/segment_layout.h"
 #include "term/frame_walk.h"
@@ -411,5 +412,6 @@ as_result asi_segment_writer_append(asi_segment_writer *writer, const uint8_t *b
         return result;
     }
     writer->bytes_written += is_padding ? AS_FRAME_HEADER_LENGTH : length;
+    AS_ASSERT(writer->segment_offset < writer->segment_length && 0 == writer->segment_offset % AS_FRAME_ALIGNMENT);
     return AS_OK;
 }

@@ -8,7 +8,7 @@
  * *slots receives the number of slots left, *last_ns the time of the last one (0: none). Returns 0 or -errno. */
 int asi_time_file_cut(asi_time_file *file, int64_t position, int64_t *slots, int64_t *last_ns, bool *has_changed);
 
-/* -- editing, by the conductor: the recording is not being recorded ----------------------------------------------------------- */
+/* -- editing, by the conductor: the recording is not being recorded ---------------------------------------------------------- */
 
 /* Removes the entries at or after `position`. AS_OK if there is no index. */
 as_result asi_time_index_truncate(

@@ -69,12 +69,12 @@ void as_client_options_init(as_client_options *options);
 /* Loads AERON_DRIVER_TIMEOUT (ms) and AERON_CLIENT_NAME, _RESOURCE_LINGER_DURATION, _IDLE_SLEEP_DURATION,
  * _PRE_TOUCH_MAPPED_MEMORY where they are set. The client name stays in the environment's memory. AERON_DIR needs no loading.
  * The text of AS_E_USAGE names the variable. Spec: 05 §12. */
-as_result as_client_options_load_environment(as_client_options *options);
+as_result as_client_options_load_environment(as_client_options *options) AS_MUST_USE;
 
 /* Blocks until the directory has a live driver or driver_timeout_ns has passed. AS_E_TIMEOUT: the text names what is missing
  * (no directory, file not ready, no heartbeat). AS_E_DATA: the CnC file has another version. AS_E_USAGE: the directory
  * belongs to a user that is not trusted, or is a link. */
-as_result as_client_open(const as_client_options *options, as_client **client);
+as_result as_client_open(const as_client_options *options, as_client **client) AS_MUST_USE;
 void as_client_close(as_client *client);
 /* Runs one duty cycle in invoker mode; returns its work count. */
 int as_client_invoke(as_client *client);
@@ -84,40 +84,43 @@ const char *as_client_aeron_dir(const as_client *client);
 int64_t as_client_next_correlation_id(as_client *client);
 /* Requests a session id from the driver (control protocol 1.0.0), or generates one if the driver does not support the
    command. Blocks up to driver_timeout_ns. */
-as_result as_client_next_session_id(as_client *client, int32_t stream_id, int32_t *session_id);
+as_result as_client_next_session_id(as_client *client, int32_t stream_id, int32_t *session_id) AS_MUST_USE;
 
 /* Adding resources. The blocking form waits up to driver_timeout_ns (AS_E_TIMEOUT, AS_E_PEER with the driver's text). The
  * asynchronous form returns at once with a correlation id to poll. A poll returns AS_AGAIN until the answer has arrived.
  * After AS_OK or a failure the id is no longer valid. */
-as_result as_client_add_publication(as_client *client, const char *channel, int32_t stream_id, as_publication **publication);
+as_result as_client_add_publication(as_client *client, const char *channel, int32_t stream_id, as_publication **publication)
+    AS_MUST_USE;
 as_result as_client_add_exclusive_publication(
-    as_client *client, const char *channel, int32_t stream_id, as_publication **publication);
-as_result as_client_add_subscription(as_client *client, const char *channel, int32_t stream_id, as_subscription **subscription);
+    as_client *client, const char *channel, int32_t stream_id, as_publication **publication) AS_MUST_USE;
+as_result as_client_add_subscription(as_client *client, const char *channel, int32_t stream_id, as_subscription **subscription)
+    AS_MUST_USE;
 /* Uses the given handlers (either may be NULL) instead of the client's. */
 as_result as_client_add_subscription_with(as_client *client, const char *channel, int32_t stream_id,
-    as_on_image on_available, as_on_image on_unavailable, void *context, as_subscription **subscription);
+    as_on_image on_available, as_on_image on_unavailable, void *context, as_subscription **subscription) AS_MUST_USE;
 /* The key has at most 112 bytes, the label at most 380. */
 as_result as_client_add_counter(as_client *client, int32_t type_id, const uint8_t *key, int64_t key_length, const char *label,
-    as_counter **counter);
+    as_counter **counter) AS_MUST_USE;
 as_result as_client_add_static_counter(as_client *client, int32_t type_id, int64_t registration_id, const uint8_t *key,
-    int64_t key_length, const char *label, as_counter **counter);
+    int64_t key_length, const char *label, as_counter **counter) AS_MUST_USE;
 
-as_result as_client_async_add_publication(as_client *client, const char *channel, int32_t stream_id, int64_t *correlation_id);
+as_result as_client_async_add_publication(as_client *client, const char *channel, int32_t stream_id, int64_t *correlation_id)
+    AS_MUST_USE;
 as_result as_client_async_add_exclusive_publication(
-    as_client *client, const char *channel, int32_t stream_id, int64_t *correlation_id);
+    as_client *client, const char *channel, int32_t stream_id, int64_t *correlation_id) AS_MUST_USE;
 as_result as_client_async_add_subscription(as_client *client, const char *channel, int32_t stream_id,
-    as_on_image on_available, as_on_image on_unavailable, void *context, int64_t *correlation_id);
+    as_on_image on_available, as_on_image on_unavailable, void *context, int64_t *correlation_id) AS_MUST_USE;
 as_result as_client_async_add_counter(as_client *client, int32_t type_id, const uint8_t *key, int64_t key_length,
-    const char *label, int64_t *correlation_id);
-as_result as_client_poll_publication(as_client *client, int64_t correlation_id, as_publication **publication);
-as_result as_client_poll_subscription(as_client *client, int64_t correlation_id, as_subscription **subscription);
-as_result as_client_poll_counter(as_client *client, int64_t correlation_id, as_counter **counter);
-as_result as_client_async_next_session_id(as_client *client, int32_t stream_id, int64_t *correlation_id);
-as_result as_client_poll_session_id(as_client *client, int64_t correlation_id, int32_t *session_id);
+    const char *label, int64_t *correlation_id) AS_MUST_USE;
+as_result as_client_poll_publication(as_client *client, int64_t correlation_id, as_publication **publication) AS_MUST_USE;
+as_result as_client_poll_subscription(as_client *client, int64_t correlation_id, as_subscription **subscription) AS_MUST_USE;
+as_result as_client_poll_counter(as_client *client, int64_t correlation_id, as_counter **counter) AS_MUST_USE;
+as_result as_client_async_next_session_id(as_client *client, int32_t stream_id, int64_t *correlation_id) AS_MUST_USE;
+as_result as_client_poll_session_id(as_client *client, int64_t correlation_id, int32_t *session_id) AS_MUST_USE;
 /* Abandons an asynchronous request. The resource that it has created or will create is closed. */
 void as_client_forget(as_client *client, int64_t correlation_id);
 /* Outcome of a destination that was added or removed asynchronously. */
-as_result as_client_poll_destination(as_client *client, int64_t correlation_id);
+as_result as_client_poll_destination(as_client *client, int64_t correlation_id) AS_MUST_USE;
 
 /* -- publications ------------------------------------------------------------------------------------------------------ */
 
@@ -158,24 +161,24 @@ typedef struct as_buffer_claim
 void as_publication_get_constants(const as_publication *publication, as_publication_constants *constants);
 /* Tries once: returns the new stream position, or one of AS_NOT_CONNECTED .. AS_PUBLICATION_ERROR (the last with
    as_error_text()). */
-int64_t as_publication_offer(as_publication *publication, const uint8_t *data, int64_t length);
+int64_t as_publication_offer(as_publication *publication, const uint8_t *data, int64_t length) AS_MUST_USE;
 int64_t as_publication_offerv(as_publication *publication, const as_iovec *parts, int64_t part_count,
-    as_reserved_value_supplier supplier, void *supplier_context);
+    as_reserved_value_supplier supplier, void *supplier_context) AS_MUST_USE;
 /* Claims at most max_payload_length bytes. Finish with commit or abort before the driver's publication unblock timeout. */
-int64_t as_publication_try_claim(as_publication *publication, int64_t length, as_buffer_claim *claim);
+int64_t as_publication_try_claim(as_publication *publication, int64_t length, as_buffer_claim *claim) AS_MUST_USE;
 void as_buffer_claim_commit(as_buffer_claim *claim);
 void as_buffer_claim_abort(as_buffer_claim *claim);
 /* For exclusive publications only. The first appends a padding frame of `length` payload bytes, at most a term with its
  * header. The second appends a block of whole framed bytes at the current position. */
-int64_t as_publication_append_padding(as_publication *publication, int64_t length);
-int64_t as_publication_offer_block(as_publication *publication, const uint8_t *frames, int64_t length);
+int64_t as_publication_append_padding(as_publication *publication, int64_t length) AS_MUST_USE;
+int64_t as_publication_offer_block(as_publication *publication, const uint8_t *frames, int64_t length) AS_MUST_USE;
 /* As as_publication_offer_block, but in two steps, for a caller that can write the frames in place. Claiming returns a region
  * of at most `length` bytes, less at the end of a term; the result is its length, or a status as from offer. The region is
  * all zero. The caller may write bytes 8 and up. The first 8 bytes are passed to the commit, and readers see nothing before
  * it. Do not offer anything else in between. The commit takes `length` bytes of whole frames. Bytes that were written behind
  * them must be zero again; if nothing is committed, all of the region must be. */
-int64_t as_publication_claim_block(as_publication *publication, int64_t length, uint8_t **room);
-int64_t as_publication_commit_block(as_publication *publication, const uint8_t *first_word, int64_t length);
+int64_t as_publication_claim_block(as_publication *publication, int64_t length, uint8_t **room) AS_MUST_USE;
+int64_t as_publication_commit_block(as_publication *publication, const uint8_t *first_word, int64_t length) AS_MUST_USE;
 int64_t as_publication_position(const as_publication *publication);       /* AS_PUBLICATION_CLOSED when closed */
 int64_t as_publication_position_limit(const as_publication *publication); /* likewise */
 int64_t as_publication_available_window(const as_publication *publication); /* likewise */
@@ -184,8 +187,8 @@ bool as_publication_is_closed(const as_publication *publication);
 /* Value of the channel status counter; 1 (active) for IPC, -1 when closed. */
 int64_t as_publication_channel_status(const as_publication *publication);
 /* Send destinations of a multi-destination publication. Both block until the driver answers. */
-as_result as_publication_add_destination(as_publication *publication, const char *channel);
-as_result as_publication_remove_destination(as_publication *publication, const char *channel);
+as_result as_publication_add_destination(as_publication *publication, const char *channel) AS_MUST_USE;
+as_result as_publication_remove_destination(as_publication *publication, const char *channel) AS_MUST_USE;
 void as_publication_close(as_publication *publication);
 /* Closes the publication and notifies subscribers that the stream was revoked. They do not receive what they have not read. */
 void as_publication_revoke(as_publication *publication);
@@ -212,7 +215,7 @@ typedef struct as_offer_outcome
  * those before it are published). `outcome` holds the progress in every case. AS_E_CLOSED also at the last position. In
  * invoker mode the wait invokes the client. */
 as_result as_publication_offer_messages(
-    as_publication *publication, const as_messages *messages, int64_t timeout_ns, as_offer_outcome *outcome);
+    as_publication *publication, const as_messages *messages, int64_t timeout_ns, as_offer_outcome *outcome) AS_MUST_USE;
 
 /* -- subscriptions and images ------------------------------------------------------------------------------------------- */
 
@@ -256,29 +259,31 @@ void as_subscription_get_constants(const as_subscription *subscription, as_subsc
 /* Polls fragments of all images in round-robin order. Returns the number delivered, or a negative as_result: AS_E_USAGE on
  * misuse, AS_E_CLOSED with the reason when the client is closed, AS_E_DATA when a broken frame is next and nothing was
  * delivered. */
-int64_t as_subscription_poll(as_subscription *subscription, as_fragment_handler handler, void *context, int64_t limit);
+int64_t as_subscription_poll(as_subscription *subscription, as_fragment_handler handler, void *context, int64_t limit)
+    AS_MUST_USE;
 int64_t as_subscription_controlled_poll(
-    as_subscription *subscription, as_controlled_handler handler, void *context, int64_t limit);
+    as_subscription *subscription, as_controlled_handler handler, void *context, int64_t limit) AS_MUST_USE;
 /* Returns the number of bytes consumed. */
-int64_t as_subscription_block_poll(as_subscription *subscription, as_block_handler handler, void *context, int64_t limit_bytes);
+int64_t as_subscription_block_poll(as_subscription *subscription, as_block_handler handler, void *context, int64_t limit_bytes)
+    AS_MUST_USE;
 int32_t as_subscription_image_count(const as_subscription *subscription);
 /* Returns a retained image, or NULL if there is none. Release each, even after the client was closed. */
-as_image *as_subscription_image_at(as_subscription *subscription, int32_t index);
-as_image *as_subscription_image_by_session(as_subscription *subscription, int32_t session_id);
+as_image *as_subscription_image_at(as_subscription *subscription, int32_t index) AS_MUST_USE;
+as_image *as_subscription_image_by_session(as_subscription *subscription, int32_t session_id) AS_MUST_USE;
 as_image *as_image_retain(as_image *image);
 void as_image_release(as_image *image);
 bool as_subscription_is_connected(const as_subscription *subscription);
 bool as_subscription_is_closed(const as_subscription *subscription);
 int64_t as_subscription_channel_status(const as_subscription *subscription);
-as_result as_subscription_add_destination(as_subscription *subscription, const char *channel);
-as_result as_subscription_remove_destination(as_subscription *subscription, const char *channel);
+as_result as_subscription_add_destination(as_subscription *subscription, const char *channel) AS_MUST_USE;
+as_result as_subscription_remove_destination(as_subscription *subscription, const char *channel) AS_MUST_USE;
 as_result as_subscription_async_add_destination(
-    as_subscription *subscription, const char *channel, int64_t *correlation_id);
+    as_subscription *subscription, const char *channel, int64_t *correlation_id) AS_MUST_USE;
 as_result as_subscription_async_remove_destination(
-    as_subscription *subscription, const char *channel, int64_t *correlation_id);
+    as_subscription *subscription, const char *channel, int64_t *correlation_id) AS_MUST_USE;
 /* Writes the "host:port" that the (first) socket is bound to, which shows the port chosen for an endpoint with port 0.
  * AS_AGAIN: no socket is bound, or the channel is IPC. AS_E_USAGE: the text with its terminator is longer than capacity. */
-as_result as_subscription_resolved_endpoint(const as_subscription *subscription, char *endpoint, int64_t capacity);
+as_result as_subscription_resolved_endpoint(const as_subscription *subscription, char *endpoint, int64_t capacity) AS_MUST_USE;
 void as_subscription_close(as_subscription *subscription);
 
 typedef struct as_image_constants
@@ -297,7 +302,7 @@ typedef struct as_image_constants
 
 void as_image_get_constants(const as_image *image, as_image_constants *constants);
 int64_t as_image_position(const as_image *image);
-as_result as_image_set_position(as_image *image, int64_t position);
+as_result as_image_set_position(as_image *image, int64_t position) AS_MUST_USE;
 bool as_image_is_closed(const as_image *image);
 bool as_image_is_end_of_stream(const as_image *image);
 int64_t as_image_end_of_stream_position(const as_image *image); /* INT64_MAX while unknown */
@@ -305,25 +310,26 @@ bool as_image_is_publication_revoked(const as_image *image);
 int32_t as_image_active_transport_count(const as_image *image);
 /* True when a frame is ready to be polled. */
 bool as_image_has_data(const as_image *image);
-int64_t as_image_poll(as_image *image, as_fragment_handler handler, void *context, int64_t limit);
-int64_t as_image_controlled_poll(as_image *image, as_controlled_handler handler, void *context, int64_t limit);
+int64_t as_image_poll(as_image *image, as_fragment_handler handler, void *context, int64_t limit) AS_MUST_USE;
+int64_t as_image_controlled_poll(as_image *image, as_controlled_handler handler, void *context, int64_t limit) AS_MUST_USE;
 int64_t as_image_bounded_poll(
-    as_image *image, as_fragment_handler handler, void *context, int64_t limit_position, int64_t limit);
+    as_image *image, as_fragment_handler handler, void *context, int64_t limit_position, int64_t limit) AS_MUST_USE;
 int64_t as_image_bounded_controlled_poll(
-    as_image *image, as_controlled_handler handler, void *context, int64_t limit_position, int64_t limit);
-int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *context, int64_t limit_bytes);
+    as_image *image, as_controlled_handler handler, void *context, int64_t limit_position, int64_t limit) AS_MUST_USE;
+int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *context, int64_t limit_bytes) AS_MUST_USE;
 /* Stops the flow of this image for every subscriber and reports the reason to the publication. The reason has at most 1023
    bytes. */
-as_result as_image_reject(as_image *image, const char *reason);
+as_result as_image_reject(as_image *image, const char *reason) AS_MUST_USE;
 
 /* Joins fragments and calls `handler` once per message. Pass as_fragment_assembler_on_fragment to a poll call, with the
  * assembler as its context. One polling thread. */
 typedef struct as_fragment_assembler as_fragment_assembler;
-as_result as_fragment_assembler_open(as_fragment_handler handler, void *context, as_fragment_assembler **assembler);
+as_result as_fragment_assembler_open(as_fragment_handler handler, void *context, as_fragment_assembler **assembler) AS_MUST_USE;
 void as_fragment_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header);
 void as_fragment_assembler_close(as_fragment_assembler *assembler);
 typedef struct as_controlled_assembler as_controlled_assembler;
-as_result as_controlled_assembler_open(as_controlled_handler handler, void *context, as_controlled_assembler **assembler);
+as_result as_controlled_assembler_open(as_controlled_handler handler, void *context, as_controlled_assembler **assembler)
+    AS_MUST_USE;
 as_action as_controlled_assembler_on_fragment(void *assembler, const uint8_t *data, int64_t length, const as_header *header);
 void as_controlled_assembler_close(as_controlled_assembler *assembler);
 
@@ -351,10 +357,10 @@ typedef struct as_columns
  * whose last fragment has not arrived stays for the next call. A message that the end of the stream cuts off is skipped.
  * Waits up to timeout_ns for a first row. AS_OK: row_count >= 0. AS_E_USAGE: the next message alone is larger than
  * byte_capacity. AS_E_DATA: a frame is broken. AS_E_CLOSED: the image is closed and drained. */
-as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t timeout_ns);
+as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t timeout_ns) AS_MUST_USE;
 /* Does the same over the images of a subscription, one after the other until the columns are full. Never returns AS_E_CLOSED
    because of one image. */
-as_result as_subscription_poll_columns(as_subscription *subscription, as_columns *columns, int64_t timeout_ns);
+as_result as_subscription_poll_columns(as_subscription *subscription, as_columns *columns, int64_t timeout_ns) AS_MUST_USE;
 
 /* -- counters ----------------------------------------------------------------------------------------------------------- */
 
@@ -397,22 +403,23 @@ typedef struct as_driver_info
     bool is_active;           /* heartbeat within 10 s of now */
 } as_driver_info;
 
-as_result as_inspector_open(const char *aeron_dir, as_inspector **inspector);
+as_result as_inspector_open(const char *aeron_dir, as_inspector **inspector) AS_MUST_USE;
 void as_inspector_close(as_inspector *inspector);
 void as_inspector_driver_info(const as_inspector *inspector, as_driver_info *info);
 int32_t as_inspector_max_counter_id(const as_inspector *inspector);
 /* AS_OK: the row is filled. AS_AGAIN: the id is not allocated. */
-as_result as_inspector_counter(const as_inspector *inspector, int32_t counter_id, as_counter_row *row);
+as_result as_inspector_counter(const as_inspector *inspector, int32_t counter_id, as_counter_row *row) AS_MUST_USE;
 /* Reads the counter that was registered with that id. AS_OK: the counter is open. AS_E_CLOSED: it is closed and this is its
  * last value. AS_AGAIN: another counter has reused the record. */
 as_result as_inspector_counter_value(
-    const as_inspector *inspector, int32_t counter_id, int64_t registration_id, int64_t *value);
+    const as_inspector *inspector, int32_t counter_id, int64_t registration_id, int64_t *value) AS_MUST_USE;
 /* As as_inspector_counter, for the driver that the client is connected to. */
 int32_t as_client_max_counter_id(const as_client *client);
-as_result as_client_counter(const as_client *client, int32_t counter_id, as_counter_row *row);
+as_result as_client_counter(const as_client *client, int32_t counter_id, as_counter_row *row) AS_MUST_USE;
 typedef void (*as_on_error_entry)(
     void *context, int32_t count, int64_t first_ms, int64_t last_ms, const char *text, int64_t text_length);
-int64_t as_inspector_errors(const as_inspector *inspector, int64_t since_ms, as_on_error_entry on_entry, void *context);
+int64_t as_inspector_errors(const as_inspector *inspector, int64_t since_ms, as_on_error_entry on_entry, void *context)
+    AS_MUST_USE;
 
 typedef struct as_loss_row    /* of one image of a network stream */
 {
@@ -430,12 +437,12 @@ typedef struct as_loss_row    /* of one image of a network stream */
 
 typedef void (*as_on_loss_row)(void *context, const as_loss_row *row);
 /* Reports every entry of the driver's loss report; none if the driver has created no report. */
-as_result as_inspector_losses(const as_inspector *inspector, as_on_loss_row on_row, void *context);
+as_result as_inspector_losses(const as_inspector *inspector, as_on_loss_row on_row, void *context) AS_MUST_USE;
 /* Checks by owners and modes whether a client of this process would use a driver in that directory (see dir_owner). The text
  * of AS_E_USAGE gives the reason against it. A directory that does not exist passes. NULL texts as in as_client_options. */
-as_result as_check_aeron_dir(const char *aeron_dir, const char *dir_owner, const char *dir_writers);
+as_result as_check_aeron_dir(const char *aeron_dir, const char *dir_owner, const char *dir_writers) AS_MUST_USE;
 /* Requests the driver of that directory to terminate. The driver's termination validator decides. There is no answer. */
-as_result as_request_driver_termination(const char *aeron_dir, const uint8_t *token, int64_t token_length);
+as_result as_request_driver_termination(const char *aeron_dir, const uint8_t *token, int64_t token_length) AS_MUST_USE;
 /* CFFI-END */
 #pragma GCC visibility pop
 

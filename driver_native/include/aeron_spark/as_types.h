@@ -9,11 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* On every function that can fail. Callers that can do without the result write `(void)!call()`. */
 #if defined(__GNUC__)
-#define AS_API __attribute__((visibility("default")))
 #define AS_MUST_USE __attribute__((warn_unused_result))
 #else
-#define AS_API
 #define AS_MUST_USE
 #endif
 

@@ -29,6 +29,8 @@ static inline void asi_store_release_ptr(void **at, void *value) { __atomic_stor
 /* Relaxed: for the only writer of a field to read its own value, or for a hint that may be stale. */
 static inline int32_t asi_load_relaxed_i32(const int32_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 static inline int64_t asi_load_relaxed_i64(const int64_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+static inline bool asi_load_relaxed_bool(const bool *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+static inline void asi_store_relaxed_bool(bool *at, bool value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 static inline void asi_store_relaxed_i32(int32_t *at, int32_t value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 static inline void asi_store_relaxed_i64(int64_t *at, int64_t value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 

@@ -309,4 +309,3 @@ int64_t as_client_next_correlation_id(as_client *client)
 {
     return asi_ring_mpsc_next_correlation_id(&client->ring);
 }
-

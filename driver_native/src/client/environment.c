@@ -1,6 +1,7 @@
 /* Reads the client's settings from the environment, by their stock names. Spec: 05 §12. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/idle.h"

@@ -171,4 +171,3 @@ bool as_image_has_data(const as_image *image)
     const uint8_t *frame = term + (position & (image->term_length - 1));
     return asi_load_acquire_i32(&((const asi_frame_header *)(const void *)frame)->frame_length) > 0;
 }
-

@@ -330,4 +330,3 @@ int64_t as_publication_channel_status(const as_publication *publication)
     return as_publication_is_closed(publication) ? AS_NULL_VALUE :
         asi_channel_status(publication->client, publication->channel_status_counter_id);
 }
-

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/image.h"
 #include "client/counter_rows.h"
+#include "client/image.h"
 #include "client/lock.h"
 #include "client/request.h"
 

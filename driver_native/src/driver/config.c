@@ -477,7 +477,7 @@ void asi_driver_config_set_leniently(as_driver_config *config, const char *name,
     if (AS_OK != as_driver_config_set(config, name, value))
     {
         fprintf(stderr, "WARNING: %s=%s is invalid, using default: %s\n", name, value, as_error_text());
-        as_driver_config_set(config, name, "");
+        set_default(&config->settings, find_setting(name));
     }
 }
 

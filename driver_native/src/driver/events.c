@@ -119,7 +119,7 @@ void asi_events_on_command_untrusted(asi_events *events, int32_t type_id, const 
 void asi_events_on_response(asi_events *events, int32_t type_id, const void *message, int64_t length)
 {
     static const uint8_t EVENTS[] = {
-        [ASI_RSP_ERROR - ASI_RSP_ERROR] = ASI_EVENT_CMD_OUT_ERROR,
+        [0] = ASI_EVENT_CMD_OUT_ERROR,
         [ASI_RSP_AVAILABLE_IMAGE - ASI_RSP_ERROR] = ASI_EVENT_CMD_OUT_AVAILABLE_IMAGE,
         [ASI_RSP_PUBLICATION_READY - ASI_RSP_ERROR] = ASI_EVENT_CMD_OUT_PUBLICATION_READY,
         [ASI_RSP_OPERATION_SUCCESS - ASI_RSP_ERROR] = ASI_EVENT_CMD_OUT_ON_OPERATION_SUCCESS,

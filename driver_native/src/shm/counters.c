@@ -228,6 +228,7 @@ static const char *const SYSTEM_LABELS[ASI_SYSTEM_COUNTER_COUNT] = {
     "Flow control under runs",
     "Flow control over runs",
     "Invalid packets",
+    /* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one label of two texts */
     "Errors: version=" ASI_AERON_VERSION_TEXT " commit=",
     "Short sends",
     "Failed attempts to free log buffers",
@@ -247,6 +248,7 @@ static const char *const SYSTEM_LABELS[ASI_SYSTEM_COUNTER_COUNT] = {
     "Receiver work cycle exceeded threshold count: ",
     "NameResolver max time in ns",
     "NameResolver exceeded threshold count: ",
+    /* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one label of two texts */
     "Aeron software: version=" ASI_AERON_VERSION_TEXT " commit=",
     "Bytes currently mapped",
     "Retransmitted bytes",

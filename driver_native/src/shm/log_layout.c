@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/zero.h"
 
 #define PAGE_MIN_LENGTH 4096
@@ -357,6 +358,7 @@ int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
     const int64_t offset = clean_position & (log->term_length - 1);
     const int64_t left_in_term = log->term_length - offset;
     const int64_t length = target - clean_position < left_in_term ? target - clean_position : left_in_term;
+    AS_ASSERT(clean_position >= 0 && 0 == clean_position % AS_FRAME_ALIGNMENT && length >= AS_FRAME_ALIGNMENT);
     uint8_t *from = address_of(log, clean_position);
     if (is_first_lap(log, clean_position) && !map_pages(from, length))
     {

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 #define COPY_BLOCK_LENGTH 32
 #define INLINE_COPY_LENGTH 512
 #define LINES_AHEAD_LENGTH 1024
@@ -95,6 +97,7 @@ ALWAYS_INLINE void fetch_lines_ahead(const uint8_t *frame, int64_t frame_length)
 __attribute__((noinline)) static void pad_to_end_of_term(const asi_appender *appender, claimed_range range)
 {
     const int32_t length = (int32_t)(appender->log->term_length - range.offset);
+    AS_ASSERT(length >= AS_FRAME_HEADER_LENGTH && 0 == length % AS_FRAME_ALIGNMENT);
     write_header(appender, &range, range.offset, length, ASI_FRAME_PAD);
     commit_frame(range.term + range.offset, length);
 }
@@ -136,6 +139,7 @@ ALWAYS_INLINE int64_t claim_concurrent(asi_appender *appender, int64_t required,
 __attribute__((noinline)) static int64_t rotate_exclusive(asi_appender *appender)
 {
     asi_log *log = appender->log;
+    AS_ASSERT(0 == (appender->term_begin_position & (log->term_length - 1)) && appender->term_offset <= log->term_length);
     if (appender->term_begin_position + log->term_length >= asi_log_max_position(log->term_length))
     {
         appender->term_offset = log->term_length; /* nothing may overwrite the padding at the end of the last term */

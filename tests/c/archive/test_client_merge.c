@@ -104,7 +104,7 @@ static void merges(const char *replay_destination)
     merge = NULL;
     R.reader = NULL;
     publish_messages(3);
-    UNTIL(&R.rig, (as_image_poll(image, as_fragment_assembler_on_fragment, assembler, 10), R.read == R.published));
+    UNTIL(&R.rig, as_image_poll(image, as_fragment_assembler_on_fragment, assembler, 10) >= 0 && R.read == R.published);
     as_image_release(image);
     close_all();
 }
@@ -343,7 +343,7 @@ static void recorded_publications(void)
     as_publication *exclusive;
     CHECK_I64(as_archive_client_add_recorded_exclusive_publication(
         R.archive, "aeron:ipc?term-length=64k", RIG_STREAM, &exclusive), AS_OK);
-    UNTIL(&R.rig, (as_archive_client_poll(R.archive, &counter_id), 2 == R.signals[AS_SIGNAL_START]));
+    UNTIL(&R.rig, AS_OK == as_archive_client_poll(R.archive, &counter_id) && 2 == R.signals[AS_SIGNAL_START]);
     as_publication_close(exclusive);
     int32_t signals = 0;
     UNTIL(&R.rig, AS_OK == as_archive_client_poll_for_signals(R.archive, &signals) && 1 == signals);

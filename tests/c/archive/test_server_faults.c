@@ -161,9 +161,9 @@ static void a_reader_that_pauses_delays_no_other_and_misses_nothing(void)
         CHECK_I64(as_client_add_subscription(rig.client, "aeron:ipc", 6130 + i, &readers[i]), AS_OK);
         raw_ask_ok(session, &request);
     }
-    UNTIL(&rig, (as_subscription_poll(readers[1], count_fragment, &fragments[1], 10), COUNT == fragments[1]));
+    UNTIL(&rig, as_subscription_poll(readers[1], count_fragment, &fragments[1], 10) >= 0 && COUNT == fragments[1]);
     UNTIL(&rig, 1 == rig.archive->uses->count[ASI_USE_REPLAYS]);
-    UNTIL(&rig, (as_subscription_poll(readers[0], count_fragment, &fragments[0], 10), COUNT == fragments[0]));
+    UNTIL(&rig, as_subscription_poll(readers[0], count_fragment, &fragments[0], 10) >= 0 && COUNT == fragments[0]);
     UNTIL(&rig, 0 == rig.archive->uses->count[ASI_USE_REPLAYS]);
     as_subscription_close(readers[0]);
     as_subscription_close(readers[1]);
@@ -188,11 +188,11 @@ static void a_final_limit_within_a_frame_ends_the_replay(void)
         request.template_id = ASI_CODEC_BOUNDED_REPLAY;
         request.limit_counter_id = as_counter_id(counter);
         raw_ask_ok(session, &request);
-        UNTIL(&rig, (as_subscription_poll(subscription, count_fragment, &fragments, 10), 2 == fragments));
+        UNTIL(&rig, as_subscription_poll(subscription, count_fragment, &fragments, 10) >= 0 && 2 == fragments);
         rig_turn_times(&rig, 50);
         CHECK_I64(rig.archive->uses->count[ASI_USE_REPLAYS], 1);
         as_counter_close(counter);
-        UNTIL(&rig, (as_subscription_poll(subscription, count_fragment, &fragments, 10), 0 == rig.archive->uses->count[ASI_USE_REPLAYS]));
+        UNTIL(&rig, as_subscription_poll(subscription, count_fragment, &fragments, 10) >= 0 && 0 == rig.archive->uses->count[ASI_USE_REPLAYS]);
         CHECK_I64(fragments, 2);
         as_subscription_close(subscription);
         raw_forget(session);
@@ -221,7 +221,7 @@ static void a_frame_that_never_ends_fails_the_replay(void)
         request.file_io_max_length = 1408;
         raw_ask_ok(session, &request);
         raw_forget(session);
-        UNTIL(&rig, (as_subscription_poll(subscription, count_fragment, &fragments, 10), 0 == rig.archive->uses->count[ASI_USE_REPLAYS]));
+        UNTIL(&rig, as_subscription_poll(subscription, count_fragment, &fragments, 10) >= 0 && 0 == rig.archive->uses->count[ASI_USE_REPLAYS]);
         const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id);
         static const char BEGIN[] = "unexpected end of recording at position=";
         CHECK(0 == strncmp(event->error_message.data, BEGIN, sizeof(BEGIN) - 1));

@@ -42,7 +42,8 @@ static void run_until_killed(int pipe_end)
         fill_message(message, sizeof(message), index);
         for (int i = 0; i < STREAM_COUNT; i++)
         {
-            as_publication_offer(recordings[i].publication, message, sizeof(message));
+            const int64_t offered = as_publication_offer(recordings[i].publication, message, sizeof(message));
+            CHECK(offered > 0 || AS_BACK_PRESSURED == offered || AS_ADMIN_ACTION == offered);
         }
         as_client_invoke(rig.client);
         if (0 == index % 64)

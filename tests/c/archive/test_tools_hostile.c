@@ -86,7 +86,7 @@ static void look(const char *path, asi_rand *rand, const char *name)
         CHECK_I64(as_catalog_get_info(catalog, &info), AS_OK);
         CHECK(info.used <= info.capacity && NULL != info.damage);
         (void)!as_catalog_mark(catalog, &mark);
-        as_catalog_errors(catalog, on_error, NULL);
+        CHECK(as_catalog_errors(catalog, on_error, NULL) >= 0);
         for (int64_t i = 0; i < as_catalog_count(catalog); i++)
         {
             as_catalog_entry entry;

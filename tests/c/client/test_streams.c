@@ -195,7 +195,8 @@ static void many_terms_of_random_sizes(void)
             published += position > 0;
             if (position < 0 || 0 == test_rand_below(&rand, 4))
             {
-                as_subscription_poll(p.subscription, as_fragment_assembler_on_fragment, assembler, 1 + test_rand_below(&rand, 20));
+                const int64_t limit = 1 + test_rand_below(&rand, 20);
+                CHECK(as_subscription_poll(p.subscription, as_fragment_assembler_on_fragment, assembler, limit) >= 0);
                 world_turn(&w);
             }
         }
@@ -364,10 +365,10 @@ static void padding_of_most_of_a_term(void)
         CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
         AWAIT(&w, (end = as_publication_append_padding(p.publication, 65536 - 2 * 1024 - 32)) > 0);
         CHECK_I64(end % 65536, 65536 - 1024);
-        AWAIT(&w, (as_image_poll(p.image, on_length, last, 10), as_image_position(p.image) == end));
+        AWAIT(&w, as_image_poll(p.image, on_length, last, 10) >= 0 && as_image_position(p.image) == end);
         end = offer(&w, p.publication, data, sizeof(data));
         CHECK_I64(end, 65536 * (i + 1));
-        AWAIT(&w, (as_image_poll(p.image, on_length, last, 10), last[0] == end));
+        AWAIT(&w, as_image_poll(p.image, on_length, last, 10) >= 0 && last[0] == end);
         CHECK_I64(last[1], 2 * 992 * (i + 1));
     }
     world_close_pair(&p);

@@ -153,7 +153,7 @@ static inline void run_stream(worlds *ws, as_publication *publication, as_subscr
             CHECK(position > 0 || AS_BACK_PRESSURED == position || AS_ADMIN_ACTION == position || AS_NOT_CONNECTED == position);
             number += position > 0 ? 1 : 0;
         }
-        as_subscription_poll(subscription, as_fragment_assembler_on_fragment, assembler, 10);
+        CHECK(as_subscription_poll(subscription, as_fragment_assembler_on_fragment, assembler, 10) >= 0);
         worlds_turn(ws);
     }
     as_fragment_assembler_close(assembler);

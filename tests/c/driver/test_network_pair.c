@@ -407,7 +407,7 @@ static void unreliable(void)
         const int64_t offered = as_publication_offer(s.publication, message, sizeof(message));
         position = offered > 0 ? offered : position;
         sent += offered > 0 ? 1 : 0;
-        as_image_block_poll(image, ignore_block, NULL, 65536);
+        CHECK(as_image_block_poll(image, ignore_block, NULL, 65536) >= 0);
         worlds_turn(&s.ws);
     }
     as_image_release(image);

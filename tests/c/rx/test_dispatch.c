@@ -106,7 +106,12 @@ static void random_operations(void)
                 session = asi_dispatch_get_or_add(&dispatch, &endpoints[e], s, k);
                 if (NULL != session)
                 {
-                    const int state = model_wants(&m, e, s, k) ? (int)test_rand_below(&rand, 5) : ASI_SESSION_NONE;
+                    int state = model_wants(&m, e, s, k) ? (int)test_rand_below(&rand, 5) : ASI_SESSION_NONE;
+                    if (ASI_SESSION_ACTIVE == m.state[e][s][k] &&
+                        (ASI_SESSION_PENDING_SETUP == state || ASI_SESSION_INIT_IN_PROGRESS == state))
+                    {
+                        state = ASI_SESSION_COOL_DOWN; /* a session with an image asks for no other */
+                    }
                     m.state[e][s][k] = state;
                     asi_dispatch_set_state(&dispatch, session, (asi_session_state)state,
                         ASI_SESSION_ACTIVE == state ? &images[e][s][k] : NULL);

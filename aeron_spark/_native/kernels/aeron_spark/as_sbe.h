@@ -108,15 +108,16 @@ typedef struct as_sbe_batch as_sbe_batch;
 
 /* What a message's header says. -1 where it is too short for a header. */
 as_result as_sbe_template_ids(const as_sbe_plan *plan, const uint8_t *bytes, const int64_t *starts, const int64_t *ends,
-    int64_t count, int64_t *template_ids);
+    int64_t count, int64_t *template_ids) AS_MUST_USE;
 
 /* A batch serves many walks, one after the other, and keeps its memory between them. AS_E_INTERNAL: no memory. `plan` is borrowed
  * until the last walk is read. */
-as_result as_sbe_batch_open(const as_sbe_plan *plan, as_sbe_batch **batch);
+as_result as_sbe_batch_open(const as_sbe_plan *plan, as_sbe_batch **batch) AS_MUST_USE;
 void as_sbe_batch_close(as_sbe_batch *batch);
 /* Walks `count` messages, each within [starts[i], ends[i]) of `bytes`, which is borrowed until the next walk. AS_E_INTERNAL: no
  * memory. Messages that can't be decoded are told by as_sbe_batch_errors. */
-as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count);
+as_result as_sbe_batch_walk(as_sbe_batch *batch, const uint8_t *bytes, const int64_t *starts, const int64_t *ends, int64_t count)
+    AS_MUST_USE;
 int64_t as_sbe_batch_error_count(const as_sbe_batch *batch);
 /* Of each message: as_sbe_error; and where it showed, or, of the first message, how many bytes it took: of others that were decoded
  * this is undefined. Valid until the next walk. */
@@ -201,20 +202,20 @@ void as_sbe_gather_presence(const as_sbe_batch *batch, const as_sbe_column *colu
 /* Text of char arrays, up to the first NUL, as UTF-8: `capacity` is at least 3 * instances * repeat. Bytes that the charset does not
  * have become U+FFFD. AS_E_USAGE: more than 2 GiB. Validity is undefined where *nulls is 0, here and below. */
 as_result as_sbe_gather_text(const as_sbe_batch *batch, const as_sbe_column *column, as_sbe_charset charset, int32_t *offsets,
-    uint8_t *out, int64_t capacity, uint8_t *validity, int64_t *nulls);
+    uint8_t *out, int64_t capacity, uint8_t *validity, int64_t *nulls) AS_MUST_USE;
 /* `repeat` bytes an instance as they are. */
 void as_sbe_gather_bytes(
     const as_sbe_batch *batch, const as_sbe_column *column, uint8_t *out, uint8_t *validity, int64_t *nulls);
 /* Indices of a set's choices that are there: choice k is bit bits[k]. `out` has room for instances * bit_count + 1. */
 as_result as_sbe_gather_set(const as_sbe_batch *batch, const as_sbe_column *column, const uint8_t *bits, int64_t bit_count,
-    int32_t *offsets, int16_t *out, uint8_t *validity, int64_t *nulls);
+    int32_t *offsets, int16_t *out, uint8_t *validity, int64_t *nulls) AS_MUST_USE;
 /* Data as UTF-8 text, or its bytes. `capacity` at least 3 times the bytes for text, and 16 more. */
 as_result as_sbe_gather_data(const as_sbe_batch *batch, int32_t data, as_sbe_charset charset, int32_t *offsets, uint8_t *out,
-    int64_t capacity, uint8_t *validity, int64_t *nulls);
+    int64_t capacity, uint8_t *validity, int64_t *nulls) AS_MUST_USE;
 /* Decimals of 16 bytes, of 64 bits at most, with exponents (stride 0: one for all): to decimals of `digits` and `scale`, where what
  * would lose digits is null; returns how many. `validity` NULL: all are. */
 int64_t as_sbe_rescale(const void *mantissas, const int8_t *exponents, int64_t stride, int64_t count, int32_t digits, int32_t scale,
-    const uint8_t *validity, void *out, uint8_t *out_validity);
+    const uint8_t *validity, void *out, uint8_t *out_validity) AS_MUST_USE;
 /* To doubles, rounded once. */
 void as_sbe_to_double(const void *mantissas, const int8_t *exponents, int64_t stride, int64_t count, double *out);
 
@@ -248,7 +249,7 @@ typedef struct as_sbe_node
  * to be released by its importer, on any thread. The first node is a struct of level 0. *lost counts what tasks lost. Nothing is made
  * if an enum has *unknown values. AS_E_INTERNAL: no memory. AS_E_USAGE: text of more than 2 GiB. */
 as_result as_sbe_export(const as_sbe_batch *batch, const as_sbe_node *nodes, int64_t node_count, as_sbe_task *const *tasks,
-    const int64_t *task_counts, void *array, int64_t *lost, int64_t *unknown);
+    const int64_t *task_counts, void *array, int64_t *lost, int64_t *unknown) AS_MUST_USE;
 
 /* How messages lie in a payload; what is not there has size 0. Offsets and sizes are bytes. */
 typedef struct as_sbe_framing
@@ -271,8 +272,8 @@ typedef struct as_sbe_framing
 /* Where the messages of payloads lie, payload i in [offsets[i], offsets[i + 1]). Returns how many there are; the first `capacity` are
  * stored. What is no frame is a message of no bytes with its error, and the last of its payload. */
 int64_t as_sbe_frames(const as_sbe_framing *framing, const uint8_t *bytes, const int64_t *offsets, int64_t payload_count,
-    int64_t capacity, int64_t *starts, int64_t *ends, int64_t *payloads, uint8_t *errors);
-/* -- encoding: columns to messages ---------------------------------------------------------------------------------------------- */
+    int64_t capacity, int64_t *starts, int64_t *ends, int64_t *payloads, uint8_t *errors) AS_MUST_USE;
+/* -- encoding: columns to messages ------------------------------------------------------------------------------------------- */
 
 /* Bytes as they go onto the wire: `width` an instance. */
 typedef struct as_sbe_wire_field
@@ -321,7 +322,7 @@ typedef struct as_sbe_wire_plan
 
 /* Writes `count` messages one behind the other and where each begins, and returns how many bytes they take: nothing is written beyond
  * `capacity`, and nothing at all with 0. Counts and lengths must fit their roles; the caller has checked them. */
-int64_t as_sbe_encode(const as_sbe_wire_plan *plan, int64_t count, uint8_t *out, int64_t capacity, int64_t *offsets);
+int64_t as_sbe_encode(const as_sbe_wire_plan *plan, int64_t count, uint8_t *out, int64_t capacity, int64_t *offsets) AS_MUST_USE;
 /* CFFI-END */
 #pragma GCC visibility pop
 

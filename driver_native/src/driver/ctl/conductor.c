@@ -187,4 +187,3 @@ void asi_conductor_close(asi_conductor *conductor)
     asi_error_log_close(&conductor->errors);
     asi_counters_manager_close(&conductor->counters);
 }
-

@@ -1,6 +1,7 @@
 /* Rebuild, subscribers and life cycle of images; see images.h. */
 #include "driver/ctl/images.h"
 
+#include "base/assert.h"
 #include "driver/ctl/agent_queues.h"
 #include "driver/ctl/receive_channels.h"
 #include "driver/ctl/report.h"
@@ -119,6 +120,7 @@ static void report_loss(asi_conductor *conductor, asi_network_image *image, cons
 
 static void change_state(asi_conductor *conductor, asi_network_image *image, asi_image_state state)
 {
+    AS_ASSERT(state == image->state + 1);
     image->quiet_until_ns = INT64_MIN;
     image->state = state;
     image->state_since_ns = conductor->now_ns;
@@ -261,6 +263,7 @@ static void end(asi_conductor *conductor, asi_network_image *image)
     asi_subscribers_withdraw(conductor, &image->subscribers);
     change_state(conductor, image, ASI_IMAGE_LINGER);
     image->channel = NULL;
+    AS_ASSERT(channel->image_count > 0);
     channel->image_count--;
     asi_receive_channel_drop_if_unused(conductor, channel);
 }

@@ -179,6 +179,7 @@ void asi_ipc_release(void *released, bool revoke)
     {
         asi_store_release_u8(&metadata->is_publication_revoked, 1);
     }
+    AS_ASSERT(publication->reference_count > 0);
     publication->reference_count--;
     if (publication->reference_count > 0 || ASI_PUBLICATION_ACTIVE != publication->state ||
         0 != asi_load_acquire_u8(&metadata->is_publication_revoked))
@@ -192,7 +193,7 @@ void asi_ipc_release(void *released, bool revoke)
         asi_store_release_i64(publication->limit_counter, position);
     }
     asi_store_release_i64(&metadata->end_of_stream_position, position);
-    publication->state = ASI_PUBLICATION_DRAINING;
+    asi_publication_enter(&publication->state, ASI_PUBLICATION_DRAINING);
 }
 
 static void end_revoked(asi_conductor *conductor, asi_ipc_publication *publication)
@@ -206,7 +207,7 @@ static void end_revoked(asi_conductor *conductor, asi_ipc_publication *publicati
     asi_conductor_count(conductor, ASI_SYSTEM_PUBLICATIONS_REVOKED, 1);
     asi_events_log(conductor->events, ASI_EVENT_PUBLICATION_REVOKE, "position=%" PRId64 " sessionId=%d streamId=%d channel=%s",
         position, publication->session_id, publication->stream_id, publication->channel);
-    publication->state = ASI_PUBLICATION_LINGER;
+    asi_publication_enter(&publication->state, ASI_PUBLICATION_LINGER);
 }
 
 static void check_tethers(asi_conductor *conductor, asi_ipc_publication *publication)
@@ -282,7 +283,7 @@ static void on_draining(asi_conductor *conductor, asi_ipc_publication *publicati
     if (is_drained(publication))
     {
         asi_subscribers_withdraw(conductor, &publication->subscribers);
-        publication->state = ASI_PUBLICATION_LINGER;
+        asi_publication_enter(&publication->state, ASI_PUBLICATION_LINGER);
         return;
     }
     const asi_position_span span = span_of(publication);

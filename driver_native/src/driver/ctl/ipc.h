@@ -7,6 +7,7 @@
 #ifndef ASI_DRIVER_CTL_IPC_H
 #define ASI_DRIVER_CTL_IPC_H
 
+#include "base/assert.h"
 #include "driver/ctl/params.h"
 #include "driver/ctl/state.h"
 #include "driver/ctl/subscribers.h"
@@ -20,6 +21,13 @@ typedef enum asi_publication_state
     ASI_PUBLICATION_LINGER,   /* ended; the log is freed with the last reference */
     ASI_PUBLICATION_DONE      /* network only: waits until the sender returns it */
 } asi_publication_state;
+
+/* A publication never goes back, and DONE follows LINGER only. */
+static inline void asi_publication_enter(asi_publication_state *state, asi_publication_state next)
+{
+    AS_ASSERT(next > *state && (ASI_PUBLICATION_DONE != next || ASI_PUBLICATION_LINGER == *state));
+    *state = next;
+}
 
 typedef struct asi_ipc_publication
 {

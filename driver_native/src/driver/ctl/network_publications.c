@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/assert.h"
 #include "driver/ctl/agent_queues.h"
 #include "driver/ctl/report.h"
 #include "term/unblock.h"
@@ -250,7 +251,7 @@ static void check_tethers(asi_conductor *conductor, asi_network_publication *pub
 
 static void change_state(asi_conductor *conductor, asi_network_publication *publication, asi_publication_state state)
 {
-    publication->state = state;
+    asi_publication_enter(&publication->state, state);
     publication->state_since_ns = conductor->now_ns;
 }
 
@@ -273,6 +274,7 @@ void asi_network_publication_release(void *released, bool revoke)
     {
         asi_store_release_u8(&publication->sender.log.metadata->is_publication_revoked, 1);
     }
+    AS_ASSERT(publication->reference_count > 0);
     publication->reference_count--;
     if (publication->reference_count > 0 || ASI_PUBLICATION_ACTIVE != publication->state || is_revoked(publication))
     {
@@ -283,7 +285,7 @@ void asi_network_publication_release(void *released, bool revoke)
     {
         asi_store_release_bool(&publication->sender.is_end_of_stream, true);
     }
-    publication->state = ASI_PUBLICATION_DRAINING;
+    asi_publication_enter(&publication->state, ASI_PUBLICATION_DRAINING);
 }
 
 static bool unblock(asi_conductor *conductor, asi_network_publication *publication)

@@ -193,7 +193,7 @@ as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64
     }
     asi_ipc_publication *publication =
         is_exclusive ? NULL : find_shared(conductor, stream_id, params.response_correlation_id);
-    result = NULL == publication ? create(conductor, &request, &params, &publication) : 
+    result = NULL == publication ? create(conductor, &request, &params, &publication) :
         asi_publication_params_check_same(&publication->params, publication->session_id, &params);
     if (AS_OK != result)
     {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "driver/ctl/respond.h"
 
 static bool is_working(const asi_subscriber_position *subscriber)
@@ -197,6 +198,13 @@ void asi_subscribers_withdraw(asi_conductor *conductor, const asi_subscribers *s
 static void change_state(asi_conductor *conductor, asi_subscriber_position *subscriber, asi_tether_state state)
 {
     static const char *const NAMES[] = { "ACTIVE", "LINGER", "RESTING", "CLOSED" }; /* as asi_tether_state */
+    static const uint32_t MOVES[] = {
+        [ASI_TETHER_ACTIVE] = 1U << ASI_TETHER_LINGER,
+        [ASI_TETHER_LINGER] = 1U << ASI_TETHER_RESTING | 1U << ASI_TETHER_CLOSED,
+        [ASI_TETHER_RESTING] = 1U << ASI_TETHER_ACTIVE,
+        [ASI_TETHER_CLOSED] = 0
+    };
+    AS_ASSERT_MOVE(MOVES, subscriber->state, state);
     asi_events_log(conductor->events, ASI_EVENT_UNTETHERED_SUBSCRIPTION_STATE_CHANGE,
         "subscriptionId=%" PRId64 " streamId=%d %s -> %s", subscriber->subscription->registration_id,
         subscriber->subscription->stream_id, NAMES[subscriber->state], NAMES[state]);

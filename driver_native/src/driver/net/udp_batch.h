@@ -26,8 +26,8 @@ void asi_udp_batch_probe(struct asi_udp_socket *socket, bool may_coalesce);
 
 /* As udp_ops. */
 as_result asi_udp_batch_send(
-    void *context, asi_udp_socket *socket, const asi_outgoing *datagrams, int32_t count, int32_t *sent);
+    void *context, asi_udp_socket *socket, const asi_outgoing *datagrams, int32_t count, int32_t *sent) AS_MUST_USE;
 as_result asi_udp_batch_receive(
-    void *context, asi_udp_socket *socket, asi_incoming *datagrams, int32_t count, int32_t *received);
+    void *context, asi_udp_socket *socket, asi_incoming *datagrams, int32_t count, int32_t *received) AS_MUST_USE;
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 
 static int64_t *sequence_of(const asi_command_queue *queue, int64_t ticket)
@@ -13,6 +14,7 @@ static int64_t *sequence_of(const asi_command_queue *queue, int64_t ticket)
 
 as_result asi_command_queue_open(asi_command_queue *queue, int64_t capacity, size_t message_size)
 {
+    AS_ASSERT(capacity > 0 && 0 == (capacity & (capacity - 1)));
     *queue = (asi_command_queue){ .capacity = capacity, .message_size = message_size };
     queue->stride = (size_t)asi_align_i64((int64_t)(sizeof(int64_t) + message_size), (int64_t)sizeof(int64_t));
     queue->slots = calloc((size_t)capacity, queue->stride);
@@ -61,8 +63,12 @@ bool asi_command_queue_take(asi_command_queue *queue, void *message)
     {
         return false;
     }
+    AS_ASSERT(!asi_load_relaxed_bool(&queue->is_taking));
+    asi_store_relaxed_bool(&queue->is_taking, true);
     memcpy(message, sequence + 1, queue->message_size);
+    AS_ASSERT(asi_load_relaxed_i64(sequence) == queue->head + 1);
     asi_store_release_i64(sequence, queue->head + queue->capacity);
     queue->head++;
+    asi_store_relaxed_bool(&queue->is_taking, false);
     return true;
 }

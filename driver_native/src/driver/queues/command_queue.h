@@ -22,6 +22,7 @@ typedef struct asi_command_queue
     int64_t tail;        /* next ticket; producers, by CAS */
     uint8_t pad_2[ASI_CACHE_LINE];
     int64_t head;        /* only for the consumer */
+    bool is_taking;      /* the consumer is inside a take; a second one is a bug */
 } asi_command_queue;
 
 as_result asi_command_queue_open(asi_command_queue *queue, int64_t capacity, size_t message_size) AS_MUST_USE;

@@ -5,8 +5,8 @@
 #ifndef ASI_DRIVER_QUEUES_CONDUCTOR_COMMAND_H
 #define ASI_DRIVER_QUEUES_CONDUCTOR_COMMAND_H
 
-#include "driver/queues/command_queue.h"
 #include "driver/net/address.h"
+#include "driver/queues/command_queue.h"
 
 #define ASI_COMMAND_TEXT_CAPACITY 1024 /* an ERR frame's text has at most 1023 bytes */
 

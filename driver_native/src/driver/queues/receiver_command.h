@@ -6,8 +6,8 @@
 #ifndef ASI_DRIVER_QUEUES_RECEIVER_COMMAND_H
 #define ASI_DRIVER_QUEUES_RECEIVER_COMMAND_H
 
-#include "driver/queues/command_queue.h"
 #include "driver/net/address.h"
+#include "driver/queues/command_queue.h"
 
 struct asi_receive_endpoint;
 struct asi_receive_destination;

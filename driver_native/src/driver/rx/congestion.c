@@ -104,4 +104,3 @@ int32_t asi_congestion_on_rebuild(asi_congestion *congestion, int64_t now_ns, in
     asi_store_release_i64(congestion->params.window_counter, window);
     return window;
 }
-

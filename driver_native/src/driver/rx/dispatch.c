@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/bits.h"
 
 as_result asi_dispatch_open(asi_dispatch *dispatch, int32_t stream_capacity, int32_t session_capacity)
@@ -150,9 +151,12 @@ asi_session *asi_dispatch_get_or_add(
 
 void asi_dispatch_set_state(asi_dispatch *dispatch, asi_session *session, asi_session_state state, asi_image *image)
 {
+    AS_ASSERT((ASI_SESSION_ACTIVE == state) == (NULL != image));
+    AS_ASSERT(NULL == session->image || (ASI_SESSION_PENDING_SETUP != state && ASI_SESSION_INIT_IN_PROGRESS != state));
     session->stream->image_count += (NULL != image ? 1 : 0) - (NULL != session->image ? 1 : 0);
     dispatch->init_count += (ASI_SESSION_INIT_IN_PROGRESS == state ? 1 : 0) -
         (ASI_SESSION_INIT_IN_PROGRESS == session->state ? 1 : 0);
+    AS_ASSERT(session->stream->image_count >= 0 && dispatch->init_count >= 0);
     session->state = (uint8_t)state;
     session->image = image;
     if (ASI_SESSION_NONE == state && !session->is_subscribed)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "wire/frame_check.h"
 
@@ -26,6 +27,7 @@ void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params
 {
     const int64_t join_position =
         asi_log_position(params->active_term_id, params->term_offset, log->position_bits, log->initial_term_id);
+    AS_ASSERT(join_position >= 0 && 0 == join_position % AS_FRAME_ALIGNMENT);
     *image = (asi_image){
         .correlation_id = params->correlation_id,
         .session_id = params->session_id,
@@ -283,6 +285,8 @@ static void raise_hwm(asi_image *image, int64_t position)
 {
     if (position > image->hwm)
     {
+        /* Readers stop at a zero length: there must be one at the high-water mark before it moves. */
+        AS_ASSERT(0 == position % AS_FRAME_ALIGNMENT && position + AS_FRAME_ALIGNMENT <= image->zeroed_position);
         asi_store_release_i64(&image->hwm, position);
         asi_store_release_i64(image->hwm_counter, position);
     }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 
 #define STEADY_REPEATS 64
@@ -178,6 +179,7 @@ int asi_image_rebuild(
     {
         return published->length > 0 ? 1 : 0;
     }
+    AS_ASSERT(0 == position % AS_FRAME_ALIGNMENT && position <= asi_align_i64(hwm, log->term_length));
     image->rebuild_position = position;
     asi_store_release_i64(image->position_counter, position);
     return 1;

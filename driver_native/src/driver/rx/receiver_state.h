@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/round_robin.h"
+#include "driver/net/udp_poller.h"
 #include "driver/queues/conductor_command.h"
 #include "driver/queues/receiver_command.h"
-#include "driver/net/udp_poller.h"
 #include "driver/rx/dispatch.h"
 #include "shm/counters.h"
 

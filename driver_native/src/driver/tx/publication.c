@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "driver/tx/scan.h"
 #include "driver/tx/sender_report.h"
@@ -41,6 +42,7 @@ static void set_position(asi_sender_publication *publication, int64_t position)
 {
     if (position != publication->position)
     {
+        AS_ASSERT(position > publication->position);
         asi_store_release_i64(&publication->position, position);
         asi_store_release_i64(publication->position_counter, position);
     }
@@ -252,6 +254,7 @@ static int32_t gather(const asi_sender_publication *publication, int64_t positio
         }
         datagrams[count] = (asi_outgoing){ .bytes = at.term + offset, .length = available };
         lengths[count] = min_i32((int64_t)available + padding, left_in_term);
+        AS_ASSERT(available <= limit && lengths[count] >= available);
         offset += lengths[count];
         length -= lengths[count];
         count++;

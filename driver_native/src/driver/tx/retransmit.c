@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "wire/frame.h"
 
 /* Spec: 04 §7.2 - the default receiver window, independent of the settings. */
@@ -117,6 +118,7 @@ bool asi_retransmit_next_due(asi_retransmit *retransmit, int64_t now_ns, asi_res
             *range = *resend;
             return true;
         }
+        AS_ASSERT(ASI_RESEND_LINGERING == resend->state && retransmit->active_count > 0);
         resend->state = ASI_RESEND_INACTIVE;
         retransmit->active_count--;
     }
@@ -126,6 +128,7 @@ bool asi_retransmit_next_due(asi_retransmit *retransmit, int64_t now_ns, asi_res
 void asi_retransmit_put_back(asi_retransmit *retransmit, const asi_resend *range, int32_t done)
 {
     asi_resend *resend = &retransmit->resends[range->index];
+    AS_ASSERT(ASI_RESEND_LINGERING == resend->state && done >= 0 && resend->done + done < resend->length);
     resend->state = ASI_RESEND_SENDING;
     resend->done += done;
 }

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "base/round_robin.h"
+#include "driver/net/udp_poller.h"
 #include "driver/queues/conductor_command.h"
 #include "driver/queues/sender_command.h"
-#include "driver/net/udp_poller.h"
 #include "driver/tx/endpoint.h"
 #include "driver/tx/publication_state.h"
 
