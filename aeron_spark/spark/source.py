@@ -105,10 +105,8 @@ class AeronDataSource(DataSource):
             options = ReadOptions.parse(self.options, streaming=True)
             if options.isolation == READ_COMMITTED:
                 from aeron_spark.spark.planning.committed import check_isolation
-                from aeron_spark.spark.reading.committed import CommittedStreamReader
 
                 check_isolation(options)
-                return CommittedStreamReader(options, schema)
             return AeronStreamReader(options, schema)
         except AeronError as error:
             return RefusedStream(error)

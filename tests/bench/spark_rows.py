@@ -304,7 +304,7 @@ def latest_offset_ms(folder: Path) -> float:
     seen = []
     for _ in range(5):
         start = json.loads(text)
-        reader._refresh_at = 0.0
+        reader.planner.pace.due_at = 0.0
         started = time.monotonic()
         reader.latestOffset(start, limit)
         seen.append((time.monotonic() - started) * 1e3)

@@ -23,7 +23,7 @@ from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
 from aeron_spark.spark import access, ledger
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.reading.batch import AeronBatchReader
-from aeron_spark.spark.reading.committed import CommittedBatchReader, CommittedStreamReader
+from aeron_spark.spark.reading.committed import CommittedBatchReader
 from aeron_spark.spark.reading.rows import read_schema
 from aeron_spark.spark.reading.stream import AeronStreamReader
 from aeron_spark.types import RecordingId
@@ -133,10 +133,10 @@ def committed(way: dict[str, str], **options: str) -> Rows:
 
 
 @contextmanager
-def committed_stream(way: dict[str, str], **options: str) -> Iterator[CommittedStreamReader]:
+def committed_stream(way: dict[str, str], **options: str) -> Iterator[AeronStreamReader]:
     given = {**way, "isolation": "read_committed", "startingPositions": "earliest", **options}
     parsed = ReadOptions.parse(given, streaming=True)
-    reader = CommittedStreamReader(parsed, read_schema(parsed))
+    reader = AeronStreamReader(parsed, read_schema(parsed))
     try:
         yield reader
     finally:
