@@ -111,9 +111,11 @@ class TermCuts:
         """As `position_at`."""
         raise _no_times()
 
-    def index_times_at(self, *_: object, **__: object) -> pa.TimestampArray:
+    def times_at(self, *_: object, **__: object) -> pa.TimestampArray:
         """As `position_at`."""
         raise _no_times()
+
+    index_times_at = times_at
 
     def time_index(self, *_: object, **__: object) -> TimeIndexInfo:
         """As `position_at`."""

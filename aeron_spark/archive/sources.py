@@ -129,7 +129,7 @@ class RecordingSource(Protocol):
     def segment_rows(
         self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf, on_missing: OnMissing
     ) -> Iterator[pa.RecordBatch]:
-        """Batches that `rows_of` makes of the range's parts, each in a local folder; reports gaps to `on_missing`.
+        """Batches that `rows_of` makes of the range's parts; reports gaps to `on_missing`.
 
         UsageError where `has_segment_files` is False.
         """
@@ -143,6 +143,9 @@ class RecordingSource(Protocol):
         self, recording_id: int, when: datetime | int, *, unit: str = "ns", skew: float = 1.0
     ) -> Position:
         """First message whose reserved value, a time, is at or after `when`."""
+
+    def times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
+        """When the bytes at `positions` were written, by the time index or the modification times of segments."""
 
     def index_times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
         """When the bytes at `positions` were written, null where the time index has no entry."""

@@ -28,6 +28,7 @@ from aeron_spark.spark.reading.rows import read_schema
 from aeron_spark.spark.reading.stream import AeronStreamReader
 from aeron_spark.types import RecordingId
 from tests.kit import dirs, s3
+from tests.kit.catalogs import catalog_of
 from tests.kit.payload import payload
 from tests.kit.ports import free_port
 from tests.spark import recorded
@@ -333,7 +334,7 @@ def many(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with Folder(archive.folder) as opened:
         small = next(one for one in opened.recordings() if one.stream_id == 5)
     channels = [f"aeron:ipc?alias=kind-{number:03}" for number in range(KINDS)]
-    catalog = objects.catalog_of(
+    catalog = catalog_of(
         [
             replace(
                 small,
