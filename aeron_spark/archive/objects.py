@@ -17,10 +17,10 @@ import os
 import re
 import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -33,16 +33,15 @@ from aeron_spark.archive.cuts import TermCuts
 from aeron_spark.archive.recordings import Recording, list_catalog
 from aeron_spark.archive.segments import (
     READ_COLUMNS,
+    Choice,
     Extent,
-    OnDoubt,
     OnMissing,
     RowsOf,
     SegmentFiles,
     SegmentReader,
     read_files,
-    warn_of_doubt,
 )
-from aeron_spark.batch import DEFAULT_ROWS, Batches, schema_of
+from aeron_spark.batch import Batches, schema_of
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
 from aeron_spark.types import FRAME_ALIGNMENT, NULL_VALUE, Position, RecordChecksum
 
@@ -211,13 +210,10 @@ class ObjectFolder(TermCuts):
         end: int | None = None,
         *,
         limit: int | None = None,
-        columns: Sequence[str] = READ_COLUMNS,
-        row_capacity: int = DEFAULT_ROWS,
-        byte_capacity: int | None = None,
-        on_doubt: OnDoubt = warn_of_doubt,
+        **choice: Unpack[Choice],
     ) -> Batches:
         """Messages that begin in [start, end); see `Folder.read`. `start` is a frame's begin."""
-        schema = schema_of(columns, is_recorded=True)
+        schema = schema_of(choice.get("columns", READ_COLUMNS), is_recorded=True)
         recording = self.recording(recording_id)
         if start is None or end is None or limit is None:
             extent = self.extent(recording_id)
@@ -229,17 +225,7 @@ class ObjectFolder(TermCuts):
         windows = self._windows(recording, start, end, limit, from_term=is_inside)
 
         def rows_of(files: SegmentFiles, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
-            return read_files(
-                files,
-                recording_id,
-                begin,
-                end,
-                limit=limit,
-                columns=columns,
-                row_capacity=row_capacity,
-                byte_capacity=byte_capacity,
-                on_doubt=on_doubt,
-            )
+            return read_files(files, recording_id, begin, end, limit=limit, **choice)
 
         return Batches(schema, self._batches(recording, windows, rows_of))
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,15 @@ OnDoubt = Callable[[str], object]
 RowsOf = Callable[["SegmentFiles", int, int, int], Iterator[pa.RecordBatch]]
 # Arguments: begin and end of a range whose segments are missing, and the first one's name.
 OnMissing = Callable[[int, int, str], object]
+
+
+class Choice(TypedDict, total=False):
+    """What a read of recorded messages gives: columns, rows and bytes of a batch at most, and who is told of doubts."""
+
+    columns: Sequence[str]
+    row_capacity: int
+    byte_capacity: int | None
+    on_doubt: OnDoubt
 
 
 class SegmentFiles(Protocol):
@@ -315,10 +324,7 @@ class Folder(Times):
         end: int | None = None,
         *,
         limit: int | None = None,
-        columns: Sequence[str] = READ_COLUMNS,
-        row_capacity: int = DEFAULT_ROWS,
-        byte_capacity: int | None = None,
-        on_doubt: OnDoubt = warn_of_doubt,
+        **choice: Unpack[Choice],
     ) -> Batches:
         """Messages that begin in [start, end), in position order, in batches of the chosen columns (`batch.FIELDS`).
 
@@ -333,17 +339,7 @@ class Folder(Times):
             start = extent.start_position if start is None else start
             limit = extent.limit_position if limit is None else limit
             end = limit if end is None else end
-        return read_files(
-            self,
-            recording_id,
-            start,
-            end,
-            limit=limit,
-            columns=columns,
-            row_capacity=row_capacity,
-            byte_capacity=byte_capacity,
-            on_doubt=on_doubt,
-        )
+        return read_files(self, recording_id, start, end, limit=limit, **choice)
 
     def has_file(self, name: str) -> bool:
         """Whether a file is in the folder."""
@@ -423,48 +419,27 @@ class SegmentReader(Handle):
 
 
 def read_files(
-    files: SegmentFiles,
-    recording_id: int,
-    start: int,
-    end: int,
-    *,
-    limit: int,
-    columns: Sequence[str],
-    row_capacity: int,
-    byte_capacity: int | None,
-    on_doubt: OnDoubt,
+    files: SegmentFiles, recording_id: int, start: int, end: int, *, limit: int, **choice: Unpack[Choice]
 ) -> Batches:
     """As `Folder.read`, of any segment files."""
-
-    def reader(start: int, end: int, limit: int, on_doubt: OnDoubt) -> SegmentReader:
-        return SegmentReader(
-            files,
-            recording_id,
-            start,
-            end,
-            limit=limit,
-            columns=columns,
-            row_capacity=row_capacity,
-            byte_capacity=byte_capacity,
-            on_doubt=on_doubt,
-        )
 
     def batches() -> Iterator[pa.RecordBatch]:
         given = start
         try:
-            while (batch := opened.next_batch()) is not None:
+            while (batch := reader.next_batch()) is not None:
                 yield batch
-                given = opened.position
+                given = reader.position
         except DataLossError:
             # The rows before the damage, of the batch that contains it.
-            whole = min(opened.position, end)
+            whole = min(reader.position, end)
             if whole > given:
-                with reader(given, whole, whole, lambda _text: None) as again:
+                silent = Choice(**{**choice, "on_doubt": lambda _text: None})
+                with SegmentReader(files, recording_id, given, whole, limit=whole, **silent) as again:
                     yield from iter(again.next_batch, None)
             raise
 
-    opened = reader(start, end, limit, on_doubt)
-    return Batches(opened.schema, batches(), opened.close)
+    reader = SegmentReader(files, recording_id, start, end, limit=limit, **choice)
+    return Batches(reader.schema, batches(), reader.close)
 
 
 def archive_is_live(path: str | os.PathLike[str]) -> bool:

@@ -11,23 +11,21 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import (
-    READ_COLUMNS,
+    Choice,
     Extent,
-    OnDoubt,
     OnMissing,
     RecordingColumns,
     RowsOf,
-    warn_of_doubt,
 )
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition
-from aeron_spark.batch import DEFAULT_ROWS, Batches
+from aeron_spark.batch import Batches
 from aeron_spark.types import Position
 
 __all__ = ["RecordingSource"]
@@ -119,10 +117,7 @@ class RecordingSource(Protocol):
         end: int | None = None,
         *,
         limit: int | None = None,
-        columns: Sequence[str] = READ_COLUMNS,
-        row_capacity: int = DEFAULT_ROWS,
-        byte_capacity: int | None = None,
-        on_doubt: OnDoubt = warn_of_doubt,
+        **choice: Unpack[Choice],
     ) -> Batches:
         """Messages that begin in [start, end), in position order."""
 

@@ -23,7 +23,6 @@ from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
 from aeron_spark.spark import access, ledger
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.reading.batch import AeronBatchReader
-from aeron_spark.spark.reading.committed import CommittedBatchReader
 from aeron_spark.spark.reading.rows import read_schema
 from aeron_spark.spark.reading.stream import AeronStreamReader
 from aeron_spark.types import RecordingId
@@ -130,7 +129,7 @@ def streamed(way: dict[str, str], **options: str) -> Rows:
 
 def committed(way: dict[str, str], **options: str) -> Rows:
     parsed = ReadOptions.parse({**way, "isolation": "read_committed", **options}, streaming=False)
-    return read(CommittedBatchReader(parsed, read_schema(parsed)))
+    return read(AeronBatchReader(parsed, read_schema(parsed)))
 
 
 @contextmanager

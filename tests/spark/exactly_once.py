@@ -208,12 +208,12 @@ def committed(archive_dir: Path) -> tuple[Counter[bytes], Counter[bytes]]:
     from pyspark.sql.streaming.datasource import ReadMaxRows
 
     from aeron_spark.spark.planning.options import ReadOptions
-    from aeron_spark.spark.reading.committed import CommittedBatchReader
+    from aeron_spark.spark.reading.batch import AeronBatchReader
     from aeron_spark.spark.reading.stream import AeronStreamReader
     from tests.spark.test_ledger import VALUE
 
     given = {"path": str(archive_dir), "isolation": "read_committed"}
-    batch_reader = CommittedBatchReader(ReadOptions.parse(given, streaming=False), VALUE)
+    batch_reader = AeronBatchReader(ReadOptions.parse(given, streaming=False), VALUE)
     by_batch = Counter(
         value
         for part in batch_reader.partitions()

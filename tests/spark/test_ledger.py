@@ -28,7 +28,7 @@ from aeron_spark.spark.listener import Lag, lag
 from aeron_spark.spark.planning.committed import check_isolation
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import select_recordings
-from aeron_spark.spark.reading.committed import CommittedBatchReader
+from aeron_spark.spark.reading.batch import AeronBatchReader
 from aeron_spark.spark.reading.stream import AeronStreamReader
 from aeron_spark.spark.writing import commit
 from aeron_spark.spark.writing import publications as pool
@@ -124,7 +124,7 @@ class Sink:
 
     def read(self, **more: str) -> list[bytes]:
         """What is read committed, sorted."""
-        reader = CommittedBatchReader(self.read_options(**more), VALUE)
+        reader = AeronBatchReader(self.read_options(**more), VALUE)
         return sorted(value for part in reader.partitions() for batch in reader.read(part) for value in _values(batch))
 
     def read_options(self, *, streaming: bool = False, **more: str) -> ReadOptions:

@@ -24,9 +24,7 @@ from aeron_spark.spark.planning.snapshot import Pace
 __all__ = [
     "CommittedPlanner",
     "check_isolation",
-    "check_ledger",
-    "committed_ranges",
-    "warn_without_ledger",
+    "committed_now",
 ]
 
 #: Spark polls an idle stream 60 to 90 times a second. A refresh of a local archive costs little more than reading the catalog.
@@ -79,6 +77,17 @@ def warn_without_ledger(folder: RecordingSource, options: ReadOptions) -> None:
             "%s has no ledger: nothing was written there with guarantee=exactly-once, so isolation=read_committed has no rows",
             options.path,
         )
+
+
+def committed_now(folder: RecordingSource, options: ReadOptions) -> list[Range]:
+    """What a batch reads: everything committed that the archive still holds, as it is now."""
+    check_ledger(folder)
+    warn_without_ledger(folder, options)
+    is_all = options.starting_positions.word != LATEST
+    entries = [item.entry for item in first_of_each(read_entries(folder, {}), set())] if is_all else []
+    folder.refresh()
+    # Purged recordings, and purged heads of recordings, no longer belong to a table.
+    return list(committed_ranges(folder, entries, options, purged_is_loss=False))
 
 
 def committed_ranges(
@@ -206,20 +215,11 @@ class CommittedPlanner:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._ledger = LedgerView(options)
+        self.source, self.pace = self._ledger.folder, self._ledger.pace
         self._pinned: dict[int, int] | None = None
         #: The last answer of ``next_end``, and what was behind it at a length of the ledger.
         self._reached: Offset | None = None
         self._behind: tuple[Offset, int, dict[str, object]] | None = None
-
-    @property
-    def source(self) -> RecordingSource:
-        """The recordings, the ledger's among them."""
-        return self._ledger.folder
-
-    @property
-    def pace(self) -> Pace:
-        """When the ledger is read again."""
-        return self._ledger.pace
 
     def _recent(self, *, fresh: bool) -> LedgerView:
         self._ledger.refresh(fresh=fresh)

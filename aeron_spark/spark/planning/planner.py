@@ -20,21 +20,16 @@ __all__ = ["Planner", "planner_of"]
 
 
 class Planner(Protocol):
-    """Plans the micro-batches of one query."""
+    """Plans the micro-batches of one query. Whoever opens it closes its source."""
 
-    @property
-    def source(self) -> RecordingSource:
-        """The recordings; closed by the owner of the planner."""
-
-    @property
-    def pace(self) -> Pace:
-        """When the source is refreshed."""
+    source: RecordingSource
+    pace: Pace
 
     def initial(self) -> Offset:
         """Where the query begins, now."""
 
     def next_end(self, start: Offset, budget: Budget) -> Offset:
-        """Where the micro-batch from ``start`` on ends; `start` where there is nothing to read."""
+        """Where the micro-batch from ``start`` on ends; ``start`` itself where there is nothing to read."""
 
     def newest(self) -> dict[str, object]:
         """How far the source goes now, for the lag in the query's progress."""
