@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Unpack
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, error, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.calls import Calls
-from aeron_spark.archive.control import ClientOf, ControlOptions, or_null, position_or_none
-from aeron_spark.archive.credentials import Credentials, Supplier
+from aeron_spark.archive.control import ClientOf, ControlOptions, ControlSettings, or_null, position_or_none
+from aeron_spark.archive.credentials import Supplier
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.replay import Replay, ReplayLength, replay_params
 from aeron_spark.channel import ChannelUri
@@ -81,34 +81,21 @@ class Archive(Handle):
         client: Client | None = None,
         *,
         aeron_dir: str | os.PathLike[str] | None = None,
-        control_channel: str | ChannelUri | None = None,
-        control_stream_id: int | None = None,
-        response_channel: str | ChannelUri | None = None,
-        response_stream_id: int | None = None,
-        timeout: float | None = None,
-        client_info: str | None = None,
-        credentials: Credentials | None = None,
         on_signal: OnSignal | None = None,
         on_error: OnArchiveError | None = None,
+        **settings: Unpack[ControlSettings],
     ) -> None:
-        control = ControlOptions(
-            control_channel=control_channel,
-            control_stream_id=control_stream_id,
-            response_channel=response_channel,
-            response_stream_id=response_stream_id,
-            timeout=timeout,
-            client_info=client_info,
-            supplier=Supplier(credentials),
-        )
+        control = ControlOptions(**settings)
+        supplier = Supplier(control.credentials)
         self._callbacks = Callbacks(
             on_signal=on_signal and (lambda raw: on_signal(_signal(raw))),
             on_archive_error=on_error
             and (lambda result, code, request, text: on_error(error(result, text=text, code=code), request)),
-            on_challenge=control.supplier.on_challenge,
+            on_challenge=supplier.on_challenge,
         )
         options = ffi.new("as_archive_client_options *")
-        kept = control.fill(options, self._callbacks)
-        self._client_of = ClientOf(client, aeron_dir=aeron_dir, name="archive-client", timeout=timeout)
+        kept = control.fill(options, self._callbacks, supplier)
+        self._client_of = ClientOf(client, aeron_dir=aeron_dir, name="archive-client", timeout=control.timeout)
         self.client = self._client_of.client
         if on_signal is not None:
             options.on_signal = lib.asp_on_signal

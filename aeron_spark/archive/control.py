@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, nanoseconds
-from aeron_spark.archive.credentials import Supplier
+from aeron_spark.archive.credentials import Credentials, Supplier
 from aeron_spark.channel import ChannelUri
 from aeron_spark.client import Client
 from aeron_spark.types import NULL_VALUE, Position
@@ -51,15 +51,15 @@ class ControlOptions:
     `timeout` is in seconds. `repr` omits credentials.
     """
 
-    control_channel: str | ChannelUri | None
-    control_stream_id: int | None
-    response_channel: str | ChannelUri | None
-    response_stream_id: int | None
-    timeout: float | None
-    client_info: str | None
-    supplier: Supplier
+    control_channel: str | ChannelUri | None = None
+    control_stream_id: int | None = None
+    response_channel: str | ChannelUri | None = None
+    response_stream_id: int | None = None
+    timeout: float | None = None
+    client_info: str | None = None
+    credentials: Credentials | None = field(default=None, repr=False)
 
-    def fill(self, options: Any, callbacks: Callbacks) -> list[Any]:
+    def fill(self, options: Any, callbacks: Callbacks, supplier: Supplier) -> list[Any]:
         """Fill an `as_archive_client_options`; the returned objects must live as long as C uses it."""
         lib.as_archive_client_options_init(options)
         check(lib.as_archive_client_options_load_environment(options))
@@ -74,14 +74,26 @@ class ControlOptions:
                 setattr(options, name, getattr(self, name))
         if self.timeout is not None:
             options.message_timeout_ns = nanoseconds(self.timeout)
-        encoded = self.supplier.encoded()
+        encoded = supplier.encoded()
         if encoded:
             kept.append(ffi.from_buffer("uint8_t[]", encoded))
             options.credentials, options.credentials_length = kept[-1], len(encoded)
-        if self.supplier.answers_challenges:
+        if supplier.answers_challenges:
             options.on_challenge = lib.asp_on_challenge
             options.on_challenge_context = callbacks.context
         return kept
+
+
+class ControlSettings(TypedDict, total=False):
+    """`ControlOptions` as keyword arguments."""
+
+    control_channel: str | ChannelUri | None
+    control_stream_id: int | None
+    response_channel: str | ChannelUri | None
+    response_stream_id: int | None
+    timeout: float | None
+    client_info: str | None
+    credentials: Credentials | None
 
 
 def or_null(value: int | None) -> int:

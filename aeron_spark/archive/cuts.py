@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.segments import Extent, OnDoubt, RecordingColumns, warn_of_doubt
+from aeron_spark.archive.segments import Choice, Extent, RecordingColumns
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition
 from aeron_spark.batch import Batches
 from aeron_spark.errors import UsageError
@@ -92,10 +92,7 @@ class TermCuts:
         end: int | None = None,
         *,
         limit: int | None = None,
-        columns: Sequence[str] = _BOUNDARIES,
-        row_capacity: int = 0,
-        byte_capacity: int | None = None,
-        on_doubt: OnDoubt = warn_of_doubt,
+        **choice: Unpack[Choice],
     ) -> Batches:
         """Messages that begin in [start, end); `start` is a boundary."""
 
@@ -111,9 +108,11 @@ class TermCuts:
         """As `position_at`."""
         raise _no_times()
 
-    def index_times_at(self, *_: object, **__: object) -> pa.TimestampArray:
+    def times_at(self, *_: object, **__: object) -> pa.TimestampArray:
         """As `position_at`."""
         raise _no_times()
+
+    index_times_at = times_at
 
     def time_index(self, *_: object, **__: object) -> TimeIndexInfo:
         """As `position_at`."""

@@ -3,7 +3,7 @@
 The file gets its name when it is complete. Until then, only `.<name>.<random>.part` exists; it is removed after a
 failure. Both are writable by their owner and readable by the group, as an archive's files are; symbolic links are not
 followed. Memory is bounded by a batch of rows, for Parquet by a row group. Python processes no message individually.
-Thread rule: one call, one thread; the folder serialises its own calls.
+Thread rule: one call, one thread; the source serialises its own calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from aeron_spark.archive.segments import READ_COLUMNS, Folder, OnDoubt, SegmentReader
+from aeron_spark.archive.segments import READ_COLUMNS, OnDoubt
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.text_values import ENCODERS, json_lines
 from aeron_spark.batch import FIELDS, RECORDING_ID
 from aeron_spark.errors import DataLossError, StorageError, UsageError
@@ -82,7 +83,7 @@ OnProgress = Callable[[int, int], object]
 
 
 def export(
-    folder: Folder,
+    source: RecordingSource,
     ranges: Sequence[Range],
     target: Path | None,
     *,
@@ -104,7 +105,7 @@ def export(
     _check(file_format, columns, value, compression, row_group_rows, target)
     if target is not None and not overwrite and os.path.lexists(target):
         raise UsageError(f"{target} exists: give another name, or --overwrite")
-    schema = _schema(folder, ranges, columns)
+    schema = _schema(source, ranges, columns)
     values = hashlib.sha256()
     rows = value_bytes = done = 0
     damage: list[str] = []
@@ -113,7 +114,7 @@ def export(
         with _writer(sink, schema, file_format, value=value, compression=compression, rows=row_group_rows) as writer:
             for part in ranges:
                 try:
-                    for batch in _batches(folder, part, columns, doubts.append):
+                    for batch in _batches(source, part, columns, doubts.append):
                         writer.write(batch)
                         rows += batch.num_rows
                         if (data := _value_data(batch)) is not None:
@@ -180,11 +181,11 @@ def _check(  # noqa: PLR0917 - the options of export
         raise UsageError("Parquet goes to a file, not to standard output: its footer locates its parts")
 
 
-def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> pa.Schema:
+def _schema(source: RecordingSource, ranges: Sequence[Range], columns: Sequence[str]) -> pa.Schema:
     """Fields of the file, and the recordings it holds."""
     recordings = [
         {
-            **dataclasses.asdict(folder.recording(part.recording_id)),
+            **dataclasses.asdict(source.recording(part.recording_id)),
             "from_position": part.start,
             "to_position": part.end,
         }
@@ -194,32 +195,19 @@ def _schema(folder: Folder, ranges: Sequence[Range], columns: Sequence[str]) -> 
     return pa.schema(fields, metadata={METADATA_KEY: json.dumps(recordings).encode()})
 
 
-def _batches(folder: Folder, part: Range, columns: Sequence[str], on_doubt: OnDoubt) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns and of `next_position`, the progress; DataLossError after the last whole message."""
+def _batches(
+    source: RecordingSource, part: Range, columns: Sequence[str], on_doubt: OnDoubt
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the columns and of `next_position`, the progress."""
     wanted = [name for name in columns if name not in {"next_position", TIME.name}] + ["next_position"]
-    given = part.start
-    with SegmentReader(
-        folder, part.recording_id, part.start, part.end, limit=part.limit, columns=wanted, on_doubt=on_doubt
-    ) as reader:
-        try:
-            while (batch := reader.next_batch()) is not None:
-                given = batch.column("next_position")[-1].as_py()
-                yield _with_time(folder, part.recording_id, batch) if TIME.name in columns else batch
-        except DataLossError:
-            # The rows already read of the batch that contains the damage.
-            whole = min(reader.position, part.end)
-            if whole > given:
-                again = folder.read(
-                    part.recording_id, given, whole, limit=whole, columns=wanted, on_doubt=lambda _text: None
-                )
-                for batch in again:
-                    yield _with_time(folder, part.recording_id, batch) if TIME.name in columns else batch
-            raise
-
-
-def _with_time(folder: Folder, recording_id: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-    last_bytes = pc.subtract(batch.column("next_position"), 1)
-    return batch.append_column(TIME, folder.times_at(recording_id, last_bytes))
+    for batch in source.read(
+        part.recording_id, part.start, part.end, limit=part.limit, columns=wanted, on_doubt=on_doubt
+    ):
+        if TIME.name in columns:
+            last_bytes = pc.subtract(batch.column("next_position"), 1)
+            yield batch.append_column(TIME, source.times_at(part.recording_id, last_bytes))
+        else:
+            yield batch
 
 
 def _value_data(batch: pa.RecordBatch) -> memoryview | None:

@@ -5,35 +5,47 @@ catalog, `archive.catalog`, made when the newest of them was there. Usually the 
 recordings begin later in the catalog than in the store. Here the segments define a recording: from the first one to the
 last, up to the catalog's stop position where that lies in the last one.
 
-A read fetches windows of whole terms, by parallel ranged requests, into a local folder that has the layout of an
-archive's folder and holds only that window. The same code reads it, with the same checks, as any other folder. The next
-window is fetched while one is read. Two windows bound a task's disk and memory, whatever the recording's size.
+A read fetches windows of whole terms by parallel ranged requests. The code that reads segment files reads a window, with
+the same checks (`as_segment_reader_open_bytes`). The next window is fetched while one is read. Two windows bound a task's
+memory and disk, whatever the recording's size: a window is a mapped temporary file without a name.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs as filesystems
 
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.check import c_string, check
+from aeron_spark._native.handle import Handle
 from aeron_spark.archive.cuts import TermCuts
-from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.segments import READ_COLUMNS, Extent, Folder, OnDoubt, OnMissing, RowsOf, warn_of_doubt
-from aeron_spark.batch import DEFAULT_ROWS, Batches, schema_of
+from aeron_spark.archive.recordings import Recording, list_catalog
+from aeron_spark.archive.segments import (
+    READ_COLUMNS,
+    Choice,
+    Extent,
+    OnMissing,
+    RowsOf,
+    SegmentFiles,
+    SegmentReader,
+    read_files,
+)
+from aeron_spark.batch import Batches, schema_of
 from aeron_spark.errors import AeronError, DataLossError, StorageError, UsageError
 from aeron_spark.types import FRAME_ALIGNMENT, NULL_VALUE, Position, RecordChecksum
 
-__all__ = ["CATALOG", "ObjectFolder", "catalog_of"]
+__all__ = ["CATALOG", "ObjectFolder"]
 
 CATALOG = "archive.catalog"
 #: Bytes of a window where terms are smaller; a larger term is a window of its own.
@@ -53,13 +65,18 @@ _FRAME_HEADER = struct.Struct("<iBBHiiiiq")
 _FRAME_TYPES = (0, 1)
 _BEGIN = 0x80
 
-# Spec: 06 §3 - catalog header, record header and record body; all little-endian.
-_CATALOG_VERSION = 0x00030100
-_RECORD_ALIGNMENT = 64
-_VALID = 1
-_CATALOG_HEADER = struct.Struct("<iiqi12x")
-_RECORD_HEADER = struct.Struct("<iii20x")
-_RECORD_BODY = struct.Struct("<qqqqqqqiiiiii")
+# What a reader of bytes needs of a recording.
+_FACTS = (
+    "recording_id",
+    "start_position",
+    "stop_position",
+    "initial_term_id",
+    "segment_file_length",
+    "term_buffer_length",
+    "mtu_length",
+    "session_id",
+    "stream_id",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +96,31 @@ class _Window:
     end: int
     limit: int
     fetched_from: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SegmentBytes:
+    """`SegmentFiles` of one segment: `recording` is cut to it, `data` holds its bytes from `position` on."""
+
+    path: str
+    shown: Recording
+    position: int
+    data: mmap.mmap
+    checksum: RecordChecksum
+
+    def recording(self, recording_id: int) -> Recording:  # noqa: ARG002 - there is one
+        return self.shown
+
+    def has_file(self, name: str) -> bool:  # noqa: ARG002 - it was fetched
+        return True
+
+    def open_reader(self, recording_id: int, start: int, end: int, limit: int) -> tuple[Any, Handle | None]:  # noqa: ARG002
+        shown, path, data = self.shown, c_string(self.path), ffi.from_buffer(self.data)
+        recording = ffi.new("as_recording *", {name: getattr(shown, name) for name in _FACTS})
+        given = ffi.new("as_segment_bytes *", [path, data, self.position, len(self.data), int(self.checksum)])
+        out = ffi.new("as_segment_reader **")
+        check(lib.as_segment_reader_open_bytes(recording, given, start, end, limit, out))
+        return out[0], None
 
 
 class ObjectFolder(TermCuts):
@@ -113,14 +155,7 @@ class ObjectFolder(TermCuts):
 
     def refresh(self) -> None:
         """Read the catalog's copy and list the segments again."""
-        catalog = self._read_whole(CATALOG)
-        with tempfile.TemporaryDirectory(prefix="aeron-spark-") as folder:
-            Path(folder, CATALOG).write_bytes(catalog)
-            try:
-                with Folder(folder) as opened:
-                    recordings = opened.recordings()
-            except DataLossError as error:
-                raise DataLossError(str(error).replace(folder, self.path)) from None
+        recordings = list_catalog(f"{self.path}/{CATALOG}", self._read_whole(CATALOG))
         found: dict[int, set[int]] = {}
         sizes: dict[tuple[int, int], int] = {}
         for info in self._list():
@@ -175,13 +210,10 @@ class ObjectFolder(TermCuts):
         end: int | None = None,
         *,
         limit: int | None = None,
-        columns: Sequence[str] = READ_COLUMNS,
-        row_capacity: int = DEFAULT_ROWS,
-        byte_capacity: int | None = None,
-        on_doubt: OnDoubt = warn_of_doubt,
+        **choice: Unpack[Choice],
     ) -> Batches:
         """Messages that begin in [start, end); see `Folder.read`. `start` is a frame's begin."""
-        schema = schema_of(columns, is_recorded=True)
+        schema = schema_of(choice.get("columns", READ_COLUMNS), is_recorded=True)
         recording = self.recording(recording_id)
         if start is None or end is None or limit is None:
             extent = self.extent(recording_id)
@@ -192,26 +224,17 @@ class ObjectFolder(TermCuts):
         is_inside = start < end and self._frame_at(recording, start) is None
         windows = self._windows(recording, start, end, limit, from_term=is_inside)
 
-        def rows_of(folder: Folder, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
-            return folder.read(
-                recording_id,
-                begin,
-                end,
-                limit=limit,
-                columns=columns,
-                row_capacity=row_capacity,
-                byte_capacity=byte_capacity,
-                on_doubt=on_doubt,
-            )
+        def rows_of(files: SegmentFiles, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
+            return read_files(files, recording_id, begin, end, limit=limit, **choice)
 
         return Batches(schema, self._batches(recording, windows, rows_of))
 
     def read_windows(
         self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf
     ) -> Iterator[pa.RecordBatch]:
-        """Batches that `rows_of` makes of a range's windows, each a local folder with the bytes from a term's begin on.
+        """Batches that `rows_of` makes of a range's windows, each with the bytes from a term's begin on.
 
-        For readers that skip broken bytes. `rows_of` receives the folder and the range's begin, end and limit in it.
+        For readers that skip broken bytes. `rows_of` receives the window and the range's begin, end and limit in it.
         DataLossError: a segment is missing, see `segments_between`.
         """
         recording = self.recording(recording_id)
@@ -307,32 +330,22 @@ class ObjectFolder(TermCuts):
         checksum = self._checksum(recording)
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as requests, ThreadPoolExecutor(1) as ahead:
 
-            def fetch(window: _Window) -> Future[tempfile.TemporaryDirectory[str]]:
-                return ahead.submit(self._fetch, requests, recording, window.fetched_from, window.limit)
+            def fetch(window: _Window) -> Future[_SegmentBytes]:
+                return ahead.submit(self._fetch, requests, recording, window.fetched_from, window.limit, checksum)
 
             pending = fetch(window)
-            try:
-                while window is not None:
-                    following = next(windows, None)
-                    with pending.result() as mirror:
-                        if following is not None:
-                            pending = fetch(following)
-                        with Folder(mirror, checksum=checksum) as folder:
-                            try:
-                                yield from rows_of(folder, window.begin, window.end, window.limit)
-                            except DataLossError as error:
-                                text = str(error).replace(mirror, self.path)
-                                raise DataLossError(text, code=error.code, position=error.position) from None
-                    window = following
-            finally:
-                # If the reader stops early, the window fetched ahead is unused and is removed here.
-                if pending.exception() is None:
-                    pending.result().cleanup()
+            while window is not None:
+                following = next(windows, None)
+                fetched = pending.result()
+                if following is not None:
+                    pending = fetch(following)
+                yield from rows_of(fetched, window.begin, window.end, window.limit)
+                window = following
 
     def _fetch(
-        self, requests: ThreadPoolExecutor, recording: Recording, begin: int, end: int
-    ) -> tempfile.TemporaryDirectory[str]:
-        """A folder with a catalog of one recording and [begin, end) of one of its segments, the rest of it a hole."""
+        self, requests: ThreadPoolExecutor, recording: Recording, begin: int, end: int, checksum: RecordChecksum
+    ) -> _SegmentBytes:
+        """[begin, end) of one of the recording's segments."""
         there = self._segments[recording.recording_id]
         segment = begin - (begin - there.first) % recording.segment_file_length
         name = f"{recording.recording_id}-{segment}.rec"
@@ -342,26 +355,18 @@ class ObjectFolder(TermCuts):
                 f"put the file back, or read ranges without it",
                 position=begin,
             )
-        mirror = tempfile.TemporaryDirectory(prefix="aeron-spark-", dir=_scratch())
-        try:
-            start = self._start(recording, there) if segment == there.first else segment
-            segment_end = segment + recording.segment_file_length
-            stop = min(_limit(recording, there), segment_end)
-            shown = replace(recording, start_position=Position(start), stop_position=Position(stop))
-            Path(mirror.name, CATALOG).write_bytes(catalog_of([shown]))
-            with Path(mirror.name, name).open("wb") as file:
-                file.truncate(recording.segment_file_length)
-                # One more header, which shows the reader whether the recording continues past its stop position.
-                behind = min(end + FRAME_ALIGNMENT, segment_end)
-                self._copy(requests, name, file.fileno(), range(begin - segment, behind - segment, REQUEST_BYTES))
-        except BaseException:
-            mirror.cleanup()
-            raise
-        return mirror
+        start = self._start(recording, there) if segment == there.first else segment
+        segment_end = segment + recording.segment_file_length
+        stop = min(_limit(recording, there), segment_end)
+        # One more header, which shows the reader whether the recording continues past its stop position.
+        behind = min(end + FRAME_ALIGNMENT, segment_end)
+        data = self._copied(requests, name, range(begin - segment, behind - segment, REQUEST_BYTES))
+        shown = replace(recording, start_position=Position(start), stop_position=Position(stop))
+        return _SegmentBytes(self.path, shown, begin, data, checksum)
 
-    def _copy(self, requests: ThreadPoolExecutor, name: str, into: int, offsets: range) -> None:
-        """Copy [offsets.start, offsets.stop) of an object to the same place of an open file, one request per offset."""
-        with self._open(name) as source:
+    def _copied(self, requests: ThreadPoolExecutor, name: str, offsets: range) -> mmap.mmap:
+        """[offsets.start, offsets.stop) of an object, by one request per offset."""
+        with self._open(name) as source, tempfile.TemporaryFile(dir=_scratch()) as file:
 
             def copy(offset: int) -> None:
                 wanted = min(offsets.step, offsets.stop - offset)
@@ -371,11 +376,12 @@ class ObjectFolder(TermCuts):
                         f"object {self.path}/{name} gave {len(data)} of {wanted} bytes at offset {offset}: it was cut or "
                         f"replaced while it was read; put the whole file back"
                     )
-                os.pwrite(into, data, offset)
+                os.pwrite(file.fileno(), data, offset - offsets.start)
 
             try:
                 for _ in requests.map(copy, offsets):
                     pass
+                return mmap.mmap(file.fileno(), len(range(offsets.start, offsets.stop)), access=mmap.ACCESS_READ)
             except AeronError:
                 raise
             except OSError as error:
@@ -443,12 +449,10 @@ class ObjectFolder(TermCuts):
             begin = extent.start_position
             first_end = self._segments[recording_id].first + recording.segment_file_length
             end = min(begin + _CHECKSUM_SAMPLE_BYTES, first_end, extent.limit_position)
-            with (
-                ThreadPoolExecutor(1) as requests,
-                self._fetch(requests, recording, begin, end) as mirror,
-                Folder(mirror) as folder,
-            ):
-                self._checksums[recording_id] = folder.checksum(recording_id)
+            with ThreadPoolExecutor(1) as requests:
+                sample = self._fetch(requests, recording, begin, end, RecordChecksum.AUTO)
+            with SegmentReader(sample, recording_id, begin, end, limit=end, columns=("position",)) as reader:
+                self._checksums[recording_id] = reader.checksum
         return self._checksums[recording_id]
 
     def _check_segments(self, recording: Recording, positions: set[int], sizes: dict[tuple[int, int], int]) -> None:
@@ -516,41 +520,3 @@ def _storage_error(path: str, error: OSError) -> StorageError:
 def _scratch() -> str | None:
     """Spark's folder for an executor's local files, else the system's temporary folder."""
     return next(filter(os.path.isdir, os.environ.get("SPARK_LOCAL_DIRS", "").split(",")), None)
-
-
-def catalog_of(recordings: Sequence[Recording]) -> bytes:
-    """A catalog of stopped recordings, in id order, as an archive would write it."""
-    header = _CATALOG_HEADER.pack(
-        _CATALOG_VERSION, _CATALOG_HEADER.size, recordings[-1].recording_id + 1, _RECORD_ALIGNMENT
-    )
-    return header + b"".join(map(_record_of, recordings))
-
-
-def _record_of(recording: Recording) -> bytes:
-    strings = b"".join(
-        struct.pack("<I", len(text)) + text
-        for text in (
-            value.encode("utf-8", "surrogateescape")
-            for value in (recording.stripped_channel, recording.original_channel, recording.source_identity)
-        )
-    )
-    body = (
-        _RECORD_BODY.pack(
-            0,
-            0,
-            recording.recording_id,
-            recording.start_timestamp_ms,
-            recording.stop_timestamp_ms or recording.start_timestamp_ms,
-            recording.start_position,
-            recording.stop_position,
-            recording.initial_term_id,
-            recording.segment_file_length,
-            recording.term_buffer_length,
-            recording.mtu_length,
-            recording.session_id,
-            recording.stream_id,
-        )
-        + strings
-    )
-    length = -(-(_RECORD_HEADER.size + len(body)) // _RECORD_ALIGNMENT) * _RECORD_ALIGNMENT
-    return (_RECORD_HEADER.pack(length - _RECORD_HEADER.size, _VALID, 0) + body).ljust(length, b"\0")

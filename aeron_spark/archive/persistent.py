@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from typing import Unpack
 
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import c_string, check, error
-from aeron_spark.archive.control import ClientOf, ControlOptions
-from aeron_spark.archive.credentials import Credentials, Supplier
+from aeron_spark.archive.control import ClientOf, ControlOptions, ControlSettings
+from aeron_spark.archive.credentials import Supplier
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS
 from aeron_spark.channel import ChannelUri
 from aeron_spark.client import Client
@@ -95,35 +96,22 @@ class PersistentSubscription(Source):
         replay_stream_id: int,
         start_position: int | StartPosition = StartPosition.FROM_LIVE,
         aeron_dir: str | os.PathLike[str] | None = None,
-        control_channel: str | ChannelUri | None = None,
-        control_stream_id: int | None = None,
-        response_channel: str | ChannelUri | None = None,
-        response_stream_id: int | None = None,
-        timeout: float | None = None,
-        client_info: str | None = None,
-        credentials: Credentials | None = None,
         on_live_joined: OnEvent | None = None,
         on_live_left: OnEvent | None = None,
         on_error: OnPersistentError | None = None,
+        **settings: Unpack[ControlSettings],
     ) -> None:
-        control = ControlOptions(
-            control_channel=control_channel,
-            control_stream_id=control_stream_id,
-            response_channel=response_channel,
-            response_stream_id=response_stream_id,
-            timeout=timeout,
-            client_info=client_info,
-            supplier=Supplier(credentials),
-        )
+        control = ControlOptions(**settings)
+        supplier = Supplier(control.credentials)
         self._listener = Callbacks(
             on_live_joined=on_live_joined,
             on_live_left=on_live_left,
             on_stream_error=on_error and (lambda result, code, text: on_error(error(result, text=text, code=code))),
-            on_challenge=control.supplier.on_challenge,
+            on_challenge=supplier.on_challenge,
         )
         options = ffi.new("as_persistent_options *")
         lib.as_persistent_options_init(options)
-        kept = control.fill(ffi.addressof(options, "archive"), self._listener)
+        kept = control.fill(ffi.addressof(options, "archive"), self._listener, supplier)
         texts = [c_string(str(text)) for text in (live_channel, replay_channel)]
         options.live_channel, options.replay_channel = texts
         options.live_stream_id, options.replay_stream_id = live_stream_id, replay_stream_id
@@ -132,7 +120,7 @@ class PersistentSubscription(Source):
         options.listener.on_live_left = lib.asp_on_live_left
         options.listener.on_error = lib.asp_on_stream_error
         options.listener.context = self._listener.context
-        self._client_of = ClientOf(client, aeron_dir=aeron_dir, name="persistent-subscription", timeout=timeout)
+        self._client_of = ClientOf(client, aeron_dir=aeron_dir, name="persistent-subscription", timeout=control.timeout)
         self.client = self._client_of.client
         out = ffi.new("as_persistent_subscription **")
         try:

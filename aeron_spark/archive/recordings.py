@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from aeron_spark._native._lib import lib
-from aeron_spark._native.check import error, string
+from aeron_spark._native._lib import ffi, lib
+from aeron_spark._native.callback import Callbacks
+from aeron_spark._native.check import c_string, error, string
 from aeron_spark.types import NULL_VALUE, Position, RecordingId, SessionId, StreamId
 
 
@@ -61,6 +62,18 @@ class Recording:
     def term_offset(self, position: int) -> int:
         """Offset of a position in its term."""
         return int(lib.as_position_term_offset(position, self.term_buffer_length))
+
+
+def list_catalog(name: str, catalog: bytes) -> list[Recording]:
+    """The valid recordings of a catalog's bytes, by id. DataLossError, which has `name`: a foreign or damaged one."""
+    found: list[Recording] = []
+    callbacks = Callbacks(on_recording=lambda raw: found.append(recording_from(raw)))
+    callbacks.check(
+        lib.as_catalog_list(
+            c_string(name), ffi.from_buffer(catalog), len(catalog), lib.asp_on_recording, callbacks.context
+        )
+    )
+    return found
 
 
 def recording_from(raw: Any) -> Recording:

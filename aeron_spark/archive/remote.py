@@ -25,7 +25,7 @@ from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.types import Position
 
-__all__ = ["RemoteArchive", "own_address"]
+__all__ = ["RemoteArchive", "answers_channel", "own_address"]
 
 _POLL_SECONDS = 0.1
 _BOUNDARIES = ("position", "next_position")
@@ -48,6 +48,13 @@ def own_address(control_channel: str) -> str:
             f"no route to the archive at {endpoint} of control channel {control_channel!r}: {error}"
         ) from None
     return f"[{address}]" if ":" in address else address
+
+
+def answers_channel(control_channel: str) -> str:
+    """Where an archive reaches this process: at any free port of the address that the archive sees."""
+    if ChannelUri.parse(control_channel).media == "ipc":
+        return "aeron:ipc"
+    return f"aeron:udp?endpoint={own_address(control_channel)}:0"
 
 
 class RemoteArchive(TermCuts):

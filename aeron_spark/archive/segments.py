@@ -2,7 +2,7 @@
 
 Works on live, stopped and crashed archives of this project and of stock Aeron, and does not write to them. Ranges are
 half-open in bytes of the stream: a message belongs to [start, end) if its first frame begins there.
-Thread rule: a folder and its readers serialise their calls; different folders are independent.
+Thread rule: a folder serialises its calls, as a reader does; they are independent of each other.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ __all__ = [
     "FolderInfo",
     "Recording",
     "RecordingColumns",
+    "SegmentFiles",
     "SegmentReader",
     "TimeIndexInfo",
     "TimePosition",
@@ -42,10 +43,36 @@ READ_COLUMNS = (RECORDING_ID.name, *DEFAULT_COLUMNS)
 # Argument: a description of data that looks damaged but may be valid; each kind once per range, with the first
 # position.
 OnDoubt = Callable[[str], object]
-# Makes the batches of a range of one recording in a folder; arguments: folder, begin, end and limit.
-RowsOf = Callable[["Folder", int, int, int], Iterator[pa.RecordBatch]]
+# Makes the batches of a range of one recording from its segment files; arguments: files, begin, end and limit.
+RowsOf = Callable[["SegmentFiles", int, int, int], Iterator[pa.RecordBatch]]
 # Arguments: begin and end of a range whose segments are missing, and the first one's name.
 OnMissing = Callable[[int, int, str], object]
+
+
+class Choice(TypedDict, total=False):
+    """What a read of recorded messages gives: columns, rows and bytes of a batch at most, and who is told of doubts."""
+
+    columns: Sequence[str]
+    row_capacity: int
+    byte_capacity: int | None
+    on_doubt: OnDoubt
+
+
+class SegmentFiles(Protocol):
+    """What a `SegmentReader` reads: the files of a folder, or bytes of one file that is elsewhere."""
+
+    @property
+    def path(self) -> str | Path:
+        """Name of the folder in messages."""
+
+    def recording(self, recording_id: int) -> Recording:
+        """The recording, as far as these files hold it."""
+
+    def has_file(self, name: str) -> bool:
+        """Whether the segment file is there."""
+
+    def open_reader(self, recording_id: int, start: int, end: int, limit: int) -> tuple[Any, Handle | None]:
+        """A C reader of the range, and what has to stay open for it."""
 
 
 def warn_of_doubt(text: str) -> None:
@@ -297,10 +324,7 @@ class Folder(Times):
         end: int | None = None,
         *,
         limit: int | None = None,
-        columns: Sequence[str] = READ_COLUMNS,
-        row_capacity: int = DEFAULT_ROWS,
-        byte_capacity: int | None = None,
-        on_doubt: OnDoubt = warn_of_doubt,
+        **choice: Unpack[Choice],
     ) -> Batches:
         """Messages that begin in [start, end), in position order, in batches of the chosen columns (`batch.FIELDS`).
 
@@ -315,18 +339,18 @@ class Folder(Times):
             start = extent.start_position if start is None else start
             limit = extent.limit_position if limit is None else limit
             end = limit if end is None else end
-        reader = SegmentReader(
-            self,
-            recording_id,
-            start,
-            end,
-            limit=limit,
-            columns=columns,
-            row_capacity=row_capacity,
-            byte_capacity=byte_capacity,
-            on_doubt=on_doubt,
-        )
-        return Batches(reader.schema, iter(reader.next_batch, None), reader.close)
+        return read_files(self, recording_id, start, end, limit=limit, **choice)
+
+    def has_file(self, name: str) -> bool:
+        """Whether a file is in the folder."""
+        return (self.path / name).exists()
+
+    def open_reader(self, recording_id: int, start: int, end: int, limit: int) -> tuple[Any, Handle | None]:
+        """For `SegmentReader`."""
+        out = ffi.new("as_segment_reader **")
+        with self._use() as folder:
+            check(lib.as_segment_reader_open(folder, recording_id, start, end, limit, out))
+        return out[0], self
 
     def segment_rows(
         self,
@@ -347,7 +371,7 @@ class SegmentReader(Handle):
 
     def __init__(
         self,
-        folder: Folder,
+        files: SegmentFiles,
         recording_id: int,
         start: int,
         end: int,
@@ -360,24 +384,21 @@ class SegmentReader(Handle):
     ) -> None:
         if byte_capacity is None:
             # No message of this recording is longer than an eighth of its term.
-            term_length = folder.recording(recording_id).term_buffer_length
+            term_length = files.recording(recording_id).term_buffer_length
             byte_capacity = min(DEFAULT_BYTES, max(DEFAULT_BYTES // 4, term_length // 8))
         self._columns = ColumnBuffers(
             columns, row_capacity=row_capacity, byte_capacity=byte_capacity, recording_id=recording_id
         )
         self.schema: pa.Schema = self._columns.schema
-        out = ffi.new("as_segment_reader **")
-        with folder._use() as pointer:
-            check(lib.as_segment_reader_open(pointer, recording_id, start, end, limit, out))
-            super().__init__(out[0], lib.as_segment_reader_close, folder)
-        self._folder = folder
+        pointer, parent = files.open_reader(recording_id, start, end, limit)
+        super().__init__(pointer, lib.as_segment_reader_close, parent)
+        self._files = files  # kept alive: the reader may read its bytes
         self._on_doubt = on_doubt
         self._doubt = ffi.new("as_doubt *")
 
     def next_batch(self) -> pa.RecordBatch | None:
         """Next rows, or None at the end of the range."""
-        # Takes the folder's lock too: readers share its open files.
-        with self._folder._use(), self._use() as reader:
+        with self._use() as reader:
             try:
                 return self._columns.fill(lambda columns: check(lib.as_segment_reader_next(reader, columns)))
             finally:
@@ -389,6 +410,36 @@ class SegmentReader(Handle):
         """Where the next message begins."""
         with self._use() as reader:
             return Position(lib.as_segment_reader_position(reader))
+
+    @property
+    def checksum(self) -> RecordChecksum:
+        """The checksum that the frames are compared with; never AUTO."""
+        with self._use() as reader:
+            return RecordChecksum(int(lib.as_segment_reader_checksum(reader)))
+
+
+def read_files(
+    files: SegmentFiles, recording_id: int, start: int, end: int, *, limit: int, **choice: Unpack[Choice]
+) -> Batches:
+    """As `Folder.read`, of any segment files."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        given = start
+        try:
+            while (batch := reader.next_batch()) is not None:
+                yield batch
+                given = reader.position
+        except DataLossError:
+            # The rows before the damage, of the batch that contains it.
+            whole = min(reader.position, end)
+            if whole > given:
+                silent = Choice(**{**choice, "on_doubt": lambda _text: None})
+                with SegmentReader(files, recording_id, given, whole, limit=whole, **silent) as again:
+                    yield from iter(again.next_batch, None)
+            raise
+
+    reader = SegmentReader(files, recording_id, start, end, limit=limit, **choice)
+    return Batches(reader.schema, batches(), reader.close)
 
 
 def archive_is_live(path: str | os.PathLike[str]) -> bool:

@@ -11,23 +11,21 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import (
-    READ_COLUMNS,
+    Choice,
     Extent,
-    OnDoubt,
     OnMissing,
     RecordingColumns,
     RowsOf,
-    warn_of_doubt,
 )
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition
-from aeron_spark.batch import DEFAULT_ROWS, Batches
+from aeron_spark.batch import Batches
 from aeron_spark.types import Position
 
 __all__ = ["RecordingSource"]
@@ -119,17 +117,14 @@ class RecordingSource(Protocol):
         end: int | None = None,
         *,
         limit: int | None = None,
-        columns: Sequence[str] = READ_COLUMNS,
-        row_capacity: int = DEFAULT_ROWS,
-        byte_capacity: int | None = None,
-        on_doubt: OnDoubt = warn_of_doubt,
+        **choice: Unpack[Choice],
     ) -> Batches:
         """Messages that begin in [start, end), in position order."""
 
     def segment_rows(
         self, recording_id: int, start: int, end: int, *, limit: int, rows_of: RowsOf, on_missing: OnMissing
     ) -> Iterator[pa.RecordBatch]:
-        """Batches that `rows_of` makes of the range's parts, each in a local folder; reports gaps to `on_missing`.
+        """Batches that `rows_of` makes of the range's parts; reports gaps to `on_missing`.
 
         UsageError where `has_segment_files` is False.
         """
@@ -143,6 +138,9 @@ class RecordingSource(Protocol):
         self, recording_id: int, when: datetime | int, *, unit: str = "ns", skew: float = 1.0
     ) -> Position:
         """First message whose reserved value, a time, is at or after `when`."""
+
+    def times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
+        """When the bytes at `positions` were written, by the time index or the modification times of segments."""
 
     def index_times_at(self, recording_id: int, positions: Sequence[int] | pa.Array) -> pa.TimestampArray:
         """When the bytes at `positions` were written, null where the time index has no entry."""

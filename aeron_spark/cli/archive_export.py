@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aeron_spark.archive import times
+from aeron_spark.archive.addresses import open_source
 from aeron_spark.archive.export import (
     COLUMNS,
     COMPRESSIONS,
@@ -19,7 +20,8 @@ from aeron_spark.archive.export import (
     export,
     verify_export,
 )
-from aeron_spark.archive.segments import READ_COLUMNS, Folder
+from aeron_spark.archive.segments import READ_COLUMNS
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.text_values import ENCODERS
 from aeron_spark.cli.common import add_dir, add_json, add_verb, at_least, print_json
 from aeron_spark.cli.progress import Work
@@ -30,7 +32,9 @@ EXAMPLES = """\
   aeron-spark archive export recordings 3 --out three.jsonl --value utf8 --columns position,value
   aeron-spark archive export recordings 3 --out part.csv --from 131072 --to 262144
   aeron-spark archive export recordings 3 --out hour.parquet --from-time 2026-11-20T09:00 --to-time 2026-11-20T10:00
-  aeron-spark archive export recordings 3 --out - --format jsonl | jq .position"""
+  aeron-spark archive export recordings 3 --out - --format jsonl | jq .position
+  aeron-spark archive export s3://bucket/folder 3 --out three.parquet
+  aeron-spark archive export 'aeron:udp?endpoint=archive-host:8010' 3 --out three.parquet"""
 _SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
@@ -39,7 +43,13 @@ def add_to(parts: Any) -> None:
     part = add_verb(
         parts, "export", run, about="write messages to a Parquet, CSV or JSON lines file", examples=EXAMPLES
     )
-    part.add_argument("path", metavar="PATH", help="the archive's folder")
+    part.add_argument(
+        "path",
+        metavar="PATH",
+        help="the archive's folder, a store's folder (s3://bucket/folder, also gs:, abfs:, hdfs:; credentials of the "
+        "environment), or a running archive's control channel (aeron:udp?endpoint=host:8010), which replays to "
+        "the driver of --dir",
+    )
     part.add_argument("recording_id", metavar="RECORDING", type=int, nargs="*", help="recording ids (default: all)")
     part.add_argument("--out", metavar="FILE", required=True, help="file to write, - for standard output")
     part.add_argument("--format", choices=FORMATS, help="default: by the file's suffix (.parquet, .csv, .jsonl)")
@@ -100,11 +110,11 @@ def run(options: argparse.Namespace) -> int:
     target = None if options.out == "-" else Path(options.out)
     if target is None and options.verify:
         raise UsageError("--verify reads the file again: give --out a file")
-    with Folder(options.path, aeron_dir=options.dir) as folder:
-        ranges = _ranges(folder, options)
+    with open_source(options.path, aeron_dir=options.dir) as source:
+        ranges = _ranges(source, options)
         work = Work("exported", sum(part.end - part.start for part in ranges), unit="messages", always=options.progress)
         report = export(
-            folder,
+            source,
             ranges,
             target,
             file_format=_format(options, target),
@@ -146,17 +156,17 @@ def _format(options: argparse.Namespace, target: Path | None) -> str:
     return _SUFFIXES[target.suffix]
 
 
-def _ranges(folder: Folder, options: argparse.Namespace) -> list[Range]:
-    ids = options.recording_id or [recording.recording_id for recording in folder.recordings()]
+def _ranges(source: RecordingSource, options: argparse.Namespace) -> list[Range]:
+    ids = options.recording_id or [recording.recording_id for recording in source.recordings()]
     if len(ids) != 1 and (options.start is not None or options.end is not None):
         raise UsageError("--from and --to are positions of one recording: name it")
     if (options.start is not None and options.from_time) or (options.end is not None and options.to_time):
         raise UsageError("give a begin and an end by position or by time, not by both")
-    return [_range(folder, recording_id, options) for recording_id in ids]
+    return [_range(source, recording_id, options) for recording_id in ids]
 
 
-def _range(folder: Folder, recording_id: int, options: argparse.Namespace) -> Range:
-    extent = folder.extent(recording_id)
+def _range(source: RecordingSource, recording_id: int, options: argparse.Namespace) -> Range:
+    extent = source.extent(recording_id)
     first, limit = extent.start_position, extent.limit_position
     start = first if options.start is None else options.start
     end = limit if options.end is None else options.end
@@ -165,14 +175,14 @@ def _range(folder: Folder, recording_id: int, options: argparse.Namespace) -> Ra
             f"recording {recording_id} goes from {first} to {limit}: --from {start} --to {end} must be in it, in this order"
         )
     if options.from_time is not None:
-        start = min(_at_time(folder, recording_id, options.from_time), limit)
+        start = min(_at_time(source, recording_id, options.from_time), limit)
     if options.to_time is not None:
-        end = min(_at_time(folder, recording_id, options.to_time), limit)
+        end = min(_at_time(source, recording_id, options.to_time), limit)
     return Range(recording_id=recording_id, start=start, end=max(start, end), limit=limit)
 
 
-def _at_time(folder: Folder, recording_id: int, when: int) -> int:
-    found = folder.position_at(recording_id, when)
+def _at_time(source: RecordingSource, recording_id: int, when: int) -> int:
+    found = source.position_at(recording_id, when)
     if found.is_rebuilt:
         print(
             f"recording {recording_id}: no time index there, times are those of whole segments: early by up to a segment",

@@ -6,44 +6,29 @@ machine sees; positions mean the same in every access mode, so a query may mix t
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from aeron_spark.archive.addresses import SECRETS, open_store, store_scheme
+from aeron_spark.archive.client import Archive
+from aeron_spark.archive.remote import RemoteArchive, answers_channel
+from aeron_spark.archive.segments import Folder
+from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.small_files import read_small
 from aeron_spark.types import RecordChecksum
 
-if TYPE_CHECKING:
-    from aeron_spark.archive.client import Archive
-    from aeron_spark.archive.objects import ObjectFolder
-    from aeron_spark.archive.remote import RemoteArchive
-    from aeron_spark.archive.sources import RecordingSource
-
-__all__ = ["AccessOptions", "answers_channel", "open_recordings"]
+__all__ = ["AccessOptions", "open_recordings"]
 
 AUTO, SEGMENTS, REPLAY, OBJECT_STORE = "auto", "segments", "replay", "object store"
 ACCESS_MODES = (AUTO, SEGMENTS, REPLAY, OBJECT_STORE)
 _CATALOG = "archive.catalog"
-
-#: Scheme of a path to pyarrow's filesystem class.
-FILESYSTEMS = {
-    "s3": "S3FileSystem",
-    "s3a": "S3FileSystem",
-    "gs": "GcsFileSystem",
-    "gcs": "GcsFileSystem",
-    "abfs": "AzureFileSystem",
-    "abfss": "AzureFileSystem",
-    "hdfs": "HadoopFileSystem",
-}
-_SECRETS = re.compile(r"secret|password|token|key", re.IGNORECASE)
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 #: An idle session of a Python worker ends with the worker; see the sink's clients.
 _archives: dict[tuple[object, ...], Archive] = {}
@@ -90,7 +75,7 @@ class AccessOptions:
         if mode not in ACCESS_MODES:
             raise UsageError(f"option access={mode!r} is unknown, choose one of {', '.join(ACCESS_MODES)}")
         control = given.text("controlChannel")
-        scheme = store_scheme(path)
+        scheme = store_scheme(path, "option path")
         if path is None and control is None:
             raise UsageError("option path is missing: give the archive's folder, as load(path) or option('path', ...)")
         if path is None and mode in (SEGMENTS, OBJECT_STORE):
@@ -135,23 +120,6 @@ def _check_of_store(given: Given, *, is_store: bool) -> None:
             raise UsageError(f"option {name} is for object stores: give one's path, like s3://bucket/folder")
 
 
-def store_scheme(path: str | None) -> str | None:
-    """Scheme of an object store's URI; None for a local path. UsageError where a user name or password stands in it."""
-    match = _SCHEME.match(path or "")
-    if match is None or match[1].lower() == "file":
-        return None
-    scheme = match[1].lower()
-    if scheme not in FILESYSTEMS:
-        raise UsageError(f"option path: {scheme}: cannot be read, use a folder or one of {', '.join(FILESYSTEMS)}")
-    authority = (path or "")[match.end() :].partition("/")[0]
-    if ":" in authority.rpartition("@")[0] or (scheme in ("s3", "s3a", "gs", "gcs") and "@" in authority):
-        raise UsageError(
-            f"option path: credentials do not belong into a {scheme}: path, where logs show them; name a file of them by "
-            f"storeCredentialsFile, or use the environment"
-        )
-    return scheme
-
-
 def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> RecordingSource:
     """The recordings by the chosen access mode; the caller closes the result."""
     mode, why = _choose(options)
@@ -160,8 +128,6 @@ def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> Recordi
         return _open_objects(options, checksum)
     if mode == REPLAY:
         return _open_replay(options)
-    from aeron_spark.archive.segments import Folder
-
     assert options.path is not None  # noqa: S101 - parse() has seen to that
     if options.mode == SEGMENTS and not Path(options.path).is_dir():
         raise UsageError(
@@ -199,8 +165,6 @@ _logged: dict[str, str] = {}
 
 
 def _open_replay(options: AccessOptions) -> RemoteArchive:
-    from aeron_spark.archive.remote import RemoteArchive
-
     assert options.control_channel is not None  # noqa: S101 - parse() has seen to that
     response_channel = answers_channel(options.control_channel)
     replay_channel = options.replay_channel or response_channel
@@ -217,17 +181,7 @@ def _open_replay(options: AccessOptions) -> RemoteArchive:
     return RemoteArchive(archive, replay_channel)
 
 
-def answers_channel(control_channel: str) -> str:
-    """Where an archive reaches this process: at any free port of the address that the archive sees."""
-    from aeron_spark.archive.remote import own_address
-
-    if ChannelUri.parse(control_channel).media == "ipc":
-        return "aeron:ipc"
-    return f"aeron:udp?endpoint={own_address(control_channel)}:0"
-
-
 def _connect(options: AccessOptions, response_channel: str) -> Archive:
-    from aeron_spark.archive.client import Archive
     from aeron_spark.spark.launch import ensure_driver
 
     aeron_dir = ensure_driver(options.aeron_dir, application=options.application, may_launch=True)
@@ -245,38 +199,12 @@ def _connect(options: AccessOptions, response_channel: str) -> Archive:
 # -- object store --------------------------------------------------------------------------------------------------
 
 
-def _open_objects(options: AccessOptions, checksum: RecordChecksum) -> ObjectFolder:
-    from pyarrow import fs
-
-    from aeron_spark.archive.objects import ObjectFolder
-
+def _open_objects(options: AccessOptions, checksum: RecordChecksum) -> RecordingSource:
     assert options.path is not None  # noqa: S101 - parse() has seen to that
-    scheme = store_scheme(options.path)
-    if scheme is None:
-        return ObjectFolder(fs.LocalFileSystem(), options.path, checksum=checksum)
     arguments: dict[str, Any] = json.loads(options.store_options or "{}")
     if options.store_credentials_file is not None:
         arguments |= _credentials(options.store_credentials_file)
-    try:
-        if not arguments:
-            filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3a:", "s3:", options.path))
-        else:
-            authority, _, rest = options.path.partition("://")[2].partition("/")
-            filesystem, path = _filesystem(fs, scheme, authority, rest, arguments)
-    except (OSError, TypeError, ValueError) as error:
-        raise UsageError(f"object store {options.path}: {_redacted(str(error), arguments)}") from None
-    return ObjectFolder(filesystem, path, checksum=checksum)
-
-
-def _filesystem(fs: Any, scheme: str, authority: str, rest: str, arguments: dict[str, Any]) -> tuple[Any, str]:
-    if scheme.startswith("abfs"):
-        container, _, host = authority.rpartition("@")
-        arguments = {"account_name": host.partition(".")[0], **arguments}
-        return fs.AzureFileSystem(**arguments), f"{container}/{rest}"
-    if scheme == "hdfs":
-        host, _, port = authority.partition(":")
-        return fs.HadoopFileSystem(host or "default", int(port or 0), **arguments), f"/{rest}"
-    return getattr(importlib.import_module(fs.__name__), FILESYSTEMS[scheme])(**arguments), f"{authority}/{rest}"
+    return open_store(options.path, arguments, checksum)
 
 
 def _credentials(file: str) -> dict[str, Any]:
@@ -293,13 +221,6 @@ def _credentials(file: str) -> dict[str, Any]:
     return parsed
 
 
-def _redacted(text: str, arguments: dict[str, Any]) -> str:
-    for name, value in arguments.items():
-        if _SECRETS.search(name) and isinstance(value, str) and value:
-            text = text.replace(value, "*****")
-    return text
-
-
 def _store_options(text: str | None) -> str | None:
     if text is None:
         return None
@@ -311,7 +232,7 @@ def _store_options(text: str | None) -> str | None:
     if not isinstance(parsed, dict):
         raise UsageError(f"option storeOptions must be a JSON object like {example}")
     for name in parsed:
-        if _SECRETS.search(name):
+        if SECRETS.search(name):
             raise UsageError(
                 f"option storeOptions: {name} is a secret, which options would show in logs and plans; put it into a JSON file "
                 f"and name that by storeCredentialsFile"

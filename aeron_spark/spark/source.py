@@ -86,10 +86,8 @@ class AeronDataSource(DataSource):
         options = ReadOptions.parse(self.options, streaming=False)
         if options.isolation == READ_COMMITTED:
             from aeron_spark.spark.planning.committed import check_isolation
-            from aeron_spark.spark.reading.committed import CommittedBatchReader
 
             check_isolation(options)
-            return CommittedBatchReader(options, schema)
         # With the setting off, Spark refuses every reader that has the method. With it on, Spark 4.3 keeps what a filter left
         # with the table, and reads no more for other uses of it: only who asks for it, knows.
         is_narrowed = options.filter_pushdown and is_pushing_filters()
@@ -105,10 +103,8 @@ class AeronDataSource(DataSource):
             options = ReadOptions.parse(self.options, streaming=True)
             if options.isolation == READ_COMMITTED:
                 from aeron_spark.spark.planning.committed import check_isolation
-                from aeron_spark.spark.reading.committed import CommittedStreamReader
 
                 check_isolation(options)
-                return CommittedStreamReader(options, schema)
             return AeronStreamReader(options, schema)
         except AeronError as error:
             return RefusedStream(error)

@@ -33,7 +33,7 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 
 from aeron_spark import Folder
-from aeron_spark.archive.objects import CATALOG, catalog_of
+from aeron_spark.archive.objects import CATALOG
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.spark.reading.schema import default_schema
 from aeron_spark.spark.source import AeronDataSource
@@ -41,6 +41,7 @@ from aeron_spark.types import Position, RecordingId, SessionId, StreamId
 from tests.bench.pairs import PAIRS, ROOT, Row, measure
 from tests.bench.prebuilt import PrebuiltSource
 from tests.kit import dirs
+from tests.kit.catalogs import catalog_of
 from tests.spark import recorded
 from tests.spark.session import build_session
 
@@ -304,7 +305,7 @@ def latest_offset_ms(folder: Path) -> float:
     seen = []
     for _ in range(5):
         start = json.loads(text)
-        reader._refresh_at = 0.0
+        reader.planner.pace.due_at = 0.0
         started = time.monotonic()
         reader.latestOffset(start, limit)
         seen.append((time.monotonic() - started) * 1e3)

@@ -23,11 +23,11 @@ from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError
 from aeron_spark.spark import access, ledger
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.reading.batch import AeronBatchReader
-from aeron_spark.spark.reading.committed import CommittedBatchReader, CommittedStreamReader
 from aeron_spark.spark.reading.rows import read_schema
 from aeron_spark.spark.reading.stream import AeronStreamReader
 from aeron_spark.types import RecordingId
 from tests.kit import dirs, s3
+from tests.kit.catalogs import catalog_of
 from tests.kit.payload import payload
 from tests.kit.ports import free_port
 from tests.spark import recorded
@@ -129,14 +129,14 @@ def streamed(way: dict[str, str], **options: str) -> Rows:
 
 def committed(way: dict[str, str], **options: str) -> Rows:
     parsed = ReadOptions.parse({**way, "isolation": "read_committed", **options}, streaming=False)
-    return read(CommittedBatchReader(parsed, read_schema(parsed)))
+    return read(AeronBatchReader(parsed, read_schema(parsed)))
 
 
 @contextmanager
-def committed_stream(way: dict[str, str], **options: str) -> Iterator[CommittedStreamReader]:
+def committed_stream(way: dict[str, str], **options: str) -> Iterator[AeronStreamReader]:
     given = {**way, "isolation": "read_committed", "startingPositions": "earliest", **options}
     parsed = ReadOptions.parse(given, streaming=True)
-    reader = CommittedStreamReader(parsed, read_schema(parsed))
+    reader = AeronStreamReader(parsed, read_schema(parsed))
     try:
         yield reader
     finally:
@@ -333,7 +333,7 @@ def many(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with Folder(archive.folder) as opened:
         small = next(one for one in opened.recordings() if one.stream_id == 5)
     channels = [f"aeron:ipc?alias=kind-{number:03}" for number in range(KINDS)]
-    catalog = objects.catalog_of(
+    catalog = catalog_of(
         [
             replace(
                 small,

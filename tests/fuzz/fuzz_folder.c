@@ -1,5 +1,5 @@
 /* Archive folders: catalog, segments and mark file of a recording that was cut short, with stretches overwritten and files cut.
- * Read in every way, recovered as a server does, and verified, dumped, repaired and packed as the tools do. The golden folder is unpacked once; files are put back after each input. */
+ * Read in every way, also as bytes in memory, recovered as a server does, and verified, dumped, repaired and packed as the tools do. The golden folder is unpacked once; files are put back after each input. */
 #include "fuzz.h"
 #include "store/archive_support.h"
 #include "store/catalog.h"
@@ -110,6 +110,36 @@ static void read_recording(as_folder *folder, int64_t recording_id)
     }
 }
 
+static bool read_listed(void *context, const as_recording *recording)
+{
+    int64_t length;
+    uint8_t *bytes = file_load(context, NAMES[3], &length);
+    as_recording shown = *recording;
+    const as_segment_bytes given = { .folder = context, .bytes = bytes, .length = length };
+    as_segment_reader *reader = NULL;
+    shown.stop_position = shown.stop_position < 0 || shown.stop_position > length ? length : shown.stop_position;
+    if (AS_OK == as_segment_reader_open_bytes(
+            &shown, &given, shown.start_position, shown.stop_position, shown.stop_position, &reader))
+    {
+        while (AS_OK == as_segment_reader_next(reader, &files.columns) && files.columns.row_count > 0)
+        {
+            CHECK(files.columns.next_position[files.columns.row_count - 1] <= shown.stop_position);
+        }
+        as_segment_reader_close(reader);
+    }
+    free(bytes);
+    return true;
+}
+
+/* As a store's catalog, and its first segment as the bytes of each recording in it. */
+static void read_store(void)
+{
+    int64_t length;
+    uint8_t *bytes = file_load(files.path, NAMES[0], &length);
+    (void)!as_catalog_list(files.path, bytes, length, read_listed, files.path);
+    free(bytes);
+}
+
 static void read_folder(void)
 {
     as_folder *folder = NULL;
@@ -202,6 +232,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const bool is_recovering = 0 != (how & 1);
     patch(&input);
     read_folder();
+    read_store();
     run_tools(0 != (how & 2));
     if (is_recovering)
     {

@@ -33,6 +33,11 @@ class Store:
         return {"endpoint_override": self.endpoint, "scheme": "http", "region": "us-east-1"}
 
     @property
+    def uri(self) -> str:
+        """For readers with the keys in their environment."""
+        return f"s3://{self.prefix}?endpoint_override={self.endpoint}&scheme=http&region=us-east-1"
+
+    @property
     def filesystem(self) -> fs.S3FileSystem:
         """Sees all buckets."""
         return fs.S3FileSystem(**KEYS, **self._place, allow_bucket_creation=True)

@@ -28,7 +28,7 @@ from aeron_spark.archive.export import METADATA_KEY, Range, export, verify_expor
 from aeron_spark.archive.text_values import base64_text, hex_text
 from aeron_spark.cli.__main__ import main
 from aeron_spark.small_files import create_file
-from tests.kit import packed
+from tests.kit import packed, s3
 from tests.kit.wait import wait_until
 from tests.python.test_archive import record
 
@@ -129,6 +129,29 @@ def test_values_as_text(servers: ArchivingMediaDriver, run: Run, tmp_path: Path)
     assert code == 2
     assert "the message that ends at position 128 is no UTF-8" in err
     assert not (tmp_path / "bad.jsonl").exists()
+
+
+def test_every_address_of_a_recording_gives_the_same_file(
+    servers: ArchivingMediaDriver, run: Run, tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Archive(aeron_dir=servers.aeron_dir) as archive:
+        _, limit = record(archive, [rng.randbytes(rng.choice([8, 1000, 5000])) for _ in range(300)])
+    with s3.store(servers.archive_dir) as store:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.KEYS["access_key"])
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.KEYS["secret_key"])
+        written = set()
+        for address in (servers.archive_dir, f"file://{servers.archive_dir}", "aeron:ipc", store.uri):
+            target = tmp_path / f"{len(written)}.jsonl"
+            part = (0, "--from", 0, "--to", limit, "--dir", servers.aeron_dir, "--overwrite")
+            assert run(address, *part, "--out", target)[0] == 0, address
+            written.add(target.read_bytes())
+            target.unlink()
+        assert len(written) == 1
+        assert len(written.pop().splitlines()) == 300
+        code, _, err = run(store.uri, 0, "--out", tmp_path / "times.csv", "--columns", "time")
+        assert (code, "the time index is found in the archive's own folder only" in err) == (2, True)
+    code, _, err = run("ftp://there/recordings", "--out", tmp_path / "x.csv")
+    assert (code, "path: ftp: cannot be read, use a folder or one of s3" in err) == (2, True)
 
 
 def test_encoders_are_those_of_python(rng: random.Random) -> None:

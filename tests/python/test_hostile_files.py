@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from aeron_spark.archive.objects import ObjectFolder, catalog_of
+from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
@@ -25,6 +25,7 @@ from aeron_spark.small_files import MAX_BYTES, read_small
 from aeron_spark.spark.planning.offsets import integers_of
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.types import Position
+from tests.kit.catalogs import catalog_of
 from tests.kit.packed import unpack
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "archive"

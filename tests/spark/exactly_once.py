@@ -208,11 +208,12 @@ def committed(archive_dir: Path) -> tuple[Counter[bytes], Counter[bytes]]:
     from pyspark.sql.streaming.datasource import ReadMaxRows
 
     from aeron_spark.spark.planning.options import ReadOptions
-    from aeron_spark.spark.reading.committed import CommittedBatchReader, CommittedStreamReader
+    from aeron_spark.spark.reading.batch import AeronBatchReader
+    from aeron_spark.spark.reading.stream import AeronStreamReader
     from tests.spark.test_ledger import VALUE
 
     given = {"path": str(archive_dir), "isolation": "read_committed"}
-    batch_reader = CommittedBatchReader(ReadOptions.parse(given, streaming=False), VALUE)
+    batch_reader = AeronBatchReader(ReadOptions.parse(given, streaming=False), VALUE)
     by_batch = Counter(
         value
         for part in batch_reader.partitions()
@@ -220,7 +221,7 @@ def committed(archive_dir: Path) -> tuple[Counter[bytes], Counter[bytes]]:
         for value in batch.column("value").to_pylist()
     )
     given["startingPositions"] = "earliest"
-    reader = CommittedStreamReader(ReadOptions.parse(given, streaming=True), VALUE)
+    reader = AeronStreamReader(ReadOptions.parse(given, streaming=True), VALUE)
     by_stream: Counter[bytes] = Counter()
     start = reader.initialOffset()
     while (end := reader.latestOffset(start, ReadMaxRows(1))) != start:

@@ -17,8 +17,7 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
-from aeron_spark.spark.reading.committed import CommittedStreamReader
+from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.reading.rows import read_schema
 from aeron_spark.spark.reading.stream import AeronStreamReader
 from tests.kit import dirs
@@ -35,17 +34,14 @@ QUERIES = {
 Row = tuple[int, int, str]
 
 
-def reader_of(name: str, archive: Path) -> AeronStreamReader | CommittedStreamReader:
+def reader_of(name: str, archive: Path) -> AeronStreamReader:
     """The reader that Spark would have for a query, from the archive's begin on."""
     given = {"path": str(archive), "startingPositions": "earliest", **QUERIES[name][0]}
     options = ReadOptions.parse(given, streaming=True)
-    kind = CommittedStreamReader if options.isolation == READ_COMMITTED else AeronStreamReader
-    return kind(options, read_schema(options))
+    return AeronStreamReader(options, read_schema(options))
 
 
-def rows_between(
-    reader: AeronStreamReader | CommittedStreamReader, start: dict[str, Any], end: dict[str, Any]
-) -> list[Row]:
+def rows_between(reader: AeronStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[Row]:
     """What a batch holds."""
     rows = read(reader, reader.partitions(start, end))
     return [(row["recording_id"], row["position"], row["value"].hex()) for row in rows]

@@ -80,7 +80,7 @@ class Follower:
 
     def step(self) -> list[dict[str, Any]]:
         """Rows of the next batch, of all there is."""
-        self.reader._refresh_at = 0.0
+        self.reader.planner.pace.due_at = 0.0
         end = self.reader.latestOffset(self.offset, ReadAllAvailable())
         rows = read(self.reader, self.reader.partitions(self.offset, end))
         self.offset = end

@@ -22,10 +22,9 @@ import pytest
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.publication import ExclusivePublication
-from aeron_spark.spark.planning import bounds
+from aeron_spark.spark.planning import bounds, start_times
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.time_text import TimeSource, parse_time_ns, parse_time_source
-from aeron_spark.spark.reading import stream as stream_reader
 from tests.kit import dirs
 from tests.kit.payload import payload
 from tests.spark import recorded
@@ -216,9 +215,9 @@ def test_a_stream_waits_for_the_archives_clock(tmp_path: Path, monkeypatch: pyte
         when = time.time_ns()
         with Follower(archive.archive_dir, startingTimestamp=f"{when}ns") as follower:
             before = SimpleNamespace(time_ns=lambda: when - 1, monotonic=time.monotonic)
-            monkeypatch.setattr(stream_reader, "time", before)
+            monkeypatch.setattr(start_times, "time", before)
             assert follower.step() == []
-            monkeypatch.setattr(stream_reader, "time", time)
+            monkeypatch.setattr(start_times, "time", time)
             recorded.publish(publication, 1001, 500, SIZES, first=500)
             archive.wait_recorded(1001, publication.position)
             rows = [row["value"] for row in follower.step()]

@@ -28,7 +28,8 @@ from aeron_spark.spark.listener import Lag, lag
 from aeron_spark.spark.planning.committed import check_isolation
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import select_recordings
-from aeron_spark.spark.reading.committed import CommittedBatchReader, CommittedStreamReader
+from aeron_spark.spark.reading.batch import AeronBatchReader
+from aeron_spark.spark.reading.stream import AeronStreamReader
 from aeron_spark.spark.writing import commit
 from aeron_spark.spark.writing import publications as pool
 from aeron_spark.spark.writing.options import WriteOptions
@@ -123,7 +124,7 @@ class Sink:
 
     def read(self, **more: str) -> list[bytes]:
         """What is read committed, sorted."""
-        reader = CommittedBatchReader(self.read_options(**more), VALUE)
+        reader = AeronBatchReader(self.read_options(**more), VALUE)
         return sorted(value for part in reader.partitions() for batch in reader.read(part) for value in _values(batch))
 
     def read_options(self, *, streaming: bool = False, **more: str) -> ReadOptions:
@@ -217,13 +218,13 @@ def stream_rows(sink: Sink, **more: str) -> list[list[bytes]]:
     return found
 
 
-def _rows(reader: CommittedStreamReader, start: dict[str, object], end: dict[str, object]) -> list[bytes]:
+def _rows(reader: AeronStreamReader, start: dict[str, object], end: dict[str, object]) -> list[bytes]:
     return [value for part in reader.partitions(start, end) for batch in reader.read(part) for value in _values(batch)]
 
 
 @contextmanager
-def streaming(sink: Sink, **more: str) -> Iterator[CommittedStreamReader]:
-    reader = CommittedStreamReader(sink.read_options(streaming=True, **more), VALUE)
+def streaming(sink: Sink, **more: str) -> Iterator[AeronStreamReader]:
+    reader = AeronStreamReader(sink.read_options(streaming=True, **more), VALUE)
     try:
         yield reader
     finally:
@@ -240,7 +241,7 @@ def test_a_stream_reads_entry_by_entry(sink: Sink) -> None:
         pinned.prepareForTriggerAvailableNow()
         sink.commit(sink.task(b"later", batch=3))
         for one in (reader, pinned):
-            one._ledger(fresh=True)
+            one.planner.pace.due_at = 0.0
         end = pinned.latestOffset(nothing, ReadAllAvailable())
         later = reader.latestOffset(nothing, ReadAllAvailable())
         reported = reader.reportLatestOffset()

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from aeron_spark.errors import DataLossError
+from aeron_spark.spark.planning import uncommitted
 from aeron_spark.spark.planning.ranges import Budget, Slice, share_out
-from aeron_spark.spark.reading import stream as stream_module
 from aeron_spark.spark.reading.stream import AeronStreamReader
 from tests.kit import dirs
 from tests.spark import recorded
@@ -170,7 +170,7 @@ def test_small_amounts_wait_for_a_time(folder: Path, monkeypatch: pytest.MonkeyP
         return reader
 
     now = [1000.0]
-    monkeypatch.setattr(stream_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(uncommitted.time, "monotonic", lambda: now[0])
     reader = made(minBytesPerTrigger="1g", maxTriggerDelay="10s")
     start = reader.initialOffset()
     first = reader.latestOffset(start, ReadMaxBytes(100_000))

@@ -191,7 +191,7 @@ def test_an_available_now_run_ends_where_it_was_pinned(folder: Path, whole: list
             recorded.publish(one, stream_id, 20, [100], first=50)
             archive.wait_recorded(stream_id, one.position)
         for _ in range(100):
-            reader._refresh_at = 0.0
+            reader.planner.pace.due_at = 0.0
             end = reader.latestOffset(offset, ReadMaxBytes(1_000))
             if end == offset:
                 break

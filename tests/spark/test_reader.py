@@ -19,9 +19,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import DataLossError, PeerError, UsageError
+from aeron_spark.spark.planning import uncommitted
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.reading import batch as reader_module
-from aeron_spark.spark.reading import stream as stream_module
 from aeron_spark.spark.reading.batch import AeronBatchReader, RangesPartition
 from aeron_spark.spark.reading.schema import default_schema
 from aeron_spark.spark.reading.stream import AeronStreamReader
@@ -186,7 +186,7 @@ def test_idle_polling_does_not_look_at_the_archive_each_time(
     for _ in range(20_000):
         assert reader.latestOffset(end, ReadAllAvailable()) == end
         reader.reportLatestOffset()
-    assert looks <= 1 + (time.monotonic() - began) / stream_module.REFRESH_INTERVAL_SECONDS
+    assert looks <= 1 + (time.monotonic() - began) / uncommitted.REFRESH_INTERVAL_SECONDS
 
 
 def test_commits_that_come_late_or_never(stream: Stream, folder: Path) -> None:
@@ -271,7 +271,7 @@ def test_live_archive_that_is_killed(stream: Stream, tmp_path: Path) -> None:
             recorded.publish(publication, 1001, 100, SIZES, first=500)
             archive.wait_recorded(1001, publication.position)
             pinned = reader.latestOffset(start, ReadAllAvailable())
-            reader._refresh_at = 0.0
+            reader.planner.pace.due_at = 0.0
             assert reader.latestOffset(pinned, ReadAllAvailable()) == pinned, "what came later is not of this run"
             planned = reader.partitions(start, pinned)
             with pytest.raises(PeerError, match=f"recording 0 of {archive_dir} is being recorded.*{tmp_path}/none"):

@@ -16,7 +16,7 @@ import pytest
 
 from aeron_spark import Folder
 from aeron_spark.archive.cuts import TermCuts
-from aeron_spark.archive.objects import CATALOG, catalog_of
+from aeron_spark.archive.objects import CATALOG
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Extent
 from aeron_spark.archive.sources import RecordingSource
@@ -25,6 +25,7 @@ from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import identity_of, select_recordings
 from aeron_spark.spark.planning.snapshot import Snapshot, SnapshotCache
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
+from tests.kit.catalogs import catalog_of
 
 TERM = 64 << 10
 

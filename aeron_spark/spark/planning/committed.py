@@ -7,16 +7,8 @@ a part of what was committed together.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
-
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-)
 
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.sources import RecordingSource
@@ -24,25 +16,19 @@ from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.ledger import Entry, OffsetEntry, PublishedRange, first_of_each, is_ledger, read_entries
 from aeron_spark.spark.planning.data_loss import LOG
 from aeron_spark.spark.planning.offsets import Offset
-from aeron_spark.spark.planning.options import ReadOptions
-from aeron_spark.spark.planning.ranges import Range
+from aeron_spark.spark.planning.options import LATEST, ReadOptions
+from aeron_spark.spark.planning.ranges import Budget, Range
 from aeron_spark.spark.planning.selection import identity_of, is_chosen, open_folder, select_recordings
+from aeron_spark.spark.planning.snapshot import Pace
 
 __all__ = [
-    "EntryBudget",
-    "LedgerView",
+    "CommittedPlanner",
     "check_isolation",
-    "check_ledger",
-    "chosen_recordings",
-    "committed_ranges",
-    "warn_without_ledger",
+    "committed_now",
 ]
 
-#: Spark polls an idle stream 60 to 90 times a second. A refresh of a local archive costs little more than reading the catalog;
-#: after an expensive one the next waits this many times as long, at most a second.
+#: Spark polls an idle stream 60 to 90 times a second. A refresh of a local archive costs little more than reading the catalog.
 REFRESH_INTERVAL_SECONDS = 0.02
-REFRESH_PAUSE_FACTOR = 10
-MAX_REFRESH_INTERVAL_SECONDS = 1.0
 
 
 def check_isolation(options: ReadOptions) -> None:
@@ -91,6 +77,17 @@ def warn_without_ledger(folder: RecordingSource, options: ReadOptions) -> None:
             "%s has no ledger: nothing was written there with guarantee=exactly-once, so isolation=read_committed has no rows",
             options.path,
         )
+
+
+def committed_now(folder: RecordingSource, options: ReadOptions) -> list[Range]:
+    """What a batch reads: everything committed that the archive still holds, as it is now."""
+    check_ledger(folder)
+    warn_without_ledger(folder, options)
+    is_all = options.starting_positions.word != LATEST
+    entries = [item.entry for item in first_of_each(read_entries(folder, {}), set())] if is_all else []
+    folder.refresh()
+    # Purged recordings, and purged heads of recordings, no longer belong to a table.
+    return list(committed_ranges(folder, entries, options, purged_is_loss=False))
 
 
 def committed_ranges(
@@ -150,7 +147,7 @@ class LedgerView:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._seen: set[tuple[UUID, int]] = set()
-        self._refresh_at = 0.0
+        self.pace = Pace(REFRESH_INTERVAL_SECONDS)
         self.folder = open_folder(options)
         self.entries: list[OffsetEntry] = []
         self.positions: dict[int, int] = {}
@@ -159,9 +156,12 @@ class LedgerView:
 
     def refresh(self, *, fresh: bool) -> None:
         """Reads what was appended since."""
-        now = time.monotonic()
-        if now < self._refresh_at and not fresh:
+        if not (fresh or self.pace.is_due):
             return
+        with self.pace.refreshing():
+            self._refresh()
+
+    def _refresh(self) -> None:
         self.folder.refresh()
         check_ledger(self.folder)
         for recording in filter(is_ledger, self.folder.recordings()):
@@ -174,8 +174,6 @@ class LedgerView:
             self.positions[item.recording_id] = item.next_position
         # Once more: entries read now may name recordings that began after the first refresh.
         self.folder.refresh()
-        pause = max(REFRESH_INTERVAL_SECONDS, REFRESH_PAUSE_FACTOR * (time.monotonic() - now))
-        self._refresh_at = now + min(pause, MAX_REFRESH_INTERVAL_SECONDS)
 
     def offset(self, positions: Mapping[int, int], starts: Mapping[int, int]) -> Offset:
         """The offset at these positions of the ledger's recordings."""
@@ -211,20 +209,101 @@ class LedgerView:
         ]
 
 
-class EntryBudget:
+class CommittedPlanner:
+    """See ``Planner``. A micro-batch takes whole entries of the ledger."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._ledger = LedgerView(options)
+        self.source, self.pace = self._ledger.folder, self._ledger.pace
+        self._pinned: dict[int, int] | None = None
+        #: The last answer of ``next_end``, and what was behind it at a length of the ledger.
+        self._reached: Offset | None = None
+        self._behind: tuple[Offset, int, dict[str, object]] | None = None
+
+    def _recent(self, *, fresh: bool) -> LedgerView:
+        self._ledger.refresh(fresh=fresh)
+        return self._ledger
+
+    def initial(self) -> Offset:
+        """The begin or the end of the ledger."""
+        ledger = self._recent(fresh=True)
+        warn_without_ledger(ledger.folder, self._options)
+        starts = dict(ledger.positions if self._options.starting_positions.word == LATEST else ledger.starts)
+        return ledger.offset(starts, starts)
+
+    def next_end(self, start: Offset, budget: Budget) -> Offset:
+        """After as many entries as the budget allows, at least one."""
+        ledger = self._recent(fresh=False)
+        ledger.check(start)
+        targets = ledger.positions if self._pinned is None else self._pinned
+        # A part of the ledger that appeared since is read from its start.
+        starts = start.by_id(start.starts)
+        reached = {**{key: ledger.starts[key] for key in targets}, **start.by_id(start.positions)}
+        entries = ledger.between(ledger.offset(reached, starts), ledger.offset(targets, starts))
+        # Spark asks an idle stream all the time, and there may be many recordings.
+        chosen = chosen_recordings(ledger.folder, self._options) if entries else {}
+        left = _EntryBudget(budget)
+        for item in entries:
+            if not left.takes([part for part in item.entry.ranges if part.recording_id in chosen]):
+                break
+            reached[item.recording_id] = item.next_position
+        self._reached = ledger.offset(reached, starts)
+        return self._reached
+
+    def newest(self) -> dict[str, object]:
+        """The end of the ledger, and the committed ranges behind the last offset: see ``lag``."""
+        ledger = self._recent(fresh=False)
+        newest = ledger.offset(ledger.positions, {}).json
+        return newest if self._reached is None else {**newest, "behind": self._behind_of(ledger, self._reached)}
+
+    def _behind_of(self, ledger: LedgerView, reached: Offset) -> dict[str, object]:
+        known = self._behind
+        if known is None or known[0].json != reached.json or known[1] != len(ledger.entries):
+            end = ledger.offset(ledger.positions, reached.by_id(reached.starts))
+            known = (reached, len(ledger.entries), self._count(ledger, reached, end))
+            self._behind = known
+        return known[2]
+
+    def _count(self, ledger: LedgerView, reached: Offset, end: Offset) -> dict[str, object]:
+        named = {part.recording_id for item in ledger.entries for part in item.entry.ranges}
+        chosen = chosen_recordings(ledger.folder, self._options).keys() & named
+        unread: dict[int, list[PublishedRange]] = {recording_id: [] for recording_id in sorted(chosen)}
+        for item in ledger.between(reached, end):
+            for part in item.entry.ranges:
+                if part.recording_id in unread:
+                    unread[part.recording_id].append(part)
+        return {
+            "after": {str(key): position for key, position in reached.by_id(reached.positions).items()},
+            "ranges": {
+                str(key): {
+                    "bytes": sum(part.end - part.begin for part in parts),
+                    "messages": sum(part.messages for part in parts),
+                    "begin": min((part.begin for part in parts), default=0),
+                    "end": max((part.end for part in parts), default=0),
+                }
+                for key, parts in unread.items()
+            },
+        }
+
+    def pin(self) -> None:
+        """Entries appended later are not of this run."""
+        self._pinned = dict(self._recent(fresh=True).positions)
+
+    def ranges(self, first: Offset, last: Offset) -> list[Range]:
+        """A function of the two offsets, the ledger and the options: a replayed batch reads the same rows."""
+        first.check_advances_to(last)
+        ledger = self._recent(fresh=True)
+        ledger.check(last)
+        entries = [item.entry for item in ledger.between(first, last)]
+        return list(committed_ranges(ledger.folder, entries, self._options, purged_is_loss=True))
+
+
+class _EntryBudget:
     """Bytes and messages that a micro-batch may still take; the first entry is always taken."""
 
-    def __init__(self, options: ReadOptions, limit: ReadLimit) -> None:
-        self._bytes = options.max_bytes_per_trigger
-        self._rows = options.max_messages_per_trigger
-        if isinstance(limit, ReadAllAvailable):
-            self._bytes = self._rows = None
-        elif isinstance(limit, ReadMaxBytes):
-            self._bytes = limit.max_bytes
-        elif isinstance(limit, ReadMaxRows):
-            self._rows = limit.max_rows
-        else:
-            raise UsageError(f"read limit {type(limit).__name__} cannot be honoured, use bytes or rows")
+    def __init__(self, budget: Budget) -> None:
+        self._bytes, self._rows = budget.max_bytes, budget.max_messages
         self._is_first = True
 
     def takes(self, ranges: Sequence[PublishedRange]) -> bool:

@@ -14,9 +14,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
+from aeron_spark.archive.addresses import store_scheme
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
-from aeron_spark.spark.access import AccessOptions, store_scheme
+from aeron_spark.spark.access import AccessOptions
 from aeron_spark.spark.planning import kafka_options
 from aeron_spark.spark.planning.kafka_options import kafka_habit
 from aeron_spark.spark.planning.sbe_options import SbeOptions
@@ -374,7 +375,7 @@ def _parse_path(given: _Given) -> tuple[str | None, tuple[tuple[int, int], ...] 
     listed, path = given.text("paths"), given.text("path")
     if listed is not None:
         texts = json.loads(listed)
-    elif path is None or store_scheme(path) is not None:
+    elif path is None or store_scheme(path, "option path") is not None:
         return path, None
     else:
         texts = [path]

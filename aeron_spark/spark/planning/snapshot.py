@@ -6,7 +6,9 @@ from the catalog in one call; only active recordings are asked for one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +20,33 @@ from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.selection import identity_of, is_chosen
 from aeron_spark.types import NULL_VALUE, Position
 
-__all__ = ["Snapshot", "SnapshotCache"]
+__all__ = ["Pace", "Snapshot", "SnapshotCache"]
+
+#: The cost of a refresh grows with the number of recordings. The next one waits this many times as long, at most a second, so
+#: that an idle query does not keep a core busy.
+REFRESH_PAUSE_FACTOR = 10
+MAX_REFRESH_INTERVAL_SECONDS = 1.0
+
+
+class Pace:
+    """When to refresh what a query knows of its archive."""
+
+    def __init__(self, interval_seconds: float) -> None:
+        self._interval_seconds = interval_seconds
+        self.due_at = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """The pause after the last refresh is over."""
+        return time.monotonic() >= self.due_at
+
+    @contextmanager
+    def refreshing(self) -> Iterator[None]:
+        """Measures a refresh, and sets when the next one is due."""
+        began = time.monotonic()
+        yield
+        pause = max(REFRESH_PAUSE_FACTOR * (time.monotonic() - began), self._interval_seconds)
+        self.due_at = began + min(pause, MAX_REFRESH_INTERVAL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,8 +16,9 @@ from aeron_spark.archive.segments import Extent, Recording
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError
 from aeron_spark.spark.planning.bounds import Bounds, clamped_ns, index_time_position
+from aeron_spark.spark.planning.committed import committed_now
 from aeron_spark.spark.planning.data_loss import goes_on
-from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
 from aeron_spark.spark.planning.ranges import Range, pack, target_partition_bytes
 from aeron_spark.spark.planning.sbe_times import times_of
 from aeron_spark.spark.planning.selection import (
@@ -158,18 +159,22 @@ class AeronBatchReader(DataSourceReader):
         """Fixes each recording's range now; a live recording is read up to its recorded position and no further."""
         options = self._options
         with open_folder(options) as folder:
-            bounds = Bounds(folder, options, times_of(options))
-            log_hidden(folder, options)
-            recordings = select_recordings(folder, options, allow_none=False)
-            check_asked_for(options, [recording.recording_id for recording in recordings])
-            ranges = []
-            for recording in recordings:
-                if self._is_asked_for(recording):
-                    extent = folder.extent(recording.recording_id)
-                    parts = bounds.ranges(recording, extent)
-                    ranges += [self._narrowed(folder, part, extent) for part in parts]
+            is_committed = options.isolation == READ_COMMITTED
+            ranges = committed_now(folder, options) if is_committed else self._ranges(folder)
             # Without partitions Spark would make one of its own type, which read() does not know.
             return partition_ranges(folder, ranges, options) or [RangesPartition(())]
+
+    def _ranges(self, folder: RecordingSource) -> list[Range]:
+        options = self._options
+        bounds = Bounds(folder, options, times_of(options))
+        log_hidden(folder, options)
+        recordings = select_recordings(folder, options, allow_none=False)
+        check_asked_for(options, [recording.recording_id for recording in recordings])
+        ranges = []
+        for recording in filter(self._is_asked_for, recordings):
+            extent = folder.extent(recording.recording_id)
+            ranges += [self._narrowed(folder, part, extent) for part in bounds.ranges(recording, extent)]
+        return ranges
 
     def _is_asked_for(self, recording: Recording) -> bool:
         return all(

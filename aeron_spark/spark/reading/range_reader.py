@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 
-from aeron_spark.archive.segments import Extent, Folder, OnDoubt, Recording, SegmentReader
+from aeron_spark.archive.segments import Extent, OnDoubt, Recording, SegmentFiles, SegmentReader
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, PeerError
 from aeron_spark.spark.planning.data_loss import LOG, goes_on, lost, segment_path
@@ -25,11 +23,10 @@ class Skipped:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._place = ""
         self.count = 0
         self.byte_count = 0
 
-    def resume_at(self, recording: Recording, position: int, error: DataLossError) -> int:
+    def resume_at(self, files: SegmentFiles, recording: Recording, position: int, error: DataLossError) -> int:
         """The position after broken bytes where a message certainly begins; raises if the bytes may not be skipped.
 
         No message reaches from one term into the next. Where the next one of the same term begins, broken bytes do not show.
@@ -37,8 +34,8 @@ class Skipped:
         term_length = recording.term_buffer_length
         next_term = position - position % term_length + term_length
         for at in (position, next_term):  # behind the last message of a segment only padding may stand
-            path = Path(self._place or self._options.path, segment_path(self._options, recording, at).name)
-            if path.name in str(error) and not path.exists():
+            name = segment_path(self._options, recording, at).name
+            if name in str(error) and not files.has_file(name):
                 self.lacks(recording, at, error)
                 return recording.segment_base(at) + recording.segment_file_length
         if not self._options.skip_corruption:
@@ -85,20 +82,10 @@ class Skipped:
         """Bytes [start, end) were left out."""
         self.count += 1
         self.byte_count += end - start
-        text = str(error).replace(self._place, self._options.path) if self._place else str(error)
         LOG.warning(
             "recording %d of %s: left out %d bytes, [%d, %d): %s; by this task until now: %d times, %d bytes",
-            recording.recording_id, self._options.path, end - start, start, end, text, self.count, self.byte_count,
+            recording.recording_id, self._options.path, end - start, start, end, error, self.count, self.byte_count,
         )  # fmt: skip
-
-    @contextmanager
-    def in_place_of_store(self, folder: Folder) -> Iterator[None]:
-        """While a store's window is read from a local folder, files are searched there; messages name the store."""
-        self._place = str(folder.path)
-        try:
-            yield
-        finally:
-            self._place = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +121,10 @@ def range_batches(
 def _segment_batches(
     source: RecordingSource, recording: Recording, part: Range, columns: Columns, skipped: Skipped
 ) -> Iterator[pa.RecordBatch]:
-    """Reads segment files in local folders: a folder's own, or windows of a store's, which end where terms do."""
+    """Reads segment files: a folder's own, or windows of a store's, which end where terms do."""
 
-    def rows_of(folder: Folder, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
-        with skipped.in_place_of_store(folder):
-            yield from _batches(folder, recording, Range(part.recording_id, begin, end, limit), columns, skipped)
+    def rows_of(files: SegmentFiles, begin: int, end: int, limit: int) -> Iterator[pa.RecordBatch]:
+        return _batches(files, recording, Range(part.recording_id, begin, end, limit), columns, skipped)
 
     def on_missing(begin: int, end: int, name: str) -> None:
         missing = DataLossError(f"{name} is missing: put the object back")
@@ -151,32 +137,32 @@ def _segment_batches(
 
 
 def _batches(
-    folder: Folder, recording: Recording, part: Range, columns: Columns, skipped: Skipped
+    files: SegmentFiles, recording: Recording, part: Range, columns: Columns, skipped: Skipped
 ) -> Iterator[pa.RecordBatch]:
     start = part.start
     while start < part.end:
-        failure, given, at = yield from _until_broken(folder, replace(part, start=start), columns, skipped.doubt)
+        failure, given, at = yield from _until_broken(files, replace(part, start=start), columns, skipped.doubt)
         if failure is None:
             return
         if skipped.is_allowed:
             # The failed batch is lost with its good rows, so they are read again up to the broken position.
-            at = max(given, at if at > given else _broken_at(folder, recording, replace(part, start=given)))
+            at = max(given, at if at > given else _broken_at(files, recording, replace(part, start=given)))
             failed_again, given, _ = yield from _until_broken(
-                folder, replace(part, start=given, end=at, limit=at), columns, _known_doubt
+                files, replace(part, start=given, end=at, limit=at), columns, _known_doubt
             )
             at = given if failed_again else at
-        start = min(skipped.resume_at(recording, at, failure), part.end)
+        start = min(skipped.resume_at(files, recording, at, failure), part.end)
         skipped.add(recording, at, start, failure)
 
 
-def _broken_at(folder: Folder, recording: Recording, part: Range) -> int:
+def _broken_at(files: SegmentFiles, recording: Recording, part: Range) -> int:
     """Where the term is broken in which the range begins. A reader must begin at the term's start to find it."""
     base = max(
-        part.start - part.start % recording.term_buffer_length, folder.recording(part.recording_id).start_position
+        part.start - part.start % recording.term_buffer_length, files.recording(part.recording_id).start_position
     )
     end = min(base - base % recording.term_buffer_length + recording.term_buffer_length, part.limit)
     scan = _until_broken(
-        folder,
+        files,
         Range(part.recording_id, base, end, end),
         Columns(names=("position",), row_capacity=1 << 12, byte_capacity=1),
         _known_doubt,
@@ -193,13 +179,13 @@ def _known_doubt(_text: str) -> None:
 
 
 def _until_broken(
-    folder: Folder, part: Range, columns: Columns, on_doubt: OnDoubt
+    files: SegmentFiles, part: Range, columns: Columns, on_doubt: OnDoubt
 ) -> Generator[pa.RecordBatch, None, tuple[DataLossError | None, int, int]]:
     """Batches up to the first broken bytes; returns the error, the end of the last batch, and the broken position."""
     given = part.start
     try:
         with SegmentReader(
-            folder,
+            files,
             part.recording_id,
             part.start,
             part.end,

@@ -19,12 +19,11 @@ import numpy as np
 
 from aeron_spark.archive.client import Archive
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.remote import RemoteArchive
+from aeron_spark.archive.remote import RemoteArchive, answers_channel
 from aeron_spark.archive.segments import Folder
 from aeron_spark.channel import ChannelUri
 from aeron_spark.errors import AeronError, DataLossError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.publication import ExclusivePublication
-from aeron_spark.spark.access import answers_channel
 from aeron_spark.spark.ledger import (
     FRAME_HEADER_BYTES,
     LEDGER_CHANNEL,

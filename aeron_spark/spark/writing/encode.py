@@ -120,6 +120,37 @@ class RowKey:
     batch: int
     partition: int
 
+    def into(
+        self, form: str, values: pa.Array, reserved: pa.Array | None, rows: np.ndarray
+    ) -> tuple[pa.Array, pa.Array | None]:
+        """Messages and reserved values of these rows with their keys, in the form of the option ``key``."""
+        if form == NO_KEY:
+            return values, reserved
+        if form == HEADER_KEY:
+            large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
+            kind = pa.large_binary() if large else pa.binary()
+            joined = pc.binary_join_element_wise(
+                self._headers(rows).cast(kind), values.cast(kind), pa.scalar(b"", kind), null_handling="emit_null"
+            )
+            return joined, reserved
+        partition, batch = self.partition, max(0, self.batch)
+        if partition >> _PARTITION_BITS or int(rows[-1]) >> _ROW_BITS:
+            raise UsageError(
+                f"key=reserved: row {rows[-1]} of partition {partition} does not fit into the reserved value, which takes "
+                f"{1 << _PARTITION_BITS} partitions of {1 << _ROW_BITS} rows: take key=header, or repartition"
+            )
+        base = (batch & ((1 << _BATCH_BITS) - 1)) << (_PARTITION_BITS + _ROW_BITS) | partition << _ROW_BITS
+        return values, pa.array(rows + base, pa.int64())
+
+    def _headers(self, rows: np.ndarray) -> pa.Array:
+        headers = np.zeros(len(rows), _KEY)
+        headers["magic"] = b"ASK1"
+        headers["partition"] = self.partition
+        headers["batch"] = self.batch
+        headers["row"] = rows
+        headers["query"] = np.void(self.query.bytes)
+        return pa.Array.from_buffers(pa.binary(KEY_LENGTH), len(rows), [None, pa.py_buffer(headers.tobytes())])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages:
@@ -158,7 +189,7 @@ class Encoder:
             part = batch if len(indexes) == batch.num_rows else batch.take(pa.array(indexes))
             reserved = part.column("reserved_value") if "reserved_value" in part.schema.names else None
             rows = indexes + first
-            values, reserved = self._keyed(part.column("value"), reserved, rows)
+            values, reserved = self._key.into(self._options.key, part.column("value"), reserved, rows)
             yield Messages(
                 channel=channel,
                 stream_id=stream_id,
@@ -232,36 +263,6 @@ class Encoder:
                 raise UsageError(f"row {row} of partition {self._key.partition}: {error}") from None
         return self._channels[text]
 
-    # -- the key -----------------------------------------------------------------------------------------------------
-
-    def _keyed(self, values: pa.Array, reserved: pa.Array | None, rows: np.ndarray) -> tuple[pa.Array, pa.Array | None]:
-        if self._options.key == NO_KEY:
-            return values, reserved
-        if self._options.key == HEADER_KEY:
-            large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
-            kind = pa.large_binary() if large else pa.binary()
-            joined = pc.binary_join_element_wise(
-                self._headers(rows).cast(kind), values.cast(kind), pa.scalar(b"", kind), null_handling="emit_null"
-            )
-            return joined, reserved
-        partition, batch = self._key.partition, max(0, self._key.batch)
-        if partition >> _PARTITION_BITS or int(rows[-1]) >> _ROW_BITS:
-            raise UsageError(
-                f"key=reserved: row {rows[-1]} of partition {partition} does not fit into the reserved value, which takes "
-                f"{1 << _PARTITION_BITS} partitions of {1 << _ROW_BITS} rows: take key=header, or repartition"
-            )
-        base = (batch & ((1 << _BATCH_BITS) - 1)) << (_PARTITION_BITS + _ROW_BITS) | partition << _ROW_BITS
-        return values, pa.array(rows + base, pa.int64())
-
-    def _headers(self, rows: np.ndarray) -> pa.Array:
-        headers = np.zeros(len(rows), _KEY)
-        headers["magic"] = b"ASK1"
-        headers["partition"] = self._key.partition
-        headers["batch"] = self._key.batch
-        headers["row"] = rows
-        headers["query"] = np.void(self._key.query.bytes)
-        return pa.Array.from_buffers(pa.binary(KEY_LENGTH), len(rows), [None, pa.py_buffer(headers.tobytes())])
-
     # -- payload=arrow -----------------------------------------------------------------------------------------------
 
     def _whole(self, batch: pa.RecordBatch, first: int) -> Iterator[Messages]:
@@ -272,7 +273,7 @@ class Encoder:
             room -= KEY_LENGTH
         pieces, starts = self._cut(batch, first, room)
         rows = np.array(starts, np.int64)
-        values, reserved = self._keyed(pa.array(pieces, pa.large_binary()), None, rows)
+        values, reserved = self._key.into(self._options.key, pa.array(pieces, pa.large_binary()), None, rows)
         yield Messages(
             channel=self._options.channel,
             stream_id=stream_id,

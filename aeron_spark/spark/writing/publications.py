@@ -16,12 +16,12 @@ from pathlib import Path
 
 from aeron_spark.archive.client import Archive
 from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.remote import answers_channel
 from aeron_spark.channel import ChannelUri
 from aeron_spark.client import Client
 from aeron_spark.counters import Counters
 from aeron_spark.errors import AeronError, ClosedError, PeerError, UsageError, WaitTimeoutError
 from aeron_spark.publication import ExclusivePublication
-from aeron_spark.spark.access import answers_channel
 from aeron_spark.spark.launch import ensure_archive, ensure_driver, live_archive
 from aeron_spark.spark.writing.options import WriteOptions
 from aeron_spark.streams import StreamCounter, streams

@@ -275,7 +275,32 @@ typedef struct as_doubt
  * does not cover the frame headers and the catalog. Each kind is reported once, with its first position. False: no more
  * reports. */
 bool as_segment_reader_doubt(as_segment_reader *reader, as_doubt *doubt) AS_MUST_USE;
+/* The checksum of the frames that the reader checks: the given one, or the detected one. Never AUTO. */
+as_record_checksum as_segment_reader_checksum(const as_segment_reader *reader);
 void as_segment_reader_close(as_segment_reader *reader);
+
+/* -- recordings whose files are not on a local path, for example in an object store: the caller fetches the bytes, which are
+ * checked and read as files are -- */
+
+/* Calls on_recording with each VALID recording of a catalog, in id order. `bytes` is the whole file, `name` its name in error
+ * texts. AS_E_DATA: a foreign or damaged catalog, or a recording with impossible values. */
+as_result as_catalog_list(
+    const char *name, const uint8_t *bytes, int64_t length, as_on_recording on_recording, void *context) AS_MUST_USE;
+
+/* Bytes of one segment file; the rest of the file reads as zeros. */
+typedef struct as_segment_bytes
+{
+    const char *folder;          /* its name in error texts */
+    const uint8_t *bytes;        /* borrowed until the reader is closed */
+    int64_t position;            /* of the first byte, in the stream */
+    int64_t length;
+    as_record_checksum checksum; /* AUTO: detected from the frames in the range */
+} as_segment_bytes;
+
+/* As as_segment_reader_open. `recording` begins and stops in the segment: its positions are those of the catalog, cut to the
+ * segment. AS_E_USAGE: bytes or positions outside of it; AS_E_DATA: impossible values in `recording`. */
+as_result as_segment_reader_open_bytes(const as_recording *recording, const as_segment_bytes *bytes, int64_t start, int64_t end,
+    int64_t limit, as_segment_reader **reader) AS_MUST_USE;
 
 /* -- tools ----------------------------------------------------------------------------------------------------------------- */
 

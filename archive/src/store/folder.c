@@ -74,12 +74,12 @@ static bool is_not_lost(void *context, const char *name)
 }
 
 /* A file truncated right after a record looks like a compacted catalog. The segment files distinguish the two, because compaction
- * deletes the segments of dropped records. */
+ * deletes the segments of dropped records. Without a folder (NULL) they are not known. */
 static as_result check_not_cut(const as_folder *folder, const asi_catalog_scan *ended)
 {
     lost_search search = { .last_recording_id = ended->last_recording_id, .lost_id = -1 };
     const bool is_cut_or_full = ended->length - ended->offset < ASI_CATALOG_RECORD_HEADER_LENGTH;
-    if (!is_cut_or_full || ended->last_recording_id + 1 >= ended->next_recording_id)
+    if (NULL == folder || !is_cut_or_full || ended->last_recording_id + 1 >= ended->next_recording_id)
     {
         return AS_OK;
     }
@@ -141,23 +141,30 @@ static void free_view(asi_folder_view *view)
     *view = (asi_folder_view){ 0 };
 }
 
+/* `view` is empty after a failure. `folder` is NULL for bytes that are of no local folder. */
+static as_result view_catalog(
+    const as_folder *folder, const uint8_t *bytes, int64_t length, const char *path, asi_folder_view *view)
+{
+    asi_catalog_scan scan;
+    as_result result = asi_catalog_scan_start_untrusted(&scan, bytes, length, path);
+    result = AS_OK == result ? keep_recordings(folder, scan, view) : result;
+    if (AS_OK != result)
+    {
+        free_view(view);
+    }
+    return result;
+}
+
 static as_result scan_catalog(const as_folder *folder, asi_folder_view *view)
 {
     char path[AS_PATH_MAX];
     uint8_t *bytes = NULL;
     int64_t length = 0;
     as_result result = read_catalog(folder->files, folder->path, path, sizeof(path), &bytes, &length);
-    if (AS_OK != result)
+    if (AS_OK == result)
     {
-        return result;
-    }
-    asi_catalog_scan scan;
-    result = asi_catalog_scan_start_untrusted(&scan, bytes, length, path);
-    result = AS_OK == result ? keep_recordings(folder, scan, view) : result;
-    free(bytes);
-    if (AS_OK != result)
-    {
-        free_view(view);
+        result = view_catalog(folder, bytes, length, path, view);
+        free(bytes);
     }
     return result;
 }
@@ -311,6 +318,24 @@ as_result as_folder_recording_at(const as_folder *folder, int64_t index, as_reco
     return AS_OK;
 }
 
+as_result as_catalog_list(
+    const char *name, const uint8_t *bytes, int64_t length, as_on_recording on_recording, void *context)
+{
+    asi_folder_view view = { 0 };
+    as_result result = view_catalog(NULL, bytes, length, name, &view);
+    bool is_wanted = true;
+    for (int64_t i = 0; AS_OK == result && is_wanted && i < view.count; i++)
+    {
+        as_recording recording;
+        describe(&view.recordings[i], &recording);
+        result = asi_recording_check_untrusted(&view.recordings[i].record);
+        is_wanted = AS_OK == result && on_recording(context, &recording);
+    }
+    result = AS_E_DATA == result ? asi_fail_in(result, "%s", name) : result;
+    free_view(&view);
+    return result;
+}
+
 void as_folder_get_columns(const as_folder *folder, const as_folder_columns *columns)
 {
     for (int64_t i = 0; i < folder->view.count; i++)
@@ -385,7 +410,12 @@ as_result as_folder_recording(const as_folder *folder, int64_t recording_id, as_
 
 asi_segment_source asi_folder_source(const as_folder *folder, const asi_catalog_record *record)
 {
-    return (asi_segment_source){ .files = folder->files, .archive_dir = folder->path, .recording_id = record->recording_id,
+    return asi_segment_source_of(folder->files, folder->path, record);
+}
+
+asi_segment_source asi_segment_source_of(const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record)
+{
+    return (asi_segment_source){ .files = files, .archive_dir = archive_dir, .recording_id = record->recording_id,
         .start_position = record->start_position, .term_length = record->term_buffer_length,
         .segment_length = record->segment_file_length, .initial_term_id = record->initial_term_id, .stream_id = record->stream_id,
         .mtu_length = record->mtu_length };

@@ -42,6 +42,8 @@ struct as_folder
 /* AS_E_USAGE: unknown id; the text names the ids that exist. AS_E_DATA: an impossible descriptor. */
 as_result asi_folder_find(const as_folder *folder, int64_t recording_id, const asi_folder_recording **recording) AS_MUST_USE;
 asi_segment_source asi_folder_source(const as_folder *folder, const asi_catalog_record *record);
+asi_segment_source asi_segment_source_of(
+    const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record);
 
 as_result asi_folder_read_mark(const as_folder *folder, asi_mark_info *mark, bool *has_mark, bool *is_live) AS_MUST_USE;
 /* The directory that the caller chose, else the mark file's; "" if unknown. */

@@ -9,6 +9,8 @@
  * a batch fails because the archive removed the bytes, the error names the removal instead of the broken bytes. The archive moves
  * a recording's start and stop before it changes a file, so one read of the catalog after the bytes is enough.
  *
+ * A reader of bytes (segment_bytes.h) has neither catalog nor files, and nobody changes its bytes.
+ *
  * Certain damage is an error. Possible damage (segment_judge.h) is a doubt: the rows are returned, and the caller polls for
  * doubts afterwards, each kind once. */
 #include <errno.h>
@@ -21,6 +23,7 @@
 #include "store/folder.h"
 #include "store/folder_extent.h"
 #include "store/folder_plan.h"
+#include "store/segment_bytes.h"
 #include "store/segment_judge.h"
 #include "store/segment_layout.h"
 
@@ -42,6 +45,7 @@ struct as_segment_reader
     char archive_dir[AS_PATH_MAX]; /* window.source.archive_dir points to it */
     asi_catalog_record record;     /* as last read */
     asi_segment_window window;     /* owned */
+    asi_segment_bytes *bytes;      /* owned; NULL: files */
     int64_t position;              /* start of the next batch */
     int64_t end;                   /* messages that begin here or later are outside the range */
     int64_t limit;                 /* no byte at or after it is read */
@@ -57,6 +61,16 @@ struct as_segment_reader
     asi_columns_range range;       /* constant parts filled in at open */
 };
 
+static as_result check_inside(const asi_catalog_record *record, const char *archive_dir, const as_recording_extent *extent,
+    int64_t start, int64_t end, int64_t limit)
+{
+    const bool is_inside =
+        extent->start_position <= start && start <= end && end <= limit && limit <= extent->limit_position;
+    return is_inside ? AS_OK : asi_fail(AS_E_USAGE, 0, "recording %" PRId64 " of %s: range [%" PRId64 ", %" PRId64
+        ") read up to %" PRId64 " is not inside [%" PRId64 ", %" PRId64 "], what there is of it now", record->recording_id,
+        archive_dir, start, end, limit, extent->start_position, extent->limit_position);
+}
+
 static as_result check_range(as_folder *folder, const asi_catalog_record *record, int64_t start, int64_t end, int64_t limit,
     int64_t *recorded_limit)
 {
@@ -68,13 +82,7 @@ static as_result check_range(as_folder *folder, const asi_catalog_record *record
         extent = (as_recording_extent){ .start_position = record->start_position, .limit_position = INT64_MAX };
         result = AS_OK;
     }
-    if (AS_OK == result && (start < extent.start_position || end < start || limit < end || limit > extent.limit_position))
-    {
-        result = asi_fail(AS_E_USAGE, 0,
-            "recording %" PRId64 " of %s: range [%" PRId64 ", %" PRId64 ") read up to %" PRId64 " is not "
-            "inside [%" PRId64 ", %" PRId64 "], what there is of it now", record->recording_id, folder->path, start, end, limit,
-            extent.start_position, extent.limit_position);
-    }
+    result = AS_OK == result ? check_inside(record, folder->path, &extent, start, end, limit) : result;
     *recorded_limit = INT64_MAX == extent.limit_position ? limit : extent.limit_position;
     return result;
 }
@@ -97,7 +105,7 @@ static as_result find_checksum(as_segment_reader *reader, int64_t recorded_limit
         result = asi_folder_detect_checksum(
             &reader->window, reader->position, recorded_limit, record->session_id, &reader->checksum, &is_unlike);
     }
-    if (is_unlike && AS_CHECKSUM_NONE == reader->checksum &&
+    if (is_unlike && AS_CHECKSUM_NONE == reader->checksum && NULL == reader->bytes &&
         asi_catalog_entry_is_checked(reader->window.source.files, reader->archive_dir, record))
     {
         add_doubt(reader, ASI_DOUBT_UNCHECKED, reader->position);
@@ -117,11 +125,12 @@ static asi_chain_before find_before(as_segment_reader *reader)
     return is_orphan ? asi_segment_before(&reader->window, position) : ASI_BEFORE_UNKNOWN;
 }
 
-static as_result prepare(as_segment_reader *reader, as_folder *folder, int64_t start, int64_t recorded_limit)
+static as_result prepare(
+    as_segment_reader *reader, as_record_checksum checksum, int64_t start, int64_t recorded_limit)
 {
     const asi_catalog_record *record = &reader->record;
     as_result result = asi_folder_frame_at(&reader->window, start, reader->limit, &reader->position);
-    reader->checksum = folder->checksum;
+    reader->checksum = checksum;
     if (AS_OK == result && AS_CHECKSUM_AUTO == reader->checksum)
     {
         result = find_checksum(reader, recorded_limit);
@@ -136,6 +145,44 @@ static as_result prepare(as_segment_reader *reader, as_folder *folder, int64_t s
         add_doubt(reader, ASI_DOUBT_BELOW_START, start);
     }
     return result;
+}
+
+/* NULL and an error text: out of memory. */
+static as_segment_reader *reader_create(
+    const asi_catalog_record *record, const char *archive_dir, int64_t start, int64_t end, int64_t limit)
+{
+    as_segment_reader *reader = calloc(1, sizeof(*reader));
+    if (NULL == reader)
+    {
+        (void)!asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for a reader of recording %" PRId64, record->recording_id);
+        return NULL;
+    }
+    snprintf(reader->archive_dir, sizeof(reader->archive_dir), "%s", archive_dir);
+    reader->record = *record;
+    reader->end = end;
+    reader->limit = limit;
+    reader->window_length = ASI_WINDOW_LENGTH;
+    reader->position = start;
+    memset(reader->doubt_position, -1, sizeof(reader->doubt_position));
+    memset(reader->range.doubt_position, -1, sizeof(reader->range.doubt_position));
+    return reader;
+}
+
+/* Closes the reader after a failure. */
+static as_result reader_begin(as_segment_reader *reader, const asi_file_ops *files, as_record_checksum checksum,
+    int64_t recorded_limit, as_segment_reader **reader_out)
+{
+    const asi_segment_source source = asi_segment_source_of(files, reader->archive_dir, &reader->record);
+    asi_segment_window_init(&reader->window, &source);
+    const as_result result =
+        reader->position < reader->end ? prepare(reader, checksum, reader->position, recorded_limit) : AS_OK;
+    if (AS_OK != result)
+    {
+        as_segment_reader_close(reader);
+        return result;
+    }
+    *reader_out = reader;
+    return AS_OK;
 }
 
 as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_t start, int64_t end, int64_t limit,
@@ -155,30 +202,39 @@ as_result as_segment_reader_open(as_folder *folder, int64_t recording_id, int64_
     {
         return result;
     }
-    as_segment_reader *reader = calloc(1, sizeof(*reader));
-    if (NULL == reader)
-    {
-        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for a reader of recording %" PRId64, recording_id);
-    }
-    memcpy(reader->archive_dir, folder->path, sizeof(reader->archive_dir));
-    asi_segment_source source = asi_folder_source(folder, &record);
-    source.archive_dir = reader->archive_dir;
-    asi_segment_window_init(&reader->window, &source);
-    reader->record = record;
-    reader->end = end;
-    reader->limit = limit;
-    reader->window_length = ASI_WINDOW_LENGTH;
-    reader->position = start;
-    memset(reader->doubt_position, -1, sizeof(reader->doubt_position));
-    memset(reader->range.doubt_position, -1, sizeof(reader->range.doubt_position));
-    result = start < end ? prepare(reader, folder, start, recorded_limit) : AS_OK;
+    as_segment_reader *reader = reader_create(&record, folder->path, start, end, limit);
+    return NULL == reader ? AS_E_INTERNAL : reader_begin(reader, folder->files, folder->checksum, recorded_limit, reader_out);
+}
+
+as_result as_segment_reader_open_bytes(const as_recording *recording, const as_segment_bytes *bytes, int64_t start, int64_t end,
+    int64_t limit, as_segment_reader **reader_out)
+{
+    const asi_catalog_record record = { .state = ASI_RECORDING_VALID, .recording_id = recording->recording_id,
+        .start_position = recording->start_position, .stop_position = recording->stop_position,
+        .initial_term_id = recording->initial_term_id, .segment_file_length = recording->segment_file_length,
+        .term_buffer_length = recording->term_buffer_length, .mtu_length = recording->mtu_length,
+        .session_id = recording->session_id, .stream_id = recording->stream_id };
+    as_result result = asi_recording_check_untrusted(&record);
     if (AS_OK != result)
     {
-        as_segment_reader_close(reader);
-        return result;
+        return asi_fail_in(result, "%s", bytes->folder);
     }
-    *reader_out = reader;
-    return AS_OK;
+    asi_segment_bytes *disk = malloc(sizeof(*disk));
+    if (NULL == disk)
+    {
+        return asi_fail(AS_E_INTERNAL, ENOMEM, "out of memory for a reader of recording %" PRId64, record.recording_id);
+    }
+    const as_recording_extent extent = { .start_position = record.start_position, .limit_position = record.stop_position };
+    result = asi_segment_bytes_init(disk, bytes, &record);
+    result = AS_OK == result ? check_inside(&record, bytes->folder, &extent, start, end, limit) : result;
+    as_segment_reader *reader = AS_OK == result ? reader_create(&record, bytes->folder, start, end, limit) : NULL;
+    if (NULL == reader)
+    {
+        free(disk);
+        return AS_OK == result ? AS_E_INTERNAL : result;
+    }
+    reader->bytes = disk;
+    return reader_begin(reader, &disk->files, bytes->checksum, record.stop_position, reader_out);
 }
 
 void as_segment_reader_close(as_segment_reader *reader)
@@ -186,11 +242,14 @@ void as_segment_reader_close(as_segment_reader *reader)
     if (NULL != reader)
     {
         asi_segment_window_close(&reader->window);
+        free(reader->bytes);
         free(reader);
     }
 }
 
 int64_t as_segment_reader_position(const as_segment_reader *reader) { return reader->position; }
+
+as_record_checksum as_segment_reader_checksum(const as_segment_reader *reader) { return reader->checksum; }
 
 static as_result fail_broken(const as_segment_reader *reader, int64_t position, asi_columns_fault fault)
 {
@@ -398,7 +457,8 @@ static as_result take_rows(as_segment_reader *reader, as_columns *columns, asi_c
 static as_result check_still_there(as_segment_reader *reader, int64_t begin, int64_t position)
 {
     asi_catalog_record *record = &reader->record;
-    const as_result result = asi_catalog_reread(reader->window.source.files, reader->archive_dir, record);
+    const as_result result =
+        NULL != reader->bytes ? AS_OK : asi_catalog_reread(reader->window.source.files, reader->archive_dir, record);
     const int64_t stop = record->stop_position;
     if (AS_OK == result && AS_NULL_VALUE != stop && position > stop)
     {
