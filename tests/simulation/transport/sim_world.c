@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/client.h"
+#include "sim_machine.h"
 #include "sim_scarce.h"
 #include "sim_trace.h"
 
@@ -13,8 +14,8 @@
 #define CLIENT_LINGER_NS (50 * MS)
 #define SPIN_NS 20000
 
-int64_t sim_below(sim_world *world, int64_t bound) { return (int64_t)(asi_rand_u64(&world->rand) % (uint64_t)bound); }
-bool sim_percent(sim_world *world, int64_t chance) { return sim_below(world, 100) < chance; }
+int64_t sim_below(sim_world *world, int64_t bound) { return sim_random_below(&world->rand, bound); }
+bool sim_percent(sim_world *world, int64_t chance) { return sim_random_percent(&world->rand, chance); }
 
 /* -- clocks ------------------------------------------------------------------------------------------------------------- */
 
@@ -26,15 +27,6 @@ static int64_t nano_time(void *context)
 
 static int64_t epoch_ns(void *context) { return ((const sim_node *)context)->world->now_ns + SIM_EPOCH_NS; }
 static int64_t epoch_ms(void *context) { return epoch_ns(context) / MS; }
-
-/* Every name is unknown: the simulation speaks in addresses. */
-static as_result resolve(void *context, const char *name, const char *param, bool is_re_resolution, asi_address *address)
-{
-    (void)context;
-    (void)is_re_resolution;
-    (void)address;
-    return asi_fail(AS_E_USAGE, ASI_ERR_UNKNOWN_HOST, "Unresolved - %s=%s", param, name);
-}
 
 /* -- nodes -------------------------------------------------------------------------------------------------------------- */
 
@@ -52,7 +44,7 @@ static as_result start(sim_node *node, as_driver **driver)
         snprintf(settings.resolver_bootstrap, sizeof(settings.resolver_bootstrap), "10.0.0.1:%d", SIM_RESOLVER_PORT);
     }
     asi_driver_dependencies dependencies = { .clock = node->clock, .ops = sim_net_ops(node->host),
-        .resolver = { .resolve = resolve } };
+        .resolver = { .resolve = sim_resolve } };
     asi_rand_seed(&dependencies.rand, asi_rand_u64(&world->rand));
     return asi_driver_open_with(&settings, &dependencies, NULL, NULL, driver);
 }

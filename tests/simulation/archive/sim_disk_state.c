@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim_machine.h"
 #include "sim_trace.h"
 
-int64_t sim_disk_below(sim_disk *disk, int64_t bound) { return (int64_t)(asi_rand_u64(&disk->rand) % (uint64_t)bound); }
+int64_t sim_disk_below(sim_disk *disk, int64_t bound) { return sim_random_below(&disk->rand, bound); }
 
 /* -- files ---------------------------------------------------------------------------------------------------------------- */
 

@@ -13,7 +13,6 @@
 #include "sim_adversary.h"
 #include "sim_plan.h"
 
-#define SIM_EPOCH_NS 1700000000000000000LL
 #define SIM_MAX_CLIENTS 256
 #define SIM_MAX_SEATS 512
 #define SIM_MAX_ZOMBIES 16

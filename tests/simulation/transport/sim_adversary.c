@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim_machine.h"
 #include "sim_trace.h"
 #include "wire/frame.h"
 
@@ -15,10 +16,10 @@
 
 int64_t sim_adversary_below(sim_adversary *adversary, int64_t bound)
 {
-    return (int64_t)(asi_rand_u64(&adversary->rand) % (uint64_t)bound);
+    return sim_random_below(&adversary->rand, bound);
 }
 
-bool sim_adversary_percent(sim_adversary *adversary, int64_t chance) { return sim_adversary_below(adversary, 100) < chance; }
+bool sim_adversary_percent(sim_adversary *adversary, int64_t chance) { return sim_random_percent(&adversary->rand, chance); }
 
 void sim_adversary_open(sim_adversary *adversary, sim_net *net, auditor *audit, const sim_plan *plan)
 {

@@ -1,4 +1,4 @@
-/* The command of the archive's simulation. `make sim-archive` and the mutants' runner call it; tests/sim/README.md tells how,
+/* The command of the archive's simulation. `make sim-archive` and the mutants' runner call it; tests/simulation/README.md tells how,
  * sim_seeds.h what it takes. */
 #include <inttypes.h>
 #include <stdio.h>

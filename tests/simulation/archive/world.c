@@ -11,11 +11,11 @@
 #include "logins.h"
 #include "shm/broadcast.h"
 #include "shm/ring_mpsc.h"
-#include "wire/command.h"
+#include "sim_machine.h"
 #include "sim_trace.h"
+#include "wire/command.h"
 
 #define MS 1000000LL
-#define EPOCH_NS 1700000000000000000LL
 #define STEP_NS (1 * MS)
 #define IDLE_STEP_NS (20 * MS)
 #define MARK_TIMEOUT_NS (10001 * MS)
@@ -24,22 +24,14 @@
 #define MIN_DEATHS 2
 #define MAX_DEATHS 5
 
-int64_t world_below(sim_world *world, int64_t bound) { return (int64_t)(asi_rand_u64(&world->rand) % (uint64_t)bound); }
-bool world_percent(sim_world *world, int64_t chance) { return world_below(world, 100) < chance; }
+int64_t world_below(sim_world *world, int64_t bound) { return sim_random_below(&world->rand, bound); }
+bool world_percent(sim_world *world, int64_t chance) { return sim_random_percent(&world->rand, chance); }
 
 /* -- machine ---------------------------------------------------------------------------------------------------------------- */
 
 static int64_t nano_time(void *context) { return ((const sim_world *)context)->now_ns; }
-static int64_t epoch_ns(void *context) { return ((const sim_world *)context)->now_ns + EPOCH_NS; }
+static int64_t epoch_ns(void *context) { return ((const sim_world *)context)->now_ns + SIM_EPOCH_NS; }
 static int64_t epoch_ms(void *context) { return epoch_ns(context) / MS; }
-
-static as_result resolve(void *context, const char *name, const char *param, bool is_re_resolution, asi_address *address)
-{
-    (void)context;
-    (void)is_re_resolution;
-    (void)address;
-    return asi_fail(AS_E_USAGE, ASI_ERR_UNKNOWN_HOST, "Unresolved - %s=%s", param, name);
-}
 
 /* While a client waits for the driver, the driver goes on. */
 static void spin(void *context)
@@ -88,7 +80,7 @@ static void start_driver(sim_world *world)
     settings.publication_unblock_timeout_ns = 3000 * MS;
     settings.driver_timeout_ms = 5000;
     asi_driver_dependencies dependencies = { .clock = world->clock,
-        .ops = sim_net_ops(sim_net_add_host(&world->net, 0)), .resolver = { .resolve = resolve } };
+        .ops = sim_net_ops(sim_net_add_host(&world->net, 0)), .resolver = { .resolve = sim_resolve } };
     asi_rand_seed(&dependencies.rand, asi_rand_u64(&world->rand));
     if (AS_OK != asi_driver_open_with(&settings, &dependencies, NULL, NULL, &world->driver))
     {
@@ -449,7 +441,7 @@ static void open_world(sim_world *world, uint64_t seed, const char *dir, int32_t
     world->audit.highest_id = -1;
     world->audit.oldest_id = -1;
     world->audit.now_ns = &world->now_ns;
-    world->audit.epoch_ns = EPOCH_NS;
+    world->audit.epoch_ns = SIM_EPOCH_NS;
     configure(world);
     start_driver(world);
     world_make_source(world);
