@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from aeron_spark._native._lib import lib
 from tests.conformance.archive import folder
 from tests.conformance.archive.archive import READ_BYTES, REPLAY_SESSIONS, SEGMENT, TERM, Archive, await_value, ours
 from tests.conformance.archive.codec import (
@@ -189,6 +190,9 @@ def test_s49_bounded(archive: Archive, session: Session, stream: int, opened: Ex
     replay.read_to(first)
     session.barrier()
     assert replay.taken.poll() == 0
+    limit.value = first + 1  # within a frame
+    session.barrier()
+    assert replay.taken.poll() == 0
     limit.value = second
     replay.read_to(second)
     refused = session.answer(ask(session, run.recording_id, position=third, limitCounterId=limit.counter_id))
@@ -202,6 +206,15 @@ def test_s49_bounded(archive: Archive, session: Session, stream: int, opened: Ex
     assert_messages(replay.read_to_end(), run, 60)
     run.stop()
     run.close()
+
+
+def test_s49_bounded_beyond_the_end(archive: Archive, session: Session, run: Recorded, opened: ExitStack) -> None:
+    """A bounded replay of a stopped recording ends at the recording's end, however large its counter is."""
+    limit = archive.client.add_counter(2345, "limit of a bounded replay")
+    opened.callback(limit.close)
+    limit.value = 2**63 - 1
+    with Replay(session, run.recording_id, position=0, limitCounterId=limit.counter_id) as replay:
+        assert_messages(replay.read_to_end(), run, 200)
 
 
 def test_s49_no_such_counter(session: Session, run: Recorded) -> None:
@@ -235,11 +248,14 @@ def test_s51_stop(archive: Archive, session: Session, stream: int) -> None:
     run = begin(session, stream)
     run.write(20)
     with Replay(session, run.recording_id, position=0) as replay:
-        _ = replay.taken
+        image = replay.taken.image
+        assert session.ok("StopReplayRequest", replaySessionId=4711) == 0
+        assert not image.is_ended
         replay.stop()
         replay.await_gone()
+        with image._use() as pointer:
+            assert lib.as_image_is_publication_revoked(pointer)
     await_value(lambda: archive.counter(REPLAY_SESSIONS), 0, "replay sessions")
-    assert session.ok("StopReplayRequest", replaySessionId=4711) == 0
     session.barrier()
     assert session.seen("ControlResponse") == []
     run.stop()
@@ -253,6 +269,11 @@ def test_s51_what_was_stopped_is_over(session: Session, streams: Streams) -> Non
         with Replay(session, run.recording_id) as replay:
             replay.stop()
             session.ok("PurgeRecordingRequest", recordingId=run.recording_id)
+        run = record(session, streams(), count=5)
+        for _ in range(3):
+            assert session.answer(ask(session, run.recording_id)).code == OK
+        session.ok("StopAllReplaysRequest", recordingId=run.recording_id)
+        session.ok("PurgeRecordingRequest", recordingId=run.recording_id)
 
 
 def test_s51_stop_all(archive: Archive, session: Session, run: Recorded, stream: int) -> None:

@@ -1,6 +1,8 @@
 """Control sessions: connecting, authentication, what each may ask for, how they end, limits. Spec: 07 §4, §6-8, 08 §2.3.
 
 Scenarios 1 to 13, 15 to 17, 25 and 26 of Spec: 08 §19, and 14 for the sessions themselves.
+
+Spec: 11 D23, D24.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from aeron_spark._native._lib import lib
-from tests.conformance.archive import codec
+from tests.conformance.archive import codec, folder
 from tests.conformance.archive.archive import (
     CONTROL_SESSION,
     CONTROL_SESSIONS,
@@ -142,7 +144,7 @@ def test_s04_a_connect_request_of_old_is_passed_over(impatient: Archive, opened:
 
 
 @pytest.mark.parametrize("version", [14, 15])
-def test_s17_later_schema_versions_are_answered(control: Control, version: int) -> None:
+def test_s17_later_schema_versions_are_answered(archive: Archive, control: Control, version: int) -> None:
     """Whatever newer schema the header of a request names: it is answered as ever."""
     connect = codec.encode(
         "AuthConnectRequest",
@@ -162,7 +164,8 @@ def test_s17_later_schema_versions_are_answered(control: Control, version: int) 
             correlationId=4712,
         )
     )
-    assert control.answer(4712).code == OK
+    answer = control.answer(4712)
+    assert (answer.code, answer.relevantId) == (OK, folder.archive_id(archive.archive_dir))
 
 
 # -- who gets in -------------------------------------------------------------------------------------------------------------
