@@ -26,7 +26,7 @@
 
 #include "aeron_spark/as_archive.h"
 
-#define PATIENCE_NS 60000000000LL
+#define TIMEOUT_NS 60000000000LL
 #define STREAMS_MAX 64
 #define BLOCK_BYTES (128 * 1024) /* of one stream at a time, so that none starves */
 #define MESSAGE_MAX (64 * 1024)
@@ -80,7 +80,7 @@ static void fail(const char *what)
 /* Gives up the core, for a minute at most. */
 static void rest(int64_t since_ns, const char *waiting_for)
 {
-    if (now_ns() - since_ns > PATIENCE_NS)
+    if (now_ns() - since_ns > TIMEOUT_NS)
     {
         fprintf(stderr, "bench_archive: a minute has gone by, waiting for %s\n", waiting_for);
         exit(1);
@@ -343,7 +343,7 @@ static bool has_run_warm(int64_t begin_ns) { return now_ns() - begin_ns > STALL_
 
 static bool is_file_gone(int64_t begin_ns)
 {
-    if (now_ns() - begin_ns > PATIENCE_NS)
+    if (now_ns() - begin_ns > TIMEOUT_NS)
     {
         fprintf(stderr, "bench_archive: %s is still there after a minute\n", file);
         exit(1);
@@ -380,7 +380,7 @@ static void catalog(void)
     as_archive_client_options options;
     as_archive_client_options_init(&options);
     options.client = client;
-    options.message_timeout_ns = PATIENCE_NS;
+    options.message_timeout_ns = TIMEOUT_NS;
     as_archive_client *archive;
     if (AS_OK != as_archive_client_open(&options, &archive))
     {

@@ -354,7 +354,7 @@ def test_an_archive_killed_while_it_writes_loses_nothing_that_it_had_told(
         )
         enough = rng.randrange(131072, 20 * 131072)
         wait_until(
-            lambda: (Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0) > enough, 20, "the recording to be well under way"
+            lambda: (Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0) > enough, 20, "the recording to have grown"
         )
         process.kill()
         told = Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0

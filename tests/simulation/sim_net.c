@@ -1,4 +1,4 @@
-/* See sim_net.h; what corruption does is in sim_corrupt.c. */
+/* See sim_net.h; sim_corrupt.c makes the corrupted datagrams. */
 #include "sim_net.h"
 
 #include <arpa/inet.h>

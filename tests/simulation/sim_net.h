@@ -1,25 +1,23 @@
 /* A network in memory under simulated time: hosts with one address each, sockets behind udp_ops, and faults drawn from a seed.
- * Used by the simulation (sim_world) and, without faults, by the conformance suite of udp_ops.
+ * The simulation uses it (sim_world), and the conformance suite of udp_ops, which injects no faults.
  *
  * Faults, and why the system above must survive each:
- *   lost        UDP promises nothing; NAKs, heartbeats and repeated SETUPs and status messages are there for it.
- *   duplicated  switches and retries do it; positions in every frame make a copy recognisable.
- *   delayed, reordered   routes change; a frame's place is told by its header, not by its order.
- *   stale       a copy that comes seconds later, when what it speaks of is long over: receivers compare positions with what
- *               they acknowledged, senders with where they are.
- *   truncated   a sender or middle box with a smaller buffer: lengths are checked against the datagram (Spec: 04 §2).
- *   corrupted   UDP has a checksum, so a flipped bit does not arrive; what does arrive is what a broken or hostile sender made
- *               with a right checksum. Made here are only datagrams that a peer can tell: a wrong version or type, lengths,
- *               offsets and terms that cannot be, positions far from the stream, sessions and receivers nobody knows, windows
- *               below zero. A well-formed frame with other payload, or an in-window position of another frame, is beyond what
- *               any Aeron peer can tell, so it is not made.
- *   forged      such a datagram in addition to the good one, or out of random bytes.
- *   partitioned links cut for a time, in one direction or both: timeouts decide who is gone, and both sides find back.
- *   overflowed  receive buffers are bounded as the kernel's are.
- *   short sends a send takes fewer datagrams than given, as with EAGAIN.
- *   hostile     datagrams of somebody else, with any source address (sim_adversary.h).
+ *   lost        UDP promises nothing. NAKs, heartbeats and repeated SETUPs and status messages repair a loss.
+ *   duplicated  Switches and retries duplicate datagrams. The position in every frame identifies a copy.
+ *   delayed, reordered   Routes change. The header gives a frame's place, not the order of arrival.
+ *   stale       A copy that arrives seconds later. Receivers compare positions with what they acknowledged, senders with their own.
+ *   truncated   A sender or middle box has a smaller buffer. Lengths are checked against the datagram (Spec: 04 §2).
+ *   corrupted   UDP has a checksum, so a flipped bit does not arrive. A broken or hostile sender can send wrong fields with a right
+ *               checksum. The network makes only datagrams that a peer can recognise: a wrong version or type, impossible lengths,
+ *               offsets and terms, positions outside the stream, unknown sessions and receivers, negative windows. No Aeron peer can
+ *               recognise a well-formed frame with another payload, or with an in-window position of another frame.
+ *   forged      Such a datagram in addition to the good one, or random bytes.
+ *   partitioned Links are cut for a time, in one direction or both. Timeouts end what is gone, and both sides must reconnect.
+ *   overflowed  Receive buffers are bounded, as the kernel's are.
+ *   short sends A send takes fewer datagrams than it was given, as with EAGAIN.
+ *   hostile     Datagrams of an adversary, with any source address (sim_adversary.h).
  *
- * Owns the datagrams under way. Deterministic: all chance comes from `rand`, all time from `now_ns`. One thread. */
+ * Owns the datagrams in flight. Deterministic: random numbers come from `rand` only, time from `now_ns` only. One thread. */
 #ifndef AS_SIM_NET_H
 #define AS_SIM_NET_H
 
@@ -128,7 +126,7 @@ sim_host *sim_net_add_host(sim_net *net, int32_t node);
 void sim_net_kill_host(sim_host *host);
 asi_udp_ops sim_net_ops(sim_host *host);
 /* When the next datagram arrives anywhere, later than now: of those that have arrived and wait, their driver takes some when it
- * looks. INT64_MAX if none is under way. */
+ * looks. INT64_MAX if none is in flight. */
 int64_t sim_net_next_ns(const sim_net *net);
 int32_t sim_net_open_sockets(const sim_net *net, const sim_host *host);
 /* A datagram of nobody's socket: not lost, nor otherwise changed on the way. How many sockets get it. */

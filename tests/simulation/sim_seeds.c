@@ -105,7 +105,7 @@ static bool start_job(const run *all, job *mine)
         dup2(fileno(mine->output), STDOUT_FILENO);
         dup2(fileno(mine->output), STDERR_FILENO);
         signal(SIGINT, SIG_IGN);
-        alarm(all->seeds->patience_seconds);
+        alarm(all->seeds->timeout_seconds);
         reported = ends[1];
         reported_count = all->seeds->count;
         all->seeds->run(mine->seed, mine->dir, all->options.is_verbose, report);

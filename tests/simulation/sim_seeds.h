@@ -1,9 +1,9 @@
-/* Runs seeds of a simulation, each in a process of its own, so that a crash is a seed's failure too and nothing is carried from one to
- * the next. What a seed found out is a row of counts: the digest first, then whatever the simulation adds up.
+/* Runs seeds of a simulation, each in a process of its own, so that a crash fails its seed only and no state is carried from one seed
+ * to the next. A seed reports a row of counts: the digest first, then what the simulation adds up.
  *
  * [--seed N | --seeds A-B | --soak SECONDS] [--jobs N] [--verbose] [--twice] [--keep-on]
- * A soak of 0 seconds goes on until it is stopped, from a seed by the clock; --twice runs each seed two times and compares digests;
- * --keep-on begins further seeds after a failure. */
+ * A soak of 0 seconds runs until it is stopped; its first seed comes from the clock. --twice runs each seed two times and compares the
+ * digests. --keep-on starts further seeds after a failure. */
 #ifndef SIM_SEEDS_H
 #define SIM_SEEDS_H
 
@@ -16,7 +16,7 @@ typedef struct sim_seeds
 {
     const char *name;          /* of the command */
     const char *again;         /* what runs one seed again: "make sim" */
-    unsigned patience_seconds; /* of real time for one seed: it hangs */
+    unsigned timeout_seconds; /* of real time for one seed: it hangs */
     const char *option;        /* a flag of its own, as "--adversary"; NULL: it has none */
     bool *option_is_set;
     const char *again_with;    /* what is added to `again` then */

@@ -136,9 +136,9 @@ def _values(batch: pa.RecordBatch) -> list[bytes]:
 
 
 def close_pool() -> None:
-    for outlets in pool._idle.values():
-        while outlets:
-            outlets.pop().close()
+    for publications in pool._idle.values():
+        while publications:
+            publications.pop().close()
     for client in pool._clients.values():
         client.close()
 

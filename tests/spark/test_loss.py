@@ -189,7 +189,7 @@ def test_small_amounts_wait_for_a_time(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_busy_recordings_never_starve_a_small_one() -> None:
-    """Nine that grow by more than is taken, one with a single message: under either limit it has its turn."""
+    """Nine that grow by more than is taken, one with a single message: under either limit it is read."""
 
     def advance(recording_id: int, begin: int, limit: int, max_bytes: int | None, max_messages: int | None) -> int:
         whole = (limit - begin) // 64

@@ -212,7 +212,7 @@ def test_a_lock_that_is_never_given_back(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_idle_archive_ends_by_itself(aeron_dir: Path, archive_dir: Path) -> None:
-    """Started as the sink starts it, with a shorter patience."""
+    """Started as the sink starts it, with a shorter timeout."""
     with native.driver(aeron_dir):
         process = native.archive(aeron_dir, archive_dir, {"aeron.spark.archive.exit.when.idle": "1s"})
         assert process.wait_end(timeout=20) == 0

@@ -35,9 +35,9 @@ STREAM_ID = 1001
 
 
 def close_pool(aeron_dir: Path) -> None:
-    for outlets in pool._idle.values():
-        while outlets:
-            outlets.pop().close()
+    for publications in pool._idle.values():
+        while publications:
+            publications.pop().close()
     pool.client_of(str(aeron_dir)).close()
 
 

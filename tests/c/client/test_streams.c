@@ -37,7 +37,7 @@ static void poll_until(world *w, as_subscription *subscription, sink *s, int64_t
 {
     as_fragment_assembler *assembler;
     CHECK_I64(as_fragment_assembler_open(on_message, s, &assembler), AS_OK);
-    const int64_t deadline_ns = test_now_ns() + PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + TIMEOUT_NS;
     while (s->count < count)
     {
         CHECK(test_now_ns() < deadline_ns);

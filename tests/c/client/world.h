@@ -13,7 +13,7 @@
 
 #define IPC_64K "aeron:ipc?term-length=64k"
 #define STREAM 1001
-#define PATIENCE_NS 20000000000LL
+#define TIMEOUT_NS 20000000000LL
 
 typedef struct world
 {
@@ -59,7 +59,7 @@ static inline void world_turn(world *w)
 #define AWAIT(w, condition)                                              \
     do                                                                   \
     {                                                                    \
-        const int64_t await_deadline_ns = test_now_ns() + PATIENCE_NS;   \
+        const int64_t await_deadline_ns = test_now_ns() + TIMEOUT_NS;   \
         while (!(condition))                                             \
         {                                                                \
             CHECK(test_now_ns() < await_deadline_ns && #condition);      \

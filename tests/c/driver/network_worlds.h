@@ -81,7 +81,7 @@ static inline void worlds_turn(worlds *ws)
 #define TURN_UNTIL(ws, condition)                                        \
     do                                                                   \
     {                                                                    \
-        const int64_t turn_deadline_ns = test_now_ns() + PATIENCE_NS;    \
+        const int64_t turn_deadline_ns = test_now_ns() + TIMEOUT_NS;    \
         while (!(condition))                                             \
         {                                                                \
             CHECK(test_now_ns() < turn_deadline_ns && #condition);       \
@@ -142,7 +142,7 @@ static inline void run_stream(worlds *ws, as_publication *publication, as_subscr
     as_fragment_assembler *assembler = NULL;
     CHECK_I64(as_fragment_assembler_open(check_message, &check, &assembler), AS_OK);
     uint8_t message[MESSAGE_CAPACITY];
-    const int64_t deadline_ns = test_now_ns() + PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + TIMEOUT_NS;
     for (int64_t number = 0; check.next_number < count;)
     {
         CHECK(test_now_ns() < deadline_ns);

@@ -427,7 +427,7 @@ static void a_driver_dies(void)
     run_stream(&s.ws, s.publication, s.subscription, 10);
     as_publication_close(s.publication);
     world_close(&s.ws.a);
-    const int64_t deadline_ns = test_now_ns() + PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + TIMEOUT_NS;
     while (0 == s.ws.b.unavailable_images)
     {
         CHECK(test_now_ns() < deadline_ns);

@@ -379,18 +379,18 @@ static void padding_ends_with_its_term(void)
 
 /* --- two threads --- */
 
-#define HANDOVERS 200000
+#define TRANSFERS 200000
 
-typedef struct handover
+typedef struct transfer
 {
     asi_image *image;
     int64_t at;
-} handover;
+} transfer;
 
-static int hand_over(void *context)
+static int publish_values(void *context)
 {
-    handover *h = context;
-    if (h->at >= HANDOVERS)
+    transfer *h = context;
+    if (h->at >= TRANSFERS)
     {
         return 0;
     }
@@ -406,14 +406,14 @@ static void values_that_belong_together_arrive_together(void)
     asi_image *image = aligned_alloc(ASI_CACHE_LINE, sizeof(asi_image));
     CHECK(NULL != image);
     memset(image, 0, sizeof(*image));
-    handover h = { .image = image };
+    transfer h = { .image = image };
     asi_agent agent;
     asi_idle idle;
     memset(&agent, 0, sizeof(agent));
     CHECK_I64(asi_idle_parse(&idle, "yield", NULL), AS_OK);
-    CHECK_I64(asi_agent_start(&agent, "conductor", hand_over, &h, &idle, -1), AS_OK);
+    CHECK_I64(asi_agent_start(&agent, "conductor", publish_values, &h, &idle, -1), AS_OK);
     int64_t last = 0;
-    while (last < HANDOVERS)
+    while (last < TRANSFERS)
     {
         asi_gap gap;
         int64_t position;

@@ -614,7 +614,7 @@ def test_s74_update_channel_of_an_unknown_recording(session: Session) -> None:
     assert (answer.code, answer.relevantId) == (RECORDING_UNKNOWN, 99_999)
 
 
-@ours("only logs a channel that is no URI; its client waits in vain (Spec: 08 §11 QUIRK)")
+@ours("only logs a channel that is no URI; its client times out (Spec: 08 §11 QUIRK)")
 def test_s74_update_channel_to_what_is_none(session: Session, stream: int) -> None:
     """E0 with the reason, and the channel stays."""
     run = record(session, stream, count=1)

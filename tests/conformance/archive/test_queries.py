@@ -119,7 +119,13 @@ def test_s39_find_last(asking: Session, three: tuple[Archive, list[Recorded]]) -
 
     run = runs[1]
     assert last(run) == last(run, 1) == last(run, fragment="number-1") == last(run, fragment="") == 1
-    assert last(run, 2) == last(run, fragment="number-2") == last(run, stream_id=701) == last(run, other_session=1 << 30) == NULL
+    assert (
+        last(run, 2)
+        == last(run, fragment="number-2")
+        == last(run, stream_id=701)
+        == last(run, other_session=1 << 30)
+        == NULL
+    )
     refused = asking.refused("FindLastMatchingRecordingRequest", minRecordingId=-1, streamId=700, channel="")
     assert (refused.relevantId, refused.errorMessage) == (UNKNOWN_RECORDING, "minRecordingId=-1 < 0")
 

@@ -22,7 +22,7 @@ from tests.conformance.udp.driver import Driver
 from tests.kit.wait import wait_until
 
 INITIAL_TERM = 7
-PATIENCE = 15.0
+TIMEOUT_S = 15.0
 
 _sessions = itertools.count(70_001)
 _PATTERN = bytes(range(251)) * 300
@@ -54,7 +54,7 @@ class Subscribing:
 
     def await_image(self, session_id: int) -> ImageInfo:
         """What the image of a session is, waited for."""
-        with self.subscription.wait_image(PATIENCE, session_id) as image:
+        with self.subscription.wait_image(TIMEOUT_S, session_id) as image:
             return image.info
 
     def has_image(self, session_id: int) -> bool:
@@ -66,10 +66,10 @@ class Subscribing:
 
     def reject(self, session_id: int, reason: str) -> None:
         """Reject the image of a session."""
-        with self.subscription.wait_image(PATIENCE, session_id) as image:
+        with self.subscription.wait_image(TIMEOUT_S, session_id) as image:
             image.reject(reason)
 
-    def await_gone(self, session_id: int, timeout: float = PATIENCE) -> float:
+    def await_gone(self, session_id: int, timeout: float = TIMEOUT_S) -> float:
         """Wait until the session's image is unavailable; returns when that was seen (s, the clock of datagrams)."""
         wait_until(lambda: not self.has_image(session_id), timeout, "the image to become unavailable")
         return time.time()
@@ -82,7 +82,7 @@ class Subscribing:
         """Wait until `count` messages in all were read, and none more."""
         wait_until(
             lambda: self.poll(count - len(self.messages)) * 0 or len(self.messages) >= count,
-            PATIENCE,
+            TIMEOUT_S,
             f"{count} messages",
             state=lambda: len(self.messages),
         )
@@ -188,7 +188,7 @@ class Source:
         """Whether a frame is about this stream."""
         return (frame.session_id, frame.stream_id) == (self.session_id, self.stream_id)
 
-    def status(self, *, flags: int | None = 0, timeout: float = PATIENCE) -> tuple[raw.Status, raw.Datagram]:
+    def status(self, *, flags: int | None = 0, timeout: float = TIMEOUT_S) -> tuple[raw.Status, raw.Datagram]:
         """The next status message of this stream with these flags (None: with any)."""
         return self.socket.expect(
             raw.Status, lambda one: self.is_mine(one) and flags in (None, one.flags), timeout=timeout
@@ -199,17 +199,17 @@ class Source:
         return self.socket.expect(
             raw.Status,
             lambda one: self.is_mine(one) and flags in (None, one.flags) and self.position_of(one) == position,
-            timeout=PATIENCE,
+            timeout=TIMEOUT_S,
         )[1]
 
     def nak(self) -> tuple[raw.Nak, raw.Datagram]:
         """The next NAK of this stream."""
-        return self.socket.expect(raw.Nak, self.is_mine, timeout=PATIENCE)
+        return self.socket.expect(raw.Nak, self.is_mine, timeout=TIMEOUT_S)
 
     def await_nak(self, position: int) -> tuple[raw.Nak, raw.Datagram]:
         """The first NAK to come for a gap that begins there."""
         return self.socket.expect(
-            raw.Nak, lambda one: self.is_mine(one) and self.position_of(one) == position, timeout=PATIENCE
+            raw.Nak, lambda one: self.is_mine(one) and self.position_of(one) == position, timeout=TIMEOUT_S
         )
 
     def join(self, subscribing: Subscribing, position: int = 0, **fields: Any) -> raw.Status:

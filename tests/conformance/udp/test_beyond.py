@@ -26,7 +26,7 @@ from tests.conformance.udp.driver import (
     await_value,
     ours,
 )
-from tests.conformance.udp.receiving import PATIENCE, Source, Subscribing, naks, statuses
+from tests.conformance.udp.receiving import TIMEOUT_S, Source, Subscribing, naks, statuses
 from tests.kit.ports import free_port, free_range
 from tests.kit.wait import wait_until
 
@@ -59,7 +59,7 @@ def test_an_untethered_reader_is_left_behind(
         source.send(source.heartbeat(30 * 1024))
         return any(source.position_of(one) == 30 * 1024 for one in statuses(p.collect(0.02)))
 
-    wait_until(feed, PATIENCE, "the fast reader's position to be told")
+    wait_until(feed, TIMEOUT_S, "the fast reader's position to be told")
     assert time.monotonic() - begun >= 0.5
     slow_again = slow.await_image(source.session_id)
     assert time.monotonic() - begun >= 1.1
@@ -276,7 +276,7 @@ def test_a_slow_untethered_spy_is_left_behind(driver: Driver, q: raw.Socket, ope
         lambda: driver.stream(PUB_LIMIT, stream.session_id, 76),
         30 * 1024 + raw.TERM_LENGTH // 2,
         "the limit",
-        timeout=PATIENCE,
+        timeout=TIMEOUT_S,
     )
     assert spy.await_image(stream.session_id)
     stream.offer(100)
@@ -336,7 +336,7 @@ def test_wildcard_ports_of_a_range(drivers: Drivers, opened: ExitStack) -> None:
         driver.client.add_subscription("aeron:udp?endpoint=127.0.0.1:0", 79)
     for one in taken:
         one.close()
-    wait_until(lambda: not driver.counters(LOCAL_ADDRESS), PATIENCE, "the ports to be given back")
+    wait_until(lambda: not driver.counters(LOCAL_ADDRESS), TIMEOUT_S, "the ports to be given back")
     opened.enter_context(Subscribing(driver, "aeron:udp?endpoint=127.0.0.1:0", 79))
     opened.enter_context(driver.client.add_publication("aeron:udp?control=127.0.0.1:0|control-mode=dynamic", 79))
     labels = [one.label for one in driver.counters(LOCAL_ADDRESS)]

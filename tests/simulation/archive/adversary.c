@@ -14,7 +14,7 @@
 #define OWN_LOCAL_STREAM 31
 #define OWN_PORT 8600
 #define HONEST_STREAM 20
-#define DOOR_PATIENCE_NS 30000000LL
+#define CONNECT_TIMEOUT_NS 30000000LL
 #define GUEST_RETRY_NS 500000000LL
 #define NEAR 6
 #define MESSAGE_CAPACITY 2048
@@ -135,7 +135,7 @@ static void mend_doors(sim_world *world)
         {
             adversary->connected_ns[i] = world->now_ns;
         }
-        else if (world->now_ns - adversary->connected_ns[i] > DOOR_PATIENCE_NS)
+        else if (world->now_ns - adversary->connected_ns[i] > CONNECT_TIMEOUT_NS)
         {
             as_publication_close(adversary->doors[i]);
             open_door(world, i);

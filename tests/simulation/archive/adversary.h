@@ -1,19 +1,19 @@
-/* Somebody at the archive's control streams who is not let in, on simulated time beside the honest client. By seed it is a network peer or
- * a client of the same machine; the archive requires logins, or does not. What it knows: names of users, the honest client's messages (but
- * no password), recording ids, and control session ids, which are counted up and so guessed well. It has one login of its own, `guest`,
- * that may ask questions.
+/* An adversary without a login at the archive's control streams, over simulated time beside the honest client. The seed makes it a network
+ * peer or a client of the same machine, and gives the archive logins or none. It knows names of users, the honest client's messages (but no
+ * password), recording ids, and control session ids, which are counted up and easily guessed. It has one login of its own, `guest`, that may
+ * query only.
  *
- *   connects      wrong passwords in floods, users that are challenged and never answer, names that nobody has, old versions; with
- *                 response channels of huge terms, without sparse files, over the other medium, to others' streams, to itself
- *   answers       to challenges of others and its own
- *   requests      of every kind, under sessions of the honest client, its own that are not accepted, the guest's, and none's
+ *   connects      floods of wrong passwords, users that are challenged and never answer, unknown names, old versions; response
+ *                 channels with huge terms, without sparse files, over the other medium, to others' streams, to itself
+ *   answers       to its own challenges and to others'
+ *   requests      of every kind, with session ids of the honest client, of its own unaccepted sessions, of the guest, and of nobody
  *   tokens        guessed
- *   captured      what the honest client sent, again, as it was or changed in some bytes
- *   garbage       messages cut off, of unknown templates, of random bytes
+ *   captured      earlier messages of the honest client, unchanged or with some bytes changed
+ *   garbage       messages cut short, unknown templates, random bytes
  *
- * Whose image is rejected for it comes again as another. What must hold is in siege.c. An archive without logins does what anybody asks who connects, so there it does not connect, and what
- * holds is that it can not speak in another's name, fill the log or wear the archive out. All its chance comes from a generator of its own:
- * seeds without it run as if it did not exist. */
+ * When its image is rejected it returns as another. siege.c checks what must hold. An archive without logins serves everybody who connects,
+ * so there the adversary does not connect; it must then be unable to use another session, fill the log or exhaust the archive. Its random
+ * numbers come from a generator of its own: seeds without it run as if it did not exist. */
 #ifndef AS_SIM_ARCHIVE_ADVERSARY_H
 #define AS_SIM_ARCHIVE_ADVERSARY_H
 

@@ -1,19 +1,19 @@
-/* The judge: knows what was published, what the client was told, and what the settings promise, and looks at the disk with
- * readers of its own. Checks, by the name a failure gives:
+/* The auditor: knows what was published, what the client was told, and what the settings promise, and reads the disk with
+ * readers of its own. Checks, by the name that a failure prints:
  *   starts      the archive starts again on whatever a fault left
- *   lost        what was acknowledged (a recorded position seen, a signal, an answer) and promised to survive is there
- *   invented    every frame before the stop position is one that was published there, byte for byte
- *   position    stop and start positions lie where the acknowledged and the published allow
- *   unknown     no recording that nobody asked for; no id twice
+ *   lost        data that was acknowledged (a recorded position, a signal, an answer) and promised to survive exists
+ *   invented    every frame before the stop position was published there, byte for byte
+ *   position    stop and start positions lie within what was acknowledged and published
+ *   unknown     no recording that nobody requested; no id twice
  *   catalog     the file follows the rules that other software relies on (Spec: 06 §14): header, alignment, increasing ids, a
  *               next id above all, checksums, zeros behind the last record
  *   segments    files of full length (the last of a stopped one may be short), the one behind a full one, none of a purged recording
- *   promise     at a sync level above 0 the recorded position is durable at the moment it is told
- *   time        no entry of a time index says that bytes were written before they were; of what was recorded without a fault it
- *               tells all, within an interval of time and bytes
- *   channel     the channel is the one given last
- * What is promised: what a kill leaves, always; what a power cut leaves, for the catalog at its sync level above 0, for frames at
- * theirs. Below that only `starts`, `catalog` and `unknown` hold, and the run goes on with what there is. */
+ *   promise     at a sync level above 0 the recorded position is durable when it is reported
+ *   time        no entry of a time index gives bytes a time before they were written; for data recorded without a fault the
+ *               entries are complete, within an interval of time and bytes
+ *   channel     the channel is the last one that was set
+ * Promised after a kill: everything. After a power cut: the catalog at a catalog sync level above 0, frames at a file sync level above 0.
+ * Otherwise only `starts`, `catalog` and `unknown` hold, and the run goes on with what exists. */
 #ifndef AS_SIM_ARCHIVE_AUDITOR_H
 #define AS_SIM_ARCHIVE_AUDITOR_H
 
@@ -55,7 +55,7 @@ typedef struct audited
     int32_t segment_length;
     int32_t initial_term_id;
     int64_t start;
-    int64_t asked_start;    /* of a request under way, else == start */
+    int64_t asked_start;    /* of a request in flight, else == start */
     audit_life life;
     audit_frame *frames;
     int64_t frame_count;
@@ -63,16 +63,16 @@ typedef struct audited
     int64_t published;      /* end of the last frame handed to the log */
     int64_t recorded;       /* highest position that was told as recorded */
     int64_t stop;           /* told; -1 while active or in doubt */
-    int64_t asked_stop;     /* of a truncate under way; -1: none */
+    int64_t asked_stop;     /* of a truncate in flight; -1: none */
     int64_t cut;            /* where it was last truncated: no empty segment needs to be there; -1: nowhere */
     bool is_tainted;        /* of ASKED: its frames are not promised */
     bool is_stop_doubtful;  /* the disk refused calls on the catalog meanwhile */
     int64_t attach_low;     /* segments before `start` may be there down to here, */
     int64_t attach_sure;    /* and are down to here */
     bool is_attaching;      /* asked: it may start anywhere between attach_low and `start` */
-    bool is_moving;         /* of the migration under way, or in doubt */
+    bool is_moving;         /* of the migration in flight, or in doubt */
     int32_t channel;        /* the number of the one given last; 0: none of ours */
-    int32_t asked_channel;  /* of a request under way or in doubt, else == channel */
+    int32_t asked_channel;  /* of a request in flight or in doubt, else == channel */
     int32_t original;       /* of a copy: which; -1: it is none, or has got other bytes */
     int64_t starts_asked;   /* when its recording was asked for: how often the archive had started, */
     int64_t errors_asked;   /* and calls on the disk had failed */
@@ -81,7 +81,7 @@ typedef struct audited
 /* Segments of one recording become those of another. */
 typedef struct audit_migration
 {
-    audited *src; /* NULL: none is under way or in doubt */
+    audited *src; /* NULL: none is in flight or in doubt */
     audited *dst;
 } audit_migration;
 

@@ -1,4 +1,4 @@
-/* The judge's own reader of time indexes; see auditor.h. An entry says: what lies before my end was written no later than my last
+/* The auditor's own reader of time indexes; see auditor.h. An entry promises: all bytes before its end were written no later than its last
  * time. Format: store/time_index.h. */
 #include "auditor.h"
 

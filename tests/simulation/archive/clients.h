@@ -1,4 +1,4 @@
-/* Aeron clients over simulated time. A file of its own, as the client's room and the archive's do not share names. */
+/* Aeron clients over simulated time. A file of its own, because the client's module and the archive's share no internal names. */
 #ifndef AS_SIM_ARCHIVE_CLIENTS_H
 #define AS_SIM_ARCHIVE_CLIENTS_H
 

@@ -8,7 +8,7 @@
 
 #define THINKING_ROUNDS 6
 #define RESPONSE_STREAM 20
-#define PATIENCE_ROUNDS 2000
+#define TIMEOUT_ROUNDS 2000
 
 /* A recording whose publisher is there stops when the client wants it to, or the disk fails. */
 static void check_stop(sim_world *world, int64_t recording_id)
@@ -155,7 +155,7 @@ const asi_codec_event *world_ask(sim_world *world, asi_codec_request *request)
     }
     adversary_capture_request(world, request, bytes, length);
     bool is_sent = false;
-    for (int32_t i = 0; i < PATIENCE_ROUNDS && NULL != world->archive; i++)
+    for (int32_t i = 0; i < TIMEOUT_ROUNDS && NULL != world->archive; i++)
     {
         is_sent = is_sent || as_publication_offer(session->requests, bytes, length) > 0;
         world_round(world);

@@ -1,5 +1,5 @@
-/* The source archive, and copies of its recordings; see world.h. The source has a disk of its own on which nothing fails; it is killed
- * now and then, and comes back with what it had. Its recordings are written by the simulation, as an archive would have them. */
+/* The source archive, and copies of its recordings; see world.h. The source has a disk of its own without faults. It is killed at times and
+ * restarts with its data. The simulation writes its recordings as an archive would. */
 #include <stdio.h>
 #include <string.h>
 

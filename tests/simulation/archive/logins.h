@@ -1,4 +1,4 @@
-/* Users of an archive with logins, and how they prove themselves. Spec: 07 §7. */
+/* Users of an archive with logins, and their answers to challenges. Spec: 07 §7. */
 #ifndef AS_SIM_ARCHIVE_LOGINS_H
 #define AS_SIM_ARCHIVE_LOGINS_H
 

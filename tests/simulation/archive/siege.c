@@ -1,12 +1,13 @@
-/* What must hold against the adversary; see adversary.h. Checks, by the name a failure gives:
- *   logins      nothing of its asking is granted, but to its login what that may do; nothing is opened for a session before it is decided,
- *               but a log of the smallest terms where the request came from; no password is looked at before somebody listens there
- *   changed     nobody without login starts, stops or changes a recording: catalog, names and sizes of files, recordings, replays,
- *               tokens are what they were; nothing is written
- *   bounds      control sessions, of one address those that are not accepted, log bytes of publications, sockets, descriptors
+/* The checks against the adversary; see adversary.h. By the name that a failure prints:
+ *   logins      nothing that it requests is granted, except to its login what that may do; before a session is decided the archive opens
+ *               nothing for it but a log of the smallest terms to where the request came from, and checks no password before somebody
+ *               listens there
+ *   changed     nobody without login starts, stops or changes a recording: catalog, names and sizes of files, recordings, replays and
+ *               tokens stay the same; nothing is written
+ *   bounds      control sessions, unaccepted sessions of one address, log bytes of publications, sockets, descriptors
  *   log         texts of peers leave half of the error log to the archive's own; a real error is recorded afterwards
- *   session     the honest client is answered, and let in, within a bounded time
- * The first and the sessions are checked in every cycle of a run. The others in a siege: nothing is asked for and nothing fails,
+ *   session     the honest client gets its login and its answers within a bounded time
+ * Every cycle of a run checks the first and the sessions. A siege checks the others: nothing is requested, nothing fails,
  * and the adversary sends as much as it can. */
 #include <dirent.h>
 #include <stdio.h>

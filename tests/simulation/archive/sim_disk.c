@@ -1,4 +1,4 @@
-/* A disk is made, loses power, and is looked at; see sim_disk.h. */
+/* Creates a disk, cuts its power, and reads its state; see sim_disk.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

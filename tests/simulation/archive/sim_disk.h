@@ -1,23 +1,23 @@
-/* A disk in memory behind file_ops: one folder of files whose bytes, lengths and names reach the disk apart from each other, and
- * calls that fail when the seed says so. Used by the simulation of the archive (world.c).
+/* A disk in memory behind file_ops: one folder of files. Bytes, lengths and names reach the disk independently of each other, and calls
+ * fail when the seed decides so. The archive simulation uses it (world.c).
  *
- * Two states are kept of everything: `now`, what calls see (the page cache), and `disk`, what a power cut leaves. A sync carries
- * a file's bytes and length over, a sync of the folder its names; besides, the kernel writes back pages as it likes
- * (sim_disk_write_back). Faults, and why the archive must survive each:
- *   killed       the process ends inside any call that changes something (kill -9, out of memory): `now` stays, and of a write the
- *                pages that were copied by then.
- *   power cut    of what was not synced any part is there: by choice of the seed all, none, each page or each sector of 512
- *                bytes by its own coin. No order holds between writes, nor between bytes, lengths and names: file systems
- *                journal differently, and disks reorder. A sector is never torn: devices promise that, and the catalog's fields
- *                of 8 bytes rest on it.
- *   no space     the pages run out in the middle of a write or at the creation of a file; freed again by purges or by the run.
- *   I/O error    any call answers EIO and changes nothing.
- *   short        a read or write takes a part, as the system calls may; a write up to a page's end, as kernels do.
- *   failed sync  EIO, after which pages count as clean though some never reached the disk (as Linux does it): only writing them
- *                again saves them.
- * A read never gives bytes that nobody wrote: rot of data at rest is what checksums are for, and is tested apart.
+ * The disk keeps two states: `now`, which calls see (the page cache), and `disk`, which a power cut leaves. A sync of a file copies its
+ * bytes and length, a sync of the folder its names. The kernel also writes back pages at any time (sim_disk_write_back). Faults, and why
+ * the archive must survive each:
+ *   killed       The process ends inside any call that changes something (kill -9, out of memory). `now` stays, with the pages of a
+ *                write that were copied by then.
+ *   power cut    Any part of what was not synced survives: the seed chooses all, none, or each page or each sector of 512
+ *                bytes at random. Writes, bytes, lengths and names have no order among each other: file systems journal
+ *                differently, and disks reorder. A sector is never torn: devices promise that, and the catalog's fields
+ *                of 8 bytes rely on it.
+ *   no space     The pages run out in the middle of a write or at the creation of a file. Purges or the run free them again.
+ *   I/O error    Any call returns EIO and changes nothing.
+ *   short        A read or write handles only a part, as system calls may; a write ends at a page boundary, as in kernels.
+ *   failed sync  EIO, after which pages count as clean although some never reached the disk (as on Linux). Only a second write
+ *                saves them.
+ * A read never returns bytes that nobody wrote: checksums detect decay of data at rest, and other tests cover it.
  *
- * Owns the files. Deterministic: all chance comes from `rand`. One thread. */
+ * Owns the files. Deterministic: random numbers come from `rand` only. One thread. */
 #ifndef AS_SIM_DISK_H
 #define AS_SIM_DISK_H
 

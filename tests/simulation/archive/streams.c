@@ -1,4 +1,4 @@
-/* Publishers, and what the client asks for; see world.h. */
+/* Publishers, and the requests of the client; see world.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What a client asks for to keep recordings in order: truncate, purge, detach, attach, migrate, another channel; see world.h. */
+/* The client's maintenance requests: truncate, purge, detach, attach, migrate, update channel; see world.h. */
 #include <string.h>
 
 #include "sim_trace.h"

@@ -1,4 +1,4 @@
-/* Machine, time, the archive's life and deaths; see world.h. */
+/* Machine, time, starts and deaths of the archive; see world.h. */
 #include "world.h"
 
 #include <fcntl.h>

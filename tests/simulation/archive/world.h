@@ -1,12 +1,12 @@
-/* One run: a real driver, a real archive and a client that asks it for things, in this thread, over simulated time and a simulated
- * disk. The archive is killed inside any call on its files, loses power, meets a full disk and calls that fail; after each the
- * auditor compares what it finds with what the client was told.
+/* One run: a real driver, a real archive and a client, in one thread, over simulated time and a simulated disk. The archive is killed
+ * inside any call on its files, loses power, meets a full disk and calls that fail. After each fault the auditor compares what it finds
+ * with what the client was told.
  *
- *      seed > settings > world_run: ask, publish, break, restart, judge ... > calm: restart, replay everything, close, judge
+ *      seed > settings > world_run: request, publish, break, restart, audit ... > calm: restart, replay everything, close, audit
  *
  * world.c has machine, time and archive; control.c the control session; streams.c publishers, recordings and replays; upkeep.c
- * truncations, migrations and the like; copies.c a second archive and copies of its recordings; adversary.c who is not let in, siege.c
- * what must hold against it; auditor.c the judge; main.c the command. Everything process-wide, because each seed runs in a process
+ * truncations, migrations and the like; copies.c a second archive and copies of its recordings; adversary.c the adversary, siege.c
+ * the checks against it; auditor.c the auditor; main.c the command. All state is process-wide, because each seed runs in a process
  * of its own. */
 #ifndef AS_SIM_ARCHIVE_WORLD_H
 #define AS_SIM_ARCHIVE_WORLD_H
@@ -69,7 +69,7 @@ typedef struct world_source
     audited originals[WORLD_ORIGINALS];
 } world_source;
 
-/* A replication under way. */
+/* A replication in flight. */
 typedef struct world_copying
 {
     audited *recording;        /* NULL: free */

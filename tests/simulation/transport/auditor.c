@@ -1,4 +1,4 @@
-/* Streams, images and their bytes; what counters tell is in auditor_look.c. See auditor.h. */
+/* Streams, images and their bytes; auditor_look.c has the counters. See auditor.h. */
 #include "auditor.h"
 
 #include <stdlib.h>

@@ -1,23 +1,23 @@
-/* The judge of a simulated run. It knows what was published and delivered, the datagrams that drivers took from the network, and
- * shared memory (counters); of drivers and clients it knows nothing, so that what it says does not rest on what it judges.
+/* The auditor of a simulated run. It knows what was published and delivered, the datagrams that drivers took from the network, and
+ * shared memory (counters). It knows no state of drivers and clients, so its verdict does not depend on the code that it checks.
  *
  * Checks, by the name that a failure prints:
- *   bytes        each image delivers exactly the published bytes, in order, without gap; of an unreliable stream the parts that
- *                are there are right, and a driver that skipped some has counted a gap fill
- *   limit        no message begins at or beyond the publisher's limit; the limit is not beyond consumption by more than a window;
+ *   bytes        each image delivers exactly the published bytes, in order, without gap; of an unreliable stream the delivered parts
+ *                are right, and a driver that skipped some has counted a gap fill
+ *   limit        no message begins at or beyond the publisher's limit; the limit is at most a window beyond consumption;
  *                the sender is not beyond its limit, nor its limit beyond what receivers have and a window
- *   back         positions in counters never go back
- *   complete     when the network is well again, every subscriber gets to the end of every stream
- *   eos          a stream that was closed, with the network well, ends as such and at its last byte; a revoked one as revoked
- *   liveness     an image ends only for a reason: end, revocation, rejection, or silence as long as the image liveness timeout;
+ *   back         positions in counters never decrease
+ *   complete     when the network works again, every subscriber reaches the end of every stream
+ *   eos          a stream that was closed while the network worked ends as such and at its last byte; a revoked one as revoked
+ *   liveness     an image ends only for a reason: end, revocation, rejection, or silence for the image liveness timeout;
  *                and it does end after that
- *   connected    a publication is connected while status messages come, and not longer than the connection timeout without
- *   client       a dead client is missed after its liveness timeout and not before
+ *   connected    a publication is connected while status messages arrive, and no longer than the connection timeout without
+ *   client       a dead client is removed after its liveness timeout and not before
  *   wire         no frame that a driver sends is one that a strict peer drops (auditor_wire.c)
- *   counters, files, sockets   nothing is left of what was closed
- *   and what an adversary may cost, auditor_bounds.h. Streams that it begins itself are nobody's: a subscriber may get them.
+ *   counters, files, sockets   closing leaves nothing behind
+ *   and the limits of an adversary's cost, auditor_bounds.h. Streams that it starts itself are not checked: a subscriber may get them.
  *
- * Owned by the world, told by it (auditor_on_*), looking at shared memory at auditor_look. One thread, simulated time. */
+ * The world owns it and reports to it (auditor_on_*); it reads shared memory in auditor_look. One thread, simulated time. */
 #ifndef AS_SIM_AUDITOR_H
 #define AS_SIM_AUDITOR_H
 

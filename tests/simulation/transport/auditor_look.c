@@ -1,4 +1,4 @@
-/* What shared memory and the wire tell: counters, connections, dead clients, and what is left in the end. See auditor.h. */
+/* Checks shared memory and connections: counters, dead clients, and what remains at the end. See auditor.h. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What drivers send, judged as a strict peer judges it: such a peer drops what is wrong, and the stream is mute without an error at
- * either end. From the specification alone; the product's own checks of what comes in are not asked. Spec: 11 N1-N6, §3. */
+/* Checks sent frames as a strict peer does: such a peer drops a wrong frame, and the stream is then silent without an error at
+ * either end. Written from the specification alone; it calls none of the product's checks of received frames. Spec: 11 N1-N6, §3. */
 #include <stdlib.h>
 
 #include "auditor.h"

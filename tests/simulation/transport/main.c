@@ -1,4 +1,5 @@
-/* The simulation's command. `make sim`, `make soak` and the mutants' runner call it; README.md tells how, sim_seeds.h what it takes. */
+/* The command of the transport simulation. `make sim`, `make soak` and the mutants' runner call it; tests/simulation/README.md explains how,
+ * sim_seeds.h lists its options. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ static void print(const char *name, const int64_t *counts)
 
 int main(int count, char **arguments)
 {
-    const sim_seeds seeds = { .name = "sim", .again = "make sim", .patience_seconds = 300, .option = "--adversary",
+    const sim_seeds seeds = { .name = "sim", .again = "make sim", .timeout_seconds = 300, .option = "--adversary",
         .option_is_set = &has_adversary, .again_with = " ADVERSARY=1", .count = COUNTS, .run = run, .print = print };
     return sim_seeds_main(&seeds, count, arguments);
 }

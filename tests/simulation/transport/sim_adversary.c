@@ -1,4 +1,4 @@
-/* What the adversary knows, and when it does what; see sim_adversary.h. What it sends is in sim_forgeries.c. */
+/* What the adversary knows, and when it does what; see sim_adversary.h. sim_forgeries.c makes what it sends. */
 #include "sim_adversary.h"
 
 #include <stdlib.h>

@@ -1,39 +1,39 @@
-/* Somebody who means harm, beside the cast of a run: a node with an address of its own, which sends datagrams with any source
- * address. What it can do is drawn from the seed; what holds against it is what docs/security.md promises, and no more, so that it
- * makes no forgery that no Aeron peer could tell from the real thing.
+/* An adversary beside the honest nodes of a run: a node with an address of its own that sends datagrams with any source address. The seed
+ * chooses its powers. The promises of docs/security.md hold against it, so it sends no forgery that an Aeron peer cannot tell from the
+ * real datagram.
  *
  * It guesses: it knows addresses and ports of sockets, and the peers of connected ones, whose addresses it takes; stream ids are small
- * numbers. Sessions it invents (auditor_bounds.h), so it hits none of the cast's. It sends
- *   set-ups      of ever new sessions, terms up to a gigabyte, positions that can't be, each in other words; floods of them
- *   far frames   heartbeats and data for its sessions at the join, half a term ahead, beyond, in lists whose lengths lie
- *   questions    data of sessions without set-up, with sources that are others' addresses: who answers whom?
- *   statuses     for no session, to dynamic publications too, which plants destinations; absurd windows and positions
- *   naks, rttms, errors, response set-ups   for sessions that are not there, with lengths that lie
- *   names        to the resolvers, where drivers tell each other theirs: ever new ones, at addresses of nobody
+ * numbers. It invents sessions (auditor_bounds.h), so none is an honest one. It sends
+ *   SETUPs       of new sessions, terms up to a gigabyte, impossible positions, each with another error text; floods of them
+ *   far frames   heartbeats and data for its sessions at the join, half a term ahead, beyond, in datagrams with wrong lengths
+ *   questions    data of sessions without SETUP, with source addresses of others: a driver that answers would reflect
+ *   statuses     for no session, to dynamic publications too, which adds destinations; absurd windows and positions
+ *   NAKs, RTTMs, errors, response SETUPs   for unknown sessions, with wrong lengths
+ *   names        to the resolvers with which drivers exchange names: new ones at unused addresses
  *   garbage      of every type and length
  *
- * It listens: besides, it sees each datagram that a driver sends, with its sessions, streams, positions and receivers. Who does can
- * forge data, padding, status messages, set-ups of sessions to come and ends of streams, and nothing holds then (docs/security.md). So
- * of what it knows it makes only
- *   windows      status messages of a real receiver with more than half a term or less than nothing, at offsets that can't be or far
- *                from where the sender is: each is invalid or out of bounds (Spec: 11 N4, 04 §6), its other fields count for nothing
- *   torn lists   frames of a real session in a datagram whose lengths or offsets lie: the datagram is dropped whole (N2)
- *   far beats    heartbeats of a real session up to half a term ahead: they cost a look at a window and a NAK now and then. Of reliable
- *                streams: an unreliable one fills what it believes lost
- *   nak storms   of a real session: ranges that can't be are invalid (N5), of the others a publication answers a bounded part
- *   rttms        requests to both sides, and replies with times that can't be
- *   errors       of a real session for receivers that are not there, or with a text that is longer than the datagram
- *   set-ups      of a real session that can't be (N3); in the calm, where each image is there, with other values than the stream's
- *   replays      of what it heard, seconds later or at once, of dead sessions and dead drivers too, with the source it came from: what
- *                was true once is told by its position. Not in the calm: ends, errors and requests for set-ups, which are forgeries
- *                when the stream goes on
- *   reflections  of what it heard, to another socket or back to where it came from
+ * It listens: it also sees each datagram that a driver sends, with its sessions, streams, positions and receivers. A listener can
+ * forge data, padding, status messages, SETUPs of later sessions and ends of streams, and no promise holds then (docs/security.md). So
+ * from what it knows it makes only
+ *   windows      status messages of a real receiver with more than half a term or a negative window, at impossible offsets or far
+ *                from the sender's position: each is invalid or out of bounds (Spec: 11 N4, 04 §6), and its other fields are ignored
+ *   torn lists   frames of a real session in a datagram with wrong lengths or offsets: the datagram is dropped whole (N2)
+ *   far beats    heartbeats of a real session up to half a term ahead: they cost a scan of a window and a NAK. Of reliable streams only:
+ *                an unreliable one fills what it believes lost
+ *   NAK storms   of a real session: impossible ranges are invalid (N5); to the others a publication answers with a bounded part
+ *   RTTMs        requests to both sides, and replies with impossible times
+ *   errors       of a real session for unknown receivers, or with a text that is longer than the datagram
+ *   SETUPs       of a real session that are impossible (N3); in the calm, when each image exists, with other values than the stream's
+ *   replays      of datagrams that it heard, seconds later or at once, of dead sessions and dead drivers too, with their source
+ *                address: their positions show their age. Not in the calm: ends, errors and requests for SETUPs, which are forgeries
+ *                while the stream goes on
+ *   reflections  of datagrams that it heard, to another socket or back to their source
  *
- * In the storm it does all of that. Before the calm it rests, so that its images time out and streams that have yet to begin find room:
- * nobody is promised a place in a flood of set-ups. When all streams are there it begins again, while messages are published: what was
- * acknowledged must be delivered, and no image may end. Auditor_bounds.h has what it may cost.
+ * In the storm it does all of that. Before the calm it pauses, so that its images time out and the remaining streams find slots:
+ * no stream is promised a slot during a flood of SETUPs. When all streams exist it starts again, while messages are published: what was
+ * acknowledged must be delivered, and no image may end. auditor_bounds.h has the limits of its cost.
  *
- * Datagrams of its own are neither lost nor changed. One thread; all chance comes from `rand`. */
+ * The network neither loses nor changes its datagrams. One thread; random numbers come from `rand` only. */
 #ifndef AS_SIM_ADVERSARY_H
 #define AS_SIM_ADVERSARY_H
 

@@ -1,4 +1,4 @@
-/* The adversary's datagrams; sim_adversary.h says which there are, and why each can be withstood. */
+/* The adversary's datagrams; sim_adversary.h lists them, and why the system withstands each. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What goes wrong by seed, besides the network's own faults; see sim_world.h. */
+/* Faults by seed, besides the network's own; see sim_world.h. */
 #include <string.h>
 
 #include "sim_scarce.h"
