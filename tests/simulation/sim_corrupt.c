@@ -5,7 +5,7 @@
 
 static int32_t below(asi_rand *rand, int32_t bound) { return (int32_t)(asi_rand_u64(rand) % (uint64_t)bound); }
 
-/* Of terms far from where any stream of the simulation is. */
+/* Of terms that no stream of the simulation reaches. */
 static int32_t far_term(int32_t term_id, asi_rand *rand)
 {
     return asi_wrap_add(term_id, 0 == below(rand, 2) ? 0x10000000 : -0x10000000);
@@ -130,7 +130,7 @@ int32_t sim_corrupt(uint8_t *bytes, int32_t length, asi_rand *rand)
     return length;
 }
 
-/* Random bytes with a type that somebody looks at. */
+/* Random bytes with a known frame type. */
 static int32_t make_garbage(uint8_t *bytes, asi_rand *rand)
 {
     static const uint16_t TYPES[] = { ASI_FRAME_DATA, ASI_FRAME_PAD, ASI_FRAME_NAK, ASI_FRAME_ERROR, ASI_FRAME_SETUP,

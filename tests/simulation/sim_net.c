@@ -289,7 +289,7 @@ static int64_t arrival_ns(sim_net *net)
     return at_ns;
 }
 
-/* One datagram on its way to one socket. */
+/* One datagram in flight to one socket. */
 static void carry(sim_host *from, asi_udp_socket *to, const void *bytes, int32_t length, const asi_address *source)
 {
     static uint8_t changed[ASI_DATAGRAM_MAX_LENGTH + SIM_CORRUPT_MAX_GROWTH];
@@ -413,7 +413,7 @@ int32_t sim_net_endpoints(const sim_net *net, sim_endpoint *to, int32_t capacity
 
 /* -- receiving ---------------------------------------------------------------------------------------------------------- */
 
-/* What has come since the last look finds room in the receive buffer or is lost. */
+/* Datagrams that arrived since the last call enter the receive buffer, or are lost if it is full. */
 static void arrive(asi_udp_socket *socket)
 {
     sim_net *net = socket->host->net;

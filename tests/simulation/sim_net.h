@@ -86,12 +86,12 @@ typedef struct sim_sighting
 typedef struct sim_endpoint
 {
     asi_address address;
-    asi_address peer; /* whose datagrams alone are taken; none: everybody's */
+    asi_address peer; /* if set, only its datagrams are received */
 } sim_endpoint;
 
 /* Each datagram that a socket takes out of the network, as the driver will see it. */
 typedef void (*sim_tap)(void *context, const sim_host *host, const uint8_t *bytes, int32_t length, bool is_hostile);
-/* Each datagram that a host sends, before anything happens to it; whoever listens on the way sees the same. */
+/* Each datagram that a host sends, before any fault; a listener on the path sees the same. */
 typedef void (*sim_spy)(void *context, const sim_sighting *sighting);
 
 struct sim_net
@@ -105,7 +105,7 @@ struct sim_net
     void *tap_context;
     sim_spy spy;             /* may be NULL */
     void *spy_context;
-    bool has_no_sockets;     /* those who ask for one are refused, as without descriptors */
+    bool has_no_sockets;     /* opening a socket fails, as without descriptors */
     int64_t injected[SIM_FAULT_COUNT];
     int64_t datagrams;
     /* Its own. */
@@ -118,9 +118,9 @@ struct sim_net
 };
 
 void sim_net_init(sim_net *net, const int64_t *now_ns, uint64_t seed);
-/* Frees what is left. */
+/* Frees everything. */
 void sim_net_close(sim_net *net);
-/* A host at the node's address; what was there before must be dead. */
+/* A host at the node's address; an earlier host there must be dead. */
 sim_host *sim_net_add_host(sim_net *net, int32_t node);
 /* As when its process is killed: its ports are free, its datagrams gone; the driver may still close its sockets. */
 void sim_net_kill_host(sim_host *host);
@@ -129,7 +129,7 @@ asi_udp_ops sim_net_ops(sim_host *host);
  * looks. INT64_MAX if none is in flight. */
 int64_t sim_net_next_ns(const sim_net *net);
 int32_t sim_net_open_sockets(const sim_net *net, const sim_host *host);
-/* A datagram of nobody's socket: not lost, nor otherwise changed on the way. How many sockets get it. */
+/* A datagram from no socket: neither lost nor changed. Returns how many sockets get it. */
 int32_t sim_net_inject(sim_net *net, const asi_address *source, const asi_address *to, const void *bytes, int32_t length);
 /* Of living hosts; at most `capacity`, returns how many. */
 int32_t sim_net_endpoints(const sim_net *net, sim_endpoint *to, int32_t capacity);

@@ -26,7 +26,7 @@ typedef struct options
     uint64_t first;
     uint64_t last;
     int32_t jobs;
-    int64_t soak_seconds; /* -1: no soak, 0: until told to stop */
+    int64_t soak_seconds; /* -1: no soak, 0: until stopped */
     bool is_verbose;
     bool is_twice;
     bool is_keeping_on; /* after a failure */

@@ -19,14 +19,14 @@ typedef struct sim_seeds
     unsigned timeout_seconds; /* of real time for one seed: it hangs */
     const char *option;        /* a flag of its own, as "--adversary"; NULL: it has none */
     bool *option_is_set;
-    const char *again_with;    /* what is added to `again` then */
+    const char *again_with;    /* appended to `again` if set */
     int32_t count;             /* of counts that are added up, behind the digest */
-    /* In the child, which it may end: the run itself. `report` tells what was found; a child that ends without failed. */
+    /* The run, in a child process, which it may end. `report` passes the counts on; a child that ends without has failed. */
     void (*run)(uint64_t seed, const char *dir, bool is_verbose, void (*report)(uint64_t digest, const int64_t *counts));
     void (*print)(const char *name, const int64_t *counts);
 } sim_seeds;
 
-/* 0: every seed passed; 1: one failed, and is told; 2: the arguments are wrong. */
+/* 0: every seed passed; 1: one failed, and was printed; 2: the arguments are wrong. */
 int sim_seeds_main(const sim_seeds *seeds, int count, char **arguments);
 
 /* Of this process, and some that the look needs: for comparison only. */

@@ -41,7 +41,7 @@ typedef struct adversary_capture
 typedef struct world_adversary
 {
     bool is_there;             /* in this seed; the next four are the seed's, too */
-    bool has_logins;           /* the archive lets in who proves himself */
+    bool has_logins;           /* the archive requires logins */
     bool is_local;             /* it speaks by IPC, else by UDP */
     bool is_visitor_local;     /* the honest client that comes in a siege does; the one that is always there speaks by IPC */
     bool shares_source;        /* it comes from the visitor's address */

@@ -13,7 +13,7 @@
 
 #define MAX_FRAME (64 * 1024)
 
-/* -- what is known ---------------------------------------------------------------------------------------------------------- */
+/* -- the auditor's records ---------------------------------------------------------------------------------------------------- */
 
 audited *auditor_add(auditor *audit, const audited *recording)
 {
@@ -408,7 +408,7 @@ static void settle_channel(audited *recording, const asi_catalog_record *found)
     }
 }
 
-/* What was in doubt is decided by what is found, which must be one of the two. */
+/* The files decide what was in doubt; they must show one of the two. */
 static void settle(auditor *audit, audited *recording, const asi_catalog_record *found)
 {
     const int64_t id = recording->id;

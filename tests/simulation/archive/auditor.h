@@ -25,7 +25,7 @@
 
 typedef enum audit_life
 {
-    AUDIT_ASKED,    /* requested, not told to exist: it may */
+    AUDIT_ASKED,    /* requested, not confirmed: it may exist */
     AUDIT_ACTIVE,
     AUDIT_STOPPED,
     AUDIT_PURGING,  /* requested: it may be there whole, or gone */
@@ -61,8 +61,8 @@ typedef struct audited
     int64_t frame_count;
     int64_t frame_capacity;
     int64_t published;      /* end of the last frame handed to the log */
-    int64_t recorded;       /* highest position that was told as recorded */
-    int64_t stop;           /* told; -1 while active or in doubt */
+    int64_t recorded;       /* highest position that was reported as recorded */
+    int64_t stop;           /* as reported; -1 while active or in doubt */
     int64_t asked_stop;     /* of a truncate in flight; -1: none */
     int64_t cut;            /* where it was last truncated: no empty segment needs to be there; -1: nowhere */
     bool is_tainted;        /* of ASKED: its frames are not promised */
@@ -94,7 +94,7 @@ typedef struct auditor
     audited recordings[AUDIT_MAX_RECORDINGS];
     int32_t count;
     int64_t highest_id;
-    int64_t oldest_id;       /* what was asked for since the last start has higher ids */
+    int64_t oldest_id;       /* recordings requested since the last start have higher ids */
     int64_t checked_frames;
     int64_t checked_bytes;
     int64_t checked_times;
@@ -122,7 +122,7 @@ void auditor_on_copying(const auditor *audit, audited *copy, const audited *orig
 /* -- auditor_moves.c: migrations, as the catalog shows them */
 void auditor_on_migrating(auditor *audit, audited *src, audited *dst);
 void auditor_on_migrated(auditor *audit, bool is_done);
-/* Before the recordings are looked at one by one: how far the migration got that a death ended. */
+/* Before the recordings are checked one by one: how far a migration got that a death ended. */
 void auditor_settle_migration(auditor *audit, asi_catalog *catalog);
 /* The text of a channel's number. */
 void audit_channel(int32_t number, char *to, size_t capacity);

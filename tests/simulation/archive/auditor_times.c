@@ -49,7 +49,7 @@ static bool run_at(const index_file *file, int64_t slot, asi_time_run *run)
         file->bytes + asi_time_slot_offset(slot), file->header.recording_id, slot, run);
 }
 
-/* Of what was recorded without a fault: no gap, and no frame outside of its run's interval. */
+/* For data recorded without a fault: no gap, and no frame outside its run's interval. */
 static void check_whole(const audited *recording, const index_file *file)
 {
     int64_t position = recording->start;

@@ -10,7 +10,7 @@
 #define RESPONSE_STREAM 20
 #define TIMEOUT_ROUNDS 2000
 
-/* A recording whose publisher is there stops when the client wants it to, or the disk fails. */
+/* A recording with a publisher stops at the client's request, or when the disk fails. */
 static void check_stop(sim_world *world, int64_t recording_id)
 {
     const audited *recording = auditor_find(&world->audit, recording_id);

@@ -174,7 +174,7 @@ int world_source_round(sim_world *world)
 
 /* -- copies ----------------------------------------------------------------------------------------------------------------- */
 
-/* A copy that goes on, or none. */
+/* A copy that is in progress, or NULL. */
 static audited *pick_copy(sim_world *world)
 {
     for (int32_t i = 0; i < world->audit.count; i++)

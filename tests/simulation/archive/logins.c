@@ -12,7 +12,7 @@ static const uint8_t SALT[] = "saltsalt";
 #define SALT_LENGTH ((int64_t)sizeof(SALT) - 1)
 
 /* In the place of asi_pbkdf2_step: takes as many duty cycles, and no time, which was more than half of a run's. Keys are those of one
- * iteration, for who makes passwords and who checks them, and another password gives another key as before. */
+ * iteration, for making and checking passwords alike; different passwords still give different keys. */
 bool __wrap_asi_pbkdf2_step(asi_pbkdf2 *derivation, int64_t iterations);
 bool __wrap_asi_pbkdf2_step(asi_pbkdf2 *derivation, int64_t iterations)
 {

@@ -107,7 +107,7 @@ typedef struct sim_disk
     /* Counts down over calls that change something; at 0 the process is killed inside the call. -1: never. */
     int64_t calls_to_kill;
     bool only_catalog_kills; /* it counts those on the catalog's file */
-    jmp_buf *on_kill;       /* where the world goes on; set while the archive runs */
+    jmp_buf *on_kill;       /* where the world continues; set while the archive runs */
     int64_t injected[SIM_DISK_FAULT_COUNT];
     int64_t written_bytes;
     int64_t synced_bytes;

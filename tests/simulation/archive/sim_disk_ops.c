@@ -39,7 +39,7 @@ static int fail(sim_disk *disk, sim_disk_fault fault, const char *doing, const c
     return -error;
 }
 
-/* True when the process dies inside this call; the caller does what is done by then and calls die. */
+/* True when the process dies inside this call; the caller completes the part done until then and calls die. */
 static bool is_last_call(sim_disk *disk, bool is_on_catalog)
 {
     return (is_on_catalog || !disk->only_catalog_kills) && disk->calls_to_kill > 0 && 0 == --disk->calls_to_kill;

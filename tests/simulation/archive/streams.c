@@ -93,7 +93,7 @@ audited world_new_recording(const sim_world *world, int32_t stream_id, int32_t i
         .attach_sure = start, .original = -1, .starts_asked = world->audit.starts, .errors_asked = world->disk.errors };
 }
 
-/* Asks for the recording of a stream whose publication is made at the same time. */
+/* Requests the recording of a stream whose publication is added at the same time. */
 static void ask_for_recording(sim_world *world, world_stream *stream, int32_t template_id, const char *publication_channel)
 {
     asi_codec_request request = world_request(template_id, stream->recording->id);
@@ -197,7 +197,7 @@ audited *world_pick(sim_world *world, audit_life life)
     return NULL;
 }
 
-/* What publishes on the recording's stream: to it, or to one that goes on from it. */
+/* The publication on the recording's stream: for it, or for one that extends it. */
 world_stream *world_stream_of(sim_world *world, const audited *recording)
 {
     for (int32_t i = 0; i < world->stream_count; i++)
@@ -247,7 +247,7 @@ static void extend(sim_world *world)
     stream->is_zero = world_percent(world, 15);
     snprintf(stream->channel, sizeof(stream->channel), "aeron:ipc?alias=again");
     const int64_t stop = recording->stop;
-    auditor_cut(recording, stop); /* what was published behind it was not recorded */
+    auditor_cut(recording, stop); /* data published behind it was not recorded */
     recording->original = -1;
     recording->starts_asked = -1; /* its times may have a gap */
     if (world_percent(world, 30))
@@ -261,7 +261,7 @@ static void extend(sim_world *world)
     ask_for_recording(world, stream, ASI_CODEC_EXTEND_RECORDING_2, channel);
 }
 
-/* The publisher ends, or the archive is told. */
+/* Closes the publisher, or asks the archive to stop. */
 static void stop(sim_world *world)
 {
     audited *recording = world_pick(world, AUDIT_ACTIVE);

@@ -33,7 +33,7 @@ static int64_t nano_time(void *context) { return ((const sim_world *)context)->n
 static int64_t epoch_ns(void *context) { return ((const sim_world *)context)->now_ns + SIM_EPOCH_NS; }
 static int64_t epoch_ms(void *context) { return epoch_ns(context) / MS; }
 
-/* While a client waits for the driver, the driver goes on. */
+/* Runs the driver while a client waits for it. */
 static void spin(void *context)
 {
     sim_world *world = context;
@@ -118,7 +118,7 @@ static void set_number(sim_world *world, const char *name, int64_t value)
     set(world, name, text);
 }
 
-/* Who can be reached by others lets in who proves himself, by small limits that are reached soon. */
+/* An archive that others can reach requires logins, with small limits that are reached soon. */
 static void configure_logins(sim_world *world)
 {
     char path[AS_PATH_MAX];
@@ -495,7 +495,7 @@ static void run(sim_world *world)
         storm(world);
         world_close_streams(world);
     }
-    /* Calm: space is freed, nothing fails; all that is there can be read and goes on. */
+    /* Calm: space is freed, nothing fails; every recording can be read and extended. */
     calm_disk(world);
     start_archive(world);
     world->disk.capacity_pages = 64 * 1024;

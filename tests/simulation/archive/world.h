@@ -40,7 +40,7 @@ typedef struct world_stream
     audited *recording;
     int64_t correlation_id;      /* of the start or extend request */
     int32_t max_length;
-    bool is_zero;                /* payloads of zeros: nothing but its header tells a frame */
+    bool is_zero;                /* payloads of zeros: only the header marks a frame */
 } world_stream;
 
 /* The control session, and what it heard. */
@@ -77,7 +77,7 @@ typedef struct world_copying
     int64_t correlation_id;
     int64_t replication_id;
     int64_t stop;              /* where the copy ended before */
-    bool is_extended;          /* told; as the next */
+    bool is_extended;          /* as reported; as the next */
     bool has_stopped;
     bool has_ended;
 } world_copying;
@@ -113,7 +113,7 @@ struct sim_world
     as_archive *archive;       /* NULL while it is dead */
     int64_t died_ns;
     bool was_power_cut;        /* since the last start */
-    jmp_buf *on_operator;      /* where a run goes on, to its end, that a person would have to help */
+    jmp_buf *on_operator;      /* where a run ends that would need an operator */
     world_session session;
     world_adversary adversary;
     world_limits limits;
@@ -190,7 +190,7 @@ void world_open_source(sim_world *world);
 void world_close_source(sim_world *world);
 void world_kill_source(sim_world *world);
 int world_source_round(sim_world *world);
-/* Begins a copy of one of the source's recordings, or goes on with one. */
+/* Starts a copy of one of the source's recordings, or continues one. */
 void world_copy(sim_world *world);
 void world_on_copy_answer(sim_world *world, const asi_codec_event *event);
 void world_on_copy_signal(sim_world *world, const asi_codec_event *event);

@@ -211,7 +211,7 @@ static void find_stream_of(auditor *a, auditor_image *image)
     image->stream = stream;
 }
 
-/* The adversary makes more of them than there is room for; there is nothing to tell of one that has gone. */
+/* The adversary makes more of them than the table holds; one that has ended needs no entry. */
 static auditor_image *new_image(auditor *a)
 {
     for (int32_t i = 0; i < a->image_count && a->bounds.is_on; i++)
@@ -268,7 +268,7 @@ auditor_image *auditor_on_image(auditor *a, int32_t driver, const void *subscrip
     return added;
 }
 
-/* What lies between what was delivered and `to` may be padding only, unless the stream is unreliable. */
+/* Only padding may lie between the delivered position and `to`, unless the stream is unreliable. */
 static void skip_to(auditor *a, auditor_image *image, int64_t to)
 {
     auditor_stream *stream = image->stream;
@@ -433,7 +433,7 @@ static void check_silence(const auditor *a, const auditor_image *image)
     const int64_t settled_ns = 2 * times->image_liveness_ns + 4 * times->timer_interval_ns +
         6 * times->status_message_ns + 2 * times->slack_ns;
     const bool is_settled = a->is_calm && stream->waits_for_all && *a->now_ns - a->calm_since_ns > settled_ns && image->since_ns < a->calm_since_ns;
-    /* Spec: 04 §24 T11 - a unicast publication that once saw a receiver leave does not linger, so it tells no end. */
+    /* Spec: 04 §24 T11 - a unicast publication that once saw a receiver leave does not linger, so it announces no end. */
     const bool has_lingered = !stream->is_unicast || 0 == stream->last_end_status_ns;
     if (AUDITOR_CLOSED == stream->end && stream->has_eos && has_lingered && a->is_calm &&
         stream->ended_ns - a->calm_since_ns > settled_ns)

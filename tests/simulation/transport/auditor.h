@@ -43,14 +43,14 @@ typedef struct auditor_times
     int64_t linger_ns;
     int64_t status_message_ns;
     int64_t unblock_ns;
-    int64_t slack_ns; /* simulated time between two looks, and pauses of a driver */
+    int64_t slack_ns; /* simulated time between two checks, and pauses of a driver */
 } auditor_times;
 
 typedef struct auditor_message
 {
     int64_t start;  /* position of its first frame */
     int64_t end;
-    int64_t number; /* tells every byte; -1: a claim that was given up, padding in the end */
+    int64_t number; /* determines every byte; -1: an aborted claim, which ends as padding */
     int32_t length;
 } auditor_message;
 
@@ -77,7 +77,7 @@ typedef struct auditor_stream
     bool is_unicast;
     bool waits_for_all;     /* its flow control runs away from no receiver */
     bool follows_spies;     /* ssc: without receivers its sender goes where its spies are */
-    bool has_eos;           /* its heartbeats tell the end */
+    bool has_eos;           /* its heartbeats announce the end */
     int64_t window_length;  /* the publisher's */
     int64_t first_position;
     int64_t position;       /* after the last message */
@@ -89,7 +89,7 @@ typedef struct auditor_stream
     bool has_been_rejected;
     int64_t max_received;   /* highest rcv-pos or consumption that any counter showed */
     int64_t max_limit;      /* highest snd-lmt */
-    int64_t sender_position;    /* as the last look saw them */
+    int64_t sender_position;    /* at the last check */
     int64_t publisher_limit;
     int64_t seen_since_ns;  /* its driver may have heard of it, and been answered, a few cycles before */
     int64_t last_status_ns; /* an ordinary status message reached the publisher's driver */
@@ -111,7 +111,7 @@ typedef struct auditor_image
     int32_t stream_id;
     int32_t term_length;
     int32_t initial_term_id;
-    auditor_stream *stream; /* NULL: of nobody's session, a forged or stale SETUP */
+    auditor_stream *stream; /* NULL: of an unknown session, a forged or stale SETUP */
     bool is_hostile;        /* the adversary's session */
     int32_t driver;
     int64_t join_position;
@@ -143,7 +143,7 @@ typedef struct auditor_heard
     int32_t session_id;
     int32_t stream_id;
     int64_t last_ns;
-    int64_t last_honest_ns;    /* not by the adversary, whose copies may keep an image alive and may be turned away */
+    int64_t last_honest_ns;    /* not by the adversary: its copies may keep an image alive and may be dropped */
     int64_t last_heartbeat_ns; /* honest, and which, unlike data that comes late or twice, no receiver of a unicast stream turns away */
     int64_t last_silence_ns;   /* end of the last silence that could make a driver give an image up */
 } auditor_heard;
@@ -186,7 +186,7 @@ struct auditor
     bool is_calm;           /* the network is well and nobody stalls */
     int64_t calm_since_ns;
     bool is_lossless;       /* no fault of the seed loses anything */
-    bool is_wire_clean;     /* nor brings what is old or broken */
+    bool is_wire_clean;     /* nor delivers stale or broken datagrams */
     bool has_untethered;
     auditor_flow flows[AUDITOR_MAX_FLOWS];
     int32_t flow_count;
@@ -222,7 +222,7 @@ void auditor_fill(uint8_t *to, int64_t number, int64_t offset, int64_t length);
 
 /* Of every stream, before the drivers start. */
 void auditor_set_flow(auditor *a, const auditor_flow *flow);
-const auditor_flow *auditor_find_flow(const auditor *a, int32_t stream_id); /* NULL: nobody's */
+const auditor_flow *auditor_find_flow(const auditor *a, int32_t stream_id); /* NULL: an unknown stream */
 /* Every datagram that a driver sends. */
 void auditor_judge_sent(const auditor *a, const sim_sighting *sighting);
 int32_t auditor_on_driver(auditor *a, const sim_host *host, const char *dir);
@@ -253,7 +253,7 @@ void auditor_look(auditor *a);
 void auditor_look_at_publication(auditor *a, auditor_stream *stream, const as_publication *publication, bool is_active);
 /* Every image has been read to the end of its stream? For waiting; complains never. */
 bool auditor_is_delivered(auditor *a, const void *subscription, const auditor_stream *stream);
-/* Of a driver without clients: only what no client owns is left. False: not yet. `what` says what is there. */
+/* For a driver without clients: only resources that no client owns remain. False: not yet. `what` names what remains. */
 bool auditor_is_empty(const auditor *a, int32_t driver, char *what, size_t capacity);
 
 #endif

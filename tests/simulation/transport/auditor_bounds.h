@@ -23,7 +23,7 @@
 
 #include "sim_net.h"
 
-/* Ids of sessions that the adversary invents, so that everybody can tell them. */
+/* Ids of the sessions that the adversary invents, so that every check recognises them. */
 #define SIM_HOSTILE_SESSIONS 16384
 #define SIM_HOSTILE_SESSION(i) (0x5A500000 | (i))
 #define AUDITOR_UNRELIABLE_MAX 4
@@ -66,7 +66,7 @@ typedef struct auditor_bounds
     int64_t hostile_bytes;   /* sent, times the sockets that got them */
     int64_t stranger_bytes;  /* sent by drivers to addresses of nobody */
     int64_t allowed_bytes;
-    int64_t resent[SIM_NET_MAX_HOSTS]; /* as of the last look, by driver */
+    int64_t resent[SIM_NET_MAX_HOSTS]; /* at the last check, by driver */
     int64_t last_look_ns;
     int64_t looks;
     int32_t descriptors;
@@ -85,7 +85,7 @@ void auditor_on_planted(auditor *a, const asi_address *source);
 void auditor_on_sent(auditor *a, const sim_sighting *sighting);
 /* A driver has done a duty cycle; `before`: its host as it was. */
 void auditor_on_cycle(auditor *a, int32_t driver, const sim_host *before);
-/* Often: it looks every few milliseconds. */
+/* Called often; it checks every few milliseconds. */
 void auditor_look_at_bounds(auditor *a);
 
 #endif

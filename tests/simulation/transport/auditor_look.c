@@ -9,7 +9,7 @@
 
 #define NAME_CAPACITY (AS_PATH_MAX + 32)
 
-/* Copies and resends that come later than what is acknowledged do so for no longer. */
+/* Copies and resends of acknowledged data arrive no later than this. */
 #define MOST_TURNED_AWAY_NS 200000000LL
 
 static const int64_t NS_PER_MS = 1000000;
@@ -181,7 +181,7 @@ static void look_at_counters(auditor *a, int32_t index)
 {
     auditor_driver *driver = &a->drivers[index];
     const asi_counters *counters = &driver->counters;
-    /* Else what is as it was has been noted. */
+    /* Otherwise an unchanged value is noted already. */
     const bool is_all_new = driver->noted_streams != a->stream_count;
     driver->noted_streams = a->stream_count;
     for (int32_t id = 0; id < counters->max_count; id++)
@@ -239,7 +239,7 @@ static void check_limits(const auditor *a, const auditor_stream *stream)
         sim_fail("limit", "session %d: the sender's limit %" PRId64 " is more than half a term beyond what any receiver has, %"
             PRId64, stream->session_id, stream->max_limit, stream->max_received);
     }
-    /* An old status message that is replayed takes the limit back within a round, so that no look sees how far it was. */
+    /* An old status message that is replayed takes the limit back within a round, so that no check sees its highest value. */
     const bool is_unseen = a->bounds.is_on && stream->sender_position <= stream->max_received + half;
     if (stream->is_network && !stream->follows_spies && stream->sender_position > stream->max_limit && !is_unseen &&
         !is_behind_padding(stream, stream->sender_position))
@@ -356,7 +356,7 @@ void auditor_look_at_publication(auditor *a, auditor_stream *stream, const as_pu
     }
 }
 
-/* -- what is left ------------------------------------------------------------------------------------------------------- */
+/* -- leftovers ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_folder_empty(const char *dir, const char *name, char *what, size_t capacity)
 {

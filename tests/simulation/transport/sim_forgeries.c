@@ -61,7 +61,7 @@ static asi_frame_header frame_of(int32_t session_id, int32_t stream_id, int32_t 
         .term_offset = term_offset, .session_id = session_id, .stream_id = stream_id, .term_id = session_id };
 }
 
-/* A heartbeat or a message at the join, half a term ahead (as far as a window goes in the shortest), or further. */
+/* A heartbeat or a message at the join, half a term ahead (the largest window of the shortest term), or further. */
 static void send_frame(sim_adversary *adversary, const asi_address *source, const asi_address *to, int32_t session_id,
     int32_t stream_id)
 {
@@ -134,7 +134,7 @@ static void ask(sim_adversary *adversary)
     sim_adversary_send_at(adversary, sim_adversary_target(adversary), &frame, sizeof(frame));
 }
 
-/* Two frames whose lengths and offsets do not go together, at `first`. Returns the length of both. */
+/* Two frames whose lengths and offsets contradict each other, at `first`. Returns the length of both. */
 static int32_t put_torn_list(sim_adversary *adversary, uint8_t *bytes, const asi_frame_header *first)
 {
     asi_frame_header frames[2] = { *first, *first };
@@ -353,7 +353,7 @@ static void tear_known(sim_adversary *adversary)
     (void)sim_adversary_send(adversary, &known->publisher, &known->receiver, bytes, length);
 }
 
-/* A position ahead of what the receiver has, by up to half a term, or far beyond. */
+/* A position ahead of the receiver's by up to half a term, or by much more. */
 static void far_beat(sim_adversary *adversary)
 {
     const sim_known *known = some_known(adversary);

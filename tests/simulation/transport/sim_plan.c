@@ -45,7 +45,7 @@ typedef struct sim_pace
     sim_range unblock_more;
     sim_range image_liveness;
     sim_range connection;
-    sim_range linger; /* time for heartbeats that tell the end */
+    sim_range linger; /* time for heartbeats that announce the end */
     sim_range untethered_limit;
     sim_range untethered_resting;
     sim_range receiver_timeout;
@@ -144,7 +144,7 @@ static void put_publication_options(const sim_plan *plan, sim_flow_plan *flow, a
 {
     static const int32_t WINDOWS[] = { 8 * 1024, 16 * 1024, 32 * 1024 };
     int32_t mtu = PICK(rand, MTUS);
-    /* A receiver tells consumption in steps of a quarter window (Spec: 04 §8.7): in one of hardly an MTU no full frame finds room. */
+    /* A receiver reports consumption in steps of a quarter window (Spec: 04 §8.7): a step of about an MTU has no space for a full frame. */
     while (2 * mtu > plan->settings.initial_window_length)
     {
         mtu = PICK(rand, MTUS);

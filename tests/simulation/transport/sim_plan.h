@@ -67,15 +67,15 @@ typedef struct sim_plan
     int64_t idle_step_ns;       /* and an idle one at most */
     int64_t max_pause_ns;       /* of a driver */
     int64_t keepalive_ns;       /* of clients */
-    int64_t max_stall_ns;       /* of a subscriber that goes on */
+    int64_t max_stall_ns;       /* of a subscriber that resumes */
     int64_t max_stale_ns;       /* how late the network brings a copy */
     int64_t storm_ns;           /* how long things go wrong */
     int64_t event_interval_ns;  /* between things that go wrong */
     bool has_driver_deaths;
     sim_faults faults;          /* while they do */
     bool has_adversary;
-    bool is_sighted;            /* the adversary listens on the way */
-    bool has_resolver;          /* drivers tell each other their names */
+    bool is_sighted;            /* the adversary sees all sent datagrams */
+    bool has_resolver;          /* drivers exchange their names */
     bool is_scarce;             /* storage and descriptors run out at times */
     int32_t flow_count;
     sim_flow_plan flows[SIM_MAX_FLOWS];

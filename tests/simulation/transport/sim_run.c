@@ -97,7 +97,7 @@ static void talk(sim_world *world)
     wait_until_complete(world);
 }
 
-/* Streams that are there go on, whatever the adversary does; what was published meanwhile is delivered when it rests. */
+/* Existing streams go on, whatever the adversary does; data published meanwhile is delivered when it pauses. */
 static void talk_under_attack(sim_world *world)
 {
     world->is_publishing = true;
