@@ -1,7 +1,6 @@
-/* An archive of ours invoked by the test's thread, on a driver's thread, under a clock the test can push and on files that can be
- * made to fail; and a bare control session that sends requests and takes responses as messages of the codec, so that what is
- * proved is the protocol and not the archive client. Nothing sleeps: UNTIL turns the world until a condition holds or 20 s
- * are over. */
+/* An archive that the test's thread invokes, on a driver's thread, under a clock that the test can advance and on files that can
+ * fail; and a bare control session that sends requests and takes responses as messages of the codec, so that a test proves the
+ * protocol and not the archive client. Nothing sleeps: UNTIL runs the duty cycles until a condition holds or 20 s have passed. */
 #ifndef AS_TESTS_SERVER_RIG_H
 #define AS_TESTS_SERVER_RIG_H
 

@@ -1,7 +1,7 @@
 /* Goal: requests with wrong arguments are answered with the code, relevant id and text of a stock archive. Method: the recordings
  * of the captured run are made again, then each captured request is built from its description and the answers are compared with
  * the captured ones; numbers that a run chooses itself (session, subscription and term ids) are not compared. OURS lists where
- * this archive answers otherwise on purpose. */
+ * this archive answers differently on purpose. */
 #include "server_rig.h"
 
 #define ACTIVE_CHANNEL "aeron:ipc?term-length=64k|mtu=1408|alias=active"

@@ -1,8 +1,7 @@
-/* Goal: maintenance requests that fail change nothing; those in progress let nothing be recorded, replayed or attached that
- * they would take away, disturb no other recording, and end well when their session or the archive does. What the requests do when
- * all is well is shown by tests/conformance/archive/test_maintenance.py. Method: a bare session (server_rig.h) against an invoked
- * archive on files that fail at call N, for every N until none fails; after each, everything that the catalog claims is read back
- * message by message.
+/* Goal: maintenance requests that fail change nothing; while one is in progress, nothing that it removes can be recorded, replayed or
+ * attached, and no other recording is disturbed; each ends well when its session or the archive does. The successful requests are in
+ * tests/conformance/archive/test_maintenance.py. Method: a bare session (server_rig.h) against an invoked archive on files that fail at
+ * call N, for every N until none fails; after each, everything that the catalog claims is read back message by message.
  * Spec: 06 §9. */
 #include "../store/failing_files.h"
 #include "server_rig.h"

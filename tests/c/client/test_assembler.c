@@ -1,5 +1,5 @@
-/* Goal: fragments become the message they are of, or nothing. Method: a table of scripts, each a row of fragments of two
- * sessions and what must have been delivered at its end, through both assemblers. No driver. */
+/* Goal: fragments become their message, or nothing. Method: a table of scripts, each a row of fragments of two
+ * sessions and the expected deliveries, through both assemblers. No driver. */
 #include "check.h"
 
 #include "aeron_spark/as_client.h"

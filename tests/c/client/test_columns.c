@@ -1,4 +1,4 @@
-/* Goal: columns of whole messages are the messages that were published, across fragments, terms, full columns and images, and
+/* Goal: columns of whole messages are the published messages, across fragments, terms, full columns and images, and
  * a batch is published in order up to where its outcome says. Method: our driver and a client invoked on one thread. */
 #include "world.h"
 

@@ -1,5 +1,5 @@
-/* Goal: whatever a driver does to a connected client, taking images and counters away, rubbish, death, the client says what
- * happened, leaks nothing and does not crash. Method: a scripted driver and a clock that the test owns (scripted.h).
+/* Goal: whatever a driver does to a connected client (images and counters removed, garbage, death), the client reports it,
+ * leaks nothing and does not crash. Method: a scripted driver and a clock that the test owns (scripted.h).
  * Spec: 03 §15.3-15.4, §15.6-15.7. */
 #include "scripted.h"
 

@@ -1,5 +1,5 @@
-/* Goal: what is published is polled, whole and in order, by every way of publishing and every way of polling, and each refusal
- * has its code. Method: our driver and a client in invoker mode on one thread; payloads told by a rule.
+/* Goal: published messages are polled whole and in order, with every way of publishing and of polling, and each refusal
+ * has its code. Method: our driver and a client in invoker mode on one thread; a rule gives the payloads.
  * Spec: 02 §10.1-10.3, §10, 11 C4. */
 #include "world.h"
 

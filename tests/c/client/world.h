@@ -1,5 +1,5 @@
-/* A driver of ours and a client in one process. By default both are invoked by the test's thread, so that every run is the
- * same; with `threads` both run their own. Nothing sleeps: AWAIT turns the world until a condition holds or 20 s are over. */
+/* A driver of ours and a client in one process. By default the test's thread invokes both, so that every run is the
+ * same; with `threads` both run their own. Nothing sleeps: AWAIT runs both until a condition holds or 20 s have passed. */
 #ifndef AS_TESTS_CLIENT_WORLD_H
 #define AS_TESTS_CLIENT_WORLD_H
 

@@ -1,5 +1,5 @@
 /* The rig of rig.h over a network in memory (net/fake_net.h), with one socket of the test's own at 127.0.0.1:24100. Nothing takes
- * real time: what was sent is there at once, and clients live for ever. */
+ * real time: sent datagrams arrive at once, and clients never time out. */
 #ifndef AS_TESTS_DRIVER_MEMORY_RIG_H
 #define AS_TESTS_DRIVER_MEMORY_RIG_H
 

@@ -1,6 +1,6 @@
-/* Two drivers of ours with a client each, in one process, that talk over the kernel's loopback: A publishes, B subscribes.
- * Drivers and clients are invoked by the test's thread. Nothing sleeps: TURN_UNTIL turns both worlds until a condition holds or
- * 20 s are over. Timers of the drivers are short, so that a test of a whole life takes well under a second. */
+/* Two drivers of ours with a client each, in one process, that communicate over the kernel's loopback: A publishes, B subscribes.
+ * The test's thread invokes drivers and clients. Nothing sleeps: TURN_UNTIL runs both worlds until a condition holds or
+ * 20 s have passed. Timers of the drivers are short, so that a test of a whole life takes well under a second. */
 #ifndef AS_TESTS_DRIVER_NETWORK_WORLDS_H
 #define AS_TESTS_DRIVER_NETWORK_WORLDS_H
 

@@ -1,6 +1,6 @@
-/* What becomes of clients and their counters over time, and of a driver without any.
+/* How clients and their counters end over time, and how a driver behaves without any.
  *
- * Method: a rig whose clock the test moves; the client's part is played through shared memory as a client process would. Times
+ * Method: a rig whose clock the test moves; the test plays the client through shared memory as a client process would. Times
  * are the stock defaults: timer 1 s, liveness 10 s.
  * Spec: 03 §7, §11, §12, 03 §13. */
 #include <glob.h>

@@ -1,6 +1,6 @@
-/* Who may have an Aeron directory, what a start makes of it, what an end leaves. Spec: 01 §1.3-1.6.
+/* Which processes may own an Aeron directory, what a start makes of it, what an end leaves. Spec: 01 §1.3-1.6.
  *
- * Method: real drivers on real directories; the dead ones are made by leaving a CnC file whose heartbeat is old.
+ * Method: real drivers on real directories; a CnC file with an old heartbeat plays a dead one.
  * Spec: 01 §1.2, 05 §14. */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* What becomes of publications, subscriptions and what blocks them over time.
+/* How publications, subscriptions and blocked claims end over time.
  *
- * Method: a rig whose clock the test moves; the client's part is played through shared memory as a client process would. Times
+ * Method: a rig whose clock the test moves; the test plays the client through shared memory as a client process would. Times
  * are the stock defaults: timer 1 s, liveness 10 s, unblock 15 s, untethered 5 s + 5 s + 10 s.
  * Spec: 02 §7, 03 §7, §11, §12. */
 #include "rig.h"

@@ -1,4 +1,4 @@
-/* Goal: what is missing is asked for by exactly that, counted, and reported once with the bytes that were lost. Method: memory_rig.h;
+/* Goal: NAKs request exactly the gap, are counted, and the loss is reported once with its bytes. Method: memory_rig.h;
  * the test plays the publisher's driver. Spec: 04 §9, §19. */
 #include "memory_rig.h"
 #include "shm/loss_report.h"

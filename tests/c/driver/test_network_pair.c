@@ -1,5 +1,5 @@
-/* Streams between two drivers of ours over loopback: every kind of channel, with and without loss, on threads and invoked; what
- * is published arrives byte for byte, and everything is given back at the end. Method: network_worlds.h.
+/* Streams between two drivers of ours over loopback: every kind of channel, with and without loss, on threads and invoked; published
+ * bytes arrive unchanged, and every resource is released at the end. Method: network_worlds.h.
  * Spec: 11 §3. */
 #include "driver/network_worlds.h"
 #include "shm/ring_mpsc.h"

@@ -1,5 +1,5 @@
 /* The driver on its own thread beside clients on theirs, in each threading mode: for the thread sanitizer, and to see that a
- * publisher and a subscriber make way through many terms.
+ * publisher and a subscriber progress through many terms.
  *
  * Method: a rig whose clock is the system's; the test is the clients. */
 #include <pthread.h>

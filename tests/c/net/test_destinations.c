@@ -1,4 +1,4 @@
-/* Destination lists over a network in memory: who gets in, who is dropped, what is sent to whom and what counts as sent.
+/* Destination lists over a network in memory: which receivers are added and dropped, what is sent to which, and what counts as sent.
  * Spec: 04 §11, §25 scenarios 28-30. */
 #include "fake_net.h"
 

@@ -1,4 +1,4 @@
-/* Loss generators over a network in memory: which datagrams are lost, that what is lost once comes through the next time, and
+/* Loss generators over a network in memory: which datagrams are lost, that a lost one arrives when it is sent again, and
  * which arguments are refused. Spec: 05 §10. */
 #include "fake_net.h"
 

@@ -1,5 +1,6 @@
-/* Loss and windows by themselves: gap scan by table, NAK delays against the formula of Spec: 04 §9.3, cubic against the windows
- * that were captured (Spec: 04 §10.3), positions of status messages, gaps that are filled, and the hand-over of gaps and schedules between two threads (thread sanitizer). */
+/* Loss and windows in isolation: gap scan by table, NAK delays against the formula of Spec: 04 §9.3, cubic against the windows
+ * that were captured (Spec: 04 §10.3), positions of status messages, filled gaps, and gaps and schedules passed between two threads
+ * (thread sanitizer). */
 #include <math.h>
 
 #include "base/thread.h"

@@ -1,5 +1,5 @@
-/* The receiver as a publisher's driver sees it, an image's data: scenarios 41-48, 54, 61, 62, 65 and 67 of Spec: 04 §25 as far as they
- * need no conductor beyond what rig.h does. Each test is one scenario (its number in the name), on a network in memory and a clock
+/* The receiver as a publisher's driver sees it, an image's data: scenarios 41-48, 54, 61, 62, 65 and 67 of Spec: 04 §25 as far as
+ * rig.h's conductor allows. Each test is one scenario (its number in the name), on a network in memory and a clock
  * of its own.
  * Spec: 02 §9, 04 §8.6, 11 N9. */
 #include "rig.h"

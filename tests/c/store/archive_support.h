@@ -1,4 +1,4 @@
-/* What the tests of the store share: golden archive folders, their message lists, columns, small descriptors. */
+/* Shared by the tests of the store: golden archive folders, their message lists, columns, small descriptors. */
 #ifndef AS_TESTS_STORE_ARCHIVE_SUPPORT_H
 #define AS_TESTS_STORE_ARCHIVE_SUPPORT_H
 

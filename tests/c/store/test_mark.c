@@ -1,4 +1,4 @@
-/* Goal: the mark file guards a folder as stock's does: same bytes, a live owner refuses a second, a dead one is taken over and
+/* Goal: the mark file guards a folder as stock's does: same bytes, a live owner refuses a second, a dead one is replaced and
  * its errors are kept. Method: golden mark file; a clock of our own.
  * Spec: 06 §10, 01 §10. */
 #include "store/mark.h"

@@ -1,5 +1,5 @@
-/* Goal: what the segment writer was given is what the folder reader gives back; a disk that refuses any one call never lets the
- * recorded position pass what is safe; after a crash the recovered end is a frame's end and everything before it is whole.
+/* Goal: the folder reader returns what the segment writer was given; a disk that refuses any one call never lets the
+ * recorded position pass durable data; after a crash the recovered end is a frame's end and everything before it is whole.
  * Method: random streams (printed seed) are written in blocks, with each checksum, then read; the same with a fault at call
  * 1, 2, ... and extension afterwards; the same with the bytes behind some point lost page by page, as in a power cut.
  * Spec: 06 §7.2, 08 §17. */

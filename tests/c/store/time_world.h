@@ -1,5 +1,5 @@
 /* A recording in a folder of its own with its time index, written block by block under a clock that jumps, and the list of its
- * messages with the time that each of them was given: what a publisher would have noted down. */
+ * messages with their write times, as a publisher would note them. */
 #ifndef AS_TESTS_STORE_TIME_WORLD_H
 #define AS_TESTS_STORE_TIME_WORLD_H
 

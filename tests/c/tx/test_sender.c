@@ -1,6 +1,6 @@
-/* The sender over a network of the test's own that takes what it is told to take: partial batches, refusals, errors, batches
- * of many datagrams; and status messages that nobody would send. The whole driver runs, invoked, under the test's clock; what it
- * sends is kept, what it receives is put there by the test.
+/* The sender over a network of the test's own that takes as many datagrams as the test allows: partial batches, refusals, errors, batches
+ * of many datagrams; and status messages that no receiver sends. The whole driver runs, invoked, under the test's clock; the test keeps
+ * what it sends and provides what it receives.
  * Spec: 04 §4. */
 #include "driver/rig.h"
 
