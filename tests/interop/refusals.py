@@ -1,4 +1,4 @@
-"""Control requests that an archive refuses, or takes at the edge of what it takes, each sent to two archives alike.
+"""Control requests that an archive refuses, or accepts at the limit, each sent to two archives.
 
 A `World` is an archive with the same recordings in the same order, whoever serves it, so that ids and positions are equal.
 A `Row` is one request; `provoke` sends it and gives all that is answered on its correlation id, with what differs by chance
@@ -142,7 +142,7 @@ class World:
         return self.normal(f"{CODES[message.code]} {message.relevantId}: {message.errorMessage}".rstrip(": "))
 
     def normal(self, text: str) -> str:
-        """A text without what differs by chance."""
+        """A text without the parts that differ between runs."""
         text = text.replace(str(self.archive.archive_dir), "<folder>").replace(str(self.archive.aeron_dir), "<aeron>")
         text = text.replace(str(self.guarded.control_port), "<guarded port>")
         text = text.replace(str(self.archive.control_port), "<port>").replace(str(self.dead_port), "<dead port>")

@@ -339,7 +339,7 @@ def test_the_stock_tool_counts_the_messages(
 def test_an_archive_killed_while_it_writes_loses_nothing_that_it_had_told(
     subject: Subject, peer: Any, aeron_dir: Path, archive_dir: Path, stream: int, rng: random.Random
 ) -> None:
-    """Killed at a random moment; whole frames up to at least the last told position, and both archives find the same end.
+    """Killed at a random moment; whole frames up to at least the last reported position, and both archives find the same end.
 
     992 bytes make frames of 1024, which fill terms to the last byte: a padding frame at the end would make the stock
     archive refuse to start (Spec: 06 §6, QUIRK).

@@ -1,4 +1,4 @@
-"""A relay of UDP datagrams between a publisher's driver and a subscriber's: some get lost, by seed, and each is looked at."""
+"""A relay of UDP datagrams between a publisher's driver and a subscriber's: it loses some by seed and shows each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST = 65536
 
 
 class Relay:
-    """What comes to its endpoint goes to `target`, what that answers back to whom the last datagram came from.
+    """Forwards datagrams of its endpoint to `target`, and answers to the source of the last datagram.
 
     `on_datagram(bytes, is_answer, at)` is called with each that comes, in the relay's own thread, before it may be lost.
     """

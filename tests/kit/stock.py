@@ -137,7 +137,7 @@ def _build(release: str) -> str:
 
 
 def class_path_or_skip() -> str:
-    """`ensure_built` for a test: what is missing skips aloud, and fails under `CI=true`."""
+    """`ensure_built` for a test: skips with the reason where something is missing, and fails under `CI=true`."""
     require.beyond("stock Aeron in Java")
     try:
         return _build_once()
@@ -191,7 +191,7 @@ def _maven(release: str, folder: Path, class_path: Path) -> None:
 
 
 def _is_absence(log: str, release: str) -> bool:
-    """Whether Maven was told that there is no such release: no network, or a compile error, is something else."""
+    """Whether the registry answered that there is no such release; a missing network or a compile error does not count."""
     plain = " ".join(log.split())
     return f"Could not find artifact io.aeron:aeron-all:jar:{release}" in plain or (
         f"io.aeron:aeron-all:jar:{release} was not found in" in plain
@@ -313,7 +313,7 @@ def archive_tool(archive_dir: Path, *arguments: str, answers: str = "") -> ToolR
 
 
 def driver_tool(name: str, aeron_dir: Path, *arguments: str) -> ToolResult:
-    """Run a stock tool that looks at a driver's directory: AeronStat, ErrorStat, LossStat, StreamStat, DriverTool."""
+    """Run a stock tool that reads a driver's directory: AeronStat, ErrorStat, LossStat, StreamStat, DriverTool."""
     return tool(f"io.aeron.samples.{name}", *arguments, settings={"aeron.dir": str(aeron_dir)})
 
 

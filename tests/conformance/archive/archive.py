@@ -83,7 +83,7 @@ def ours(reason: str, *, hangs: bool = False) -> pytest.MarkDecorator:
 
 
 def tool(archive_dir: Path, *arguments: str, answers: str = "") -> stock.ToolResult:
-    """The stock ArchiveTool on a folder, whoever is under test; skips aloud where there is no JDK."""
+    """The stock ArchiveTool on a folder, for each archive under test; skips with the reason without a JDK."""
     return stock.archive_tool(archive_dir, *arguments, answers=answers)
 
 

@@ -110,7 +110,7 @@ class Control:
             pass
 
     def seen(self, name: str | None = None, predicate: Predicate = lambda _: True) -> list[Message]:
-        """What came so far and was not expected, of a kind; stays in the inbox."""
+        """Received messages of a kind that no call has expected yet; they stay in the inbox."""
         self.poll()
         return [message for message in self.inbox if name in (None, message.name) and predicate(message)]
 
@@ -150,7 +150,7 @@ class Control:
         return self.subscription.is_connected
 
     def await_gone(self, *, timeout: float = 20.0) -> None:
-        """Wait until the archive has ended its response stream; what it said before is taken in."""
+        """Wait until the archive has ended its response stream; earlier messages go to the inbox."""
 
         def gone() -> bool:
             self.poll()

@@ -54,7 +54,7 @@ class Stream:
 
     @property
     def position(self) -> int:
-        """Position after what was published."""
+        """Position behind the published data."""
         return int(self.publication.position)
 
     def publish(self, count: int, sizes: Sequence[int] = SIZES) -> int:
@@ -160,7 +160,7 @@ def record(session: Session, stream_id: int, *, count: int, sizes: Sequence[int]
 
 
 def extend_channel(descriptor: Message, *, base: str = "aeron:ipc?", **changed: int) -> str:
-    """Channel of a publication that goes on at a recording's stop position, some of its values changed."""
+    """Channel of a publication that continues at a recording's stop position, with some values changed."""
     stop, term = descriptor.stopPosition, descriptor.termBufferLength
     term_id = (descriptor.initialTermId + stop // term + 2**31) % 2**32 - 2**31
     values = {
@@ -216,7 +216,7 @@ class Frames:
         return check(count) if count < 0 else int(count)
 
     def read_to(self, position: int, *, timeout: float = 20.0) -> list[Frame]:
-        """Take frames until the image stands at `position`; all so far."""
+        """Take frames until the image is at `position`; returns all so far."""
 
         def there() -> bool:
             self.poll()

@@ -77,7 +77,7 @@ class Recorded:
 
 @dataclass
 class Happened:
-    """What a persistent subscription told its listener."""
+    """What a persistent subscription reported to its listener."""
 
     joined: int = 0
     left: int = 0
@@ -255,7 +255,7 @@ def persistent(archive: Archive, run: Recorded, stream: int, **options: Any) -> 
 
 
 def reads(persisted: PersistentSubscription, run: Recorded) -> Callable[[], None]:
-    """A step that takes what is there."""
+    """A step that reads everything available."""
     return lambda: run.take(persisted.poll_batch(0.02))
 
 
@@ -291,7 +291,7 @@ def test_s97_from_start(archive: Archive, client: ArchiveClient, stream: int, op
 
 
 def test_s98_from_live(archive: Archive, client: ArchiveClient, stream: int, opened: ExitStack) -> None:
-    """Joins live at once, without a difference, and gives what is published from then on."""
+    """Joins live at once, without a gap, and delivers messages published from then on."""
     run = record(client, IPC, stream, opened)
     run.position = run.publish(10)
     run.read = run.published
@@ -342,7 +342,7 @@ def test_s100_what_cannot_work(archive: Archive, client: ArchiveClient, stream: 
 
 
 def test_s101_the_archive_restarts(mortal: Archive, stream: int, opened: ExitStack) -> None:
-    """While live nothing is noticed; a replay goes on where it was when the archive is back."""
+    """While live nothing changes; a replay continues at its position when the archive is back."""
     client = opened.enter_context(ArchiveClient(mortal.client))
     run = record(client, IPC, stream, opened)
     run.publish(20)
@@ -374,7 +374,7 @@ def test_s101_the_archive_restarts(mortal: Archive, stream: int, opened: ExitSta
 
 
 def test_s102_no_live_publisher(archive: Archive, client: ArchiveClient, stream: int, opened: ExitStack) -> None:
-    """Its absence is told once, and the replay goes on with what the recording gets."""
+    """Its absence is reported once, and the replay continues with newly recorded data."""
     run = record(client, IPC, stream, opened)
     client.wait_position(run.recording_id, run.publish(30))
     happened = Happened()
@@ -421,7 +421,7 @@ def test_s103_kinds_of_replay_channels(
 
 
 def test_s104_an_error_for_an_old_request(archive: Archive, opened: ExitStack) -> None:
-    """A wait for another answer goes on, and the handler is told."""
+    """A wait for another answer continues, and the handler is called."""
     errors: list[tuple[int, int, str]] = []
     client = opened.enter_context(
         ArchiveClient(

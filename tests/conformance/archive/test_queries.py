@@ -28,7 +28,7 @@ COUNT = 3
 
 @pytest.fixture(scope="module")
 def three() -> Iterator[tuple[Archive, list[Recorded]]]:
-    """An archive of its own with three recordings of one stream and three channels, and of nobody else."""
+    """An archive of its own with three recordings of one stream and three channels, and no other client."""
     with Archive(control=False) as archive, Session(archive) as session:
         yield archive, [record(session, 700, count=1, channel=f"{IPC}|alias=number-{index}") for index in range(COUNT)]
 

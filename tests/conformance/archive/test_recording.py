@@ -148,7 +148,7 @@ def test_s20_each_publication_is_a_recording(
 
 
 def test_s21_a_publisher_ends_its_recording(archive: Archive, session: Session, stream: int) -> None:
-    """When the publisher closes, STOP and the catalog tell its last position, and a time not before the start."""
+    """When the publisher closes, STOP and the catalog have its last position, and a time not before the start."""
     run = begin(session, stream)
     position = run.publish(25)
     run.close()
@@ -277,7 +277,7 @@ CHECKED = {
 
 
 def test_s31_extend(archive: Archive, session: Session, stream: int) -> None:
-    """A publication that goes on at the stop position extends: EXTEND there, a new session id, and one whole stream."""
+    """A publication that continues at the stop position extends: EXTEND there, a new session id, and one whole stream."""
     run = record(session, stream, count=40)
     before = session.descriptor(run.recording_id)
     more = begin(session, stream, channel=extend_channel(before), extend=run.recording_id)
@@ -443,7 +443,7 @@ class Events:
 
 
 def test_s34_recording_events(archive: Archive, session: Session, stream: int, opened: ExitStack) -> None:
-    """The events stream tells the start, progress that only grows, and the stop; for an extension from its join on."""
+    """The events stream has the start, increasing progress, and the stop; for an extension from its join on."""
     events = Events(archive)
     opened.callback(events.subscription.close)
     run = begin(session, stream)
@@ -568,7 +568,7 @@ def test_s22_auto_stop_ends_all_of_its_subscription(
 
 
 def test_s18_many_in_a_row(archive: Archive, session: Session, stream: int) -> None:
-    """A stream that is recorded, stopped and recorded again has a new recording each time, with what was published then."""
+    """A stream that is recorded, stopped and recorded again has a new recording each time, with the messages published then."""
     before = archive.counter(RECORDING_SESSIONS)
     runs = [record(session, stream, count=5) for _ in range(5)]
     assert len({run.recording_id for run in runs}) == len(runs)
@@ -595,7 +595,7 @@ def test_s23_what_was_stopped_is_over(session: Session, streams: Streams) -> Non
 
 
 def test_s23_what_was_stopped_can_be_extended(session: Session, streams: Streams) -> None:
-    """So it is no active recording any more for whoever wants to extend or to purge it."""
+    """A stopped recording can be extended and purged at once."""
     for round_number in range(10):
         stream = streams()
         run = begin(session, stream)

@@ -1,4 +1,4 @@
-"""Scenarios 43 to 60: replays give what was recorded, where and as long as they must, and refuse what they must.
+"""Scenarios 43 to 60: replays give the recorded data in the requested range, and refuse impossible requests.
 
 Spec: 08 §7.2-7.4.
 """
@@ -56,7 +56,7 @@ def run(archive: Archive) -> Iterator[Recorded]:
 
 
 def ask(session: Session, recording_id: int, **fields: object) -> int:
-    """Send a replay request to a stream that nobody reads; its correlation id."""
+    """Send a replay request to a stream without a subscriber; its correlation id."""
     values = {"replayChannel": IPC, "replayStreamId": 99_999, **fields}
     name = "BoundedReplayRequest" if "limitCounterId" in values else "ReplayRequest"
     return session.request(name, recordingId=recording_id, **values)
@@ -276,7 +276,7 @@ def test_s51_stop(archive: Archive, session: Session, stream: int) -> None:
 
 
 def test_s51_what_was_stopped_is_over(session: Session, streams: Streams) -> None:
-    """In an archive of one thread no replay stands in the way of the request behind the OK of its stop."""
+    """In an archive of one thread a stopped replay does not block the request behind the OK of its stop."""
     for _ in range(10):
         run = record(session, streams(), count=5)
         with Replay(session, run.recording_id) as replay:
@@ -348,7 +348,7 @@ signal.pause()
 
 
 def test_s52_the_subscriber_is_killed(archives: Archives, streams: Streams) -> None:
-    """When a subscriber is killed in mid-replay, the replay ends without a word, and recording goes on meanwhile."""
+    """When a subscriber is killed in mid-replay, the replay ends without a response, and recording continues meanwhile."""
     archive = archives(QUICK_LIVENESS)
     with Session(archive) as session:
         run, stream_id = record(session, streams(), count=200), streams()
@@ -501,7 +501,7 @@ def test_s55_a_corrupt_header(archive: Archive, session: Session, stream: int, k
 @ours("upstream takes such a frame for one that is still being recorded, and waits for ever", hangs=True)
 @pytest.mark.parametrize("is_live", [False, True], ids=["stopped", "live"])
 def test_s55_a_frame_beyond_the_end(archive: Archive, session: Session, stream: int, is_live: bool) -> None:
-    """A frame that is longer than what is recorded is an ERROR with its position, although its term has room for it."""
+    """A frame that ends beyond the recorded position is an ERROR with its position, although it fits its term."""
     run = begin(session, stream)
     stop = run.write(10, sizes=[1000])
     if not is_live:

@@ -323,7 +323,7 @@ def test_s12_requests_of_unknown_sessions_are_logged_and_not_answered(archive: A
 
 
 def test_s13_one_listing_at_a_time(session: Session, stream: int) -> None:
-    """While a listing waits for the client, a second one is E1; the first goes on when the client reads again."""
+    """While a listing waits for the client, a second one is E1; the first continues when the client reads again."""
     run = record(session, stream, count=1)
     for _ in range(500):
         session.request("ArchiveIdRequest")  # 96 bytes of answer each: the response window of 32 KiB is full
@@ -334,7 +334,7 @@ def test_s13_one_listing_at_a_time(session: Session, stream: int) -> None:
 
 
 def test_s16_what_is_no_message_of_the_protocol_is_passed_over(archive: Archive, session: Session) -> None:
-    """Another schema is logged, an unknown template is not, and the session goes on."""
+    """Another schema is logged, an unknown template is not, and the session continues."""
     session.send(codec.header(68, 16, schema=99) + bytes(16))
     session.send(codec.header(999, 16) + bytes(16))
     session.barrier()
@@ -510,7 +510,7 @@ def test_cycles_beyond_their_threshold_are_counted(archives: Archives, opened: E
 
 
 def test_s25_no_more_recordings_than_allowed(archives: Archives, opened: ExitStack, streams: Callable[[], int]) -> None:
-    """E8 at the request; what records goes on."""
+    """E8 for the request; active recordings continue."""
     archive = archives({"aeron.archive.max.concurrent.recordings": "1"})
     session = opened.enter_context(Session(archive))
     first = streams()

@@ -196,7 +196,7 @@ class Publishing:
         wait_until(lambda: self.publication.is_connected, 10, "the publication to be connected")
 
     def await_disconnected(self) -> None:
-        """Wait until the client sees that nobody is connected."""
+        """Wait until the client sees that no receiver is connected."""
         wait_until(lambda: not self.publication.is_connected, 10, "the publication to be not connected")
 
     def await_gone(self, *, timeout: float = 10.0) -> None:

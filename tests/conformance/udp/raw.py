@@ -136,7 +136,7 @@ class Data(Frame):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pad(Data):
-    """The rest of a term: 32 bytes on the wire, whatever length it tells."""
+    """The rest of a term: 32 bytes on the wire, whatever its frame length."""
 
     TYPE: ClassVar[int] = PAD
 

@@ -75,7 +75,7 @@ class Subscribing:
         return time.time()
 
     def poll(self, limit: int = 256) -> int:
-        """Take what is there: `messages` gets the end position and the bytes of each."""
+        """Read everything available: `messages` gets the end position and the bytes of each."""
         return self.subscription.poll(self._on_message, limit)
 
     def read(self, count: int) -> list[tuple[int, bytes]]:
@@ -143,7 +143,7 @@ class Source:
         }
 
     def position_of(self, frame: raw.Data | raw.Nak | raw.Status) -> int:
-        """The stream position that a frame tells."""
+        """The stream position of a frame."""
         return raw.position(self.initial_term_id, frame.term_id, frame.term_offset, self.term_length)
 
     def setup(self, position: int = 0, **fields: Any) -> raw.Setup:
@@ -156,7 +156,7 @@ class Source:
         )
 
     def data(self, position: int, length: int, **fields: Any) -> raw.Data:
-        """A whole message whose bytes tell its position; `length` is that of the frame, with header."""
+        """A whole message whose bytes encode its position; `length` is that of the frame, with header."""
         return raw.Data(payload=content(position, length - raw.DATA_HEADER), **self._where(position), **fields)
 
     def run(self, position: int, count: int, length: int) -> list[raw.Data]:
@@ -181,7 +181,7 @@ class Source:
             self.send(frame)
 
     def be_heard(self, position: int = 0) -> None:
-        """Send 64 heartbeats: a driver may answer a silent publisher in proportion to what it heard."""
+        """Send 64 heartbeats: a driver may limit its answers in proportion to the received bytes."""
         self.send_each([self.heartbeat(position)] * 64)
 
     def is_mine(self, frame: raw.Status | raw.Nak | raw.Error | raw.Rttm | raw.ResponseSetup) -> bool:
@@ -195,7 +195,7 @@ class Source:
         )
 
     def await_status(self, position: int, *, flags: int | None = 0) -> raw.Datagram:
-        """The first status message to come that tells this position."""
+        """The next status message with this position."""
         return self.socket.expect(
             raw.Status,
             lambda one: self.is_mine(one) and flags in (None, one.flags) and self.position_of(one) == position,

@@ -103,7 +103,7 @@ def _silence_of(  # noqa: PLR0917
 
 
 def test_s49_silence_ends_an_image(meanwhile: dict[int, Future[None]]) -> None:
-    """A silent stream ends after the liveness time, EOS SMs tell it; data of it elicits again, but not with `rejoin=false`."""
+    """A silent stream ends after the liveness time, with EOS SMs; its data elicits again, but not with `rejoin=false`."""
     meanwhile[49].result(60)
 
 
