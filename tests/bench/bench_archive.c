@@ -5,14 +5,18 @@
  *   bench_archive stall  --dir D --channel C --stream S --length L --file F
  *   bench_archive catalog --dir D --messages M
  *
- * record  publishes W + M messages of L bytes on each of N streams, S and up, which somebody asked the archive to record. The time runs
+ * record  publishes W + M messages of L bytes on each of N streams, S and up, which somebody asked the archive to record. The
+ * time runs
  *         from the end of the warm-up until the archive's counters tell that all is recorded. With --pid the process's use of
  *         cores in that time is told, too.
- * replay  prints READY once it is subscribed to N streams, to each of which somebody then has the archive replay M messages that
+ * replay  prints READY once it is subscribed to N streams, to each of which somebody then has the archive replay M messages
+ * that
  *         `record` published. The time runs from the first message to the last; each must be the next of its stream.
- * stall   publishes 16 messages at a time and waits until they are recorded; after half a second prints READY, then goes on until
+ * stall   publishes 16 messages at a time and waits until they are recorded; after half a second prints READY, then goes on
+ * until
  *         0.1 s after file F has gone. Tells the longest time that a turn took before and since.
- * catalog lists all M recordings, then looks 20 times for the first, by the fragment "alias=0|" of its channel, stream 1 and session 1.
+ * catalog lists all M recordings, then looks 20 times for the first, by the fragment "alias=0|" of its channel, stream 1 and
+ * session 1.
  *
  * One thread and one client: it offers blocks of messages, polls, or gives up its core. */
 #include <dirent.h>

@@ -10,9 +10,9 @@
  * solo    both on one thread and one client, which spins, in turns: one core is the client's, the other the driver's.
  * rtt     one thread and one client, which spins: sends on the stream, echoes to stream + 1, waits there.
  *
- * The subscription is on --sub-channel where that is given: another way to the same stream, as through a relay.
- * --seconds ends the measuring by time instead of by count; what was sent until then is still read, unless --drain 0. --idle-streams adds that
- * many idle streams, connected, from stream + 2 on. Every message begins with its number, which the receiver checks;
+ * The subscription is on --sub-channel where that is given: another way to the same stream, as through a relay. --seconds ends
+ * the measuring by time instead of by count; what was sent until then is still read, unless --drain 0. --idle-streams adds
+ * that many idle streams, connected, from stream + 2 on. Every message begins with its number, which the receiver checks;
  * --verify 1 fills and checks all of it, as tests/interop/stock_c/src/load.rs does, the same program over the stock client. */
 #include <inttypes.h>
 #include <pthread.h>

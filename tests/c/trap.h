@@ -1,6 +1,6 @@
-/* The effect of another thread at one exact instant, without another thread: the first access to one page calls the test, then continues.
- * For orders of stores and loads that only a thread in between could observe. The accessing instruction itself raises the fault, so it
- * happens at the same place each time, and sanitizers run the handler at once. */
+/* The effect of another thread at one exact instant, without another thread: the first access to one page calls the test, then
+ * continues. For orders of stores and loads that only a thread in between could observe. The accessing instruction itself
+ * raises the fault, so it happens at the same place each time, and sanitizers run the handler at once. */
 #ifndef AS_TESTS_TRAP_H
 #define AS_TESTS_TRAP_H
 

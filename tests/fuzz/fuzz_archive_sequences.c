@@ -1,12 +1,12 @@
-/* Control messages of several clients over time, to an archive with logins: an input is a sequence of steps, so that what one message
- * leaves behind meets the next: connects and their challenges, requests of every kind under any session on any image, repetitions on
- * another one, clients that come, stop listening and go, streams that are recorded and end, and passing time. Some know the
- * password of a user who may do everything, so that handlers are reached; one client, `honest`, has connected before and does
- * nothing. After each step the archive's sessions are looked at; at the end it must answer the honest client, get rid of all that is
- * not accepted, and close.
+/* Control messages of several clients over time, to an archive with logins: an input is a sequence of steps, so that what one
+ * message leaves behind meets the next: connects and their challenges, requests of every kind under any session on any image,
+ * repetitions on another one, clients that come, stop listening and go, streams that are recorded and end, and passing time.
+ * Some know the password of a user who may do everything, so that handlers are reached; one client, `honest`, has connected
+ * before and does nothing. After each step the archive's sessions are looked at; at the end it must answer the honest client,
+ * get rid of all that is not accepted, and close.
  *
- * Driver, archive and clients run in this thread, by a clock of the target's own and over a network in memory: an input is the same
- * run each time, but for the kernel's random numbers in challenges and tokens. Each has a world of its own. */
+ * Driver, archive and clients run in this thread, by a clock of the target's own and over a network in memory: an input is the
+ * same run each time, but for the kernel's random numbers in challenges and tokens. Each has a world of its own. */
 #define _GNU_SOURCE /* memmem */
 #include <sys/stat.h>
 
@@ -189,11 +189,12 @@ static void open_archive(world *all)
     CHECK_I64(as_archive_start(all->archive), AS_OK);
 }
 
-/* -- connections ------------------------------------------------------------------------------------------------------------------------ */
+/* -- connections ------------------------------------------------------------------------------------------------------------ */
 
 static void response_channel(const world *all, int32_t at, char *channel, size_t capacity)
 {
-    snprintf(channel, capacity, all->connections[at].is_local ? "aeron:ipc?term-length=64k" : "aeron:udp?endpoint=127.0.0.1:%d|term-length=64k",
+    static const char *const UDP = "aeron:udp?endpoint=127.0.0.1:%d|term-length=64k";
+    snprintf(channel, capacity, all->connections[at].is_local ? "aeron:ipc?term-length=64k" : UDP,
         RESPONSE_PORT + at);
 }
 

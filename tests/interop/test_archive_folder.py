@@ -353,9 +353,7 @@ def test_an_archive_killed_while_it_writes_loses_nothing_that_it_had_told(
             "publisher", stock.peers([*load, "--warmup", 1, "--count", 10**9], options=stock.QUICK_START)
         )
         enough = rng.randrange(131072, 20 * 131072)
-        wait_until(
-            lambda: (Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0) > enough, 20, "the recording to have grown"
-        )
+        wait_until(lambda: (Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0) > enough, 20, "the recording to have grown")
         process.kill()
         told = Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0
         publisher.kill()

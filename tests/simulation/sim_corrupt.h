@@ -1,5 +1,5 @@
-/* Makes datagrams that a broken or hostile sender could send and that a peer can tell from good ones; sim_net.h says which and why.
- * Called by sim_net.c. Uses nothing but the random numbers that it is given. */
+/* Makes datagrams that a broken or hostile sender could send and that a peer can tell from good ones; sim_net.h says which and
+ * why. Called by sim_net.c. Uses nothing but the random numbers that it is given. */
 #ifndef AS_SIM_CORRUPT_H
 #define AS_SIM_CORRUPT_H
 

@@ -5,12 +5,14 @@
  *   lost        UDP promises nothing. NAKs, heartbeats and repeated SETUPs and status messages repair a loss.
  *   duplicated  Switches and retries duplicate datagrams. The position in every frame identifies a copy.
  *   delayed, reordered   Routes change. The header gives a frame's place, not the order of arrival.
- *   stale       A copy that arrives seconds later. Receivers compare positions with what they acknowledged, senders with their own.
+ *   stale       A copy that arrives seconds later. Receivers compare positions with what they acknowledged, senders with their
+ *               own.
  *   truncated   A sender or middle box has a smaller buffer. Lengths are checked against the datagram (Spec: 04 §2).
- *   corrupted   UDP has a checksum, so a flipped bit does not arrive. A broken or hostile sender can send wrong fields with a right
- *               checksum. The network makes only datagrams that a peer can recognise: a wrong version or type, impossible lengths,
- *               offsets and terms, positions outside the stream, unknown sessions and receivers, negative windows. No Aeron peer can
- *               recognise a well-formed frame with another payload, or with an in-window position of another frame.
+ *   corrupted   UDP has a checksum, so a flipped bit does not arrive. A broken or hostile sender can send wrong fields with a
+ *               right checksum. The network makes only datagrams that a peer can recognise: a wrong version or type,
+ *               impossible lengths, offsets and terms, positions outside the stream, unknown sessions and receivers, negative
+ *               windows. No Aeron peer can recognise a well-formed frame with another payload, or with an in-window position
+ *               of another frame.
  *   forged      Such a datagram in addition to the good one, or random bytes.
  *   partitioned Links are cut for a time, in one direction or both. Timeouts end what is gone, and both sides must reconnect.
  *   overflowed  Receive buffers are bounded, as the kernel's are.

@@ -1,9 +1,9 @@
-/* Runs seeds of a simulation, each in a process of its own, so that a crash fails its seed only and no state is carried from one seed
- * to the next. A seed reports a row of counts: the digest first, then what the simulation adds up.
+/* Runs seeds of a simulation, each in a process of its own, so that a crash fails its seed only and no state is carried from
+ * one seed to the next. A seed reports a row of counts: the digest first, then what the simulation adds up.
  *
- * [--seed N | --seeds A-B | --soak SECONDS] [--jobs N] [--verbose] [--twice] [--keep-on]
- * A soak of 0 seconds runs until it is stopped; its first seed comes from the clock. --twice runs each seed two times and compares the
- * digests. --keep-on starts further seeds after a failure. */
+ * [--seed N | --seeds A-B | --soak SECONDS] [--jobs N] [--verbose] [--twice] [--keep-on] A soak of 0 seconds runs until it is
+ * stopped; its first seed comes from the clock. --twice runs each seed two times and compares the digests. --keep-on starts
+ * further seeds after a failure. */
 #ifndef SIM_SEEDS_H
 #define SIM_SEEDS_H
 

@@ -1,5 +1,5 @@
-/* The trace of a run: a ring of the last events, the digest of all events, and the end of a run that failed. Called by every file of the
- * simulation. Process-wide, because each seed runs in a process of its own. */
+/* The trace of a run: a ring of the last events, the digest of all events, and the end of a run that failed. Called by every
+ * file of the simulation. Process-wide, because each seed runs in a process of its own. */
 #ifndef AS_SIM_TRACE_H
 #define AS_SIM_TRACE_H
 

@@ -1,6 +1,6 @@
-/* Goal: a client without credentials gets nothing, one with credentials gets what the file or the plug-in allows, and no session can
- * use another. Method: bare sessions (server_rig.h) against an invoked archive; credentials files written by the test with keys
- * that it derives itself; plug-ins of tests/c/archive/plugins and the one of examples/. */
+/* Goal: a client without credentials gets nothing, one with credentials gets what the file or the plug-in allows, and no
+ * session can use another. Method: bare sessions (server_rig.h) against an invoked archive; credentials files written by the
+ * test with keys that it derives itself; plug-ins of tests/c/archive/plugins and the one of examples/. */
 #include "users_rig.h"
 
 static raw_session *log_in(const char *credentials)

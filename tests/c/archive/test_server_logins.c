@@ -1,6 +1,6 @@
-/* Goal: a flood of logins costs an archive little memory and time, and keeps no honest client out. Method: bare sessions (server_rig.h)
- * against an invoked archive with a credentials file; the flood has a connection of its own. The order among many addresses is tested
- * with sessions made by hand. */
+/* Goal: a flood of logins costs an archive little memory and time, and keeps no honest client out. Method: bare sessions
+ * (server_rig.h) against an invoked archive with a credentials file; the flood has a connection of its own. The order among
+ * many addresses is tested with sessions made by hand. */
 #include <glob.h>
 
 #include "server/control.h"

@@ -1,6 +1,7 @@
-/* Goal: the recorded position never covers what is not in the file, whatever the disk does, and a recording ends cleanly in every
- * threading mode. Method: a bare session against an invoked archive; segment files are read back as bytes; the disk fails at write N
- * for every N, and its free space is the test's. tests/conformance/archive/test_recording.py has the scenarios of recordings. */
+/* Goal: the recorded position never covers what is not in the file, whatever the disk does, and a recording ends cleanly in
+ * every threading mode. Method: a bare session against an invoked archive; segment files are read back as bytes; the disk
+ * fails at write N for every N, and its free space is the test's. tests/conformance/archive/test_recording.py has the
+ * scenarios of recordings. */
 #include "server_rig.h"
 #include "store/checksum.h"
 

@@ -1,6 +1,6 @@
-/* Goal: replays send exactly the recorded bytes, and end with an error where files are damaged or missing. Method: a bare session
- * against an invoked archive whose clock the test advances. Names carry the scenario of Spec: 08 §19; the other scenarios of replays
- * are in tests/conformance/archive/test_replay.py. */
+/* Goal: replays send exactly the recorded bytes, and end with an error where files are damaged or missing. Method: a bare
+ * session against an invoked archive whose clock the test advances. Names carry the scenario of Spec: 08 §19; the other
+ * scenarios of replays are in tests/conformance/archive/test_replay.py. */
 #include "server_rig.h"
 
 static test_rig rig;

@@ -1,6 +1,7 @@
-/* Goal: replication refuses and reports as Spec: 08 §10 says, and always leaves a destination that can be replicated further. Method:
- * source and destination are our archives on one driver, in one thread, under one clock; a bare session asks; the test checks messages,
- * catalog and every byte of the segment files. tests/conformance/archive/test_replication.py has the successful scenarios. */
+/* Goal: replication refuses and reports as Spec: 08 §10 says, and always leaves a destination that can be replicated further.
+ * Method: source and destination are our archives on one driver, in one thread, under one clock; a bare session asks; the test
+ * checks messages, catalog and every byte of the segment files. tests/conformance/archive/test_replication.py has the
+ * successful scenarios. */
 #include "replicate_rig.h"
 
 /* Scenario 87, and going on from there: first to a later position, then to the end. */

@@ -1,5 +1,6 @@
-/* Goal: when the driver lacks a resource for a moment, the request is refused with the reason and can be repeated; the archive keeps
- * serving. Method: the test allocates all counters and frees them; it requests an endpoint in the duty cycle that closes it. */
+/* Goal: when the driver lacks a resource for a moment, the request is refused with the reason and can be repeated; the archive
+ * keeps serving. Method: the test allocates all counters and frees them; it requests an endpoint in the duty cycle that closes
+ * it. */
 #define _GNU_SOURCE /* memmem */
 #define RIG_SET_DRIVER(config)                                                                             \
     CHECK_I64(as_driver_config_set(config, "aeron.counters.buffer.length", "1m"), AS_OK);                  \

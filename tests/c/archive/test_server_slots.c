@@ -1,6 +1,6 @@
-/* Goal: aeron.archive.max.concurrent.recordings limits the recordings of all clients together; senders that can reach a recorded endpoint
- * take a few slots with datagrams without data, and none from other streams. Method: bare sessions against an invoked archive,
- * and raw datagrams to the sockets of its driver. Scenarios: Spec: 11 D26-D28. */
+/* Goal: aeron.archive.max.concurrent.recordings limits the recordings of all clients together; senders that can reach a
+ * recorded endpoint take a few slots with datagrams without data, and none from other streams. Method: bare sessions against
+ * an invoked archive, and raw datagrams to the sockets of its driver. Scenarios: Spec: 11 D26-D28. */
 static const char *images_unbegun_max = "1536"; /* the default */
 #define RIG_SET_DRIVER(config)                                                                                    \
     CHECK_I64(as_driver_config_set(config, "aeron.counters.buffer.length", "4m"), 0);                            \

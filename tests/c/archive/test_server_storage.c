@@ -1,5 +1,5 @@
-/* Goal: a running archive compacts its catalog when purged recordings fill it, never before their files are deleted; warns before the
- * disk is full; and deletes by its retention policy, naming the replay that holds a segment back. Method: a bare
+/* Goal: a running archive compacts its catalog when purged recordings fill it, never before their files are deleted; warns
+ * before the disk is full; and deletes by its retention policy, naming the replay that holds a segment back. Method: a bare
  * session (server_rig.h) against an invoked archive, and for retention one with threads; files and free space are the test's. */
 #include "server_rig.h"
 

@@ -1,6 +1,6 @@
-/* Goal: a client finds its driver, or says why not, and sends it the commands that the calls mean; late, refusing or missing answers
- * become errors and leak nothing. Method: a scripted driver and a clock that the test owns (scripted.h).
- * Spec: 03 §15.1-15.2, §15.5. */
+/* Goal: a client finds its driver, or says why not, and sends it the commands that the calls mean; late, refusing or missing
+ * answers become errors and leak nothing. Method: a scripted driver and a clock that the test owns (scripted.h). Spec: 03
+ * §15.1-15.2, §15.5. */
 #include "scripted.h"
 
 /* -- connecting --------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* The rig of rig.h with a raw UDP socket as the peer's driver: Q plays subscribers' drivers, P publishers'. The driver runs
- * invoked under the test's clock, over the kernel's loopback, where datagrams arrive at once. The rig waits up to two seconds of real
- * time for an expected frame; "nothing" means that no frame has arrived after the given cycles. */
+ * invoked under the test's clock, over the kernel's loopback, where datagrams arrive at once. The rig waits up to two seconds
+ * of real time for an expected frame; "nothing" means that no frame has arrived after the given cycles. */
 #ifndef AS_TESTS_DRIVER_NETWORK_RIG_H
 #define AS_TESTS_DRIVER_NETWORK_RIG_H
 

@@ -1,6 +1,6 @@
-/* The error that a user gets for an impossible channel: the stock C driver's code, and a text that says what to change. Each row is a
- * command to one driver, which keeps what the rows before have added; rows of code 0 only prepare. Codes of many more channels are in
- * test_network_commands.c. Spec: 03 §6, 05 §3-6. */
+/* The error that a user gets for an impossible channel: the stock C driver's code, and a text that says what to change. Each
+ * row is a command to one driver, which keeps what the rows before have added; rows of code 0 only prepare. Codes of many more
+ * channels are in test_network_commands.c. Spec: 03 §6, 05 §3-6. */
 #include "network_rig.h"
 
 #define PUB ASI_CMD_ADD_PUBLICATION

@@ -1,5 +1,6 @@
-/* Goal: the metadata of a log hold what the channel asked for, because clients, stock ones too, and tools rely on them. Method:
- * memory_rig.h; each parameter of a channel away from its default, read back from the mapped file. Spec: 02 §2.1, 03 §6.1, 04 §8.5. */
+/* Goal: the metadata of a log hold what the channel asked for, because clients, stock ones too, and tools rely on them.
+ * Method: memory_rig.h; each parameter of a channel away from its default, read back from the mapped file.
+ * Spec: 02 §2.1, 03 §6.1, 04 §8.5. */
 #include "memory_rig.h"
 #include "wire/frame.h"
 

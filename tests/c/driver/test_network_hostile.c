@@ -1,6 +1,6 @@
-/* Floods of forged datagrams against a whole driver, over a network in memory and a clock of the test's own: limits bound what they make it
- * write, keep, send and report to its clients, and an honest stream beside them is not disturbed. Each number below is a limit that the
- * code names; without the limit the flood of the test exceeds it. */
+/* Floods of forged datagrams against a whole driver, over a network in memory and a clock of the test's own: limits bound what
+ * they make it write, keep, send and report to its clients, and an honest stream beside them is not disturbed. Each number
+ * below is a limit that the code names; without the limit the flood of the test exceeds it. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
-/* Streams between two drivers of ours over loopback: every kind of channel, with and without loss, on threads and invoked; published
- * bytes arrive unchanged, and every resource is released at the end. Method: network_worlds.h.
- * Spec: 11 §3. */
+/* Streams between two drivers of ours over loopback: every kind of channel, with and without loss, on threads and invoked;
+ * published bytes arrive unchanged, and every resource is released at the end. Method: network_worlds.h. Spec: 11 §3. */
 #include "driver/network_worlds.h"
 #include "shm/ring_mpsc.h"
 #include "wire/command.h"

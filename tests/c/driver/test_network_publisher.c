@@ -1,6 +1,6 @@
-/* When SETUPs, heartbeats and resends are sent, to the millisecond, and which bytes are never resent. A test with a number is that
- * scenario of Spec: 04 §25; tests/conformance/udp has the others of its section. Method: network_publishing.h.
- * Spec: 04 §5.1-5.3, §5.5-5.6, §21. */
+/* When SETUPs, heartbeats and resends are sent, to the millisecond, and which bytes are never resent. A test with a number is
+ * that scenario of Spec: 04 §25; tests/conformance/udp has the others of its section. Method: network_publishing.h. Spec: 04
+ * §5.1-5.3, §5.5-5.6, §21. */
 #include "network_publishing.h"
 
 static void s01_setups_come_every_100_ms(void)

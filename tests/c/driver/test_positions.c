@@ -1,6 +1,6 @@
-/* Goal: the limit of a publisher follows what its readers have consumed, and the bytes that it releases to a publisher are zero before
- * the publisher can see the limit. Method: publications laid out by hand over a log in memory, updated as the conductor's cycle does; a
- * page that calls the test while it is cleaned. Spec: 02 §7.2-7.3, §8, 04 §5.7. */
+/* Goal: the limit of a publisher follows what its readers have consumed, and the bytes that it releases to a publisher are
+ * zero before the publisher can see the limit. Method: publications laid out by hand over a log in memory, updated as the
+ * conductor's cycle does; a page that calls the test while it is cleaned. Spec: 02 §7.2-7.3, §8, 04 §5.7. */
 #include "driver/ctl/network_publications.h"
 
 #include "term/append.h"

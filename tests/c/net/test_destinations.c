@@ -1,5 +1,5 @@
-/* Destination lists over a network in memory: which receivers are added and dropped, what is sent to which, and what counts as sent.
- * Spec: 04 §11, §25 scenarios 28-30. */
+/* Destination lists over a network in memory: which receivers are added and dropped, what is sent to which, and what counts as
+ * sent. Spec: 04 §11, §25 scenarios 28-30. */
 #include "fake_net.h"
 
 #include "driver/net/destinations.h"

@@ -1,6 +1,6 @@
-/* Captured datagrams of stock drivers, played to our receiver: every datagram passes the checks of its side; our image logs hold the
- * streams as the stock subscriber read them; our answers are those of the stock receiver, byte for byte
- * except ids and positions that depend on random numbers and timing. */
+/* Captured datagrams of stock drivers, played to our receiver: every datagram passes the checks of its side; our image logs
+ * hold the streams as the stock subscriber read them; our answers are those of the stock receiver, byte for byte except ids
+ * and positions that depend on random numbers and timing. */
 #include "pcap.h"
 #include "rig.h"
 #include "term/frame_walk.h"

@@ -1,6 +1,6 @@
 /* Loss and windows in isolation: gap scan by table, NAK delays against the formula of Spec: 04 §9.3, cubic against the windows
- * that were captured (Spec: 04 §10.3), positions of status messages, filled gaps, and gaps and schedules passed between two threads
- * (thread sanitizer). */
+ * that were captured (Spec: 04 §10.3), positions of status messages, filled gaps, and gaps and schedules passed between two
+ * threads (thread sanitizer). */
 #include <math.h>
 
 #include "base/thread.h"

@@ -1,6 +1,6 @@
-/* The receiver as a publisher's driver sees it, an image's data: when NAKs, status messages and round trip requests are sent, and which
- * bytes of a log they and timestamps concern. A test with a number is that scenario of Spec: 04 §25; tests/conformance/udp has the
- * others. Method: a network in memory and a clock of the test's own (rig.h).
+/* The receiver as a publisher's driver sees it, an image's data: when NAKs, status messages and round trip requests are sent,
+ * and which bytes of a log they and timestamps concern. A test with a number is that scenario of Spec: 04 §25;
+ * tests/conformance/udp has the others. Method: a network in memory and a clock of the test's own (rig.h).
  * Spec: 02 §9, 04 §8.6, 11 N9. */
 #include "rig.h"
 

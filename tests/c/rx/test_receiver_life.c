@@ -1,6 +1,5 @@
-/* The receiver as a publisher's driver sees it, how images come and go: scenarios 37, 39, 40, 49-53, 56, 58-60 and 63 of Spec: 04 §25.
- * tests/conformance/udp has the others. Method: as test_receiver.c.
- * Spec: 04 §8.2-8.3, §12. */
+/* The receiver as a publisher's driver sees it, how images come and go: scenarios 37, 39, 40, 49-53, 56, 58-60 and 63 of Spec:
+ * 04 §25. tests/conformance/udp has the others. Method: as test_receiver.c. Spec: 04 §8.2-8.3, §12. */
 #include "rig.h"
 
 static const rig_options plain = { 0 };

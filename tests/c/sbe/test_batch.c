@@ -1,6 +1,6 @@
-/* The walk and the columns of SBE messages over random bytes: whatever a message claims, nothing outside it is read (each lies in a
- * block of memory of its own size, which the sanitizers watch) and the rows are consistent. tests/sbe compares values with a plain
- * decoder. */
+/* The walk and the columns of SBE messages over random bytes: whatever a message claims, nothing outside it is read (each lies
+ * in a block of memory of its own size, which the sanitizers watch) and the rows are consistent. tests/sbe compares values
+ * with a plain decoder. */
 #include <stdlib.h>
 #include <string.h>
 

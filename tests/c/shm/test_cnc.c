@@ -1,5 +1,5 @@
-/* Goal: cnc.dat is made as a stock driver makes it, opened only when complete and of a known version, and shows whether its driver lives.
- * Method: golden cnc.dat; a file with single header fields damaged; an injected clock. Spec: 01 §1.4, §2. */
+/* Goal: cnc.dat is made as a stock driver makes it, opened only when complete and of a known version, and shows whether its
+ * driver lives. Method: golden cnc.dat; a file with single header fields damaged; an injected clock. Spec: 01 §1.4, §2. */
 #include "shm/cnc.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Goal: recovery finds the end of a recording: behind the last whole frame, and written to disk in an order that keeps it so. Method:
- * segments made frame by frame by hand, and files that record each call; all of it in milliseconds. */
+/* Goal: recovery finds the end of a recording: behind the last whole frame, and written to disk in an order that keeps it so.
+ * Method: segments made frame by frame by hand, and files that record each call; all of it in milliseconds. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

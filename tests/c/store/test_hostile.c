@@ -1,6 +1,6 @@
-/* Goal: no catalog, mark file or segment, however damaged, makes the folder reader or recovery crash, hang or silently deliver a message
- * that was not recorded where a checksum could detect it. Method: golden folders with random bytes changed, lengths cut and
- * fields set to extremes (printed seed), read in every way; run under the address and undefined sanitizers. */
+/* Goal: no catalog, mark file or segment, however damaged, makes the folder reader or recovery crash, hang or silently deliver
+ * a message that was not recorded where a checksum could detect it. Method: golden folders with random bytes changed, lengths
+ * cut and fields set to extremes (printed seed), read in every way; run under the address and undefined sanitizers. */
 #include "archive_support.h"
 #include "store/catalog.h"
 #include "store/catalog_format.h"

@@ -1,4 +1,5 @@
-/* A send endpoint over a network in memory: which publication gets a control frame, and where datagrams are sent. Spec: 04 §3.6, §14. */
+/* A send endpoint over a network in memory: which publication gets a control frame, and where datagrams are sent. Spec: 04
+ * §3.6, §14. */
 #include "driver/tx/publication.h"
 #include "net/fake_net.h"
 

@@ -1,7 +1,6 @@
-/* The sender over a network of the test's own that takes as many datagrams as the test allows: partial batches, refusals, errors, batches
- * of many datagrams; and status messages that no receiver sends. The whole driver runs, invoked, under the test's clock; the test keeps
- * what it sends and provides what it receives.
- * Spec: 04 §4. */
+/* The sender over a network of the test's own that takes as many datagrams as the test allows: partial batches, refusals,
+ * errors, batches of many datagrams; and status messages that no receiver sends. The whole driver runs, invoked, under the
+ * test's clock; the test keeps what it sends and provides what it receives. Spec: 04 §4. */
 #include "driver/rig.h"
 
 #include "wire/frame.h"

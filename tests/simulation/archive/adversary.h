@@ -1,19 +1,20 @@
-/* An adversary without a login at the archive's control streams, over simulated time beside the honest client. The seed makes it a network
- * peer or a client of the same machine, and gives the archive logins or none. It knows names of users, the honest client's messages (but no
- * password), recording ids, and control session ids, which are counted up and easily guessed. It has one login of its own, `guest`, that may
- * query only.
+/* An adversary without a login at the archive's control streams, over simulated time beside the honest client. The seed makes
+ * it a network peer or a client of the same machine, and gives the archive logins or none. It knows names of users, the honest
+ * client's messages (but no password), recording ids, and control session ids, which are counted up and easily guessed. It has
+ * one login of its own, `guest`, that may query only.
  *
  *   connects      floods of wrong passwords, users that are challenged and never answer, unknown names, old versions; response
  *                 channels with huge terms, without sparse files, over the other medium, to others' streams, to itself
  *   answers       to its own challenges and to others'
- *   requests      of every kind, with session ids of the honest client, of its own unaccepted sessions, of the guest, and of nobody
+ *   requests      of every kind, with session ids of the honest client, of its own unaccepted sessions, of the guest, and of
+ *                 nobody
  *   tokens        guessed
  *   captured      earlier messages of the honest client, unchanged or with some bytes changed
  *   garbage       messages cut short, unknown templates, random bytes
  *
- * When its image is rejected it returns as another. siege.c checks what must hold. An archive without logins serves everybody who connects,
- * so there the adversary does not connect; it must then be unable to use another session, fill the log or exhaust the archive. Its random
- * numbers come from a generator of its own: seeds without it run as if it did not exist. */
+ * When its image is rejected it returns as another. siege.c checks what must hold. An archive without logins serves everybody
+ * who connects, so there the adversary does not connect; it must then be unable to use another session, fill the log or
+ * exhaust the archive. Its random numbers come from a generator of its own: seeds without it run as if it did not exist. */
 #ifndef AS_SIM_ARCHIVE_ADVERSARY_H
 #define AS_SIM_ARCHIVE_ADVERSARY_H
 

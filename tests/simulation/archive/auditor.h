@@ -7,13 +7,14 @@
  *   unknown     no recording that nobody requested; no id twice
  *   catalog     the file follows the rules that other software relies on (Spec: 06 §14): header, alignment, increasing ids, a
  *               next id above all, checksums, zeros behind the last record
- *   segments    files of full length (the last of a stopped one may be short), the one behind a full one, none of a purged recording
+ *   segments    files of full length (the last of a stopped one may be short), the one behind a full one, none of a purged
+ *               recording
  *   promise     at a sync level above 0 the recorded position is durable when it is reported
  *   time        no entry of a time index gives bytes a time before they were written; for data recorded without a fault the
  *               entries are complete, within an interval of time and bytes
  *   channel     the channel is the last one that was set
- * Promised after a kill: everything. After a power cut: the catalog at a catalog sync level above 0, frames at a file sync level above 0.
- * Otherwise only `starts`, `catalog` and `unknown` hold, and the run goes on with what exists. */
+ * Promised after a kill: everything. After a power cut: the catalog at a catalog sync level above 0, frames at a file sync
+ * level above 0. Otherwise only `starts`, `catalog` and `unknown` hold, and the run goes on with what exists. */
 #ifndef AS_SIM_ARCHIVE_AUDITOR_H
 #define AS_SIM_ARCHIVE_AUDITOR_H
 

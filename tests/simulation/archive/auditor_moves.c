@@ -1,6 +1,7 @@
-/* The auditor's part for migrations; see auditor.h. First the destination's position moves to include the bytes, then the source's moves
- * back. After a death the bytes may belong to the source, to both or to the destination, but never to none. On a disk without hard links
- * files are renamed before the positions move, and nothing is promised of a migration that a death or an error ended. */
+/* The auditor's part for migrations; see auditor.h. First the destination's position moves to include the bytes, then the
+ * source's moves back. After a death the bytes may belong to the source, to both or to the destination, but never to none. On
+ * a disk without hard links files are renamed before the positions move, and nothing is promised of a migration that a death
+ * or an error ended. */
 #include <stdlib.h>
 #include <string.h>
 

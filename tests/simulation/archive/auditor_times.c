@@ -1,5 +1,5 @@
-/* The auditor's own reader of time indexes; see auditor.h. An entry promises: all bytes before its end were written no later than its last
- * time. Format: store/time_index.h. */
+/* The auditor's own reader of time indexes; see auditor.h. An entry promises: all bytes before its end were written no later
+ * than its last time. Format: store/time_index.h. */
 #include "auditor.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The source archive, and copies of its recordings; see world.h. The source has a disk of its own without faults. It is killed at times and
- * restarts with its data. The simulation writes its recordings as an archive would. */
+/* The source archive, and copies of its recordings; see world.h. The source has a disk of its own without faults. It is killed
+ * at times and restarts with its data. The simulation writes its recordings as an archive would. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The command of the archive's simulation. `make sim-archive` and the mutants' runner call it; tests/simulation/README.md explains how,
- * sim_seeds.h lists its options. */
+/* The command of the archive's simulation. `make sim-archive` and the mutants' runner call it; tests/simulation/README.md
+ * explains how, sim_seeds.h lists its options. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static int read_share(int count, char **arguments)
 
 int main(int count, char **arguments)
 {
-    const sim_seeds seeds = { .name = "sim_archive", .again = "make sim-archive", .timeout_seconds = 60, .count = COUNTS, .run = run,
-        .print = print };
+    const sim_seeds seeds = { .name = "sim_archive", .again = "make sim-archive", .timeout_seconds = 60, .count = COUNTS,
+        .run = run, .print = print };
     return sim_seeds_main(&seeds, read_share(count, arguments), arguments);
 }

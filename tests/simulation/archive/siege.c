@@ -1,9 +1,9 @@
 /* The checks against the adversary; see adversary.h. By the name that a failure prints:
- *   logins      nothing that it requests is granted, except to its login what that may do; before a session is decided the archive opens
- *               nothing for it but a log of the smallest terms to where the request came from, and checks no password before somebody
- *               listens there
- *   changed     nobody without login starts, stops or changes a recording: catalog, names and sizes of files, recordings, replays and
- *               tokens stay the same; nothing is written
+ *   logins      nothing that it requests is granted, except to its login what that may do; before a session is decided the
+ *               archive opens nothing for it but a log of the smallest terms to where the request came from, and checks no
+ *               password before somebody listens there
+ *   changed     nobody without login starts, stops or changes a recording: catalog, names and sizes of files, recordings,
+ *               replays and tokens stay the same; nothing is written
  *   bounds      control sessions, unaccepted sessions of one address, log bytes of publications, sockets, descriptors
  *   log         texts of peers leave half of the error log to the archive's own; a real error is recorded afterwards
  *   session     the honest client gets its login and its answers within a bounded time

@@ -1,11 +1,11 @@
-/* A disk in memory behind file_ops: one folder of files. Bytes, lengths and names reach the disk independently of each other, and calls
- * fail when the seed decides so. The archive simulation uses it (world.c).
+/* A disk in memory behind file_ops: one folder of files. Bytes, lengths and names reach the disk independently of each other,
+ * and calls fail when the seed decides so. The archive simulation uses it (world.c).
  *
- * The disk keeps two states: `now`, which calls see (the page cache), and `disk`, which a power cut leaves. A sync of a file copies its
- * bytes and length, a sync of the folder its names. The kernel also writes back pages at any time (sim_disk_write_back). Faults, and why
- * the archive must survive each:
- *   killed       The process ends inside any call that changes something (kill -9, out of memory). `now` stays, with the pages of a
- *                write that were copied by then.
+ * The disk keeps two states: `now`, which calls see (the page cache), and `disk`, which a power cut leaves. A sync of a file
+ * copies its bytes and length, a sync of the folder its names. The kernel also writes back pages at any time
+ * (sim_disk_write_back). Faults, and why the archive must survive each:
+ *   killed       The process ends inside any call that changes something (kill -9, out of memory). `now` stays, with the pages
+ *                of a write that were copied by then.
  *   power cut    Any part of what was not synced survives: the seed chooses all, none, or each page or each sector of 512
  *                bytes at random. Writes, bytes, lengths and names have no order among each other: file systems journal
  *                differently, and disks reorder. A sector is never torn: devices promise that, and the catalog's fields

@@ -1,4 +1,5 @@
-/* Files, pages and names of the simulated disk, shared by its calls (sim_disk_ops.c) and its faults (sim_disk.c). See sim_disk.h. */
+/* Files, pages and names of the simulated disk, shared by its calls (sim_disk_ops.c) and its faults (sim_disk.c). See
+ * sim_disk.h. */
 #ifndef AS_SIM_DISK_STATE_H
 #define AS_SIM_DISK_STATE_H
 

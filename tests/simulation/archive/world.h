@@ -1,13 +1,13 @@
-/* One run: a real driver, a real archive and a client, in one thread, over simulated time and a simulated disk. The archive is killed
- * inside any call on its files, loses power, meets a full disk and calls that fail. After each fault the auditor compares what it finds
- * with what the client was told.
+/* One run: a real driver, a real archive and a client, in one thread, over simulated time and a simulated disk. The archive is
+ * killed inside any call on its files, loses power, meets a full disk and calls that fail. After each fault the auditor
+ * compares what it finds with what the client was told.
  *
  *      seed > settings > world_run: request, publish, break, restart, audit ... > calm: restart, replay everything, close, audit
  *
  * world.c has machine, time and archive; control.c the control session; streams.c publishers, recordings and replays; upkeep.c
- * truncations, migrations and the like; copies.c a second archive and copies of its recordings; adversary.c the adversary, siege.c
- * the checks against it; auditor.c the auditor; main.c the command. All state is process-wide, because each seed runs in a process
- * of its own. */
+ * truncations, migrations and the like; copies.c a second archive and copies of its recordings; adversary.c the adversary,
+ * siege.c the checks against it; auditor.c the auditor; main.c the command. All state is process-wide, because each seed runs
+ * in a process of its own. */
 #ifndef AS_SIM_ARCHIVE_WORLD_H
 #define AS_SIM_ARCHIVE_WORLD_H
 

@@ -1,9 +1,10 @@
-/* The auditor of a simulated run. It knows what was published and delivered, the datagrams that drivers took from the network, and
- * shared memory (counters). It knows no state of drivers and clients, so its verdict does not depend on the code that it checks.
+/* The auditor of a simulated run. It knows what was published and delivered, the datagrams that drivers took from the network,
+ * and shared memory (counters). It knows no state of drivers and clients, so its verdict does not depend on the code that it
+ * checks.
  *
  * Checks, by the name that a failure prints:
- *   bytes        each image delivers exactly the published bytes, in order, without gap; of an unreliable stream the delivered parts
- *                are right, and a driver that skipped some has counted a gap fill
+ *   bytes        each image delivers exactly the published bytes, in order, without gap; of an unreliable stream the delivered
+ *                parts are right, and a driver that skipped some has counted a gap fill
  *   limit        no message begins at or beyond the publisher's limit; the limit is at most a window beyond consumption;
  *                the sender is not beyond its limit, nor its limit beyond what receivers have and a window
  *   back         positions in counters never decrease
@@ -15,7 +16,8 @@
  *   client       a dead client is removed after its liveness timeout and not before
  *   wire         no frame that a driver sends is one that a strict peer drops (auditor_wire.c)
  *   counters, files, sockets   closing leaves nothing behind
- *   and the limits of an adversary's cost, auditor_bounds.h. Streams that it starts itself are not checked: a subscriber may get them.
+ *   and the limits of an adversary's cost, auditor_bounds.h. Streams that it starts itself are not checked: a subscriber may
+ *               get them.
  *
  * The world owns it and reports to it (auditor_on_*); it reads shared memory in auditor_look. One thread, simulated time. */
 #ifndef AS_SIM_AUDITOR_H

@@ -189,7 +189,7 @@ static void check_amplified(auditor *a, int32_t images, int64_t elapsed_ns)
     }
 }
 
-/* -- memory of the checks ------------------------------------------------------------------------------------------------------- */
+/* -- memory of the checks --------------------------------------------------------------------------------------------------- */
 
 typedef struct kept_image
 {

@@ -4,18 +4,21 @@
  *   unbegun      images of the adversary's sessions for which it sent nothing where they join: at most
  *                aeron.spark.driver.images.unbegun.max in a driver
  *   storage      the log of an adversary's image has two pages, and two more for each datagram that it sent for it; where a
- *                stream is unreliable, one for each window that a frame is ahead; and when data arrived where it joins, the 320 KiB
- *                that the driver allocates ahead. No such log has longer terms than aeron.spark.driver.image.term.length.max
- *   errors       texts take three quarters of a driver's error log at most: half for errors that peers cause, the rest for its own
+ *                stream is unreliable, one for each window that a frame is ahead; and when data arrived where it joins, the
+ *                320 KiB that the driver allocates ahead. No such log has longer terms than
+ *                aeron.spark.driver.image.term.length.max
+ *   errors       texts take three quarters of a driver's error log at most: half for errors that peers cause, the rest for its
+ *                own
  *   descriptors  the process has as many as when its drivers had started, and a few
- *   resent       a publication resends two terms in ten milliseconds; one of a group, one term for each of its resends (max-resend)
+ *   resent       a publication resends two terms in ten milliseconds; one of a group, one term for each of its resends
+ *                (max-resend)
  *   cycle        in one duty cycle a driver sends at most a batch, the resends of each publication to each receiver, and twice
  *                what it received; its sockets bound what it receives
- *   amplified    bytes to addresses without an honest node are less than twice what the adversary sent, plus the status messages,
- *                NAKs and round trip requests of all images, SETUPs and heartbeats to the destinations that the adversary added, and
- *                with the resolver, rounds of names
- *   copied       messages go to the ports of their stream only: a status message that names no session, or requests a SETUP, proves
- *                nothing
+ *   amplified    bytes to addresses without an honest node are less than twice what the adversary sent, plus the status
+ *                messages, NAKs and round trip requests of all images, SETUPs and heartbeats to the destinations that the
+ *                adversary added, and with the resolver, rounds of names
+ *   copied       messages go to the ports of their stream only: a status message that names no session, or requests a SETUP,
+ *                proves nothing
  *
  * All bounds are counts, not times, so they are the same in each run of a seed. One thread, simulated time. */
 #ifndef AS_SIM_AUDITOR_BOUNDS_H

@@ -356,7 +356,7 @@ void auditor_look_at_publication(auditor *a, auditor_stream *stream, const as_pu
     }
 }
 
-/* -- leftovers ---------------------------------------------------------------------------------------------------------- */
+/* -- leftovers -------------------------------------------------------------------------------------------------------------- */
 
 static bool is_folder_empty(const char *dir, const char *name, char *what, size_t capacity)
 {

@@ -1,5 +1,6 @@
 /* Checks sent frames as a strict peer does: such a peer drops a wrong frame, and the stream is then silent without an error at
- * either end. Written from the specification alone; it calls none of the product's checks of received frames. Spec: 11 N1-N6, §3. */
+ * either end. Written from the specification alone; it calls none of the product's checks of received frames. Spec: 11 N1-N6,
+ * §3. */
 #include <stdlib.h>
 
 #include "auditor.h"

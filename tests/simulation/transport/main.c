@@ -1,5 +1,5 @@
-/* The command of the transport simulation. `make sim`, `make soak` and the mutants' runner call it; tests/simulation/README.md explains how,
- * sim_seeds.h lists its options. */
+/* The command of the transport simulation. `make sim`, `make soak` and the mutants' runner call it; tests/simulation/README.md
+ * explains how, sim_seeds.h lists its options. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>

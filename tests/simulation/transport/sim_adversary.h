@@ -1,9 +1,9 @@
-/* An adversary beside the honest nodes of a run: a node with an address of its own that sends datagrams with any source address. The seed
- * chooses its powers. The promises of docs/security.md hold against it, so it sends no forgery that an Aeron peer cannot tell from the
- * real datagram.
+/* An adversary beside the honest nodes of a run: a node with an address of its own that sends datagrams with any source
+ * address. The seed chooses its powers. The promises of docs/security.md hold against it, so it sends no forgery that an Aeron
+ * peer cannot tell from the real datagram.
  *
- * It guesses: it knows addresses and ports of sockets, and the peers of connected ones, whose addresses it takes; stream ids are small
- * numbers. It invents sessions (auditor_bounds.h), so none is an honest one. It sends
+ * It guesses: it knows addresses and ports of sockets, and the peers of connected ones, whose addresses it takes; stream ids
+ * are small numbers. It invents sessions (auditor_bounds.h), so none is an honest one. It sends
  *   SETUPs       of new sessions, terms up to a gigabyte, impossible positions, each with another error text; floods of them
  *   far frames   heartbeats and data for its sessions at the join, half a term ahead, beyond, in datagrams with wrong lengths
  *   questions    data of sessions without SETUP, with source addresses of others: a driver that answers would reflect
@@ -12,26 +12,29 @@
  *   names        to the resolvers with which drivers exchange names: new ones at unused addresses
  *   garbage      of every type and length
  *
- * It listens: it also sees each datagram that a driver sends, with its sessions, streams, positions and receivers. A listener can
- * forge data, padding, status messages, SETUPs of later sessions and ends of streams, and no promise holds then (docs/security.md). So
- * from what it knows it makes only
- *   windows      status messages of a real receiver with more than half a term or a negative window, at impossible offsets or far
- *                from the sender's position: each is invalid or out of bounds (Spec: 11 N4, 04 §6), and its other fields are ignored
+ * It listens: it also sees each datagram that a driver sends, with its sessions, streams, positions and receivers. A listener
+ * can forge data, padding, status messages, SETUPs of later sessions and ends of streams, and no promise holds then
+ * (docs/security.md). So from what it knows it makes only
+ *   windows      status messages of a real receiver with more than half a term or a negative window, at impossible offsets or
+ *                far from the sender's position: each is invalid or out of bounds (Spec: 11 N4, 04 §6), and its other fields
+ *                are ignored
  *   torn lists   frames of a real session in a datagram with wrong lengths or offsets: the datagram is dropped whole (N2)
- *   far beats    heartbeats of a real session up to half a term ahead: they cost a scan of a window and a NAK. Of reliable streams only:
- *                an unreliable one fills what it believes lost
- *   NAK storms   of a real session: impossible ranges are invalid (N5); to the others a publication answers with a bounded part
+ *   far beats    heartbeats of a real session up to half a term ahead: they cost a scan of a window and a NAK. Of reliable
+ *                streams only: an unreliable one fills what it believes lost
+ *   NAK storms   of a real session: impossible ranges are invalid (N5); to the others a publication answers with a bounded
+ *                part
  *   RTTMs        requests to both sides, and replies with impossible times
  *   errors       of a real session for unknown receivers, or with a text that is longer than the datagram
- *   SETUPs       of a real session that are impossible (N3); in the calm, when each image exists, with other values than the stream's
- *   replays      of datagrams that it heard, seconds later or at once, of dead sessions and dead drivers too, with their source
- *                address: their positions show their age. Not in the calm: ends, errors and requests for SETUPs, which are forgeries
- *                while the stream goes on
+ *   SETUPs       of a real session that are impossible (N3); in the calm, when each image exists, with other values than the
+ *                stream's
+ *   replays      of datagrams that it heard, seconds later or at once, of dead sessions and dead drivers too, with their
+ *                source address: their positions show their age. Not in the calm: ends, errors and requests for SETUPs, which
+ *                are forgeries while the stream goes on
  *   reflections  of datagrams that it heard, to another socket or back to their source
  *
- * In the storm it does all of that. Before the calm it pauses, so that its images time out and the remaining streams find slots:
- * no stream is promised a slot during a flood of SETUPs. When all streams exist it starts again, while messages are published: what was
- * acknowledged must be delivered, and no image may end. auditor_bounds.h has the limits of its cost.
+ * In the storm it does all of that. Before the calm it pauses, so that its images time out and the remaining streams find
+ * slots: no stream is promised a slot during a flood of SETUPs. When all streams exist it starts again, while messages are
+ * published: what was acknowledged must be delivered, and no image may end. auditor_bounds.h has the limits of its cost.
  *
  * The network neither loses nor changes its datagrams. One thread; random numbers come from `rand` only. */
 #ifndef AS_SIM_ADVERSARY_H

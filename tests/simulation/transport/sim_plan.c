@@ -144,7 +144,8 @@ static void put_publication_options(const sim_plan *plan, sim_flow_plan *flow, a
 {
     static const int32_t WINDOWS[] = { 8 * 1024, 16 * 1024, 32 * 1024 };
     int32_t mtu = PICK(rand, MTUS);
-    /* A receiver reports consumption in steps of a quarter window (Spec: 04 §8.7): a step of about an MTU has no space for a full frame. */
+    /* A receiver reports consumption in steps of a quarter window (Spec: 04 §8.7): a step of about an MTU has no space for a full
+     * frame. */
     while (2 * mtu > plan->settings.initial_window_length)
     {
         mtu = PICK(rand, MTUS);

@@ -1,5 +1,5 @@
-/* What a seed means: settings of the drivers, streams with their channels and loads, faults of the network. Pure: a table drawn from
- * random numbers, read by sim_world. */
+/* What a seed means: settings of the drivers, streams with their channels and loads, faults of the network. Pure: a table
+ * drawn from random numbers, read by sim_world. */
 #ifndef AS_SIM_PLAN_H
 #define AS_SIM_PLAN_H
 

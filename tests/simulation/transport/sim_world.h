@@ -1,11 +1,11 @@
 /* One run: drivers, clients, publishers and subscribers of a plan, over simulated time and network, in one thread.
  *
- * Time advances in rounds. In a round every driver and client runs once, every publisher and subscriber does one thing, and the auditor
- * checks. After a round with work the clock advances by a step, else to the next arrival of a datagram or by an idle step, so that
- * silence costs little. A run has three parts: a storm, in which the network is bad and nodes are stopped, killed, partitioned and
- * restarted; a calm, in which everything must reconnect and be delivered; and an end, in which all is closed in order and
- * nothing may remain. sim_world.c has machines and time, sim_actors.c publishers and subscribers, sim_storm.c the faults,
- * sim_adversary.c the adversary, sim_run.c the three parts. */
+ * Time advances in rounds. In a round every driver and client runs once, every publisher and subscriber does one thing, and
+ * the auditor checks. After a round with work the clock advances by a step, else to the next arrival of a datagram or by an
+ * idle step, so that silence costs little. A run has three parts: a storm, in which the network is bad and nodes are stopped,
+ * killed, partitioned and restarted; a calm, in which everything must reconnect and be delivered; and an end, in which all is
+ * closed in order and nothing may remain. sim_world.c has machines and time, sim_actors.c publishers and subscribers,
+ * sim_storm.c the faults, sim_adversary.c the adversary, sim_run.c the three parts. */
 #ifndef AS_SIM_WORLD_H
 #define AS_SIM_WORLD_H
 
