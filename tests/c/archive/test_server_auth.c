@@ -84,7 +84,7 @@ static void users_do_what_their_line_says(void)
     raw_close(carol);
 }
 
-/* The answer as auth_file.c tells clients to make it. */
+/* The answer as auth_file.c defines it. */
 static void answer_of(const asi_codec_event *challenge, const char *password, char answer[2 * ASI_SHA256_LENGTH + 1])
 {
     char text[AS_ARCHIVE_AUTH_BYTES_MAX + 1];
@@ -165,7 +165,7 @@ static void an_answer_is_good_for_one_challenge(void)
     raw_close(wrong);
 }
 
-/* What is told of a user must not tell whether there is one. */
+/* An answer must not reveal whether a user exists. */
 static void an_unknown_user_is_challenged_like_a_known_one(void)
 {
     char texts[2][AS_ARCHIVE_AUTH_BYTES_MAX];
@@ -342,7 +342,7 @@ static void a_name_that_begins_another_is_nobody_else(void)
     CHECK(!asi_auth_is_same(&ali, &alice) && !asi_auth_is_same(&alice, &ali) && !asi_auth_is_same(&ali, &other));
 }
 
-/* Root reads everything, so that only the owner's number tells. */
+/* Root reads everything, so only the owner's id decides. */
 static void a_file_of_a_stranger_is_refused(void)
 {
     char line[512];

@@ -431,7 +431,7 @@ static void prepare(const char *line)
     }
     if (rig.archive->uses->count[ASI_USE_REPLAYS] > 0 && !starts(line, "replay 2 of") && !starts(line, "replay 3 of"))
     {
-        rig.clock_ahead_ns += 2 * RIG_SECOND; /* nobody reads them */
+        rig.clock_ahead_ns += 2 * RIG_SECOND; /* no subscriber */
         UNTIL(&rig, rig.archive->uses->count[ASI_USE_REPLAYS] == 0);
     }
     if (starts(line, "replay 0 from 131072"))
@@ -469,7 +469,7 @@ static void on_replayed(void *context, const uint8_t *data, int64_t length, cons
     (void)header;
 }
 
-/* Answers until they are what is expected, or nothing more comes. */
+/* Reads answers until the expected one, or until no more arrive. */
 static bool await_answers(const char *line, const asi_codec_request *request, const char *expected, bool hides_ok, char *actual)
 {
     const bool is_slow = NULL != strstr(expected, "no connection established") || NULL != strstr(expected, "not created");

@@ -168,7 +168,7 @@ static bool has_recorded(int64_t count, const as_publication *const *publication
     return true;
 }
 
-/* More is not begun than can go on: what is recorded comes over the ends of its segments when no other file can be opened. */
+/* No recording starts that cannot continue: active ones open their next segments when no other file can be opened. */
 static void descriptors_bound_recordings(void)
 {
     static const char REFUSED[] = "no file descriptor is left for it: 96 files may be open, and what is recorded already keeps some in "
@@ -341,7 +341,7 @@ static as_publication *publish_network(int32_t stream_id)
     return publication;
 }
 
-/* A thousand SETUPs to a recorded endpoint, with 1,024 descriptors: what is recorded goes on, others can be, and sessions are opened. */
+/* A thousand SETUPs to a recorded endpoint, with 1,024 descriptors: recordings continue, others can start, and sessions open. */
 static void setups_make_few_recordings(void)
 {
     const struct rlimit few = { .rlim_cur = 1024, .rlim_max = 1024 };

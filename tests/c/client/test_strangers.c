@@ -56,7 +56,7 @@ static void directories_of_others(void)
     world_close(&w);
 }
 
-/* Whoever only looks may look everywhere; what is not there is nothing to distrust. */
+/* Reading is allowed everywhere; a missing directory needs no trust. */
 static void looking_is_free(void)
 {
     world w;

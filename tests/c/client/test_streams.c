@@ -488,7 +488,7 @@ static void image_goes_with_its_publication(void)
     as_publication_close(p.publication);
     CHECK_I64(w.unavailable_images, 0);
     CHECK_I64(as_image_end_of_stream_position(p.image) >= position, 1);
-    poll_until(&w, p.subscription, &s, 1); /* what was published before is still read */
+    poll_until(&w, p.subscription, &s, 1); /* earlier messages are still read */
     AWAIT(&w, 1 == w.unavailable_images);
     CHECK(as_image_is_closed(p.image) && as_image_is_end_of_stream(p.image));
     CHECK(!as_image_is_publication_revoked(p.image));

@@ -237,7 +237,7 @@ static void images_come_and_go_where_the_kernel_has_no_fence_for_all(void)
     images_come_and_go(false);
 }
 
-/* Another thread looks at images and keeps some while the polling thread polls and images go. */
+/* Another thread reads images and keeps some while the polling thread polls and images end. */
 typedef struct onlooker
 {
     as_subscription *subscription;

@@ -23,7 +23,7 @@ static inline void memory_rig_open_with(
     settings.term_buffer_length = AS_TERM_MIN_LENGTH;
     settings.term_buffer_sparse_file = true;
     settings.error_buffer_length = 64 * 1024;
-    settings.client_liveness_timeout_ns = 1000 * RIG_SECOND; /* nobody keeps the client alive */
+    settings.client_liveness_timeout_ns = 1000 * RIG_SECOND; /* no keepalives are sent */
     settings.publication_unblock_timeout_ns = 2000 * RIG_SECOND;
     if (NULL != adjust)
     {

@@ -88,7 +88,7 @@ static inline void peer_send_to(const peer *p, const void *bytes, size_t length,
     CHECK_I64(sendto(p->fd, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)), length);
 }
 
-/* To whoever sent the last datagram. */
+/* To the source of the last datagram. */
 static inline void peer_send(const peer *p, const void *bytes, size_t length)
 {
     CHECK_I64(sendto(p->fd, bytes, length, 0, (const struct sockaddr *)&p->driver, sizeof(p->driver)), length);

@@ -101,7 +101,7 @@ static inline int64_t world_counter(const world *w, int32_t id)
     return value;
 }
 
-/* Messages of changing length whose every byte is told by their number, published as fast as they are taken. */
+/* Messages of changing length whose number determines every byte, published as fast as they are accepted. */
 typedef struct stream_check
 {
     int64_t next_number;

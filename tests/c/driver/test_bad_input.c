@@ -129,7 +129,7 @@ static int32_t answer_to(test_rig *rig, int64_t correlation_id)
     return code;
 }
 
-/* The channel with a port in the place of a word. */
+/* The channel with a word replaced by a port. */
 static void put_port(const char *channel, const char *word, int port, char *to, size_t capacity)
 {
     const char *found = strstr(channel, word);

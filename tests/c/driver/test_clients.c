@@ -335,7 +335,7 @@ static void a_log_that_is_not_sparse(void)
     memcpy(&ready, rig.last.bytes, sizeof(ready));
     CHECK_I64(ready.correlation_id, 4);
     CHECK_I64(ready.registration_id, 2);
-    CHECK_I64(bytes_stored(&rig), 3 * 16 * 1024 * 1024 + 4096); /* what was reserved for the second is given back */
+    CHECK_I64(bytes_stored(&rig), 3 * 16 * 1024 * 1024 + 4096); /* the reservation of the second is released */
     rig_close(&rig);
 }
 

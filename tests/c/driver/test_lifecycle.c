@@ -442,7 +442,7 @@ static void untethered(void)
     }
 }
 
-/* A subscriber whose image was withdrawn reads no more: the end of the stream does not wait for it. */
+/* A subscriber without its image reads no more: the end of the stream does not wait for it. */
 static void untethered_at_the_end(void)
 {
     test_stream stream;
@@ -467,7 +467,7 @@ static void blocked_publishers(void)
 {
     static const struct { bool is_exclusive; bool is_claimed; int64_t unblocked; } ROWS[] = {
         { false, true, 1 },  /* negative length written */
-        { false, false, 1 }, /* tail moved, nothing written, a later frame stands behind */
+        { false, false, 1 }, /* tail moved, nothing written, a later frame follows */
         { true, true, 0 },
     };
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
@@ -502,7 +502,7 @@ static void blocked_publishers(void)
 }
 
 /* A publisher that ends with a claim open is unblocked without waiting, so that its subscribers come to the end; also where
- * it died between moving the tail and its first store, and only the tail tells of the claim. */
+ * it died between moving the tail and its first store, and only the tail shows the claim. */
 static void blocked_while_draining(void)
 {
     static const struct { bool is_exclusive; bool is_written; } ROWS[] = {

@@ -149,7 +149,7 @@ static int32_t allocated_counters(const world *w)
     return count;
 }
 
-/* A stream that is closed on both sides leaves nothing behind, and the end is told in order. */
+/* A stream that is closed on both sides leaves nothing behind, and its end is reported in order. */
 static void closing(void)
 {
     streams s;
@@ -386,7 +386,7 @@ static void ignore_block(void *context, const uint8_t *block, int64_t length, in
     (void)term_id;
 }
 
-/* reliable=false: what is lost is padded over, nothing is asked for again. */
+/* reliable=false: lost data becomes padding, and no NAK is sent. */
 static void unreliable(void)
 {
     streams s;

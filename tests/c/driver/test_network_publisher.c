@@ -160,7 +160,7 @@ static void a_long_resend_goes_on_where_it_stopped(void)
     close_stage(&s);
 }
 
-/* What an application writes may look like frames, of another session or at another place. */
+/* Payload may look like frames, of another session or at another place. */
 static void a_nak_inside_a_message_gets_nothing(void)
 {
     static const struct
@@ -256,7 +256,7 @@ static void s13_the_resend_pool_of_groups_is_bounded(void)
     close_stage(&s);
 }
 
-/* A receiver that stands still half a term behind: the padding at the end of the term takes the sender over its limit. */
+/* A receiver that stalls half a term behind: the padding at the end of the term takes the sender over its limit. */
 static void padding_over_the_limit_turns_no_receiver_away(void)
 {
     stage s;

@@ -47,7 +47,7 @@ typedef struct publisher_thread
 {
     rig_publication publication;
     int64_t end_position; /* of the last message; read after the join */
-    /* What the subscriber told the driver, told to the publisher too: the thread sanitizer does not know that the driver's
+    /* The subscriber's position, passed to the publisher too: the thread sanitizer does not know that the driver's
      * mapping of a counter and ours are the same memory, so it can't see the order that goes through the driver. */
     int64_t consumed_position;
 } publisher_thread;

@@ -251,7 +251,7 @@ static void join_golden(rx_rig *rig, const char *name, const rig_options *option
     peer_send(rig, setup.bytes, setup.length);
     rig_cycles(rig, 3);
     CHECK_I64(rig->image_count, 1);
-    peer_send(rig, setup.bytes, setup.length); /* what goes back is measured by what came */
+    peer_send(rig, setup.bytes, setup.length); /* answers are limited by the received bytes */
     rig_cycles(rig, 1);
 }
 

@@ -116,7 +116,7 @@ static void s62_round_trip_times(void)
     };
     peer_send(&rig, &request, sizeof(request));
     rig_cycles(&rig, 1);
-    CHECK_I64(peer_count(&rig, ASI_FRAME_RTTM), 0); /* somebody else's */
+    CHECK_I64(peer_count(&rig, ASI_FRAME_RTTM), 0); /* for another receiver */
     request.receiver_id = 0;
     peer_send(&rig, &request, sizeof(request));
     rig_cycles(&rig, 1);
@@ -138,7 +138,7 @@ static void s62_round_trip_times(void)
     rig_cycle(&rig);
     CHECK_I64(rtt_counter, rig.now_ns - reply.echo_timestamp_ns);
     CHECK_I64(rig.images[0]->rtt_timeout_ns, 4 * rtt_counter);
-    /* An echo of chance is no measurement: it would have us ask in each cycle, or never again. */
+    /* A random echo is no measurement: it would cause requests in each cycle, or never again. */
     const int64_t measured_ns = rtt_counter;
     reply.echo_timestamp_ns = rig.now_ns - INT64_MAX;
     peer_send(&rig, &reply, sizeof(reply));

@@ -69,7 +69,7 @@ static void s40_no_image_then_a_later_setup_is_tried_again(void)
     peer_setup(&rig);
     peer_setup(&rig);
     rig_cycles(&rig, 2);
-    CHECK_I64(rig.create_count, 1); /* the second came while the first was being looked at */
+    CHECK_I64(rig.create_count, 1); /* the second arrived while the first was pending */
     rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_CLEAR_INIT, .stream_id = STREAM, .session_id = SESSION });
     rig_cycles(&rig, 1);
     peer_setup(&rig);
@@ -195,7 +195,7 @@ static void s56_explicit_control_asks_for_setups_for_ever(void)
     CHECK_I64(got_status(&rig)->session_id, 0);
     CHECK_I64(got_status(&rig)->stream_id, 0);
     rig_pass(&rig, 3 * RIG_SECOND, 100 * RIG_MS);
-    CHECK_I64(peer_count(&rig, -1), 0); /* nobody is interested */
+    CHECK_I64(peer_count(&rig, -1), 0); /* no subscription */
     rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_STREAM, .stream_id = STREAM });
     rig_pass(&rig, 3300 * RIG_MS, 100 * RIG_MS);
     CHECK_I64(peer_count(&rig, -1), 3);

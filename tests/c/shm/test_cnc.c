@@ -58,7 +58,7 @@ static void computes_lengths(void)
     CHECK_I64(asi_cnc_file_length(&good, 2048), -1);
 }
 
-/* A process without permission to write, as another user's tool is: what it may do is told by its exit code. */
+/* A process without permission to write, as another user's tool is: its exit code says what it could do. */
 static void lets_other_users_look(void)
 {
     if (0 != geteuid())

@@ -41,7 +41,7 @@ static inline void file_store(const char *folder, const char *name, const void *
 
 typedef struct message
 {
-    int64_t begin_position; /* -1: the list does not tell */
+    int64_t begin_position; /* -1: not in the list */
     int64_t end_position;
     int64_t length;
     uint32_t crc32;

@@ -122,7 +122,7 @@ static void each_page_of_the_last_frame_counts(void)
     scratch_delete(scratch);
 }
 
-/* A payload of zeros looks as if it were lost; its checksum says that it is not. */
+/* A payload of zeros looks like a lost one; its checksum proves that it is not. */
 static void a_checksum_proves_a_frame(void)
 {
     const asi_catalog_record record = begin();

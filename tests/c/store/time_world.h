@@ -162,7 +162,7 @@ static inline void world_forget_from(time_world *world, int64_t position)
     world->position = position;
 }
 
-/* As truncating does; `tells` says whether by an archive that knows the index. */
+/* As truncating does; `tells`: by an archive that knows the index. */
 static inline void world_truncate(time_world *world, bool tells)
 {
     const int64_t position = world->messages[test_rand_below(world->rand, world->count)].begin;
