@@ -2,7 +2,7 @@
 
 Scenarios 1 to 13, 15 to 17, 25 and 26 of Spec: 08 §19, and 14 for the sessions themselves.
 
-Spec: 11 D23, D24.
+Spec: 11 D23, D24, D26, D27, D28.
 """
 
 from __future__ import annotations
@@ -540,13 +540,14 @@ def start_refused(session: Session, stream_id: int) -> tuple[int, str]:
 def test_s25_an_accepted_request_holds_a_slot(
     archives: Archives, opened: ExitStack, streams: Callable[[], int]
 ) -> None:
-    """Two requests without publishers take both slots; a stop gives one back."""
+    """Two requests without publishers take both slots; a stop frees one, and only one."""
     session = opened.enter_context(Session(archives({"aeron.archive.max.concurrent.recordings": "2"})))
     started(session, streams())
     second = started(session, streams())
     assert start_refused(session, streams()) == (MAX_RECORDINGS, "max concurrent recordings reached 2")
     session.ok("StopRecordingSubscriptionRequest", subscriptionId=second)
     started(session, streams())
+    assert start_refused(session, streams()) == (MAX_RECORDINGS, "max concurrent recordings reached 2")
 
 
 @ours("Spec: 11 A4 - 1.52 counts sessions only")
@@ -575,6 +576,7 @@ def test_s25_each_image_takes_a_slot_and_gives_it_back(
     started(session, stream)
     publications = [Stream(archive.client, IPC, stream) for _ in range(3)]
     archive.await_counter(RECORDING_SESSIONS, 3)
+    assert start_refused(session, streams()) == (MAX_RECORDINGS, "max concurrent recordings reached 3")
     for publication in publications:
         publication.publication.close()
     archive.await_counter(RECORDING_SESSIONS, 0)
