@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import REPLAY_SESSIONS, Archive, await_value
 from tests.conformance.archive.codec import ERROR, OK, RECORDING_UNKNOWN, SUBSCRIPTION_UNKNOWN, Message
 from tests.conformance.archive.control import Session
 from tests.conformance.archive.streams import IPC, Recorded, begin
+from tests.kit.closing import Closing
 from tests.kit.ports import free_port
 from tests.kit.wait import DeadlineError
 
@@ -41,7 +41,7 @@ class Row:
     ends: bool = False
 
 
-class World:
+class World(Closing):
     """An archive, its driver and recordings in every state; stream ids are 1001 and on.
 
     0 `run`: stopped, three segments; 1 `empty`: stopped, nothing in it; 2 `late`: stopped, empty, from 128; 3 `live`: active;
@@ -154,14 +154,6 @@ class World:
     def close(self) -> None:
         """End it all."""
         self.stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _recorded(session: Session, stream: int, *, count: int, channel: str) -> Recorded:

@@ -8,15 +8,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
+from tests.kit.closing import Closing
 from tests.kit.ports import bind_free
 
 _LONGEST = 65536
 
 
-class Relay:
+class Relay(Closing):
     """Forwards datagrams of its endpoint to `target`, and answers to the source of the last datagram.
 
     `on_datagram(bytes, is_answer, at)` is called with each that comes, in the relay's own thread, before it may be lost.
@@ -73,11 +72,3 @@ class Relay:
         self._thread.join()
         self._near.close()
         self._far.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

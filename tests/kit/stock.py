@@ -19,14 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
 
 from tests.kit import require
+from tests.kit.closing import Closing
 from tests.kit.processes import Process, archive_ready, driver_ready
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -339,7 +339,7 @@ def raises(kind: str, text: str) -> Iterator[Raised]:
         raise AssertionError(f"no {kind} was raised")
 
 
-class Gateway:
+class Gateway(Closing):
     """A JVM with stock Aeron in it, and the door to it.
 
     `gateway.peer` is the Java class `peers.Peer`, `gateway.jvm` has any class by its name.
@@ -378,14 +378,3 @@ class Gateway:
             self._popen.wait()
         assert self._popen.stdout is not None
         self._popen.stdout.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

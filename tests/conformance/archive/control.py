@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aeron_spark.client import Client
 from aeron_spark.types import Header, Outcome
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import CONTROL_STREAM, LOCAL_CONTROL, Archive
 from tests.conformance.archive.codec import ERROR, OK, Message
+from tests.kit.closing import Closing
 from tests.kit.wait import wait_until
 
 Predicate = Callable[[Message], bool]
@@ -29,7 +29,7 @@ _response_streams = itertools.count(20_001)
 _correlations = itertools.count(1 << 33)
 
 
-class Control:
+class Control(Closing):
     """A request publication and a response subscription; no session yet.
 
     `channel` and `stream_id` are those of requests, `response_channel` is what the archive is told to answer on (and what is
@@ -162,14 +162,6 @@ class Control:
         """Close publication and subscription, without a word to the archive."""
         self.publication.close()
         self.subscription.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Session(Control):

@@ -10,8 +10,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
@@ -24,6 +23,7 @@ from tests.conformance.archive.archive import await_value
 from tests.conformance.archive.codec import LOCAL, OK, START, STOP, Message
 from tests.conformance.archive.control import Session
 from tests.conformance.archive.folder import DATA, FRAME_HEADER, Frame, aligned
+from tests.kit.closing import Closing
 from tests.kit.payload import RESERVED_FACTOR, payload
 from tests.kit.wait import wait_until
 
@@ -36,7 +36,7 @@ _replay_streams = itertools.count(40_001)
 _keys = itertools.count(1)
 
 
-class Stream:
+class Stream(Closing):
     """A publication of messages of the payload rule; `messages` counts them, `key` is their stream key."""
 
     def __init__(self, client: Client, channel: str, stream_id: int, *, exclusive: bool = True) -> None:
@@ -70,14 +70,6 @@ class Stream:
     def close(self) -> None:
         """Close the publication; closed already is fine."""
         self.publication.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Recorded(Stream):
@@ -237,7 +229,7 @@ class Frames:
         return self.frames
 
 
-class Replay:
+class Replay(Closing):
     """A replay: the request, its OK (`session_id`), a subscription and the image's frames.
 
     `channel` is what the archive replays to. The subscription is made before the request, on a replay stream of its own.
@@ -293,14 +285,6 @@ class Replay:
     def close(self) -> None:
         """Close the subscription."""
         self.subscription.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def assert_content(got: Sequence[Frame], recorded: Sequence[Frame]) -> None:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aeron_spark.types import Header, ImageInfo
 from tests.conformance.udp import raw
 from tests.conformance.udp.driver import Driver
+from tests.kit.closing import Closing
 from tests.kit.wait import wait_until
 
 INITIAL_TERM = 7
@@ -44,7 +44,7 @@ def naks(datagrams: Iterable[raw.Datagram]) -> list[raw.Nak]:
     return [one.frame for one in datagrams if type(one.frame) is raw.Nak]
 
 
-class Subscribing:
+class Subscribing(Closing):
     """A subscription of the driver under test and the messages that it read."""
 
     def __init__(self, driver: Driver, channel: str, stream_id: int) -> None:
@@ -101,14 +101,6 @@ class Subscribing:
     def close(self) -> None:
         """Close the subscription; closed already is fine."""
         self.subscription.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Source:
