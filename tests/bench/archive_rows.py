@@ -318,7 +318,7 @@ class LargeCatalog:
         self.memory_mb: list[int] = []
 
     def start_s(self) -> float:
-        """Seconds until a session is accepted; the others are measured on the way."""
+        """Seconds until a session is accepted; the others are measured meanwhile."""
         with world(self._side, lambda path: catalog(path, CATALOG_RECORDINGS)) as at:
             figures = at.load("catalog", messages=CATALOG_RECORDINGS)
             self._list_s.append(figures["list_seconds"])

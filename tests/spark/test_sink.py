@@ -182,7 +182,7 @@ def test_record_to_starts_driver_and_archives_and_returns_when_recorded(spark: S
 
 
 def test_write_goes_on_after_driver_and_archive_were_killed(spark: SparkSession, tmp_path: Path) -> None:
-    """For 10 s they look alive, and the worker still has its client; nothing is lost or written twice."""
+    """For 10 s they seem alive, and the worker still has its client; nothing is lost or written twice."""
     folder = tmp_path / "archive"
     with launched(folder) as aeron_dir:
         save(numbers(spark, 10, 1), aeron_dir, recordTo=str(folder))

@@ -189,7 +189,7 @@ def test_a_row_that_is_not_published_is_named(client: Client) -> None:
 
 
 def test_what_a_failed_task_used_is_closed(client: Client) -> None:
-    """What it had published stands on that publication: the next task must not go on behind it."""
+    """That publication holds its data: the next task must not continue behind it."""
     good = pa.record_batch({"value": pa.array([b"a"])})
     bad = pa.record_batch({"value": pa.array([None], pa.binary())})
     with client.add_subscription(recorded.CHANNEL, STREAM_ID) as subscription:

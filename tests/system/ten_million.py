@@ -35,7 +35,7 @@ MORE_DIRECTIONS = ("stock_c-to-ours", "ours-to-stock_c", "ours-to-ours")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a direction moved, checked at the far end, and how often the receiving driver had to ask again."""
+    """The messages of a direction, checked at the receiver, and how many NAKs the receiving driver sent."""
 
     direction: str
     messages: int

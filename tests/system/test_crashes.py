@@ -1,4 +1,4 @@
-"""Driver and archive killed with -9 in mid-stream: who notices, what is on disk, and how it goes on."""
+"""Driver and archive killed with -9 in mid-stream: which peer notices, the state on disk, and the restart."""
 
 from __future__ import annotations
 
