@@ -27,6 +27,8 @@ INSTEAD = {
     r"under way": "in flight",
     r"in vain": "timed out",
     r"has its turn": "runs, is scheduled",
+    r"the house": "the project",
+    r"the spine": "the frame walker",
 }
 WORDS = re.compile("|".join(rf"\b{word}\b" for word in INSTEAD), re.IGNORECASE)
 
