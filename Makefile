@@ -129,14 +129,14 @@ sanitize: build/.environment ## C tests under each of SANITIZERS
 	  ctest --test-dir build/sanitize-$$name --output-on-failure -j2; \
 	done
 
-SIM := $(NATIVE)/tests/sim/sim
+SIM := $(NATIVE)/tests/simulation/transport/sim
 SEEDS ?= 1-$(or $(COUNT),150)
 
 sim: simulator ## drivers and clients over simulated time and network: SEED=n one run, SEEDS=a-b or COUNT=n more (short: 150), ADVERSARY=1 one in each
 	$(SIM) $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2) $(if $(ADVERSARY),--adversary)
 
 sim-archive: simulator ## driver and archive over a simulated disk that tears, loses and fills: SEED=n, SEEDS=a-b or COUNT=n, ADVERSARY=100
-	$(NATIVE)/tests/sim_archive/sim_archive $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2) $(if $(ADVERSARY),--adversary $(ADVERSARY))
+	$(NATIVE)/tests/simulation/archive/sim_archive $(if $(SEED),--seed $(SEED) --verbose,--seeds $(SEEDS) --jobs 2) $(if $(ADVERSARY),--adversary $(ADVERSARY))
 
 soak: build simulator ## all soaks in turn until stopped, or ROUNDS=n: simulations SECONDS=n each (600), KILLS=n of each kind (12)
 	@round=0; until [ "$$round" = "$(or $(ROUNDS),$(if $(SECONDS),1))" ]; do round=$$((round + 1)); echo "== round $$round"; \
@@ -148,7 +148,7 @@ soak-transport: simulator ## the simulation of drivers from a random seed until 
 	$(SIM) --soak $(or $(SECONDS),0) --jobs 2 $(if $(ADVERSARY),--adversary)
 
 soak-archive: simulator ## the simulation of the archive from a random seed until stopped, or SECONDS=n
-	$(NATIVE)/tests/sim_archive/sim_archive --soak $(or $(SECONDS),0) --jobs 2
+	$(NATIVE)/tests/simulation/archive/sim_archive --soak $(or $(SECONDS),0) --jobs 2
 
 soak-sbe: build ## mutations of SBE messages against the plain walk: MUTATIONS=n (10 million)
 	$(BIN)/python -m tests.sbe.soak --mutations $(or $(MUTATIONS),10000000)

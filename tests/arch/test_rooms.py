@@ -1,4 +1,4 @@
-"""The tree keeps to ARCHITECTURE.md: rooms include downward only, and what the house bans stays out.
+"""The tree keeps to ARCHITECTURE.md: rooms include downward only, and no file calls a banned function.
 
 Method: the files of the tree that git would not ignore are read as text. Rules of inclusion are data, in `rooms.txt`.
 """
@@ -173,7 +173,7 @@ def test_rooms_name_only_rooms_below() -> None:
 
 @pytest.mark.parametrize("call", sorted(BANNED_CALLS))
 def test_banned_calls_are_absent(call: str) -> None:
-    """No C file calls what the house bans."""
+    """No C file calls a banned function."""
     pattern = re.compile(rf"(?<![\w.>]){call}\s*\(")
     assert [str(path) for path in c_files() if pattern.search(code_of(path))] == [], BANNED_CALLS[call]
 

@@ -130,7 +130,7 @@ def setups_of_large_terms(world: World, variant: int) -> None:
 
 @attack(4)
 def floods_of_sessions(world: World, variant: int) -> None:
-    """Thousands of sessions on a stream that is read, or on one that nobody reads; with a heartbeat or a message each."""
+    """Thousands of sessions on a stream with or without a subscriber; with a heartbeat or a message each."""
     attacker = world.attacker
     stream_id = honest.IN if variant != 3 else 99
     for _ in _paced(range(6000), 6000):
@@ -161,7 +161,7 @@ def setups_at_a_recorded_endpoint(world: World, variant: int) -> None:
 
 @attack(2)
 def setups_and_frames_far_ahead(world: World, variant: int) -> None:
-    """Sessions that begin with a gap, which has to be asked for; told by a heartbeat, or by a message behind it."""
+    """Sessions that begin with a gap, which causes NAKs; a heartbeat, or a message behind it, announces it."""
     attacker = world.attacker
     forged = [(attacker.session_id(), attacker.session_id(), attacker.neighbour()) for _ in range(300)]
     for session, term, source in (forged[number] for number in _paced(range(300), 2000)):
@@ -175,7 +175,7 @@ def setups_and_frames_far_ahead(world: World, variant: int) -> None:
 
 @attack(2)
 def neighbours_that_never_were(world: World, variant: int) -> None:
-    """A thousand names of invented drivers, to be told to as many; of which others tell, or which speak for themselves."""
+    """A thousand names of invented drivers, to be sent to as many; others report them, or they send themselves."""
     attacker = world.attacker
     own = 0x80
 
@@ -199,7 +199,7 @@ def neighbours_that_never_were(world: World, variant: int) -> None:
 
 @attack(3)
 def status_messages_of_endless_windows(world: World, variant: int) -> None:
-    """Seen: a stream to a slow reader. Its publisher is told that there is room for two gigabytes."""
+    """Seen: a stream to a slow reader. Its publisher gets a window of two gigabytes."""
     wire = Wire(world.friend)
     found, source, to = wire.find(raw.Data, honest.SLOW)
     wire.close()
@@ -314,7 +314,7 @@ def naks_of_whole_terms(world: World, variant: int) -> None:
 
 @attack(3)
 def frames_far_ahead(world: World, variant: int) -> None:
-    """Seen: a stream that comes in. A heartbeat, or frames of no message, at the far end of its window make gaps."""
+    """Seen: a stream that comes in. A heartbeat, or frames without a message, at the end of its window make gaps."""
     wire = Wire(world.friend)
     found, source, to = wire.find(raw.Data, honest.IN)
     wire.close()
@@ -395,7 +395,7 @@ def control_frames_of_every_kind(world: World, variant: int) -> None:
 
 @attack(2)
 def wildcard_errors_and_ends(world: World, variant: int) -> None:
-    """To dynamic destinations: errors and ends of receivers that nobody has, and set-ups demanded without end."""
+    """To dynamic destinations: errors and ends of unknown receivers, and endless requests for SETUPs."""
     attacker = world.attacker
     for number in _paced(range(2000), 1000):
         frame: raw.Frame

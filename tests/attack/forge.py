@@ -57,7 +57,7 @@ def network_of(host: Host) -> Iterator[None]:
 
 
 class Attacker:
-    """A host's network in hostile hands; what it does follows from `rng`. It counts what it sends."""
+    """An attacker's access to a host's network; `rng` decides what it does. It counts what it sends."""
 
     def __init__(self, host: Host, rng: random.Random, images: Callable[[], set[int]]) -> None:
         self.host = host
@@ -116,7 +116,7 @@ class Attacker:
             wait_until(lambda: wanted <= self._images(), seconds, "images of forged sessions")
 
     def neighbour(self) -> Address:
-        """An address of the network that is no other host's, and a port where nobody listens."""
+        """An unused address of the network, and an unused port."""
         return f"10.77.0.{self.rng.randrange(129, 250)}", self.rng.randrange(1024, 65536)
 
     def stream(self, to: Address, stream_id: int, *, source: Address | None = None) -> Stream:

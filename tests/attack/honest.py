@@ -63,7 +63,7 @@ class Sender:
         self.begun = 0.0
 
     def step(self) -> None:
-        """Send what is due."""
+        """Send the messages that are due."""
         if not self.publication.is_connected:
             return
         self.begun = self.begun or time.monotonic()
@@ -86,7 +86,7 @@ class Receiver:
         self.session: int | None = None
 
     def step(self) -> None:
-        """Read what there is, or what is due."""
+        """Read everything available, or the messages that are due."""
         due = 256
         if self.rate is not None:
             self.begun = self.begun or (time.monotonic() if self.subscription.is_connected else 0.0)

@@ -1,4 +1,4 @@
-"""Three hosts on a switch: the victim's, an honest peer's, the attacker's; and what is measured while they are at it.
+"""Three hosts on a switch: the victim's, an honest peer's, the attacker's; and the measurements of an attack.
 
 On the victim's host run a driver, whose directory lies on a tmpfs of 1 GB, and an archive that wants logins, both with 1,024
 descriptors. Honest streams come in, go out to one receiver and to dynamic destinations, and are recorded; somebody logs in
@@ -47,7 +47,7 @@ DRIVER = {
     "aeron.driver.timeout": "10000",
     "aeron.conductor.idle.strategy": "backoff",
 }
-# Of the attacked driver: it tells other drivers its name, and hears theirs.
+# Of the attacked driver: it sends other drivers its name, and receives theirs.
 RESOLVER = {
     "aeron.name.resolver.supplier": "driver",
     "aeron.driver.resolver.name": "victim",
@@ -89,7 +89,7 @@ class Measures:
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """The processes, and looks at them."""
+    """The processes, and their measurements."""
 
     hosts: list[Host]
     aeron_dir: Path
@@ -118,7 +118,7 @@ class World:
         return Cnc(self.aeron_dir)
 
     def counts(self) -> dict[str, float]:
-        """What honest clients have received so far, and when each of them said so."""
+        """What honest clients have received so far, and when each of them reported it."""
         found: dict[str, float] = {}
         for name, part in self.parts.items():
             if part.returncode is not None:

@@ -47,7 +47,7 @@ CATALOG_RECORDINGS = 100_000
 PURGED_SEGMENTS = 10_000
 SEGMENT = 65536
 BLOCK = 1 << 20
-PATIENCE = 60.0
+TIMEOUT_S = 60.0
 
 Figures = dict[str, float]
 
@@ -117,7 +117,7 @@ def world(side: Side, prepare: Callable[[Path], None] = lambda _: None) -> Itera
         started = time.monotonic()
         process = stack.enter_context(side.archive(aeron_dir, archive_dir))
         client = stack.enter_context(Client(aeron_dir))
-        archive = stack.enter_context(Archive(client, timeout=PATIENCE))
+        archive = stack.enter_context(Archive(client, timeout=TIMEOUT_S))
         start_s = time.monotonic() - started
         yield World(
             process=process,
@@ -131,7 +131,7 @@ def world(side: Side, prepare: Callable[[Path], None] = lambda _: None) -> Itera
 
 def ended(process: Process) -> Figures:
     """What a load program printed, once it has ended."""
-    code = process.wait_end(timeout=3 * PATIENCE)
+    code = process.wait_end(timeout=3 * TIMEOUT_S)
     assert code == 0, process.report()
     return stock_c.figures(process)
 
@@ -168,7 +168,7 @@ def replay_mb(side: Side, streams: int) -> float:
     with world(side) as at:
         at.record("aeron:ipc", MESSAGE_BYTES, total=total)
         recorded = at.archive.recordings()[0]
-        end = wait_until(lambda: at.archive.stop_position(recorded.recording_id), PATIENCE, "the recording's end")
+        end = wait_until(lambda: at.archive.stop_position(recorded.recording_id), TIMEOUT_S, "the recording's end")
         messages = total // MESSAGE_BYTES
         messages += messages * WARMUP_BYTES // RECORD_BYTES
         reader = at.start_load(
@@ -249,10 +249,10 @@ def merge_s(side: Side) -> float:
     with world(side) as at, ExitStack() as stack:
         at.archive.start_recording(channel, STREAM_ID, source=SourceLocation.LOCAL)
         publication = stack.enter_context(at.client.add_exclusive_publication(channel, STREAM_ID))
-        publication.wait_connected(PATIENCE)
+        publication.wait_connected(TIMEOUT_S)
         recording_id = at.archive.wait_recording("aeron", STREAM_ID, publication.session_id)
-        end = publication.offer_batch([bytes(MESSAGE_BYTES)] * count, timeout=PATIENCE)
-        at.archive.wait_position(recording_id, end, timeout=PATIENCE)
+        end = publication.offer_batch([bytes(MESSAGE_BYTES)] * count, timeout=TIMEOUT_S)
+        at.archive.wait_position(recording_id, end, timeout=TIMEOUT_S)
         session = f"session-id={publication.session_id}"
         before = time.monotonic()
         subscription = stack.enter_context(
@@ -272,7 +272,7 @@ def merge_s(side: Side) -> float:
         while not merge.is_merged:
             read += merge.poll_batch(0.001, columns=["position"]).num_rows
             if read == count:
-                publication.offer_batch([bytes(MESSAGE_BYTES)], timeout=PATIENCE)  # the stream lives on
+                publication.offer_batch([bytes(MESSAGE_BYTES)], timeout=TIMEOUT_S)  # the stream lives on
                 count += 1
         assert read in (count, count - 1), f"{read} messages came of {count}"
         return time.monotonic() - before
@@ -318,7 +318,7 @@ class LargeCatalog:
         self.memory_mb: list[int] = []
 
     def start_s(self) -> float:
-        """Seconds until a session is accepted; the others are measured on the way."""
+        """Seconds until a session is accepted; the others are measured meanwhile."""
         with world(self._side, lambda path: catalog(path, CATALOG_RECORDINGS)) as at:
             figures = at.load("catalog", messages=CATALOG_RECORDINGS)
             self._list_s.append(figures["list_seconds"])

@@ -5,14 +5,18 @@
  *   bench_archive stall  --dir D --channel C --stream S --length L --file F
  *   bench_archive catalog --dir D --messages M
  *
- * record  publishes W + M messages of L bytes on each of N streams, S and up, which somebody asked the archive to record. The time runs
+ * record  publishes W + M messages of L bytes on each of N streams, S and up, which somebody asked the archive to record. The
+ * time runs
  *         from the end of the warm-up until the archive's counters tell that all is recorded. With --pid the process's use of
  *         cores in that time is told, too.
- * replay  prints READY once it is subscribed to N streams, to each of which somebody then has the archive replay M messages that
+ * replay  prints READY once it is subscribed to N streams, to each of which somebody then has the archive replay M messages
+ * that
  *         `record` published. The time runs from the first message to the last; each must be the next of its stream.
- * stall   publishes 16 messages at a time and waits until they are recorded; after half a second prints READY, then goes on until
+ * stall   publishes 16 messages at a time and waits until they are recorded; after half a second prints READY, then goes on
+ * until
  *         0.1 s after file F has gone. Tells the longest time that a turn took before and since.
- * catalog lists all M recordings, then looks 20 times for the first, by the fragment "alias=0|" of its channel, stream 1 and session 1.
+ * catalog lists all M recordings, then looks 20 times for the first, by the fragment "alias=0|" of its channel, stream 1 and
+ * session 1.
  *
  * One thread and one client: it offers blocks of messages, polls, or gives up its core. */
 #include <dirent.h>
@@ -26,7 +30,7 @@
 
 #include "aeron_spark/as_archive.h"
 
-#define PATIENCE_NS 60000000000LL
+#define TIMEOUT_NS 60000000000LL
 #define STREAMS_MAX 64
 #define BLOCK_BYTES (128 * 1024) /* of one stream at a time, so that none starves */
 #define MESSAGE_MAX (64 * 1024)
@@ -80,7 +84,7 @@ static void fail(const char *what)
 /* Gives up the core, for a minute at most. */
 static void rest(int64_t since_ns, const char *waiting_for)
 {
-    if (now_ns() - since_ns > PATIENCE_NS)
+    if (now_ns() - since_ns > TIMEOUT_NS)
     {
         fprintf(stderr, "bench_archive: a minute has gone by, waiting for %s\n", waiting_for);
         exit(1);
@@ -343,7 +347,7 @@ static bool has_run_warm(int64_t begin_ns) { return now_ns() - begin_ns > STALL_
 
 static bool is_file_gone(int64_t begin_ns)
 {
-    if (now_ns() - begin_ns > PATIENCE_NS)
+    if (now_ns() - begin_ns > TIMEOUT_NS)
     {
         fprintf(stderr, "bench_archive: %s is still there after a minute\n", file);
         exit(1);
@@ -380,7 +384,7 @@ static void catalog(void)
     as_archive_client_options options;
     as_archive_client_options_init(&options);
     options.client = client;
-    options.message_timeout_ns = PATIENCE_NS;
+    options.message_timeout_ns = TIMEOUT_NS;
     as_archive_client *archive;
     if (AS_OK != as_archive_client_open(&options, &archive))
     {

@@ -10,9 +10,9 @@
  * solo    both on one thread and one client, which spins, in turns: one core is the client's, the other the driver's.
  * rtt     one thread and one client, which spins: sends on the stream, echoes to stream + 1, waits there.
  *
- * The subscription is on --sub-channel where that is given: another way to the same stream, as through a relay.
- * --seconds ends the measuring by time instead of by count; what was sent until then is still read, unless --drain 0. --idle-streams adds that
- * many idle streams, connected, from stream + 2 on. Every message begins with its number, which the receiver checks;
+ * The subscription is on --sub-channel where that is given: another way to the same stream, as through a relay. --seconds ends
+ * the measuring by time instead of by count; what was sent until then is still read, unless --drain 0. --idle-streams adds
+ * that many idle streams, connected, from stream + 2 on. Every message begins with its number, which the receiver checks;
  * --verify 1 fills and checks all of it, as tests/interop/stock_c/src/load.rs does, the same program over the stock client. */
 #include <inttypes.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@
 
 #include "aeron_spark/as_client.h"
 
-#define PATIENCE_NS 60000000000LL
+#define TIMEOUT_NS 60000000000LL
 #define GOLDEN 0x9E3779B97F4A7C15ULL
 /* Offers of one turn of solo: some datagrams, so that neither side of the stream starves. */
 #define SOLO_TURN_BYTES (128 * 1024)
@@ -152,7 +152,7 @@ static bool try_offer(load *run, as_publication *publication)
     {
         const int64_t now = now_ns();
         run->refused_since_ns = 0 == run->refused_since_ns ? now : run->refused_since_ns;
-        if (now - run->refused_since_ns > PATIENCE_NS)
+        if (now - run->refused_since_ns > TIMEOUT_NS)
         {
             fprintf(stderr, "bench_load: a message was refused for a minute, at last with %" PRId64 "\n", position);
             exit(1);
@@ -289,7 +289,7 @@ static void subscribe(load *run, as_subscription *subscription, as_publication *
         }
         const int64_t now = now_ns();
         quiet_since_ns = 0 == quiet_since_ns ? now : quiet_since_ns;
-        if (now - quiet_since_ns > PATIENCE_NS)
+        if (now - quiet_since_ns > TIMEOUT_NS)
         {
             fprintf(stderr, "bench_load: the stream went quiet after %" PRId64 " messages\n", run->received);
             exit(1);
@@ -332,7 +332,7 @@ static void await_publication(as_client *client, int64_t id)
         sched_yield();
     }
     need(result, "cannot publish an idle stream");
-    const int64_t deadline_ns = now_ns() + PATIENCE_NS;
+    const int64_t deadline_ns = now_ns() + TIMEOUT_NS;
     while (!as_publication_is_connected(added))
     {
         if (now_ns() > deadline_ns)
@@ -343,7 +343,7 @@ static void await_publication(as_client *client, int64_t id)
     }
 }
 
-/* Some at a time, so that the driver answers each within its client's patience. */
+/* Some at a time, so that the driver answers each before its client times out. */
 static void add_idle_streams(const load *run, as_client *client)
 {
     int64_t subscriptions[IDLE_AT_ONCE];
@@ -443,7 +443,7 @@ static void round_trips(load *run, as_client *client)
                 }
             }
             arrives(far, &answer, number);
-            if (0 == (turns & 0xFFFFF) && now_ns() - end > PATIENCE_NS)
+            if (0 == (turns & 0xFFFFF) && now_ns() - end > TIMEOUT_NS)
             {
                 fprintf(stderr, "bench_load: message %" PRId64 " did not come back\n", number);
                 exit(1);

@@ -197,7 +197,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _note(row: Row) -> str:
-    """What stands beside the figures of some rows."""
+    """Remarks on the figures of some rows."""
     names = ("limit", "idle_stream_ns_per_duty_cycle", "system_calls_per_gb", "memory_mb", "without_purge_ms")
     return "".join(f"; {name} {row.details[name]}" for name in names if name in row.details)
 

@@ -1,4 +1,4 @@
-"""SBE the whole way: from a recording's segments to typed columns in Spark, beside prebuilt batches of the same columns."""
+"""SBE end to end: from a recording's segments to typed columns in Spark, beside prebuilt batches of the same columns."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def trickle(folder: Path, recordings: int) -> Iterator[Path]:
 
 
 class Triggers(StreamingQueryListener):
-    """Progress of queries as Spark tells it."""
+    """Progress of queries as Spark reports it."""
 
     def __init__(self) -> None:
         self._seen: queue.SimpleQueue[StreamingQueryProgress | None] = queue.SimpleQueue()
@@ -298,7 +298,7 @@ def planning_folder(folder: Path, recordings: int, segments: int) -> Path:
 
 
 def latest_offset_ms(folder: Path) -> float:
-    """Median of a call that has to look at the archive again, and gets its offset as Spark gives it: from JSON."""
+    """Median of a call that must read the archive again, with its offset from JSON, as Spark passes it."""
     reader = AeronDataSource({"path": str(folder), "startingPositions": "earliest"}).streamReader(default_schema())
     text = json.dumps(reader.initialOffset())
     limit = reader.getDefaultReadLimit()

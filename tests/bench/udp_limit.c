@@ -86,8 +86,8 @@ int main(int argc, char **argv)
     need(bind(in, (struct sockaddr *)&address, sizeof(address)), "bind");
     need(getsockname(in, (struct sockaddr *)&address, &length), "getsockname");
     need(connect(out, (struct sockaddr *)&address, length), "connect");
-    const struct timeval patience = { .tv_sec = 0, .tv_usec = 100000 };
-    need(setsockopt(in, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), "SO_RCVTIMEO");
+    const struct timeval timeout = { .tv_sec = 0, .tv_usec = 100000 };
+    need(setsockopt(in, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)), "SO_RCVTIMEO");
     pthread_t sender;
     need(-pthread_create(&sender, NULL, send_all, &out), "pthread_create");
     const double begin = now_s();

@@ -1,4 +1,4 @@
-/* UDP ports that nobody else on this machine has: other tests, and drivers, may run beside. */
+/* UDP ports that no other test process on this machine uses: other tests, and drivers, may run beside. */
 #ifndef AS_TESTS_PORTS_H
 #define AS_TESTS_PORTS_H
 

@@ -1,6 +1,6 @@
 /* What C tests share besides check.h: scratch directories, golden files, a seed.
  *
- * Golden files lie in AS_GOLDEN_DIR; their formats are told in the README beside them. */
+ * Golden files lie in AS_GOLDEN_DIR; the README beside them describes their formats. */
 #ifndef AS_TESTS_SUPPORT_H
 #define AS_TESTS_SUPPORT_H
 

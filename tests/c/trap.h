@@ -1,6 +1,6 @@
-/* What another thread does at one exact instant, without another thread: the first touch of one page calls the test, then goes on.
- * For what must be stored or looked at in order, where only a thread in between could tell. The fault comes of the touching
- * instruction itself, so it comes at the same place each time, and sanitizers let the handler run at once. */
+/* The effect of another thread at one exact instant, without another thread: the first access to one page calls the test, then
+ * continues. For orders of stores and loads that only a thread in between could observe. The accessing instruction itself
+ * raises the fault, so it happens at the same place each time, and sanitizers run the handler at once. */
 #ifndef AS_TESTS_TRAP_H
 #define AS_TESTS_TRAP_H
 

@@ -1,4 +1,4 @@
-"""What Spark is given is the same by every way: committed reads, times, tails, and what is left out of broken recordings.
+"""Spark gets the same rows in every access mode: committed reads, times, tails, and skipped parts of broken recordings.
 
 The readers as Spark calls them, over one archive: its folder, replays over UDP, its folder as a store, and a bucket. What a way
 cannot do it refuses, and says why and what to do instead.
@@ -173,7 +173,7 @@ def test_committed_rows_are_those_of_the_folder(archive: Archive, way: str) -> N
 
 
 def test_a_store_that_lacks_what_was_committed_says_so(archive: Archive, tmp_path: Path) -> None:
-    """Where nothing is of a recording, nothing may look as if nothing had been committed."""
+    """If a recording has no data left, the result must not look as if nothing had been committed."""
     store = tmp_path / "store"
     shutil.copytree(archive.folder, store)
     way = {"access": "object store", "path": str(store)}
@@ -302,7 +302,7 @@ def test_a_replay_of_broken_bytes_fails_and_cannot_skip(archive: Archive, copy: 
 
 @pytest.mark.parametrize("way", ["segments", "replay"])
 def test_a_head_that_is_purged_between_planning_and_reading(tmp_path: Path, way: str) -> None:
-    """By the archive itself: the task fails and says what was wanted and what is there, or goes on if it may."""
+    """By the archive itself: the task fails with the wanted and the available range, or continues where that is allowed."""
     with running(tmp_path / "archive") as archive:
         record(archive.running)
         here = archive.way(way)

@@ -1,4 +1,4 @@
-"""The same stream gives the same rows, whichever way it is read: live, replayed, or from segment files, near or far."""
+"""The same stream gives the same rows in every access mode: live, replayed, or from segment files, local or remote."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-/* Control messages of several clients over time, to an archive with logins: an input is a sequence of steps, so that what one message
- * leaves behind meets the next: connects and their challenges, requests of every kind under any session on any image, repetitions on
- * another one, clients that come, stop listening and go, streams that are recorded and end, and passing time. Some know the
- * password of a user who may do everything, so that handlers are reached; one client, `honest`, has connected before and does
- * nothing. After each step the archive's sessions are looked at; at the end it must answer the honest client, get rid of all that is
- * not accepted, and close.
+/* Control messages of several clients over time, to an archive with logins: an input is a sequence of steps, so that what one
+ * message leaves behind meets the next: connects and their challenges, requests of every kind under any session on any image,
+ * repetitions on another one, clients that come, stop listening and go, streams that are recorded and end, and passing time.
+ * Some know the password of a user who may do everything, so that handlers are reached; one client, `honest`, has connected
+ * before and does nothing. After each step the archive's sessions are looked at; at the end it must answer the honest client,
+ * get rid of all that is not accepted, and close.
  *
- * Driver, archive and clients run in this thread, by a clock of the target's own and over a network in memory: an input is the same
- * run each time, but for the kernel's random numbers in challenges and tokens. Each has a world of its own. */
+ * Driver, archive and clients run in this thread, by a clock of the target's own and over a network in memory: an input is the
+ * same run each time, but for the kernel's random numbers in challenges and tokens. Each has a world of its own. */
 #define _GNU_SOURCE /* memmem */
 #include <sys/stat.h>
 
@@ -23,9 +23,9 @@
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 #define START_NS (1700000000 * SECOND)
-#define DOORS 4
+#define CONNECTIONS 4
 #define STREAMS 4
-#define HONEST DOORS           /* door of the honest client */
+#define HONEST CONNECTIONS           /* connection of the honest client */
 #define RESPONSE_PORT 24500
 #define STEPS_MAX 128
 #define CYCLES_MAX 24
@@ -37,13 +37,13 @@
 static const char CONTROL[] = "aeron:udp?endpoint=127.0.0.1:24400|term-length=64k";
 static const uint8_t SALT[] = "saltsalt";
 
-typedef struct door
+typedef struct connection
 {
     as_publication *requests;
     as_subscription *responses;
     bool is_local;
     bool is_deaf;
-} door;
+} connection;
 
 typedef struct world
 {
@@ -57,7 +57,7 @@ typedef struct world
     as_client *client;
     as_archive_config *config;
     as_archive *archive;
-    door doors[DOORS + 1];
+    connection connections[CONNECTIONS + 1];
     as_fragment_assembler *assembler;
     as_publication *streams[STREAMS];
     int64_t sessions[KNOWN_SESSIONS];  /* heard of, the newest last */
@@ -189,11 +189,12 @@ static void open_archive(world *all)
     CHECK_I64(as_archive_start(all->archive), AS_OK);
 }
 
-/* -- doors ------------------------------------------------------------------------------------------------------------------------ */
+/* -- connections ------------------------------------------------------------------------------------------------------------ */
 
 static void response_channel(const world *all, int32_t at, char *channel, size_t capacity)
 {
-    snprintf(channel, capacity, all->doors[at].is_local ? "aeron:ipc?term-length=64k" : "aeron:udp?endpoint=127.0.0.1:%d|term-length=64k",
+    static const char *const UDP = "aeron:udp?endpoint=127.0.0.1:%d|term-length=64k";
+    snprintf(channel, capacity, all->connections[at].is_local ? "aeron:ipc?term-length=64k" : UDP,
         RESPONSE_PORT + at);
 }
 
@@ -220,22 +221,22 @@ static void on_message(void *context, const uint8_t *data, int64_t length, const
     }
 }
 
-static void open_door(world *all, int32_t at, bool is_local)
+static void open_connection(world *all, int32_t at, bool is_local)
 {
-    door *opened = &all->doors[at];
+    connection *opened = &all->connections[at];
     char channel[128];
-    *opened = (door){ .is_local = is_local };
+    *opened = (connection){ .is_local = is_local };
     response_channel(all, at, channel, sizeof(channel));
     CHECK_I64(as_client_add_subscription(all->client, channel, 20 + at, &opened->responses), AS_OK);
     CHECK_I64(as_client_add_exclusive_publication(
         all->client, is_local ? "aeron:ipc?term-length=64k" : CONTROL, 10, &opened->requests), AS_OK);
 }
 
-static void close_door(door *closed)
+static void close_connection(connection *closed)
 {
     as_publication_close(closed->requests);
     as_subscription_close(closed->responses);
-    *closed = (door){ 0 };
+    *closed = (connection){ 0 };
 }
 
 static void check_sessions(const world *all)
@@ -265,11 +266,11 @@ static void turn(world *all, int64_t duration_ns)
     CHECK(as_archive_do_work(all->archive) >= 0);
     check_sessions(all);
     as_client_invoke(all->client);
-    for (int32_t i = 0; i <= DOORS; i++)
+    for (int32_t i = 0; i <= CONNECTIONS; i++)
     {
-        if (NULL != all->doors[i].responses && !all->doors[i].is_deaf)
+        if (NULL != all->connections[i].responses && !all->connections[i].is_deaf)
         {
-            (void)!as_subscription_poll(all->doors[i].responses, as_fragment_assembler_on_fragment, all->assembler, 10);
+            (void)!as_subscription_poll(all->connections[i].responses, as_fragment_assembler_on_fragment, all->assembler, 10);
         }
     }
 }
@@ -278,9 +279,9 @@ static void turn(world *all, int64_t duration_ns)
 
 static void offer(const world *all, int32_t at, const uint8_t *bytes, int64_t length)
 {
-    if (NULL != all->doors[at].requests)
+    if (NULL != all->connections[at].requests)
     {
-        (void)!as_publication_offer(all->doors[at].requests, bytes, length);
+        (void)!as_publication_offer(all->connections[at].requests, bytes, length);
     }
 }
 
@@ -299,7 +300,7 @@ static int64_t choose_session(const world *all, uint8_t choice)
         13 == choice ? all->honest_session : choice;
 }
 
-/* 0: the door's own. */
+/* 0: the connection's own. */
 static void choose_channel(const world *all, int32_t at, fuzz_input *input, char *channel, size_t capacity)
 {
     static const char *const CHANNELS[] = { "aeron:ipc", "aeron:ipc?term-length=64k|mtu=1408", "aeron:udp?endpoint=127.0.0.1:24600",
@@ -328,7 +329,7 @@ static void choose_channel(const world *all, int32_t at, fuzz_input *input, char
 static void step_connect(world *all, fuzz_input *input)
 {
     static const char *const CREDENTIALS[] = { "bob:b", "bob:wrong", "carol:c", "alice", "bob", "nobody", "", ":", "alice:wrong", "x:" };
-    const int32_t at = fuzz_u8(input) % DOORS;
+    const int32_t at = fuzz_u8(input) % CONNECTIONS;
     const uint8_t choice = fuzz_u8(input);
     char channel[512];
     asi_codec_request request;
@@ -345,7 +346,7 @@ static void step_connect(world *all, fuzz_input *input)
 /* bob's, to the challenge that came last: right or wrong. */
 static void step_answer(world *all, fuzz_input *input)
 {
-    const int32_t at = fuzz_u8(input) % DOORS;
+    const int32_t at = fuzz_u8(input) % CONNECTIONS;
     const uint8_t choice = fuzz_u8(input);
     uint8_t key[ASI_SHA256_LENGTH];
     uint8_t stored[ASI_SHA256_LENGTH];
@@ -368,7 +369,7 @@ static void step_answer(world *all, fuzz_input *input)
 
 static void step_request(world *all, fuzz_input *input)
 {
-    const int32_t at = fuzz_u8(input) % DOORS;
+    const int32_t at = fuzz_u8(input) % CONNECTIONS;
     char channel[512];
     char other[512];
     asi_codec_request request;
@@ -403,7 +404,7 @@ static void step_request(world *all, fuzz_input *input)
 /* The last message, as it was or damaged, or any bytes. */
 static void step_bytes(world *all, fuzz_input *input)
 {
-    const int32_t at = fuzz_u8(input) % DOORS;
+    const int32_t at = fuzz_u8(input) % CONNECTIONS;
     const uint8_t how = fuzz_u8(input);
     uint8_t changed[MESSAGE_CAPACITY];
     int64_t length = all->last_length;
@@ -428,14 +429,14 @@ static void step_bytes(world *all, fuzz_input *input)
 static void step_door(world *all, fuzz_input *input)
 {
     const uint8_t how = fuzz_u8(input);
-    door *at = &all->doors[how % DOORS];
+    connection *at = &all->connections[how % CONNECTIONS];
     if (NULL == at->requests)
     {
-        open_door(all, how % DOORS, 0 != (how & 4));
+        open_connection(all, how % CONNECTIONS, 0 != (how & 4));
     }
     else if (0 != (how & 8))
     {
-        close_door(at);
+        close_connection(at);
     }
     else
     {
@@ -513,7 +514,7 @@ static void log_in_honestly(world *all)
     request.stream_id = 20 + HONEST;
     request.client_version = ASI_CODEC_PROTOCOL_VERSION;
     request.encoded_credentials = asi_codec_text("alice:a");
-    for (int i = 0; !as_publication_is_connected(all->doors[HONEST].requests); i++)
+    for (int i = 0; !as_publication_is_connected(all->connections[HONEST].requests); i++)
     {
         CHECK(i < ANSWER_CYCLES);
         turn(all, MS);
@@ -536,19 +537,19 @@ static void open_world(world *all)
     CHECK_I64(as_fragment_assembler_open(on_message, all, &all->assembler), AS_OK);
     open_driver(all);
     open_archive(all);
-    open_door(all, HONEST, true);
-    open_door(all, 0, true);
-    open_door(all, 1, false);
+    open_connection(all, HONEST, true);
+    open_connection(all, 0, true);
+    open_connection(all, 1, false);
     log_in_honestly(all);
 }
 
 static void close_world(world *all)
 {
-    for (int32_t i = 0; i <= DOORS; i++)
+    for (int32_t i = 0; i <= CONNECTIONS; i++)
     {
-        if (NULL != all->doors[i].requests)
+        if (NULL != all->connections[i].requests)
         {
-            close_door(&all->doors[i]);
+            close_connection(&all->connections[i]);
         }
     }
     as_archive_close(all->archive);

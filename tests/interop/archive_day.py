@@ -104,7 +104,7 @@ class Day:
         return self._next_stream
 
     def run(self, tell: Callable[[str], None] = lambda _: None) -> None:
-        """The whole day; `tell` hears of each hour."""
+        """The whole day; `tell` is called for each hour."""
         hours = (self.record_and_extend, self.merge, self.truncate, self.segments, self.replicate, self.purge)
         for hour in hours:
             tell(hour.__name__)
@@ -251,7 +251,7 @@ class Day:
         self._compare(side, recording_id, self.messages)
 
     def segments(self) -> None:
-        """Segments detached and attached again, then purged: what is left is replayed each time."""
+        """Segments detached and attached again, then purged: the remaining data is replayed each time."""
         side, two = self.subject, 2 * SEGMENT
         raw = side.client.raw()
         recording_id = self._record(side, self.messages)

@@ -28,7 +28,7 @@ QUICK_LIVENESS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A stream under way: its recording, its publication, and where that stands."""
+    """A live stream: its recording, its publication, and where that stands."""
 
     recording_id: int
     subscription_id: int

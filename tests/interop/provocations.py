@@ -103,7 +103,7 @@ def raw(type_id: int, tail: bytes) -> Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provocation:
-    """A command and what is there before it."""
+    """A command and the commands before it."""
 
     name: str
     before: tuple[Command, ...] = field(default=())

@@ -26,7 +26,7 @@ def fixed(**fields: object) -> Callable[[World], Fields]:
 
 
 def replay(name: str, **fields: object) -> Callable[[World], Fields]:
-    """Fields of a replay that nobody takes."""
+    """Fields of a replay without a subscriber."""
     return lambda world: {"recordingId": world.id_of(name), **REPLAY_TO, **fields}
 
 

@@ -1,4 +1,4 @@
-"""Control requests that an archive refuses, or takes at the edge of what it takes, each sent to two archives alike.
+"""Control requests that an archive refuses, or accepts at the limit, each sent to two archives.
 
 A `World` is an archive with the same recordings in the same order, whoever serves it, so that ids and positions are equal.
 A `Row` is one request; `provoke` sends it and gives all that is answered on its correlation id, with what differs by chance
@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import REPLAY_SESSIONS, Archive, await_value
 from tests.conformance.archive.codec import ERROR, OK, RECORDING_UNKNOWN, SUBSCRIPTION_UNKNOWN, Message
 from tests.conformance.archive.control import Session
 from tests.conformance.archive.streams import IPC, Recorded, begin
+from tests.kit.closing import Closing
 from tests.kit.ports import free_port
 from tests.kit.wait import DeadlineError
 
@@ -41,7 +41,7 @@ class Row:
     ends: bool = False
 
 
-class World:
+class World(Closing):
     """An archive, its driver and recordings in every state; stream ids are 1001 and on.
 
     0 `run`: stopped, three segments; 1 `empty`: stopped, nothing in it; 2 `late`: stopped, empty, from 128; 3 `live`: active;
@@ -142,7 +142,7 @@ class World:
         return self.normal(f"{CODES[message.code]} {message.relevantId}: {message.errorMessage}".rstrip(": "))
 
     def normal(self, text: str) -> str:
-        """A text without what differs by chance."""
+        """A text without the parts that differ between runs."""
         text = text.replace(str(self.archive.archive_dir), "<folder>").replace(str(self.archive.aeron_dir), "<aeron>")
         text = text.replace(str(self.guarded.control_port), "<guarded port>")
         text = text.replace(str(self.archive.control_port), "<port>").replace(str(self.dead_port), "<dead port>")
@@ -154,14 +154,6 @@ class World:
     def close(self) -> None:
         """End it all."""
         self.stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _recorded(session: Session, stream: int, *, count: int, channel: str) -> Recorded:

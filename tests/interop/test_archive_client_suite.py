@@ -1,4 +1,4 @@
-"""Goal: the C archive client gets from a stock archive what it gets from ours.
+"""Goal: the C archive client gets the same answers from a stock archive as from ours.
 
 Method: the C suite `tests/c/archive/test_client_archive.c`, which `ctest` runs against our archive, is run against a
 stock one; each of its checks is a contract that both archives keep.

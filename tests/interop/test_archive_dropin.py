@@ -55,7 +55,7 @@ class Launched:
     process: Process
 
     def end(self, signum: int = signal.SIGTERM) -> None:
-        """End it as a harness does: the exit code is a virtual machine's, and nobody complained."""
+        """End it as a harness does: the exit code is a virtual machine's, without error output."""
         if self.process.returncode is None:
             assert self.process.stop(signum) == 128 + signum, self.process.report()
         assert not self.process.stderr(), self.process.report()
@@ -161,7 +161,7 @@ def test_beside_a_driver_with_settings_in_files(launch: Launch, subject: Subject
 def test_several_side_by_side_and_none_on_the_same_folder(
     launch: Launch, command: Callable[..., list[str]], peer: Any, stream: int, opened: Opened
 ) -> None:
-    """Two archives with folders of their own serve; a third on the folder of one is refused and harms nobody."""
+    """Two archives with folders of their own serve; a third on the folder of one is refused and disturbs neither."""
     archives = [launch({"aeron.archive.id": str(one)}) for one in (1, 2)]
     with dirs.fresh("third") as aeron_dir:
         settings = {

@@ -339,7 +339,7 @@ def test_the_stock_tool_counts_the_messages(
 def test_an_archive_killed_while_it_writes_loses_nothing_that_it_had_told(
     subject: Subject, peer: Any, aeron_dir: Path, archive_dir: Path, stream: int, rng: random.Random
 ) -> None:
-    """Killed at a random moment; whole frames up to at least the last told position, and both archives find the same end.
+    """Killed at a random moment; whole frames up to at least the last reported position, and both archives find the same end.
 
     992 bytes make frames of 1024, which fill terms to the last byte: a padding frame at the end would make the stock
     archive refuse to start (Spec: 06 §6, QUIRK).
@@ -353,9 +353,7 @@ def test_an_archive_killed_while_it_writes_loses_nothing_that_it_had_told(
             "publisher", stock.peers([*load, "--warmup", 1, "--count", 10**9], options=stock.QUICK_START)
         )
         enough = rng.randrange(131072, 20 * 131072)
-        wait_until(
-            lambda: (Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0) > enough, 20, "the recording to be well under way"
-        )
+        wait_until(lambda: (Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0) > enough, 20, "the recording to have grown")
         process.kill()
         told = Cnc(aeron_dir).value_of("rec-pos: 0 ") or 0
         publisher.kill()

@@ -52,7 +52,7 @@ def writer(folder: Path) -> bytes:
 
 
 def record_some(archive: Archive, client: Client, folder: Path, stream: int) -> tuple[int, Publisher]:
-    """A recording under way, with a segment and more in it."""
+    """A live recording of more than a segment."""
     archive.start_recording(CHANNEL, stream)
     publication = client.add_exclusive_publication(CHANNEL, stream)
     publication.wait_connected(10)

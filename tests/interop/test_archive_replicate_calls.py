@@ -1,4 +1,4 @@
-"""Goal: whoever asks for a replication, a stock client or ours, and wherever from, gets every message, with every parameter.
+"""Goal: a replication requested by a stock client or ours, from any host, copies every message, with every parameter.
 
 Method: a source whose clients log in, and a destination, one of them ours; the caller knows the source's password. Each way of
 asking is tried between both; the copy is replayed and its messages compared. What was shown as credentials must be in no log.
@@ -216,7 +216,7 @@ def test_every_way_of_asking(ends: Ends, caller: OurCaller | StockCaller, stream
 
 
 def test_a_live_destination(ends: Ends, caller: OurCaller | StockCaller, stream: int) -> None:
-    """The copy merges with the live stream and goes on with it."""
+    """The copy merges with the live stream and continues with it."""
     control = f"127.0.0.1:{free_port()}"
     channel = f"aeron:udp?control-mode=dynamic|control={control}|term-length={TERM}|mtu={MTU}|fc=min"
     run = begin(ends.of_source, stream, channel=channel)
@@ -241,7 +241,7 @@ def test_a_live_destination(ends: Ends, caller: OurCaller | StockCaller, stream:
 def test_credentials_are_needed_and_told_to_nobody(
     ends: Ends, caller: OurCaller | StockCaller, stream: int, credentials: bytes
 ) -> None:
-    """Without them, or with wrong ones, the source lets nobody in; they are in no error and in no log."""
+    """Without them, or with wrong ones, the source refuses; no error and no log contains them."""
     run = record(ends.of_source, stream, count=3)
     caller.replicate(run.recording_id, credentials=credentials)
     with pytest.raises(PeerError, match=REFUSED) as refused:

@@ -1,4 +1,4 @@
-"""Goal: what a stock AeronArchive client may do, and few do, goes on our archive as on its own.
+"""Goal: rarely used calls of a stock AeronArchive client work on our archive as on its own.
 
 Method: one archive under test (`--subject stock` proves the tests on the stock one); odd arguments and their answers, then many
 sessions, long texts, listings while recordings come and go, and connects that do not block.
@@ -83,7 +83,7 @@ def test_replays_that_can_not_be(
 def test_replays_that_can_be(
     archive: Any, run: Recorded, params: Callable[[], Any], stream: int, opened: Opened
 ) -> None:
-    """Short reads, reads of no length, and a length beyond all positions: each gives what is recorded."""
+    """Short reads, reads of no length, and a length beyond all positions: each gives the recorded data."""
     for index, changed in enumerate(
         (
             params().fileIoMaxLength(4096),
@@ -103,7 +103,7 @@ def test_replays_that_can_be(
 
 
 def test_stopping_in_each_way(archive: Any, run: Recorded, stream: int, opened: Opened) -> None:
-    """By subscription, publication, channel and identity; what is not there is told apart from what was stopped."""
+    """By subscription, publication, channel and identity; an unknown recording is distinguished from a stopped one."""
     raw = archive.raw()
     assert raw.tryStopRecordingByIdentity(run.recording_id)
     wait_stopped(archive, run.recording_id, run.position)
@@ -122,7 +122,7 @@ def test_stopping_in_each_way(archive: Any, run: Recorded, stream: int, opened: 
 
 @pytest.mark.parametrize("length", [500, 1300, 3000])
 def test_long_channels(archive: Any, stream: int, opened: Opened, length: int) -> None:
-    """Requests and descriptors of more than a datagram; a channel beyond what an URI may have is told."""
+    """Requests and descriptors of more than a datagram; a channel longer than a URI may be is refused."""
     alias = "x" * length
     run = begin(archive, opened, stream, channel=f"{IPC}|alias={alias}")
     position = run.publish(archive, 0, 5)
@@ -140,7 +140,7 @@ def test_long_channels(archive: Any, stream: int, opened: Opened, length: int) -
 def test_pages_of_descriptors_while_recordings_come_and_go(
     peer: Any, servers: Path, archive: Any, stream: int, opened: Opened
 ) -> None:
-    """Each page is in order and whole; what was there before the first page is on one, once."""
+    """Each page is in order and whole; each earlier recording is on one page, once."""
     reader = opened(peer.archiveClient(str(servers)))
     before: list[int] = []
     for index in range(12):
@@ -159,7 +159,7 @@ def test_pages_of_descriptors_while_recordings_come_and_go(
 
 
 def test_an_error_after_the_answer(archive: Any, run: Recorded, params: Callable[[], Any], stream: int) -> None:
-    """A replay that nobody reads is started, then told to whoever polls for errors."""
+    """A replay without a subscriber is started, then reported to a client that polls for errors."""
     raw = archive.raw()
     assert raw.pollForErrorResponse() is None
     raw.startReplay(run.recording_id, f"aeron:udp?endpoint=127.0.0.1:{free_port()}", stream + 1000, params())

@@ -122,7 +122,7 @@ class Watch:
 
 
 def message(number: int) -> bytes:
-    """The bytes of a message tell its number."""
+    """The bytes of a message encode its number."""
     return bytes([number % 251]) * SIZES[number % len(SIZES)]
 
 
@@ -205,7 +205,7 @@ def test_d10_a_long_reason_is_told(sides: Sides, stream: int, opened: ExitStack)
 
 
 def test_d11_responses_are_set_up(sides: Sides, stream: int, opened: ExitStack) -> None:
-    """Who asks hears of the response publication, from a responder of ours at once, and gets what it says."""
+    """The requester learns of the response publication, from our responder at once, and gets its messages."""
     asker, responder = sides
     late = []
     for _ in range(5):

@@ -67,7 +67,7 @@ def beside(request: pytest.FixtureRequest, aeron_dir: Path, archive_dir: Path) -
 
 
 def test_d21_a_session_obeys_its_own_image(beside: Beside) -> None:
-    """Another client that knows the id gets no answer, nor does the session; the log tells, and the session goes on."""
+    """Another client that knows the id gets no answer, nor does the session, which continues; the error log has it."""
     with beside.open(Session) as owner, beside.open(Session) as other:
         own, other.session_id = other.session_id, owner.session_id
         start = {"channel": "aeron:ipc", "streamId": 7001}

@@ -1,4 +1,4 @@
-"""Goal: whoever is killed with -9 in a stream over UDP, the other side is told, goes on, and meets the one that comes back.
+"""Goal: when either side of a UDP stream is killed with -9, the other side notices, continues, and reconnects after a restart.
 
 Method: a driver under test and one of either kind, on loopback, with short timeouts; publishers, subscribers and drivers are
 killed while a stream runs and started again, with the session id that they had.

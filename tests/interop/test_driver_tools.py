@@ -1,4 +1,4 @@
-"""Goal: the stock tools that look at a driver's directory read the one of the driver under test.
+"""Goal: the stock tools for a driver's directory read the one of the driver under test.
 
 Method: each tool runs as a process on a live directory with one stream; what it prints is compared with what the kit's
 own reader of `cnc.dat` sees.

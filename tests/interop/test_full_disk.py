@@ -1,4 +1,4 @@
-"""What the stock archive does on a disk that fills, beside ours (tests/system/test_full_disk.py); docs/operate.md tells of it.
+"""What the stock archive does on a disk that fills, beside ours (tests/system/test_full_disk.py); docs/operate.md describes it.
 
 With its mark file on another disk it does as ours: the recording ends with error 11 at a position up to which all is there, and
 it starts again on the full disk. By default the mark file lies with the recordings, its error log has no blocks yet, and the

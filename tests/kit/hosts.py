@@ -33,7 +33,7 @@ class Host:
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """What stands before a command that is to run here."""
+        """The prefix of a command that runs here."""
         return ("ip", "netns", "exec", self.name)
 
     @property
@@ -69,7 +69,7 @@ class Host:
         self.mend_cable()
 
     def name_host(self, name: str, address: str) -> None:
-        """What `name` stands for here, from now on; processes that run see it, too."""
+        """Set the address of `name` here; running processes see it, too."""
         (_ETC / self.name / "hosts").write_text(f"127.0.0.1 localhost\n{address} {name}\n")
 
 

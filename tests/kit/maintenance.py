@@ -1,4 +1,4 @@
-"""Every maintenance call of our archive client in one story, told to an archive of ours or a stock one."""
+"""Every maintenance call of our archive client in one sequence, sent to our archive or a stock one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def body(index: int) -> bytes:
 
 
 class Story:
-    """An archive client with the signals that it was told."""
+    """An archive client with the signals that it received."""
 
     def __init__(self, aeron_dir: Path, archive_dir: Path, stream: int) -> None:
         self.aeron_dir = aeron_dir
@@ -35,7 +35,7 @@ class Story:
         self.archive = Archive(aeron_dir=aeron_dir, on_signal=self.signals.append)
 
     def tell(self) -> None:
-        """Make two recordings; detach, attach, purge, truncate, migrate and rename them; read what is left; purge it."""
+        """Make two recordings; detach, attach, purge, truncate, migrate and rename them; read the remaining data; purge it."""
         with self.archive:
             first = self._record(0, 4 * PER_SEGMENT + 3)
             self._segments(first)

@@ -44,7 +44,7 @@ def absent(*names: str) -> list[str]:
 
 
 def remedy() -> str:
-    """How to get what is missing, in one line; empty where nothing is."""
+    """How to install what is missing, in one line; empty if nothing is."""
     packages = absent()
     steps = [
         f"apt install {' '.join(packages)}" if packages else "",

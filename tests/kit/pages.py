@@ -17,7 +17,7 @@ def block(page: str, language: str, word: str) -> str:
 
 
 def placed(text: str, places: Mapping[str, object]) -> str:
-    """The text with places of the test's in place of the page's, each of which must stand there."""
+    """The text with the test's paths instead of the page's, each of which must occur."""
     for word, place in places.items():
         assert word in text, f"{word!r} is not in {text!r}"
         text = text.replace(word, str(place))

@@ -78,7 +78,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def own(text: str) -> str:
-    """A program's text with free ports in the place of those it names of this machine: others run such programs, too."""
+    """A program's text with free ports instead of its own, so that several can run at the same time."""
     named = re.compile(r"\b(localhost|127\.0\.0\.1):([1-9]\d{3,4})\b")
     instead = {port: free_port() for _, port in sorted(set(named.findall(text)))}
     return named.sub(lambda found: f"{found[1]}:{instead[found[2]]}", text)

@@ -63,11 +63,11 @@ class Process:
         return self._popen.poll()
 
     def stdout(self) -> str:
-        """What it has written to standard output so far."""
+        """Its standard output so far."""
         return (self._folder / "out").read_bytes().decode("utf-8", "replace")
 
     def stderr(self) -> str:
-        """What it has written to standard error so far."""
+        """Its standard error so far."""
         return (self._folder / "err").read_bytes().decode("utf-8", "replace")
 
     def wait_ready(self, is_ready: Callable[[], bool], *, timeout: float = READY_TIMEOUT_S) -> Self:

@@ -1,4 +1,4 @@
-"""A relay of UDP datagrams between a publisher's driver and a subscriber's: some get lost, by seed, and each is looked at."""
+"""A relay of UDP datagrams between a publisher's driver and a subscriber's: it loses some by seed and shows each."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
+from tests.kit.closing import Closing
 from tests.kit.ports import bind_free
 
 _LONGEST = 65536
 
 
-class Relay:
-    """What comes to its endpoint goes to `target`, what that answers back to whom the last datagram came from.
+class Relay(Closing):
+    """Forwards datagrams of its endpoint to `target`, and answers to the source of the last datagram.
 
     `on_datagram(bytes, is_answer, at)` is called with each that comes, in the relay's own thread, before it may be lost.
     """
@@ -73,11 +72,3 @@ class Relay:
         self._thread.join()
         self._near.close()
         self._far.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -1,4 +1,4 @@
-"""What a test may not take for granted: what only tests marked `interop` may use, and what is absent."""
+"""Checks what a test may use of the machine: what only tests marked `interop` may use, and what is missing."""
 
 from __future__ import annotations
 

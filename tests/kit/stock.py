@@ -19,14 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
 
 from tests.kit import require
+from tests.kit.closing import Closing
 from tests.kit.processes import Process, archive_ready, driver_ready
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,7 +137,7 @@ def _build(release: str) -> str:
 
 
 def class_path_or_skip() -> str:
-    """`ensure_built` for a test: what is missing skips aloud, and fails under `CI=true`."""
+    """`ensure_built` for a test: skips with the reason where something is missing, and fails under `CI=true`."""
     require.beyond("stock Aeron in Java")
     try:
         return _build_once()
@@ -191,7 +191,7 @@ def _maven(release: str, folder: Path, class_path: Path) -> None:
 
 
 def _is_absence(log: str, release: str) -> bool:
-    """Whether Maven was told that there is no such release: no network, or a compile error, is something else."""
+    """Whether the registry answered that there is no such release; a missing network or a compile error does not count."""
     plain = " ".join(log.split())
     return f"Could not find artifact io.aeron:aeron-all:jar:{release}" in plain or (
         f"io.aeron:aeron-all:jar:{release} was not found in" in plain
@@ -313,7 +313,7 @@ def archive_tool(archive_dir: Path, *arguments: str, answers: str = "") -> ToolR
 
 
 def driver_tool(name: str, aeron_dir: Path, *arguments: str) -> ToolResult:
-    """Run a stock tool that looks at a driver's directory: AeronStat, ErrorStat, LossStat, StreamStat, DriverTool."""
+    """Run a stock tool that reads a driver's directory: AeronStat, ErrorStat, LossStat, StreamStat, DriverTool."""
     return tool(f"io.aeron.samples.{name}", *arguments, settings={"aeron.dir": str(aeron_dir)})
 
 
@@ -339,7 +339,7 @@ def raises(kind: str, text: str) -> Iterator[Raised]:
         raise AssertionError(f"no {kind} was raised")
 
 
-class Gateway:
+class Gateway(Closing):
     """A JVM with stock Aeron in it, and the door to it.
 
     `gateway.peer` is the Java class `peers.Peer`, `gateway.jvm` has any class by its name.
@@ -378,14 +378,3 @@ class Gateway:
             self._popen.wait()
         assert self._popen.stdout is not None
         self._popen.stdout.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

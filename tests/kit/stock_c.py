@@ -65,7 +65,7 @@ def ensure_built() -> Path:
 
 
 def programs_or_skip() -> Path:
-    """`ensure_built` for a test: what is missing skips aloud, and fails under `CI=true`."""
+    """`ensure_built` for a test: skips with the reason where something is missing, and fails under `CI=true`."""
     require.beyond("stock Aeron in C")
     try:
         return _build_once()

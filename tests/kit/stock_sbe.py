@@ -77,7 +77,7 @@ def _built() -> str:
 
 
 def class_path_or_skip() -> str:
-    """`ensure_built` for a test: what is missing skips aloud, and fails under `CI=true`."""
+    """`ensure_built` for a test: skips with the reason where something is missing, and fails under `CI=true`."""
     require.beyond("the SBE reference tool")
     try:
         return _built()

@@ -44,5 +44,5 @@ def wait_until(
             return value
         if late:
             now = "" if state is None else f"; now: {state()!r}"
-            raise DeadlineError(f"waited {timeout} s in vain for {what}{now}")
+            raise DeadlineError(f"timed out after {timeout} s waiting for {what}{now}")
         time.sleep(_STEP_S)

@@ -146,7 +146,7 @@ def test_passes(mutant: Mutant, jobs: int) -> tuple[bool, str]:
         install()
         command = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--seed", SEED, *mutant.test.split()]
         return run(command, timeout_s=TEST_TIMEOUT_S)
-    program = NATIVE / "tests" / mutant.runner / mutant.runner
+    program = NATIVE / "tests" / "simulation" / tables.SIMULATIONS[mutant.runner] / mutant.runner
     ok, text = run([program, "--seeds", f"1-{SEEDS_OF_A_SIMULATION}", "--jobs", str(jobs)])
     seed = re.search(r"FAILED seed (\d+)", text)
     return ok or seed is None, f"seed {seed[1]}" if seed else f"no seed of {SEEDS_OF_A_SIMULATION}"

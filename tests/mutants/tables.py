@@ -20,7 +20,8 @@ from pathlib import Path
 
 TABLES = Path(__file__).resolve().parent
 ROOT = TABLES.parents[1]
-SIMULATIONS = ("sim", "sim_archive")
+# Executable of each simulation: its folder in tests/simulation.
+SIMULATIONS = {"sim": "transport", "sim_archive": "archive"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

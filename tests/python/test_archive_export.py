@@ -209,7 +209,7 @@ def test_wrong_usage_writes_nothing(folder: Path, run: Run, tmp_path: Path) -> N
 
 
 def test_planted_links_are_not_written_through(folder: Path, run: Run, tmp_path: Path) -> None:
-    """Whatever stands under the name, or under one that was guessed, is replaced or refused; what it leads to stays."""
+    """A file or link under the name, or under a guessed one, is replaced or refused; a link's target stays."""
     victim = tmp_path / "victim"
     victim.write_text("mine")
     out = tmp_path / "x.csv"

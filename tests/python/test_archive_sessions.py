@@ -1,4 +1,4 @@
-"""How an archive client of ours comes to its session: kinds of response channels, and credentials that stay secret.
+"""How our archive client opens its session: kinds of response channels, and credentials that stay secret.
 
 Spec: 07 §5.
 """
@@ -51,7 +51,7 @@ def test_sessions_over_udp(aeron_dir: Path, archive_dir: Path, response: str) ->
 
 
 def users(path: Path) -> Path:
-    """A credentials file with one user, whom nobody but us may read about."""
+    """A credentials file with one user, readable by us only."""
     salt = b"salt of the test"
     key = hmac.digest(hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), salt, 4096), b"Client Key", "sha256")
     path.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""Goal: what goes wrong with an archive is told by thing, reason and remedy, and what proves a user is told to nobody.
+"""Goal: errors of an archive name object, reason and remedy, and never reveal credentials.
 
 Method: each mistake that an operator makes once; then a session with all that could give a password away turned up, and
 everything that was written or shown searched for it.

@@ -1,4 +1,4 @@
-"""Goal: the tools of an archive's folder tell the truth, write nothing unless told to, and pass a bad recording by.
+"""Goal: the tools of an archive's folder report correctly, write only on request, and skip a bad recording.
 
 Method: folders of stock archives (tests/golden/archive), damaged at chosen bytes; what each must answer follows from Spec: 06.
 The stock tool's opinion of the same folders is in tests/interop/test_archive_tools.py.

@@ -60,7 +60,7 @@ def test_users_that_can_not_be(name: str, password: str, actions: list[str], tex
 
 
 def test_challenges() -> None:
-    """The same challenge and password give the same answer, of 64 digits; what is no challenge is refused."""
+    """The same challenge and password give the same answer, of 64 digits; other texts are refused."""
     challenge = b"scram-sha-256 1000 " + b"ab" * 16 + b" " + b"01" * 16
     first = answer(challenge, "secret")
     assert first == answer(challenge, "secret")

@@ -91,7 +91,7 @@ def test_a_long_step_says_that_it_goes_on(capsys: pytest.CaptureFixture[str], tm
 
 
 def test_nothing_that_takes_long_is_silent_in_the_makefile() -> None:
-    """Each pip, and each build whose output nobody sees, is behind the program that tells its steps."""
+    """Each pip, and each build without output, runs through the program that prints its steps."""
     text = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
     recipes = [line for line in text.splitlines() if line.startswith("\t")]
     long = [line for line in recipes if re.search(r"PIP_INSTALL|/pip |venv \.venv|cmake --build .*target sim", line)]

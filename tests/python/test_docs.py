@@ -43,7 +43,7 @@ def program(page: str, language: str) -> str:
 
 
 def run(command: list[str], folder: Path, *, timeout: float) -> str:
-    """In the activated environment where the command is looked for; a Python that is named runs without it."""
+    """In the activated environment, where the command is searched; a named Python runs without it."""
     path = os.environ["PATH"] if command[0] == sys.executable else f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {"PYSPARK_PYTHON": None, "PYTHONUNBUFFERED": "1", "PATH": path}
     process = Process(command[-1][-40:], command, env=environment, cwd=folder)
@@ -61,7 +61,7 @@ def _end_group(process: Process) -> None:
 
 
 def own_program(page: str, language: str, aeron_dir: Path) -> str:
-    """`program` with a directory and ports that nobody else on this machine has."""
+    """`program` with a directory and ports of its own."""
     return ports.own(program(page, language).replace(EXAMPLE_DIR, str(aeron_dir)))
 
 

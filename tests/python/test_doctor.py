@@ -1,4 +1,4 @@
-"""What `aeron-spark doctor` finds: each check over facts of a machine that never was, and one look at this one."""
+"""What `aeron-spark doctor` finds: each check over facts of an invented machine, and one run on this one."""
 
 from __future__ import annotations
 

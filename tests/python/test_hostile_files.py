@@ -1,4 +1,4 @@
-"""Files that somebody made to be expensive: what they make a process allocate or compute has a bound.
+"""Files made to be expensive: the memory and time that they cost a process have a bound.
 
 Each test hung, or took memory by the gigabyte, before there was one.
 """
@@ -36,7 +36,7 @@ DEEP = "[" * 200_000
 
 
 def limited(megabytes: int, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """A program in a process that has so much memory above what it has after its imports."""
+    """A program in a process with so much memory beyond that of its imports."""
     head = (
         "import resource, sys\nfrom aeron_spark.archive.segments import Folder\n"
         "from aeron_spark.archive.tools import Catalog\n"

@@ -1,4 +1,4 @@
-"""Archive folders of which one thing has changed: every reader gives the rows that were recorded, or says what is wrong.
+"""Archive folders of which one thing has changed: every reader gives the recorded rows, or an error.
 
 Method: a bit, a byte, a number or a name of a folder changes by seed; then all recordings are read and verified as their owner
 would. What is allowed to differ without a word is what no checksum and no neighbour can tell, exactly: `unprotected`.
@@ -35,7 +35,7 @@ PADDING, DATA = 0, 1
 
 
 class Row(NamedTuple):
-    """What must not change: where a message stands, and its bytes."""
+    """The parts that must not change: a message's position and its bytes."""
 
     position: int
     next_position: int
@@ -56,7 +56,7 @@ Rows = Mapping[int, list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What reading a folder gave: rows of each recording, and what was said, by readers and by verify."""
+    """What reading a folder gave: rows of each recording, and the reports of readers and verify."""
 
     rows: Rows
     told: frozenset[str]
@@ -154,7 +154,7 @@ def change_header(rng: random.Random, folder: Path, all_frames: list[Frame]) -> 
 
 
 def change_type(rng: random.Random, folder: Path, all_frames: list[Frame]) -> str:
-    """A data frame becomes padding, or the other way round."""
+    """A data frame becomes padding, or padding a data frame."""
     frame = rng.choice(all_frames)
     return f"type of {frame}: {put(folder / frame.file, frame.offset + 6, lambda value: value ^ 1)}"
 
@@ -230,7 +230,7 @@ UNCHECKED_CHANGES = (change_header, change_type, change_flags, change_catalog, c
 
 
 def is_unprotected(truth: Rows, seen: Rows, *, is_checked: bool) -> bool:
-    """What changed is what nothing can tell: see docs/archive-tools.md, "What a checksum covers"."""
+    """No reader can detect the change: see docs/archive-tools.md, "What a checksum covers"."""
     if truth.keys() != seen.keys():
         return False
     different = [(truth[one], seen[one]) for one in truth if truth[one] != seen[one]]
@@ -265,7 +265,7 @@ class Tally:
 
 
 def mutate(golden: str, rng: random.Random, rounds: int, scratch: Path) -> Tally:
-    """Change, look, put back."""
+    """Change, read, restore."""
     unpack(GOLDEN / f"{golden}.tar.gz", scratch)
     good = scratch / golden
     truth, all_frames = look(good), frames(good)

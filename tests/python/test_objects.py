@@ -1,4 +1,4 @@
-"""Recordings in a store: ranges give the rows that the archive's folder gives, and what is not there is an error.
+"""Recordings in a store: ranges give the rows that the archive's folder gives, and missing data is an error.
 
 The store is a folder on the disk, seen by pyarrow's filesystem; windows and requests are made so small that every range has
 several of them.

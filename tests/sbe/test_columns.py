@@ -100,7 +100,7 @@ def test_mutations(rng: random.Random) -> None:
 
 
 def test_a_message_among_ones_that_are_alike(rng: random.Random) -> None:
-    """Behind messages of one kind the walk only looks whether the next is like them: whatever is not must be seen."""
+    """Behind messages of one kind the walk only checks whether the next is alike: it must notice each difference."""
     refused = 0
     for name in READ_BY:
         read = load(schema_of(name))

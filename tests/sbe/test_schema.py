@@ -1,4 +1,4 @@
-"""Schemas: what is accepted, what is refused and with which words. Spec: 10 §2, §12, §19 cases 1-18. Spec: 10 §4."""
+"""Schemas: what is accepted, and what is refused with which text. Spec: 10 §2, §12, §19 cases 1-18. Spec: 10 §4."""
 
 from __future__ import annotations
 

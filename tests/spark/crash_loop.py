@@ -1,4 +1,4 @@
-"""Kills a streaming query with -9, again and again, while its stream goes on being published, and audits what it read.
+"""Kills a streaming query with -9, repeatedly, while its stream is published, and audits its rows.
 
     python -m tests.spark.crash_loop [--kills 10] [--rate 20000]
 
@@ -41,7 +41,7 @@ def message(index: int) -> bytes:
 
 
 class Publisher(threading.Thread):
-    """Publishes numbered messages in batches until told to stop."""
+    """Publishes numbered messages in batches until stopped."""
 
     def __init__(self, publication: object, rate: int) -> None:
         super().__init__(daemon=True)
@@ -123,7 +123,7 @@ class Loop:
         return max(entries, default=-1)
 
     def in_between(self) -> bool:
-        """A batch stands in the offset log and not in the commit log."""
+        """A batch is in the offset log and not in the commit log."""
         return self.newest("offsets") > self.newest("commits")
 
     def batches(self) -> list[dict[str, int]]:

@@ -1,4 +1,4 @@
-"""Kills tasks, Spark drivers and the archive at each step of an exactly-once query, and audits what is read committed.
+"""Kills tasks, Spark drivers and the archive at each step of an exactly-once query, and audits the committed rows.
 
     python -m tests.spark.exactly_once [--kills 12] [--seed n] [--far]
 
@@ -120,7 +120,7 @@ class CrashingSource(AeronDataSource):
 
 
 def run_query(work: Path) -> None:
-    """The child: goes on until everything is written; ends when it is killed or fails again and again."""
+    """The child: runs until everything is written, it is killed, or it fails repeatedly."""
     from pyspark.errors import StreamingQueryException
 
     from tests.spark.session import build_session

@@ -1,4 +1,4 @@
-"""The readers as Spark calls them, without a session: pickled on the way to a task, rows out."""
+"""The readers as Spark calls them, without a session: pickled for a task, rows out."""
 
 from __future__ import annotations
 

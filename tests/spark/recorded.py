@@ -47,7 +47,7 @@ class Archive:
         self.control.wait_position(self.recording_id(stream_id), position, timeout=20)
 
     def stop(self, publication: ExclusivePublication, stream_id: int, channel: str = CHANNEL) -> int:
-        """Ends a recording at what was published; returns its id."""
+        """Ends a recording behind the published data; returns its id."""
         self.wait_recorded(stream_id, publication.position)
         recording_id = self.recording_id(stream_id)
         publication.close()

@@ -1,4 +1,4 @@
-"""`access` through Spark: every way gives the rows of the folder, in batches and micro-batches; what cannot be is told."""
+"""`access` through Spark: each mode gives the rows of the folder, in batch and stream; impossible options are errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STREAM = 1001
 
 
 class Ways(NamedTuple):
-    """One archive, and what to say for reading it in each way."""
+    """One archive, and the options for each access mode."""
 
     folder: Path
     control_channel: str

@@ -169,7 +169,7 @@ def test_time_between_two_halves(tmp_path: Path) -> None:
 
 
 def test_a_stream_waits_for_messages_of_its_time(tmp_path: Path) -> None:
-    """A time behind the end: what is recorded before it comes is not read, in old recordings and new ones, over restarts."""
+    """A time in the future: data recorded before it is not read, in old recordings and new ones, over restarts."""
 
     def put(publication: ExclusivePublication, stream_id: int, first: int, after: int) -> None:
         stamps = range(first, after)

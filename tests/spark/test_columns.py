@@ -133,7 +133,7 @@ def test_a_time_is_that_of_the_messages_last_byte(folder: Path) -> None:
     """What is written behind a message is another one's, with another time."""
 
     class Timed:
-        """A folder that tells the time of a byte by its position."""
+        """A folder whose times follow from positions."""
 
         @staticmethod
         def index_times_at(_: int, positions: pa.Array) -> pa.Array:

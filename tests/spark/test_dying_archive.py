@@ -26,7 +26,7 @@ MESSAGES = 4000
 
 
 def record(far: FarArchive) -> None:
-    """Messages of 1,000 bytes, many times what is on its way between two machines."""
+    """Messages of 1,000 bytes, many times what is in flight between two machines."""
     with Archive(aeron_dir=far.aeron_dir) as archive:
         archive.start_recording("aeron:ipc?term-length=64k", STREAM, source=SourceLocation.LOCAL)
         with archive.client.add_exclusive_publication("aeron:ipc?term-length=64k", STREAM) as publication:

@@ -111,7 +111,7 @@ def literal(column: str, number: int) -> object:
 
 
 def bounds_of(column: str, rows: Sequence[Row], rng: random.Random) -> list[int]:
-    """Literals on, just before and just behind values of a column: its ends and some between; and far outside."""
+    """Literals on, just before and just behind values of a column: its ends and some between; and outside."""
     values = sorted({number for row in rows if (number := number_of(row[column])) is not None})
     chosen = {values[0], values[-1], *rng.sample(values, min(len(values), 3))}
     far = (0, 1 << 50) if column == "timestamp" else (LEAST, -1, 0, MOST)
@@ -172,7 +172,7 @@ def test_in(folder: Path, rng: random.Random, column: str) -> None:
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_filters_of_the_same_kind_together(folder: Path, column: str) -> None:
-    """Of two ends the narrower counts, and of two sets what is in both."""
+    """Two ranges give the narrower one, two sets their intersection."""
     options = source(folder, "index")
     whole = read(batch(folder, **options))
     values = sorted({number for row in whole if (number := number_of(row[column])) is not None})
@@ -279,7 +279,7 @@ def test_bounds_far_outside_leave_nothing_to_read(folder: Path) -> None:
 
 @pytest.mark.parametrize("column", ["position", "recording_id", "stream_id", "timestamp_ns", "template_id"])
 def test_fields_of_sbe_hide_columns_of_ours(folder: Path, rng: random.Random, column: str) -> None:
-    """A filter on such a field tells nothing about the recording, position or time of a message."""
+    """A filter on such a field does not limit the recording, position or time of a message."""
     one_message = {} if column == "template_id" else {"sbeMessage": "Order"}
     options = {"payload": "sbe", "sbeSchema": str(folder.parent / "hides.xml"), **one_message}
     whole = read(batch(folder, **options))

@@ -1,4 +1,4 @@
-"""Offsets that older releases journaled: the batches between them hold what they held, and the query goes on behind each."""
+"""Offsets that older releases journaled: the batches between them have the same rows, and the query continues behind each."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ spark.stop()
 
 
 def run_program(folder: Path, tmp_path: Path, *, path: str, python: str | None) -> Process:
-    """A program of its own, with the Python that Spark finds by itself, or that it is told."""
+    """A program of its own, with the Python that Spark finds by itself, or that is set."""
     script = tmp_path / "program.py"
     script.write_text(PROGRAM, "utf-8")
     told = ["env", "-u", "PYSPARK_PYTHON"] if python is None else ["env", f"PYSPARK_PYTHON={python}"]

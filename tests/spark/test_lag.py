@@ -75,7 +75,7 @@ END = {"archive": {"0": 7, "1": 8}, "positions": {"0": 64, "1": 32}, "starts": {
 def test_a_batch_that_is_run_again_tells_no_lag(
     folder: Path, latest: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a restart Spark asks for no latest offset: how far the recordings go is not known, which is not 0."""
+    """After a restart Spark requests no latest offset: the end of the recordings is unknown, which is not 0."""
     for given in (None, folder):
         found = lag(progress_of(json.dumps(END), latest), given)
         assert found == {0: Lag(bytes=None), 1: Lag(bytes=None)}

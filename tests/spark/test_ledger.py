@@ -114,7 +114,7 @@ class Sink:
         return WriteOptions.parse({**given, **self.writing, **more})
 
     def task(self, *rows: bytes, batch: int, **more: str) -> Published:
-        """What a task of a stream's batch tells."""
+        """The commit message of a task of a stream's batch."""
         columns = pa.record_batch({"value": pa.array(rows, pa.binary())})
         done = publish_batches(iter([columns]), self.with_options(**more), "test", self.query)
         return Published(self.query, batch, done.rows, done.archive_id, done.ranges)
@@ -137,9 +137,9 @@ def _values(batch: pa.RecordBatch) -> list[bytes]:
 
 
 def close_pool() -> None:
-    for outlets in pool._idle.values():
-        while outlets:
-            outlets.pop().close()
+    for publications in pool._idle.values():
+        while publications:
+            publications.pop().close()
     for client in pool._clients.values():
         client.close()
 
@@ -196,7 +196,7 @@ def test_an_uncommitted_read_does_not_show_the_ledger(sink: Sink) -> None:
 
 
 def test_a_second_entry_of_a_key_does_not_count(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As two committers would leave it that both saw none; readers do not rest on the committer's look."""
+    """As two committers leave it that both saw none; readers do not rely on the committer's check."""
     monkeypatch.setattr(commit, "_has_entry", lambda *_: False)
     assert sink.commit(sink.task(b"first", batch=0))
     assert sink.commit(sink.task(b"second", batch=0))

@@ -1,4 +1,4 @@
-"""Bytes that are missing or broken: what fails, what is left out and counted when that was asked for; limits of a trigger.
+"""Missing or broken bytes: failures, rows that are skipped and counted on request; limits of a trigger.
 
 A folder of ours is copied and damaged in known places; what is left out must be what cannot be read, whatever the partitions.
 """
@@ -189,7 +189,7 @@ def test_small_amounts_wait_for_a_time(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_busy_recordings_never_starve_a_small_one() -> None:
-    """Nine that grow by more than is taken, one with a single message: under either limit it has its turn."""
+    """Nine that grow by more than is taken, one with a single message: under either limit it is read."""
 
     def advance(recording_id: int, begin: int, limit: int, max_bytes: int | None, max_messages: int | None) -> int:
         whole = (limit - begin) // 64
@@ -217,7 +217,7 @@ def test_busy_recordings_never_starve_a_small_one() -> None:
 
 @pytest.mark.parametrize("access", ["segments", "object store"])
 def test_what_looks_damaged_is_told_or_fails(copy: Path, access: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A flag is outside of a frame's checksum: the message is gone, and its neighbours tell."""
+    """A frame's checksum does not cover its flags: the message is lost, and its neighbours show it."""
     options = {"recordingIds": "2", "access": access}
     whole = read(batch(copy, **options))
     assert "breaks off" not in caplog.text

@@ -76,7 +76,7 @@ def stream() -> Iterator[Stream]:
 def rows(
     reader: DataSourceReader | DataSourceStreamReader, partitions: Sequence[InputPartition], ids: Sequence[int] = (0,)
 ) -> list[Row]:
-    """Rows of some recordings, as the tasks give them: reader and partition are pickled on the way."""
+    """Rows of some recordings, as the tasks give them: reader and partition are pickled in between."""
     found: list[Row] = []
     for partition in partitions:
         task, its_part = pickle.loads(pickle.dumps((reader, partition)))  # noqa: S301 - our own

@@ -1,4 +1,4 @@
-"""A recording that is truncated below where a query stands and then extended past it.
+"""A recording that is truncated below a query's offset and then extended past it.
 
 The query must not read on behind bytes that it never saw. The frames have the same lengths, so that a message begins at every
 position that the query knows.
@@ -62,7 +62,7 @@ def extend(archive: recorded.Archive, count: int, *, first: int, session: str = 
 
 
 def replace_tail(archive: recorded.Archive, *, session: str = "") -> None:
-    """The last 50 messages give way to 100 others."""
+    """The last 50 messages are replaced by 100 others."""
     archive.control.truncate_recording(0, 50 * FRAME)
     extend(archive, 100, first=1000, session=session)
 
@@ -77,7 +77,7 @@ def restarted(follower: Follower, path: Path, **options: str) -> Follower:
 @pytest.mark.parametrize("is_restarted", [False, True])
 @pytest.mark.parametrize("is_pinned", [False, True], ids=["session", "pinned"])
 def test_a_replaced_tail_is_data_loss(archive: recorded.Archive, *, is_restarted: bool, is_pinned: bool) -> None:
-    """Also where the publisher has the session id of before, which only the messages tell from the others then."""
+    """Also where the publisher has the old session id, so that only the messages differ."""
     described = archive.control.recording(0)
     assert described is not None
     with ExitStack() as opened:
@@ -102,7 +102,7 @@ def test_a_replaced_tail_is_told_if_the_query_may_go_on(
 
 
 def test_a_planned_batch_whose_end_was_replaced(archive: recorded.Archive) -> None:
-    """Spark plans a batch, journals its end and dies: read later, it must be what was planned."""
+    """Spark plans a batch, journals its end and dies: read later, it must be the planned batch."""
     with ExitStack() as opened:
         follower = opened.enter_context(Follower(archive.archive_dir))
         planned = follower.reader.latestOffset(follower.offset, ReadAllAvailable())

@@ -1,4 +1,4 @@
-"""Options of payload=sbe: what each makes of a message, what is refused, and rows through Spark in batch and stream."""
+"""Options of payload=sbe: their effect on a message, refusals, and rows through Spark in batch and stream."""
 
 from __future__ import annotations
 

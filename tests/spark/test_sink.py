@@ -182,7 +182,7 @@ def test_record_to_starts_driver_and_archives_and_returns_when_recorded(spark: S
 
 
 def test_write_goes_on_after_driver_and_archive_were_killed(spark: SparkSession, tmp_path: Path) -> None:
-    """For 10 s they look alive, and the worker still has its client; nothing is lost or written twice."""
+    """For 10 s they seem alive, and the worker still has its client; nothing is lost or written twice."""
     folder = tmp_path / "archive"
     with launched(folder) as aeron_dir:
         save(numbers(spark, 10, 1), aeron_dir, recordTo=str(folder))
@@ -212,7 +212,7 @@ def test_a_lock_that_is_never_given_back(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_idle_archive_ends_by_itself(aeron_dir: Path, archive_dir: Path) -> None:
-    """Started as the sink starts it, with a shorter patience."""
+    """Started as the sink starts it, with a shorter timeout."""
     with native.driver(aeron_dir):
         process = native.archive(aeron_dir, archive_dir, {"aeron.spark.archive.exit.when.idle": "1s"})
         assert process.wait_end(timeout=20) == 0

@@ -35,9 +35,9 @@ STREAM_ID = 1001
 
 
 def close_pool(aeron_dir: Path) -> None:
-    for outlets in pool._idle.values():
-        while outlets:
-            outlets.pop().close()
+    for publications in pool._idle.values():
+        while publications:
+            publications.pop().close()
     pool.client_of(str(aeron_dir)).close()
 
 
@@ -189,7 +189,7 @@ def test_a_row_that_is_not_published_is_named(client: Client) -> None:
 
 
 def test_what_a_failed_task_used_is_closed(client: Client) -> None:
-    """What it had published stands on that publication: the next task must not go on behind it."""
+    """That publication holds its data: the next task must not continue behind it."""
     good = pa.record_batch({"value": pa.array([b"a"])})
     bad = pa.record_batch({"value": pa.array([None], pa.binary())})
     with client.add_subscription(recorded.CHANNEL, STREAM_ID) as subscription:

@@ -1,4 +1,4 @@
-"""SQL: what can be created, selected from and inserted into; what Spark does not let a source in Python do names the way."""
+"""SQL: what can be created, selected from and inserted into; where Spark limits a Python source, the error says so."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def message(index: int) -> bytes:
 
 
 class Publisher(threading.Thread):
-    """Publishes messages first, first + 1, ... as fast as its subscribers take them, until told to end or it fails."""
+    """Publishes messages first, first + 1, ... as fast as its subscribers take them, until it is stopped or fails."""
 
     def __init__(self, publication: Publication, first: int = 0) -> None:
         super().__init__(daemon=True)
@@ -66,7 +66,7 @@ class Publisher(threading.Thread):
         return self._publication.position
 
     def end(self) -> None:
-        """Close the publication, which ends a batch that nobody takes."""
+        """Close the publication, which ends a batch without a reader."""
         self._ending.set()
         self._publication.close()
         self.join()
@@ -103,7 +103,7 @@ def end_of_frames(archive_dir: Path, recording_id: int) -> int:
 
 
 def assert_recorded(archive_dir: Path, recording_id: int) -> int:
-    """Each message once, whole and in order, from number 0 on, as far as the recording goes; returns how many."""
+    """Each message once, whole and in order, from number 0 to the end of the recording; returns how many."""
     count = 0
     with Folder(archive_dir) as folder:
         for batch in folder.read(recording_id, columns=["value", "reserved_value"]):

@@ -35,7 +35,7 @@ MORE_DIRECTIONS = ("stock_c-to-ours", "ours-to-stock_c", "ours-to-ours")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a direction moved, checked at the far end, and how often the receiving driver had to ask again."""
+    """The messages of a direction, checked at the receiver, and how many NAKs the receiving driver sent."""
 
     direction: str
     messages: int
@@ -78,7 +78,7 @@ def run(
     *,
     loss: float = 0.01,
     seed: int = 1,
-    patience: float = 600,
+    timeout: float = 600,
     tell: Callable[[str], object] = str,
 ) -> Outcome:
     """Move `count` messages in one direction and return the figures; anything but all of them, in order, raises."""
@@ -103,7 +103,7 @@ def run(
                 told = len(lines)
                 return reader.returncode is not None or writer.returncode is not None
 
-            wait_until(ended, patience, f"{count} messages {direction}", state=reader.stdout)
+            wait_until(ended, timeout, f"{count} messages {direction}", state=reader.stdout)
             naks, retransmits = Cnc(to_dir).value_of("NAKs sent"), Cnc(from_dir).value_of("Retransmits sent")
             if reader.wait_end(timeout=30) != 0 or writer.wait_end(timeout=60) != 0:
                 raise AssertionError(f"{direction} failed\n{reader.report()}\n{writer.report()}")

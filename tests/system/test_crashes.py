@@ -1,4 +1,4 @@
-"""Driver and archive killed with -9 in mid-stream: who notices, what is on disk, and how it goes on."""
+"""Driver and archive killed with -9 in mid-stream: which peer notices, the state on disk, and the restart."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_killed_driver_is_told_by_everything_and_its_recordings_go_on(aeron_di
     recording_id = archive.wait_recording("aeron:ipc", STREAM, publication.session_id)
     publisher = Publisher(publication)
     publisher.start()
-    wait_until(lambda: archive.max_recorded_position(recording_id) > 300_000, 20, "the recording to be well under way")
+    wait_until(lambda: archive.max_recorded_position(recording_id) > 300_000, 20, "the recording to have grown")
     os.kill(driver.pid, signal.SIGKILL)
     seen = Cnc(aeron_dir).value_of(f"rec-pos: {recording_id} ") or 0
 

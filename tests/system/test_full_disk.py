@@ -1,4 +1,4 @@
-"""A file system that fills while the archive records: what was told stays; it lives on, and starts on the full disk."""
+"""A file system that fills while the archive records: reported data stays; it keeps running, and starts on the full disk."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_disk_that_fills_costs_nothing_that_was_told(aeron_dir: Path, small_di
 
 
 def test_a_disk_that_fills_is_told_before_it_is_full(aeron_dir: Path, small_disk: Path) -> None:
-    """Warned, refused, then as if nothing had been once there is space again; what runs goes on."""
+    """A warning, refusals, then normal service once there is space again; active recordings continue."""
     archive_dir = small_disk / "archive"
     settings = {
         **FULL_SETTINGS,

@@ -1,4 +1,4 @@
-"""The archive is killed with -9 while it truncates, purges, migrates and extends: what is left is as before or as after.
+"""The archive is killed with -9 while it truncates, purges, migrates and extends: the state is the one before or the one after.
 
 An auditor knows which bytes each recording was acknowledged to hold, and reads all of them after each restart. Rounds by seed;
 `MAINTENANCE_KILLS=100` makes more of them.
@@ -76,7 +76,7 @@ def test_killed_in_maintenance(world: World, rng: random.Random) -> None:
 
 
 def truncate(world: World, recording_id: int, rng: random.Random) -> None:
-    """The stop position is the old one or the new one; extended from there, only what is recorded then is added."""
+    """The stop position is the old one or the new one; extended from there, only the new recording is added."""
     model = world.models[recording_id]
     stop = rng.randrange(0, model.stop, FRAME)
     world.session.request("TruncateRecordingRequest", recordingId=recording_id, position=stop)
@@ -88,7 +88,7 @@ def truncate(world: World, recording_id: int, rng: random.Random) -> None:
 
 
 def purge(world: World, recording_id: int, rng: random.Random) -> None:
-    """The head is there or not, and so is the recording; what is left is whole."""
+    """The head exists or not, and so does the recording; the rest is whole."""
     model = world.models[recording_id]
     start = rng.choice([SEGMENT, 2 * SEGMENT, 3 * SEGMENT])
     world.session.request("PurgeSegmentsRequest", recordingId=recording_id, newStartPosition=start)
@@ -102,7 +102,7 @@ def purge(world: World, recording_id: int, rng: random.Random) -> None:
 
 
 def migrate(world: World, recording_id: int, rng: random.Random) -> None:
-    """The bytes of the source are its own, or the destination's, or for an instant both's; never nobody's."""
+    """The bytes of the source are its own, or the destination's, or for an instant both's; never lost."""
     world.session.ok("TruncateRecordingRequest", recordingId=recording_id, position=2 * SEGMENT)
     source = world.models[recording_id]
     source.stop = 2 * SEGMENT

@@ -1,4 +1,4 @@
-"""Source and destination of a replication are killed with -9 while a recording grows and is copied: both keep what they told.
+"""Source and destination of a replication are killed with -9 while a recording grows: both keep what they acknowledged.
 
 An auditor knows what the source acknowledged as recorded and what the destination acknowledged as copied, and reads every
 message of both after each restart; then the copy goes on from where it is, up to the source's end. Rounds by seed;
@@ -56,7 +56,7 @@ class End:
 
 @dataclass(slots=True)
 class Told:
-    """What was acknowledged when the kill came; `copy` is -1 while the destination has not told its id."""
+    """What was acknowledged at the kill; `copy` is -1 before the destination has reported its id."""
 
     recorded: int
     replication: int = -1
@@ -105,7 +105,7 @@ def test_killed_while_replicating(ends: tuple[End, End], rng: random.Random, fir
 
 
 def copy_for_a_while(source: End, destination: End, run: Recorded, rng: random.Random) -> Told:
-    """Begin a copy of a recording that goes on, and leave it anywhere on its way."""
+    """Begin a copy of an active recording, and leave it at any point."""
     told = Told(run.write(rng.randrange(1, 400), BODY))
     told.replication = replicate(destination.session, source.archive, run.recording_id)
     if rng.random() < 0.8:
@@ -118,7 +118,7 @@ def copy_for_a_while(source: End, destination: End, run: Recorded, rng: random.R
 
 
 def look_at_copy(destination: End, model: Model, told: Told) -> int:
-    """What is there of the copy: whole messages of the source, as far as was told and no further than was published."""
+    """The copy's data: whole messages of the source, at least the reported and at most the published ones."""
     session = destination.session
     listed, _ = session.descriptors("ListRecordingsRequest", fromRecordingId=0, recordCount=10)
     ids = {it.recordingId for it in listed}
@@ -134,7 +134,7 @@ def look_at_copy(destination: End, model: Model, told: Told) -> int:
 
 
 def await_copied(source: End, destination: End, recording_id: int, stop: int) -> None:
-    """The copy goes on, or begins, and becomes all of the source."""
+    """The copy continues, or begins, and becomes equal to the source."""
     known = next(iter(destination.models), -1)
     replication = replicate(destination.session, source.archive, recording_id, dstRecordingId=known)
     first = await_end(destination.session, replication)[0]

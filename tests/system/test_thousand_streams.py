@@ -1,4 +1,4 @@
-"""A driver with 1,000 publications and 1,000 subscriptions keeps to the memory that docs/operate.md tells, and gives it back.
+"""A driver with 1,000 publications and 1,000 subscriptions stays within the memory that docs/operate.md names, and frees it.
 
 Method: a driver process and a client here; the driver's memory is read from /proc, its shared memory from the files. What
 one stream may cost stands below and in docs/operate.md, "Memory"; a change of either is a change of both.
@@ -42,7 +42,7 @@ ALONE, IPC_STREAM, UDP_STREAM, UDP_ENDPOINT = 2_000_000, 2_000, 12_000, 40_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """Of the streams under test: where they go, how many logs each has, and what it may cost in private memory."""
+    """Of the streams under test: their channel, how many logs each has, and its limit of private memory."""
 
     name: str
     channel: str

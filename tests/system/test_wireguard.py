@@ -1,4 +1,4 @@
-"""docs/security.md, "Encryption": a stream through the WireGuard tunnel of the page's commands; nobody on the way reads it."""
+"""docs/security.md, "Encryption": a stream through the WireGuard tunnel of the page's commands; unreadable on the path."""
 
 from __future__ import annotations
 

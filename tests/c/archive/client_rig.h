@@ -1,5 +1,5 @@
-/* The rig of server_rig.h with an archive client, a publisher whose messages tell their index, and a reader that knows what must
- * come next. The clocks of client constructs run ahead of the system's when a test says so, apart from the archive's. */
+/* The rig of server_rig.h with an archive client, a publisher whose messages carry their index, and a reader that knows the
+ * next expected message. A test can advance the clock of client constructs independently of the archive's. */
 #ifndef AS_TESTS_CLIENT_RIG_H
 #define AS_TESTS_CLIENT_RIG_H
 

@@ -1,7 +1,6 @@
-/* An archive of ours invoked by the test's thread, on a driver's thread, under a clock the test can push and on files that can be
- * made to fail; and a bare control session that sends requests and takes responses as messages of the codec, so that what is
- * proved is the protocol and not the archive client. Nothing sleeps: UNTIL turns the world until a condition holds or 20 s
- * are over. */
+/* An archive that the test's thread invokes, on a driver's thread, under a clock that the test can advance and on files that can
+ * fail; and a bare control session that sends requests and takes responses as messages of the codec, so that a test proves the
+ * protocol and not the archive client. Nothing sleeps: UNTIL runs the duty cycles until a condition holds or 20 s have passed. */
 #ifndef AS_TESTS_SERVER_RIG_H
 #define AS_TESTS_SERVER_RIG_H
 
@@ -22,7 +21,7 @@
 #define RIG_SEGMENT_LENGTH (128 * 1024)
 #define RIG_CHANNEL "aeron:ipc?term-length=64k|mtu=1408"
 #define RIG_CONTROL_STREAM 10
-#define RIG_PATIENCE_NS INT64_C(20000000000)
+#define RIG_TIMEOUT_NS INT64_C(20000000000)
 #define RIG_SECOND INT64_C(1000000000)
 #define RIG_EVENTS_MAX 512
 #define RIG_FILES_MAX 1024
@@ -96,7 +95,7 @@ static inline void rig_turn(test_rig *rig)
 #define UNTIL(rig, condition)                                                                              \
     do                                                                                                     \
     {                                                                                                      \
-        const int64_t until_ns = rig_system_ns() + RIG_PATIENCE_NS;                                        \
+        const int64_t until_ns = rig_system_ns() + RIG_TIMEOUT_NS;                                        \
         while (!(condition))                                                                               \
         {                                                                                                  \
             if (rig_system_ns() > until_ns)                                                                \
@@ -490,7 +489,7 @@ static inline int64_t raw_position(raw_session *session, int32_t template_id, in
 static inline const asi_codec_event *raw_await_signal(raw_session *session, int32_t signal, int64_t correlation_id)
 {
     const asi_codec_event *found = NULL;
-    const int64_t until_ns = rig_system_ns() + RIG_PATIENCE_NS;
+    const int64_t until_ns = rig_system_ns() + RIG_TIMEOUT_NS;
     while (NULL == found)
     {
         CHECK(rig_system_ns() < until_ns);

@@ -1,5 +1,5 @@
 /* Goal: command lines of the stock archive are read as a Java launcher reads them. Method: the options that build files and test
- * suites really carry, with and without their value in the next argument. */
+ * suites use, with and without their value in the next argument. */
 #include "check.h"
 #include "server/launch.h"
 

@@ -1,6 +1,6 @@
-/* Goal: what a source archive answers that can't be ends a replication with an error that says so, and leaves nothing behind; it is
- * not taken for a position, a session or a descriptor. Method: the destination is an archive of ours, the source is played here:
- * it answers every request as it should but one. tests/fuzz/fuzz_replication.c does the same without a plan. */
+/* Goal: an impossible answer of a source archive ends a replication with an error that names it, and leaves nothing behind; it is
+ * never used as a position, a session or a descriptor. Method: the destination is our archive, the test plays the source:
+ * it answers every request correctly except one. tests/fuzz/fuzz_replication.c does the same with random answers. */
 #include "server_rig.h"
 
 #define SOURCE_STREAM 110

@@ -1,6 +1,6 @@
-/* Goal: who has no credentials gets nothing, who has them gets what the file or the plug-in allows, and no session reaches into
- * another's. Method: bare sessions (server_rig.h) against an invoked archive; credentials files written by the test with keys
- * that it derives itself; plug-ins of tests/c/archive/plugins and the one of examples/. */
+/* Goal: a client without credentials gets nothing, one with credentials gets what the file or the plug-in allows, and no
+ * session can use another. Method: bare sessions (server_rig.h) against an invoked archive; credentials files written by the
+ * test with keys that it derives itself; plug-ins of tests/c/archive/plugins and the one of examples/. */
 #include "users_rig.h"
 
 static raw_session *log_in(const char *credentials)
@@ -84,7 +84,7 @@ static void users_do_what_their_line_says(void)
     raw_close(carol);
 }
 
-/* The answer as auth_file.c tells clients to make it. */
+/* The answer as auth_file.c defines it. */
 static void answer_of(const asi_codec_event *challenge, const char *password, char answer[2 * ASI_SHA256_LENGTH + 1])
 {
     char text[AS_ARCHIVE_AUTH_BYTES_MAX + 1];
@@ -165,7 +165,7 @@ static void an_answer_is_good_for_one_challenge(void)
     raw_close(wrong);
 }
 
-/* What is told of a user must not tell whether there is one. */
+/* An answer must not reveal whether a user exists. */
 static void an_unknown_user_is_challenged_like_a_known_one(void)
 {
     char texts[2][AS_ARCHIVE_AUTH_BYTES_MAX];
@@ -342,7 +342,7 @@ static void a_name_that_begins_another_is_nobody_else(void)
     CHECK(!asi_auth_is_same(&ali, &alice) && !asi_auth_is_same(&alice, &ali) && !asi_auth_is_same(&ali, &other));
 }
 
-/* Root reads everything, so that only the owner's number tells. */
+/* Root reads everything, so only the owner's id decides. */
 static void a_file_of_a_stranger_is_refused(void)
 {
     char line[512];

@@ -1,7 +1,7 @@
 /* Goal: requests with wrong arguments are answered with the code, relevant id and text of a stock archive. Method: the recordings
  * of the captured run are made again, then each captured request is built from its description and the answers are compared with
  * the captured ones; numbers that a run chooses itself (session, subscription and term ids) are not compared. OURS lists where
- * this archive answers otherwise on purpose. */
+ * this archive answers differently on purpose. */
 #include "server_rig.h"
 
 #define ACTIVE_CHANNEL "aeron:ipc?term-length=64k|mtu=1408|alias=active"
@@ -431,7 +431,7 @@ static void prepare(const char *line)
     }
     if (rig.archive->uses->count[ASI_USE_REPLAYS] > 0 && !starts(line, "replay 2 of") && !starts(line, "replay 3 of"))
     {
-        rig.clock_ahead_ns += 2 * RIG_SECOND; /* nobody reads them */
+        rig.clock_ahead_ns += 2 * RIG_SECOND; /* no subscriber */
         UNTIL(&rig, rig.archive->uses->count[ASI_USE_REPLAYS] == 0);
     }
     if (starts(line, "replay 0 from 131072"))
@@ -469,7 +469,7 @@ static void on_replayed(void *context, const uint8_t *data, int64_t length, cons
     (void)header;
 }
 
-/* Answers until they are what is expected, or nothing more comes. */
+/* Reads answers until the expected one, or until no more arrive. */
 static bool await_answers(const char *line, const asi_codec_request *request, const char *expected, bool hides_ok, char *actual)
 {
     const bool is_slow = NULL != strstr(expected, "no connection established") || NULL != strstr(expected, "not created");

@@ -1,6 +1,6 @@
-/* Goal: what clients, publishers and disks do wrong, or what grows large, harms nobody else and is told to who asked. Method: a bare
- * session (server_rig.h) against an invoked archive; logs of publications are damaged in place, as a broken publisher would.
- * Spec: 07 §10. */
+/* Goal: faults of clients, publishers and disks, and large amounts of data, affect no other client, and the client that asked
+ * gets an error. Method: a bare session (server_rig.h) against an invoked archive; logs of publications are damaged in place,
+ * as a broken publisher would. Spec: 07 §10. */
 #define _GNU_SOURCE /* memmem */
 #include "server_rig.h"
 

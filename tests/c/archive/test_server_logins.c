@@ -1,6 +1,6 @@
-/* Goal: strangers who flood an archive with logins get little room and time, and keep nobody out. Method: bare sessions (server_rig.h)
- * against an invoked archive with a credentials file; the flood has a connection of its own. Whose turn it is among many addresses:
- * sessions made by hand, as many as wanted of each. */
+/* Goal: a flood of logins costs an archive little memory and time, and keeps no honest client out. Method: bare sessions
+ * (server_rig.h) against an invoked archive with a credentials file; the flood has a connection of its own. The order among
+ * many addresses is tested with sessions made by hand. */
 #include <glob.h>
 
 #include "server/control.h"

@@ -1,5 +1,5 @@
-/* Bytes that are recorded, replayed or cut by the right rules alone: each of these once broke unseen. Method: a bare session against an
- * invoked archive (server_rig.h), one situation at a time, in milliseconds. */
+/* Goal: recording, replay and truncation lose and invent no bytes in cases where a small mistake once did so unnoticed.
+ * Method: a bare session against an invoked archive (server_rig.h), one situation at a time, in milliseconds. */
 #include "server_rig.h"
 
 static test_rig rig;

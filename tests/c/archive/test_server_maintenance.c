@@ -1,9 +1,8 @@
-/* Goal: maintenance requests that fail change nothing; those that are under way let nothing be recorded, replayed or attached that
- * they would take away, disturb no other recording, and end well when their session or the archive does. What the requests do when
- * all is well is shown by tests/conformance/archive/test_maintenance.py. Method: a bare session (server_rig.h) against an invoked
- * archive on files that fail at call N, for every N until none fails; after each, everything that the catalog claims is read back
- * message by message.
- * Spec: 06 §9. */
+/* Goal: maintenance requests that fail change nothing; while one is in progress, nothing that it removes can be recorded,
+ * replayed or attached, and no other recording is disturbed; each ends well when its session or the archive does. The
+ * successful requests are in tests/conformance/archive/test_maintenance.py. Method: a bare session (server_rig.h) against an
+ * invoked archive on files that fail at call N, for every N until none fails; after each, everything that the catalog claims
+ * is read back message by message. Spec: 06 §9. */
 #include "../store/failing_files.h"
 #include "server_rig.h"
 #include "store/segment_layout.h"
@@ -355,7 +354,7 @@ static void files_that_stay_are_told_one_by_one(void)
     rig_close(&rig);
 }
 
-/* -- what is under way --------------------------------------------------------------------------------------------------------- */
+/* -- requests in progress --------------------------------------------------------------------------------------------------- */
 
 /* A replay that is not read from keeps a truncation waiting: the deletion's state is the test's to look at until it is aborted. */
 static void while_a_truncation_waits_nothing_may_rely_on_what_goes(void)

@@ -1,6 +1,6 @@
-/* Goal: what the driver has not for a moment is refused with its reason, and can be had by asking again; the archive serves on.
- * Method: counters are taken by a neighbour until there are none, and given back; an endpoint is asked for again in the duty cycle
- * that gives it up. */
+/* Goal: when the driver lacks a resource for a moment, the request is refused with the reason and can be repeated; the archive
+ * keeps serving. Method: the test allocates all counters and frees them; it requests an endpoint in the duty cycle that closes
+ * it. */
 #define _GNU_SOURCE /* memmem */
 #define RIG_SET_DRIVER(config)                                                                             \
     CHECK_I64(as_driver_config_set(config, "aeron.counters.buffer.length", "1m"), AS_OK);                  \

@@ -1,5 +1,6 @@
-/* Goal: control sessions as stock peers expect them, from connect to every way of ending. Method: a bare session (server_rig.h)
- * against an invoked archive whose clock is pushed. Names carry the scenario of Spec: 08 §19. */
+/* Goal: control sessions that send anything or read nothing cost the archive little and reach no other session. Method: a bare
+ * session (server_rig.h) against an invoked archive whose clock the test advances. The scenarios of sessions that behave are in
+ * tests/conformance/archive/test_sessions.py. */
 #include "server_rig.h"
 #include "wire/command.h"
 
@@ -16,170 +17,6 @@ static raw_session *raw_connect_alone(test_rig *of)
 {
     UNTIL(of, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == 0);
     return raw_connect(of);
-}
-
-static void s01_connect_is_answered_with_the_session(void)
-{
-    raw_session *session = raw_open_alone(&rig);
-    raw_send_connect(session, 1 << 16 | 99 << 8);
-    const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, session->last_correlation_id);
-    CHECK_I64(event->code, ASI_CODEC_OK);
-    CHECK_I64(event->relevant_id, event->control_session_id);
-    CHECK_I64(event->protocol_version, 68608);
-    CHECK_I64(session->lengths[0], 44);
-    raw_close(session);
-}
-
-static void s02_the_answer_is_repeated_until_the_first_request(void)
-{
-    raw_session *session = raw_open_alone(&rig);
-    raw_send_connect(session, ASI_CODEC_PROTOCOL_VERSION);
-    for (int i = 1; i <= 4; i++)
-    {
-        UNTIL(&rig, (raw_poll(session), session->event_count >= i));
-        asi_store_relaxed_i64(&rig.clock_ahead_ns, rig.clock_ahead_ns + RIG_SECOND / 4);
-    }
-    session->id = session->events[0].control_session_id;
-    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
-    CHECK_I64(raw_ask_ok(session, &request), 42);
-    raw_forget(session);
-    rig.clock_ahead_ns += RIG_SECOND / 2;
-    rig_turn_times(&rig, 50);
-    raw_poll(session);
-    CHECK_I64(session->event_count, 0);
-    raw_close(session);
-}
-
-static void s03_another_major_version_is_refused_until_the_deadline(void)
-{
-    raw_session *session = raw_open_alone(&rig);
-    const int64_t sessions = rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
-    raw_send_connect(session, 2 << 16);
-    for (int i = 1; i <= 3; i++)
-    {
-        UNTIL(&rig, (raw_poll(session), session->event_count >= i));
-        rig.clock_ahead_ns += RIG_SECOND / 4;
-    }
-    const asi_codec_event *event = &session->events[0];
-    check_error(event, (int32_t)event->control_session_id, "invalid client version 2.0.0, archive is 1.12.0");
-    rig.clock_ahead_ns += 6 * RIG_SECOND;
-    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions);
-    raw_close(session);
-}
-
-/* Spec: 11 A2, D24 - a request that clients from before 2019 sent: no session, no counter, no word of it. */
-static void s04_d24_a_connect_request_of_old_is_passed_over(void)
-{
-    raw_session *session = raw_open_alone(&rig);
-    const int64_t next_id = rig.archive->sessions->next_id;
-    const int64_t errors = as_counter_get(rig.archive->counters.errors);
-    as_subscription_constants constants;
-    as_subscription_get_constants(session->responses, &constants);
-    uint8_t bytes[256];
-    const size_t length = strlen(constants.channel);
-    asi_put_u16(bytes, 16);
-    asi_put_u16(bytes + 2, 2);
-    asi_put_u16(bytes + 4, 101);
-    asi_put_u16(bytes + 6, 13);
-    asi_put_i64(bytes + 8, 4711);
-    asi_put_i32(bytes + 16, 20);
-    asi_put_i32(bytes + 20, ASI_CODEC_PROTOCOL_VERSION);
-    asi_put_i32(bytes + 24, (int32_t)length);
-    memcpy(bytes + 28, constants.channel, length);
-    raw_offer(session, bytes, (int64_t)(28 + length));
-    raw_send_connect(session, ASI_CODEC_PROTOCOL_VERSION); /* behind it: when this is answered, that was read */
-    CHECK_I64(raw_await(session, ASI_CODEC_CONTROL_RESPONSE, session->last_correlation_id)->code, ASI_CODEC_OK);
-    for (int i = 0; i < 60; i++)
-    {
-        rig.clock_ahead_ns += RIG_SECOND / 10;
-        rig_turn_times(&rig, 5);
-        raw_poll(session);
-    }
-    CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, 4711));
-    CHECK_I64(rig.archive->sessions->next_id, next_id + 1);
-    CHECK_I64(as_counter_get(rig.archive->counters.errors), errors);
-    raw_close(session);
-}
-
-/* Spec: 11 A2, D23 - what a newer schema has in its messages' headers is never compared for equality. */
-static void s17_d23_later_schema_versions_are_answered(void)
-{
-    for (uint16_t version = 14; version <= 15; version++)
-    {
-        raw_session *session = raw_open_alone(&rig);
-        as_subscription_constants constants;
-        as_subscription_get_constants(session->responses, &constants);
-        asi_codec_request request;
-        asi_codec_request_init(&request, ASI_CODEC_AUTH_CONNECT);
-        request.stream_id = 20;
-        request.client_version = ASI_CODEC_PROTOCOL_VERSION;
-        request.channel = asi_codec_text(constants.channel);
-        for (int i = 0; i < 2; i++)
-        {
-            uint8_t bytes[RIG_MESSAGE_CAPACITY];
-            int64_t length;
-            request.correlation_id = 100 + i;
-            CHECK_I64(asi_codec_request_encode(&request, bytes, sizeof(bytes), &length), AS_OK);
-            asi_put_u16(bytes + 6, version);
-            raw_offer(session, bytes, length);
-            const asi_codec_event *event = raw_await(session, ASI_CODEC_CONTROL_RESPONSE, 100 + i);
-            CHECK_I64(event->code, ASI_CODEC_OK);
-            const int64_t session_id = event->control_session_id;
-            CHECK(0 == i || 42 == event->relevant_id);
-            request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
-            request.control_session_id = session_id;
-        }
-        raw_close(session);
-    }
-}
-
-static void s09_a_closed_session_leaves_nothing(void)
-{
-    raw_session *session = raw_connect_alone(&rig);
-    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSION) == session->id);
-    const int64_t sessions = rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
-    as_image *image = as_subscription_image_at(session->responses, 0);
-    CHECK(NULL != image);
-    asi_codec_request request = request_of(ASI_CODEC_CLOSE_SESSION, AS_NULL_VALUE);
-    raw_forget(session);
-    raw_send(session, &request);
-    UNTIL(&rig, (raw_poll(session), as_image_is_closed(image)));
-    CHECK(as_image_is_publication_revoked(image));
-    CHECK(NULL == raw_find(session, ASI_CODEC_CONTROL_RESPONSE, request.correlation_id));
-    CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), sessions - 1);
-    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSION) != session->id);
-    as_image_release(image);
-    raw_close(session);
-}
-
-static void s10_a_client_that_vanishes_takes_its_session_with_it(void)
-{
-    raw_session *session = raw_connect_alone(&rig);
-    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSION) == session->id);
-    const int64_t sessions = rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
-    const int64_t errors = rig_counter(&rig, ASI_ARCHIVE_COUNTER_ERRORS);
-    as_publication_close(session->requests);
-    session->requests = NULL;
-    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions - 1);
-    CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_ERRORS), errors);
-    raw_close(session);
-}
-
-static void s11_a_client_that_stops_reading_is_given_up(void)
-{
-    raw_session *session = raw_connect_alone(&rig);
-    const int64_t sessions = rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS);
-    asi_codec_request request = request_of(ASI_CODEC_ARCHIVE_ID, AS_NULL_VALUE);
-    for (int i = 0; i < 800; i++)
-    {
-        raw_send(session, &request); /* 96 bytes of answer each, 32 KiB of window */
-    }
-    rig_turn_times(&rig, 200);
-    CHECK_I64(rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS), sessions);
-    rig.clock_ahead_ns += 6 * RIG_SECOND;
-    UNTIL(&rig, rig_counter(&rig, ASI_ARCHIVE_COUNTER_CONTROL_SESSIONS) == sessions - 1);
-    CHECK(rig_has_logged(&rig, "failed to send response for more than connectTimeoutMs=5000"));
-    raw_close(session);
 }
 
 static void s11b_queued_responses_come_in_order_once_the_client_reads_again(void)
@@ -439,18 +276,6 @@ static void random_requests_do_no_harm(void)
     raw_close(session);
 }
 
-static void s07_denied_requests(void)
-{
-    rig_open(&rig);
-    rig_set(&rig, "aeron.archive.authorisation.service.supplier", "DENY_ALL");
-    rig_open_archive(&rig);
-    raw_session *session = raw_connect(&rig);
-    asi_codec_request request = start_of(RIG_CHANNEL, 1001, false);
-    check_error(raw_ask(session, &request), ASI_CODEC_E_UNAUTHORISED_ACTION, "unauthorised action");
-    raw_close(session);
-    rig_close(&rig);
-}
-
 static void sessions_beyond_the_limit_are_dropped(void)
 {
     rig_open(&rig);
@@ -503,14 +328,6 @@ int main(void)
 {
     rig_open(&rig);
     rig_open_archive(&rig);
-    RUN(s01_connect_is_answered_with_the_session);
-    RUN(s02_the_answer_is_repeated_until_the_first_request);
-    RUN(s03_another_major_version_is_refused_until_the_deadline);
-    RUN(s04_d24_a_connect_request_of_old_is_passed_over);
-    RUN(s17_d23_later_schema_versions_are_answered);
-    RUN(s09_a_closed_session_leaves_nothing);
-    RUN(s10_a_client_that_vanishes_takes_its_session_with_it);
-    RUN(s11_a_client_that_stops_reading_is_given_up);
     RUN(s11b_queued_responses_come_in_order_once_the_client_reads_again);
     RUN(s12_s16_what_is_no_request_of_a_session_is_ignored);
     RUN(a_session_obeys_its_own_image_only);
@@ -521,7 +338,6 @@ int main(void)
     RUN(random_requests_do_no_harm);
     RUN(invented_sessions_fill_a_part_of_the_log);
     rig_close(&rig);
-    RUN(s07_denied_requests);
     RUN(sessions_beyond_the_limit_are_dropped);
     RUN(a_client_that_asks_and_does_not_read_costs_little_memory);
     return 0;

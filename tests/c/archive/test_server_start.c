@@ -1,4 +1,4 @@
-/* Goal: an archive starts where it may and says why where it may not; its counters are there; it ends with its driver. Method: an
+/* Goal: an archive starts where it may and says why where it may not; its counters exist; it ends with its driver. Method: an
  * invoked archive over a rig (server_rig.h). Names carry the scenario of Spec: 08 §19. */
 #include "server_rig.h"
 #include "wire/command.h"

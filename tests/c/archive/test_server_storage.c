@@ -1,5 +1,5 @@
-/* Goal: a running archive compacts its catalog when purged recordings fill it, never before their files are gone; tells that the disk
- * fills before it is full; and deletes by its own retention policy, naming the replay that holds a segment back. Method: a bare
+/* Goal: a running archive compacts its catalog when purged recordings fill it, never before their files are deleted; warns
+ * before the disk is full; and deletes by its retention policy, naming the replay that holds a segment back. Method: a bare
  * session (server_rig.h) against an invoked archive, and for retention one with threads; files and free space are the test's. */
 #include "server_rig.h"
 
@@ -69,7 +69,7 @@ static void a_disk_that_fills_is_told_before_it_is_full(void)
     CHECK_I64(told_times("low storage"), 2);
     /* The one that runs goes on. */
     raw_finish(session, &live, publish(&rig, live.publication, MESSAGE, 10));
-    /* Space is back: recordings begin at once, and the next shortage is told again. */
+    /* Space is free again: recordings begin at once, and the next shortage is reported again. */
     set_space(20000);
     raw_ask_ok(session, &request);
     set_space(6000);
@@ -142,7 +142,7 @@ static void a_running_archive_compacts_its_catalog(void)
     static const int64_t LEFT[] = { 7, 8, 9, 10, 11, 12 };
     check_folder(folder, LEFT, 6);
     CHECK_I64(asi_catalog_used_bytes(rig.archive->catalog), used - 7 * each);
-    /* What runs goes on, what is asked is answered, ids go on. */
+    /* Recordings continue, requests are answered, ids continue. */
     CHECK(raw_position(session, ASI_CODEC_STOP_POSITION, 9) > 0);
     raw_finish(session, &live, publish(&rig, live.publication, MESSAGE, 2 * PER_SEGMENT + 1));
     CHECK_I64(raw_record(session, 7202, MESSAGE, 3).id, 13);
@@ -162,7 +162,7 @@ static int rig_unlink(void *context, const char *path)
     return refuses_unlink && NULL != strstr(path, ".rec") ? -EACCES : posix->unlink(posix->context, path);
 }
 
-/* A record tells the next start whose files are left: it stays until they are gone, over a restart as well. */
+/* A record tells the next start which files remain: it stays until they are deleted, over a restart as well. */
 static void a_record_stays_as_long_as_its_files(void)
 {
     rig_open(&rig);
@@ -245,7 +245,7 @@ static void retention_deletes_and_names_what_holds_back(void)
         {
             CHECK(is_valid(session, n));
         }
-        /* A fifth: the first goes, but for what is replayed. */
+        /* A fifth: the first is deleted, except its replayed part. */
         CHECK_I64(raw_record(session, 7300, MESSAGE, 3).id, 4);
         UNTIL(&rig, RIG_SEGMENT_LENGTH == raw_position(session, ASI_CODEC_START_POSITION, 0));
         UNTIL(&rig, 2 == files_of(0));

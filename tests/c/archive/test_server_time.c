@@ -1,7 +1,7 @@
-/* Goal: an archive that records keeps a time index from which each time is found never late and early by at most one interval, over
- * a clock that is set back and forth, a truncate and an extension; what deletes or moves a recording does so with its index.
- * Method: the publisher notes down the archive's clock, which the test holds, when each of its messages was recorded; a thousand
- * random times are looked up in the folder beside the live archive. */
+/* Goal: the time index of a recording finds each time never late and at most one interval early, over a clock that is set back
+ * and forth, a truncate and an extension; requests that delete or move a recording do so with its index. Method: the publisher
+ * notes the archive's clock, which the test sets, when each of its messages was recorded; a thousand random times are looked
+ * up in the folder beside the live archive. */
 #include "server_rig.h"
 
 #define MESSAGES_MAX 4000

@@ -1,6 +1,6 @@
-/* Goal: what a frame's header says is held against its neighbours: what can't be is an error, what looks damaged and may be right is a
- * doubt, and what a lossy, extended or late stream leaves is neither. Method: tables of frames, written by hand into one segment of a
- * stopped recording, read as rows and verified. */
+/* Goal: the tools compare frame headers with their neighbours: impossible values are errors, values that look damaged but may
+ * be right are doubts, and the traces of a lossy, extended or late stream are neither. Method: tables of frames, written by
+ * hand into one segment of a stopped recording, read as rows and verified. */
 #include "store/archive_support.h"
 #include "store/catalog.h"
 #include "store/catalog_format.h"

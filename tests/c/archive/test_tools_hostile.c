@@ -1,6 +1,6 @@
-/* Goal: no folder, however damaged, makes a tool crash, hang, write without being told to, or lose a recording that can be read; what
- * is repaired stays repaired. Method: golden folders with random bytes of catalog, mark file or a segment changed or cut off (printed
- * seed), judged, dumped, repaired, checksummed and compacted; meant to run under the address and undefined sanitizers. */
+/* Goal: no folder, however damaged, makes a tool crash, hang, write without consent, or lose a readable recording; a repair is
+ * permanent. Method: golden folders with random bytes of catalog, mark file or a segment changed or cut off (printed
+ * seed), verified, dumped, repaired, checksummed and compacted; run under the address and undefined sanitizers. */
 #include "../store/archive_support.h"
 #include "store/catalog.h"
 

@@ -103,7 +103,7 @@ static void too_many_are_counted(void)
     close(w.out);
 }
 
-/* A reader that stands still, as a terminal after Ctrl-S, or is gone: the caller goes on. */
+/* A reader that stalls, as a terminal after Ctrl-S, or is gone: the caller continues. */
 static void nobody_reads(void)
 {
     static char filler[4096];

@@ -1,4 +1,4 @@
-/* Goal: every forked child tells itself from its parent, and its own children from itself. Method: real forks, whose exit status
+/* Goal: every forked child distinguishes itself from its parent and from its own children. Method: real forks, whose exit status
  * is the generation that they see. */
 #include "base/fork.h"
 

@@ -1,4 +1,5 @@
-/* Whose turn it is: everyone while there are few or too many are busy; else the busy, and the others in time. */
+/* Goal: every item runs in each cycle while there are few or too many are busy; otherwise the busy items do, and the others in
+ * rotation. */
 #include "base/round_robin.h"
 
 #include "check.h"

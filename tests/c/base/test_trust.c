@@ -1,6 +1,6 @@
-/* Settings of whom to rely on, and files whose names others may have taken.
+/* Goal: settings of trusted users are read, and files whose names others may have taken are refused.
  *
- * Method: a table of texts; links in a directory of the test's own, one given away where root runs it. */
+ * Method: a table of texts; links in a directory of the test's own, one with another owner where root runs it. */
 #include "base/trust.h"
 
 #include <errno.h>

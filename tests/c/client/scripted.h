@@ -1,5 +1,5 @@
-/* A driver that is only what the client sees of one: a CnC file, a command ring that is read, events that are written. The
- * test decides what is answered, and owns the time: each turn is one millisecond. */
+/* The driver as a client sees it: a CnC file, a command ring that is read, events that are written. The
+ * test decides the answers, and owns the time: each turn is one millisecond. */
 #ifndef AS_TESTS_CLIENT_SCRIPTED_H
 #define AS_TESTS_CLIENT_SCRIPTED_H
 

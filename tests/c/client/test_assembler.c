@@ -1,5 +1,5 @@
-/* Goal: fragments become the message they are of, or nothing. Method: a table of scripts, each a row of fragments of two
- * sessions and what must have been delivered at its end, through both assemblers. No driver. */
+/* Goal: fragments become their message, or nothing. Method: a table of scripts, each a row of fragments of two
+ * sessions and the expected deliveries, through both assemblers. No driver. */
 #include "check.h"
 
 #include "aeron_spark/as_client.h"
@@ -110,7 +110,7 @@ static void table(void)
             uint8_t bytes[64] = { 0 };
             const as_header header = make_fragment(f, bytes);
             as_fragment_assembler_on_fragment(assembler, bytes + 32, payload_length(f), &header);
-            /* As a controlled poll does: what was aborted comes again. */
+            /* As a controlled poll does: an aborted fragment is delivered again. */
             while (AS_ACTION_ABORT ==
                 as_controlled_assembler_on_fragment(controlled_assembler, bytes + 32, payload_length(f), &header))
             {

@@ -1,4 +1,4 @@
-/* Goal: columns of whole messages are the messages that were published, across fragments, terms, full columns and images, and
+/* Goal: columns of whole messages are the published messages, across fragments, terms, full columns and images, and
  * a batch is published in order up to where its outcome says. Method: our driver and a client invoked on one thread. */
 #include "world.h"
 
@@ -295,9 +295,9 @@ static void columns_of_a_closed_image(void)
     CHECK(as_publication_offer(p.publication, data, 8) > 0);
     as_publication_close(p.publication);
     as_columns columns = columns_of(&in, ROWS, BYTES);
-    CHECK_I64(as_image_poll_columns(p.image, &columns, PATIENCE_NS), AS_OK);
+    CHECK_I64(as_image_poll_columns(p.image, &columns, TIMEOUT_NS), AS_OK);
     CHECK_I64(columns.row_count, 1);
-    CHECK_I64(as_image_poll_columns(p.image, &columns, PATIENCE_NS), AS_E_CLOSED); /* the wait drives client and driver */
+    CHECK_I64(as_image_poll_columns(p.image, &columns, TIMEOUT_NS), AS_E_CLOSED); /* the wait drives client and driver */
     CHECK_I64(as_subscription_poll_columns(p.subscription, &columns, 0), AS_OK);
     CHECK_I64(columns.row_count, 0);
     as_image_release(p.image);

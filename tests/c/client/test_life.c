@@ -1,5 +1,5 @@
-/* Goal: whatever a driver does to a connected client, taking images and counters away, rubbish, death, the client says what
- * happened, leaks nothing and does not crash. Method: a scripted driver and a clock that the test owns (scripted.h).
+/* Goal: whatever a driver does to a connected client (images and counters removed, garbage, death), the client reports it,
+ * leaks nothing and does not crash. Method: a scripted driver and a clock that the test owns (scripted.h).
  * Spec: 03 §15.3-15.4, §15.6-15.7. */
 #include "scripted.h"
 
@@ -87,7 +87,7 @@ static void mappings_are_shared_and_linger(void)
     scripted_close(&s);
 }
 
-/* In the handler the driver gives the image's counter to another subscriber, whose position it then is. */
+/* In the handler the driver assigns the image's counter to another subscriber. */
 static void lose_counter_in_poll(void *context, const uint8_t *data, int64_t length, const as_header *header)
 {
     scripted *s = context;
@@ -275,7 +275,7 @@ static void end_client(scripted *s, int how)
             send_event(s, ASI_RSP_CLIENT_TIMEOUT, &ours, sizeof(ours));
             break;
         }
-        case 4: /* the heartbeat counter is given to somebody else */
+        case 4: /* the heartbeat counter is assigned to another client */
         {
             const int64_t client_id = as_client_id(s->client);
             const asi_counter_request heartbeat = { .type_id = ASI_COUNTER_TYPE_CLIENT_HEARTBEAT, .key = &client_id,

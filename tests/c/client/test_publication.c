@@ -1,5 +1,5 @@
-/* Goal: a publication refuses what no message can be, and says for good what can never be published. Method: our driver and a client
- * in invoker mode on one thread. Spec: 02 §5.5. */
+/* Goal: a publication refuses lengths that no message can have, and reports permanently what can never be published. Method:
+ * our driver and a client in invoker mode on one thread. Spec: 02 §5.5. */
 #include "world.h"
 
 static void lengths_out_of_range(void)

@@ -1,6 +1,6 @@
-/* Goal: a client finds its driver, or says why not, and asks it for what the calls mean; late, refusing or missing answers end as
- * errors and leak nothing. Method: a scripted driver and a clock that the test owns (scripted.h).
- * Spec: 03 §15.1-15.2, §15.5. */
+/* Goal: a client finds its driver, or says why not, and sends it the commands that the calls mean; late, refusing or missing
+ * answers become errors and leak nothing. Method: a scripted driver and a clock that the test owns (scripted.h). Spec: 03
+ * §15.1-15.2, §15.5. */
 #include "scripted.h"
 
 /* -- connecting --------------------------------------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static void full_command_ring(void)
     CHECK_I64(result, AS_E_TIMEOUT);
     CHECK(NULL != strstr(as_error_text(), "ring") && sent > 1000);
     CHECK_I64(scripted_add(&s, &r, 2), AS_E_TIMEOUT);
-    as_publication_close(r.publication); /* can't be told to the driver yet */
+    as_publication_close(r.publication); /* cannot be sent to the driver yet */
     s.mode = SCRIPT_SILENT;
     scripted_run(&s, 5);
     CHECK_I64(s.counts[ASI_CMD_ADD_PUBLICATION], 1 + sent);
@@ -229,8 +229,8 @@ static void announcements_that_can_not_be(void)
     CHECK_I64(s.images, 0);
     *asi_counter_addr(&s.counters.counters, POSITION_COUNTER) = 64;
     send_image(&s, 5000, constants.registration_id, POSITION_COUNTER, s.log_path);
-    send_image(&s, 5000, constants.registration_id, POSITION_COUNTER, s.log_path); /* told twice, there once */
-    send_image(&s, 5000, 999999, POSITION_COUNTER, s.log_path);                    /* somebody else's */
+    send_image(&s, 5000, constants.registration_id, POSITION_COUNTER, s.log_path); /* announced twice, added once */
+    send_image(&s, 5000, 999999, POSITION_COUNTER, s.log_path);                    /* of another subscription */
     send_image_gone(&s, 4999, constants.registration_id);
     send_image_gone(&s, 5000, 999999);
     scripted_run(&s, 1);

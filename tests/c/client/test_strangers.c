@@ -1,6 +1,6 @@
-/* Goal: a client sends nothing through a directory that a stranger made, or may change, unless it is told to rely on him.
+/* Goal: a client sends nothing through a directory that another user made, or may change, unless a setting trusts that user.
  *
- * Method: a live driver whose directory is then opened to others, linked to, or (where root runs this) given away. */
+ * Method: a live driver whose directory is then opened to others, linked to, or (where root runs it) given another owner. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,7 +56,7 @@ static void directories_of_others(void)
     world_close(&w);
 }
 
-/* Whoever only looks may look everywhere; what is not there is nothing to distrust. */
+/* Reading is allowed everywhere; a missing directory needs no trust. */
 static void looking_is_free(void)
 {
     world w;

@@ -1,5 +1,5 @@
-/* Goal: what is published is polled, whole and in order, by every way of publishing and every way of polling, and each refusal
- * has its code. Method: our driver and a client in invoker mode on one thread; payloads told by a rule.
+/* Goal: published messages are polled whole and in order, with every way of publishing and of polling, and each refusal
+ * has its code. Method: our driver and a client in invoker mode on one thread; a rule gives the payloads.
  * Spec: 02 §10.1-10.3, §10, 11 C4. */
 #include "world.h"
 
@@ -37,7 +37,7 @@ static void poll_until(world *w, as_subscription *subscription, sink *s, int64_t
 {
     as_fragment_assembler *assembler;
     CHECK_I64(as_fragment_assembler_open(on_message, s, &assembler), AS_OK);
-    const int64_t deadline_ns = test_now_ns() + PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + TIMEOUT_NS;
     while (s->count < count)
     {
         CHECK(test_now_ns() < deadline_ns);
@@ -489,7 +489,7 @@ static void image_goes_with_its_publication(void)
     as_publication_close(p.publication);
     CHECK_I64(w.unavailable_images, 0);
     CHECK_I64(as_image_end_of_stream_position(p.image) >= position, 1);
-    poll_until(&w, p.subscription, &s, 1); /* what was published before is still read */
+    poll_until(&w, p.subscription, &s, 1); /* earlier messages are still read */
     AWAIT(&w, 1 == w.unavailable_images);
     CHECK(as_image_is_closed(p.image) && as_image_is_end_of_stream(p.image));
     CHECK(!as_image_is_publication_revoked(p.image));

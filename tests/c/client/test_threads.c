@@ -80,7 +80,7 @@ static void *read_stream(void *context)
     as_fragment_assembler *assembler;
     CHECK_I64(as_fragment_assembler_open(on_message, r, &assembler), AS_OK);
     asi_store_release_bool(&r->is_started, true);
-    const int64_t deadline_ns = test_now_ns() + 3 * PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + 3 * TIMEOUT_NS;
     while (r->total < asi_load_acquire_i64(&r->wanted))
     {
         CHECK(test_now_ns() < deadline_ns);
@@ -98,7 +98,7 @@ static void *read_stream(void *context)
 static void publish(as_publication *publication, int64_t publisher, int64_t count, int64_t length)
 {
     uint8_t data[4096];
-    const int64_t deadline_ns = test_now_ns() + 3 * PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + 3 * TIMEOUT_NS;
     for (int64_t i = 0; i < count; i++)
     {
         const tag t = { .publisher = publisher, .number = i };
@@ -237,7 +237,7 @@ static void images_come_and_go_where_the_kernel_has_no_fence_for_all(void)
     images_come_and_go(false);
 }
 
-/* Another thread looks at images and keeps some while the polling thread polls and images go. */
+/* Another thread reads images and keeps some while the polling thread polls and images end. */
 typedef struct onlooker
 {
     as_subscription *subscription;
@@ -337,7 +337,7 @@ static void *offer_until_closed(void *context)
 {
     as_publication *publication = context;
     const uint8_t data[100] = { 0 };
-    const int64_t deadline_ns = test_now_ns() + PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + TIMEOUT_NS;
     while (AS_PUBLICATION_CLOSED != as_publication_offer(publication, data, sizeof(data)))
     {
         CHECK(test_now_ns() < deadline_ns);
@@ -357,7 +357,7 @@ static void ignore(void *context, const uint8_t *data, int64_t length, const as_
 static void *poll_until_closed(void *context)
 {
     as_subscription *subscription = context;
-    const int64_t deadline_ns = test_now_ns() + PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + TIMEOUT_NS;
     int64_t result;
     while ((result = as_subscription_poll(subscription, ignore, NULL, 10)) >= 0)
     {
@@ -416,7 +416,7 @@ static void *write_batches(void *context)
         }
         const as_messages messages = { .count = BATCH, .data = data, .offsets32 = offsets };
         as_offer_outcome outcome;
-        CHECK_I64(as_publication_offer_messages(b->publication, &messages, PATIENCE_NS, &outcome), AS_OK);
+        CHECK_I64(as_publication_offer_messages(b->publication, &messages, TIMEOUT_NS, &outcome), AS_OK);
         CHECK_I64(outcome.accepted, BATCH);
     }
     return NULL;
@@ -439,7 +439,7 @@ static void batches_and_columns(void)
     while (rows < b.batches * BATCH)
     {
         as_columns columns = { .row_capacity = 300, .byte_capacity = sizeof(value), .value = value, .value_offset = value_offset };
-        CHECK_I64(as_subscription_poll_columns(subscription, &columns, PATIENCE_NS), AS_OK);
+        CHECK_I64(as_subscription_poll_columns(subscription, &columns, TIMEOUT_NS), AS_OK);
         CHECK(columns.row_count > 0);
         for (int64_t i = 0; i < columns.row_count; i++)
         {
@@ -484,7 +484,7 @@ static void forked_children_leave_all_alone(void)
         }
         int status = -1;
         pid_t ended = 0;
-        const int64_t deadline_ns = test_now_ns() + PATIENCE_NS / 2;
+        const int64_t deadline_ns = test_now_ns() + TIMEOUT_NS / 2;
         while (0 == (ended = waitpid(child, &status, WNOHANG)) && test_now_ns() < deadline_ns)
         {
             world_turn(&w);

@@ -1,5 +1,5 @@
-/* A driver of ours and a client in one process. By default both are invoked by the test's thread, so that every run is the
- * same; with `threads` both run their own. Nothing sleeps: AWAIT turns the world until a condition holds or 20 s are over. */
+/* A driver of ours and a client in one process. By default the test's thread invokes both, so that every run is the
+ * same; with `threads` both run their own. Nothing sleeps: AWAIT runs both until a condition holds or 20 s have passed. */
 #ifndef AS_TESTS_CLIENT_WORLD_H
 #define AS_TESTS_CLIENT_WORLD_H
 
@@ -13,7 +13,7 @@
 
 #define IPC_64K "aeron:ipc?term-length=64k"
 #define STREAM 1001
-#define PATIENCE_NS 20000000000LL
+#define TIMEOUT_NS 20000000000LL
 
 typedef struct world
 {
@@ -59,7 +59,7 @@ static inline void world_turn(world *w)
 #define AWAIT(w, condition)                                              \
     do                                                                   \
     {                                                                    \
-        const int64_t await_deadline_ns = test_now_ns() + PATIENCE_NS;   \
+        const int64_t await_deadline_ns = test_now_ns() + TIMEOUT_NS;   \
         while (!(condition))                                             \
         {                                                                \
             CHECK(test_now_ns() < await_deadline_ns && #condition);      \

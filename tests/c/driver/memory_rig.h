@@ -1,5 +1,5 @@
 /* The rig of rig.h over a network in memory (net/fake_net.h), with one socket of the test's own at 127.0.0.1:24100. Nothing takes
- * real time: what was sent is there at once, and clients live for ever. */
+ * real time: sent datagrams arrive at once, and clients never time out. */
 #ifndef AS_TESTS_DRIVER_MEMORY_RIG_H
 #define AS_TESTS_DRIVER_MEMORY_RIG_H
 
@@ -23,7 +23,7 @@ static inline void memory_rig_open_with(
     settings.term_buffer_length = AS_TERM_MIN_LENGTH;
     settings.term_buffer_sparse_file = true;
     settings.error_buffer_length = 64 * 1024;
-    settings.client_liveness_timeout_ns = 1000 * RIG_SECOND; /* nobody keeps the client alive */
+    settings.client_liveness_timeout_ns = 1000 * RIG_SECOND; /* no keepalives are sent */
     settings.publication_unblock_timeout_ns = 2000 * RIG_SECOND;
     if (NULL != adjust)
     {

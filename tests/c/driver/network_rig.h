@@ -1,6 +1,6 @@
 /* The rig of rig.h with a raw UDP socket as the peer's driver: Q plays subscribers' drivers, P publishers'. The driver runs
- * invoked under the test's clock, over the kernel's loopback, where what was sent is there at once; a frame that is expected is
- * waited for up to two seconds of real time, "nothing" is what is not there after the cycles in question. */
+ * invoked under the test's clock, over the kernel's loopback, where datagrams arrive at once. The rig waits up to two seconds
+ * of real time for an expected frame; "nothing" means that no frame has arrived after the given cycles. */
 #ifndef AS_TESTS_DRIVER_NETWORK_RIG_H
 #define AS_TESTS_DRIVER_NETWORK_RIG_H
 
@@ -88,7 +88,7 @@ static inline void peer_send_to(const peer *p, const void *bytes, size_t length,
     CHECK_I64(sendto(p->fd, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)), length);
 }
 
-/* To whoever sent the last datagram. */
+/* To the source of the last datagram. */
 static inline void peer_send(const peer *p, const void *bytes, size_t length)
 {
     CHECK_I64(sendto(p->fd, bytes, length, 0, (const struct sockaddr *)&p->driver, sizeof(p->driver)), length);

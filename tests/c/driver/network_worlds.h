@@ -1,6 +1,6 @@
-/* Two drivers of ours with a client each, in one process, that talk over the kernel's loopback: A publishes, B subscribes.
- * Drivers and clients are invoked by the test's thread. Nothing sleeps: TURN_UNTIL turns both worlds until a condition holds or
- * 20 s are over. Timers of the drivers are short, so that a test of a whole life takes well under a second. */
+/* Two drivers of ours with a client each, in one process, that communicate over the kernel's loopback: A publishes, B subscribes.
+ * The test's thread invokes drivers and clients. Nothing sleeps: TURN_UNTIL runs both worlds until a condition holds or
+ * 20 s have passed. Timers of the drivers are short, so that a test of a whole life takes well under a second. */
 #ifndef AS_TESTS_DRIVER_NETWORK_WORLDS_H
 #define AS_TESTS_DRIVER_NETWORK_WORLDS_H
 
@@ -81,7 +81,7 @@ static inline void worlds_turn(worlds *ws)
 #define TURN_UNTIL(ws, condition)                                        \
     do                                                                   \
     {                                                                    \
-        const int64_t turn_deadline_ns = test_now_ns() + PATIENCE_NS;    \
+        const int64_t turn_deadline_ns = test_now_ns() + TIMEOUT_NS;    \
         while (!(condition))                                             \
         {                                                                \
             CHECK(test_now_ns() < turn_deadline_ns && #condition);       \
@@ -101,7 +101,7 @@ static inline int64_t world_counter(const world *w, int32_t id)
     return value;
 }
 
-/* Messages of changing length whose every byte is told by their number, published as fast as they are taken. */
+/* Messages of changing length whose number determines every byte, published as fast as they are accepted. */
 typedef struct stream_check
 {
     int64_t next_number;
@@ -142,7 +142,7 @@ static inline void run_stream(worlds *ws, as_publication *publication, as_subscr
     as_fragment_assembler *assembler = NULL;
     CHECK_I64(as_fragment_assembler_open(check_message, &check, &assembler), AS_OK);
     uint8_t message[MESSAGE_CAPACITY];
-    const int64_t deadline_ns = test_now_ns() + PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + TIMEOUT_NS;
     for (int64_t number = 0; check.next_number < count;)
     {
         CHECK(test_now_ns() < deadline_ns);

@@ -1,5 +1,5 @@
 /* A driver in INVOKER mode under a clock of the test's own, and a bare client of its shared memory: commands go into the ring as
- * bytes, broadcasts come out as bytes. Nothing here uses the client library, so what is proved is the protocol. */
+ * bytes, broadcasts come out as bytes. Nothing here uses the client library, so a test proves the protocol. */
 #ifndef AS_TESTS_DRIVER_RIG_H
 #define AS_TESTS_DRIVER_RIG_H
 

@@ -1,6 +1,6 @@
-/* What a user hears of a channel that can't be: the stock C driver's code, and words that say what to change. Each row is a command
- * to one driver, which sees what the rows before have added; rows of code 0 only prepare. Codes of many more channels are in
- * test_network_commands.c. Spec: 03 §6, 05 §3-6. */
+/* The error that a user gets for an impossible channel: the stock C driver's code, and a text that says what to change. Each
+ * row is a command to one driver, which keeps what the rows before have added; rows of code 0 only prepare. Codes of many more
+ * channels are in test_network_commands.c. Spec: 03 §6, 05 §3-6. */
 #include "network_rig.h"
 
 #define PUB ASI_CMD_ADD_PUBLICATION
@@ -129,7 +129,7 @@ static int32_t answer_to(test_rig *rig, int64_t correlation_id)
     return code;
 }
 
-/* The channel with a port in the place of a word. */
+/* The channel with a word replaced by a port. */
 static void put_port(const char *channel, const char *word, int port, char *to, size_t capacity)
 {
     const char *found = strstr(channel, word);

@@ -1,6 +1,6 @@
-/* What becomes of clients and their counters over time, and of a driver without any.
+/* How clients and their counters end over time, and how a driver behaves without any.
  *
- * Method: a rig whose clock the test moves; the client's part is played through shared memory as a client process would. Times
+ * Method: a rig whose clock the test moves; the test plays the client through shared memory as a client process would. Times
  * are the stock defaults: timer 1 s, liveness 10 s.
  * Spec: 03 §7, §11, §12, 03 §13. */
 #include <glob.h>
@@ -335,7 +335,7 @@ static void a_log_that_is_not_sparse(void)
     memcpy(&ready, rig.last.bytes, sizeof(ready));
     CHECK_I64(ready.correlation_id, 4);
     CHECK_I64(ready.registration_id, 2);
-    CHECK_I64(bytes_stored(&rig), 3 * 16 * 1024 * 1024 + 4096); /* what was reserved for the second is given back */
+    CHECK_I64(bytes_stored(&rig), 3 * 16 * 1024 * 1024 + 4096); /* the reservation of the second is released */
     rig_close(&rig);
 }
 

@@ -147,7 +147,7 @@ static void captured_session(const char *name, int32_t broadcasts)
 
 static void session_of_the_c_client(void) { captured_session("shm/commands-c-client.txt", 20); }
 
-/* It closed its subscription before the timer had told it of the revocation. */
+/* It closed its subscription before the timer reported the revocation. */
 static void session_of_the_java_client(void) { captured_session("shm/commands-java-client.txt", 19); }
 
 /* -- wrong adds --------------------------------------------------------------------------------------------------------- */
@@ -316,7 +316,7 @@ static const raw_row RAWS[] = {
     { 0x0a, 24, 0, ASI_ERR_UNKNOWN_COUNTER, 9 },
     { 0x0b, 16, 0, 0, 0 },
     { 0x07, 28, -1, ASI_ERR_UNKNOWN_PUBLICATION, 9 },
-    { 0x0c, 28, 0, ASI_ERR_INVALID_CHANNEL, 9 }, /* of subscriptions the channel is looked at first */
+    { 0x0c, 28, 0, ASI_ERR_INVALID_CHANNEL, 9 }, /* subscriptions check the channel first */
     { 0x0c, 28, -1, ASI_ERR_INVALID_CHANNEL, 9 },
     { 0x0d, 28, 0, ASI_ERR_INVALID_CHANNEL, 9 },
     { 0x0e, 19, 0, ASI_ERR_MALFORMED_COMMAND, 0 },

@@ -1,6 +1,6 @@
-/* Who may have an Aeron directory, what a start makes of it, what an end leaves. Spec: 01 §1.3-1.6.
+/* Which processes may own an Aeron directory, what a start makes of it, what an end leaves. Spec: 01 §1.3-1.6.
  *
- * Method: real drivers on real directories; the dead ones are made by leaving a CnC file whose heartbeat is old.
+ * Method: real drivers on real directories; a CnC file with an old heartbeat plays a dead one.
  * Spec: 01 §1.2, 05 §14. */
 #include <dirent.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static as_result open_driver(const asi_driver_settings *settings, as_driver **dr
 
 #define SAID_CAPACITY 2048
 
-/* The same, with what it says on standard error. */
+/* The same, with its standard error. */
 static as_result open_driver_hearing(const asi_driver_settings *settings, as_driver **driver, char *said)
 {
     FILE *heard = tmpfile();
@@ -220,7 +220,7 @@ static void *race(void *argument)
     return NULL;
 }
 
-/* Two drivers start at once in a directory of a dead one: one of them has it, the other one is told. */
+/* Two drivers start at once in a directory of a dead one: one of them gets it, the other one an error. */
 static void racing(void)
 {
     for (int round = 0; round < 20; round++)
@@ -300,7 +300,7 @@ static void refused_naming(const asi_driver_settings *settings, const char *what
     CHECK(NULL != strstr(as_error_text(), what));
 }
 
-/* A folder with somebody's files, and what may stand in a directory's place or in it so that they are reached. */
+/* A folder with other files, and links instead of a directory or in it that lead to them. */
 typedef enum planted
 {
     PLANTED_LINK,        /* the directory is a link to the folder */
@@ -427,7 +427,7 @@ static void strange_owners(void)
 {
     if (0 != geteuid())
     {
-        return; /* only root can make what is another user's */
+        return; /* only root can make files of another user */
     }
     static const struct { const char *of; const char *owner; bool starts; } ROWS[] = {
         { "", "", false }, { "", "65534", true }, { "", "1", false }, { "/cnc.dat", "", false }, { "/cnc.dat", "65534", true },

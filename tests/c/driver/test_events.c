@@ -1,6 +1,6 @@
-/* Goal: the event log says what happened, only what was asked for, in a file that rolls where that is asked; hostile bytes make
- * odd lines and no harm. Method: settings as text, an invoked driver with raw commands and frames, random bytes with a printed
- * seed. Spec: 05 §11, 11 §7. */
+/* Goal: the event log records what happened, only the events that were enabled, in a file that rolls if so configured; hostile
+ * bytes make odd lines and do no harm. Method: settings as text, an invoked driver with raw commands and frames, random bytes
+ * with a printed seed. Spec: 05 §11, 11 §7. */
 #include "driver/events.h"
 
 #include "network_rig.h"

@@ -1,4 +1,4 @@
-/* What a stock C driver left in shared memory, and ours, byte for byte where it does not depend on time and chance.
+/* Shared memory of a stock C driver and of ours, compared byte for byte where it does not depend on time and random numbers.
  *
  * Method: a driver with the captured driver's settings gets the IPC part of the captured session; header, counters and log
  * metadata are compared with the capture (tests/golden/shm). Spec: 01 §2, §5-7, 02 §2. */

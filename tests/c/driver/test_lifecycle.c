@@ -1,6 +1,6 @@
-/* What becomes of publications, subscriptions and what blocks them over time.
+/* How publications, subscriptions and blocked claims end over time.
  *
- * Method: a rig whose clock the test moves; the client's part is played through shared memory as a client process would. Times
+ * Method: a rig whose clock the test moves; the test plays the client through shared memory as a client process would. Times
  * are the stock defaults: timer 1 s, liveness 10 s, unblock 15 s, untethered 5 s + 5 s + 10 s.
  * Spec: 02 §7, 03 §7, §11, §12. */
 #include "rig.h"
@@ -442,7 +442,7 @@ static void untethered(void)
     }
 }
 
-/* A subscriber whose image was withdrawn reads no more: the end of the stream does not wait for it. */
+/* A subscriber without its image reads no more: the end of the stream does not wait for it. */
 static void untethered_at_the_end(void)
 {
     test_stream stream;
@@ -467,7 +467,7 @@ static void blocked_publishers(void)
 {
     static const struct { bool is_exclusive; bool is_claimed; int64_t unblocked; } ROWS[] = {
         { false, true, 1 },  /* negative length written */
-        { false, false, 1 }, /* tail moved, nothing written, a later frame stands behind */
+        { false, false, 1 }, /* tail moved, nothing written, a later frame follows */
         { true, true, 0 },
     };
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
@@ -502,7 +502,7 @@ static void blocked_publishers(void)
 }
 
 /* A publisher that ends with a claim open is unblocked without waiting, so that its subscribers come to the end; also where
- * it died between moving the tail and its first store, and only the tail tells of the claim. */
+ * it died between moving the tail and its first store, and only the tail shows the claim. */
 static void blocked_while_draining(void)
 {
     static const struct { bool is_exclusive; bool is_written; } ROWS[] = {

@@ -1,5 +1,6 @@
-/* Goal: what a log's metadata say is what the channel asked for, because clients, stock ones too, and tools go by them. Method:
- * memory_rig.h; each parameter of a channel away from its default, read back from the mapped file. Spec: 02 §2.1, 03 §6.1, 04 §8.5. */
+/* Goal: the metadata of a log hold what the channel asked for, because clients, stock ones too, and tools rely on them.
+ * Method: memory_rig.h; each parameter of a channel away from its default, read back from the mapped file.
+ * Spec: 02 §2.1, 03 §6.1, 04 §8.5. */
 #include "memory_rig.h"
 #include "wire/frame.h"
 
@@ -63,7 +64,7 @@ static void publications(void)
         CHECK_I64(publication.ready.session_id, 4711);
         check_publication(&publication.log, &publication, is_network);
         CHECK_I64(publication.log.metadata->type, is_exclusive ? ASI_LOG_EXCLUSIVE_PUBLICATION : ASI_LOG_CONCURRENT_PUBLICATION);
-        /* The position it begins at is in every counter that tells one. */
+        /* Every position counter has its start position. */
         const int64_t begin = 2 * 128 * 1024 + 64;
         CHECK_I64(asi_append_position(&publication.appender), begin);
         CHECK_I64(*publication.limit, begin);

@@ -281,7 +281,7 @@ static void destinations(void)
     rig_close(&rig);
 }
 
-/* An endpoint is closed by its agent: who asks for it meanwhile is to ask again, which is no failure of anybody. */
+/* An agent closes an endpoint: a command for it meanwhile is to be repeated, and counts as no error. */
 static void closing_endpoints(void)
 {
     static const char CHANNEL[] = "aeron:udp?endpoint=127.0.0.1:24901";

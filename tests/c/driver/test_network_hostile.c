@@ -1,6 +1,6 @@
-/* Floods of forged datagrams against a whole driver, over a network in memory and a clock of the test's own: what they make it
- * write, keep, send and tell its clients is bounded, and an honest stream goes on beside them. Each number below is a cap that the
- * code names; without the cap the flood of the test goes past it. */
+/* Floods of forged datagrams against a whole driver, over a network in memory and a clock of the test's own: limits bound what
+ * they make it write, keep, send and report to its clients, and an honest stream beside them is not disturbed. Each number
+ * below is a limit that the code names; without the limit the flood of the test exceeds it. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -386,7 +386,7 @@ static int32_t put_entry(uint8_t *to, uint32_t host, uint16_t port, const char *
     return length;
 }
 
-/* Invented names and neighbours: known up to the cap, each told of us twice and of no name, none where no driver can be. */
+/* Invented names and neighbours: kept up to the limit; each gets our name twice and no other, none at an impossible address. */
 static void invented_neighbours(void)
 {
     memory_rig h;
@@ -469,7 +469,7 @@ static int32_t hear(memory_rig *h, uint8_t bytes[2048])
     return received > 0 ? datagram.length : 0;
 }
 
-/* Marks the names that a datagram tells; how many. */
+/* Marks the names in a datagram; returns how many. */
 static int32_t mark_names(const uint8_t *bytes, int32_t length, bool heard[NAMES])
 {
     int32_t count = 0;
@@ -488,7 +488,7 @@ static int32_t mark_names(const uint8_t *bytes, int32_t length, bool heard[NAMES
     return count;
 }
 
-/* One forged datagram has its source told what three of it measure, and twice of ourselves, however many names there are. */
+/* A forged datagram makes us send its source at most three times its size, and our name twice, however many names there are. */
 static void a_neighbour_that_is_silent_is_told_little(void)
 {
     memory_rig h;
@@ -511,7 +511,7 @@ static void a_neighbour_that_is_silent_is_told_little(void)
     memory_rig_close(&h);
 }
 
-/* One that tells what drivers tell, of itself each second and what it heard, hears everything in three rounds of names. */
+/* A neighbour that sends what drivers send, its name each second and the names it got, gets all names in three rounds. */
 static void a_neighbour_that_tells_is_told_everything(void)
 {
     memory_rig h;
@@ -531,7 +531,7 @@ static void a_neighbour_that_tells_is_told_everything(void)
         {
             if (mark_names(bytes, length, heard) > 0)
             {
-                memory_rig_send(&h, bytes, length, 8050); /* it knows them now, and tells them as well */
+                memory_rig_send(&h, bytes, length, 8050); /* it knows them now, and sends them as well */
             }
         }
     }

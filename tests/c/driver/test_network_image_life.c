@@ -172,7 +172,7 @@ typedef enum cause
     CAUSE_SILENT
 } cause;
 
-/* ACTIVE over DRAINING to LINGER: what each cause takes, with what was received read and unread. */
+/* ACTIVE over DRAINING to LINGER: the time for each cause, with the received data read and unread. */
 static void what_ends_an_image(void)
 {
     static const struct
@@ -187,7 +187,7 @@ static void what_ends_an_image(void)
         { CAUSE_REVOKED, true, 0, 2100, 0 },
         { CAUSE_ENDED, true, 1000, 2300, 5 },
         { CAUSE_ENDED, false, 25000, 0, 5 },
-        { CAUSE_SILENT, true, 10900, 13300, 0 }, /* what is silent for 5 s is sent nothing, the end neither: Spec: 04 §8.7.4 */
+        { CAUSE_SILENT, true, 10900, 13300, 0 }, /* after 5 s of silence nothing is sent, not even the end: Spec: 04 §8.7.4 */
         { CAUSE_SILENT, false, 30000, 0, 0 },
     };
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
@@ -220,7 +220,7 @@ static void what_ends_an_image(void)
     }
 }
 
-/* LINGER: the log and the position stay for 10 s, or until nobody has them. */
+/* LINGER: the log and the position stay for 10 s, or until no subscriber has them. */
 static void how_long_an_image_lingers(void)
 {
     for (int is_closed = 0; is_closed < 2; is_closed++)
@@ -252,7 +252,7 @@ static void how_long_an_image_lingers(void)
     }
 }
 
-/* The last subscription goes: positions at once, P hears of it, then image and endpoint; nobody is told, nobody is left. */
+/* The last subscription goes: positions at once, P gets EOS, then image and endpoint; no client event, nothing is left. */
 static void nobody_reads_any_more(void)
 {
     stage s;
@@ -562,7 +562,7 @@ static void reject(stage *s, int64_t image_id, const char *reason)
     rig_expect_success(&s->rig, 901);
 }
 
-/* A rejected image ends by the liveness time although P goes on; the reason that came first stands. */
+/* A rejected image ends by the liveness time although P continues; the first reason stays. */
 static void a_rejected_image(void)
 {
     stage s;

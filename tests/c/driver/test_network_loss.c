@@ -1,4 +1,4 @@
-/* Goal: what is missing is asked for by exactly that, counted, and reported once with the bytes that were lost. Method: memory_rig.h;
+/* Goal: NAKs request exactly the gap, are counted, and the loss is reported once with its bytes. Method: memory_rig.h;
  * the test plays the publisher's driver. Spec: 04 §9, §19. */
 #include "memory_rig.h"
 #include "shm/loss_report.h"
@@ -114,7 +114,7 @@ static void a_gap_is_asked_for_and_reported(void)
     pass_ms(&m, 5);
     CHECK(!take_nak(&m, &nak));
     CHECK_I64(read_report(&m, &entry), 0);
-    send_frame(&m, 2048, 0); /* a heartbeat: so far the publisher is */
+    send_frame(&m, 2048, 0); /* a heartbeat: the publisher's position */
     pass_ms(&m, 5);
     expect_nak(&m, 1024, 1024);
     CHECK(rig_counter_of_type(&m.rig, ASI_COUNTER_TYPE_RECEIVER_NAKS_SENT) > 0);

@@ -31,7 +31,7 @@ static int32_t table_counter(const test_rig *rig, const char *name)
     return -1;
 }
 
-/* A silent peer's name is looked up again after five seconds; a new address is connected to. Spec: 04 §16. */
+/* A silent peer's name is resolved again after five seconds; the endpoint connects to a new address. Spec: 04 §16. */
 static void a_name_moves(void)
 {
     test_rig rig;
@@ -230,7 +230,7 @@ static void forged_gossip(void)
         rig_run(&rig, 30);
         CHECK_I64(rig_system(&rig, ASI_SYSTEM_INVALID_PACKETS), (int64_t)i + 1);
     }
-    /* Spec: 11 D14 - behind a good entry one whose name is empty, or longer than any: the good one stays learnt. */
+    /* Spec: 11 D14 - behind a good entry one whose name is empty, or longer than any: the good one is kept. */
     for (int i = 0; i < 2; i++)
     {
         uint8_t both[8 + 24 + 24] = { sizeof(both), 0, 0, 0, 0, 0, 7 };

@@ -1,6 +1,5 @@
-/* Streams between two drivers of ours over loopback: every kind of channel, with and without loss, on threads and invoked; what
- * is published arrives byte for byte, and everything is given back at the end. Method: network_worlds.h.
- * Spec: 11 §3. */
+/* Streams between two drivers of ours over loopback: every kind of channel, with and without loss, on threads and invoked;
+ * published bytes arrive unchanged, and every resource is released at the end. Method: network_worlds.h. Spec: 11 §3. */
 #include "driver/network_worlds.h"
 #include "shm/ring_mpsc.h"
 #include "wire/command.h"
@@ -150,7 +149,7 @@ static int32_t allocated_counters(const world *w)
     return count;
 }
 
-/* A stream that is closed on both sides leaves nothing behind, and the end is told in order. */
+/* A stream that is closed on both sides leaves nothing behind, and its end is reported in order. */
 static void closing(void)
 {
     streams s;
@@ -387,7 +386,7 @@ static void ignore_block(void *context, const uint8_t *block, int64_t length, in
     (void)term_id;
 }
 
-/* reliable=false: what is lost is padded over, nothing is asked for again. */
+/* reliable=false: lost data becomes padding, and no NAK is sent. */
 static void unreliable(void)
 {
     streams s;
@@ -427,7 +426,7 @@ static void a_driver_dies(void)
     run_stream(&s.ws, s.publication, s.subscription, 10);
     as_publication_close(s.publication);
     world_close(&s.ws.a);
-    const int64_t deadline_ns = test_now_ns() + PATIENCE_NS;
+    const int64_t deadline_ns = test_now_ns() + TIMEOUT_NS;
     while (0 == s.ws.b.unavailable_images)
     {
         CHECK(test_now_ns() < deadline_ns);

@@ -158,7 +158,7 @@ static void one_holder_revokes_it(void)
     CHECK(!is_connected(&s));
     CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_PUBLICATIONS_REVOKED), 1);
     CHECK_I64(heartbeat_flags(&s), 0xF0);
-    pass(&s, 8 * RIG_SECOND, end, TERM / 2); /* LINGER lasts while somebody holds it */
+    pass(&s, 8 * RIG_SECOND, end, TERM / 2); /* LINGER lasts while a client holds it */
     CHECK(is_there(&s));
     remove_publication(&s, 11, 0);
     pass(&s, 2 * RIG_SECOND, end, TERM / 2);
@@ -326,7 +326,7 @@ static void whom_spies_match(void)
     }
 }
 
-/* Two spies of a publication that they stand for: the sender follows the fast one, the limit the slow one, to the very end. */
+/* Two spies that simulate a connection: the sender follows the fast one, the limit the slow one, to the very end. */
 static void spies_in_place_of_receivers(void)
 {
     stage s;
@@ -368,7 +368,7 @@ static void spies_in_place_of_receivers(void)
     close_stage(&s);
 }
 
-/* Spec: 03 §11, spies: behind what was sent by three quarters of a window for 5 s, LINGER 5 s, RESTING 10 s. */
+/* Spec: 03 §11, spies: three quarters of a window behind the sent position for 5 s, LINGER 5 s, RESTING 10 s. */
 static void untethered_spies(void)
 {
     static const char *const ROWS[] = { "|tether=false", "|tether=false|rejoin=false", "" };
@@ -412,7 +412,7 @@ static void untethered_spies(void)
     }
 }
 
-/* An error frame tells which destination of a manual cast it came from; unicast and unlisted ones have none. */
+/* An error frame identifies its destination of a manual cast; unicast and unlisted ones have none. */
 static void errors_of_destinations(void)
 {
     stage s = { .heartbeat = 0 };

@@ -1,6 +1,6 @@
-/* Goal: the limit of a publisher follows what its readers have truly read, and what it lets a publisher write into is zero before
- * the publisher can know. Method: publications laid out by hand over a log in memory, updated as the conductor's cycle does; a page
- * that calls the test while it is cleaned. Spec: 02 §7.2-7.3, §8, 04 §5.7. */
+/* Goal: the limit of a publisher follows what its readers have consumed, and the bytes that it releases to a publisher are
+ * zero before the publisher can see the limit. Method: publications laid out by hand over a log in memory, updated as the
+ * conductor's cycle does; a page that calls the test while it is cleaned. Spec: 02 §7.2-7.3, §8, 04 §5.7. */
 #include "driver/ctl/network_publications.h"
 
 #include "term/append.h"
@@ -58,7 +58,7 @@ static void network_produce(network *n, int64_t position)
     log->metadata->active_term_count = term_count;
 }
 
-/* Spies' counters are anybody's to write: below what was cleaned and above what was published they are not believed. */
+/* Any process can write spies' counters: values below the cleaned and above the published position are ignored. */
 static void hostile_spies_move_no_limit(void)
 {
     static const struct { int64_t told; int64_t believed; } ROWS[] = {
@@ -95,7 +95,7 @@ static void spans(void)
     CHECK(asi_subscribers_has_working(&subscribers));
     r.items[1].state = ASI_TETHER_LINGER;
     CHECK(asi_subscribers_has_working(&subscribers));
-    CHECK(asi_subscribers_have_read(&subscribers, 4096)); /* nobody has the image */
+    CHECK(asi_subscribers_have_read(&subscribers, 4096)); /* no subscriber has the image */
     r.items[1].state = ASI_TETHER_CLOSED;
     span = asi_subscribers_span(&subscribers, 64, 4096);
     CHECK(!span.has_working && !asi_subscribers_has_working(&subscribers));
@@ -107,7 +107,7 @@ static void spans(void)
     CHECK(asi_subscribers_have_read(&subscribers, 4064));
 }
 
-/* The limit follows the slowest of spies and sender, by what is read and no further, and never goes back. */
+/* The limit follows the slowest of spies and sender exactly, and never decreases. */
 static void the_slowest_holds_the_limit(void)
 {
     network n;
@@ -128,7 +128,7 @@ static void the_slowest_holds_the_limit(void)
     n.publication.spies.count = 0;
     (void)asi_network_publication_update(&n.publication, 0);
     CHECK_I64(n.limit_counter, 8192 + WINDOW);
-    /* Nobody is there: it goes back to what was sent, so that nothing is published into the void. */
+    /* No receiver: the limit goes back to the sent position, so that nothing is published without a reader. */
     n.publication.sender.has_receivers = false;
     (void)asi_network_publication_update(&n.publication, 0);
     CHECK_I64(n.limit_counter, 8192);
@@ -151,7 +151,7 @@ static void hostile_tails_move_no_position(void)
     metadata->tail_counters[0] = asi_log_raw_tail((int32_t)(5U + INT32_MAX), TERM);
     n.publication.sender.has_receivers = false;
     (void)asi_network_publication_update(&n.publication, 2 * SECOND);
-    CHECK_I64(n.position_counter, asi_log_max_position(TERM)); /* that far a stream may go */
+    CHECK_I64(n.position_counter, asi_log_max_position(TERM)); /* the largest position of a stream */
     metadata->tail_counters[0] = asi_log_raw_tail(4, 0);
     (void)asi_network_publication_update(&n.publication, 3 * SECOND);
     CHECK_I64(n.position_counter, asi_log_max_position(TERM));
@@ -170,7 +170,7 @@ static void look_at_limit(void *context)
     c->limit_then = *c->limit_counter;
 }
 
-/* A publisher that sees the limit may write at once: what it may write to is zero by then. */
+/* A publisher that sees the limit may write at once: the released bytes are zero by then. */
 static void cleaned_before_the_limit_of_a_network_publication(void)
 {
     network n;

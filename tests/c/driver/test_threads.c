@@ -1,5 +1,5 @@
 /* The driver on its own thread beside clients on theirs, in each threading mode: for the thread sanitizer, and to see that a
- * publisher and a subscriber make way through many terms.
+ * publisher and a subscriber progress through many terms.
  *
  * Method: a rig whose clock is the system's; the test is the clients. */
 #include <pthread.h>
@@ -47,7 +47,7 @@ typedef struct publisher_thread
 {
     rig_publication publication;
     int64_t end_position; /* of the last message; read after the join */
-    /* What the subscriber told the driver, told to the publisher too: the thread sanitizer does not know that the driver's
+    /* The subscriber's position, passed to the publisher too: the thread sanitizer does not know that the driver's
      * mapping of a counter and ours are the same memory, so it can't see the order that goes through the driver. */
     int64_t consumed_position;
 } publisher_thread;

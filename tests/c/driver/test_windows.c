@@ -1,8 +1,8 @@
-/* Goal: whatever the window, the term, the sizes and the readers' pace, a publisher writes into zeroes only, never gets further
+/* Goal: whatever the window, the term, the sizes and the readers' speed, a publisher writes into zeroes only, never gets further
  * ahead of the slowest reader than its window and one message, and no reader misses or sees a wrong byte.
  *
  * Method: random steps of publishing, reading, joining and leaving against a driver under the test's clock; before each message
- * the bytes it will take are looked at, every frame carries its position. Spec: 02 §7.2, §8. */
+ * the test checks the bytes that it will overwrite, every frame carries its position. Spec: 02 §7.2, §8. */
 #include "rig.h"
 
 #include "term/frame_walk.h"

@@ -1,9 +1,9 @@
-/* A network in memory behind udp_ops: datagrams go at once, in order, from socket to socket of one fake_net. It passes the same
+/* A network in memory behind udp_ops: datagrams move at once, in order, from socket to socket of one fake_net. It passes the same
  * conformance suite as the kernel (test_udp_ops_conformance.c). A test plays a peer by opening a socket of its own.
  *
  * Loopback rules only: a wildcard host matches any; groups reach every member, the sender's own sockets too; a connected socket
- * takes datagrams of its peer alone; port 0 gets a fresh one. Queues are bounded, as kernel buffers are: what is too much is
- * lost. `is_full` makes every send take nothing, `fail_with` makes it fail. */
+ * receives datagrams of its peer only; port 0 gets a fresh one. Queues are bounded, as kernel buffers are, and lose the excess.
+ * `is_full` makes every send take nothing, `fail_with` makes it fail. */
 #ifndef AS_TESTS_NET_FAKE_NET_H
 #define AS_TESTS_NET_FAKE_NET_H
 

@@ -1,5 +1,5 @@
-/* Destination lists over a network in memory: who gets in, who is dropped, what is sent to whom and what counts as sent.
- * Spec: 04 §11, §25 scenarios 28-30. */
+/* Destination lists over a network in memory: which receivers are added and dropped, what is sent to which, and what counts as
+ * sent. Spec: 04 §11, §25 scenarios 28-30. */
 #include "fake_net.h"
 
 #include "driver/net/destinations.h"
@@ -43,7 +43,7 @@ static void dynamic_ones_come_and_go(void)
     const asi_address elsewhere = fake_address("10.0.0.1", 101);
     int64_t bytes;
     CHECK_I64(asi_destinations_open(&destinations, false, 4, 4, &counter), AS_OK);
-    CHECK_I64(send_three(&destinations, from, SECOND, AS_OK, &bytes), 3); /* nobody there: all is sent */
+    CHECK_I64(send_three(&destinations, from, SECOND, AS_OK, &bytes), 3); /* no receiver: all is sent */
     CHECK_I64(bytes, 0);
     asi_destinations_on_status_message(&destinations, 1, &at1, ASI_PROVEN, SECOND);
     asi_destinations_on_status_message(&destinations, 2, &at2, ASI_PROVEN, SECOND);
@@ -179,7 +179,7 @@ static void newcomers_keep_nobody_out(void)
     asi_destinations_close(&destinations);
 }
 
-/* A batch that its budget cuts short goes on where it was, whoever comes and goes in between, and reaches each destination once. */
+/* A batch that its budget cuts short continues where it was, although destinations change, and reaches each one once. */
 static void a_batch_takes_as_many_calls_as_it_needs(void)
 {
     asi_destinations destinations;
@@ -290,7 +290,7 @@ static void manual_ones_are_listed(void)
     asi_destinations_remove(&destinations, 13);
     CHECK_I64(counter, 1);
     CHECK(12 == destinations.items[1].registration_id && destinations.items[1].is_used && !destinations.items[0].is_used);
-    asi_destinations_on_status_message(&destinations, 7, &at3, ASI_PROVEN, SECOND); /* there is room, but nobody added it */
+    asi_destinations_on_status_message(&destinations, 7, &at3, ASI_PROVEN, SECOND); /* there is space, but no command added it */
     CHECK_I64(counter, 1);
     CHECK(asi_destinations_add(&destinations, &at3, 14, SECOND)); /* into the place of one that went */
     CHECK_I64(destinations.slot_count, 2);

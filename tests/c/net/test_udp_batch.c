@@ -1,4 +1,4 @@
-/* What the kernel's sockets do where runs of datagrams can't be had. What they do where they can: test_udp_ops_conformance.c. */
+/* The kernel's sockets where batched receive and send are not available. test_udp_ops_conformance.c tests them where they are. */
 #include "driver/net/udp_batch.h"
 
 #include <arpa/inet.h>

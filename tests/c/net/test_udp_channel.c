@@ -1,5 +1,6 @@
-/* Channels by table: URI to addresses, canonical form, what is refused with which code and text (the stock C driver's, from the
- * captured answers of its conductor), what is opened, and which channels name the same endpoint. Spec: 04 §3, 05 §3-5, 03 §14. */
+/* Channels by table: URI to addresses, canonical form, refusals with code and text (the stock C driver's, from the captured
+ * answers of its conductor), which sockets are opened, and which channels name the same endpoint.
+ * Spec: 04 §3, 05 §3-5, 03 §14. */
 #include "fake_net.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Loss generators over a network in memory: which datagrams are lost, that what is lost once comes through the next time, and
+/* Loss generators over a network in memory: which datagrams are lost, that a lost one arrives when it is sent again, and
  * which arguments are refused. Spec: 05 §10. */
 #include "fake_net.h"
 
@@ -43,7 +43,7 @@ static void rig_close(loss_rig *rig)
     asi_udp_loss_close(rig->loss);
 }
 
-/* Sends frames of a stream, frame i at i * FRAME, and tells by bits which came through, in order. */
+/* Sends frames of a stream, frame i at i * FRAME, and returns by bits which arrived, in order. */
 static uint64_t pass_through(loss_rig *rig, int32_t session_id, int32_t term_id, int32_t count)
 {
     static uint8_t buffers[ASI_UDP_MAX_BATCH][2048] __attribute__((aligned(8)));

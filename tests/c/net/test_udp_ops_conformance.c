@@ -296,7 +296,7 @@ static void long_datagrams_are_cut(void)
     prepare();
 }
 
-/* Spec: 04 §3.5, §24 T22 - nobody there: neither sending nor receiving fails, whatever the kernel hears back. */
+/* Spec: 04 §3.5, §24 T22 - no receiver: neither sending nor receiving fails, whatever ICMP the kernel gets. */
 static void a_missing_peer_is_no_error(void)
 {
     const asi_address any = fake_address("127.0.0.1", 0);
@@ -443,7 +443,7 @@ static void there_is_a_loopback_interface(void)
     CHECK(loopbacks >= 1);
 }
 
-/* Agents of many sockets ask which of them have something; those that can't tell are read each time. */
+/* Agents of many sockets ask which of them are readable; those that do not know are read each time. */
 static void a_poller_tells_who_has_something(void)
 {
     enum { SOCKETS = 12 };

@@ -1,4 +1,4 @@
-/* Reads the UDP datagrams of a capture in tests/golden/udp: Ethernet, IPv4 or IPv6, no fragments. Golden files are trusted but
+/* Reads the UDP datagrams of a capture in tests/golden/udp: Ethernet, IPv4 or IPv6, no fragments. Golden files are trusted except
  * for their lengths. */
 #ifndef AS_TESTS_RX_PCAP_H
 #define AS_TESTS_RX_PCAP_H

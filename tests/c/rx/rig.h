@@ -1,6 +1,6 @@
-/* A receiver over a network in memory and a clock of the test's own, with the few things that a conductor does for it: it makes an
- * image of every SETUP, rebuilds and schedules each cycle for subscribers whose positions the test sets, and keeps what the
- * receiver tells. The peer is a socket that plays the publisher's driver. Time stands still unless the test lets it pass. */
+/* A receiver over a network in memory and a clock of the test's own, with a minimal conductor: it makes an image of every SETUP,
+ * rebuilds and schedules each cycle for subscribers whose positions the test sets, and keeps the receiver's commands.
+ * The peer is a socket that plays the publisher's driver. Only the test advances the time. */
 #ifndef AS_TESTS_RX_RIG_H
 #define AS_TESTS_RX_RIG_H
 

@@ -1,6 +1,6 @@
-/* What stock drivers sent each other, played to our receiver: every datagram passes the checks of its side; the streams come out
- * of our image logs as the stock subscriber read them; the frames that we answer with are those of the stock receiver, byte for
- * byte but for the ids and positions that chance and timing decide. */
+/* Captured datagrams of stock drivers, played to our receiver: every datagram passes the checks of its side; our image logs
+ * hold the streams as the stock subscriber read them; our answers are those of the stock receiver, byte for byte except ids
+ * and positions that depend on random numbers and timing. */
 #include "pcap.h"
 #include "rig.h"
 #include "term/frame_walk.h"
@@ -251,7 +251,7 @@ static void join_golden(rx_rig *rig, const char *name, const rig_options *option
     peer_send(rig, setup.bytes, setup.length);
     rig_cycles(rig, 3);
     CHECK_I64(rig->image_count, 1);
-    peer_send(rig, setup.bytes, setup.length); /* what goes back is measured by what came */
+    peer_send(rig, setup.bytes, setup.length); /* answers are limited by the received bytes */
     rig_cycles(rig, 1);
 }
 

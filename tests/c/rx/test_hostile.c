@@ -1,6 +1,6 @@
-/* Datagrams of an attacker: random bytes, and stock frames with fields bent, among the frames of an honest publisher. Whatever
- * comes, nothing is read or written where it must not be (address and undefined sanitizers), the log beyond the window stays
- * zero, and the honest stream, which the attacker can't know the session of, comes out whole. TEST_SEED repeats a run. */
+/* Datagrams of an attacker: random bytes, and stock frames with changed fields, among the frames of an honest publisher.
+ * Nothing is read or written out of bounds (address and undefined sanitizers), the log beyond the window stays zero, and the
+ * honest stream, whose session the attacker does not know, is received whole. TEST_SEED repeats a run. */
 #include "rig.h"
 
 #define ROUNDS 20000

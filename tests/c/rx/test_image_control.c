@@ -1,5 +1,6 @@
-/* Loss and windows by themselves: gap scan by table, NAK delays against the formula of Spec: 04 §9.3, cubic against the windows
- * that were captured (Spec: 04 §10.3), positions of status messages, gaps that are filled, and the hand-over of gaps and schedules between two threads (thread sanitizer). */
+/* Loss and windows in isolation: gap scan by table, NAK delays against the formula of Spec: 04 §9.3, cubic against the windows
+ * that were captured (Spec: 04 §10.3), positions of status messages, filled gaps, and gaps and schedules passed between two
+ * threads (thread sanitizer). */
 #include <math.h>
 
 #include "base/thread.h"
@@ -23,7 +24,7 @@ static void gaps_by_table(void)
         { { { 0, 100 }, { 128, 32 }, { 256, 100 } }, 0, 384, 160, 96 },
         { { { 0, 100 } }, 0, 1024, 128, 896 },
         { { { 0, 100 }, { 128, -64 } }, 0, 1024, 128, 896 },       /* being written: not there yet */
-        { { { 0, 4096 } }, 0, 32, 4096, 0 },                       /* padding reaches beyond what was seen */
+        { { { 0, 4096 } }, 0, 32, 4096, 0 },                       /* padding reaches beyond the seen position */
         { { { 0, TERM + 32 } }, 0, 4096, TERM, 0 },                /* can't be: the term is over */
         { { { TERM - 32, 32 } }, TERM - 32, TERM, TERM, 0 },
         { { { 64, 32 } }, 64, 96, 96, 0 },
@@ -31,7 +32,7 @@ static void gaps_by_table(void)
         { { { TERM - 64, 96 } }, TERM - 64, TERM, TERM, 0 },
         { { { TERM - 96, 64 } }, TERM - 96, TERM, TERM - 32, 32 },
         { { { 0, 1 } }, 0, 64, 32, 32 },
-        { { { TERM - 32, 32 } }, 0, TERM, 0, 8192 },               /* far ahead: no more of the gap than may be asked for */
+        { { { TERM - 32, 32 } }, 0, TERM, 0, 8192 },               /* far ahead: at most the largest NAK of the gap */
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {
@@ -109,7 +110,7 @@ static void cubic_windows(void)
         asi_congestion_on_rebuild(&congestion, now_ns, 0, 0, 100 * RIG_US, true, &force);
     }
     CHECK_I64(congestion.cwnd, 1);
-    /* One MTU only: every consumption is told at once. */
+    /* One MTU only: every consumption is reported at once. */
     CHECK_I64(asi_congestion_on_rebuild(&congestion, now_ns, 1408, 0, 100 * RIG_US, false, &force), MTU);
     CHECK(force);
     asi_congestion_on_rebuild(&congestion, now_ns, 0, 0, 100 * RIG_US, false, &force);
@@ -139,7 +140,7 @@ static void cubic_grows_to_where_it_lost(void)
     CHECK_I64(asi_congestion_on_rebuild(&congestion, k_ns + 3 * RIG_SECOND, 0, 0, 0, false, &force), (6 + 10) * MTU);
     CHECK_I64(asi_congestion_on_rebuild(&congestion, k_ns + 30 * RIG_SECOND, 0, 0, 0, false, &force), 93 * MTU);
     CHECK(!force);
-    /* As long as an RTT has not passed it stays what it is. */
+    /* Within an RTT it stays the same. */
     asi_congestion_on_rebuild(&congestion, k_ns + 30 * RIG_SECOND, 0, 0, 0, true, &force);
     const int32_t window = asi_congestion_window(&congestion);
     CHECK_I64(asi_congestion_on_rebuild(&congestion, k_ns + 30 * RIG_SECOND + 1, 0, 0, 0, false, &force), window);
@@ -172,7 +173,7 @@ static void congestion_names(void)
     CHECK_I64(asi_congestion_parse("bogus", &kind), AS_E_USAGE);
 }
 
-/* --- what an image tells --- */
+/* --- status messages of an image --- */
 
 static int64_t told_position(const asi_image *image)
 {
@@ -231,7 +232,7 @@ static asi_frame_header *slot_of(const asi_image *image, int64_t offset)
     return (asi_frame_header *)(void *)(image->log.terms[0] + offset);
 }
 
-/* The conductor found a gap; what came in before the receiver heard of it is not padded over. */
+/* The conductor found a gap; data that arrived before the receiver got the command is not padded over. */
 static void a_gap_is_filled_if_it_still_is_one(void)
 {
     static const int64_t LATE[] = { 0, 32, 2048, 4096 - 32 };
@@ -242,7 +243,7 @@ static void a_gap_is_filled_if_it_still_is_one(void)
         rig_open(&rig, &(rig_options){ 0 });
         asi_image *image = rig_join(&rig);
         peer_data(&rig, 4096, 992);
-        peer_data(&rig, LATE[i], 0); /* a header, so that one slot alone tells of it */
+        peer_data(&rig, LATE[i], 0); /* a header, so that only one slot shows it */
         rig_cycles(&rig, 2);
         CHECK(log_has(image, LATE[i], 0));
         asi_image_fill_gap(image, &gap);
@@ -282,7 +283,7 @@ static void a_gap_is_filled_with_padding(void)
 
 /* --- what an image takes --- */
 
-/* An image whose log has been filled a lap and more: everywhere lies what was received before. */
+/* An image whose log has been filled more than a lap: every slot holds old bytes. */
 static asi_image *join_and_lap(rx_rig *rig, int64_t *position)
 {
     asi_image *image = rig_join(rig);
@@ -379,18 +380,18 @@ static void padding_ends_with_its_term(void)
 
 /* --- two threads --- */
 
-#define HANDOVERS 200000
+#define TRANSFERS 200000
 
-typedef struct handover
+typedef struct transfer
 {
     asi_image *image;
     int64_t at;
-} handover;
+} transfer;
 
-static int hand_over(void *context)
+static int publish_values(void *context)
 {
-    handover *h = context;
-    if (h->at >= HANDOVERS)
+    transfer *h = context;
+    if (h->at >= TRANSFERS)
     {
         return 0;
     }
@@ -406,14 +407,14 @@ static void values_that_belong_together_arrive_together(void)
     asi_image *image = aligned_alloc(ASI_CACHE_LINE, sizeof(asi_image));
     CHECK(NULL != image);
     memset(image, 0, sizeof(*image));
-    handover h = { .image = image };
+    transfer h = { .image = image };
     asi_agent agent;
     asi_idle idle;
     memset(&agent, 0, sizeof(agent));
     CHECK_I64(asi_idle_parse(&idle, "yield", NULL), AS_OK);
-    CHECK_I64(asi_agent_start(&agent, "conductor", hand_over, &h, &idle, -1), AS_OK);
+    CHECK_I64(asi_agent_start(&agent, "conductor", publish_values, &h, &idle, -1), AS_OK);
     int64_t last = 0;
-    while (last < HANDOVERS)
+    while (last < TRANSFERS)
     {
         asi_gap gap;
         int64_t position;
@@ -436,7 +437,7 @@ static void values_that_belong_together_arrive_together(void)
     free(image);
 }
 
-/* What is missing before a frame far ahead is asked for at the pace of repetitions, not with each datagram that comes in order. */
+/* A gap before a frame far ahead is NAKed at the rate of repetitions, not with each datagram that arrives in order. */
 static void a_frame_far_ahead_is_asked_for_at_its_pace(void)
 {
     enum { DATAGRAMS = 200, STEP_US = 10 };
@@ -468,7 +469,7 @@ static int64_t naks_in(rx_rig *rig, int64_t duration_ns)
     return rig_counter(rig, ASI_SYSTEM_NAKS_SENT) - before;
 }
 
-/* What nobody answers is asked for less and less often, and at once when something has come. */
+/* An unanswered gap is NAKed with growing delays, and at once when data has arrived. */
 static void a_gap_that_nobody_fills(void)
 {
     rx_rig rig;
@@ -486,7 +487,7 @@ static void a_gap_that_nobody_fills(void)
     rig_close(&rig);
 }
 
-/* A gap is measured when something has come, and when it is due; between these a cycle looks at its first word only. */
+/* A gap is measured when data has arrived and when a NAK is due; otherwise a cycle reads its first word only. */
 static void a_gap_is_measured_once(void)
 {
     rx_rig rig;
@@ -496,7 +497,7 @@ static void a_gap_is_measured_once(void)
     peer_data(&rig, 2048, 32);
     rig_cycles(&rig, 2);
     CHECK_I64(image->loss.active.length, 2048);
-    asi_put_i32(term + 1024, 32); /* nothing came, so nobody looks there */
+    asi_put_i32(term + 1024, 32); /* no datagram, so this is not read */
     rig_cycles(&rig, 2);
     CHECK_I64(image->loss.active.length, 2048);
     CHECK(naks_in(&rig, RIG_MS) > 0);

@@ -137,7 +137,7 @@ static void short_sends_are_counted(void)
     rig_close(&rig);
 }
 
-/* Whole terms, several laps: slots are zeroed in time and every byte is right where a reader would look. */
+/* Whole terms, several laps: slots are zeroed in time, and readers see correct bytes only. */
 static void laps_of_the_log(void)
 {
     rx_rig rig;

@@ -1,6 +1,6 @@
-/* The walk and the columns of SBE messages over bytes of chance: whatever a message says, nothing outside of it is read (each lies in a
- * block of memory of its own size, which the sanitizers watch) and what comes out is consistent. Values are compared with a plain
- * decoder in tests/sbe. */
+/* The walk and the columns of SBE messages over random bytes: whatever a message claims, nothing outside it is read (each lies
+ * in a block of memory of its own size, which the sanitizers watch) and the rows are consistent. tests/sbe compares values
+ * with a plain decoder. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,7 +297,7 @@ static void short_blocks_by_version(void)
             {
                 cut[need] += !is_short && version >= NEEDS[need].since && length < NEEDS[need].end;
             }
-            /* What is wrong in a message that is newer than the schema may be what is new in it. */
+            /* An apparent error in a message newer than the schema may be a new part of it. */
             const as_sbe_error error = version > plan.own_version ? AS_SBE_NEWER_VERSION : AS_SBE_BLOCK_TOO_SMALL;
             CHECK_I64(as_sbe_batch_errors(batch)[i], is_short ? error : AS_SBE_OK);
             errors += is_short;

@@ -1,5 +1,5 @@
-/* Messages written from columns are walked again to what was written, into memory of exactly their size; and payloads of chance are cut into
- * frames that lie within them. Values are compared in tests/sbe. */
+/* Messages written from columns are walked again and equal the columns, in memory of exactly their size; and random payloads
+ * are cut into frames that lie within them. tests/sbe compares values. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Numbers of messages become exactly the numbers they say, and what has no place in a column is null and counted. Method: messages of one
- * field of eight bytes, values chosen at the edges; what must come out is written down here. */
+/* Numbers of messages become exactly their values, and values that do not fit a column become null and are counted. Method:
+ * messages of one field of eight bytes, values at the edges; the expected results are written down here. */
 #include <stdlib.h>
 #include <string.h>
 

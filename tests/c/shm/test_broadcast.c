@@ -255,7 +255,7 @@ static void transmitter_and_receivers_run_together(void)
         CHECK_I64(asi_broadcast_transmit(&broadcast, (int32_t)(1 + number % 7), message, 8 + number % 15 * 8), AS_OK);
         if (0 == number % 8)
         {
-            sched_yield(); /* else nobody ever keeps up on few cores */
+            sched_yield(); /* otherwise no receiver keeps up on few cores */
         }
     }
     for (int i = 0; i < RECEIVERS; i++)

@@ -1,5 +1,5 @@
-/* Goal: cnc.dat is made as a stock driver makes it, opened only when whole and ours, and tells whether its driver lives.
- * Method: golden cnc.dat; a file with single header fields spoilt; an injected clock. Spec: 01 §1.4, §2. */
+/* Goal: cnc.dat is made as a stock driver makes it, opened only when complete and of a known version, and shows whether its
+ * driver lives. Method: golden cnc.dat; a file with single header fields damaged; an injected clock. Spec: 01 §1.4, §2. */
 #include "shm/cnc.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static void computes_lengths(void)
     CHECK_I64(asi_cnc_file_length(&good, 2048), -1);
 }
 
-/* A process without permission to write, as another user's tool is: what it may do is told by its exit code. */
+/* A process without permission to write, as another user's tool is: its exit code says what it could do. */
 static void lets_other_users_look(void)
 {
     if (0 != geteuid())

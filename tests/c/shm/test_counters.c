@@ -235,7 +235,7 @@ static void reads_stock_labels(const asi_counters *counters)
     free(text);
 }
 
-/* Where our record must equal the stock one but for the commit that both tell in the label. */
+/* Where our record must equal the stock one except the commit in the label. */
 static void check_same_system_counter(const asi_counters *ours, const asi_counters *stock, int32_t id)
 {
     const asi_counter_metadata *mine = &ours->metadata[id];

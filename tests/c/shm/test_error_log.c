@@ -79,7 +79,7 @@ static void sink_hears_of_each_error_once(void)
     asi_error_log_close(&log);
 }
 
-/* Of texts that differ at another's will a quarter is kept, then their kind, and what has none has room still. */
+/* Texts that a peer can vary use a quarter of the log, then only their kind is counted; other errors still fit. */
 static void texts_with_numbers_of_others_fill_a_quarter(void)
 {
     static uint8_t section[SECTION] __attribute__((aligned(64)));

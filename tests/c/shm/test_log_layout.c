@@ -398,7 +398,7 @@ static void makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream(void)
     scratch_delete(dir);
 }
 
-/* A file that is cut short stands for a file system that is full: both end a process that touches the page by SIGBUS. */
+/* A file that is cut short simulates a full file system: both end a process that touches the page by SIGBUS. */
 static void a_page_that_gets_no_storage_is_told(void)
 {
     char dir[SCRATCH_CAPACITY];

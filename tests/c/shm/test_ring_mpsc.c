@@ -125,7 +125,7 @@ static void wraps_with_padding_and_fills_up(void)
     free(ring.buffer);
 }
 
-/* The producer's memory of the head is old by then: it looks again, and uses the room to the byte. */
+/* The producer's cached head is stale by then: it reads the head again, and uses the free space to the byte. */
 static void a_full_ring_takes_as_much_as_was_read(void)
 {
     asi_ring_mpsc ring = ring_create(CAPACITY);
@@ -286,7 +286,7 @@ static void unblocks_hostile_claims(void)
     }
 }
 
-/* Everything in the section, counters too, is any process's to write: whatever stands there, no access leaves it. */
+/* Any process can write the whole section, counters too: whatever it contains, no access leaves it. */
 static void survives_random_sections(void)
 {
     asi_rand rand = test_rand();

@@ -1,4 +1,4 @@
-/* What the tests of the store share: golden archive folders, their message lists, columns, small descriptors. */
+/* Shared by the tests of the store: golden archive folders, their message lists, columns, small descriptors. */
 #ifndef AS_TESTS_STORE_ARCHIVE_SUPPORT_H
 #define AS_TESTS_STORE_ARCHIVE_SUPPORT_H
 
@@ -41,7 +41,7 @@ static inline void file_store(const char *folder, const char *name, const void *
 
 typedef struct message
 {
-    int64_t begin_position; /* -1: the list does not tell */
+    int64_t begin_position; /* -1: not in the list */
     int64_t end_position;
     int64_t length;
     uint32_t crc32;

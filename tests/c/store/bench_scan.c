@@ -1,5 +1,6 @@
-/* How fast the segment reader turns a recording into columns, beside a plain copy of the same bytes. Makes a recording of 1 GiB
- * (or argv[2] bytes) of argv[1]-byte messages in memory, then reads it three times; one line each. Not a test: run by hand. */
+/* Measures how fast the segment reader turns a recording into columns, beside a plain copy of the same bytes. Makes a
+ * recording of 1 GiB (or argv[2] bytes) of argv[1]-byte messages in memory, then reads it three times; one line each. Not a
+ * test: run by hand. */
 #include <time.h>
 
 #include "archive_support.h"

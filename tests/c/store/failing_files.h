@@ -1,4 +1,4 @@
-/* The POSIX files with a fault at call N: what the store must survive, since a disk may refuse any call, and a full one may
+/* The POSIX files with a fault at call N. The store must survive it, because a disk may refuse any call, and a full one may
  * take part of a write. From the fault on every call that changes something fails ("the disk is gone") or only that one does. */
 #ifndef AS_TESTS_STORE_FAILING_FILES_H
 #define AS_TESTS_STORE_FAILING_FILES_H

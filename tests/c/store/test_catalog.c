@@ -508,7 +508,7 @@ static void on_damage(void *context, const char *text)
     snprintf(told->text, sizeof(told->text), "%s", text);
 }
 
-/* A record whose values can't be is found as it is, after a crash, too, and told of. */
+/* A record with impossible values is kept as it is, after a crash too, and reported. */
 static void damaged_records_are_kept(void)
 {
     char scratch[SCRATCH_CAPACITY];

@@ -1,5 +1,5 @@
-/* Where a recording ends: nothing of it that is not whole, nothing less than what is, and on the disk in an order that keeps it so. Method:
- * segments made frame by frame by hand, and files that write down each call; all of it in milliseconds. */
+/* Goal: recovery finds the end of a recording: behind the last whole frame, and written to disk in an order that keeps it so.
+ * Method: segments made frame by frame by hand, and files that record each call; all of it in milliseconds. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -122,7 +122,7 @@ static void each_page_of_the_last_frame_counts(void)
     scratch_delete(scratch);
 }
 
-/* A payload of zeros looks as if it were lost; its checksum says that it is not. */
+/* A payload of zeros looks like a lost one; its checksum proves that it is not. */
 static void a_checksum_proves_a_frame(void)
 {
     const asi_catalog_record record = begin();

@@ -329,7 +329,7 @@ static void crashed(void)
     scratch_delete(scratch);
 }
 
-/* Cut right behind a record: told by the segments of what came after it. A compacted catalog ends so, too. */
+/* Cut right behind a record: the segments of later recordings show it. A compacted catalog ends so, too. */
 static void catalog_cut_behind_a_record(void)
 {
     char scratch[SCRATCH_CAPACITY];

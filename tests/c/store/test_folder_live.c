@@ -242,7 +242,7 @@ static void stops_and_dies(void)
     {
         position = record_block(&at, i);
     }
-    /* It stopped between the folder's look at the catalog and now; the counter is gone. */
+    /* It stopped after the folder read the catalog; the counter is gone. */
     asi_counters_free(&at.manager, at.counter_id, wall_ms());
     CHECK_I64(asi_catalog_stop(at.catalog, 0, position, 5), AS_OK);
     as_recording_extent extent = extent_of(folder);

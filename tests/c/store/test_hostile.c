@@ -1,6 +1,6 @@
-/* Goal: no catalog, mark file or segment, however damaged, makes the folder reader or recovery crash, hang or give a message that
- * was not recorded without a word where a checksum could tell. Method: golden folders with random bytes changed, lengths cut and
- * fields set to extremes (printed seed), read in every way; meant to run under the address and undefined sanitizers. */
+/* Goal: no catalog, mark file or segment, however damaged, makes the folder reader or recovery crash, hang or silently deliver
+ * a message that was not recorded where a checksum could detect it. Method: golden folders with random bytes changed, lengths
+ * cut and fields set to extremes (printed seed), read in every way; run under the address and undefined sanitizers. */
 #include "archive_support.h"
 #include "store/catalog.h"
 #include "store/catalog_format.h"
@@ -156,7 +156,7 @@ static void server_catalogs(void)
     scratch_delete(scratch);
 }
 
-/* After a crash a catalog is put right, or refused: what lies before the damage stays, and what was put right needs no more of it. */
+/* After a crash a catalog is repaired, or refused: records before the damage stay, and a second repair finds nothing. */
 static void repaired_catalogs(void)
 {
     char scratch[SCRATCH_CAPACITY];
@@ -289,7 +289,7 @@ static void headers_that_hide_records(void)
     scratch_delete(scratch);
 }
 
-/* What a file promises costs no more than what it holds: a chain of records of nothing, up to the largest catalog. */
+/* The cost of a file depends on its contents, not on its header: a chain of empty records, up to the largest catalog. */
 static void catalogs_that_promise_much(void)
 {
     char scratch[SCRATCH_CAPACITY];

@@ -1,4 +1,4 @@
-/* Goal: the mark file guards a folder as stock's does: same bytes, a live owner refuses a second, a dead one is taken over and
+/* Goal: the mark file guards a folder as stock's does: same bytes, a live owner refuses a second, a dead one is replaced and
  * its errors are kept. Method: golden mark file; a clock of our own.
  * Spec: 06 §10, 01 §10. */
 #include "store/mark.h"
@@ -104,7 +104,7 @@ static void one_owner(void)
     scratch_delete(scratch);
 }
 
-/* An archive whose last sign of life lies in the future, as the clock was set back, is believed while its process lives. */
+/* An archive with an activity time in the future, because the clock was set back, counts as alive while its process lives. */
 static void clock_set_back(void)
 {
     char scratch[SCRATCH_CAPACITY];

@@ -1,5 +1,5 @@
-/* Goal: what the segment writer was given is what the folder reader gives back; a disk that refuses any one call never lets the
- * recorded position pass what is safe; after a crash the recovered end is a frame's end and everything before it is whole.
+/* Goal: the folder reader returns what the segment writer was given; a disk that refuses any one call never lets the
+ * recorded position pass durable data; after a crash the recovered end is a frame's end and everything before it is whole.
  * Method: random streams (printed seed) are written in blocks, with each checksum, then read; the same with a fault at call
  * 1, 2, ... and extension afterwards; the same with the bytes behind some point lost page by page, as in a power cut.
  * Spec: 06 §7.2, 08 §17. */
@@ -271,7 +271,7 @@ static void fault_at_each_call(void)
             asi_segment_writer_close(writer);
         }
         CHECK_I64(files.open_count, 0);
-        /* What recovery finds is at least what was promised. */
+        /* Recovery finds at least the promised data. */
         asi_recovered_end end;
         recover(scratch, &made, checksum, &end);
         CHECK((end.is_proven ? end.stop_position : end.last_fragment_position) >= position);
@@ -336,7 +336,7 @@ static void no_segment_is_short_after_a_crash(void)
     stream_free(&made);
 }
 
-/* A power cut: of what was written behind some position, pages were lost. What is kept of the last frame decides. */
+/* A power cut lost pages behind some position. The surviving pages of the last frame decide. */
 static void lost_pages(void)
 {
     char scratch[SCRATCH_CAPACITY];
@@ -428,7 +428,7 @@ static void extension_clears_rests(void)
     scratch_delete(scratch);
 }
 
-/* Behind a full segment tools look for a whole one: an extension that begins there and fails anywhere leaves it. */
+/* Tools expect a whole segment behind a full one: an extension that begins there and fails anywhere leaves it. */
 static void extension_at_a_boundary(void)
 {
     char scratch[SCRATCH_CAPACITY];
@@ -541,7 +541,7 @@ static int refuse_to_sync(void *context, const char *path)
     return -EIO;
 }
 
-/* After lost power without sync levels, what was in a file before may stand behind the last frame: an archive of ours ends there. */
+/* After a power cut without sync levels old bytes may follow the last frame: our archive ends there. */
 static void rests_behind_the_end(void)
 {
     char scratch[SCRATCH_CAPACITY];

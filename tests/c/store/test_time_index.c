@@ -1,6 +1,6 @@
-/* Goal: a time is found never late, whatever happened to recording and index; and early by at most one interval where nothing was
- * lost. Method: recordings are written under a clock that jumps both ways, truncated, extended, torn, copied away, by seed; each
- * of a thousand random times is compared with the list of what was written when. */
+/* Goal: a time is found never late, whatever happened to recording and index; and at most one interval early where nothing was
+ * lost. Method: recordings are written under a clock that jumps both ways, truncated, extended, torn, copied, by seed; each
+ * of a thousand random times is compared with the list of write times. */
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* A recording in a folder of its own with its time index, written block by block under a clock that jumps, and the list of its
- * messages with the time that each of them was given: what a publisher would have noted down. */
+ * messages with their write times, as a publisher would note them. */
 #ifndef AS_TESTS_STORE_TIME_WORLD_H
 #define AS_TESTS_STORE_TIME_WORLD_H
 
@@ -162,7 +162,7 @@ static inline void world_forget_from(time_world *world, int64_t position)
     world->position = position;
 }
 
-/* As truncating does; `tells` says whether by an archive that knows the index. */
+/* As truncating does; `tells`: by an archive that knows the index. */
 static inline void world_truncate(time_world *world, bool tells)
 {
     const int64_t position = world->messages[test_rand_below(world->rand, world->count)].begin;

@@ -1,4 +1,4 @@
-/* A log buffer in memory for the tests of the term room, without a file. */
+/* A log buffer in memory for the tests of the term module, without a file. */
 #ifndef AS_TESTS_LOG_FIXTURE_H
 #define AS_TESTS_LOG_FIXTURE_H
 

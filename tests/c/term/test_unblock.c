@@ -1,4 +1,4 @@
-/* Goal: every state a dead publisher can leave is cleared, and a live one's work is never touched. Method: each case of
+/* Goal: unblocking clears every state that a dead publisher can leave, and never touches a live one's work. Method: each case of
  * Spec: 02 §7.6 laid out by hand. */
 #include "term/unblock.h"
 

@@ -1,4 +1,5 @@
-/* A send endpoint over a network in memory: which publication a control frame is for, and where datagrams go. Spec: 04 §3.6, §14. */
+/* A send endpoint over a network in memory: which publication gets a control frame, and where datagrams are sent. Spec: 04
+ * §3.6, §14. */
 #include "driver/tx/publication.h"
 #include "net/fake_net.h"
 
@@ -42,7 +43,7 @@ static asi_udp_socket *open_at(fake_net *net, uint16_t port)
     return socket;
 }
 
-/* To the socket's peer, to the endpoint's, to who asked for answers, or to nobody. */
+/* To the socket's peer, to the endpoint's, to the requester of a response, or to none. */
 static void where_datagrams_go(void)
 {
     static const struct { bool is_connected; bool is_response; bool has_asked; int32_t sent; int arrived[3]; } ROWS[] = {

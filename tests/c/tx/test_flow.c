@@ -41,7 +41,7 @@ static const grammar_row GRAMMAR[] = {
     { "", true, true, ASI_FLOW_MAX, -1, 0, 5 * SECOND, 4 }, /* a parameter without value is none */
     { ",g:1", true, false, 0, 0, 0, 0, 0 },
     { "bogus", true, false, 0, 0, 0, 0, 0 },
-    { "bogus", false, true, ASI_FLOW_MAX, -1, 0, 5 * SECOND, 16 }, /* unicast does not look at it, */
+    { "bogus", false, true, ASI_FLOW_MAX, -1, 0, 5 * SECOND, 16 }, /* unicast ignores it,*/
     { "min,g:/3,rrwm:3", false, true, ASI_FLOW_MAX, -1, 0, 5 * SECOND, 3 }, /* but for rrwm */
     { "max,rrwm:x", false, false, 0, 0, 0, 0, 0 },
 };
@@ -192,7 +192,7 @@ static void tagged_waits_for_its_own_only(void)
 {
     stage s;
     open_stage(&s, ASI_FLOW_TAGGED, 0);
-    status(&s, 1, 600, 0); /* nobody of the group: like max */
+    status(&s, 1, 600, 0); /* no member of the group: like max */
     CHECK_I64(s.limit, 1600);
     CHECK_I64(s.count, 0);
     status(&s, 2, 700, 5);
@@ -211,7 +211,7 @@ static void an_error_or_the_end_of_a_receiver_frees_the_others(void)
     open_stage(&s, ASI_FLOW_TAGGED, 0);
     status(&s, 1, 0, 5);
     status(&s, 2, 500, 5);
-    asi_flow_on_error(&s.flow, 1, false, 5); /* without the tag it is nobody's of ours */
+    asi_flow_on_error(&s.flow, 1, false, 5); /* without the tag it is no member */
     idle(&s, 0);
     CHECK_I64(s.count, 2);
     asi_flow_on_error(&s.flow, 1, true, 5);
@@ -242,7 +242,7 @@ static void the_limit_is_held_for_a_receiver_that_joins(void)
     status(&s, 9, 800, 0);
     status(&s, 1, 950, 0);
     CHECK_I64(s.limit, 1800);
-    asi_flow_on_setup(&s.flow, s.limit, s.now_ns); /* nobody asked: nothing is held */
+    asi_flow_on_setup(&s.flow, s.limit, s.now_ns); /* no request: nothing is held */
     status(&s, 9, 950, 0);
     CHECK_I64(s.limit, 1950);
     asi_flow_on_setup_request(&s.flow, &request);
@@ -255,7 +255,7 @@ static void the_limit_is_held_for_a_receiver_that_joins(void)
     status(&s, 9, 1500, 0);
     s.now_ns += SECOND / 2 + 1;
     status(&s, 1, 1500, 0);
-    CHECK_I64(s.limit, 2500); /* nobody came in time */
+    CHECK_I64(s.limit, 2500); /* no receiver in time */
     asi_flow_close(&s.flow);
 }
 

@@ -24,7 +24,7 @@ static void ranges(void)
         { 0, 1408, ASI_NAK_RESEND, 1408 },
         { TERM - 32, 32, ASI_NAK_RESEND, 32 },
         { TERM - 32, 1408, ASI_NAK_INVALID, 0 },
-        { 0, TERM, ASI_NAK_RESEND, TERM / 2 }, /* no receiver told a longer window */
+        { 0, TERM, ASI_NAK_RESEND, TERM / 2 }, /* no receiver has a longer window */
         { 0, TERM + 32, ASI_NAK_INVALID, 0 },
         { 0, INT32_MAX, ASI_NAK_INVALID, 0 },
         { TERM, 32, ASI_NAK_INVALID, 0 },
@@ -50,7 +50,7 @@ static void ranges(void)
     asi_retransmit_close(&retransmit);
 }
 
-/* Nobody lacks more than the longest window that a receiver told. */
+/* No receiver lacks more than the longest window. */
 static void windows(void)
 {
     static const struct { int32_t told; int64_t rrwm; int32_t resent; } ROWS[] = {

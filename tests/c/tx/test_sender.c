@@ -1,7 +1,6 @@
-/* The sender over a network of the test's own that takes what it is told to take: partial batches, refusals, errors, batches
- * of many datagrams; and status messages that nobody would send. The whole driver runs, invoked, under the test's clock; what it
- * sends is kept, what it receives is put there by the test.
- * Spec: 04 §4. */
+/* The sender over a network of the test's own that takes as many datagrams as the test allows: partial batches, refusals,
+ * errors, batches of many datagrams; and status messages that no receiver sends. The whole driver runs, invoked, under the
+ * test's clock; the test keeps what it sends and provides what it receives. Spec: 04 §4. */
 #include "driver/rig.h"
 
 #include "wire/frame.h"
@@ -212,7 +211,7 @@ static void a_batch_goes_out_in_one_call(void)
     close_stage(&s);
 }
 
-/* What was taken is not sent again; what was not comes in the next cycle. */
+/* Accepted datagrams are not sent again; the others follow in the next cycle. */
 static void a_partial_batch_goes_on_where_it_stopped(void)
 {
     stage s;
@@ -300,7 +299,7 @@ static void a_failing_network_is_logged_once_in_words(void)
     close_stage(&s);
 }
 
-/* Spec: 11 N4, D7. One that is more than half a term would let the sender overwrite what no receiver has. */
+/* Spec: 11 N4, D7. A window of more than half a term would let the sender overwrite data that no receiver has. */
 static void windows_that_no_receiver_has(void)
 {
     static const int32_t WINDOWS[] = { -1, 32769, 65536, INT32_MAX, INT32_MIN };
@@ -322,7 +321,7 @@ static void windows_that_no_receiver_has(void)
     close_stage(&s);
 }
 
-/* Datagrams of chance with a plausible beginning: the sanitizers are the judges. */
+/* Random datagrams with a plausible beginning, for the sanitizers. */
 static void random_control_frames(void)
 {
     stage s;
@@ -366,7 +365,7 @@ static void random_control_frames(void)
     close_stage(&s);
 }
 
-/* Lengths in the log are clients' to change at any time: what is stamped lies in what was found to be sent. */
+/* Clients can change lengths in the log at any time: a timestamp lies within the scanned frames. */
 static void no_stamp_beyond_the_datagram(void)
 {
     stage s;

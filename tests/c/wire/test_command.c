@@ -16,7 +16,7 @@ typedef struct captured
 
 static int64_t align4(int64_t length) { return asi_align_i64(length, 4); }
 
-/* Fixed part, `variable` bytes whose length stands in the fixed part's last field. */
+/* Fixed part, `variable` bytes whose length is the fixed part's last field. */
 static int64_t with_tail(const captured *message, int64_t fixed)
 {
     CHECK(message->length >= fixed);

@@ -19,14 +19,14 @@ import struct
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from aeron_spark.client import Client
 from tests.conformance.archive import folder
 from tests.kit import dirs, mark, native, stock
+from tests.kit.closing import Closing
 from tests.kit.cnc import Cnc, Counter
 from tests.kit.ports import free_port
 from tests.kit.processes import Process, archive_ready
@@ -83,11 +83,11 @@ def ours(reason: str, *, hangs: bool = False) -> pytest.MarkDecorator:
 
 
 def tool(archive_dir: Path, *arguments: str, answers: str = "") -> stock.ToolResult:
-    """The stock ArchiveTool on a folder, whoever is under test; skips aloud where there is no JDK."""
+    """The stock ArchiveTool on a folder, for each archive under test; skips with the reason without a JDK."""
     return stock.archive_tool(archive_dir, *arguments, answers=answers)
 
 
-class Archive:
+class Archive(Closing):
     """An archive under test on a folder, with its driver, and a client of ours on that driver.
 
     `settings` go to both. `archive_dir`: an existing folder, else a fresh one that goes with the archive. `apart`: driver and
@@ -236,14 +236,6 @@ class Archive:
                 self.driver.stop()
         finally:
             self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def await_value(read: Callable[[], Any], value: Any, what: str, *, timeout: float = 10.0) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures of the archive scenarios: the archive under test, sessions, and stream ids that nobody else uses."""
+"""Fixtures of the archive scenarios: the archive under test, sessions, and unused stream ids."""
 
 from __future__ import annotations
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aeron_spark.client import Client
 from aeron_spark.types import Header, Outcome
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import CONTROL_STREAM, LOCAL_CONTROL, Archive
 from tests.conformance.archive.codec import ERROR, OK, Message
+from tests.kit.closing import Closing
 from tests.kit.wait import wait_until
 
 Predicate = Callable[[Message], bool]
@@ -29,7 +29,7 @@ _response_streams = itertools.count(20_001)
 _correlations = itertools.count(1 << 33)
 
 
-class Control:
+class Control(Closing):
     """A request publication and a response subscription; no session yet.
 
     `channel` and `stream_id` are those of requests, `response_channel` is what the archive is told to answer on (and what is
@@ -110,7 +110,7 @@ class Control:
             pass
 
     def seen(self, name: str | None = None, predicate: Predicate = lambda _: True) -> list[Message]:
-        """What came so far and was not expected, of a kind; stays in the inbox."""
+        """Received messages of a kind that no call has expected yet; they stay in the inbox."""
         self.poll()
         return [message for message in self.inbox if name in (None, message.name) and predicate(message)]
 
@@ -150,7 +150,7 @@ class Control:
         return self.subscription.is_connected
 
     def await_gone(self, *, timeout: float = 20.0) -> None:
-        """Wait until the archive has ended its response stream; what it said before is taken in."""
+        """Wait until the archive has ended its response stream; earlier messages go to the inbox."""
 
         def gone() -> bool:
             self.poll()
@@ -162,14 +162,6 @@ class Control:
         """Close publication and subscription, without a word to the archive."""
         self.publication.close()
         self.subscription.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Session(Control):

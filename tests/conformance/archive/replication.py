@@ -1,4 +1,4 @@
-"""Replications: asking for one, what the archive tells about it, and two archives' bytes side by side.
+"""Replications: requesting one, its events, and comparing two archives' bytes.
 
 replication = replicate(session, source, recording_id)   # the replication's id: what is told comes on it
 events = await_end(session, replication, stops=True)     # all of it, in order
@@ -28,7 +28,7 @@ def replicate(session: Session, source: Archive, recording_id: int, **fields: An
 
 
 def await_end(session: Session, replication: int, *, stops: bool = False) -> list[Message]:
-    """All that is told on a replication up to its end; `stops`: and to the STOP of its recording.
+    """All events of a replication up to its end; `stops`: and to the STOP of its recording.
 
     A destination that an earlier `expect` took out of the inbox is not in it.
     """
@@ -49,7 +49,7 @@ def same_bytes(source: Archive, original: int, archive: Archive, copy: int, stop
 
 
 def common_end(source: Archive, original: int, archive: Archive, copy: int, stop: int) -> int:
-    """Position behind the last frame up to which a copy of `stop` bytes is, byte by byte, what was recorded."""
+    """Position up to which a copy of `stop` bytes equals the recording, byte for byte."""
     wanted, found = _bytes(source, original, stop), _bytes(archive, copy, stop)
     position = 0
     while position < stop:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
@@ -24,6 +23,7 @@ from tests.conformance.archive.archive import await_value
 from tests.conformance.archive.codec import LOCAL, OK, START, STOP, Message
 from tests.conformance.archive.control import Session
 from tests.conformance.archive.folder import DATA, FRAME_HEADER, Frame, aligned
+from tests.kit.closing import Closing
 from tests.kit.payload import RESERVED_FACTOR, payload
 from tests.kit.wait import wait_until
 
@@ -36,7 +36,7 @@ _replay_streams = itertools.count(40_001)
 _keys = itertools.count(1)
 
 
-class Stream:
+class Stream(Closing):
     """A publication of messages of the payload rule; `messages` counts them, `key` is their stream key."""
 
     def __init__(self, client: Client, channel: str, stream_id: int, *, exclusive: bool = True) -> None:
@@ -54,7 +54,7 @@ class Stream:
 
     @property
     def position(self) -> int:
-        """Position after what was published."""
+        """Position behind the published data."""
         return int(self.publication.position)
 
     def publish(self, count: int, sizes: Sequence[int] = SIZES) -> int:
@@ -70,14 +70,6 @@ class Stream:
     def close(self) -> None:
         """Close the publication; closed already is fine."""
         self.publication.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Recorded(Stream):
@@ -160,7 +152,7 @@ def record(session: Session, stream_id: int, *, count: int, sizes: Sequence[int]
 
 
 def extend_channel(descriptor: Message, *, base: str = "aeron:ipc?", **changed: int) -> str:
-    """Channel of a publication that goes on at a recording's stop position, some of its values changed."""
+    """Channel of a publication that continues at a recording's stop position, with some values changed."""
     stop, term = descriptor.stopPosition, descriptor.termBufferLength
     term_id = (descriptor.initialTermId + stop // term + 2**31) % 2**32 - 2**31
     values = {
@@ -216,7 +208,7 @@ class Frames:
         return check(count) if count < 0 else int(count)
 
     def read_to(self, position: int, *, timeout: float = 20.0) -> list[Frame]:
-        """Take frames until the image stands at `position`; all so far."""
+        """Take frames until the image is at `position`; returns all so far."""
 
         def there() -> bool:
             self.poll()
@@ -237,7 +229,7 @@ class Frames:
         return self.frames
 
 
-class Replay:
+class Replay(Closing):
     """A replay: the request, its OK (`session_id`), a subscription and the image's frames.
 
     `channel` is what the archive replays to. The subscription is made before the request, on a replay stream of its own.
@@ -293,14 +285,6 @@ class Replay:
     def close(self) -> None:
         """Close the subscription."""
         self.subscription.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def assert_content(got: Sequence[Frame], recorded: Sequence[Frame]) -> None:

@@ -34,7 +34,7 @@ from tests.kit.wait import wait_until
 
 PERSISTENT_STATE, JOIN_DIFFERENCE, LIVE_LEFT, LIVE_JOINED = 114, 115, 116, 117
 IPC = "aeron:ipc?term-length=64k"
-PATIENCE = 30.0
+TIMEOUT_S = 30.0
 
 # Untethered readers are given up after 0.2 s and taken up again after as long; silent images end after 1 s.
 QUICK = {
@@ -63,7 +63,7 @@ class Recorded:
         """The next messages; the position after them."""
         bodies = [message(index) for index in range(self.published, self.published + count)]
         self.published += count
-        return int(self.publication.offer_batch(bodies, timeout=PATIENCE))
+        return int(self.publication.offer_batch(bodies, timeout=TIMEOUT_S))
 
     def take(self, batch: pa.RecordBatch) -> None:
         """What was read is what comes next."""
@@ -77,7 +77,7 @@ class Recorded:
 
 @dataclass
 class Happened:
-    """What a persistent subscription told its listener."""
+    """What a persistent subscription reported to its listener."""
 
     joined: int = 0
     left: int = 0
@@ -123,9 +123,9 @@ def record(client: ArchiveClient, channel: str, stream: int, opened: ExitStack) 
     publication = opened.enter_context(client.add_recorded_publication(channel, stream))
     session_id = publication.session_id
     position = wait_until(
-        lambda: find_recording_position(client.client, session_id=session_id), PATIENCE, "the recording"
+        lambda: find_recording_position(client.client, session_id=session_id), TIMEOUT_S, "the recording"
     )
-    publication.wait_connected(PATIENCE)
+    publication.wait_connected(TIMEOUT_S)
     return Recorded(publication, position.recording_id)
 
 
@@ -144,7 +144,7 @@ def until(step: Callable[[], object], condition: Callable[[], object], what: str
         step()
         return condition()
 
-    wait_until(stepped, PATIENCE, what)
+    wait_until(stepped, TIMEOUT_S, what)
 
 
 def raised_by(step: Callable[[], object], kind: type[BaseException]) -> BaseException:
@@ -157,7 +157,7 @@ def raised_by(step: Callable[[], object], kind: type[BaseException]) -> BaseExce
             return raised
         return None
 
-    return wait_until(failure, PATIENCE, f"a {kind.__name__}")
+    return wait_until(failure, TIMEOUT_S, f"a {kind.__name__}")
 
 
 # -- ReplayMerge -------------------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def persistent(archive: Archive, run: Recorded, stream: int, **options: Any) -> 
 
 
 def reads(persisted: PersistentSubscription, run: Recorded) -> Callable[[], None]:
-    """A step that takes what is there."""
+    """A step that reads everything available."""
     return lambda: run.take(persisted.poll_batch(0.02))
 
 
@@ -291,7 +291,7 @@ def test_s97_from_start(archive: Archive, client: ArchiveClient, stream: int, op
 
 
 def test_s98_from_live(archive: Archive, client: ArchiveClient, stream: int, opened: ExitStack) -> None:
-    """Joins live at once, without a difference, and gives what is published from then on."""
+    """Joins live at once, without a gap, and delivers messages published from then on."""
     run = record(client, IPC, stream, opened)
     run.position = run.publish(10)
     run.read = run.published
@@ -330,7 +330,7 @@ def test_s100_what_cannot_work(archive: Archive, client: ArchiveClient, stream: 
     end = run.publish(10)
     client.wait_position(run.recording_id, end)
     run.publication.close()
-    wait_until(lambda: client.stop_position(run.recording_id) == end, PATIENCE, "the recording's end")
+    wait_until(lambda: client.stop_position(run.recording_id) == end, TIMEOUT_S, "the recording's end")
     for options, reason, kind in (
         ({"start_position": end + 32}, PersistentFailure.INVALID_START_POSITION, DataLossError),
         ({"recording_id": 1 << 40}, PersistentFailure.RECORDING_NOT_FOUND, PeerError),
@@ -342,7 +342,7 @@ def test_s100_what_cannot_work(archive: Archive, client: ArchiveClient, stream: 
 
 
 def test_s101_the_archive_restarts(mortal: Archive, stream: int, opened: ExitStack) -> None:
-    """While live nothing is noticed; a replay goes on where it was when the archive is back."""
+    """While live nothing changes; a replay continues at its position when the archive is back."""
     client = opened.enter_context(ArchiveClient(mortal.client))
     run = record(client, IPC, stream, opened)
     run.publish(20)
@@ -374,7 +374,7 @@ def test_s101_the_archive_restarts(mortal: Archive, stream: int, opened: ExitSta
 
 
 def test_s102_no_live_publisher(archive: Archive, client: ArchiveClient, stream: int, opened: ExitStack) -> None:
-    """Its absence is told once, and the replay goes on with what the recording gets."""
+    """Its absence is reported once, and the replay continues with newly recorded data."""
     run = record(client, IPC, stream, opened)
     client.wait_position(run.recording_id, run.publish(30))
     happened = Happened()
@@ -421,7 +421,7 @@ def test_s103_kinds_of_replay_channels(
 
 
 def test_s104_an_error_for_an_old_request(archive: Archive, opened: ExitStack) -> None:
-    """A wait for another answer goes on, and the handler is told."""
+    """A wait for another answer continues, and the handler is called."""
     errors: list[tuple[int, int, str]] = []
     client = opened.enter_context(
         ArchiveClient(
@@ -431,7 +431,7 @@ def test_s104_an_error_for_an_old_request(archive: Archive, opened: ExitStack) -
     old = client.calls.start_position(1 << 40)
     request = old.correlation_id
     old.close()
-    assert client.calls.find_last_matching_recording("nothing", 1, 2).result(PATIENCE) is None
+    assert client.calls.find_last_matching_recording("nothing", 1, 2).result(TIMEOUT_S) is None
     until(client.poll, lambda: errors, "the error")
     ((code, told, text),) = errors
     assert (code, told) == (5, request)
@@ -450,9 +450,9 @@ def test_s105_signals_between_request_and_answer(archive: Archive, stream: int, 
     run.publication.close()
     wait_until(
         lambda: find_recording_position(client.client, recording_id=run.recording_id) is None,
-        PATIENCE,
+        TIMEOUT_S,
         "the recording's end",
     )
     assert client.stop_position(run.recording_id) == end
-    assert position.result(PATIENCE) in {end, None}
+    assert position.result(TIMEOUT_S) in {end, None}
     assert [(one.signal, one.position) for one in signals] == [(RecordingSignal.STOP, end)]

@@ -67,7 +67,7 @@ def refusal(message: Message) -> tuple[int, str]:
 
 
 def hold(replay: Replay) -> None:
-    """Take one frame and no more: the replay stands within its first segment, held back by its subscriber."""
+    """Take one frame and no more: the subscriber holds the replay within its first segment."""
     wait_until(lambda: replay.taken.poll(1) == 1, 20, "a frame of the replay")
 
 
@@ -277,7 +277,7 @@ def test_s68_where_a_recording_cannot_begin(session: Session, stream: int, name:
 
 
 def test_s68_an_active_recording_keeps_the_segment_it_writes(session: Session, stream: int) -> None:
-    """Detaching up to the active segment is OK, beyond it E0; recording goes on."""
+    """Detaching up to the active segment is OK, beyond it E0; recording continues."""
     with begin(session, stream) as run:
         run.write(2 * PER_SEGMENT + 10, ONE)
         failed = session.refused("DetachSegmentsRequest", recordingId=run.recording_id, newStartPosition=3 * SEGMENT)
@@ -315,7 +315,7 @@ def test_s69_a_head_that_begins_within_a_segment_is_attached(session: Session, s
 
 @ours("stock 1.52 judges such a segment by bytes at the wrong place (Spec: 11 A5, D29)")
 def test_s69_a_first_frame_far_inside_the_term_is_attached(session: Session, stream: int) -> None:
-    """More than any read buffer of zeros stands before it."""
+    """More zeros than any read buffer holds precede it."""
     mib, sizes = 1 << 20, (60_000,)
     start, count = 5 * mib + 32, 60
     run = begin(
@@ -614,7 +614,7 @@ def test_s74_update_channel_of_an_unknown_recording(session: Session) -> None:
     assert (answer.code, answer.relevantId) == (RECORDING_UNKNOWN, 99_999)
 
 
-@ours("only logs a channel that is no URI; its client waits in vain (Spec: 08 §11 QUIRK)")
+@ours("only logs a channel that is no URI; its client times out (Spec: 08 §11 QUIRK)")
 def test_s74_update_channel_to_what_is_none(session: Session, stream: int) -> None:
     """E0 with the reason, and the channel stays."""
     run = record(session, stream, count=1)

@@ -28,7 +28,7 @@ COUNT = 3
 
 @pytest.fixture(scope="module")
 def three() -> Iterator[tuple[Archive, list[Recorded]]]:
-    """An archive of its own with three recordings of one stream and three channels, and of nobody else."""
+    """An archive of its own with three recordings of one stream and three channels, and no other client."""
     with Archive(control=False) as archive, Session(archive) as session:
         yield archive, [record(session, 700, count=1, channel=f"{IPC}|alias=number-{index}") for index in range(COUNT)]
 
@@ -54,6 +54,11 @@ def test_s36_more_than_there_are(asking: Session) -> None:
     assert (ids(found), end and end.relevantId) == ([2], COUNT)
     found, end = asking.descriptors(fromRecordingId=77, recordCount=10)
     assert (ids(found), end and end.relevantId) == ([], 77)
+    found, end = asking.descriptors(fromRecordingId=-5, recordCount=2)
+    assert (ids(found), end) == ([0, 1], None)
+    for recording_id, expected in ((1, ([1], None)), (99, ([], 99))):
+        found, end = asking.descriptors("ListRecordingRequest", recordingId=recording_id)
+        assert (ids(found), end and end.relevantId) == expected
 
 
 def test_s36_a_descriptor_has_all_fields(asking: Session, three: tuple[Archive, list[Recorded]]) -> None:
@@ -101,18 +106,26 @@ def test_s39_find_last(asking: Session, three: tuple[Archive, list[Recorded]]) -
     """The last match by session, stream and fragment at or above an id, else OK(-1); an id below 0 is E5."""
     runs = three[1]
 
-    def last(run: Recorded, minimum: int = 0, fragment: str = "aeron:ipc", stream_id: int = 700) -> int:
+    def last(
+        run: Recorded, minimum: int = 0, fragment: str = "aeron:ipc", stream_id: int = 700, other_session: int = 0
+    ) -> int:
         return asking.ok(
             "FindLastMatchingRecordingRequest",
             minRecordingId=minimum,
-            sessionId=run.session_id,
+            sessionId=run.session_id ^ other_session,
             streamId=stream_id,
             channel=fragment,
         )
 
     run = runs[1]
     assert last(run) == last(run, 1) == last(run, fragment="number-1") == last(run, fragment="") == 1
-    assert last(run, 2) == last(run, fragment="number-2") == last(run, stream_id=701) == NULL
+    assert (
+        last(run, 2)
+        == last(run, fragment="number-2")
+        == last(run, stream_id=701)
+        == last(run, other_session=1 << 30)
+        == NULL
+    )
     refused = asking.refused("FindLastMatchingRecordingRequest", minRecordingId=-1, streamId=700, channel="")
     assert (refused.relevantId, refused.errorMessage) == (UNKNOWN_RECORDING, "minRecordingId=-1 < 0")
 
@@ -159,6 +172,7 @@ def test_s41_subscriptions(archive: Archive, session: Session, stream: int) -> N
     assert found(count=3)[1] is None
     assert [one.strippedChannel for one in found(fragment="session-id=2")[0]] == ["aeron:ipc?session-id=2"]
     assert found(streamId=stream + 1_000_000)[0] == []
+    assert found(fragment="term-length")[0] == [], "a stripped channel has no term length"
     every, _ = found(applyStreamId=0, count=1000)
     assert set(subscriptions) <= {one.subscriptionId for one in every}
     for index in (len(every), 1000, -1):
@@ -216,8 +230,9 @@ def test_s42_positions(archive: Archive, session: Session, stream: int) -> None:
     }
     run.close()
     for name in ("StartPosition", "RecordingPosition", "StopPosition", "MaxRecordedPosition"):
-        refused = session.refused(f"{name}Request", recordingId=999_999)
-        assert (refused.relevantId, refused.errorMessage) == (UNKNOWN_RECORDING, "unknown recording id: 999999")
+        for unknown in (999_999, -1):
+            refused = session.refused(f"{name}Request", recordingId=unknown)
+            assert (refused.relevantId, refused.errorMessage) == (UNKNOWN_RECORDING, f"unknown recording id: {unknown}")
 
 
 # More descriptors than a response stream of 64 KiB terms takes unread.

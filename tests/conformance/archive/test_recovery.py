@@ -124,7 +124,7 @@ def test_s78_a_padding_is_last(crashed: Callable[..., tuple[Archive, Recorded]])
 
 
 def test_s79_the_catalog_grows(opened: ExitStack) -> None:
-    """A full catalog grows by half of its length as often as needed; what was in it stays readable, after a restart too."""
+    """A full catalog grows by half of its length as often as needed; its records stay readable, after a restart too."""
     archive = opened.enter_context(Archive({"aeron.archive.catalog.capacity": "2048"}, control=False))
     with Session(archive) as session:
         runs = [record(session, 600, count=1, channel=f"{IPC}|alias={'x' * 200}") for _ in range(12)]
@@ -152,7 +152,7 @@ def test_s80_a_folder_in_use(archive: Archive) -> None:
 
 @pytest.mark.interop
 def test_s82_marked_invalid(opened: ExitStack) -> None:
-    """A record that was marked invalid is seen by nobody; marked valid it is back after a restart."""
+    """A record that was marked invalid is invisible; marked valid it is back after a restart."""
     archive = opened.enter_context(Archive(control=False))
     with Session(archive) as session:
         first, second = (record(session, 600, count=3) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Scenarios 43 to 60: replays give what was recorded, where and as long as they must, and refuse what they must.
+"""Scenarios 43 to 60: replays give the recorded data in the requested range, and refuse impossible requests.
 
 Spec: 08 §7.2-7.4.
 """
@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from aeron_spark._native._lib import lib
 from tests.conformance.archive import folder
 from tests.conformance.archive.archive import READ_BYTES, REPLAY_SESSIONS, SEGMENT, TERM, Archive, await_value, ours
 from tests.conformance.archive.codec import (
@@ -55,7 +56,7 @@ def run(archive: Archive) -> Iterator[Recorded]:
 
 
 def ask(session: Session, recording_id: int, **fields: object) -> int:
-    """Send a replay request to a stream that nobody reads; its correlation id."""
+    """Send a replay request to a stream without a subscriber; its correlation id."""
     values = {"replayChannel": IPC, "replayStreamId": 99_999, **fields}
     name = "BoundedReplayRequest" if "limitCounterId" in values else "ReplayRequest"
     return session.request(name, recordingId=recording_id, **values)
@@ -204,6 +205,31 @@ def test_s49_bounded(archive: Archive, session: Session, stream: int, opened: Ex
     run.close()
 
 
+@ours("Spec: 08 §8 - upstream's replay does not go on after its limit was inside a frame")
+def test_s49_a_limit_inside_a_frame(archive: Archive, session: Session, run: Recorded, opened: ExitStack) -> None:
+    """A frame that crosses the limit is not sent before the limit covers it."""
+    frames = folder.frames(archive.archive_dir, run.recording_id)
+    limit = archive.client.add_counter(2345, "limit of a bounded replay")
+    opened.callback(limit.close)
+    limit.value = frames[2].begin + 32
+    with Replay(session, run.recording_id, position=0, limitCounterId=limit.counter_id) as replay:
+        replay.read_to(frames[2].begin)
+        session.barrier()
+        assert replay.taken.poll() == 0
+        limit.value = frames[5].begin
+        replay.read_to(frames[5].begin)
+
+
+@ours("Spec: 08 §8 - upstream reads on behind the end of the recording")
+def test_s49_bounded_beyond_the_end(archive: Archive, session: Session, run: Recorded, opened: ExitStack) -> None:
+    """A bounded replay of a stopped recording ends at the recording's end, however large its counter is."""
+    limit = archive.client.add_counter(2345, "limit of a bounded replay")
+    opened.callback(limit.close)
+    limit.value = 2**63 - 1
+    with Replay(session, run.recording_id, position=0, limitCounterId=limit.counter_id) as replay:
+        assert_messages(replay.read_to_end(), run, 200)
+
+
 def test_s49_no_such_counter(session: Session, run: Recorded) -> None:
     """A limit counter that is not allocated, or an id out of range, is E0 before all else."""
     refused = session.answer(ask(session, 999_999, limitCounterId=5000))
@@ -235,11 +261,14 @@ def test_s51_stop(archive: Archive, session: Session, stream: int) -> None:
     run = begin(session, stream)
     run.write(20)
     with Replay(session, run.recording_id, position=0) as replay:
-        _ = replay.taken
+        image = replay.taken.image
+        assert session.ok("StopReplayRequest", replaySessionId=4711) == 0
+        assert not image.is_ended
         replay.stop()
         replay.await_gone()
+        with image._use() as pointer:
+            assert lib.as_image_is_publication_revoked(pointer)
     await_value(lambda: archive.counter(REPLAY_SESSIONS), 0, "replay sessions")
-    assert session.ok("StopReplayRequest", replaySessionId=4711) == 0
     session.barrier()
     assert session.seen("ControlResponse") == []
     run.stop()
@@ -247,12 +276,17 @@ def test_s51_stop(archive: Archive, session: Session, stream: int) -> None:
 
 
 def test_s51_what_was_stopped_is_over(session: Session, streams: Streams) -> None:
-    """In an archive of one thread no replay stands in the way of the request behind the OK of its stop."""
+    """In an archive of one thread a stopped replay does not block the request behind the OK of its stop."""
     for _ in range(10):
         run = record(session, streams(), count=5)
         with Replay(session, run.recording_id) as replay:
             replay.stop()
             session.ok("PurgeRecordingRequest", recordingId=run.recording_id)
+        run = record(session, streams(), count=5)
+        for _ in range(3):
+            assert session.answer(ask(session, run.recording_id)).code == OK
+        session.ok("StopAllReplaysRequest", recordingId=run.recording_id)
+        session.ok("PurgeRecordingRequest", recordingId=run.recording_id)
 
 
 def test_s51_stop_all(archive: Archive, session: Session, run: Recorded, stream: int) -> None:
@@ -314,7 +348,7 @@ signal.pause()
 
 
 def test_s52_the_subscriber_is_killed(archives: Archives, streams: Streams) -> None:
-    """When a subscriber is killed in mid-replay, the replay ends without a word, and recording goes on meanwhile."""
+    """When a subscriber is killed in mid-replay, the replay ends without a response, and recording continues meanwhile."""
     archive = archives(QUICK_LIVENESS)
     with Session(archive) as session:
         run, stream_id = record(session, streams(), count=200), streams()
@@ -467,7 +501,7 @@ def test_s55_a_corrupt_header(archive: Archive, session: Session, stream: int, k
 @ours("upstream takes such a frame for one that is still being recorded, and waits for ever", hangs=True)
 @pytest.mark.parametrize("is_live", [False, True], ids=["stopped", "live"])
 def test_s55_a_frame_beyond_the_end(archive: Archive, session: Session, stream: int, is_live: bool) -> None:
-    """A frame that is longer than what is recorded is an ERROR with its position, although its term has room for it."""
+    """A frame that ends beyond the recorded position is an ERROR with its position, although it fits its term."""
     run = begin(session, stream)
     stop = run.write(10, sizes=[1000])
     if not is_live:

@@ -158,7 +158,7 @@ def live(of_source: Session, stream: int) -> Any:
 
 
 def test_s88_a_copy_merges_with_the_live_stream(session: Session, of_source: Session, stream: int) -> None:
-    """MERGE is signalled, the source's replay ends, and the recording goes on from the live stream without a gap."""
+    """MERGE is signalled, the source's replay ends, and the recording continues from the live stream without a gap."""
     run, channel = live(of_source, stream)
     run.write(60)
     control = channel.split("control=")[1].split("|")[0]
@@ -304,7 +304,7 @@ def test_s90_a_replication_channel_that_is_none(session: Session, source: Archiv
 
 
 def test_s91_stopping_a_replication(session: Session, of_source: Session, stream: int) -> None:
-    """OK(0), STOP and REPLICATE_END; the copy keeps what it has, and the id is unknown from then on."""
+    """OK(0), STOP and REPLICATE_END; the copy keeps its data, and the id is unknown from then on."""
     run = begin(of_source, stream)
     position = run.write(20)
     replication = replicate(session, of_source.archive, run.recording_id)
@@ -344,7 +344,7 @@ def test_s92_destinations_that_can_not_be(session: Session, source: Archive, str
 
 
 def test_s93_the_source_dies(hasty: Archive, sessions: Callable[..., Session], opened: ExitStack, stream: int) -> None:
-    """The copy of a killed source has a valid stop position, and goes on when the source is back."""
+    """The copy of a killed source has a valid stop position, and continues when the source is back."""
     session = sessions(hasty)
     dying = opened.enter_context(mortal(78))
     of_dying = Session(dying)
@@ -370,7 +370,7 @@ def test_s93_the_source_dies(hasty: Archive, sessions: Callable[..., Session], o
 
 
 def test_s93_the_destination_dies(of_source: Session, opened: ExitStack, stream: int) -> None:
-    """A destination that is killed while it copies starts again with what it had, and goes on to the last byte."""
+    """A destination that is killed while it copies starts again with its data, and continues to the last byte."""
     run = record(of_source, stream, count=400, sizes=FRAME_1024)
     dying = opened.enter_context(mortal(79))
     with Session(dying) as session:
@@ -452,7 +452,7 @@ class TokenReplay:
 def test_s58_a_replay_over_a_response_channel(
     session: Session, opened: ExitStack, streams: Callable[[], int], kind: str
 ) -> None:
-    """With a token the replay comes to the publication that showed it, whole or bounded; a token may be used again."""
+    """With a token the replay is sent over the publication that presented it, whole or bounded; a token may be used again."""
     run = record(session, streams(), count=30)
     token = session.ok("ReplayTokenRequest", recordingId=run.recording_id)
     with session.archive.client.add_counter(1001, "limit") as limit:
@@ -506,7 +506,7 @@ def test_s58_a_token_expires(
 def test_s58_a_token_ends_with_its_session(
     session: Session, sessions: Callable[..., Session], opened: ExitStack, streams: Callable[[], int]
 ) -> None:
-    """A token of a closed session is unknown: nothing is replayed, and nobody else is answered."""
+    """A token of a closed session is unknown: nothing is replayed, and no other session gets an answer."""
     run = record(session, streams(), count=3)
     brief = sessions()
     token = brief.ok("ReplayTokenRequest", recordingId=run.recording_id)

@@ -1,6 +1,8 @@
 """Control sessions: connecting, authentication, what each may ask for, how they end, limits. Spec: 07 §4, §6-8, 08 §2.3.
 
 Scenarios 1 to 13, 15 to 17, 25 and 26 of Spec: 08 §19, and 14 for the sessions themselves.
+
+Spec: 11 D23, D24, D26, D27, D28.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from aeron_spark._native._lib import lib
-from tests.conformance.archive import codec
+from tests.conformance.archive import codec, folder
 from tests.conformance.archive.archive import (
     CONTROL_SESSION,
     CONTROL_SESSIONS,
@@ -142,7 +144,7 @@ def test_s04_a_connect_request_of_old_is_passed_over(impatient: Archive, opened:
 
 
 @pytest.mark.parametrize("version", [14, 15])
-def test_s17_later_schema_versions_are_answered(control: Control, version: int) -> None:
+def test_s17_later_schema_versions_are_answered(archive: Archive, control: Control, version: int) -> None:
     """Whatever newer schema the header of a request names: it is answered as ever."""
     connect = codec.encode(
         "AuthConnectRequest",
@@ -162,7 +164,8 @@ def test_s17_later_schema_versions_are_answered(control: Control, version: int) 
             correlationId=4712,
         )
     )
-    assert control.answer(4712).code == OK
+    answer = control.answer(4712)
+    assert (answer.code, answer.relevantId) == (OK, folder.archive_id(archive.archive_dir))
 
 
 # -- who gets in -------------------------------------------------------------------------------------------------------------
@@ -320,7 +323,7 @@ def test_s12_requests_of_unknown_sessions_are_logged_and_not_answered(archive: A
 
 
 def test_s13_one_listing_at_a_time(session: Session, stream: int) -> None:
-    """While a listing waits for the client, a second one is E1; the first goes on when the client reads again."""
+    """While a listing waits for the client, a second one is E1; the first continues when the client reads again."""
     run = record(session, stream, count=1)
     for _ in range(500):
         session.request("ArchiveIdRequest")  # 96 bytes of answer each: the response window of 32 KiB is full
@@ -331,7 +334,7 @@ def test_s13_one_listing_at_a_time(session: Session, stream: int) -> None:
 
 
 def test_s16_what_is_no_message_of_the_protocol_is_passed_over(archive: Archive, session: Session) -> None:
-    """Another schema is logged, an unknown template is not, and the session goes on."""
+    """Another schema is logged, an unknown template is not, and the session continues."""
     session.send(codec.header(68, 16, schema=99) + bytes(16))
     session.send(codec.header(999, 16) + bytes(16))
     session.barrier()
@@ -507,7 +510,7 @@ def test_cycles_beyond_their_threshold_are_counted(archives: Archives, opened: E
 
 
 def test_s25_no_more_recordings_than_allowed(archives: Archives, opened: ExitStack, streams: Callable[[], int]) -> None:
-    """E8 at the request; what records goes on."""
+    """E8 for the request; active recordings continue."""
     archive = archives({"aeron.archive.max.concurrent.recordings": "1"})
     session = opened.enter_context(Session(archive))
     first = streams()
@@ -537,13 +540,14 @@ def start_refused(session: Session, stream_id: int) -> tuple[int, str]:
 def test_s25_an_accepted_request_holds_a_slot(
     archives: Archives, opened: ExitStack, streams: Callable[[], int]
 ) -> None:
-    """Two requests without publishers take both slots; a stop gives one back."""
+    """Two requests without publishers take both slots; a stop frees one, and only one."""
     session = opened.enter_context(Session(archives({"aeron.archive.max.concurrent.recordings": "2"})))
     started(session, streams())
     second = started(session, streams())
     assert start_refused(session, streams()) == (MAX_RECORDINGS, "max concurrent recordings reached 2")
     session.ok("StopRecordingSubscriptionRequest", subscriptionId=second)
     started(session, streams())
+    assert start_refused(session, streams()) == (MAX_RECORDINGS, "max concurrent recordings reached 2")
 
 
 @ours("Spec: 11 A4 - 1.52 counts sessions only")
@@ -572,6 +576,7 @@ def test_s25_each_image_takes_a_slot_and_gives_it_back(
     started(session, stream)
     publications = [Stream(archive.client, IPC, stream) for _ in range(3)]
     archive.await_counter(RECORDING_SESSIONS, 3)
+    assert start_refused(session, streams()) == (MAX_RECORDINGS, "max concurrent recordings reached 3")
     for publication in publications:
         publication.publication.close()
     archive.await_counter(RECORDING_SESSIONS, 0)

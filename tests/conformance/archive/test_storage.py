@@ -19,7 +19,7 @@ RECORDINGS = 30
 
 
 def test_s75_a_killed_archive_finds_the_end_of_the_last_whole_frame(opened: ExitStack) -> None:
-    """Killed in mid-recording: the stop position is the end of the last whole frame, which is all that was told."""
+    """Killed in mid-recording: the stop position is the end of the last whole frame, at least the last reported position."""
     archive = opened.enter_context(Archive(apart=True))
     session = opened.enter_context(Session(archive))
     with begin(session, 1) as run:

@@ -19,8 +19,7 @@ import struct
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -29,6 +28,7 @@ from aeron_spark.publication import Publication
 from aeron_spark.types import Outcome
 from tests.conformance.udp import raw
 from tests.kit import native, stock, stock_c
+from tests.kit.closing import Closing
 from tests.kit.cnc import Cnc, Counter
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until
@@ -136,7 +136,7 @@ def await_value(read: Callable[[], Any], value: Any, what: str, *, timeout: floa
     wait_until(lambda: read() == value, timeout, f"{what} to be {value}", state=read)
 
 
-class Publishing:
+class Publishing(Closing):
     """A publication of the driver under test, and the answers that Q gives it."""
 
     def __init__(self, driver: Driver, channel: str, stream_id: int = STREAM, *, exclusive: bool = True) -> None:
@@ -196,7 +196,7 @@ class Publishing:
         wait_until(lambda: self.publication.is_connected, 10, "the publication to be connected")
 
     def await_disconnected(self) -> None:
-        """Wait until the client sees that nobody is connected."""
+        """Wait until the client sees that no receiver is connected."""
         wait_until(lambda: not self.publication.is_connected, 10, "the publication to be not connected")
 
     def await_gone(self, *, timeout: float = 10.0) -> None:
@@ -238,11 +238,3 @@ class Publishing:
     def close(self) -> None:
         """Close the publication; closed already is fine."""
         self.publication.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -20,10 +20,10 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
 from tests.conformance.udp.judge import Judge
+from tests.kit.closing import Closing
 from tests.kit.ports import bind_free
 
 PAD, DATA, NAK, STATUS, ERROR, SETUP, RTTM, RESPONSE_SETUP = 0, 1, 2, 3, 4, 5, 6, 11
@@ -136,7 +136,7 @@ class Data(Frame):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pad(Data):
-    """The rest of a term: 32 bytes on the wire, whatever length it tells."""
+    """The rest of a term: 32 bytes on the wire, whatever its frame length."""
 
     TYPE: ClassVar[int] = PAD
 
@@ -329,7 +329,7 @@ class Datagram:
 FrameKind = TypeVar("FrameKind", bound=Frame)
 
 
-class Socket:
+class Socket(Closing):
     """A raw UDP socket in a driver's place. Sends go to `to`, by default to whom the last datagram came from.
 
     What comes is judged by what a driver of Aeron 1.53 refuses. Spec: 11 D15.
@@ -430,14 +430,6 @@ class Socket:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def intervals(stamps: Sequence[float]) -> list[float]:

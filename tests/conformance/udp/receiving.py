@@ -13,16 +13,16 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aeron_spark.types import Header, ImageInfo
 from tests.conformance.udp import raw
 from tests.conformance.udp.driver import Driver
+from tests.kit.closing import Closing
 from tests.kit.wait import wait_until
 
 INITIAL_TERM = 7
-PATIENCE = 15.0
+TIMEOUT_S = 15.0
 
 _sessions = itertools.count(70_001)
 _PATTERN = bytes(range(251)) * 300
@@ -44,7 +44,7 @@ def naks(datagrams: Iterable[raw.Datagram]) -> list[raw.Nak]:
     return [one.frame for one in datagrams if type(one.frame) is raw.Nak]
 
 
-class Subscribing:
+class Subscribing(Closing):
     """A subscription of the driver under test and the messages that it read."""
 
     def __init__(self, driver: Driver, channel: str, stream_id: int) -> None:
@@ -54,7 +54,7 @@ class Subscribing:
 
     def await_image(self, session_id: int) -> ImageInfo:
         """What the image of a session is, waited for."""
-        with self.subscription.wait_image(PATIENCE, session_id) as image:
+        with self.subscription.wait_image(TIMEOUT_S, session_id) as image:
             return image.info
 
     def has_image(self, session_id: int) -> bool:
@@ -66,23 +66,23 @@ class Subscribing:
 
     def reject(self, session_id: int, reason: str) -> None:
         """Reject the image of a session."""
-        with self.subscription.wait_image(PATIENCE, session_id) as image:
+        with self.subscription.wait_image(TIMEOUT_S, session_id) as image:
             image.reject(reason)
 
-    def await_gone(self, session_id: int, timeout: float = PATIENCE) -> float:
+    def await_gone(self, session_id: int, timeout: float = TIMEOUT_S) -> float:
         """Wait until the session's image is unavailable; returns when that was seen (s, the clock of datagrams)."""
         wait_until(lambda: not self.has_image(session_id), timeout, "the image to become unavailable")
         return time.time()
 
     def poll(self, limit: int = 256) -> int:
-        """Take what is there: `messages` gets the end position and the bytes of each."""
+        """Read everything available: `messages` gets the end position and the bytes of each."""
         return self.subscription.poll(self._on_message, limit)
 
     def read(self, count: int) -> list[tuple[int, bytes]]:
         """Wait until `count` messages in all were read, and none more."""
         wait_until(
             lambda: self.poll(count - len(self.messages)) * 0 or len(self.messages) >= count,
-            PATIENCE,
+            TIMEOUT_S,
             f"{count} messages",
             state=lambda: len(self.messages),
         )
@@ -101,14 +101,6 @@ class Subscribing:
     def close(self) -> None:
         """Close the subscription; closed already is fine."""
         self.subscription.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Source:
@@ -143,7 +135,7 @@ class Source:
         }
 
     def position_of(self, frame: raw.Data | raw.Nak | raw.Status) -> int:
-        """The stream position that a frame tells."""
+        """The stream position of a frame."""
         return raw.position(self.initial_term_id, frame.term_id, frame.term_offset, self.term_length)
 
     def setup(self, position: int = 0, **fields: Any) -> raw.Setup:
@@ -156,7 +148,7 @@ class Source:
         )
 
     def data(self, position: int, length: int, **fields: Any) -> raw.Data:
-        """A whole message whose bytes tell its position; `length` is that of the frame, with header."""
+        """A whole message whose bytes encode its position; `length` is that of the frame, with header."""
         return raw.Data(payload=content(position, length - raw.DATA_HEADER), **self._where(position), **fields)
 
     def run(self, position: int, count: int, length: int) -> list[raw.Data]:
@@ -181,35 +173,35 @@ class Source:
             self.send(frame)
 
     def be_heard(self, position: int = 0) -> None:
-        """Send 64 heartbeats: a driver may answer a silent publisher in proportion to what it heard."""
+        """Send 64 heartbeats: a driver may limit its answers in proportion to the received bytes."""
         self.send_each([self.heartbeat(position)] * 64)
 
     def is_mine(self, frame: raw.Status | raw.Nak | raw.Error | raw.Rttm | raw.ResponseSetup) -> bool:
         """Whether a frame is about this stream."""
         return (frame.session_id, frame.stream_id) == (self.session_id, self.stream_id)
 
-    def status(self, *, flags: int | None = 0, timeout: float = PATIENCE) -> tuple[raw.Status, raw.Datagram]:
+    def status(self, *, flags: int | None = 0, timeout: float = TIMEOUT_S) -> tuple[raw.Status, raw.Datagram]:
         """The next status message of this stream with these flags (None: with any)."""
         return self.socket.expect(
             raw.Status, lambda one: self.is_mine(one) and flags in (None, one.flags), timeout=timeout
         )
 
     def await_status(self, position: int, *, flags: int | None = 0) -> raw.Datagram:
-        """The first status message to come that tells this position."""
+        """The next status message with this position."""
         return self.socket.expect(
             raw.Status,
             lambda one: self.is_mine(one) and flags in (None, one.flags) and self.position_of(one) == position,
-            timeout=PATIENCE,
+            timeout=TIMEOUT_S,
         )[1]
 
     def nak(self) -> tuple[raw.Nak, raw.Datagram]:
         """The next NAK of this stream."""
-        return self.socket.expect(raw.Nak, self.is_mine, timeout=PATIENCE)
+        return self.socket.expect(raw.Nak, self.is_mine, timeout=TIMEOUT_S)
 
     def await_nak(self, position: int) -> tuple[raw.Nak, raw.Datagram]:
         """The first NAK to come for a gap that begins there."""
         return self.socket.expect(
-            raw.Nak, lambda one: self.is_mine(one) and self.position_of(one) == position, timeout=PATIENCE
+            raw.Nak, lambda one: self.is_mine(one) and self.position_of(one) == position, timeout=TIMEOUT_S
         )
 
     def join(self, subscribing: Subscribing, position: int = 0, **fields: Any) -> raw.Status:

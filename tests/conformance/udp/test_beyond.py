@@ -26,7 +26,7 @@ from tests.conformance.udp.driver import (
     await_value,
     ours,
 )
-from tests.conformance.udp.receiving import PATIENCE, Source, Subscribing, naks, statuses
+from tests.conformance.udp.receiving import TIMEOUT_S, Source, Subscribing, naks, statuses
 from tests.kit.ports import free_port, free_range
 from tests.kit.wait import wait_until
 
@@ -40,7 +40,7 @@ UNTETHERED = f"tether=false|{TIMEOUTS}"
 def test_an_untethered_reader_is_left_behind(
     driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack
 ) -> None:
-    """A slow reader with `tether=false` loses the image, after the linger time it holds nobody back, and joins again later."""
+    """A slow reader with `tether=false` loses the image, then the limit no longer waits for it, and it joins again later."""
     slow, source = subscribe(driver, p, f"|{UNTETHERED}")
     fast = opened.enter_context(
         Subscribing(driver, slow.subscription.channel.replace("tether=false", "tether=true"), source.stream_id)
@@ -59,7 +59,7 @@ def test_an_untethered_reader_is_left_behind(
         source.send(source.heartbeat(30 * 1024))
         return any(source.position_of(one) == 30 * 1024 for one in statuses(p.collect(0.02)))
 
-    wait_until(feed, PATIENCE, "the fast reader's position to be told")
+    wait_until(feed, TIMEOUT_S, "the fast reader's position to be told")
     assert time.monotonic() - begun >= 0.5
     slow_again = slow.await_image(source.session_id)
     assert time.monotonic() - begun >= 1.1
@@ -130,7 +130,7 @@ def _bound(driver: Driver, ports: list[int]) -> int:
 
 
 def test_destinations_come_and_go(driver: Driver, sockets: Open, opened: ExitStack) -> None:
-    """A destination that is removed closes its socket and hears no more; the image goes on by the other."""
+    """A removed destination closes its socket and receives no more; the image continues through the other."""
     p1, p2 = sockets(), sockets()
     subscribing = opened.enter_context(Subscribing(driver, "aeron:udp?control-mode=manual", 71))
     ports = [free_port(), free_port()]
@@ -211,7 +211,7 @@ def test_a_spy_that_was_a_destination(driver: Driver, q: raw.Socket, opened: Exi
 
 
 def test_a_spy_needs_a_receiver(driver: Driver, q: raw.Socket, opened: ExitStack) -> None:
-    """A spy alone connects nobody; with a receiver it reads what was sent, and holds the publisher back when it does not."""
+    """A spy alone does not connect; with a receiver it reads the sent data, and limits the publisher when it stalls."""
     stream = opened.enter_context(Publishing(driver, f"aeron:udp?endpoint={q.endpoint}|term-length=64k", 74))
     spy = opened.enter_context(Subscribing(driver, f"aeron-spy:aeron:udp?endpoint={q.endpoint}", 74))
     assert spy.await_image(stream.session_id).source_identity == "aeron:ipc"
@@ -263,7 +263,7 @@ def test_a_spy_that_stands_for_a_connection(
 
 
 def test_a_slow_untethered_spy_is_left_behind(driver: Driver, q: raw.Socket, opened: ExitStack) -> None:
-    """A spy with `tether=false` that lags loses the image and later holds the limit no more; then it joins at what was sent."""
+    """A spy with `tether=false` that lags loses the image, later frees the limit, and joins again at the sent position."""
     channel = f"aeron:udp?endpoint={q.endpoint}|term-length=64k|{TIMEOUTS}"
     stream = opened.enter_context(Publishing(driver, channel, 76))
     spy = opened.enter_context(Subscribing(driver, f"aeron-spy:aeron:udp?endpoint={q.endpoint}|tether=false", 76))
@@ -276,7 +276,7 @@ def test_a_slow_untethered_spy_is_left_behind(driver: Driver, q: raw.Socket, ope
         lambda: driver.stream(PUB_LIMIT, stream.session_id, 76),
         30 * 1024 + raw.TERM_LENGTH // 2,
         "the limit",
-        timeout=PATIENCE,
+        timeout=TIMEOUT_S,
     )
     assert spy.await_image(stream.session_id)
     stream.offer(100)
@@ -336,7 +336,7 @@ def test_wildcard_ports_of_a_range(drivers: Drivers, opened: ExitStack) -> None:
         driver.client.add_subscription("aeron:udp?endpoint=127.0.0.1:0", 79)
     for one in taken:
         one.close()
-    wait_until(lambda: not driver.counters(LOCAL_ADDRESS), PATIENCE, "the ports to be given back")
+    wait_until(lambda: not driver.counters(LOCAL_ADDRESS), TIMEOUT_S, "the ports to be given back")
     opened.enter_context(Subscribing(driver, "aeron:udp?endpoint=127.0.0.1:0", 79))
     opened.enter_context(driver.client.add_publication("aeron:udp?control=127.0.0.1:0|control-mode=dynamic", 79))
     labels = [one.label for one in driver.counters(LOCAL_ADDRESS)]
@@ -397,7 +397,7 @@ def _loss_entries(driver: Driver) -> list[tuple[int, int, int, int, int, int, st
 
 
 def test_the_loss_report(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
-    """One entry for an image: how often, how much, when first and last, and of which stream; a gap told again adds nothing."""
+    """One entry for an image: count, bytes, first and last time, and the stream; a gap that is reported again adds nothing."""
     subscribing, source = subscribe(driver, p)
     source.join(subscribing)
     begun = int(time.time() * 1000)
@@ -434,7 +434,7 @@ def test_the_loss_report(driver: Driver, p: raw.Socket, subscribe: Subscribe) ->
 
 
 def test_cubic_grows_by_the_clock(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
-    """Without loss the window of `cc=cubic` grows from 19 MTU to 23 within a second, each step told at once. Spec: 04 §10.3."""
+    """Without loss the window of `cc=cubic` grows from 19 to 23 MTU in a second, each step reported at once. Spec: 04 §10.3."""
     subscribing, source = subscribe(driver, p, "|cc=cubic")
     sent = time.time()
     first = source.join(subscribing).window

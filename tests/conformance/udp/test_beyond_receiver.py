@@ -1,4 +1,4 @@
-"""Beyond the scenarios, receive side: who is answered and when, what is dropped, groups, IPv6, several kinds of interest."""
+"""Beyond the scenarios, receive side: where answers go and when, dropped frames, groups, IPv6, several kinds of interest."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_control_address_alone(driver: Driver, p: raw.Socket, opened: ExitStac
 
 
 def test_multicast(driver: Driver, p: raw.Socket, sockets: Open, opened: ExitStack) -> None:
-    """Data comes on the odd address; what is answered goes to the even one, NAKs with the delay of groups."""
+    """Data arrives on the odd address; answers go to the even one, NAKs with the delay of groups."""
     port = free_port()
     heard = sockets(port=port, join=CONTROL_GROUP)
     subscribing = opened.enter_context(
@@ -124,7 +124,7 @@ def test_multicast(driver: Driver, p: raw.Socket, sockets: Open, opened: ExitSta
 
 
 def test_ipv6(driver: Driver, sockets: Open, opened: ExitStack) -> None:
-    """The same over IPv6; the source is told with brackets."""
+    """The same over IPv6; the source identity has brackets."""
     p = sockets("::1")
     port = free_port("::1")
     subscribing = opened.enter_context(Subscribing(driver, f"aeron:udp?endpoint=[::1]:{port}", 83))
@@ -242,7 +242,7 @@ def test_short_frames_are_counted(driver: Driver, p: raw.Socket, subscribe: Subs
     ],
 )
 def test_frames_that_do_not_fit_are_counted(driver: Driver, p: raw.Socket, subscribe: Subscribe, name: str) -> None:
-    """A data frame whose place or lengths can't be is an invalid packet; the stream goes on."""
+    """A data frame with an impossible place or length is an invalid packet; the stream continues."""
     subscribing, source = subscribe(driver, p)
     source.join(subscribing)
     frame = source.data(0, 128)
@@ -266,7 +266,7 @@ def test_frames_that_do_not_fit_are_counted(driver: Driver, p: raw.Socket, subsc
 
 
 def test_all_sessions_and_one(driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack) -> None:
-    """When the subscription of all sessions goes, the sessions that nobody else wants end; the one that is wanted goes on."""
+    """When the subscription of all sessions closes, sessions without another subscription end; others continue."""
     everything, one = subscribe(driver, p)
     other = Source(p, one.to, one.stream_id)
     channel = f"{everything.subscription.channel}|session-id={one.session_id}"
@@ -302,7 +302,7 @@ def test_subscriptions_that_clash(driver: Driver, p: raw.Socket, subscribe: Subs
 
 
 def test_unreliable_losses_are_reported(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
-    """What an unreliable stream loses stands in the loss report, too."""
+    """The loss report also has the losses of an unreliable stream."""
     subscribing, source = subscribe(driver, p, "|reliable=false")
     source.join(subscribing)
     fills = driver.system(GAP_FILLS)

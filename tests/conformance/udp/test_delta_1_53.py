@@ -1,4 +1,4 @@
-"""What Aeron 1.53 changes on the wire: scenarios of Spec: 11, by raw sockets in the place of other drivers.
+"""What Aeron 1.53 changes on the wire: scenarios of Spec: 11, by raw sockets instead of other drivers.
 
 DELTA.md tells where each of D1 to D31 is tested. Stock peers of today are older: what they do otherwise is marked.
 
@@ -41,7 +41,7 @@ OLDER = "Aeron before 1.53 takes some of these"
 
 @pytest.fixture
 def stream(driver: Driver, q: raw.Socket, opened: ExitStack) -> Publishing:
-    """A publication to Q that nobody has answered yet."""
+    """A publication to Q without an answer yet."""
     return opened.enter_context(Publishing(driver, CHANNEL.format(q.endpoint)))
 
 
@@ -77,7 +77,7 @@ def test_d01_first_frames_that_can_not_be(driver: Driver, p: raw.Socket, subscri
 
 @ours(f"Spec: 11 D2; {OLDER}", but=("stock-c",))
 def test_d02_control_frames_that_can_not_be(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
-    """A status message that tells more than it has and a short RSP_SETUP are invalid; an RTTM is answered as before."""
+    """A status message shorter than its frame length and a short RSP_SETUP are invalid; an RTTM is answered as before."""
     stream.connect(q)
     response = raw.ResponseSetup(session_id=stream.session_id, stream_id=stream.stream_id, response_session_id=1)
     refused(driver, q, [replace(stream.status(), length=44), response.encode()[:16]])
@@ -106,7 +106,7 @@ def test_d03_a_bent_frame_costs_its_datagram(driver: Driver, p: raw.Socket, subs
 
 @ours(f"Spec: 11 D4; {OLDER}")
 def test_d04_what_reaches_beyond_its_place(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
-    """Trailing zeros, a frame past its term, heartbeats out of it or off the grid: invalid, the stream goes on."""
+    """Trailing zeros, a frame past its term, heartbeats outside it or misaligned: invalid, the stream continues."""
     subscribing, source = subscribe(driver, p)
     source.join(subscribing)
     data, beat = source.data(0, 64).encode(), source.heartbeat(0).encode()
@@ -202,7 +202,7 @@ def test_d09_naks_within_a_term(driver: Driver, stream: Publishing, q: raw.Socke
 
 @ours("Spec: 11 D10; Aeron before 1.53 cuts the text")
 def test_d10_errors_that_tell_more_than_they_hold(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
-    """An ERR whose text length can't be neither counts nor ends the receiver; a right one is told once."""
+    """An ERR with an impossible text length neither counts nor ends the receiver; a valid one is reported once."""
     stream.connect(q)
     received, told = driver.system(ERRORS_RECEIVED), len(driver.publication_errors)
     error = raw.Error(session_id=stream.session_id, stream_id=stream.stream_id)

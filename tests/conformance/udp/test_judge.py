@@ -1,4 +1,4 @@
-"""The judge of what the driver under test sends refuses what Aeron 1.53 refuses (Spec: 11 §2), and takes what is right."""
+"""The checker of sent frames refuses what Aeron 1.53 refuses (Spec: 11 §2), and accepts valid frames."""
 
 from __future__ import annotations
 

@@ -35,12 +35,12 @@ TRIES = 5
 
 @pytest.fixture
 def stream(driver: Driver, q: raw.Socket, opened: ExitStack) -> Publishing:
-    """A publication to Q that nobody has answered yet."""
+    """A publication to Q without an answer yet."""
     return opened.enter_context(Publishing(driver, CHANNEL.format(q.endpoint)))
 
 
 def test_s01_setup_repeats(stream: Publishing, q: raw.Socket) -> None:
-    """A publication that nobody answers sends 40-byte SETUPs about every 100 ms, and nothing else."""
+    """An unanswered publication sends 40-byte SETUPs about every 100 ms, and nothing else."""
     came = q.collect(0.75)
     raw.assert_period(came, 0.1)
     for datagram in came:
@@ -156,7 +156,7 @@ def two_terms(stream: Publishing, q: raw.Socket) -> list[raw.Data]:
 
 
 def test_s07_padding_is_a_header(stream: Publishing, q: raw.Socket) -> None:
-    """The rest of a term is a PAD of 32 bytes that tells the whole length; the next frame begins the next term."""
+    """The rest of a term is a PAD of 32 bytes with the whole length; the next frame begins the next term."""
     frames = two_terms(stream, q)
     pad = next(frame for frame in frames if isinstance(frame, raw.Pad))
     assert (pad.term_offset, pad.length, pad.term_id) == (46 * 1408, 768, stream.initial_term_id)

@@ -44,7 +44,7 @@ INVALID_CHANNEL, GENERIC = 1, 11
 
 @pytest.fixture
 def stream(driver: Driver, q: raw.Socket, opened: ExitStack) -> Publishing:
-    """A publication to Q that nobody has answered yet."""
+    """A publication to Q without an answer yet."""
     return opened.enter_context(Publishing(driver, CHANNEL.format(q.endpoint) + LINGER))
 
 
@@ -58,7 +58,7 @@ def data(came: list[raw.Datagram]) -> list[list[tuple[int, int | None]]]:
 
 
 def test_resends_are_whole_frames(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
-    """A resend is of whole frames, as far as the NAK reaches."""
+    """A resend consists of whole frames, up to the end of the NAK."""
     stream.connect(q, window=32768)
     stream.feed(q, 5)
     for offset, length, resent in (
@@ -89,7 +89,7 @@ def test_resends_are_packed_anew(stream: Publishing, q: raw.Socket) -> None:
 
 
 def test_group_hears_resends_and_replies(driver: Driver, opened: ExitStack) -> None:
-    """A resend goes to all destinations, whoever asked, and an RTTM reply to the one that did (of stock to all)."""
+    """A resend goes to all destinations, an RTTM reply to the requesting one only (stock: to all)."""
     cast = Cast(driver, opened)
     sockets = [cast.socket(), cast.socket()]
     for number, q in enumerate(sockets):
@@ -171,7 +171,7 @@ def test_a_stalled_dead_receiver_gets_no_eos(drivers: Drivers, q: raw.Socket, op
 
 @pytest.mark.parametrize("window", [32768, 0])
 def test_revoked_whatever_is_unsent(stream: Publishing, q: raw.Socket, window: int) -> None:
-    """A revoked stream's heartbeats tell the sender's position; what is unsent stays unsent."""
+    """A revoked stream's heartbeats carry the sender's position; unsent data stays unsent."""
     stream.connect(q, window=window)
     stream.offer(100)
     q.collect(0.02)
@@ -401,6 +401,6 @@ def test_what_is_refused(driver: Driver, channel: str, codes: tuple[int, int]) -
 
 @pytest.mark.parametrize("params", ["interface=localhost", "fc=min,", "interface=localhost/8"])
 def test_what_is_not_refused(driver: Driver, params: str) -> None:
-    """Names of interfaces' addresses are looked up, and a comma at the end of `fc` stands for nothing."""
+    """Names of interface addresses are resolved, and a comma at the end of `fc` has no meaning."""
     port = free_port()
     driver.client.add_publication(f"aeron:udp?endpoint=224.20.30.39:{port}|linger=0s|{params}", 1001).close()

@@ -110,7 +110,7 @@ def test_s13_resend_pool_of_groups_is_bounded(driver: Driver, opened: ExitStack)
 
 
 def test_s09_resend_is_bounded_by_rrwm(driver: Driver, opened: ExitStack) -> None:
-    """What one NAK brings is at most the window's multiple that rrwm tells: here one half of a term."""
+    """A resend is at most the window times rrwm: here one half of a term."""
     cast = Cast(driver, opened, "control-mode=dynamic|fc=max,rrwm:1")
     q = cast.socket()
     q.send(WILDCARD)

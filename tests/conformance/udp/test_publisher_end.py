@@ -22,7 +22,7 @@ SOON_S = 2.5
 
 @pytest.fixture
 def stream(driver: Driver, q: raw.Socket, opened: ExitStack) -> Publishing:
-    """A publication to Q that nobody has answered yet."""
+    """A publication to Q without an answer yet."""
     return opened.enter_context(Publishing(driver, CHANNEL.format(q.endpoint)))
 
 

@@ -24,7 +24,7 @@ CHANNEL = "aeron:udp?endpoint={}|term-length=64k"
 
 @pytest.fixture
 def stream(driver: Driver, q: raw.Socket, opened: ExitStack) -> Publishing:
-    """A publication to Q that nobody has answered yet."""
+    """A publication to Q without an answer yet."""
     return opened.enter_context(Publishing(driver, CHANNEL.format(q.endpoint)))
 
 
@@ -54,7 +54,7 @@ def test_s24_rttm_is_answered(stream: Publishing, q: raw.Socket) -> None:
 
 
 def test_s25_error_reaches_the_client_once(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
-    """An ERR of a live receiver is told to the client once; a second without a new SM is only counted."""
+    """An ERR of a live receiver reaches the client once; a second without a new SM is only counted."""
     stream.connect(q, receiver_id=4711)
     before = driver.system(ERRORS_RECEIVED)
     error = raw.Error(
@@ -101,7 +101,7 @@ def test_s26_a_type_that_is_none_is_counted(driver: Driver, stream: Publishing, 
 
 @ours("Spec: 04 §23 row 2 - the Java driver checks no lengths", but=("stock-c",))
 def test_s27_short_status_messages_are_counted(driver: Driver, stream: Publishing, q: raw.Socket) -> None:
-    """An SM of 35 bytes, or of 36 that tells 44, is an invalid packet and connects nobody."""
+    """An SM of 35 bytes, or of 36 with a frame length of 44, is an invalid packet and connects no receiver."""
     q.expect(raw.Setup)
     before = driver.system(INVALID_PACKETS)
     status = stream.status()
@@ -113,7 +113,7 @@ def test_s27_short_status_messages_are_counted(driver: Driver, stream: Publishin
 
 
 def test_s35_start_position_shows_in_setup(driver: Driver, q: raw.Socket, opened: ExitStack) -> None:
-    """An explicit start position stands in SETUP; SMs more than half a term away from it are rejected."""
+    """SETUP carries an explicit start position; SMs more than half a term away from it are rejected."""
     stream = opened.enter_context(
         Publishing(driver, CHANNEL.format(q.endpoint) + "|init-term-id=7|term-id=8|term-offset=128")
     )

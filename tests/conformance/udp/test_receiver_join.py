@@ -1,4 +1,4 @@
-"""Scenarios 37-40, 48, 55-58, 64 and 66: how a subscription comes to its images."""
+"""Scenarios 37-40, 48, 55-58, 64 and 66: how a subscription gets its images."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _bound_ports(driver: Driver, subscribing: Subscribing) -> list[int]:
 
 
 def test_s64_a_port_of_the_systems_choice(driver: Driver, p: raw.Socket, opened: ExitStack) -> None:
-    """With port 0 `rcv-local-sockaddr` tells the port, data to it arrives, and a second such subscription has its own."""
+    """With port 0 `rcv-local-sockaddr` has the port, data sent to it arrives, and a second such subscription has its own."""
     ports = []
     for _ in range(2):
         subscribing = opened.enter_context(Subscribing(driver, "aeron:udp?endpoint=127.0.0.1:0", 64))

@@ -22,7 +22,7 @@ from tests.conformance.udp.driver import (
     RCV_POS,
     Driver,
 )
-from tests.conformance.udp.receiving import PATIENCE, Source, Subscribing, naks, statuses
+from tests.conformance.udp.receiving import TIMEOUT_S, Source, Subscribing, naks, statuses
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
@@ -57,7 +57,7 @@ def _sending_until(
         came.extend(p.collect(0.05))
         return done(came)
 
-    wait_until(step, PATIENCE, "the end of sending")
+    wait_until(step, TIMEOUT_S, "the end of sending")
     return came
 
 
@@ -103,7 +103,7 @@ def _silence_of(  # noqa: PLR0917
 
 
 def test_s49_silence_ends_an_image(meanwhile: dict[int, Future[None]]) -> None:
-    """A silent stream ends after the liveness time, EOS SMs tell it; data of it elicits again, but not with `rejoin=false`."""
+    """A silent stream ends after the liveness time, with EOS SMs; its data elicits again, but not with `rejoin=false`."""
     meanwhile[49].result(60)
 
 
@@ -283,7 +283,7 @@ def test_a_subscription_that_goes_says_so(driver: Driver, p: raw.Socket, subscri
     source.send(source.data(1024, 512))
     assert not naks(p.collect(0.5))
     wait_until(
-        lambda: not any(f":{source.to[1]}" in one.label for one in driver.counters(7)), PATIENCE, "the endpoint to go"
+        lambda: not any(f":{source.to[1]}" in one.label for one in driver.counters(7)), TIMEOUT_S, "the endpoint to go"
     )
 
 

@@ -1,4 +1,4 @@
-"""Scenarios 41-47, 54, 61 and 67: what comes in, what is missing, and what is told of it."""
+"""Scenarios 41-47, 54, 61 and 67: received data, gaps, and what is reported of them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_s41_a_gap_is_asked_for(driver: Driver, p: raw.Socket, subscribe: Subscr
 
 
 def test_s42_a_lost_tail(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
-    """A heartbeat beyond what was received tells of a lost tail, which is NAKed."""
+    """A heartbeat beyond the received data announces a lost tail, which is NAKed."""
     subscribing, source = subscribe(driver, p)
     source.join(subscribing)
     frames = source.run(0, 3, 512)
@@ -108,7 +108,7 @@ def test_s44_below_and_beyond(driver: Driver, p: raw.Socket, subscribe: Subscrib
 
 
 def test_s45_a_quarter_window(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
-    """Consumption of a quarter window is not told, and SMs repeat the old position; a byte more is told at once."""
+    """Consumption of a quarter window is not reported, and SMs repeat the old position; a byte more is reported at once."""
     subscribing, source = subscribe(driver, p)
     window = source.join(subscribing).window
     quick = []
@@ -130,7 +130,7 @@ def test_s45_a_quarter_window(driver: Driver, p: raw.Socket, subscribe: Subscrib
 
 
 def test_s46_the_slowest_decides(driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack) -> None:
-    """With two subscribers the SM tells the slower one's position."""
+    """With two subscribers the SM carries the slower one's position."""
     slow, source = subscribe(driver, p)
     fast = opened.enter_context(Subscribing(driver, slow.subscription.channel, source.stream_id))
     source.join(slow)
@@ -235,7 +235,7 @@ def test_s61_no_group(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> No
 
 
 def test_s67_term_ids_of_an_image_wrap(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
-    """A stream whose first term id is 2147483647 goes on for three terms, every position right."""
+    """A stream whose first term id is 2147483647 continues for three terms with correct positions."""
     subscribing, source = subscribe(driver, p, initial_term_id=2**31 - 1)
     source.join(subscribing)
     for at in range(0, 3 * source.term_length, 8 * 1024):

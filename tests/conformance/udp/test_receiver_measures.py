@@ -37,7 +37,7 @@ def test_s62_round_trip_requests_are_answered(driver: Driver, p: raw.Socket, sub
 
 
 def test_s62_cubic_measures_round_trips(drivers: Drivers, p: raw.Socket, subscribe: Subscribe) -> None:
-    """With `cc=cubic` and measureRtt RTTM requests go out, each 400 us in the mean as long as nobody answers."""
+    """With `cc=cubic` and measureRtt RTTM requests go out, one per 400 us on average while unanswered."""
     driver = drivers(CUBIC)
     subscribing, source = subscribe(driver, p, "|cc=cubic")
     receiver_id = source.join(subscribing).receiver_id
@@ -63,7 +63,7 @@ def test_s62_cubic_measures_round_trips(drivers: Drivers, p: raw.Socket, subscri
 
 
 def test_s62_cubic_cuts_the_window(driver: Driver, p: raw.Socket, subscribe: Subscribe) -> None:
-    """With `cc=cubic` a loss cuts the window by a fifth and is told at once."""
+    """With `cc=cubic` a loss cuts the window by a fifth, which is reported at once."""
     subscribing, source = subscribe(driver, p, "|cc=cubic")
     source.join(subscribing)
     source.be_heard()

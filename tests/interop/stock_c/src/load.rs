@@ -21,7 +21,7 @@ use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[derive(Clone)]
@@ -160,8 +160,8 @@ unsafe fn offer(publication: *mut aeron_exclusive_publication_t, message: &[u8],
         }
         if *retries & 0xFFF == 0 {
             let now = Instant::now();
-            if now - *since.get_or_insert(now) > PATIENCE {
-                fail(&format!("a message was refused for {PATIENCE:?}, at last with {position}"));
+            if now - *since.get_or_insert(now) > TIMEOUT {
+                fail(&format!("a message was refused for {TIMEOUT:?}, at last with {position}"));
             }
         }
         std::thread::yield_now();
@@ -265,7 +265,7 @@ fn subscribe(run: &Run, subscription: *mut aeron_subscription_t) -> String {
                 continue;
             }
             let now = Instant::now();
-            if now - *quiet.get_or_insert(now) > PATIENCE {
+            if now - *quiet.get_or_insert(now) > TIMEOUT {
                 fail(&format!("the stream went quiet after {} messages", (*context).received));
             }
             std::thread::yield_now();
@@ -334,7 +334,7 @@ fn round_trips(run: &Run, pings: bool, pongs: bool) -> String {
                     break;
                 }
                 turns = turns.wrapping_add(1);
-                if turns & 0xF_FFFF == 0 && last.elapsed() > PATIENCE {
+                if turns & 0xF_FFFF == 0 && last.elapsed() > TIMEOUT {
                     fail(&format!("message {number} did not come back"));
                 }
             }

@@ -201,7 +201,7 @@ final class Load
         {
             if (System.nanoTime() > deadline)
             {
-                throw new IllegalStateException("waited in vain for " + what);
+                throw new IllegalStateException("timed out waiting for " + what);
             }
             idle.idle();
         }

@@ -57,7 +57,7 @@ public final class SubscriptionPeer implements AutoCloseable
         subscription.close();
     }
 
-    /** A read under way. Results are valid after {@link #awaitEnd} returned true. */
+    /** A read in progress. Results are valid after {@link #awaitEnd} returned true. */
     public static final class Reading implements AutoCloseable
     {
         private final Payload.Digest digest = new Payload.Digest();

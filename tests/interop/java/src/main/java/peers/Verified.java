@@ -168,7 +168,7 @@ final class Verified
         {
             if (System.nanoTime() > deadline)
             {
-                throw new IllegalStateException("waited in vain for " + what);
+                throw new IllegalStateException("timed out waiting for " + what);
             }
             idle.idle();
         }
