@@ -7,6 +7,9 @@ SOURCES := $(shell find driver_native archive aeron_spark/_native -name '*.[ch]'
   CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py
 SANITIZERS ?= address,undefined thread
 PYTEST := $(BIN)/python -m pytest -q
+# Of many files, in JOBS processes at a time: a file's tests in one, the files that take longest first (tests/conftest.py).
+JOBS ?= 2
+PYTEST_FILES := $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 LOWEST_PYSPARK := 4.2.0
 PEER ?= ours
 # Tells what a long command does, with the time since make began.
@@ -25,11 +28,11 @@ build: build/.installed ## environment, native code and Python package, ready in
 run: build java ## the main job: publish, record, stream and replay with Spark (KEEP=1 keeps the recording)
 	@exec $(BIN)/python -m aeron_spark.demo $(if $(KEEP),--keep)
 
-test: build java native-tests build/pyspark-$(LOWEST_PYSPARK)/.installed ## what proves the product, with what `make run` needs: C, Python, Spark
+test: build java native-tests build/.spark-classes build/pyspark-$(LOWEST_PYSPARK)/.installed ## what proves the product, with what `make run` needs: C, Python, Spark
 	ctest --test-dir $(NATIVE) --output-on-failure -j2
 	PYTHONPATH=build/pyspark-$(LOWEST_PYSPARK) AERON_SPARK_PYSPARK=$(LOWEST_PYSPARK) $(PYTEST) tests/spark \
 	  -k "the_same_pyspark or captured_archive or restart_continues or batch_write_is_recorded or streaming_write"
-	$(PYTEST) tests -m "not interop"
+	$(PYTEST_FILES) tests -m "not interop"
 
 # Files of tests/python that start no driver, archive or Spark.
 UNITS := archive_texts build_steps channel cli_texts hashes segment_files times
@@ -72,8 +75,9 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 	  $(BIN)/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
 	@$(BIN)/python tests/system/wheel.py dist/*.whl
 
-interop: interop-needs build java native-tests ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
-	$(PYTEST) tests -m "interop"
+interop: interop-needs build java native-tests build/.spark-classes ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
+	$(PYTEST_FILES) tests -m "interop" --ignore tests/attack
+	$(PYTEST) tests/attack -m "interop"
 
 .PHONY: interop-needs
 interop-needs:
@@ -84,7 +88,7 @@ attack: interop-needs build ## every variant of the attacks of tests/attack betw
 
 sandboxed: interop-needs build ## the tests of Python and Spark with driver and archive run as the units of conf/systemd run them
 	$(BIN)/python -m tests.kit.sandbox build/sandboxed
-	AERON_SPARK_BIN=$(CURDIR)/build/sandboxed $(PYTEST) tests -m "not interop"
+	AERON_SPARK_BIN=$(CURDIR)/build/sandboxed $(PYTEST_FILES) tests -m "not interop"
 
 interop-long: interop-needs build ## ten million messages that check themselves, each way between stock and ours, under loss; a day of the archive
 	$(BIN)/python -m tests.system.ten_million
@@ -164,6 +168,11 @@ native-tests: build
 build/pyspark-$(LOWEST_PYSPARK)/.installed: build/.environment
 	@$(STEP) "installing pyspark $(LOWEST_PYSPARK), the lowest that must work, into $(@D)" \
 	  $(PIP_INSTALL) --no-deps --upgrade --target $(@D) pyspark==$(LOWEST_PYSPARK)
+	@touch $@
+
+# Once for a pyspark: Spark's JVMs then start in a quarter of the time (tests/kit/spark_jvm.py).
+build/.spark-classes: build/.environment | build/.installed java
+	@$(STEP) "writing the classes of Spark's JVM, for quick starts in tests" $(BIN)/python -m tests.kit.spark_jvm
 	@touch $@
 
 # Setuptools is for pyspark, which comes as source: older ones make no wheel by themselves.
