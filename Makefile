@@ -10,6 +10,8 @@ PYTEST := $(BIN)/python -m pytest -q
 # Of many files, in JOBS processes at a time: a file's tests in one, the files that take longest first (tests/conftest.py).
 JOBS ?= 2
 PYTEST_FILES := $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# C tests wait more than they compute.
+CTEST := ctest --output-on-failure -j $(or $(CTEST_JOBS),3) --test-dir
 LOWEST_PYSPARK := 4.2.0
 PEER ?= ours
 # Tells what a long command does, with the time since make began.
@@ -29,15 +31,20 @@ run: build java ## the main job: publish, record, stream and replay with Spark (
 	@exec $(BIN)/python -m aeron_spark.demo $(if $(KEEP),--keep)
 
 test: build java native-tests build/.spark-classes build/pyspark-$(LOWEST_PYSPARK)/.installed ## what proves the product, with what `make run` needs: C, Python, Spark
-	ctest --test-dir $(NATIVE) --output-on-failure -j2
+	$(CTEST) $(NATIVE)
 	PYTHONPATH=build/pyspark-$(LOWEST_PYSPARK) AERON_SPARK_PYSPARK=$(LOWEST_PYSPARK) $(PYTEST) tests/spark \
 	  -k "the_same_pyspark or captured_archive or restart_continues or batch_write_is_recorded or streaming_write"
 	$(PYTEST_FILES) tests -m "not interop"
 
 # Files of tests/python that start no driver, archive or Spark.
 UNITS := archive_texts build_steps channel cli_texts hashes segment_files times
-check: lint native-tests ## what to run before each commit: style, types, C unit tests, Python units; a minute after a build
-	ctest --test-dir $(NATIVE) -R '^c_' --output-on-failure -j2
+check: build native-tests ## what to run before each commit: style, types, C unit tests, Python units; a minute after a build
+	@$(MAKE) --no-print-directory -j3 -O lint units-c units-python
+
+.PHONY: units-c units-python
+units-c: build
+	$(CTEST) $(NATIVE) -R '^c_'
+units-python: build
 	$(PYTEST) tests/arch tests/sbe $(UNITS:%=tests/python/test_%.py) -m "not interop"
 
 verify: lint test interop ## everything that CI runs: also breakages, sanitizers, fuzzing and coverage
@@ -52,7 +59,7 @@ coverage: build/.environment ## line coverage of the C code by the C tests, with
 	cmake -S . -B build/coverage -G Ninja -DAERON_SPARK_TESTS=ON -DCMAKE_C_FLAGS=--coverage >/dev/null
 	cmake --build build/coverage
 	find build/coverage -name '*.gcda' -delete
-	ctest --test-dir build/coverage --output-on-failure -j2
+	$(CTEST) build/coverage
 	$(PYTHON) -m tests.coverage.report build/coverage --least $(LEAST_COVERAGE) > build/coverage.txt; code=$$?; tail -n 1 build/coverage.txt; exit $$code
 
 lint: build ## style and types
@@ -107,7 +114,7 @@ sanitize: build/.environment ## C tests under each of SANITIZERS
 	  echo "== $$name"; \
 	  cmake -S . -B build/sanitize-$$name -G Ninja -DAERON_SPARK_SANITIZE=$$name >/dev/null; \
 	  cmake --build build/sanitize-$$name; \
-	  ctest --test-dir build/sanitize-$$name --output-on-failure -j2; \
+	  $(CTEST) build/sanitize-$$name; \
 	done
 
 SIM := $(NATIVE)/tests/sim/sim
