@@ -41,15 +41,15 @@ def main() -> int:
         return 0
     classes = _classes()
     classes.parent.mkdir(exist_ok=True)
-    fresh = classes.with_suffix(f".{os.getpid()}")
-    options = f"{QUICK_START} -XX:ArchiveClassesAtExit={fresh} -Xlog:disable"
-    of_spark = {"SPARK_SUBMIT_OPTS": options, "SPARK_LOCAL_HOSTNAME": "localhost", "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-m", "tests.kit.spark_jvm", "--session"]
-    with tempfile.TemporaryDirectory() as wrapped:
-        env = {**os.environ, **java.environment(Path(wrapped)), **of_spark}
+    with tempfile.TemporaryDirectory(dir=classes.parent) as folder:
+        fresh = Path(folder) / classes.name
+        options = f"{QUICK_START} -XX:ArchiveClassesAtExit={fresh} -Xlog:disable"
+        of_spark = {"SPARK_SUBMIT_OPTS": options, "SPARK_LOCAL_HOSTNAME": "localhost", "PYSPARK_PYTHON": sys.executable}
+        env = {**os.environ, **java.environment(Path(folder)), **of_spark}
         done = subprocess.run(command, cwd=ROOT, env=env, check=False)
-    if fresh.exists():
-        fresh.replace(classes)
+        if done.returncode == 0 and fresh.exists():
+            fresh.replace(classes)
     return done.returncode
 
 
