@@ -7,6 +7,11 @@ SOURCES := $(shell find driver_native archive aeron_spark/_native -name '*.[ch]'
   CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py
 SANITIZERS ?= address,undefined thread
 PYTEST := $(BIN)/python -m pytest -q
+# Of many files, in JOBS processes at a time: a file's tests in one, the files that take longest first (tests/conftest.py).
+JOBS ?= 2
+PYTEST_FILES := $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# C tests wait more than they compute.
+CTEST := ctest --output-on-failure -j $(or $(CTEST_JOBS),3) --test-dir
 LOWEST_PYSPARK := 4.2.0
 PEER ?= ours
 # Tells what a long command does, with the time since make began.
@@ -25,16 +30,21 @@ build: build/.installed ## environment, native code and Python package, ready in
 run: build java ## the main job: publish, record, stream and replay with Spark (KEEP=1 keeps the recording)
 	@exec $(BIN)/python -m aeron_spark.demo $(if $(KEEP),--keep)
 
-test: build java native-tests build/pyspark-$(LOWEST_PYSPARK)/.installed ## what proves the product, with what `make run` needs: C, Python, Spark
-	ctest --test-dir $(NATIVE) --output-on-failure -j2
+test: build java native-tests build/.spark-classes build/pyspark-$(LOWEST_PYSPARK)/.installed ## what proves the product, with what `make run` needs: C, Python, Spark
+	$(CTEST) $(NATIVE)
 	PYTHONPATH=build/pyspark-$(LOWEST_PYSPARK) AERON_SPARK_PYSPARK=$(LOWEST_PYSPARK) $(PYTEST) tests/spark \
 	  -k "the_same_pyspark or captured_archive or restart_continues or batch_write_is_recorded or streaming_write"
-	$(PYTEST) tests -m "not interop"
+	$(PYTEST_FILES) tests -m "not interop"
 
 # Files of tests/python that start no driver, archive or Spark.
 UNITS := archive_texts build_steps channel cli_texts hashes segment_files times
-check: lint native-tests ## what to run before each commit: style, types, C unit tests, Python units; a minute after a build
-	ctest --test-dir $(NATIVE) -R '^c_' --output-on-failure -j2
+check: build native-tests ## what to run before each commit: style, types, C unit tests, Python units; a minute after a build
+	@$(MAKE) --no-print-directory -j3 -O lint units-c units-python
+
+.PHONY: units-c units-python
+units-c: build
+	$(CTEST) $(NATIVE) -R '^c_'
+units-python: build
 	$(PYTEST) tests/arch tests/sbe $(UNITS:%=tests/python/test_%.py) -m "not interop"
 
 verify: lint test interop ## everything that CI runs: also breakages, sanitizers, fuzzing and coverage
@@ -52,7 +62,7 @@ coverage-c: build/.environment
 	cmake -S . -B build/coverage -G Ninja -DAERON_SPARK_TESTS=ON -DCMAKE_C_FLAGS=--coverage >/dev/null
 	cmake --build build/coverage
 	find build/coverage -name '*.gcda' -delete
-	ctest --test-dir build/coverage --output-on-failure -j2
+	$(CTEST) build/coverage
 	$(PYTHON) -m tests.coverage.report build/coverage --least $(LEAST_COVERAGE) > build/coverage.txt; code=$$?; tail -n 1 build/coverage.txt; exit $$code
 
 lint: build lint-c ## style and types
@@ -95,8 +105,9 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 	  $(BIN)/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
 	@$(BIN)/python tests/system/wheel.py dist/*.whl
 
-interop: interop-needs build java native-tests ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
-	$(PYTEST) tests -m "interop"
+interop: interop-needs build java native-tests build/.spark-classes ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
+	$(PYTEST_FILES) tests -m "interop" --ignore tests/attack
+	$(PYTEST) tests/attack -m "interop"
 
 .PHONY: interop-needs
 interop-needs:
@@ -107,7 +118,7 @@ attack: interop-needs build ## every variant of the attacks of tests/attack betw
 
 sandboxed: interop-needs build ## the tests of Python and Spark with driver and archive run as the units of conf/systemd run them
 	$(BIN)/python -m tests.kit.sandbox build/sandboxed
-	AERON_SPARK_BIN=$(CURDIR)/build/sandboxed $(PYTEST) tests -m "not interop"
+	AERON_SPARK_BIN=$(CURDIR)/build/sandboxed $(PYTEST_FILES) tests -m "not interop"
 
 interop-long: interop-needs build ## ten million messages that check themselves, each way between stock and ours, under loss; a day of the archive
 	$(BIN)/python -m tests.system.ten_million
@@ -126,7 +137,7 @@ sanitize: build/.environment ## C tests under each of SANITIZERS
 	  echo "== $$name"; \
 	  cmake -S . -B build/sanitize-$$name -G Ninja -DAERON_SPARK_SANITIZE=$$name >/dev/null; \
 	  cmake --build build/sanitize-$$name; \
-	  ctest --test-dir build/sanitize-$$name --output-on-failure -j2; \
+	  $(CTEST) build/sanitize-$$name; \
 	done
 
 SIM := $(NATIVE)/tests/simulation/transport/sim
@@ -187,6 +198,11 @@ native-tests: build
 build/pyspark-$(LOWEST_PYSPARK)/.installed: build/.environment
 	@$(STEP) "installing pyspark $(LOWEST_PYSPARK), the lowest that must work, into $(@D)" \
 	  $(PIP_INSTALL) --no-deps --upgrade --target $(@D) pyspark==$(LOWEST_PYSPARK)
+	@touch $@
+
+# Once for a pyspark: Spark's JVMs then start in a quarter of the time (tests/kit/spark_jvm.py).
+build/.spark-classes: build/.environment | build/.installed java
+	@$(STEP) "writing the classes of Spark's JVM, for quick starts in tests" $(BIN)/python -m tests.kit.spark_jvm
 	@touch $@
 
 # Setuptools is for pyspark, which comes as source: older ones make no wheel by themselves.

@@ -17,12 +17,15 @@ import pytest
 
 from aeron_spark.demo import java
 from aeron_spark.errors import UsageError
-from tests.kit import dirs, processes, require, stock, stock_c
+from tests.kit import dirs, processes, require, spark_jvm, stock, stock_c
 from tests.kit.subject import Subject
 
 # A test that runs longer shows the stacks of all threads and ends the session: nothing here takes that long.
 STUCK_AFTER_S = 600
-INTEROP = Path(__file__).parent / "interop"
+# Where the tests run in several processes, those begin with the files that take longest, so that they end together.
+LONGEST_FIRST = ("attack", "system", "spark", "interop", "conformance")
+HERE = Path(__file__).parent
+INTEROP = HERE / "interop"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.seed is None:
         config.option.seed = secrets.randbits(31)  # an option, so that the workers of pytest-xdist are given it
     config.stash[_STDERR] = os.dup(2)
+    config.stash[_SHORTFALLS] = []
     # Begun in the background of a shell without job control, Python ignores SIGINT, and so would everything that tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -58,14 +62,21 @@ def pytest_configure(config: pytest.Config) -> None:
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
     os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+    os.environ.update({name: value for name, value in spark_jvm.environment().items() if name not in os.environ})
     os.environ["AERON_DIR"] = str(dirs.DEFAULT)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of the interop folder carry its mark, and all do whose subject is a stock peer; of others it is written."""
     for item in items:
         if INTEROP in item.path.parents or os.environ.get("PEER", "ours") != "ours":
             item.add_marker(require.MARK)
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist; all of them must have the same order
+        items.sort(key=lambda item: _rank(item.path.relative_to(HERE).parts[0]))
+
+
+def _rank(folder: str) -> int:
+    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -75,6 +86,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 _STDERR = pytest.StashKey[int]()
+_SHORTFALLS = pytest.StashKey[list[str | None]]()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -86,12 +98,27 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     ]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say it where the interop tests ran against another stock release than the one to be compatible with."""
-    text = stock.shortfall()
-    if text is not None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the seed, which the header does not where pytest is to be quiet, and whether another stock release was used.
+
+    That is, than the one to be compatible with.
+    """
+    terminalreporter.line(f"seed: {config.option.seed} (repeat with --seed)")
+    for text in filter(None, {stock.shortfall(), *config.stash[_SHORTFALLS]}):
         terminalreporter.section("stock Aeron", yellow=True)
         terminalreporter.line(text)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of pytest-xdist tells the one that began it what that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["shortfall"] = stock.shortfall()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take that from each process of pytest-xdist; one that died told nothing."""
+    node.config.stash[_SHORTFALLS].append(getattr(node, "workeroutput", {}).get("shortfall"))
 
 
 def _random(request: pytest.FixtureRequest) -> random.Random:

@@ -274,9 +274,10 @@ def test_driver_ends_by_itself_after_its_client_was_killed() -> None:
     aeron_dir = dirs.make("aeron")
     script = (
         "import sys, signal\n"
-        "from aeron_spark.spark.launch import ensure_driver\n"
+        "from aeron_spark.spark import launch\n"
         "from aeron_spark.client import Client\n"
-        "client = Client(ensure_driver(sys.argv[1], application='test', may_launch=True))\n"
+        "launch.IDLE_EXIT = '1s'\n"
+        "client = Client(launch.ensure_driver(sys.argv[1], application='test', may_launch=True))\n"
         "publication = client.add_exclusive_publication('aeron:ipc', 1)\n"
         "print('ready', flush=True)\n"
         "signal.pause()\n"
