@@ -57,7 +57,7 @@ static void write_again(const asi_uri *uri)
     }
 }
 
-static const asi_publication_params *find_no_tagged(const asi_conductor *conductor, int64_t tag, int32_t *session_id)
+static const asi_ctl_publication_params *find_no_tagged(const asi_conductor *conductor, int64_t tag, int32_t *session_id)
 {
     (void)conductor;
     (void)tag;
@@ -74,10 +74,10 @@ static void read_params(const asi_uri *uri)
         asi_driver_settings_init(&settings);
         conductor.settings = &settings;
     }
-    asi_publication_params params;
+    asi_ctl_publication_params params;
     asi_flow_params flow;
-    (void)!asi_publication_params_read(&conductor, uri, true, find_no_tagged, &params);
-    (void)!asi_publication_params_read(&conductor, uri, false, find_no_tagged, &params);
+    (void)!asi_ctl_publication_params_read(&conductor, uri, true, find_no_tagged, &params);
+    (void)!asi_ctl_publication_params_read(&conductor, uri, false, find_no_tagged, &params);
     (void)!asi_flow_params_read(&settings, uri, "", true, &flow);
     (void)!asi_flow_params_read(&settings, uri, "", false, &flow);
     (void)!asi_udp_channel_check_send_destination_untrusted(uri, "");

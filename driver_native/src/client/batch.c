@@ -143,7 +143,7 @@ as_result as_publication_offer_messages(
             .has_reserved_value = NULL != messages->reserved_values,
             .reserved_value = NULL != messages->reserved_values ? messages->reserved_values[outcome->accepted] : 0,
         };
-        const int64_t position = asi_publication_append(publication, &source);
+        const int64_t position = asi_client_publication_append(publication, &source);
         if (__builtin_expect(position > 0, 1))
         {
             outcome->accepted++;
@@ -205,7 +205,7 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
         {
             return TAKE_CLOSED;
         }
-        if (!asi_image_owns_position(image))
+        if (!asi_client_image_owns_position(image))
         {
             return TAKE_ALL; /* the conductor is about to close it */
         }
@@ -225,7 +225,7 @@ static take_outcome take_columns(as_image *image, as_columns *columns, as_result
             range.offset = range.unfinished_end;
         }
         const int64_t next = range.term_position + range.offset;
-        if (next > position && !asi_load_acquire_bool(&image->is_closed) && asi_image_owns_position(image))
+        if (next > position && !asi_load_acquire_bool(&image->is_closed) && asi_client_image_owns_position(image))
         {
             asi_store_release_i64(image->subscriber_position, next);
         }
@@ -300,10 +300,10 @@ as_result as_image_poll_columns(as_image *image, as_columns *columns, int64_t ti
 /* Polls each image once. Returns AS_OK with or without rows, or the first failure if there are no rows. */
 static as_result take_round(as_subscription *subscription, as_columns *columns)
 {
-    const asi_image_list *list = asi_subscription_poll_begin(subscription);
+    const asi_client_image_list *list = asi_client_subscription_poll_begin(subscription);
     if (NULL == list)
     {
-        return asi_subscription_refuse_poll(subscription);
+        return asi_client_subscription_refuse_poll(subscription);
     }
     const uint32_t count = (uint32_t)list->count;
     /* Each call starts with another image, so that an image that fills the columns alone does not starve the others. */
@@ -319,7 +319,7 @@ static as_result take_round(as_subscription *subscription, as_columns *columns)
             break;
         }
     }
-    asi_subscription_poll_end(subscription);
+    asi_client_subscription_poll_end(subscription);
     return columns->row_count > 0 ? AS_OK : failure;
 }
 

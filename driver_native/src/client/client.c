@@ -232,13 +232,13 @@ static void free_resources(as_client *client)
     {
         as_publication *publication = client->publications;
         client->publications = publication->next;
-        asi_publication_free(publication);
+        asi_client_publication_free(publication);
     }
     while (NULL != client->subscriptions)
     {
         as_subscription *subscription = client->subscriptions;
         client->subscriptions = subscription->next;
-        asi_subscription_free(subscription);
+        asi_client_subscription_free(subscription);
     }
     while (NULL != client->retired_images)
     {

@@ -125,7 +125,7 @@ static bool on_publication_ready(as_client *client, event_reader *reader)
         asi_request_undo(client, request);
         return true;
     }
-    const as_result result = asi_publication_create(client, request, &ready, path);
+    const as_result result = asi_client_publication_create(client, request, &ready, path);
     if (AS_OK != result)
     {
         refuse_resource(client, request, result);
@@ -138,7 +138,7 @@ static as_result create_from_value(as_client *client, asi_request *request, int3
     switch (request->kind)
     {
         case ASI_REQUEST_SUBSCRIPTION:
-            return asi_subscription_create(client, request, value);
+            return asi_client_subscription_create(client, request, value);
         case ASI_REQUEST_COUNTER:
         case ASI_REQUEST_STATIC_COUNTER:
             return asi_counter_create(client, request, value);
@@ -235,7 +235,7 @@ static bool on_available_image(as_client *client, event_reader *reader)
     as_subscription *subscription = find_subscription(client, available.subscription_registration_id);
     if (NULL != subscription)
     {
-        const as_result result = asi_subscription_add_image(subscription, &available, path, source_identity);
+        const as_result result = asi_client_subscription_add_image(subscription, &available, path, source_identity);
         if (AS_OK != result)
         {
             report_last_failure(client, result);
@@ -254,7 +254,7 @@ static bool on_unavailable_image(as_client *client, event_reader *reader)
     as_subscription *subscription = find_subscription(client, unavailable.subscription_registration_id);
     if (NULL != subscription)
     {
-        asi_subscription_remove_image(subscription, unavailable.image_correlation_id);
+        asi_client_subscription_remove_image(subscription, unavailable.image_correlation_id);
     }
     return true;
 }
@@ -468,7 +468,7 @@ static int receive_events(as_client *client)
 int asi_conductor_service(as_client *client)
 {
     const int64_t now_ns = asi_clock_ns(&client->clock);
-    int work_count = asi_subscription_sweep(client, now_ns);
+    int work_count = asi_client_subscription_sweep(client, now_ns);
     work_count += asi_log_cache_sweep(&client->logs, now_ns);
     if (!client->is_closed)
     {
@@ -511,7 +511,7 @@ void asi_conductor_terminate(as_client *client, as_result failure, int32_t code,
     }
     for (as_subscription *at = client->subscriptions; NULL != at; at = at->next)
     {
-        asi_subscription_terminate(at);
+        asi_client_subscription_terminate(at);
     }
     for (as_counter *at = client->owned_counters; NULL != at; at = at->next)
     {

@@ -8,7 +8,7 @@
 
 /* -- lifetime; under the lock ------------------------------------------------------------------------------------------- */
 
-as_result asi_image_create(as_subscription *subscription, const asi_rsp_available_image *available, const char *path,
+as_result asi_client_image_create(as_subscription *subscription, const asi_rsp_available_image *available, const char *path,
     const char *source_identity, as_image **image)
 {
     as_client *client = subscription->client;
@@ -57,7 +57,7 @@ as_result asi_image_create(as_subscription *subscription, const asi_rsp_availabl
     return AS_OK;
 }
 
-void asi_image_close(as_image *image)
+void asi_client_image_close(as_image *image)
 {
     if (image->is_closed)
     {
@@ -70,7 +70,7 @@ void asi_image_close(as_image *image)
     asi_store_release_bool(&image->is_closed, true);
 }
 
-void asi_image_free(as_image *image)
+void asi_client_image_free(as_image *image)
 {
     free(image->source_identity);
     free(image);
@@ -87,7 +87,7 @@ void as_image_release(as_image *image)
     /* The conductor holds one reference while the client lives, so this frees only an image that outlived its client. */
     if (NULL != image && 1 == asi_fetch_add_i32(&image->reference_count, -1))
     {
-        asi_image_free(image);
+        asi_client_image_free(image);
     }
 }
 
@@ -111,17 +111,17 @@ void as_image_get_constants(const as_image *image, as_image_constants *constants
 
 bool as_image_is_closed(const as_image *image)
 {
-    return !asi_image_is_open(image);
+    return !asi_client_image_is_open(image);
 }
 
 int64_t as_image_position(const as_image *image)
 {
-    return asi_image_is_open(image) ? asi_load_acquire_i64(image->subscriber_position) : image->final_position;
+    return asi_client_image_is_open(image) ? asi_load_acquire_i64(image->subscriber_position) : image->final_position;
 }
 
 as_result as_image_set_position(as_image *image, int64_t position)
 {
-    if (!asi_image_can_poll(image))
+    if (!asi_client_image_can_poll(image))
     {
         return asi_fail(AS_E_CLOSED, 0, "image of session %d, stream %d is closed", image->session_id, image->stream_id);
     }
@@ -139,30 +139,30 @@ as_result as_image_set_position(as_image *image, int64_t position)
 
 int64_t as_image_end_of_stream_position(const as_image *image)
 {
-    return asi_image_is_open(image) ? asi_load_acquire_i64(&image->metadata->end_of_stream_position) :
+    return asi_client_image_is_open(image) ? asi_load_acquire_i64(&image->metadata->end_of_stream_position) :
         image->final_end_of_stream_position;
 }
 
 bool as_image_is_end_of_stream(const as_image *image)
 {
-    return asi_image_is_open(image) ? as_image_position(image) >= as_image_end_of_stream_position(image) :
+    return asi_client_image_is_open(image) ? as_image_position(image) >= as_image_end_of_stream_position(image) :
         image->final_is_end_of_stream;
 }
 
 bool as_image_is_publication_revoked(const as_image *image)
 {
-    return asi_image_is_open(image) ? 1 == asi_load_acquire_u8(&image->metadata->is_publication_revoked) :
+    return asi_client_image_is_open(image) ? 1 == asi_load_acquire_u8(&image->metadata->is_publication_revoked) :
         image->final_is_revoked;
 }
 
 int32_t as_image_active_transport_count(const as_image *image)
 {
-    return asi_image_is_open(image) ? asi_load_acquire_i32(&image->metadata->active_transport_count) : 0;
+    return asi_client_image_is_open(image) ? asi_load_acquire_i32(&image->metadata->active_transport_count) : 0;
 }
 
 bool as_image_has_data(const as_image *image)
 {
-    if (!asi_image_can_poll(image))
+    if (!asi_client_image_can_poll(image))
     {
         return false;
     }

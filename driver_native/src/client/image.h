@@ -4,9 +4,9 @@
 
 #include "client/state.h"
 
-as_result asi_image_create(as_subscription *subscription, const asi_rsp_available_image *available, const char *path,
+as_result asi_client_image_create(as_subscription *subscription, const asi_rsp_available_image *available, const char *path,
     const char *source_identity, as_image **image) AS_MUST_USE;
-void asi_image_close(as_image *image);
-void asi_image_free(as_image *image);
+void asi_client_image_close(as_image *image);
+void asi_client_image_free(as_image *image);
 
 #endif

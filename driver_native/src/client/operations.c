@@ -117,7 +117,7 @@ as_result as_image_reject(as_image *image, const char *reason)
     {
         return asi_fail(AS_E_USAGE, EINVAL, "reason has %zu bytes, at most %d are possible", length, ASI_REJECT_REASON_MAX_LENGTH);
     }
-    if (!asi_image_is_open(image))
+    if (!asi_client_image_is_open(image))
     {
         return asi_fail(AS_E_CLOSED, 0, "image of session %d, stream %d is closed", image->session_id, image->stream_id);
     }

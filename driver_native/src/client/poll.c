@@ -59,7 +59,7 @@ ALWAYS_INLINE void fill_header(as_header *header, const as_image *image, const p
 /* A closed image has returned its counter, and the driver may have reused it. */
 ALWAYS_INLINE void advance(as_image *image, int64_t from, int64_t to)
 {
-    if (to > from && asi_image_can_poll(image))
+    if (to > from && asi_client_image_can_poll(image))
     {
         asi_store_release_i64(image->subscriber_position, to);
     }
@@ -82,7 +82,7 @@ static inline as_result check_poll(const void *handler, int64_t limit)
 ALWAYS_INLINE int64_t poll_image(
     as_image *image, as_fragment_handler handler, void *context, int64_t limit_position, int64_t limit)
 {
-    if (!asi_image_can_poll(image))
+    if (!asi_client_image_can_poll(image))
     {
         return 0;
     }
@@ -105,7 +105,7 @@ ALWAYS_INLINE int64_t poll_image(
         fragments++;
         handler(context, header.frame + AS_FRAME_HEADER_LENGTH, range.walk.frame_length - AS_FRAME_HEADER_LENGTH,
             &header);
-    } while (fragments < limit && asi_image_is_open(image));
+    } while (fragments < limit && asi_client_image_is_open(image));
     advance(image, range.position, range.term_position + range.walk.offset);
     const bool is_broken = ASI_WALK_BROKEN == step && 0 == fragments;
     return is_broken ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
@@ -128,7 +128,7 @@ int64_t as_image_poll(as_image *image, as_fragment_handler handler, void *contex
 ALWAYS_INLINE int64_t controlled_poll_image(
     as_image *image, as_controlled_handler handler, void *context, int64_t limit_position, int64_t limit)
 {
-    if (!asi_image_can_poll(image))
+    if (!asi_client_image_can_poll(image))
     {
         return 0;
     }
@@ -163,7 +163,7 @@ ALWAYS_INLINE int64_t controlled_poll_image(
             advance(image, range.position, committed);
             range.position = committed;
         }
-    } while (fragments < limit && AS_ACTION_BREAK != action && asi_image_is_open(image));
+    } while (fragments < limit && AS_ACTION_BREAK != action && asi_client_image_is_open(image));
     advance(image, range.position, range.term_position + range.walk.offset);
     const bool is_broken = ASI_WALK_BROKEN == step && 0 == fragments;
     return is_broken ? (int64_t)fail_broken(image, range.term_position + range.walk.offset) : fragments;
@@ -184,7 +184,7 @@ int64_t as_image_controlled_poll(as_image *image, as_controlled_handler handler,
 int64_t as_image_block_poll(as_image *image, as_block_handler handler, void *context, int64_t limit_bytes)
 {
     const as_result result = check_poll((const void *)handler, limit_bytes);
-    if (AS_OK != result || !asi_image_can_poll(image))
+    if (AS_OK != result || !asi_client_image_can_poll(image))
     {
         return result;
     }
@@ -238,7 +238,7 @@ static as_result fail_closed(as_subscription *subscription)
     return result;
 }
 
-as_result asi_subscription_refuse_poll(as_subscription *subscription)
+as_result asi_client_subscription_refuse_poll(as_subscription *subscription)
 {
     if (asi_load_acquire_bool(&subscription->is_closed))
     {
@@ -248,7 +248,7 @@ as_result asi_subscription_refuse_poll(as_subscription *subscription)
         subscription->channel, subscription->stream_id);
 }
 
-static inline uint32_t start_index(as_subscription *subscription, const asi_image_list *list)
+static inline uint32_t start_index(as_subscription *subscription, const asi_client_image_list *list)
 {
     /* Spec: 02 §10.2 - round robin: each poll starts with another image. */
     const uint32_t index = subscription->round_robin++;
@@ -260,7 +260,7 @@ static inline uint32_t start_index(as_subscription *subscription, const asi_imag
     return 0;
 }
 
-__attribute__((noinline)) static int64_t poll_several(as_subscription *subscription, const asi_image_list *list,
+__attribute__((noinline)) static int64_t poll_several(as_subscription *subscription, const asi_client_image_list *list,
     as_fragment_handler handler, as_controlled_handler controlled, void *context, int64_t limit)
 {
     const uint32_t count = (uint32_t)list->count;
@@ -286,10 +286,10 @@ __attribute__((noinline)) static int64_t poll_several(as_subscription *subscript
 ALWAYS_INLINE int64_t poll_all(
     as_subscription *subscription, as_fragment_handler handler, as_controlled_handler controlled, void *context, int64_t limit)
 {
-    const asi_image_list *list = asi_subscription_poll_begin(subscription);
+    const asi_client_image_list *list = asi_client_subscription_poll_begin(subscription);
     if (__builtin_expect(NULL == list, 0))
     {
-        return asi_subscription_refuse_poll(subscription);
+        return asi_client_subscription_refuse_poll(subscription);
     }
     const int32_t count = list->count;
     int64_t fragments = 0;
@@ -302,7 +302,7 @@ ALWAYS_INLINE int64_t poll_all(
     {
         fragments = poll_several(subscription, list, handler, controlled, context, limit);
     }
-    asi_subscription_poll_end(subscription);
+    asi_client_subscription_poll_end(subscription);
     return fragments;
 }
 
@@ -326,10 +326,10 @@ int64_t as_subscription_block_poll(as_subscription *subscription, as_block_handl
     {
         return result;
     }
-    const asi_image_list *list = asi_subscription_poll_begin(subscription);
+    const asi_client_image_list *list = asi_client_subscription_poll_begin(subscription);
     if (NULL == list)
     {
-        return asi_subscription_refuse_poll(subscription);
+        return asi_client_subscription_refuse_poll(subscription);
     }
     int64_t bytes = 0;
     as_result failure = AS_OK;
@@ -340,6 +340,6 @@ int64_t as_subscription_block_poll(as_subscription *subscription, as_block_handl
         failure = consumed < 0 ? (as_result)consumed : failure;
         bytes += consumed > 0 ? consumed : 0;
     }
-    asi_subscription_poll_end(subscription);
+    asi_client_subscription_poll_end(subscription);
     return 0 == bytes ? (int64_t)failure : bytes;
 }

@@ -5,6 +5,6 @@
 #include "client/state.h"
 
 /* The reason for a refused poll: AS_E_CLOSED, or AS_E_USAGE when another poll is running. */
-as_result asi_subscription_refuse_poll(as_subscription *subscription) AS_MUST_USE;
+as_result asi_client_subscription_refuse_poll(as_subscription *subscription) AS_MUST_USE;
 
 #endif

@@ -14,7 +14,7 @@
 
 /* -- under the lock ----------------------------------------------------------------------------------------------------- */
 
-as_result asi_publication_create(
+as_result asi_client_publication_create(
     as_client *client, asi_request *request, const asi_rsp_publication_ready *ready, const char *path)
 {
     if (ready->position_limit_counter_id < 0 || ready->position_limit_counter_id >= client->counters.max_count)
@@ -55,7 +55,7 @@ as_result asi_publication_create(
     return AS_OK;
 }
 
-void asi_publication_free(as_publication *publication)
+void asi_client_publication_free(as_publication *publication)
 {
     free(publication->channel);
     free(publication);
@@ -76,7 +76,7 @@ static void close_publication(as_publication *publication, uint64_t flags)
             asi_store_release_bool(&publication->is_closed, true);
             asi_client_send_remove(client, ASI_CMD_REMOVE_PUBLICATION, publication->registration_id, flags);
             asi_log_cache_release(publication->log, asi_clock_ns(&client->clock) + client->options.resource_linger_ns);
-            asi_publication_free(publication);
+            asi_client_publication_free(publication);
             break;
         }
     }
@@ -121,7 +121,7 @@ static inline int64_t check_flow(const as_publication *publication, int64_t leng
     return position < 0 ? position : back_pressure_status(publication, position, length);
 }
 
-int64_t asi_publication_append(as_publication *publication, const asi_append_source *source)
+int64_t asi_client_publication_append(as_publication *publication, const asi_append_source *source)
 {
     const int64_t status = check_flow(publication, source->length);
     return __builtin_expect(0 == status, 1) ? asi_append_message(&publication->appender, source) : status;
@@ -181,7 +181,7 @@ int64_t as_publication_offerv(as_publication *publication, const as_iovec *parts
         .supplier = supplier,
         .supplier_context = supplier_context,
     };
-    return asi_publication_append(publication, &source);
+    return asi_client_publication_append(publication, &source);
 }
 
 int64_t as_publication_try_claim(as_publication *publication, int64_t length, as_buffer_claim *claim)

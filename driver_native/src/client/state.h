@@ -152,13 +152,13 @@ struct as_image
 };
 
 /* Images as the polling thread sees them. The list is replaced as a whole, never changed. */
-typedef struct asi_image_list
+typedef struct asi_client_image_list
 {
-    struct asi_image_list *next_retired;
+    struct asi_client_image_list *next_retired;
     int64_t retired_sequence;
     int32_t count;
     as_image *images[];
-} asi_image_list;
+} asi_client_image_list;
 
 struct as_subscription
 {
@@ -171,7 +171,7 @@ struct as_subscription
     as_on_image on_unavailable;
     void *image_context;
     /* Written by the conductor, release; read by the polling thread, acquire. */
-    void *image_list; /* asi_image_list *, never NULL */
+    void *image_list; /* asi_client_image_list *, never NULL */
     int32_t image_count;
     bool is_closed;
     bool fences_for_all; /* copy of the client's flag */
@@ -179,7 +179,7 @@ struct as_subscription
     int64_t poll_sequence;
     uint32_t round_robin;
     /* Conductor only. */
-    asi_image_list *retired_lists;
+    asi_client_image_list *retired_lists;
     as_subscription *next;
 };
 
@@ -230,26 +230,26 @@ struct as_client
 
 /* -- images, as the polling thread sees them ----------------------------------------------------------------------------- */
 
-static inline bool asi_image_is_open(const as_image *image)
+static inline bool asi_client_image_is_open(const as_image *image)
 {
     return __builtin_expect(!asi_load_acquire_bool(&image->is_closed), 1);
 }
 
 /* True while the image owns its position counter. A client that was paused for longer than the liveness timeout may poll for
  * a moment after the driver has given the counter to another subscriber. */
-static inline bool asi_image_owns_position(const as_image *image)
+static inline bool asi_client_image_owns_position(const as_image *image)
 {
     return __builtin_expect(asi_counter_registration(image->subscriber_position) == image->position_registration_id, 1);
 }
 
-static inline bool asi_image_can_poll(const as_image *image)
+static inline bool asi_client_image_can_poll(const as_image *image)
 {
-    return asi_image_is_open(image) && asi_image_owns_position(image);
+    return asi_client_image_is_open(image) && asi_client_image_owns_position(image);
 }
 
 /* A subscription is polled between these two calls; see subscription.c for the order of their loads and stores. NULL:
  * refused. Only one thread may poll. Concurrent polls are usually detected, but not always. */
-static inline const asi_image_list *asi_subscription_poll_begin(as_subscription *subscription)
+static inline const asi_client_image_list *asi_client_subscription_poll_begin(as_subscription *subscription)
 {
     const int64_t sequence = asi_load_relaxed_i64(&subscription->poll_sequence);
     if (__builtin_expect(asi_load_acquire_bool(&subscription->is_closed) || 0 != (sequence & 1), 0))
@@ -268,7 +268,7 @@ static inline const asi_image_list *asi_subscription_poll_begin(as_subscription 
     return asi_load_acquire_ptr(&subscription->image_list);
 }
 
-static inline void asi_subscription_poll_end(as_subscription *subscription)
+static inline void asi_client_subscription_poll_end(as_subscription *subscription)
 {
     asi_store_release_i64(&subscription->poll_sequence, asi_load_relaxed_i64(&subscription->poll_sequence) + 1);
 }

@@ -24,9 +24,9 @@
 
 /* -- lists, under the lock ---------------------------------------------------------------------------------------------- */
 
-static asi_image_list *new_list(int32_t count)
+static asi_client_image_list *new_list(int32_t count)
 {
-    asi_image_list *list = calloc(1, sizeof(*list) + sizeof(list->images[0]) * (size_t)count);
+    asi_client_image_list *list = calloc(1, sizeof(*list) + sizeof(list->images[0]) * (size_t)count);
     if (NULL != list)
     {
         list->count = count;
@@ -54,9 +54,9 @@ static bool has_poll_passed(const as_subscription *subscription, int64_t retired
 }
 
 /* Returns the sequence that was read. Whatever only the old list references is retired with it. */
-static int64_t replace_list(as_subscription *subscription, asi_image_list *list)
+static int64_t replace_list(as_subscription *subscription, asi_client_image_list *list)
 {
-    asi_image_list *old = subscription->image_list;
+    asi_client_image_list *old = subscription->image_list;
     asi_store_release_ptr(&subscription->image_list, list);
     asi_store_release_i32(&subscription->image_count, list->count);
     old->retired_sequence = read_sequence(subscription);
@@ -74,10 +74,10 @@ static void retire_image(as_client *client, as_subscription *subscription, as_im
     client->retired_images = image;
 }
 
-as_result asi_subscription_create(as_client *client, asi_request *request, int32_t channel_status_counter_id)
+as_result asi_client_subscription_create(as_client *client, asi_request *request, int32_t channel_status_counter_id)
 {
     as_subscription *subscription = aligned_alloc(ASI_CACHE_LINE, (size_t)asi_align_i64(sizeof(*subscription), ASI_CACHE_LINE));
-    asi_image_list *list = new_list(0);
+    asi_client_image_list *list = new_list(0);
     if (NULL == subscription || NULL == list)
     {
         free(subscription);
@@ -103,10 +103,10 @@ as_result asi_subscription_create(as_client *client, asi_request *request, int32
     return AS_OK;
 }
 
-as_result asi_subscription_add_image(
+as_result asi_client_subscription_add_image(
     as_subscription *subscription, const asi_rsp_available_image *available, const char *path, const char *source_identity)
 {
-    const asi_image_list *old = subscription->image_list;
+    const asi_client_image_list *old = subscription->image_list;
     for (int32_t i = 0; i < old->count; i++)
     {
         if (old->images[i]->correlation_id == available->image_correlation_id)
@@ -114,13 +114,13 @@ as_result asi_subscription_add_image(
             return AS_OK;
         }
     }
-    asi_image_list *list = new_list(old->count + 1);
+    asi_client_image_list *list = new_list(old->count + 1);
     if (NULL == list)
     {
         return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for an image");
     }
     as_image *image;
-    const as_result result = asi_image_create(subscription, available, path, source_identity, &image);
+    const as_result result = asi_client_image_create(subscription, available, path, source_identity, &image);
     if (AS_OK != result)
     {
         free(list);
@@ -138,7 +138,7 @@ as_result asi_subscription_add_image(
 
 static void end_image(as_subscription *subscription, as_image *image, int64_t retired_sequence)
 {
-    asi_image_close(image);
+    asi_client_image_close(image);
     if (NULL != subscription->on_unavailable)
     {
         subscription->on_unavailable(subscription->image_context, subscription, image);
@@ -146,9 +146,9 @@ static void end_image(as_subscription *subscription, as_image *image, int64_t re
     retire_image(subscription->client, subscription, image, retired_sequence);
 }
 
-void asi_subscription_remove_image(as_subscription *subscription, int64_t correlation_id)
+void asi_client_subscription_remove_image(as_subscription *subscription, int64_t correlation_id)
 {
-    const asi_image_list *old = subscription->image_list;
+    const asi_client_image_list *old = subscription->image_list;
     int32_t index = 0;
     while (index < old->count && old->images[index]->correlation_id != correlation_id)
     {
@@ -159,11 +159,11 @@ void asi_subscription_remove_image(as_subscription *subscription, int64_t correl
         return;
     }
     as_image *image = old->images[index];
-    asi_image_list *list = new_list(old->count - 1);
+    asi_client_image_list *list = new_list(old->count - 1);
     if (NULL == list)
     {
         /* If there is no memory for a shorter list, the closed image stays in the list and polls skip it. */
-        asi_image_close(image);
+        asi_client_image_close(image);
         return;
     }
     memcpy(list->images, old->images, sizeof(old->images[0]) * (size_t)index);
@@ -171,11 +171,11 @@ void asi_subscription_remove_image(as_subscription *subscription, int64_t correl
     end_image(subscription, image, replace_list(subscription, list));
 }
 
-void asi_subscription_terminate(as_subscription *subscription)
+void asi_client_subscription_terminate(as_subscription *subscription)
 {
     asi_store_release_bool(&subscription->is_closed, true);
-    asi_image_list *old = subscription->image_list;
-    asi_image_list *empty = new_list(0);
+    asi_client_image_list *old = subscription->image_list;
+    asi_client_image_list *empty = new_list(0);
     const int64_t retired_sequence = NULL != empty ? replace_list(subscription, empty) : 0;
     for (int32_t i = 0; i < old->count; i++)
     {
@@ -185,16 +185,16 @@ void asi_subscription_terminate(as_subscription *subscription)
         }
         else
         {
-            asi_image_close(old->images[i]);
+            asi_client_image_close(old->images[i]);
         }
     }
 }
 
 /* No thread polls the subscription any more. It lists images only after an allocation failure; they are freed as with the
    client. */
-void asi_subscription_free(as_subscription *subscription)
+void asi_client_subscription_free(as_subscription *subscription)
 {
-    asi_image_list *list = subscription->image_list;
+    asi_client_image_list *list = subscription->image_list;
     for (int32_t i = 0; i < list->count; i++)
     {
         as_image_release(list->images[i]);
@@ -202,7 +202,7 @@ void asi_subscription_free(as_subscription *subscription)
     free(list);
     while (NULL != subscription->retired_lists)
     {
-        asi_image_list *retired = subscription->retired_lists;
+        asi_client_image_list *retired = subscription->retired_lists;
         subscription->retired_lists = retired->next_retired;
         free(retired);
     }
@@ -210,7 +210,7 @@ void asi_subscription_free(as_subscription *subscription)
     free(subscription);
 }
 
-int asi_subscription_sweep(as_client *client, int64_t now_ns)
+int asi_client_subscription_sweep(as_client *client, int64_t now_ns)
 {
     int freed = 0;
     for (as_image **link = &client->retired_images; NULL != *link;)
@@ -225,14 +225,14 @@ int asi_subscription_sweep(as_client *client, int64_t now_ns)
         }
         *link = image->next;
         asi_log_cache_release(image->log, now_ns);
-        asi_image_free(image);
+        asi_client_image_free(image);
         freed++;
     }
     for (as_subscription *at = client->subscriptions; NULL != at; at = at->next)
     {
-        for (asi_image_list **link = &at->retired_lists; NULL != *link;)
+        for (asi_client_image_list **link = &at->retired_lists; NULL != *link;)
         {
-            asi_image_list *list = *link;
+            asi_client_image_list *list = *link;
             if (!has_poll_passed(at, list->retired_sequence))
             {
                 link = &list->next_retired;
@@ -261,7 +261,7 @@ void as_subscription_close(as_subscription *subscription)
         }
         if (!subscription->is_closed)
         {
-            asi_subscription_terminate(subscription);
+            asi_client_subscription_terminate(subscription);
         }
         *link = subscription->next;
         asi_client_send_remove(client, ASI_CMD_REMOVE_SUBSCRIPTION, subscription->registration_id, 0);
@@ -269,7 +269,7 @@ void as_subscription_close(as_subscription *subscription)
         {
             image->retired_from = image->retired_from == subscription ? NULL : image->retired_from;
         }
-        asi_subscription_free(subscription);
+        asi_client_subscription_free(subscription);
         break;
     }
     asi_client_unlock(client);
@@ -313,7 +313,7 @@ static as_image *retain_first(
     as_subscription *subscription, bool (*matches)(const as_image *image, int32_t index, int32_t wanted), int32_t wanted)
 {
     const bool is_locked_here = AS_OK == asi_client_lock(subscription->client);
-    const asi_image_list *list = subscription->image_list;
+    const asi_client_image_list *list = subscription->image_list;
     as_image *found = NULL;
     for (int32_t i = 0; i < list->count && NULL == found; i++)
     {

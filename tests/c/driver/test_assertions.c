@@ -45,14 +45,14 @@ static void fail_plainly(void)
 
 static void move_backward(void)
 {
-    asi_publication_state state = ASI_PUBLICATION_LINGER;
-    asi_publication_enter(&state, ASI_PUBLICATION_DRAINING);
+    asi_ctl_publication_state state = ASI_PUBLICATION_LINGER;
+    asi_ctl_publication_enter(&state, ASI_PUBLICATION_DRAINING);
 }
 
 static void skip_linger(void)
 {
-    asi_publication_state state = ASI_PUBLICATION_DRAINING;
-    asi_publication_enter(&state, ASI_PUBLICATION_DONE);
+    asi_ctl_publication_state state = ASI_PUBLICATION_DRAINING;
+    asi_ctl_publication_enter(&state, ASI_PUBLICATION_DONE);
 }
 
 static void take_while_taking(void)
@@ -78,9 +78,9 @@ static void moves_in_order_pass(void)
     static const uint32_t MOVES[] = { 1U << 1 | 1U << 2, 1U << 2, 0 };
     AS_ASSERT_MOVE(MOVES, 0, 1);
     AS_ASSERT_MOVE(MOVES, 1, 2);
-    asi_publication_state state = ASI_PUBLICATION_ACTIVE;
-    asi_publication_enter(&state, ASI_PUBLICATION_LINGER); /* revoked */
-    asi_publication_enter(&state, ASI_PUBLICATION_DONE);
+    asi_ctl_publication_state state = ASI_PUBLICATION_ACTIVE;
+    asi_ctl_publication_enter(&state, ASI_PUBLICATION_LINGER); /* revoked */
+    asi_ctl_publication_enter(&state, ASI_PUBLICATION_DONE);
     CHECK_I64(state, ASI_PUBLICATION_DONE);
 }
 

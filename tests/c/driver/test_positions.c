@@ -12,7 +12,7 @@
 
 typedef struct readers
 {
-    asi_subscription subscriptions[2];
+    asi_ctl_subscription subscriptions[2];
     int64_t positions[2];
     asi_subscriber_position items[2];
 } readers;

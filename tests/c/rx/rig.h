@@ -67,7 +67,7 @@ typedef struct rx_rig
     int32_t error_count;
     int32_t resolve_count;
     char error[ASI_COMMAND_TEXT_CAPACITY];
-    asi_image *images[RIG_IMAGES];
+    asi_rx_image *images[RIG_IMAGES];
     int32_t image_count;
     int64_t min_position; /* of subscribers; INT64_MAX: they read everything at once */
     int64_t max_position;
@@ -163,7 +163,7 @@ static inline void rig_open(rx_rig *rig, const rig_options *options)
     asi_receiver_do_work(&rig->receiver);
 }
 
-static inline void rig_free_image(asi_image *image)
+static inline void rig_free_image(asi_rx_image *image)
 {
     asi_log_close(&image->log);
     free(image);
@@ -194,7 +194,7 @@ static inline void rig_close(rx_rig *rig)
 
 /* --- the conductor's part --- */
 
-static inline asi_image *rig_make_image(rx_rig *rig, const asi_command_create_image *setup)
+static inline asi_rx_image *rig_make_image(rx_rig *rig, const asi_command_create_image *setup)
 {
     char path[SCRATCH_CAPACITY + 32];
     asi_log log;
@@ -205,7 +205,7 @@ static inline asi_image *rig_make_image(rx_rig *rig, const asi_command_create_im
     asi_log_init_tails(&log, setup->initial_term_id, setup->active_term_id, setup->term_offset);
     log.mtu_length = setup->mtu_length;
     log.metadata->end_of_stream_position = INT64_MAX;
-    const asi_image_params params = {
+    const asi_rx_image_params params = {
         .correlation_id = 9 + rig->image_count,
         .session_id = setup->session_id,
         .stream_id = setup->stream_id,
@@ -227,9 +227,9 @@ static inline asi_image *rig_make_image(rx_rig *rig, const asi_command_create_im
         .counters = &rig->counters,
         .now_ns = rig->now_ns
     };
-    asi_image *image = aligned_alloc(ASI_CACHE_LINE, sizeof(asi_image));
+    asi_rx_image *image = aligned_alloc(ASI_CACHE_LINE, sizeof(asi_rx_image));
     CHECK(NULL != image);
-    asi_image_init(image, &log, &params);
+    asi_rx_image_init(image, &log, &params);
     rig->images[rig->image_count++] = image;
     rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_ADD_IMAGE, .image = image });
     return image;
@@ -261,12 +261,12 @@ static inline void rig_drain_commands(rx_rig *rig)
     }
 }
 
-static inline void rig_track(rx_rig *rig, asi_image *image)
+static inline void rig_track(rx_rig *rig, asi_rx_image *image)
 {
     bool found_loss;
     asi_gap published;
-    asi_image_rebuild(image, rig->max_position, rig->now_ns, &found_loss, &published);
-    asi_image_update_status(
+    asi_rx_image_rebuild(image, rig->max_position, rig->now_ns, &found_loss, &published);
+    asi_rx_image_update_status(
         image, INT64_MAX == rig->min_position ? image->rebuild_position : rig->min_position, found_loss, rig->now_ns);
     if (published.length > 0)
     {
@@ -421,7 +421,7 @@ static inline void peer_be_heard(rx_rig *rig)
 }
 
 /* SETUP, image, first SM read away. */
-static inline asi_image *rig_join(rx_rig *rig)
+static inline asi_rx_image *rig_join(rx_rig *rig)
 {
     peer_setup(rig);
     rig_cycles(rig, 3);
@@ -431,7 +431,7 @@ static inline asi_image *rig_join(rx_rig *rig)
 }
 
 /* Whether the log holds the frame that put_frame makes. */
-static inline bool log_has(const asi_image *image, int64_t position, int32_t payload_length)
+static inline bool log_has(const asi_rx_image *image, int64_t position, int32_t payload_length)
 {
     uint8_t bytes[65536] __attribute__((aligned(8)));
     const int32_t occupied = put_frame(bytes, position, payload_length);

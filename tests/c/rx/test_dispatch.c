@@ -15,7 +15,7 @@ typedef struct model
 } model;
 
 static asi_receive_endpoint endpoints[ENDPOINTS];
-static asi_image images[ENDPOINTS][STREAMS][SESSIONS];
+static asi_rx_image images[ENDPOINTS][STREAMS][SESSIONS];
 
 static bool model_wants(const model *m, int e, int s, int k) { return m->all[e][s] || m->one[e][s][k]; }
 

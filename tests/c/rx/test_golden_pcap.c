@@ -107,7 +107,7 @@ static void on_frame(stream_reader *reader, const asi_frame_header *frame, int64
     }
 }
 
-static void read_image(asi_image *image, stream_reader *reader)
+static void read_image(asi_rx_image *image, stream_reader *reader)
 {
     const asi_log *log = &image->log;
     while (reader->position < image->rebuild_position)
@@ -281,11 +281,11 @@ static void naks_are_theirs(void)
     rx_rig rig;
     const rig_options options = { .no_interest = true };
     join_golden(&rig, "udp/loss.pcap", &options, 0);
-    asi_image *image = rig.images[0];
+    asi_rx_image *image = rig.images[0];
     find_golden("udp/loss.pcap", ASI_FRAME_NAK, 0, &golden);
     const asi_nak_frame *theirs = (const asi_nak_frame *)(void *)golden.bytes;
     const asi_gap gap = { .term_id = theirs->term_id, .term_offset = theirs->term_offset, .length = theirs->length };
-    asi_image_publish_gap(image, &gap);
+    asi_rx_image_publish_gap(image, &gap);
     rig_cycles(&rig, 1);
     CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), golden.length);
     CHECK(0 == memcmp(rig.got.bytes, golden.bytes, (size_t)golden.length));

@@ -66,7 +66,7 @@ static void attacker_without_the_session(void)
     rig_open(&rig, &options);
     peer_setup(&rig);
     rig_cycles(&rig, 1);
-    asi_image *image = rig_make_image(&rig, &rig.create);
+    asi_rx_image *image = rig_make_image(&rig, &rig.create);
     rig_cycles(&rig, 2);
     int64_t position = 0;
     for (int round = 0; round < ROUNDS; round++)
@@ -105,7 +105,7 @@ static void attacker_with_the_session(void)
     rig_open(&rig, &options);
     peer_setup(&rig);
     rig_cycles(&rig, 1);
-    asi_image *image = rig_make_image(&rig, &rig.create);
+    asi_rx_image *image = rig_make_image(&rig, &rig.create);
     rig_cycles(&rig, 2);
     for (int round = 0; round < ROUNDS; round++)
     {

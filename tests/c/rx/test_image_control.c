@@ -175,12 +175,12 @@ static void congestion_names(void)
 
 /* --- status messages of an image --- */
 
-static int64_t told_position(const asi_image *image)
+static int64_t told_position(const asi_rx_image *image)
 {
     int64_t position;
     int64_t change;
     int32_t window;
-    CHECK(asi_image_read_sm(image, &position, &window, &change));
+    CHECK(asi_rx_image_read_sm(image, &position, &window, &change));
     return position;
 }
 
@@ -193,7 +193,7 @@ static void status_messages_do_not_go_back(void)
         .rtt_counter = &rtt_counter, .window_counter = &window_counter } };
     rx_rig rig;
     rig_open(&rig, &options);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     for (int i = 0; i < 8; i++)
     {
         peer_data(&rig, i * 1024, 992);
@@ -205,7 +205,7 @@ static void status_messages_do_not_go_back(void)
     static const int64_t HOSTILE[] = { 8192 - 32, 0, -1, INT64_MIN, 8192 + 32, INT64_MAX };
     for (size_t i = 0; i < sizeof(HOSTILE) / sizeof(HOSTILE[0]); i++)
     {
-        CHECK_I64(asi_image_update_status(image, HOSTILE[i], true, rig.now_ns), 1);
+        CHECK_I64(asi_rx_image_update_status(image, HOSTILE[i], true, rig.now_ns), 1);
         CHECK_I64(told_position(image), 8192);
         CHECK_I64(image->floor_position, floor);
     }
@@ -217,17 +217,17 @@ static void when_a_status_message_is_due(void)
 {
     rx_rig rig;
     rig_open(&rig, &(rig_options){ .receiver_window = 16384 });
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     image->rebuild_position = 16384;
-    CHECK_I64(asi_image_update_status(image, 4096, false, rig.now_ns), 0);
-    CHECK_I64(asi_image_update_status(image, 4096 + 32, false, rig.now_ns), 1);
+    CHECK_I64(asi_rx_image_update_status(image, 4096, false, rig.now_ns), 0);
+    CHECK_I64(asi_rx_image_update_status(image, 4096 + 32, false, rig.now_ns), 1);
     CHECK_I64(told_position(image), 4096 + 32);
-    CHECK_I64(asi_image_update_status(image, 2 * 4096 + 32, false, rig.now_ns), 0);
-    CHECK_I64(asi_image_update_status(image, 2 * 4096 + 64, false, rig.now_ns), 1);
+    CHECK_I64(asi_rx_image_update_status(image, 2 * 4096 + 32, false, rig.now_ns), 0);
+    CHECK_I64(asi_rx_image_update_status(image, 2 * 4096 + 64, false, rig.now_ns), 1);
     rig_close(&rig);
 }
 
-static asi_frame_header *slot_of(const asi_image *image, int64_t offset)
+static asi_frame_header *slot_of(const asi_rx_image *image, int64_t offset)
 {
     return (asi_frame_header *)(void *)(image->log.terms[0] + offset);
 }
@@ -241,12 +241,12 @@ static void a_gap_is_filled_if_it_still_is_one(void)
     {
         rx_rig rig;
         rig_open(&rig, &(rig_options){ 0 });
-        asi_image *image = rig_join(&rig);
+        asi_rx_image *image = rig_join(&rig);
         peer_data(&rig, 4096, 992);
         peer_data(&rig, LATE[i], 0); /* a header, so that only one slot shows it */
         rig_cycles(&rig, 2);
         CHECK(log_has(image, LATE[i], 0));
-        asi_image_fill_gap(image, &gap);
+        asi_rx_image_fill_gap(image, &gap);
         CHECK(log_has(image, LATE[i], 0));
         CHECK_I64(slot_of(image, 0)->type, 0 == LATE[i] ? ASI_FRAME_DATA : 0);
         CHECK_I64(rig_counter(&rig, ASI_SYSTEM_LOSS_GAP_FILLS), 0);
@@ -259,11 +259,11 @@ static void a_gap_is_filled_with_padding(void)
     const asi_gap gap = { .term_id = INITIAL_TERM, .term_offset = 1024, .length = 2048 };
     rx_rig rig;
     rig_open(&rig, &(rig_options){ 0 });
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_data(&rig, 0, 992);
     peer_data(&rig, 3072, 992);
     rig_cycles(&rig, 2);
-    asi_image_fill_gap(image, &gap);
+    asi_rx_image_fill_gap(image, &gap);
     const asi_frame_header *padding = slot_of(image, 1024);
     CHECK_I64(padding->frame_length, 2048);
     CHECK_I64(padding->version, 0);
@@ -284,9 +284,9 @@ static void a_gap_is_filled_with_padding(void)
 /* --- what an image takes --- */
 
 /* An image whose log has been filled more than a lap: every slot holds old bytes. */
-static asi_image *join_and_lap(rx_rig *rig, int64_t *position)
+static asi_rx_image *join_and_lap(rx_rig *rig, int64_t *position)
 {
-    asi_image *image = rig_join(rig);
+    asi_rx_image *image = rig_join(rig);
     for (*position = 0; *position < 4 * TERM + 8192; *position += 1024)
     {
         peer_data(rig, *position, 992);
@@ -296,7 +296,7 @@ static asi_image *join_and_lap(rx_rig *rig, int64_t *position)
     return image;
 }
 
-static void check_zeros(const asi_image *image, int64_t from, int64_t to)
+static void check_zeros(const asi_rx_image *image, int64_t from, int64_t to)
 {
     const uint8_t *term = image->log.terms[asi_log_index_of_position(from, image->log.position_bits)];
     for (int64_t at = from; at < to; at += AS_FRAME_ALIGNMENT)
@@ -313,7 +313,7 @@ static void nothing_of_the_last_lap_is_taken(void)
         rx_rig rig;
         int64_t position;
         rig_open(&rig, &(rig_options){ 0 });
-        asi_image *image = join_and_lap(&rig, &position);
+        asi_rx_image *image = join_and_lap(&rig, &position);
         check_zeros(image, position, position + AS_FRAME_ALIGNMENT);
         if (0 == kind)
         {
@@ -364,7 +364,7 @@ static void padding_ends_with_its_term(void)
         setup.term_offset = (int32_t)ROWS[i].at;
         peer_send(&rig, &setup, sizeof(setup));
         rig_cycle(&rig);
-        const asi_image *image = rig_make_image(&rig, &rig.create);
+        const asi_rx_image *image = rig_make_image(&rig, &rig.create);
         rig_cycles(&rig, 2);
         put_frame(bytes, ROWS[i].at, 0);
         ((asi_frame_header *)(void *)bytes)->type = ASI_FRAME_PAD;
@@ -384,7 +384,7 @@ static void padding_ends_with_its_term(void)
 
 typedef struct transfer
 {
-    asi_image *image;
+    asi_rx_image *image;
     int64_t at;
 } transfer;
 
@@ -397,14 +397,14 @@ static int publish_values(void *context)
     }
     h->at++;
     const asi_gap gap = { .term_id = (int32_t)h->at, .term_offset = (int32_t)h->at * 3, .length = (int32_t)h->at * 7 };
-    asi_image_publish_gap(h->image, &gap);
-    asi_image_publish_sm(h->image, h->at * 1000, (int32_t)h->at);
+    asi_rx_image_publish_gap(h->image, &gap);
+    asi_rx_image_publish_sm(h->image, h->at * 1000, (int32_t)h->at);
     return 1;
 }
 
 static void values_that_belong_together_arrive_together(void)
 {
-    asi_image *image = aligned_alloc(ASI_CACHE_LINE, sizeof(asi_image));
+    asi_rx_image *image = aligned_alloc(ASI_CACHE_LINE, sizeof(asi_rx_image));
     CHECK(NULL != image);
     memset(image, 0, sizeof(*image));
     transfer h = { .image = image };
@@ -420,14 +420,14 @@ static void values_that_belong_together_arrive_together(void)
         int64_t position;
         int32_t window;
         int64_t change;
-        if (asi_image_poll_gap(image, &gap))
+        if (asi_rx_image_poll_gap(image, &gap))
         {
             CHECK(gap.term_id > last);
             last = gap.term_id;
             CHECK_I64(gap.term_offset, (int32_t)last * 3);
             CHECK_I64(gap.length, (int32_t)last * 7);
         }
-        if (asi_image_read_sm(image, &position, &window, &change) && change > 0)
+        if (asi_rx_image_read_sm(image, &position, &window, &change) && change > 0)
         {
             CHECK_I64(position, (int64_t)window * 1000);
             CHECK_I64(change, window);
@@ -443,7 +443,7 @@ static void a_frame_far_ahead_is_asked_for_at_its_pace(void)
     enum { DATAGRAMS = 200, STEP_US = 10 };
     rx_rig rig;
     rig_open(&rig, &(rig_options){ .receiver_window = 4096 });
-    const asi_image *image = rig_join(&rig);
+    const asi_rx_image *image = rig_join(&rig);
     peer_data(&rig, 30720, 32);
     rig_cycles(&rig, 2);
     for (int i = 0; i < DATAGRAMS; i++)
@@ -492,7 +492,7 @@ static void a_gap_is_measured_once(void)
 {
     rx_rig rig;
     rig_open(&rig, &(rig_options){ .receiver_window = 8192 });
-    const asi_image *image = rig_join(&rig);
+    const asi_rx_image *image = rig_join(&rig);
     uint8_t *term = image->log.terms[0];
     peer_data(&rig, 2048, 32);
     rig_cycles(&rig, 2);

@@ -10,7 +10,7 @@ static void s41_the_first_gap_is_asked_for_until_it_is_filled(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_data(&rig, 0, 1376);
     peer_data(&rig, 2 * 1408, 1376); /* 1408 and 4224 are missing */
     peer_data(&rig, 4 * 1408, 1376);
@@ -84,7 +84,7 @@ static void s47_unreliable_gaps_become_padding(void)
     rx_rig rig;
     const rig_options options = { .is_unreliable = true };
     rig_open(&rig, &options);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_data(&rig, 0, 96);
     peer_data(&rig, 512, 96);
     rig_cycles(&rig, 4);
@@ -167,7 +167,7 @@ static void timestamps_stay_within_their_message(void)
         rx_rig rig;
         const rig_options options = { .channel = "aeron:udp?endpoint=127.0.0.1:24000|channel-rcv-ts-offset=8" };
         rig_open(&rig, &options);
-        const asi_image *image = rig_join(&rig);
+        const asi_rx_image *image = rig_join(&rig);
         uint8_t bytes[128] __attribute__((aligned(8)));
         const int32_t length = put_frame(bytes, 0, rows[i].payload_length);
         ((asi_frame_header *)(void *)bytes)->flags = rows[i].flags;
@@ -189,7 +189,7 @@ static void every_message_of_a_datagram_is_stamped(void)
     rx_rig rig;
     const rig_options options = { .channel = "aeron:udp?endpoint=127.0.0.1:24000|channel-rcv-ts-offset=0" };
     rig_open(&rig, &options);
-    const asi_image *image = rig_join(&rig);
+    const asi_rx_image *image = rig_join(&rig);
     uint8_t bytes[256] __attribute__((aligned(8)));
     int32_t length = 0;
     for (int i = 0; i < 3; i++)
@@ -224,7 +224,7 @@ static void frames_that_do_not_lie_in_a_row(void)
     enum { COUNT = sizeof(ROWS) / sizeof(ROWS[0]) };
     rx_rig rig;
     rig_open(&rig, &plain);
-    const asi_image *image = rig_join(&rig);
+    const asi_rx_image *image = rig_join(&rig);
     const int64_t begun_ns = image->last_packet_ns;
     uint8_t bytes[192] __attribute__((aligned(8)));
     for (int i = 0; i <= COUNT; i++)

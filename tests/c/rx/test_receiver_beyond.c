@@ -82,7 +82,7 @@ static void images_nobody_wants_get_no_data(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_STREAM, .stream_id = STREAM });
     rig_cycles(&rig, 1);
     peer_data(&rig, 0, 96);
@@ -142,7 +142,7 @@ static void laps_of_the_log(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     int64_t at = 0;
     int32_t payload = 96;
     while (at < 10 * (int64_t)TERM)
@@ -160,7 +160,7 @@ static void laps_of_the_log(void)
     rig_close(&rig);
 }
 
-static bool is_zero(const asi_image *image, int64_t position, int64_t length)
+static bool is_zero(const asi_rx_image *image, int64_t position, int64_t length)
 {
     const uint8_t *slot = image->log.terms[position / TERM % ASI_LOG_PARTITION_COUNT] + position % TERM;
     for (int64_t i = 0; i < length; i++)
@@ -180,7 +180,7 @@ static void laps_out_of_order(void)
     enum { COUNT = 24, PAYLOAD = 640 - 32, STEP = 640 };
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     asi_rand rand = test_rand();
     for (int64_t base = 0; base < 8 * (int64_t)TERM;)
     {
@@ -225,7 +225,7 @@ static void known_first_frame(void)
     enum { PAYLOAD = 640 - 32, STEP = 640 };
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     int64_t at = 0;
     while (at < 4 * (int64_t)TERM)
     {

@@ -83,7 +83,7 @@ static void s49_removal_cools_down_until_the_conductor_says_so(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_be_heard(&rig);
     asi_store_release_bool(&image->is_sending_eos_sm, true);
     rig_pass(&rig, 1020 * RIG_MS, 20 * RIG_MS);
@@ -116,7 +116,7 @@ static void s50_setups_do_not_keep_an_image_alive(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     const int64_t last_packet_ns = image->last_packet_ns;
     rig_pass(&rig, RIG_SECOND, 100 * RIG_MS);
     peer_setup(&rig);
@@ -134,7 +134,7 @@ static void s51_end_of_stream_then_a_new_session_of_the_same_id(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_data(&rig, 0, 96);
     peer_heartbeat(&rig, 128, 0xE0);
     rig_cycles(&rig, 3);
@@ -153,7 +153,7 @@ static void s52_end_of_stream_beyond_a_gap(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_data(&rig, 0, 96);
     peer_heartbeat(&rig, 512, 0xE0);
     rig_cycles(&rig, 4);
@@ -171,7 +171,7 @@ static void s53_revoke(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_heartbeat(&rig, 4096, 0xF0);
     rig_cycles(&rig, 1);
     CHECK(image->is_end_of_stream && image->is_revoked);
@@ -235,7 +235,7 @@ static void s59_two_destinations(void)
     rx_rig rig;
     const rig_options options = { .second = "aeron:udp?endpoint=127.0.0.1:24001" };
     rig_open(&rig, &options);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     const asi_udp_params params = { .bind = fake_address("127.0.0.1", 24101) };
     const asi_address second = fake_address("127.0.0.1", 24001);
     asi_udp_socket *peer2;
@@ -295,7 +295,7 @@ static void s60_rejection(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     snprintf(image->rejection_reason, sizeof(image->rejection_reason), "not wanted");
     rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = image });
     rig_cycles(&rig, 1);
@@ -331,7 +331,7 @@ static void s63_response_setups(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_be_heard(&rig);
     asi_store_release_i64(&image->response_session_id, 4242);
     rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
@@ -354,19 +354,19 @@ static void response_setups_go_at_once(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_be_heard(&rig);
     asi_store_release_i64(&image->response_session_id, 4242);
-    asi_image_schedule_sm_now(image);
+    asi_rx_image_schedule_sm_now(image);
     rig_cycle(&rig);
     CHECK_I64(peer_receive(&rig, -1), 20);
     CHECK_I64(peer_receive(&rig, -1), 36);
-    asi_image_schedule_sm_now(image); /* an answer is given a status message timeout */
+    asi_rx_image_schedule_sm_now(image); /* an answer is given a status message timeout */
     rig_cycle(&rig);
     CHECK_I64(peer_receive(&rig, -1), 36);
     CHECK_I64(peer_receive(&rig, -1), 0);
     asi_store_release_bool(&image->is_sending_eos_sm, true);
-    asi_image_schedule_sm_now(image); /* the publication may be gone after this one */
+    asi_rx_image_schedule_sm_now(image); /* the publication may be gone after this one */
     rig_cycle(&rig);
     CHECK_I64(peer_receive(&rig, -1), 20);
     CHECK_I64(peer_receive(&rig, -1), 36);
@@ -379,12 +379,12 @@ static void response_setups_of_a_busy_stream_are_repeated(void)
 {
     rx_rig rig;
     rig_open(&rig, &plain);
-    asi_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(&rig);
     peer_be_heard(&rig);
     asi_store_release_i64(&image->response_session_id, 4242);
     for (int i = 0; i < 50; i++)
     {
-        asi_image_schedule_sm_now(image);
+        asi_rx_image_schedule_sm_now(image);
         rig_pass(&rig, 20 * RIG_MS, 20 * RIG_MS);
     }
     CHECK_I64(peer_count(&rig, ASI_FRAME_RESPONSE_SETUP), 5); /* in a second */

@@ -104,8 +104,8 @@ static void check_blocked_commands(asi_conductor *conductor)
 static void on_timer(asi_conductor *conductor)
 {
     asi_ring_mpsc_set_consumer_heartbeat(&conductor->to_driver, conductor->now_ms);
-    asi_clients_on_timer(conductor, asi_subscriptions_remove_client);
-    asi_publications_on_timer(conductor);
+    asi_clients_on_timer(conductor, asi_ctl_subscriptions_remove_client);
+    asi_ctl_publications_on_timer(conductor);
     asi_network_on_timer(conductor);
     check_blocked_commands(conductor);
 }
@@ -179,9 +179,9 @@ int asi_conductor_do_work(asi_conductor *conductor)
 void asi_conductor_close(asi_conductor *conductor)
 {
     asi_log_files_close(conductor);
-    asi_publications_release(conductor);
+    asi_ctl_publications_release(conductor);
     asi_network_close(conductor);
-    asi_subscriptions_release(conductor);
+    asi_ctl_subscriptions_release(conductor);
     asi_clients_release(conductor);
     asi_ring_mpsc_set_consumer_heartbeat(&conductor->to_driver, AS_NULL_VALUE);
     asi_error_log_close(&conductor->errors);

@@ -163,11 +163,11 @@ as_result asi_send_destination_remove_by_id(
 /* -- of subscriptions ------------------------------------------------------------------------------------------------------ */
 
 static as_result find_subscription(
-    const asi_conductor *conductor, const asi_destination_command *command, asi_subscription **found)
+    const asi_conductor *conductor, const asi_destination_command *command, asi_ctl_subscription **found)
 {
     for (int32_t i = 0; i < conductor->subscriptions.count; i++)
     {
-        asi_subscription *subscription = conductor->subscriptions.items[i];
+        asi_ctl_subscription *subscription = conductor->subscriptions.items[i];
         if (command->registration_id == subscription->registration_id && NULL != subscription->receive)
         {
             *found = subscription;
@@ -182,17 +182,17 @@ static as_result find_subscription(
 
 /* IPC publications and spied publications need no socket: adds a second subscription under the same registration id. */
 static as_result add_local(asi_conductor *conductor, const asi_uri *uri, const asi_destination_command *command,
-    const asi_subscription *subscription)
+    const asi_ctl_subscription *subscription)
 {
-    const asi_subscription_request request = { .client_id = subscription->client_id,
+    const asi_ctl_subscription_request request = { .client_id = subscription->client_id,
         .registration_id = subscription->registration_id, .stream_id = subscription->stream_id,
         .channel = command->channel, .channel_length = command->channel_length };
-    asi_subscription *added = NULL;
-    const as_result result = asi_subscription_add_local(conductor, uri, &request, &added);
+    asi_ctl_subscription *added = NULL;
+    const as_result result = asi_ctl_subscription_add_local(conductor, uri, &request, &added);
     if (AS_OK == result)
     {
         asi_respond_success(conductor, command->correlation_id);
-        asi_subscription_link(conductor, added);
+        asi_ctl_subscription_link(conductor, added);
     }
     return result;
 }
@@ -200,7 +200,7 @@ static as_result add_local(asi_conductor *conductor, const asi_uri *uri, const a
 as_result asi_receive_destination_add(asi_conductor *conductor, const asi_destination_command *command)
 {
     asi_uri uri;
-    asi_subscription *subscription = NULL;
+    asi_ctl_subscription *subscription = NULL;
     asi_udp_channel *destination = NULL;
     as_result result = asi_channel_parse_subscription_untrusted(&uri, command->channel, command->channel_length);
     result = AS_OK == result ? find_subscription(conductor, command, &subscription) : result;
@@ -235,13 +235,13 @@ static as_result remove_local(asi_conductor *conductor, const asi_destination_co
 {
     for (int32_t i = conductor->subscriptions.count - 1; i >= 0; i--)
     {
-        const asi_subscription *subscription = conductor->subscriptions.items[i];
+        const asi_ctl_subscription *subscription = conductor->subscriptions.items[i];
         if (command->registration_id == subscription->registration_id && NULL == subscription->receive &&
             command->channel_length == (int64_t)strlen(subscription->channel) &&
             0 == memcmp(command->channel, subscription->channel, (size_t)command->channel_length))
         {
             asi_respond_success(conductor, command->correlation_id);
-            asi_subscription_remove_at(conductor, i, true);
+            asi_ctl_subscription_remove_at(conductor, i, true);
             return AS_OK;
         }
     }
@@ -253,7 +253,7 @@ static as_result remove_local(asi_conductor *conductor, const asi_destination_co
 as_result asi_receive_destination_remove(asi_conductor *conductor, const asi_destination_command *command)
 {
     asi_uri uri;
-    asi_subscription *subscription = NULL;
+    asi_ctl_subscription *subscription = NULL;
     asi_udp_channel *destination = NULL;
     as_result result = asi_channel_parse_subscription_untrusted(&uri, command->channel, command->channel_length);
     if (AS_OK == result && (ASI_MEDIA_IPC == uri.media || uri.is_spy))

@@ -26,9 +26,9 @@ asi_network_image *asi_network_image_find(const asi_conductor *conductor, int64_
     return NULL;
 }
 
-bool asi_network_image_is_wanted(const asi_network_image *image, const asi_subscription *subscription)
+bool asi_network_image_is_wanted(const asi_network_image *image, const asi_ctl_subscription *subscription)
 {
-    return asi_subscription_matches_image(
+    return asi_ctl_subscription_matches_image(
         subscription, image->channel, image->image.stream_id, image->image.session_id);
 }
 
@@ -53,7 +53,7 @@ static bool is_drained(const asi_network_image *image)
 
 /* -- subscribers -------------------------------------------------------------------------------------------------------- */
 
-void asi_network_image_link(asi_conductor *conductor, asi_network_image *image, asi_subscription *subscription)
+void asi_network_image_link(asi_conductor *conductor, asi_network_image *image, asi_ctl_subscription *subscription)
 {
     if (image->state > ASI_IMAGE_DRAINING || !asi_network_image_is_wanted(image, subscription) ||
         asi_subscribers_is_linked(&image->subscribers, subscription) ||
@@ -71,7 +71,7 @@ void asi_network_image_link(asi_conductor *conductor, asi_network_image *image, 
     image->quiet_until_ns = INT64_MIN;
 }
 
-bool asi_network_image_unlink(asi_conductor *conductor, asi_network_image *image, const asi_subscription *subscription)
+bool asi_network_image_unlink(asi_conductor *conductor, asi_network_image *image, const asi_ctl_subscription *subscription)
 {
     image->quiet_until_ns = INT64_MIN;
     return asi_subscribers_unlink(conductor, &image->subscribers, subscription);
@@ -118,7 +118,7 @@ static void report_loss(asi_conductor *conductor, asi_network_image *image, cons
     image->loss_end_offset = end_offset;
 }
 
-static void change_state(asi_conductor *conductor, asi_network_image *image, asi_image_state state)
+static void change_state(asi_conductor *conductor, asi_network_image *image, asi_ctl_image_state state)
 {
     AS_ASSERT(state == image->state + 1);
     image->quiet_until_ns = INT64_MIN;
@@ -129,7 +129,7 @@ static void change_state(asi_conductor *conductor, asi_network_image *image, asi
 static void start_eos_status(asi_network_image *image)
 {
     asi_store_release_bool(&image->image.is_sending_eos_sm, true);
-    asi_image_schedule_sm_now(&image->image);
+    asi_rx_image_schedule_sm_now(&image->image);
 }
 
 static bool is_at_end_of_stream(const asi_network_image *image)
@@ -193,12 +193,12 @@ int asi_network_image_update(asi_conductor *conductor, asi_network_image *image)
     int work = make_pages(image);
     bool found_loss = false;
     asi_gap published = { .length = 0 };
-    work += asi_image_rebuild(&image->image, span.max, conductor->now_ns, &found_loss, &published);
+    work += asi_rx_image_rebuild(&image->image, span.max, conductor->now_ns, &found_loss, &published);
     if (published.length > 0)
     {
         report_loss(conductor, image, &published);
     }
-    work += asi_image_update_status(&image->image, span.min, found_loss, conductor->now_ns);
+    work += asi_rx_image_update_status(&image->image, span.min, found_loss, conductor->now_ns);
     /* Spec: 04 §23 rows 4 and 5 - notify the publisher of the end at once. */
     if (ASI_IMAGE_ACTIVE == image->state && is_at_end_of_stream(image))
     {

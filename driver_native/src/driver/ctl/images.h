@@ -13,13 +13,13 @@
 #include "driver/ctl/subscription.h"
 #include "driver/rx/image.h"
 
-typedef enum asi_image_state
+typedef enum asi_ctl_image_state
 {
     ASI_IMAGE_ACTIVE,
     ASI_IMAGE_DRAINING, /* ended; subscribers may be behind */
     ASI_IMAGE_LINGER,   /* withdrawn; the receiver drops it; subscribers may still have it mapped */
     ASI_IMAGE_DONE      /* waits until the receiver returns it */
-} asi_image_state;
+} asi_ctl_image_state;
 
 enum
 {
@@ -33,13 +33,13 @@ enum
 
 typedef struct asi_network_image
 {
-    asi_image image;              /* first */
+    asi_rx_image image;           /* first */
     asi_receive_channel *channel; /* borrowed; counts in its image_count until LINGER; do not use after that */
     int64_t registration_id;
     bool wants_response;          /* its SETUP asked for a response channel */
     asi_address source;           /* source address of that SETUP */
     bool is_rejoin;               /* of the last linked subscription */
-    asi_image_state state;
+    asi_ctl_image_state state;
     int64_t populated;            /* bytes of the log file populated ahead of the data; the whole length for a sparse log */
     int64_t quiet_until_ns;       /* all received data is rebuilt and read: no work before this time unless more data arrives */
     int64_t state_since_ns;
@@ -58,10 +58,10 @@ typedef struct asi_network_image
 /* NULL when unknown or closing. */
 asi_network_image *asi_network_image_find(const asi_conductor *conductor, int64_t registration_id);
 /* Links the subscription if it matches and the image accepts subscribers; logs a failure. */
-void asi_network_image_link(asi_conductor *conductor, asi_network_image *image, asi_subscription *subscription);
+void asi_network_image_link(asi_conductor *conductor, asi_network_image *image, asi_ctl_subscription *subscription);
 /* Returns false when it was not linked. */
-bool asi_network_image_unlink(asi_conductor *conductor, asi_network_image *image, const asi_subscription *subscription);
-bool asi_network_image_is_wanted(const asi_network_image *image, const asi_subscription *subscription);
+bool asi_network_image_unlink(asi_conductor *conductor, asi_network_image *image, const asi_ctl_subscription *subscription);
+bool asi_network_image_is_wanted(const asi_network_image *image, const asi_ctl_subscription *subscription);
 void asi_network_image_reject(asi_conductor *conductor, asi_network_image *image, const char *reason, int64_t reason_length);
 /* Each duty cycle: rebuild, loss, status messages. Returns the work count. */
 int asi_network_image_update(asi_conductor *conductor, asi_network_image *image);

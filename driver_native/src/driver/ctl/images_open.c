@@ -55,8 +55,8 @@ typedef struct image_creation
     const asi_command_create_image *setup;
     asi_receive_channel *channel;
     asi_receive_transport *transport;
-    const asi_subscription *first;  /* the first linked subscription: its options apply */
-    const asi_subscription *oldest;
+    const asi_ctl_subscription *first; /* the first linked subscription: its options apply */
+    const asi_ctl_subscription *oldest;
     bool is_multicast;
 } image_creation;
 
@@ -65,8 +65,8 @@ static bool find_subscriptions(image_creation *creation)
     const asi_list *subscriptions = &creation->conductor->subscriptions;
     for (int32_t i = 0; i < subscriptions->count; i++)
     {
-        const asi_subscription *subscription = subscriptions->items[i];
-        if (asi_subscription_matches_image(
+        const asi_ctl_subscription *subscription = subscriptions->items[i];
+        if (asi_ctl_subscription_matches_image(
                 subscription, creation->channel, creation->setup->stream_id, creation->setup->session_id))
         {
             creation->first = NULL == creation->first ? subscription : creation->first;
@@ -191,7 +191,7 @@ static void init_image(const image_creation *creation, asi_network_image *image,
     const int64_t ratio = settings->nak_unicast_retry_delay_ratio;
     asi_rand rand;
     asi_rand_seed(&rand, asi_rand_u64(&creation->conductor->rand));
-    const asi_image_params params = {
+    const asi_rx_image_params params = {
         .correlation_id = image->registration_id,
         .session_id = setup->session_id,
         .stream_id = setup->stream_id,
@@ -226,7 +226,7 @@ static void init_image(const image_creation *creation, asi_network_image *image,
         .now_ns = creation->conductor->now_ns
     };
     const asi_log log = image->image.log;
-    asi_image_init(&image->image, &log, &params);
+    asi_rx_image_init(&image->image, &log, &params);
 }
 
 /* Spec: 04 §10.2 - the channel's parameter, else the settings'. */
@@ -416,7 +416,7 @@ static as_result create(image_creation *creation)
     silence_older(conductor, image);
     for (int32_t i = 0; i < conductor->subscriptions.count; i++)
     {
-        asi_subscription *subscription = conductor->subscriptions.items[i];
+        asi_ctl_subscription *subscription = conductor->subscriptions.items[i];
         if (asi_network_image_is_wanted(image, subscription))
         {
             image->is_rejoin = subscription->is_rejoin;

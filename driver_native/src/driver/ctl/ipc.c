@@ -102,9 +102,9 @@ static bool accepts_subscriptions(asi_ipc_publication *publication)
     return ASI_PUBLICATION_ACTIVE == publication->state;
 }
 
-void asi_ipc_link(asi_conductor *conductor, asi_ipc_publication *publication, asi_subscription *subscription)
+void asi_ipc_link(asi_conductor *conductor, asi_ipc_publication *publication, asi_ctl_subscription *subscription)
 {
-    if (asi_subscription_matches_ipc(subscription, publication->stream_id, publication->session_id) &&
+    if (asi_ctl_subscription_matches_ipc(subscription, publication->stream_id, publication->session_id) &&
         !asi_subscribers_is_linked(&publication->subscribers, subscription) && accepts_subscriptions(publication))
     {
         const as_result result =
@@ -126,7 +126,7 @@ void asi_ipc_link_all(asi_conductor *conductor, asi_ipc_publication *publication
     }
 }
 
-bool asi_ipc_unlink(asi_conductor *conductor, asi_ipc_publication *publication, const asi_subscription *subscription)
+bool asi_ipc_unlink(asi_conductor *conductor, asi_ipc_publication *publication, const asi_ctl_subscription *subscription)
 {
     /* A later subscriber joins at the position that this one reached. */
     const asi_position_span span = span_of(publication);
@@ -144,7 +144,7 @@ bool asi_ipc_unlink(asi_conductor *conductor, asi_ipc_publication *publication, 
 
 void asi_ipc_reject(asi_conductor *conductor, asi_ipc_publication *publication, const char *reason, int64_t reason_length)
 {
-    const asi_publication_error error = {
+    const asi_ctl_publication_error error = {
         .registration_id = publication->registration_id,
         .destination_id = AS_NULL_VALUE,
         .session_id = publication->session_id,
@@ -193,7 +193,7 @@ void asi_ipc_release(void *released, bool revoke)
         asi_store_release_i64(publication->limit_counter, position);
     }
     asi_store_release_i64(&metadata->end_of_stream_position, position);
-    asi_publication_enter(&publication->state, ASI_PUBLICATION_DRAINING);
+    asi_ctl_publication_enter(&publication->state, ASI_PUBLICATION_DRAINING);
 }
 
 static void end_revoked(asi_conductor *conductor, asi_ipc_publication *publication)
@@ -207,12 +207,12 @@ static void end_revoked(asi_conductor *conductor, asi_ipc_publication *publicati
     asi_conductor_count(conductor, ASI_SYSTEM_PUBLICATIONS_REVOKED, 1);
     asi_events_log(conductor->events, ASI_EVENT_PUBLICATION_REVOKE, "position=%" PRId64 " sessionId=%d streamId=%d channel=%s",
         position, publication->session_id, publication->stream_id, publication->channel);
-    asi_publication_enter(&publication->state, ASI_PUBLICATION_LINGER);
+    asi_ctl_publication_enter(&publication->state, ASI_PUBLICATION_LINGER);
 }
 
 static void check_tethers(asi_conductor *conductor, asi_ipc_publication *publication)
 {
-    const asi_publication_params *params = &publication->params;
+    const asi_ctl_publication_params *params = &publication->params;
     const asi_tether_rules rules = {
         .limit = publication->consumer_position - params->window_length + params->window_length / 4,
         .floor = publication->clean_position,
@@ -283,7 +283,7 @@ static void on_draining(asi_conductor *conductor, asi_ipc_publication *publicati
     if (is_drained(publication))
     {
         asi_subscribers_withdraw(conductor, &publication->subscribers);
-        asi_publication_enter(&publication->state, ASI_PUBLICATION_LINGER);
+        asi_ctl_publication_enter(&publication->state, ASI_PUBLICATION_LINGER);
         return;
     }
     const asi_position_span span = span_of(publication);

@@ -14,16 +14,16 @@
 #include "driver/ctl/subscription.h"
 #include "shm/log_layout.h"
 
-typedef enum asi_publication_state
+typedef enum asi_ctl_publication_state
 {
     ASI_PUBLICATION_ACTIVE,
     ASI_PUBLICATION_DRAINING, /* no publisher left; subscribers may be behind */
     ASI_PUBLICATION_LINGER,   /* ended; the log is freed with the last reference */
     ASI_PUBLICATION_DONE      /* network only: waits until the sender returns it */
-} asi_publication_state;
+} asi_ctl_publication_state;
 
 /* A publication never goes back, and DONE follows LINGER only. */
-static inline void asi_publication_enter(asi_publication_state *state, asi_publication_state next)
+static inline void asi_ctl_publication_enter(asi_ctl_publication_state *state, asi_ctl_publication_state next)
 {
     AS_ASSERT(next > *state && (ASI_PUBLICATION_DONE != next || ASI_PUBLICATION_LINGER == *state));
     *state = next;
@@ -36,11 +36,11 @@ typedef struct asi_ipc_publication
     int32_t session_id;
     int32_t stream_id;
     bool is_exclusive;
-    asi_publication_params params; /* position fields hold the initial values */
+    asi_ctl_publication_params params; /* position fields hold the initial values */
     char *channel;          /* owned */
     char *log_path;         /* owned */
     asi_log log;            /* owned */
-    asi_publication_state state;
+    asi_ctl_publication_state state;
     int32_t reference_count;
 
     int32_t position_counter_id;
@@ -78,9 +78,9 @@ void asi_ipc_release(void *released, bool revoke);
 /* Links every matching subscription that is not linked yet, each with AVAILABLE_IMAGE. Logs a failure. */
 void asi_ipc_link_all(asi_conductor *conductor, asi_ipc_publication *publication);
 /* Links `subscription` if it matches and the publication accepts subscribers. Logs a failure. */
-void asi_ipc_link(asi_conductor *conductor, asi_ipc_publication *publication, asi_subscription *subscription);
+void asi_ipc_link(asi_conductor *conductor, asi_ipc_publication *publication, asi_ctl_subscription *subscription);
 /* Returns false when it was not linked. */
-bool asi_ipc_unlink(asi_conductor *conductor, asi_ipc_publication *publication, const asi_subscription *subscription);
+bool asi_ipc_unlink(asi_conductor *conductor, asi_ipc_publication *publication, const asi_ctl_subscription *subscription);
 /* A reader rejected the stream: unlinks all subscribers until the image liveness timeout has passed. */
 void asi_ipc_reject(asi_conductor *conductor, asi_ipc_publication *publication, const char *reason, int64_t reason_length);
 /* Call each duty cycle: updates positions and limit. Returns the work count. */

@@ -16,7 +16,7 @@ static as_result open_log(asi_conductor *conductor, asi_ipc_publication *publica
         .term_length = publication->params.term_length,
         .is_sparse = publication->params.is_sparse
     };
-    const asi_publication_identity identity = { .registration_id = publication->registration_id,
+    const asi_ctl_publication_identity identity = { .registration_id = publication->registration_id,
         .session_id = publication->session_id, .stream_id = publication->stream_id, .is_exclusive = publication->is_exclusive };
     const as_result result = asi_log_file_create(conductor, &request, &publication->log, &publication->log_path);
     if (AS_OK == result)
@@ -62,7 +62,7 @@ static as_result open_counters(asi_conductor *conductor, asi_ipc_publication *pu
 
 static void init_positions(asi_conductor *conductor, asi_ipc_publication *publication)
 {
-    const asi_publication_params *params = &publication->params;
+    const asi_ctl_publication_params *params = &publication->params;
     const int64_t position = asi_log_position(
         params->term_id, params->term_offset, asi_log2(params->term_length), params->initial_term_id);
     publication->starting_position = position;
@@ -75,7 +75,7 @@ static void init_positions(asi_conductor *conductor, asi_ipc_publication *public
     publication->blocked_since_ns = conductor->now_ns;
 }
 
-as_result asi_ipc_open(asi_conductor *conductor, const asi_ipc_request *request, const asi_publication_params *params,
+as_result asi_ipc_open(asi_conductor *conductor, const asi_ipc_request *request, const asi_ctl_publication_params *params,
     asi_ipc_publication **publication)
 {
     asi_ipc_publication *opened = calloc(1, sizeof(*opened));

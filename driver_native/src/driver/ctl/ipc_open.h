@@ -7,7 +7,7 @@
 #include "driver/ctl/state.h"
 
 /* Creates log file and counters. The new publication has no reference and is in no list. */
-as_result asi_ipc_open(asi_conductor *conductor, const asi_ipc_request *request, const asi_publication_params *params,
+as_result asi_ipc_open(asi_conductor *conductor, const asi_ipc_request *request, const asi_ctl_publication_params *params,
     asi_ipc_publication **publication) AS_MUST_USE;
 /* Frees counters and log, and deletes the log file. No effect on NULL. */
 void asi_ipc_close(asi_conductor *conductor, asi_ipc_publication *publication);

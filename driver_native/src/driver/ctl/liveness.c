@@ -75,9 +75,9 @@ as_result asi_client_get_or_add(asi_conductor *conductor, int64_t client_id, asi
     return add_client(conductor, client_id, client);
 }
 
-as_result asi_client_add_link(asi_driver_client *client, const asi_publication_link *added)
+as_result asi_client_add_link(asi_driver_client *client, const asi_ctl_publication_link *added)
 {
-    asi_publication_link *link = malloc(sizeof(*link));
+    asi_ctl_publication_link *link = malloc(sizeof(*link));
     if (NULL == link)
     {
         return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for publication %" PRId64, added->registration_id);
@@ -137,7 +137,7 @@ static void reap(asi_conductor *conductor, asi_driver_client *client,
     asi_respond_i32(conductor, ASI_RSP_UNAVAILABLE_COUNTER, client->client_id, client->heartbeat_counter_id);
     for (int32_t i = 0; i < client->publication_links.count; i++)
     {
-        const asi_publication_link *link = client->publication_links.items[i];
+        const asi_ctl_publication_link *link = client->publication_links.items[i];
         link->release(link->publication, false);
     }
     for (int32_t i = 0; i < client->counters.count; i++)

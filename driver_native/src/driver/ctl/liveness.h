@@ -8,12 +8,12 @@
 
 #include "driver/ctl/state.h"
 
-typedef struct asi_publication_link
+typedef struct asi_ctl_publication_link
 {
     int64_t registration_id; /* correlation id of the command that added it */
     void *publication;       /* borrowed; holds one reference */
     void (*release)(void *publication, bool revoke); /* drops the reference */
-} asi_publication_link;
+} asi_ctl_publication_link;
 
 typedef struct asi_client_counter
 {
@@ -27,7 +27,7 @@ typedef struct asi_driver_client
     int64_t *heartbeat_ms;    /* borrowed; written by the client, or by the driver for KEEPALIVE and CLIENT_CLOSE */
     int32_t heartbeat_counter_id;
     bool closed_by_command;
-    asi_list publication_links; /* of asi_publication_link, owned */
+    asi_list publication_links; /* of asi_ctl_publication_link, owned */
     asi_list counters;          /* of asi_client_counter, owned */
 } asi_driver_client;
 
@@ -36,7 +36,7 @@ asi_driver_client *asi_client_find(asi_conductor *conductor, int64_t client_id);
 /* Creates the record and announces its heartbeat counter when the client is new. */
 as_result asi_client_get_or_add(asi_conductor *conductor, int64_t client_id, asi_driver_client **client) AS_MUST_USE;
 /* The caller increments the reference count for the link. */
-as_result asi_client_add_link(asi_driver_client *client, const asi_publication_link *added) AS_MUST_USE;
+as_result asi_client_add_link(asi_driver_client *client, const asi_ctl_publication_link *added) AS_MUST_USE;
 void asi_client_keepalive(asi_conductor *conductor, int64_t client_id);
 void asi_client_close(asi_conductor *conductor, int64_t client_id);
 /* Timer: reaps closed and timed-out clients. `remove_subscriptions` removes the subscriptions of a reaped client. */

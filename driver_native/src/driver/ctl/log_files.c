@@ -235,8 +235,8 @@ void asi_log_file_delete(asi_conductor *conductor, asi_log *log, const char *pat
 }
 
 /* Spec: 02 §2.1. */
-void asi_log_file_describe(const asi_conductor *conductor, asi_log *log, const asi_publication_identity *identity,
-    const asi_publication_params *params)
+void asi_log_file_describe(const asi_conductor *conductor, asi_log *log, const asi_ctl_publication_identity *identity,
+    const asi_ctl_publication_params *params)
 {
     asi_log_metadata *metadata = log->metadata;
     metadata->correlation_id = identity->registration_id;

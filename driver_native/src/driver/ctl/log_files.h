@@ -53,16 +53,16 @@ bool asi_log_file_cancel(asi_conductor *conductor, int64_t client_id, int64_t re
 void asi_log_files_cancel_client(asi_conductor *conductor, int64_t client_id);
 void asi_log_files_close(asi_conductor *conductor);
 
-typedef struct asi_publication_identity
+typedef struct asi_ctl_publication_identity
 {
     int64_t registration_id;
     int32_t session_id;
     int32_t stream_id;
     bool is_exclusive;
-} asi_publication_identity;
+} asi_ctl_publication_identity;
 
 /* Fills the metadata that IPC and network publications have in common; end-of-stream position last. */
-void asi_log_file_describe(const asi_conductor *conductor, asi_log *log, const asi_publication_identity *identity,
-    const asi_publication_params *params);
+void asi_log_file_describe(const asi_conductor *conductor, asi_log *log, const asi_ctl_publication_identity *identity,
+    const asi_ctl_publication_params *params);
 
 #endif

@@ -16,7 +16,7 @@
 #include "driver/ctl/udp_channels.h"
 #include "driver/rx/image_status.h"
 
-static const asi_publication_params *find_tagged(const asi_conductor *conductor, int64_t tag, int32_t *session_id)
+static const asi_ctl_publication_params *find_tagged(const asi_conductor *conductor, int64_t tag, int32_t *session_id)
 {
     for (int32_t i = 0; i < conductor->network.publications.count; i++)
     {
@@ -32,12 +32,12 @@ static const asi_publication_params *find_tagged(const asi_conductor *conductor,
 
 /* -- checks --------------------------------------------------------------------------------------------------------------- */
 
-static as_result check_response(const asi_conductor *conductor, const asi_publication_params *params)
+static as_result check_response(const asi_conductor *conductor, const asi_ctl_publication_params *params)
 {
     const int64_t id = params->response_correlation_id;
     if (!params->is_response)
     {
-        return id < 0 || asi_subscription_is_on_network(conductor, id) ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+        return id < 0 || asi_ctl_subscription_is_on_network(conductor, id) ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
             "unable to find response subscription for response-correlation-id=%" PRId64, id);
     }
     if (AS_NULL_VALUE == id)
@@ -86,9 +86,9 @@ static asi_network_publication *find_shared(const asi_conductor *conductor, cons
     return NULL;
 }
 
-static as_result check_shared(const asi_network_publication *publication, const asi_publication_params *requested)
+static as_result check_shared(const asi_network_publication *publication, const asi_ctl_publication_params *requested)
 {
-    as_result result = asi_publication_params_check_same(&publication->params, publication->sender.session_id, requested);
+    as_result result = asi_ctl_publication_params_check_same(&publication->params, publication->sender.session_id, requested);
     if (AS_OK == result && requested->spies_simulate_connection != publication->params.spies_simulate_connection)
     {
         result = asi_fail(AS_E_USAGE, EINVAL, "existing publication has different spies simulate connection: requested=%s "
@@ -128,11 +128,11 @@ static void connect_response(asi_conductor *conductor, const asi_network_publica
     if (NULL != image)
     {
         asi_store_release_i64(&image->image.response_session_id, publication->sender.session_id);
-        asi_image_schedule_sm_now(&image->image); /* Spec: 11 N7 - the request's stream may end before its next status message */
+        asi_rx_image_schedule_sm_now(&image->image); /* Spec: 11 N7 - the request's stream may end before its next status message */
     }
 }
 
-static as_result create(asi_conductor *conductor, const asi_ipc_request *request, asi_publication_params *params,
+static as_result create(asi_conductor *conductor, const asi_ipc_request *request, asi_ctl_publication_params *params,
     asi_send_channel *channel, asi_network_publication **created)
 {
     asi_ipc_request publication = *request;
@@ -171,7 +171,7 @@ static as_result create(asi_conductor *conductor, const asi_ipc_request *request
 
 static void announce(asi_conductor *conductor, int64_t correlation_id, const asi_network_publication *publication)
 {
-    const asi_publication_announcement ready = {
+    const asi_ctl_publication_announcement ready = {
         .is_exclusive = publication->is_exclusive,
         .correlation_id = correlation_id,
         .registration_id = publication->sender.registration_id,
@@ -186,7 +186,7 @@ static void announce(asi_conductor *conductor, int64_t correlation_id, const asi
 
 /* The endpoint exists from here on; it is closed again if it gets no user. */
 static as_result add_on(
-    asi_conductor *conductor, const asi_ipc_request *request, asi_publication_params *params, asi_send_channel *channel)
+    asi_conductor *conductor, const asi_ipc_request *request, asi_ctl_publication_params *params, asi_send_channel *channel)
 {
     asi_network_publication *publication = request->is_exclusive ? NULL :
         find_shared(conductor, channel, request->stream_id, params->response_correlation_id);
@@ -203,7 +203,7 @@ static as_result add_on(
     }
     if (AS_OK == result)
     {
-        const asi_publication_link link = { .registration_id = request->registration_id, .publication = publication,
+        const asi_ctl_publication_link link = { .registration_id = request->registration_id, .publication = publication,
             .release = asi_network_publication_release };
         result = asi_client_add_link(client, &link);
         publication->reference_count += AS_OK == result ? 1 : 0;
@@ -228,14 +228,14 @@ static as_result add_on(
 as_result asi_network_publication_add(asi_conductor *conductor, const asi_ipc_request *request)
 {
     asi_udp_channel *udp = NULL;
-    asi_publication_params params;
+    asi_ctl_publication_params params;
     as_result result = asi_network_parse_channel(conductor, request->channel, request->channel_length, false, &udp);
     if (AS_OK != result)
     {
         return result;
     }
     result = asi_udp_channel_check_publication(udp);
-    result = AS_OK == result ? asi_publication_params_read(conductor, &udp->uri, true, find_tagged, &params) : result;
+    result = AS_OK == result ? asi_ctl_publication_params_read(conductor, &udp->uri, true, find_tagged, &params) : result;
     result = AS_OK == result ? check_response(conductor, &params) : result;
     result = AS_OK == result ? check_mtu(conductor, "channel", udp, params.mtu_length) : result;
     if (AS_OK != result)

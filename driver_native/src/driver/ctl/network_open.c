@@ -18,7 +18,7 @@ static as_result open_log(asi_conductor *conductor, asi_network_publication *pub
         .term_length = publication->params.term_length,
         .is_sparse = publication->params.is_sparse
     };
-    const asi_publication_identity identity = { .registration_id = sender->registration_id,
+    const asi_ctl_publication_identity identity = { .registration_id = sender->registration_id,
         .session_id = sender->session_id, .stream_id = sender->stream_id, .is_exclusive = publication->is_exclusive };
     const as_result result = asi_log_file_create(conductor, &request, &sender->log, &publication->log_path);
     if (AS_OK == result)
@@ -123,7 +123,7 @@ static as_result open_retransmit(
 
 static void init_positions(asi_conductor *conductor, asi_network_publication *publication)
 {
-    const asi_publication_params *params = &publication->params;
+    const asi_ctl_publication_params *params = &publication->params;
     const int64_t position = asi_log_position(
         params->term_id, params->term_offset, asi_log2(params->term_length), params->initial_term_id);
     publication->starting_position = position;
@@ -143,7 +143,7 @@ static void init_sender(
     asi_conductor *conductor, asi_network_publication *publication, const asi_ipc_request *request)
 {
     const asi_driver_settings *settings = conductor->settings;
-    const asi_publication_params *params = &publication->params;
+    const asi_ctl_publication_params *params = &publication->params;
     const asi_udp_channel *channel = publication->channel->channel;
     asi_sender_publication *sender = &publication->sender;
     sender->registration_id = request->registration_id;
@@ -164,7 +164,7 @@ static void init_sender(
 }
 
 as_result asi_network_publication_open(asi_conductor *conductor, const asi_ipc_request *request,
-    const asi_publication_params *params, asi_send_channel *channel, asi_network_publication **publication)
+    const asi_ctl_publication_params *params, asi_send_channel *channel, asi_network_publication **publication)
 {
     asi_flow_params flow;
     const asi_udp_channel *udp = channel->channel;

@@ -10,7 +10,7 @@
 
 /* Creates log, counters and flow control. The new publication has no reference, is in no list, and is unknown to the sender. */
 as_result asi_network_publication_open(asi_conductor *conductor, const asi_ipc_request *request,
-    const asi_publication_params *params, asi_send_channel *channel, asi_network_publication **publication) AS_MUST_USE;
+    const asi_ctl_publication_params *params, asi_send_channel *channel, asi_network_publication **publication) AS_MUST_USE;
 /* Frees the publication and releases its endpoint. No effect on NULL. */
 void asi_network_publication_close(asi_conductor *conductor, asi_network_publication *publication);
 

@@ -188,7 +188,7 @@ static bool accepts_spies(asi_network_publication *publication)
     return ASI_PUBLICATION_ACTIVE == publication->state;
 }
 
-static bool is_spied_by(const asi_network_publication *publication, const asi_subscription *subscription)
+static bool is_spied_by(const asi_network_publication *publication, const asi_ctl_subscription *subscription)
 {
     const asi_udp_channel *own = publication->channel->channel;
     if (!subscription->is_spy || publication->sender.stream_id != subscription->stream_id)
@@ -205,7 +205,7 @@ static bool is_spied_by(const asi_network_publication *publication, const asi_su
 }
 
 void asi_network_publication_link(
-    asi_conductor *conductor, asi_network_publication *publication, asi_subscription *subscription)
+    asi_conductor *conductor, asi_network_publication *publication, asi_ctl_subscription *subscription)
 {
     if (is_spied_by(publication, subscription) && !asi_subscribers_is_linked(&publication->spies, subscription) &&
         accepts_spies(publication))
@@ -221,7 +221,7 @@ void asi_network_publication_link(
 }
 
 bool asi_network_publication_unlink(
-    asi_conductor *conductor, asi_network_publication *publication, const asi_subscription *subscription)
+    asi_conductor *conductor, asi_network_publication *publication, const asi_ctl_subscription *subscription)
 {
     publication->quiet_until_ns = INT64_MIN;
     return asi_subscribers_unlink(conductor, &publication->spies, subscription);
@@ -235,7 +235,7 @@ static void let_spies_go(asi_conductor *conductor, asi_network_publication *publ
 
 static void check_tethers(asi_conductor *conductor, asi_network_publication *publication)
 {
-    const asi_publication_params *params = &publication->params;
+    const asi_ctl_publication_params *params = &publication->params;
     const int64_t sent = sender_position(publication);
     const asi_tether_rules rules = {
         .limit = sent - params->window_length + params->window_length / 4,
@@ -249,9 +249,9 @@ static void check_tethers(asi_conductor *conductor, asi_network_publication *pub
 
 /* -- life cycle, Spec: 04 §5.8 --------------------------------------------------------------------------------------------- */
 
-static void change_state(asi_conductor *conductor, asi_network_publication *publication, asi_publication_state state)
+static void change_state(asi_conductor *conductor, asi_network_publication *publication, asi_ctl_publication_state state)
 {
-    asi_publication_enter(&publication->state, state);
+    asi_ctl_publication_enter(&publication->state, state);
     publication->state_since_ns = conductor->now_ns;
 }
 
@@ -285,7 +285,7 @@ void asi_network_publication_release(void *released, bool revoke)
     {
         asi_store_release_bool(&publication->sender.is_end_of_stream, true);
     }
-    asi_publication_enter(&publication->state, ASI_PUBLICATION_DRAINING);
+    asi_ctl_publication_enter(&publication->state, ASI_PUBLICATION_DRAINING);
 }
 
 static bool unblock(asi_conductor *conductor, asi_network_publication *publication)

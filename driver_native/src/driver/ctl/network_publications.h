@@ -33,10 +33,10 @@ typedef struct asi_network_publication
     asi_send_channel *channel;     /* holds one of its references */
     int64_t client_id;             /* of the client that added it first */
     bool is_exclusive;
-    asi_publication_params params;
+    asi_ctl_publication_params params;
     char *uri;                     /* owned: as that client gave it */
     char *log_path;                /* owned */
-    asi_publication_state state;
+    asi_ctl_publication_state state;
     int64_t quiet_until_ns;        /* no work before this, unless the sender position or the set of receivers changes */
     int64_t quiet_position;        /* of the sender */
     int64_t state_since_ns;
@@ -63,10 +63,10 @@ bool asi_network_is_session_used(const asi_conductor *conductor, int32_t stream_
 
 /* Links a spy if it matches and the publication accepts spies; logs a failure. */
 void asi_network_publication_link(
-    asi_conductor *conductor, asi_network_publication *publication, asi_subscription *subscription);
+    asi_conductor *conductor, asi_network_publication *publication, asi_ctl_subscription *subscription);
 /* Returns false when it was not linked. */
 bool asi_network_publication_unlink(
-    asi_conductor *conductor, asi_network_publication *publication, const asi_subscription *subscription);
+    asi_conductor *conductor, asi_network_publication *publication, const asi_ctl_subscription *subscription);
 /* Call each duty cycle: updates positions, limit, and the sender's view of the spies. Returns the work count. */
 int asi_network_publication_update(asi_network_publication *publication, int64_t now_ns);
 void asi_network_publication_on_timer(asi_conductor *conductor, asi_network_publication *publication);

@@ -13,7 +13,7 @@
 static const char *bool_text(bool value) { return value ? "true" : "false"; }
 
 /* Subscriptions of one stream and session must agree on the parameters of their image. Spec: 03 §6.8. */
-static as_result check_clash(const asi_subscription *existing, const asi_subscription *added)
+static as_result check_clash(const asi_ctl_subscription *existing, const asi_ctl_subscription *added)
 {
     const struct { const char *key; bool existing; bool added; } rows[] = {
         { "reliable", existing->is_reliable, added->is_reliable },
@@ -31,11 +31,11 @@ static as_result check_clash(const asi_subscription *existing, const asi_subscri
     return AS_OK;
 }
 
-static as_result check_clashes(const asi_conductor *conductor, const asi_subscription *added)
+static as_result check_clashes(const asi_conductor *conductor, const asi_ctl_subscription *added)
 {
     for (int32_t i = 0; i < conductor->subscriptions.count; i++)
     {
-        const asi_subscription *existing = conductor->subscriptions.items[i];
+        const asi_ctl_subscription *existing = conductor->subscriptions.items[i];
         if (existing->receive == added->receive && existing->stream_id == added->stream_id &&
             existing->has_session_id == added->has_session_id && existing->session_id == added->session_id)
         {
@@ -50,12 +50,12 @@ static as_result check_clashes(const asi_conductor *conductor, const asi_subscri
 }
 
 /* A response channel without a session id matches nothing yet: it only keeps the endpoint open. Spec: 04 §14 step 1. */
-static bool is_waiting_for_session(const asi_subscription *subscription)
+static bool is_waiting_for_session(const asi_ctl_subscription *subscription)
 {
     return subscription->is_response && !subscription->has_session_id;
 }
 
-static as_result add_interest(asi_conductor *conductor, const asi_subscription *subscription)
+static as_result add_interest(asi_conductor *conductor, const asi_ctl_subscription *subscription)
 {
     if (is_waiting_for_session(subscription))
     {
@@ -66,7 +66,7 @@ static as_result add_interest(asi_conductor *conductor, const asi_subscription *
         subscription->has_session_id, subscription->session_id);
 }
 
-static void remove_interest(asi_conductor *conductor, const asi_subscription *subscription)
+static void remove_interest(asi_conductor *conductor, const asi_ctl_subscription *subscription)
 {
     if (is_waiting_for_session(subscription))
     {
@@ -79,14 +79,14 @@ static void remove_interest(asi_conductor *conductor, const asi_subscription *su
     }
 }
 
-void asi_network_subscription_release(asi_conductor *conductor, asi_subscription *subscription)
+void asi_network_subscription_release(asi_conductor *conductor, asi_ctl_subscription *subscription)
 {
     remove_interest(conductor, subscription);
     asi_receive_channel_drop_if_unused(conductor, subscription->receive);
 }
 
 /* Call with the endpoint open. The subscription is in the list on success only. */
-static as_result attach(asi_conductor *conductor, asi_subscription *subscription)
+static as_result attach(asi_conductor *conductor, asi_ctl_subscription *subscription)
 {
     asi_driver_client *client = NULL;
     as_result result = check_clashes(conductor, subscription);
@@ -105,9 +105,9 @@ static as_result attach(asi_conductor *conductor, asi_subscription *subscription
 }
 
 as_result asi_network_subscription_add(
-    asi_conductor *conductor, const asi_uri *uri, const asi_subscription_request *request)
+    asi_conductor *conductor, const asi_uri *uri, const asi_ctl_subscription_request *request)
 {
-    asi_subscription *subscription = NULL;
+    asi_ctl_subscription *subscription = NULL;
     asi_udp_channel *udp = NULL;
     as_result result = asi_network_parse_channel(conductor, request->channel, request->channel_length, false, &udp);
     if (AS_OK != result)
@@ -137,7 +137,7 @@ as_result asi_network_subscription_add(
     }
     asi_respond_i32(conductor, ASI_RSP_SUBSCRIPTION_READY, request->registration_id,
         subscription->receive->status_counter_id);
-    asi_subscription_link(conductor, subscription);
+    asi_ctl_subscription_link(conductor, subscription);
     return AS_OK;
 }
 
@@ -145,7 +145,7 @@ void asi_network_subscription_on_response(asi_conductor *conductor, const asi_co
 {
     for (int32_t i = 0; i < conductor->subscriptions.count; i++)
     {
-        asi_subscription *subscription = conductor->subscriptions.items[i];
+        asi_ctl_subscription *subscription = conductor->subscriptions.items[i];
         if (NULL == subscription->receive || !subscription->is_response ||
             response->response_correlation_id != subscription->registration_id)
         {

@@ -8,9 +8,9 @@
 
 /* Answers SUBSCRIPTION_READY, then AVAILABLE_IMAGE for each image that it links. */
 as_result asi_network_subscription_add(
-    asi_conductor *conductor, const asi_uri *uri, const asi_subscription_request *request) AS_MUST_USE;
+    asi_conductor *conductor, const asi_uri *uri, const asi_ctl_subscription_request *request) AS_MUST_USE;
 /* Drops the subscription's interest; the endpoint closes with the last one. */
-void asi_network_subscription_release(asi_conductor *conductor, asi_subscription *subscription);
+void asi_network_subscription_release(asi_conductor *conductor, asi_ctl_subscription *subscription);
 /* Handles an RSP_SETUP for one of this driver's requests. */
 void asi_network_subscription_on_response(asi_conductor *conductor, const asi_command_response *response);
 

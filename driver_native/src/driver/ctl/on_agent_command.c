@@ -18,7 +18,7 @@ static void on_publication_error(asi_conductor *conductor, const asi_command_pub
     {
         return; /* counted as a frame */
     }
-    const asi_publication_error error = {
+    const asi_ctl_publication_error error = {
         .registration_id = command->registration_id,
         .destination_id = command->destination_id,
         .session_id = command->session_id,

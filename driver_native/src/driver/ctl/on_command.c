@@ -44,7 +44,7 @@ static as_result add_publication(asi_conductor *conductor, const decoded_command
     const char *channel = NULL;
     memcpy(&fixed, command->message, sizeof(fixed));
     const as_result result = read_text(command, sizeof(fixed), fixed.channel_length, " for channel", &channel);
-    return AS_OK != result ? result : asi_publication_add(conductor, command->ids.client_id, command->ids.correlation_id,
+    return AS_OK != result ? result : asi_ctl_publication_add(conductor, command->ids.client_id, command->ids.correlation_id,
         fixed.stream_id, channel, fixed.channel_length, ASI_CMD_ADD_EXCLUSIVE_PUBLICATION == command->type_id);
 }
 
@@ -53,7 +53,7 @@ static as_result remove_publication(asi_conductor *conductor, const decoded_comm
     asi_cmd_remove_publication fixed = { 0 }; /* the legacy form ends before the flags */
     memcpy(&fixed, command->message,
         command->length < (int64_t)sizeof(fixed) ? offsetof(asi_cmd_remove_publication, flags) : sizeof(fixed));
-    return asi_publication_remove(conductor, command->ids.client_id, command->ids.correlation_id, fixed.registration_id,
+    return asi_ctl_publication_remove(conductor, command->ids.client_id, command->ids.correlation_id, fixed.registration_id,
         0 != (fixed.flags & ASI_REMOVE_PUBLICATION_REVOKE));
 }
 
@@ -63,7 +63,7 @@ static as_result add_subscription(asi_conductor *conductor, const decoded_comman
     const char *channel = NULL;
     memcpy(&fixed, command->message, sizeof(fixed));
     const as_result result = read_text(command, sizeof(fixed), fixed.channel_length, " for channel", &channel);
-    return AS_OK != result ? result : asi_subscription_add(conductor, command->ids.client_id, command->ids.correlation_id,
+    return AS_OK != result ? result : asi_ctl_subscription_add(conductor, command->ids.client_id, command->ids.correlation_id,
         fixed.stream_id, channel, fixed.channel_length);
 }
 
@@ -71,7 +71,7 @@ static as_result remove_subscription(asi_conductor *conductor, const decoded_com
 {
     asi_cmd_remove fixed;
     memcpy(&fixed, command->message, sizeof(fixed));
-    return asi_subscription_remove(conductor, command->ids.client_id, command->ids.correlation_id, fixed.registration_id);
+    return asi_ctl_subscription_remove(conductor, command->ids.client_id, command->ids.correlation_id, fixed.registration_id);
 }
 
 static as_result client_keepalive(asi_conductor *conductor, const decoded_command *command)
@@ -186,7 +186,7 @@ static as_result reject_image(asi_conductor *conductor, const decoded_command *c
     const char *reason = NULL;
     memcpy(&fixed, command->message, sizeof(fixed));
     const as_result result = read_text(command, sizeof(fixed), fixed.reason_length, " for reason", &reason);
-    return AS_OK != result ? result : asi_publication_reject_image(conductor, command->ids.correlation_id,
+    return AS_OK != result ? result : asi_ctl_publication_reject_image(conductor, command->ids.correlation_id,
         fixed.image_correlation_id, reason, fixed.reason_length);
 }
 
@@ -194,7 +194,7 @@ static as_result next_session_id(asi_conductor *conductor, const decoded_command
 {
     asi_cmd_next_session_id fixed;
     memcpy(&fixed, command->message, sizeof(fixed));
-    asi_publication_next_session_id(conductor, command->ids.correlation_id, fixed.stream_id);
+    asi_ctl_publication_next_session_id(conductor, command->ids.correlation_id, fixed.stream_id);
     return AS_OK;
 }
 

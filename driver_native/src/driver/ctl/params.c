@@ -13,7 +13,7 @@ static bool parse_tag(const char *text, int64_t *tag)
     return end != text && '\0' == *end && 0 == errno;
 }
 
-static as_result read_entity_tag(const asi_uri *uri, asi_publication_params *params)
+static as_result read_entity_tag(const asi_uri *uri, asi_ctl_publication_params *params)
 {
     const char *tags = asi_uri_get(uri, "tags");
     const char *comma = NULL == tags ? NULL : strchr(tags, ',');
@@ -23,7 +23,7 @@ static as_result read_entity_tag(const asi_uri *uri, asi_publication_params *par
 }
 
 static as_result read_session_id(const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_find_tagged find_tagged,
-    asi_publication_params *params)
+    asi_ctl_publication_params *params)
 {
     static const char prefix[] = "tag:";
     const char *text = asi_uri_get(uri, "session-id");
@@ -37,7 +37,7 @@ static as_result read_session_id(const asi_conductor *conductor, const asi_uri *
     {
         return asi_fail(AS_E_USAGE, EINVAL, "could not parse session-id=%s as int64_t in URI", text);
     }
-    const asi_publication_params *tagged = find_tagged(conductor, tag, &params->session_id);
+    const asi_ctl_publication_params *tagged = find_tagged(conductor, tag, &params->session_id);
     if (NULL == tagged)
     {
         return asi_fail(AS_E_USAGE, EINVAL, "session-id=%s must reference %s publication", text,
@@ -75,7 +75,7 @@ as_result asi_check_mtu_length(int64_t length)
 }
 
 static as_result read_lengths(
-    const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_publication_params *params)
+    const asi_conductor *conductor, const asi_uri *uri, bool is_network, asi_ctl_publication_params *params)
 {
     int64_t term_length;
     int64_t mtu_length;
@@ -127,7 +127,7 @@ static as_result read_lengths(
     return AS_OK;
 }
 
-static as_result read_position(const asi_uri *uri, asi_publication_params *params)
+static as_result read_position(const asi_uri *uri, asi_ctl_publication_params *params)
 {
     const bool has_initial = NULL != asi_uri_get(uri, "init-term-id");
     const bool has_term = NULL != asi_uri_get(uri, "term-id");
@@ -168,7 +168,7 @@ static as_result read_position(const asi_uri *uri, asi_publication_params *param
     return AS_OK;
 }
 
-static as_result read_response(const asi_uri *uri, asi_publication_params *params)
+static as_result read_response(const asi_uri *uri, asi_ctl_publication_params *params)
 {
     const char *mode = asi_uri_get(uri, "control-mode");
     const char *id = asi_uri_get(uri, "response-correlation-id");
@@ -185,7 +185,7 @@ static as_result read_response(const asi_uri *uri, asi_publication_params *param
         "response-correlation-id=%s", id);
 }
 
-static as_result read_flags(const asi_conductor *conductor, const asi_uri *uri, asi_publication_params *params)
+static as_result read_flags(const asi_conductor *conductor, const asi_uri *uri, asi_ctl_publication_params *params)
 {
     const asi_driver_settings *settings = conductor->settings;
     int64_t max_resend = 0;
@@ -238,11 +238,11 @@ as_result asi_untethered_timeouts_read(
     return result;
 }
 
-as_result asi_publication_params_read(const asi_conductor *conductor, const asi_uri *uri, bool is_network,
-    asi_find_tagged find_tagged, asi_publication_params *params)
+as_result asi_ctl_publication_params_read(const asi_conductor *conductor, const asi_uri *uri, bool is_network,
+    asi_find_tagged find_tagged, asi_ctl_publication_params *params)
 {
     const asi_driver_settings *settings = conductor->settings;
-    *params = (asi_publication_params){
+    *params = (asi_ctl_publication_params){
         .term_length = (int32_t)(is_network ? settings->term_buffer_length : settings->ipc_term_buffer_length),
         .mtu_length = (int32_t)(is_network ? settings->mtu_length : settings->ipc_mtu_length)
     };
@@ -281,8 +281,8 @@ static as_result check_same(const char *param, bool is_given, int64_t existing, 
             existing, requested);
 }
 
-as_result asi_publication_params_check_same(
-    const asi_publication_params *existing, int32_t existing_session_id, const asi_publication_params *requested)
+as_result asi_ctl_publication_params_check_same(
+    const asi_ctl_publication_params *existing, int32_t existing_session_id, const asi_ctl_publication_params *requested)
 {
     const struct { const char *param; bool is_given; int64_t existing; int64_t requested; } rows[] = {
         { "session-id", requested->has_session_id, existing_session_id, requested->session_id },

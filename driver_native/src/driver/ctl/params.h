@@ -15,7 +15,7 @@ typedef struct asi_untethered_timeouts
     int64_t resting_ns;
 } asi_untethered_timeouts;
 
-typedef struct asi_publication_params
+typedef struct asi_ctl_publication_params
 {
     int32_t term_length;
     int32_t mtu_length;
@@ -38,18 +38,19 @@ typedef struct asi_publication_params
     int64_t response_correlation_id; /* -1 none, -2 prototype */
     int64_t linger_timeout_ns;
     asi_untethered_timeouts untethered;
-} asi_publication_params;
+} asi_ctl_publication_params;
 
 /* Finds a publication of the channel's medium by its entity tag: returns its parameters and session id, NULL when there is
  * none. */
-typedef const asi_publication_params *(*asi_find_tagged)(const asi_conductor *conductor, int64_t tag, int32_t *session_id);
+typedef const asi_ctl_publication_params *(*asi_find_tagged)(const asi_conductor *conductor, int64_t tag, int32_t *session_id);
 
 /* AS_E_USAGE names the parameter and the reason why its value is invalid. */
-as_result asi_publication_params_read(const asi_conductor *conductor, const asi_uri *uri, bool is_network,
-    asi_find_tagged find_tagged, asi_publication_params *params) AS_MUST_USE;
+as_result asi_ctl_publication_params_read(const asi_conductor *conductor, const asi_uri *uri, bool is_network,
+    asi_find_tagged find_tagged, asi_ctl_publication_params *params) AS_MUST_USE;
 /* Checks the parameters that `requested` gives against those of the shared publication. */
-as_result asi_publication_params_check_same(
-    const asi_publication_params *existing, int32_t existing_session_id, const asi_publication_params *requested) AS_MUST_USE;
+as_result asi_ctl_publication_params_check_same(
+    const asi_ctl_publication_params *existing, int32_t existing_session_id,
+    const asi_ctl_publication_params *requested) AS_MUST_USE;
 /* Next free session id outside the reserved range. */
 int32_t asi_session_id_next(asi_conductor *conductor,
     bool (*is_used)(const asi_conductor *conductor, int32_t session_id, const void *context), const void *context);

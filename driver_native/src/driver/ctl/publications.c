@@ -40,7 +40,7 @@ static asi_ipc_publication *find_shared(
     return NULL;
 }
 
-static const asi_publication_params *find_tagged(const asi_conductor *conductor, int64_t tag, int32_t *session_id)
+static const asi_ctl_publication_params *find_tagged(const asi_conductor *conductor, int64_t tag, int32_t *session_id)
 {
     for (int32_t i = 0; i < conductor->publications.count; i++)
     {
@@ -94,7 +94,7 @@ static void connect_response(asi_conductor *conductor, const asi_ipc_publication
         }
         for (int32_t j = 0; j < conductor->subscriptions.count; j++)
         {
-            asi_subscription *subscription = conductor->subscriptions.items[j];
+            asi_ctl_subscription *subscription = conductor->subscriptions.items[j];
             if (subscription->registration_id == request->params.response_correlation_id)
             {
                 subscription->has_session_id = true;
@@ -104,7 +104,7 @@ static void connect_response(asi_conductor *conductor, const asi_ipc_publication
     }
 }
 
-static as_result create(asi_conductor *conductor, const add_request *request, asi_publication_params *params,
+static as_result create(asi_conductor *conductor, const add_request *request, asi_ctl_publication_params *params,
     asi_ipc_publication **created)
 {
     asi_ipc_request publication = request->publication;
@@ -143,7 +143,7 @@ static as_result create(asi_conductor *conductor, const add_request *request, as
 /* Called last, so that the counters of a client's first publication get lower ids than its heartbeat, as in the stock driver. */
 static as_result add_link(asi_conductor *conductor, const add_request *request, asi_ipc_publication *publication)
 {
-    const asi_publication_link link = { .registration_id = request->correlation_id, .publication = publication,
+    const asi_ctl_publication_link link = { .registration_id = request->correlation_id, .publication = publication,
         .release = asi_ipc_release };
     asi_driver_client *client = NULL;
     as_result result = asi_client_get_or_add(conductor, request->publication.client_id, &client);
@@ -154,7 +154,7 @@ static as_result add_link(asi_conductor *conductor, const add_request *request, 
 
 static void announce(asi_conductor *conductor, const add_request *request, const asi_ipc_publication *publication)
 {
-    const asi_publication_announcement ready = {
+    const asi_ctl_publication_announcement ready = {
         .is_exclusive = publication->is_exclusive,
         .correlation_id = request->correlation_id,
         .registration_id = publication->registration_id,
@@ -167,7 +167,7 @@ static void announce(asi_conductor *conductor, const add_request *request, const
     asi_respond_publication_ready(conductor, &ready);
 }
 
-as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int32_t stream_id,
+as_result asi_ctl_publication_add(asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int32_t stream_id,
     const char *channel, int64_t channel_length, bool is_exclusive)
 {
     const add_request request = {
@@ -176,7 +176,7 @@ as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64
         .correlation_id = correlation_id
     };
     asi_uri uri;
-    asi_publication_params params;
+    asi_ctl_publication_params params;
     as_result result = asi_channel_parse_publication_untrusted(&uri, channel, channel_length);
     if (AS_OK == result && ASI_MEDIA_UDP == uri.media)
     {
@@ -186,7 +186,7 @@ as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64
     {
         return result;
     }
-    result = asi_publication_params_read(conductor, &uri, false, find_tagged, &params);
+    result = asi_ctl_publication_params_read(conductor, &uri, false, find_tagged, &params);
     if (AS_OK != result)
     {
         return asi_fail_in(result, "failed to parse IPC publication params");
@@ -194,7 +194,7 @@ as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64
     asi_ipc_publication *publication =
         is_exclusive ? NULL : find_shared(conductor, stream_id, params.response_correlation_id);
     result = NULL == publication ? create(conductor, &request, &params, &publication) :
-        asi_publication_params_check_same(&publication->params, publication->session_id, &params);
+        asi_ctl_publication_params_check_same(&publication->params, publication->session_id, &params);
     if (AS_OK != result)
     {
         return result;
@@ -216,13 +216,13 @@ as_result asi_publication_add(asi_conductor *conductor, int64_t client_id, int64
 
 /* -- removing and session ids --------------------------------------------------------------------------------------------- */
 
-as_result asi_publication_remove(
+as_result asi_ctl_publication_remove(
     asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int64_t registration_id, bool revoke)
 {
     asi_driver_client *client = asi_client_find(conductor, client_id);
     for (int32_t i = 0; NULL != client && i < client->publication_links.count; i++)
     {
-        asi_publication_link *link = client->publication_links.items[i];
+        asi_ctl_publication_link *link = client->publication_links.items[i];
         if (registration_id == link->registration_id)
         {
             asi_list_remove_at(&client->publication_links, i);
@@ -241,13 +241,13 @@ as_result asi_publication_remove(
         "unknown publication client_id=%" PRId64 " registration_id=%" PRId64, client_id, registration_id);
 }
 
-void asi_publication_next_session_id(asi_conductor *conductor, int64_t correlation_id, int32_t stream_id)
+void asi_ctl_publication_next_session_id(asi_conductor *conductor, int64_t correlation_id, int32_t stream_id)
 {
     const int32_t session_id = asi_session_id_next(conductor, is_any_session_used, &stream_id);
     asi_respond_i32(conductor, ASI_RSP_NEXT_AVAILABLE_SESSION_ID, correlation_id, session_id);
 }
 
-as_result asi_publication_reject_image(asi_conductor *conductor, int64_t correlation_id, int64_t image_correlation_id,
+as_result asi_ctl_publication_reject_image(asi_conductor *conductor, int64_t correlation_id, int64_t image_correlation_id,
     const char *reason, int64_t reason_length)
 {
     if (reason_length < 0 || reason_length > ASI_REJECT_REASON_MAX_LENGTH)
@@ -277,7 +277,7 @@ as_result asi_publication_reject_image(asi_conductor *conductor, int64_t correla
     return asi_fail(AS_E_USAGE, ASI_ERR_GENERIC, "Unable to resolve image for correlationId=%" PRId64, image_correlation_id);
 }
 
-void asi_publications_on_timer(asi_conductor *conductor)
+void asi_ctl_publications_on_timer(asi_conductor *conductor)
 {
     for (int32_t i = 0; i < conductor->publications.count; i++)
     {
@@ -290,7 +290,7 @@ void asi_publications_on_timer(asi_conductor *conductor)
     }
 }
 
-void asi_publications_release(asi_conductor *conductor)
+void asi_ctl_publications_release(asi_conductor *conductor)
 {
     for (int32_t i = 0; i < conductor->publications.count; i++)
     {

@@ -38,7 +38,7 @@ void asi_respond_error(asi_conductor *conductor, int64_t correlation_id, int32_t
     transmit(conductor, ASI_RSP_ERROR, message, (int64_t)sizeof(error) + error.message_length);
 }
 
-void asi_respond_available_image(asi_conductor *conductor, const asi_image_announcement *image)
+void asi_respond_available_image(asi_conductor *conductor, const asi_ctl_image_announcement *image)
 {
     uint8_t message[MESSAGE_CAPACITY] = { 0 };
     asi_rsp_available_image fixed = {
@@ -73,7 +73,7 @@ void asi_respond_unavailable_image(
     transmit(conductor, ASI_RSP_UNAVAILABLE_IMAGE, message, (int64_t)(sizeof(fixed) + sizeof(channel)) - 1);
 }
 
-void asi_respond_publication_ready(asi_conductor *conductor, const asi_publication_announcement *publication)
+void asi_respond_publication_ready(asi_conductor *conductor, const asi_ctl_publication_announcement *publication)
 {
     uint8_t message[MESSAGE_CAPACITY];
     asi_rsp_publication_ready ready = {
@@ -125,7 +125,7 @@ static void put_source(asi_rsp_publication_error *error, const asi_address *sour
 }
 
 /* The stock C driver's text. The distinct parts are the publication and the receiver, not a failure of this driver. */
-static void log_publication_error(asi_conductor *conductor, const asi_publication_error *error, int32_t text_length)
+static void log_publication_error(asi_conductor *conductor, const asi_ctl_publication_error *error, int32_t text_length)
 {
     char text[ASI_FAILURE_TEXT_CAPACITY];
     snprintf(text, sizeof(text),
@@ -136,7 +136,7 @@ static void log_publication_error(asi_conductor *conductor, const asi_publicatio
     asi_error_log_record_of_peer(&conductor->errors, error->error_code, text, NULL, conductor->now_ms);
 }
 
-void asi_respond_publication_error(asi_conductor *conductor, const asi_publication_error *error)
+void asi_respond_publication_error(asi_conductor *conductor, const asi_ctl_publication_error *error)
 {
     /* Spec: 03 §16 T5 - the stock C client accepts no less than 72 bytes. T9 - the address is in network order here. */
     enum { CLIENT_MINIMUM = 72 };

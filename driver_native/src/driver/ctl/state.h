@@ -88,7 +88,7 @@ struct asi_conductor
 
     asi_list clients;       /* of asi_driver_client, owned */
     asi_list publications;  /* of asi_ipc_publication, owned */
-    asi_list subscriptions; /* of asi_subscription, owned */
+    asi_list subscriptions; /* of asi_ctl_subscription, owned */
     asi_list waiting_commands; /* of asi_waiting_command, owned; see log_files.h */
     int32_t next_session_id;
     asi_network network;

@@ -61,7 +61,7 @@ bool asi_subscribers_have_read(const asi_subscribers *subscribers, int64_t posit
     return true;
 }
 
-bool asi_subscribers_is_linked(const asi_subscribers *subscribers, const asi_subscription *subscription)
+bool asi_subscribers_is_linked(const asi_subscribers *subscribers, const asi_ctl_subscription *subscription)
 {
     for (int32_t i = 0; i < subscribers->count; i++)
     {
@@ -93,7 +93,7 @@ static as_result reserve(asi_subscribers *subscribers)
 static void announce(
     asi_conductor *conductor, const asi_subscribers *subscribers, const asi_subscriber_position *subscriber)
 {
-    const asi_image_announcement image = {
+    const asi_ctl_image_announcement image = {
         .image_correlation_id = subscribers->image_id,
         .session_id = subscribers->session_id,
         .stream_id = subscribers->stream_id,
@@ -114,7 +114,7 @@ static void free_position(asi_conductor *conductor, const asi_subscriber_positio
 }
 
 as_result asi_subscribers_link(
-    asi_conductor *conductor, asi_subscribers *subscribers, asi_subscription *subscription, int64_t join_position)
+    asi_conductor *conductor, asi_subscribers *subscribers, asi_ctl_subscription *subscription, int64_t join_position)
 {
     char suffix[32];
     snprintf(suffix, sizeof(suffix), " @%" PRId64, join_position);
@@ -152,7 +152,7 @@ as_result asi_subscribers_link(
     return AS_OK;
 }
 
-bool asi_subscribers_unlink(asi_conductor *conductor, asi_subscribers *subscribers, const asi_subscription *subscription)
+bool asi_subscribers_unlink(asi_conductor *conductor, asi_subscribers *subscribers, const asi_ctl_subscription *subscription)
 {
     for (int32_t i = 0; i < subscribers->count; i++)
     {
@@ -178,7 +178,7 @@ void asi_subscribers_unlink_all(asi_conductor *conductor, asi_subscribers *subsc
 }
 
 void asi_subscribers_withdraw_one(
-    asi_conductor *conductor, const asi_subscribers *subscribers, const asi_subscription *subscription)
+    asi_conductor *conductor, const asi_subscribers *subscribers, const asi_ctl_subscription *subscription)
 {
     asi_respond_unavailable_image(
         conductor, subscribers->image_id, subscription->registration_id, subscribers->stream_id);

@@ -20,7 +20,7 @@ typedef enum asi_tether_state
 
 typedef struct asi_subscriber_position
 {
-    asi_subscription *subscription; /* borrowed */
+    asi_ctl_subscription *subscription; /* borrowed */
     int64_t *position;              /* borrowed; written by the subscriber */
     int32_t counter_id;
     asi_tether_state state;
@@ -52,17 +52,17 @@ bool asi_subscribers_has_working(const asi_subscribers *subscribers);
 /* True when every subscriber that has the image has reached `position`. Subscribers whose image was withdrawn (lingering,
  * resting) are ignored: they no longer read, and a draining stream would wait for them forever. */
 bool asi_subscribers_have_read(const asi_subscribers *subscribers, int64_t position);
-bool asi_subscribers_is_linked(const asi_subscribers *subscribers, const asi_subscription *subscription);
+bool asi_subscribers_is_linked(const asi_subscribers *subscribers, const asi_ctl_subscription *subscription);
 /* Allocates its position and announces the image to the client. */
-as_result asi_subscribers_link(asi_conductor *conductor, asi_subscribers *subscribers, asi_subscription *subscription,
+as_result asi_subscribers_link(asi_conductor *conductor, asi_subscribers *subscribers, asi_ctl_subscription *subscription,
     int64_t join_position) AS_MUST_USE;
 /* Returns false when it was not linked. Sends nothing, as the next. */
-bool asi_subscribers_unlink(asi_conductor *conductor, asi_subscribers *subscribers, const asi_subscription *subscription);
+bool asi_subscribers_unlink(asi_conductor *conductor, asi_subscribers *subscribers, const asi_ctl_subscription *subscription);
 void asi_subscribers_unlink_all(asi_conductor *conductor, asi_subscribers *subscribers);
 /* Sends UNAVAILABLE_IMAGE to every subscriber that has the image; resting ones have already received it. */
 void asi_subscribers_withdraw(asi_conductor *conductor, const asi_subscribers *subscribers);
 void asi_subscribers_withdraw_one(
-    asi_conductor *conductor, const asi_subscribers *subscribers, const asi_subscription *subscription);
+    asi_conductor *conductor, const asi_subscribers *subscribers, const asi_ctl_subscription *subscription);
 
 typedef struct asi_tether_rules
 {

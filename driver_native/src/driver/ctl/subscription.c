@@ -5,7 +5,7 @@
 #include "driver/ctl/params.h"
 
 /* Spec: 05 §3, scope S. */
-static as_result read_params(const asi_conductor *conductor, const asi_uri *uri, asi_subscription *subscription)
+static as_result read_params(const asi_conductor *conductor, const asi_uri *uri, asi_ctl_subscription *subscription)
 {
     const asi_driver_settings *settings = conductor->settings;
     const char *control_mode = asi_uri_get(uri, "control-mode");
@@ -35,17 +35,17 @@ static as_result read_params(const asi_conductor *conductor, const asi_uri *uri,
     return AS_OK == result ? asi_untethered_timeouts_read(conductor, uri, &of_images) : result;
 }
 
-void asi_driver_subscription_free(asi_subscription *subscription)
+void asi_driver_subscription_free(asi_ctl_subscription *subscription)
 {
     asi_udp_channel_close(subscription->udp);
     free(subscription->channel);
     free(subscription);
 }
 
-as_result asi_driver_subscription_create(const asi_conductor *conductor, const asi_uri *uri, const asi_subscription_request *request,
-    asi_subscription **created)
+as_result asi_driver_subscription_create(const asi_conductor *conductor, const asi_uri *uri,
+    const asi_ctl_subscription_request *request, asi_ctl_subscription **created)
 {
-    asi_subscription *subscription = calloc(1, sizeof(*subscription));
+    asi_ctl_subscription *subscription = calloc(1, sizeof(*subscription));
     if (NULL == subscription)
     {
         return asi_fail(AS_E_INTERNAL, ENOMEM, "no memory for a subscription");
@@ -71,7 +71,7 @@ as_result asi_driver_subscription_create(const asi_conductor *conductor, const a
 
 /* -- matching ----------------------------------------------------------------------------------------------------------- */
 
-bool asi_subscription_matches_ipc(const asi_subscription *subscription, int32_t stream_id, int32_t session_id)
+bool asi_ctl_subscription_matches_ipc(const asi_ctl_subscription *subscription, int32_t stream_id, int32_t session_id)
 {
     if (subscription->is_spy || NULL != subscription->receive || stream_id != subscription->stream_id)
     {
@@ -80,8 +80,8 @@ bool asi_subscription_matches_ipc(const asi_subscription *subscription, int32_t 
     return subscription->has_session_id ? session_id == subscription->session_id : !subscription->is_response;
 }
 
-bool asi_subscription_matches_image(
-    const asi_subscription *subscription, const asi_receive_channel *receive, int32_t stream_id, int32_t session_id)
+bool asi_ctl_subscription_matches_image(
+    const asi_ctl_subscription *subscription, const asi_receive_channel *receive, int32_t stream_id, int32_t session_id)
 {
     if (NULL == receive || receive != subscription->receive || stream_id != subscription->stream_id)
     {
@@ -90,11 +90,11 @@ bool asi_subscription_matches_image(
     return subscription->has_session_id ? session_id == subscription->session_id : !subscription->is_response;
 }
 
-bool asi_subscription_is_on_network(const asi_conductor *conductor, int64_t registration_id)
+bool asi_ctl_subscription_is_on_network(const asi_conductor *conductor, int64_t registration_id)
 {
     for (int32_t i = 0; i < conductor->subscriptions.count; i++)
     {
-        const asi_subscription *subscription = conductor->subscriptions.items[i];
+        const asi_ctl_subscription *subscription = conductor->subscriptions.items[i];
         if (registration_id == subscription->registration_id && NULL != subscription->receive)
         {
             return true;

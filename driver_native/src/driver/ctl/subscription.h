@@ -12,7 +12,7 @@
 
 struct asi_receive_channel;
 
-typedef struct asi_subscription
+typedef struct asi_ctl_subscription
 {
     int64_t client_id;
     int64_t registration_id;
@@ -29,25 +29,25 @@ typedef struct asi_subscription
     struct asi_receive_channel *receive; /* network: borrowed, holds interest in it; else NULL */
     asi_udp_channel *udp;  /* spies: owned; else NULL */
     char *channel;         /* owned */
-} asi_subscription;
+} asi_ctl_subscription;
 
-typedef struct asi_subscription_request
+typedef struct asi_ctl_subscription_request
 {
     int64_t client_id;
     int64_t registration_id;
     int32_t stream_id;
     const char *channel; /* need not be terminated */
     int64_t channel_length;
-} asi_subscription_request;
+} asi_ctl_subscription_request;
 
 /* Reads the options and allocates the struct. The new subscription is in no list and has no links. */
-as_result asi_driver_subscription_create(const asi_conductor *conductor, const asi_uri *uri, const asi_subscription_request *request,
-    asi_subscription **created) AS_MUST_USE;
-void asi_driver_subscription_free(asi_subscription *subscription);
-bool asi_subscription_matches_ipc(const asi_subscription *subscription, int32_t stream_id, int32_t session_id);
-bool asi_subscription_matches_image(const asi_subscription *subscription, const struct asi_receive_channel *receive,
+as_result asi_driver_subscription_create(const asi_conductor *conductor, const asi_uri *uri,
+    const asi_ctl_subscription_request *request, asi_ctl_subscription **created) AS_MUST_USE;
+void asi_driver_subscription_free(asi_ctl_subscription *subscription);
+bool asi_ctl_subscription_matches_ipc(const asi_ctl_subscription *subscription, int32_t stream_id, int32_t session_id);
+bool asi_ctl_subscription_matches_image(const asi_ctl_subscription *subscription, const struct asi_receive_channel *receive,
     int32_t stream_id, int32_t session_id);
 /* True when a subscription of a receive endpoint has this registration id. */
-bool asi_subscription_is_on_network(const asi_conductor *conductor, int64_t registration_id);
+bool asi_ctl_subscription_is_on_network(const asi_conductor *conductor, int64_t registration_id);
 
 #endif

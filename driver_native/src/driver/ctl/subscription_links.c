@@ -6,7 +6,7 @@
 #include "driver/ctl/network_publications.h"
 #include "driver/ctl/subscribers.h"
 
-void asi_subscription_link(asi_conductor *conductor, asi_subscription *subscription)
+void asi_ctl_subscription_link(asi_conductor *conductor, asi_ctl_subscription *subscription)
 {
     const asi_network *network = &conductor->network;
     for (int32_t i = 0; i < conductor->publications.count; i++)
@@ -23,7 +23,7 @@ void asi_subscription_link(asi_conductor *conductor, asi_subscription *subscript
     }
 }
 
-void asi_subscription_unlink(asi_conductor *conductor, const asi_subscription *subscription, bool withdraw)
+void asi_ctl_subscription_unlink(asi_conductor *conductor, const asi_ctl_subscription *subscription, bool withdraw)
 {
     const asi_network *network = &conductor->network;
     for (int32_t i = 0; i < conductor->publications.count; i++)

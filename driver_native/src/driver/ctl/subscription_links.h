@@ -6,8 +6,8 @@
 #include "driver/ctl/subscription.h"
 
 /* Links the subscription to the publications and images that it matches. */
-void asi_subscription_link(asi_conductor *conductor, asi_subscription *subscription);
+void asi_ctl_subscription_link(asi_conductor *conductor, asi_ctl_subscription *subscription);
 /* Removes all of its links. With `withdraw`, notifies its client that the images are unavailable. */
-void asi_subscription_unlink(asi_conductor *conductor, const asi_subscription *subscription, bool withdraw);
+void asi_ctl_subscription_unlink(asi_conductor *conductor, const asi_ctl_subscription *subscription, bool withdraw);
 
 #endif

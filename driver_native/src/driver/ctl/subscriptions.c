@@ -12,10 +12,10 @@
 
 /* -- adding and removing -------------------------------------------------------------------------------------------------- */
 
-as_result asi_subscription_add_local(
-    asi_conductor *conductor, const asi_uri *uri, const asi_subscription_request *request, asi_subscription **added)
+as_result asi_ctl_subscription_add_local(
+    asi_conductor *conductor, const asi_uri *uri, const asi_ctl_subscription_request *request, asi_ctl_subscription **added)
 {
-    asi_subscription *subscription = NULL;
+    asi_ctl_subscription *subscription = NULL;
     as_result result = asi_driver_subscription_create(conductor, uri, request, &subscription);
     if (AS_OK != result)
     {
@@ -39,11 +39,11 @@ as_result asi_subscription_add_local(
     return AS_OK;
 }
 
-static as_result add_ipc_or_spy(asi_conductor *conductor, const asi_uri *uri, const asi_subscription_request *request)
+static as_result add_ipc_or_spy(asi_conductor *conductor, const asi_uri *uri, const asi_ctl_subscription_request *request)
 {
     asi_driver_client *client = NULL;
-    asi_subscription *subscription = NULL;
-    as_result result = asi_subscription_add_local(conductor, uri, request, &subscription);
+    asi_ctl_subscription *subscription = NULL;
+    as_result result = asi_ctl_subscription_add_local(conductor, uri, request, &subscription);
     if (AS_OK != result)
     {
         return result;
@@ -56,14 +56,14 @@ static as_result add_ipc_or_spy(asi_conductor *conductor, const asi_uri *uri, co
         return result;
     }
     asi_respond_i32(conductor, ASI_RSP_SUBSCRIPTION_READY, request->registration_id, AS_NULL_VALUE);
-    asi_subscription_link(conductor, subscription);
+    asi_ctl_subscription_link(conductor, subscription);
     return AS_OK;
 }
 
-as_result asi_subscription_add(asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int32_t stream_id,
+as_result asi_ctl_subscription_add(asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int32_t stream_id,
     const char *channel, int64_t channel_length)
 {
-    const asi_subscription_request request = { .client_id = client_id, .registration_id = correlation_id,
+    const asi_ctl_subscription_request request = { .client_id = client_id, .registration_id = correlation_id,
         .stream_id = stream_id, .channel = channel, .channel_length = channel_length };
     asi_uri uri;
     const as_result result = asi_channel_parse_subscription_untrusted(&uri, channel, channel_length);
@@ -75,13 +75,13 @@ as_result asi_subscription_add(asi_conductor *conductor, int64_t client_id, int6
         add_ipc_or_spy(conductor, &uri, &request);
 }
 
-void asi_subscription_remove_at(asi_conductor *conductor, int32_t index, bool withdraw)
+void asi_ctl_subscription_remove_at(asi_conductor *conductor, int32_t index, bool withdraw)
 {
-    asi_subscription *subscription = conductor->subscriptions.items[index];
+    asi_ctl_subscription *subscription = conductor->subscriptions.items[index];
     asi_list_remove_at(&conductor->subscriptions, index);
     asi_events_log(conductor->events, ASI_EVENT_REMOVE_SUBSCRIPTION_CLEANUP, "id=%" PRId64 " streamId=%d channel=%s",
         subscription->registration_id, subscription->stream_id, subscription->channel);
-    asi_subscription_unlink(conductor, subscription, withdraw);
+    asi_ctl_subscription_unlink(conductor, subscription, withdraw);
     if (NULL != subscription->receive)
     {
         asi_network_subscription_release(conductor, subscription);
@@ -89,15 +89,15 @@ void asi_subscription_remove_at(asi_conductor *conductor, int32_t index, bool wi
     asi_driver_subscription_free(subscription);
 }
 
-as_result asi_subscription_remove(asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int64_t registration_id)
+as_result asi_ctl_subscription_remove(asi_conductor *conductor, int64_t client_id, int64_t correlation_id, int64_t registration_id)
 {
     bool found = false;
     for (int32_t i = conductor->subscriptions.count - 1; i >= 0; i--)
     {
-        const asi_subscription *subscription = conductor->subscriptions.items[i];
+        const asi_ctl_subscription *subscription = conductor->subscriptions.items[i];
         if (registration_id == subscription->registration_id)
         {
-            asi_subscription_remove_at(conductor, i, false);
+            asi_ctl_subscription_remove_at(conductor, i, false);
             found = true;
         }
     }
@@ -110,19 +110,19 @@ as_result asi_subscription_remove(asi_conductor *conductor, int64_t client_id, i
     return AS_OK;
 }
 
-void asi_subscriptions_remove_client(asi_conductor *conductor, int64_t client_id)
+void asi_ctl_subscriptions_remove_client(asi_conductor *conductor, int64_t client_id)
 {
     for (int32_t i = conductor->subscriptions.count - 1; i >= 0; i--)
     {
-        const asi_subscription *subscription = conductor->subscriptions.items[i];
+        const asi_ctl_subscription *subscription = conductor->subscriptions.items[i];
         if (client_id == subscription->client_id)
         {
-            asi_subscription_remove_at(conductor, i, false);
+            asi_ctl_subscription_remove_at(conductor, i, false);
         }
     }
 }
 
-void asi_subscriptions_release(asi_conductor *conductor)
+void asi_ctl_subscriptions_release(asi_conductor *conductor)
 {
     for (int32_t i = 0; i < conductor->subscriptions.count; i++)
     {

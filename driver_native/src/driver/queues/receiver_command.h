@@ -11,7 +11,7 @@
 
 struct asi_receive_endpoint;
 struct asi_receive_destination;
-struct asi_image;
+struct asi_rx_image;
 
 typedef enum asi_receiver_command_kind
 {
@@ -37,7 +37,7 @@ typedef struct asi_receiver_command
     asi_receiver_command_kind kind;
     struct asi_receive_endpoint *endpoint;
     struct asi_receive_destination *destination;
-    struct asi_image *image;
+    struct asi_rx_image *image;
     int32_t stream_id;
     int32_t session_id;
     asi_address address;

@@ -149,7 +149,7 @@ asi_session *asi_dispatch_get_or_add(
     return NULL == stream ? NULL : add_entry(dispatch, stream, session_id);
 }
 
-void asi_dispatch_set_state(asi_dispatch *dispatch, asi_session *session, asi_session_state state, asi_image *image)
+void asi_dispatch_set_state(asi_dispatch *dispatch, asi_session *session, asi_session_state state, asi_rx_image *image)
 {
     AS_ASSERT((ASI_SESSION_ACTIVE == state) == (NULL != image));
     AS_ASSERT(NULL == session->image || (ASI_SESSION_PENDING_SETUP != state && ASI_SESSION_INIT_IN_PROGRESS != state));

@@ -29,7 +29,7 @@ typedef struct asi_session
     struct asi_session *next_in_bucket; /* or in the free list */
     struct asi_session *next_in_stream;
     struct asi_session *previous_in_stream;
-    asi_image *image;       /* borrowed; NULL unless ACTIVE */
+    asi_rx_image *image;    /* borrowed; NULL unless ACTIVE */
     int32_t session_id;
     uint8_t state;          /* asi_session_state */
     bool is_subscribed;     /* for this session alone */
@@ -75,7 +75,7 @@ bool asi_dispatch_is_interested(
 asi_session *asi_dispatch_get_or_add(
     asi_dispatch *dispatch, asi_receive_endpoint *endpoint, int32_t stream_id, int32_t session_id);
 /* All state changes go through this function. It frees an entry that holds nothing more, so do not use the entry after NONE. */
-void asi_dispatch_set_state(asi_dispatch *dispatch, asi_session *session, asi_session_state state, asi_image *image);
+void asi_dispatch_set_state(asi_dispatch *dispatch, asi_session *session, asi_session_state state, asi_rx_image *image);
 
 /* AS_E_STORAGE when the pool is exhausted. */
 as_result asi_dispatch_add_stream(asi_dispatch *dispatch, asi_receive_endpoint *endpoint, int32_t stream_id) AS_MUST_USE;

@@ -9,26 +9,26 @@
 
 #define ZEROED_AT_ONCE 4096 /* the minimum page length */
 
-static void count(const asi_image *image, int32_t system_counter_id)
+static void count(const asi_rx_image *image, int32_t system_counter_id)
 {
     asi_fetch_add_i64(asi_counter_addr(image->counters, system_counter_id), 1);
 }
 
-static void init_connection(asi_image_connection *connection, asi_receive_destination *destination, const asi_address *source)
+static void init_connection(asi_rx_image_connection *connection, asi_receive_destination *destination, const asi_address *source)
 {
-    *connection = (asi_image_connection){ .destination = destination, .last_frame_ns = INT64_MIN };
+    *connection = (asi_rx_image_connection){ .destination = destination, .last_frame_ns = INT64_MIN };
     if (NULL != source)
     {
         connection->control_address = *source;
     }
 }
 
-void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params *params)
+void asi_rx_image_init(asi_rx_image *image, const asi_log *log, const asi_rx_image_params *params)
 {
     const int64_t join_position =
         asi_log_position(params->active_term_id, params->term_offset, log->position_bits, log->initial_term_id);
     AS_ASSERT(join_position >= 0 && 0 == join_position % AS_FRAME_ALIGNMENT);
-    *image = (asi_image){
+    *image = (asi_rx_image){
         .correlation_id = params->correlation_id,
         .session_id = params->session_id,
         .stream_id = params->stream_id,
@@ -75,7 +75,7 @@ void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params
 
 /* --- connections --- */
 
-static asi_image_connection *find_connection(asi_image *image, const asi_receive_destination *destination)
+static asi_rx_image_connection *find_connection(asi_rx_image *image, const asi_receive_destination *destination)
 {
     for (int32_t i = 0; i < image->connection_count; i++)
     {
@@ -87,23 +87,23 @@ static asi_image_connection *find_connection(asi_image *image, const asi_receive
     return NULL;
 }
 
-static asi_image_connection *add_connection(
-    asi_image *image, asi_receive_destination *destination, const asi_address *source)
+static asi_rx_image_connection *add_connection(
+    asi_rx_image *image, asi_receive_destination *destination, const asi_address *source)
 {
     if (ASI_IMAGE_MAX_CONNECTIONS == image->connection_count)
     {
         return NULL; /* an endpoint has at most that many destinations, so this one is not the endpoint's */
     }
-    asi_image_connection *connection = &image->connections[image->connection_count++];
+    asi_rx_image_connection *connection = &image->connections[image->connection_count++];
     init_connection(connection, destination, source);
     return connection;
 }
 
 /* Returns the connection that received a datagram of `length`; NULL: not of this endpoint. */
-static asi_image_connection *refresh(
-    asi_image *image, asi_receive_destination *destination, const asi_address *source, int32_t length, int64_t now_ns)
+static asi_rx_image_connection *refresh(
+    asi_rx_image *image, asi_receive_destination *destination, const asi_address *source, int32_t length, int64_t now_ns)
 {
-    asi_image_connection *connection = find_connection(image, destination);
+    asi_rx_image_connection *connection = find_connection(image, destination);
     if (NULL == connection)
     {
         connection = add_connection(image, destination, source);
@@ -121,17 +121,17 @@ static asi_image_connection *refresh(
 }
 
 /* As refresh, for data and heartbeats, which make a transport active. */
-static asi_image_connection *track(
-    asi_image *image, asi_receive_destination *destination, const asi_address *source, int32_t length, int64_t now_ns)
+static asi_rx_image_connection *track(
+    asi_rx_image *image, asi_receive_destination *destination, const asi_address *source, int32_t length, int64_t now_ns)
 {
-    asi_image_connection *connection = refresh(image, destination, source, length, now_ns);
+    asi_rx_image_connection *connection = refresh(image, destination, source, length, now_ns);
     if (NULL != connection)
     {
         const bool is_new = INT64_MIN == connection->last_frame_ns;
         connection->last_frame_ns = now_ns;
         if (is_new)
         {
-            asi_image_update_active_transports(image, now_ns);
+            asi_rx_image_update_active_transports(image, now_ns);
         }
     }
     return connection;
@@ -140,7 +140,7 @@ static asi_image_connection *track(
 /* A SETUP does not make a transport active. Its sender has not received a status message of this image yet, and a sender that
  * does not wait for receivers could still leave the image behind. A merge that stopped its replay because of a SETUP would end
  * there. Spec: 04 §12.3-12.4. */
-void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
+void asi_rx_image_on_setup(asi_rx_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
     const asi_address *source, int64_t now_ns)
 {
     (void)refresh(image, destination, source, sizeof(*frame), now_ns);
@@ -161,20 +161,20 @@ void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, 
     }
 }
 
-void asi_image_count_received(asi_image *image, const asi_receive_destination *destination, int32_t length)
+void asi_rx_image_count_received(asi_rx_image *image, const asi_receive_destination *destination, int32_t length)
 {
-    asi_image_connection *connection = find_connection(image, destination);
+    asi_rx_image_connection *connection = find_connection(image, destination);
     if (NULL != connection)
     {
         connection->answerable_bytes += asi_answers_for(length);
     }
 }
 
-void asi_image_add_connection(asi_image *image, asi_receive_destination *destination, int64_t now_ns)
+void asi_rx_image_add_connection(asi_rx_image *image, asi_receive_destination *destination, int64_t now_ns)
 {
     if (NULL == find_connection(image, destination))
     {
-        asi_image_connection *connection = add_connection(image, destination, NULL);
+        asi_rx_image_connection *connection = add_connection(image, destination, NULL);
         if (NULL != connection)
         {
             connection->last_activity_ns = now_ns;
@@ -182,13 +182,13 @@ void asi_image_add_connection(asi_image *image, asi_receive_destination *destina
     }
 }
 
-void asi_image_remove_connection(asi_image *image, const asi_receive_destination *destination, int64_t now_ns)
+void asi_rx_image_remove_connection(asi_rx_image *image, const asi_receive_destination *destination, int64_t now_ns)
 {
-    asi_image_connection *connection = find_connection(image, destination);
+    asi_rx_image_connection *connection = find_connection(image, destination);
     if (NULL != connection)
     {
         *connection = image->connections[--image->connection_count];
-        asi_image_update_active_transports(image, now_ns);
+        asi_rx_image_update_active_transports(image, now_ns);
     }
 }
 
@@ -197,7 +197,7 @@ static bool has_own_control(const asi_receive_destination *destination)
     return destination->is_multicast || destination->has_explicit_control;
 }
 
-const asi_address *asi_image_connection_address(const asi_image_connection *connection)
+const asi_address *asi_rx_image_connection_address(const asi_rx_image_connection *connection)
 {
     const asi_receive_destination *destination = connection->destination;
     const asi_address *address =
@@ -205,12 +205,12 @@ const asi_address *asi_image_connection_address(const asi_image_connection *conn
     return asi_address_is_none(address) ? NULL : address;
 }
 
-const asi_address *asi_image_live_connection_address(const asi_image_connection *connection, int64_t now_ns)
+const asi_address *asi_rx_image_live_connection_address(const asi_rx_image_connection *connection, int64_t now_ns)
 {
-    return now_ns - connection->last_activity_ns >= ASI_CONNECTION_TIMEOUT_NS ? NULL : asi_image_connection_address(connection);
+    return now_ns - connection->last_activity_ns >= ASI_CONNECTION_TIMEOUT_NS ? NULL : asi_rx_image_connection_address(connection);
 }
 
-bool asi_image_may_answer(asi_image_connection *connection, int32_t length, int32_t spare)
+bool asi_rx_image_may_answer(asi_rx_image_connection *connection, int32_t length, int32_t spare)
 {
     if (has_own_control(connection->destination))
     {
@@ -225,7 +225,7 @@ bool asi_image_may_answer(asi_image_connection *connection, int32_t length, int3
     return true;
 }
 
-void asi_image_update_active_transports(asi_image *image, int64_t now_ns)
+void asi_rx_image_update_active_transports(asi_rx_image *image, int64_t now_ns)
 {
     int32_t active = 0;
     for (int32_t i = 0; i < image->connection_count; i++)
@@ -242,7 +242,7 @@ void asi_image_update_active_transports(asi_image *image, int64_t now_ns)
 
 /* --- inserting --- */
 
-static uint8_t *slot_at(const asi_image *image, int64_t position)
+static uint8_t *slot_at(const asi_rx_image *image, int64_t position)
 {
     return image->log.terms[asi_log_index_of_position(position, image->log.position_bits)] +
         (position & (image->log.term_length - 1));
@@ -265,7 +265,7 @@ static void zero(uint8_t *slot, int64_t length)
  * it must be zeroed, where readers stop. A gap is zeroed completely, page by page, but only pages that have storage: a frame far
  * ahead in a new log allocates none. (Spec: 04 §8.7.7 has the conductor zero a term behind the readers: every byte goes through a
  * cache once more.) */
-static void zero_up_to(asi_image *image, int64_t position)
+static void zero_up_to(asi_rx_image *image, int64_t position)
 {
     while (image->zeroed_position < position)
     {
@@ -281,7 +281,7 @@ static void zero_up_to(asi_image *image, int64_t position)
     }
 }
 
-static void raise_hwm(asi_image *image, int64_t position)
+static void raise_hwm(asi_rx_image *image, int64_t position)
 {
     if (position > image->hwm)
     {
@@ -294,7 +294,7 @@ static void raise_hwm(asi_image *image, int64_t position)
 
 /* Records that the stream ends at `position` on this connection. The image ends when every connection has reported the end.
  * Spec: 04 §8.6. */
-static void on_end_of_stream(asi_image *image, asi_image_connection *connection, int64_t position, bool is_revoked)
+static void on_end_of_stream(asi_rx_image *image, asi_rx_image_connection *connection, int64_t position, bool is_revoked)
 {
     connection->is_eos = true;
     connection->eos_position = position;
@@ -321,7 +321,7 @@ static void on_end_of_stream(asi_image *image, asi_image_connection *connection,
     asi_store_release_bool(&image->is_end_of_stream, true);
 }
 
-static int32_t insert_heartbeat(asi_image *image, asi_receive_destination *destination, const asi_frame_header *frame,
+static int32_t insert_heartbeat(asi_rx_image *image, asi_receive_destination *destination, const asi_frame_header *frame,
     int64_t position, const asi_address *source, int64_t now_ns)
 {
     /* Spec: 04 §24 T5 - heartbeats may lag behind the acknowledged position by up to a term. */
@@ -331,7 +331,7 @@ static int32_t insert_heartbeat(asi_image *image, asi_receive_destination *desti
         count(image, ASI_SYSTEM_FLOW_CONTROL_UNDER_RUNS);
         return 0;
     }
-    asi_image_connection *connection = track(image, destination, source, AS_FRAME_HEADER_LENGTH, now_ns);
+    asi_rx_image_connection *connection = track(image, destination, source, AS_FRAME_HEADER_LENGTH, now_ns);
     asi_store_release_i64(&image->last_packet_ns, now_ns);
     image->is_heard = true;
     if (0 != (frame->flags & ASI_FLAG_EOS) && NULL != connection)
@@ -355,7 +355,7 @@ static void copy_in(uint8_t *to, const uint8_t *from, int32_t length)
 
 /* Zeroes before a datagram, and after it, where the next frame will be. The header of a padding frame covers more than the
  * datagram. */
-static void prepare_slots(asi_image *image, int64_t position, int32_t length, int64_t extent)
+static void prepare_slots(asi_rx_image *image, int64_t position, int32_t length, int64_t extent)
 {
     zero_up_to(image, position);
     if (image->zeroed_position < position + length)
@@ -365,7 +365,7 @@ static void prepare_slots(asi_image *image, int64_t position, int32_t length, in
     zero_up_to(image, position + extent + AS_FRAME_ALIGNMENT);
 }
 
-static int32_t insert_data(asi_image *image, asi_receive_destination *destination, const asi_frame_header *frame, int32_t length,
+static int32_t insert_data(asi_rx_image *image, asi_receive_destination *destination, const asi_frame_header *frame, int32_t length,
     int64_t position, const asi_address *source, int64_t now_ns)
 {
     /* First, even for data that was already received: the extent that a datagram announces raises rcv-hwm. Spec: 11 N2 */
@@ -411,8 +411,8 @@ static int32_t insert_data(asi_image *image, asi_receive_destination *destinatio
     return length;
 }
 
-int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *destination, const void *datagram, int32_t length,
-    const asi_address *source, int64_t now_ns)
+int32_t asi_rx_image_insert_untrusted(asi_rx_image *image, asi_receive_destination *destination, const void *datagram,
+    int32_t length, const asi_address *source, int64_t now_ns)
 {
     const asi_frame_header *frame = datagram;
     const bool is_heartbeat = asi_is_heartbeat(datagram, length);
@@ -420,7 +420,7 @@ int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *de
     const int32_t spanned = is_heartbeat ? 0 : length;
     if (image->is_rejected)
     {
-        asi_image_count_received(image, destination, length);
+        asi_rx_image_count_received(image, destination, length);
         return 0;
     }
     if (term_count < 0 || frame->term_offset >= image->log.term_length || spanned > image->log.term_length - frame->term_offset)
@@ -437,7 +437,7 @@ int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *de
         insert_data(image, destination, frame, length, position, source, now_ns);
 }
 
-void asi_image_fill_gap(asi_image *image, const asi_gap *gap)
+void asi_rx_image_fill_gap(asi_rx_image *image, const asi_gap *gap)
 {
     const int64_t position = asi_log_position(
         gap->term_id, gap->term_offset, image->log.position_bits, image->log.initial_term_id);
@@ -473,7 +473,7 @@ void asi_image_fill_gap(asi_image *image, const asi_gap *gap)
 
 /* Writer: begin, fields, end; reader: end, fields, begin. The release fence keeps the fields after `begin`, the acquire fence
  * keeps them before the reader's load of it: equal numbers mean that the fields did not change meanwhile. */
-void asi_image_publish_gap(asi_image *image, const asi_gap *gap)
+void asi_rx_image_publish_gap(asi_rx_image *image, const asi_gap *gap)
 {
     asi_gap_schedule *schedule = &image->gap_schedule;
     const int64_t change = asi_load_relaxed_i64(&schedule->change_end) + 1;
@@ -485,7 +485,7 @@ void asi_image_publish_gap(asi_image *image, const asi_gap *gap)
     asi_store_release_i64(&schedule->change_end, change);
 }
 
-bool asi_image_poll_gap(asi_image *image, asi_gap *gap)
+bool asi_rx_image_poll_gap(asi_rx_image *image, asi_gap *gap)
 {
     const asi_gap_schedule *schedule = &image->gap_schedule;
     const int64_t change = asi_load_acquire_i64(&schedule->change_end);
@@ -508,7 +508,7 @@ bool asi_image_poll_gap(asi_image *image, asi_gap *gap)
     return true;
 }
 
-void asi_image_publish_sm(asi_image *image, int64_t position, int32_t window)
+void asi_rx_image_publish_sm(asi_rx_image *image, int64_t position, int32_t window)
 {
     asi_sm_schedule *schedule = &image->sm_schedule;
     const int64_t change = asi_load_relaxed_i64(&schedule->change_end) + 1;
@@ -519,7 +519,7 @@ void asi_image_publish_sm(asi_image *image, int64_t position, int32_t window)
     asi_store_release_i64(&schedule->change_end, change);
 }
 
-bool asi_image_read_sm(const asi_image *image, int64_t *position, int32_t *window, int64_t *change)
+bool asi_rx_image_read_sm(const asi_rx_image *image, int64_t *position, int32_t *window, int64_t *change)
 {
     const asi_sm_schedule *schedule = &image->sm_schedule;
     *change = asi_load_acquire_i64(&schedule->change_end);

@@ -1,7 +1,7 @@
 /* The receive side of one stream from one source: its log buffer, and the state that receiver and conductor exchange about it.
  * Spec: 04 §8.5-8.7, §9, §12, 02 §9.
  *
- * The conductor creates an image from a SETUP (asi_image_init) and passes it to the receiver by commands. The receiver inserts
+ * The conductor creates an image from a SETUP (asi_rx_image_init) and passes it to the receiver by commands. The receiver inserts
  * datagrams and sends status messages, NAKs and other control frames. The conductor frees the image after `is_released` has
  * answered REMOVE_IMAGE. In each cycle the conductor runs rebuild, loss and window (image_loss.h, image_status.h). It owns what
  * is not here: subscribers and the image's life cycle.
@@ -72,20 +72,20 @@ typedef struct asi_loss_detector
     int32_t repeats;          /* number of requests for the gap */
 } asi_loss_detector;
 
-typedef struct asi_image_connection
+typedef struct asi_rx_image_connection
 {
     asi_receive_destination *destination; /* borrowed */
     asi_address control_address;          /* implicit: source of its first frame; none until then */
     int64_t last_activity_ns;
     int64_t last_frame_ns;
-    int64_t answerable_bytes;             /* bytes that may go to an implicit control address, see asi_image_may_answer */
+    int64_t answerable_bytes;          /* bytes that may go to an implicit control address, see asi_rx_image_may_answer */
     bool is_eos;
     int64_t eos_position;
-} asi_image_connection;
+} asi_rx_image_connection;
 
-typedef struct asi_image
+typedef struct asi_rx_image
 {
-    /* Constant; written by asi_image_init. */
+    /* Constant; written by asi_rx_image_init. */
     int64_t correlation_id;
     int32_t session_id;
     int32_t stream_id;
@@ -121,7 +121,7 @@ typedef struct asi_image
     int64_t rtt_ns;             /* last measured; initial_rtt_ns when not measuring */
     bool is_end_of_stream;      /* every connection has reported it; position in the log's metadata */
     bool is_revoked;
-    bool is_left_behind;        /* see asi_image_on_setup */
+    bool is_left_behind;     /* see asi_rx_image_on_setup */
     bool is_begun;              /* data arrived at the join position */
     bool is_released;           /* release, last store: the receiver has dropped every reference */
 
@@ -141,10 +141,10 @@ typedef struct asi_image
     int32_t list_index;         /* in the receiver's list of images */
     bool is_rejected;
     int32_t connection_count;
-    asi_image_connection connections[ASI_IMAGE_MAX_CONNECTIONS];
-} asi_image;
+    asi_rx_image_connection connections[ASI_IMAGE_MAX_CONNECTIONS];
+} asi_rx_image;
 
-typedef struct asi_image_params
+typedef struct asi_rx_image_params
 {
     int64_t correlation_id;
     int32_t session_id;
@@ -165,11 +165,11 @@ typedef struct asi_image_params
     int64_t *naks_counter;
     const asi_counters *counters;
     int64_t now_ns;
-} asi_image_params;
+} asi_rx_image_params;
 
 /* Sets the initial values of Spec: 04 §8.5 over a created log whose tails and metadata are set; `image` must be aligned to a
  * cache line. Does not write counters. */
-void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params *params);
+void asi_rx_image_init(asi_rx_image *image, const asi_log *log, const asi_rx_image_params *params);
 
 /* --- the receiver's side --- */
 
@@ -178,41 +178,41 @@ void asi_image_init(asi_image *image, const asi_log *log, const asi_image_params
  * in the log (treated as lost). */
 #define ASI_IMAGE_INVALID (-1)
 #define ASI_IMAGE_NO_ROOM (-2)
-int32_t asi_image_insert_untrusted(asi_image *image, asi_receive_destination *destination, const void *datagram, int32_t length,
-    const asi_address *source, int64_t now_ns);
+int32_t asi_rx_image_insert_untrusted(asi_rx_image *image, asi_receive_destination *destination, const void *datagram,
+    int32_t length, const asi_address *source, int64_t now_ns);
 /* Handles a SETUP on `destination`: creates or refreshes its connection. Also detects an image that was left behind: only SETUPs
  * have ever arrived, and the sender has advanced by more than half a term since the image joined. The sender then accepts no
  * status message of the image, and the image accepts none of its data. The cause is a publisher that does not wait for receivers,
  * because spies simulate its connection, and that advanced before the image's first status message. The conductor ends the image,
  * and a later SETUP creates another; stock drivers keep it for the liveness timeout. */
-void asi_image_on_setup(asi_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
+void asi_rx_image_on_setup(asi_rx_image *image, asi_receive_destination *destination, const asi_setup_frame *frame,
     const asi_address *source, int64_t now_ns);
 /* Counts a datagram on `destination` that the calls above do not see towards the bytes that may be answered. */
-void asi_image_count_received(asi_image *image, const asi_receive_destination *destination, int32_t length);
-void asi_image_add_connection(asi_image *image, asi_receive_destination *destination, int64_t now_ns);
-void asi_image_remove_connection(asi_image *image, const asi_receive_destination *destination, int64_t now_ns);
+void asi_rx_image_count_received(asi_rx_image *image, const asi_receive_destination *destination, int32_t length);
+void asi_rx_image_add_connection(asi_rx_image *image, asi_receive_destination *destination, int64_t now_ns);
+void asi_rx_image_remove_connection(asi_rx_image *image, const asi_receive_destination *destination, int64_t now_ns);
 /* Destination address of a connection's frames; NULL if unknown. */
-const asi_address *asi_image_connection_address(const asi_image_connection *connection);
+const asi_address *asi_rx_image_connection_address(const asi_rx_image_connection *connection);
 /* As above, for SMs, NAKs and other control frames, which are not sent to an address that was silent for 5 s. */
-const asi_address *asi_image_live_connection_address(const asi_image_connection *connection, int64_t now_ns);
+const asi_address *asi_rx_image_live_connection_address(const asi_rx_image_connection *connection, int64_t now_ns);
 /* Checks whether `length` bytes may go to a connection and leave `spare`; if so, counts them as sent. A host that forges a source
  * address must not make the driver flood that address. When the address is the source of received datagrams, status messages,
  * NAKs and other control frames are therefore at most three times the bytes received. A publisher sends a SETUP, data or a
  * heartbeat every 100 ms, a status message is due every 200 ms, and the data that reveals a gap allows enough bytes to request
  * it, so no publisher waits. */
-bool asi_image_may_answer(asi_image_connection *connection, int32_t length, int32_t spare);
+bool asi_rx_image_may_answer(asi_rx_image_connection *connection, int32_t length, int32_t spare);
 /* Stores the number of connections with a frame within the liveness timeout in the log's metadata. */
-void asi_image_update_active_transports(asi_image *image, int64_t now_ns);
+void asi_rx_image_update_active_transports(asi_rx_image *image, int64_t now_ns);
 /* If every slot of the gap is empty, writes one padding frame over it. */
-void asi_image_fill_gap(asi_image *image, const asi_gap *gap);
+void asi_rx_image_fill_gap(asi_rx_image *image, const asi_gap *gap);
 
 /* --- exchange between conductor and receiver --- */
 
-void asi_image_publish_gap(asi_image *image, const asi_gap *gap);
+void asi_rx_image_publish_gap(asi_rx_image *image, const asi_gap *gap);
 /* True, with the gap, when it has changed since the last call. */
-bool asi_image_poll_gap(asi_image *image, asi_gap *gap);
-void asi_image_publish_sm(asi_image *image, int64_t position, int32_t window);
+bool asi_rx_image_poll_gap(asi_rx_image *image, asi_gap *gap);
+void asi_rx_image_publish_sm(asi_rx_image *image, int64_t position, int32_t window);
 /* False while the conductor changes it: try again in the next cycle. */
-bool asi_image_read_sm(const asi_image *image, int64_t *position, int32_t *window, int64_t *change);
+bool asi_rx_image_read_sm(const asi_rx_image *image, int64_t *position, int32_t *window, int64_t *change);
 
 #endif

@@ -102,14 +102,14 @@ static bool is_same_gap(const asi_gap *a, const asi_gap *b)
 
 /* The gap is longer than a sender may have in flight. Such data arrives when other receivers permit it, or never. The same frame
  * far ahead is therefore not a new gap after each datagram that arrives in order. */
-static bool is_as_before(const asi_image *image, const asi_gap *gap)
+static bool is_as_before(const asi_rx_image *image, const asi_gap *gap)
 {
     const asi_gap *active = &image->loss.active;
     return is_same_gap(active, gap) || (gap->length == image->max_window && active->length == gap->length);
 }
 
 /* True when the gap is a new one. */
-static bool on_gap(asi_image *image, const asi_gap *gap, int64_t now_ns, asi_gap *published)
+static bool on_gap(asi_rx_image *image, const asi_gap *gap, int64_t now_ns, asi_gap *published)
 {
     asi_loss_detector *detector = &image->loss;
     const bool is_new = !is_as_before(image, gap);
@@ -122,7 +122,7 @@ static bool on_gap(asi_image *image, const asi_gap *gap, int64_t now_ns, asi_gap
     }
     if (now_ns >= detector->deadline_ns)
     {
-        asi_image_publish_gap(image, gap);
+        asi_rx_image_publish_gap(image, gap);
         *published = *gap;
         detector->deadline_ns = now_ns + backed_off_ns(detector, asi_nak_retry_delay_ns(detector));
         detector->repeats++;
@@ -132,7 +132,7 @@ static bool on_gap(asi_image *image, const asi_gap *gap, int64_t now_ns, asi_gap
 
 /* A subscriber may be ahead of the rebuild by what it has read since the last cycle, at most to the end of the receiver's current
  * term (a padding frame ends beyond rcv-hwm). Its counter may hold any value; impossible ones are ignored. */
-static int64_t start_of_scan(const asi_image *image, int64_t max_subscriber_position, int64_t hwm)
+static int64_t start_of_scan(const asi_rx_image *image, int64_t max_subscriber_position, int64_t hwm)
 {
     const int64_t end_of_term = asi_align_i64(hwm, image->log.term_length);
     return max_subscriber_position > image->rebuild_position && max_subscriber_position <= end_of_term &&
@@ -142,7 +142,7 @@ static int64_t start_of_scan(const asi_image *image, int64_t max_subscriber_posi
 /* True when nothing arrived since the active gap was measured, and the gap is not due. Otherwise hundreds of images with a frame
  * far ahead would make the conductor measure their gaps in every cycle. A gap that is due is measured again, because a datagram
  * may have arrived in the receiver cycle in which it was measured. */
-static bool is_measured(const asi_image *image, int64_t position, int64_t hwm, int64_t packet_ns, int64_t now_ns)
+static bool is_measured(const asi_rx_image *image, int64_t position, int64_t hwm, int64_t packet_ns, int64_t now_ns)
 {
     const asi_log *log = &image->log;
     const asi_loss_detector *detector = &image->loss;
@@ -153,8 +153,8 @@ static bool is_measured(const asi_image *image, int64_t position, int64_t hwm, i
         word_at(log, log->terms[asi_log_index_of_position(position, log->position_bits)] + offset) <= 0;
 }
 
-int asi_image_rebuild(
-    asi_image *image, int64_t max_subscriber_position, int64_t now_ns, bool *found_loss, asi_gap *published)
+int asi_rx_image_rebuild(
+    asi_rx_image *image, int64_t max_subscriber_position, int64_t now_ns, bool *found_loss, asi_gap *published)
 {
     const asi_log *log = &image->log;
     const int64_t packet_ns = asi_load_acquire_i64(&image->last_packet_ns);

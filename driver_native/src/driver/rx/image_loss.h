@@ -21,7 +21,7 @@ int64_t asi_nak_multicast_delay_ns(const asi_nak_delay *delay, double u);
 /* Scans from max(rcv-pos, max_subscriber_position), moves rcv-pos, and publishes the gap when it is due. *found_loss: the gap was
  * not active before. *published: the gap passed to the receiver now, length 0 if none (for the loss report). Call only for images
  * that have an active subscriber and are not revoked. Returns the work count. */
-int asi_image_rebuild(
-    asi_image *image, int64_t max_subscriber_position, int64_t now_ns, bool *found_loss, asi_gap *published);
+int asi_rx_image_rebuild(
+    asi_rx_image *image, int64_t max_subscriber_position, int64_t now_ns, bool *found_loss, asi_gap *published);
 
 #endif

@@ -7,7 +7,7 @@
 #define RTT_TIMEOUT_MULTIPLE 4
 #define RTT_MAX_NS 10000000000LL /* limits forged echoes, which would trigger a request in each cycle or never again */
 
-int asi_image_update_status(asi_image *image, int64_t min_subscriber_position, bool found_loss, int64_t now_ns)
+int asi_rx_image_update_status(asi_rx_image *image, int64_t min_subscriber_position, bool found_loss, int64_t now_ns)
 {
     bool force_sm;
     /* Limits the position to what was rebuilt, and never moves it back: subscribers' counters may hold any value. */
@@ -23,21 +23,21 @@ int asi_image_update_status(asi_image *image, int64_t min_subscriber_position, b
     image->floor_position = floor > image->floor_position ? floor : image->floor_position;
     image->next_sm_position = position;
     image->next_sm_window = window;
-    asi_image_publish_sm(image, position, window);
+    asi_rx_image_publish_sm(image, position, window);
     return 1;
 }
 
-void asi_image_schedule_sm_now(asi_image *image)
+void asi_rx_image_schedule_sm_now(asi_rx_image *image)
 {
-    asi_image_publish_sm(image, image->next_sm_position, image->next_sm_window);
+    asi_rx_image_publish_sm(image, image->next_sm_position, image->next_sm_window);
 }
 
-bool asi_image_is_rttm_due(const asi_image *image, int64_t now_ns)
+bool asi_rx_image_is_rttm_due(const asi_rx_image *image, int64_t now_ns)
 {
     return image->is_measuring_rtt && now_ns > image->last_rttm_ns + image->rtt_timeout_ns;
 }
 
-void asi_image_on_rtt(asi_image *image, int64_t rtt_ns)
+void asi_rx_image_on_rtt(asi_rx_image *image, int64_t rtt_ns)
 {
     const asi_congestion_params *params = &image->congestion.params;
     if (ASI_CONGESTION_CUBIC != params->kind || rtt_ns < 0 || rtt_ns > RTT_MAX_NS)

@@ -6,12 +6,12 @@
 #include "driver/rx/image.h"
 
 /* Schedules an SM for the receiver when one is due and cleans the log behind the slowest subscriber. Returns the work count. */
-int asi_image_update_status(asi_image *image, int64_t min_subscriber_position, bool found_loss, int64_t now_ns);
+int asi_rx_image_update_status(asi_rx_image *image, int64_t min_subscriber_position, bool found_loss, int64_t now_ns);
 /* Schedules the same position and window again, at once: for EOS and revoke. */
-void asi_image_schedule_sm_now(asi_image *image);
+void asi_rx_image_schedule_sm_now(asi_rx_image *image);
 
 /* For the receiver: checks whether an RTT request is due, and handles the reply. */
-bool asi_image_is_rttm_due(const asi_image *image, int64_t now_ns);
-void asi_image_on_rtt(asi_image *image, int64_t rtt_ns);
+bool asi_rx_image_is_rttm_due(const asi_rx_image *image, int64_t now_ns);
+void asi_rx_image_on_rtt(asi_rx_image *image, int64_t rtt_ns);
 
 #endif

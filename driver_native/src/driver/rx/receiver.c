@@ -135,11 +135,11 @@ static void report_no_room(asi_receiver *receiver)
 }
 
 static void on_data(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_receive_destination *destination,
-    const asi_incoming *datagram, asi_image **recent)
+    const asi_incoming *datagram, asi_rx_image **recent)
 {
     const asi_frame_header *frame = (const asi_frame_header *)(const void *)datagram->buffer;
     const asi_session *session = NULL;
-    asi_image *image = *recent;
+    asi_rx_image *image = *recent;
     if (NULL == image || frame->session_id != image->session_id || frame->stream_id != image->stream_id)
     {
         session = asi_dispatch_find(&receiver->dispatch, endpoint, frame->stream_id, frame->session_id);
@@ -148,7 +148,7 @@ static void on_data(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
     }
     if (NULL != image)
     {
-        const int32_t inserted = asi_image_insert_untrusted(
+        const int32_t inserted = asi_rx_image_insert_untrusted(
             image, destination, frame, datagram->length, &datagram->source, receiver->now_ns);
         if (ASI_IMAGE_INVALID == inserted)
         {
@@ -223,7 +223,7 @@ static void on_setup(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi
         asi_dispatch_find(&receiver->dispatch, endpoint, frame->stream_id, frame->session_id);
     if (NULL != session && NULL != session->image)
     {
-        asi_image_on_setup(session->image, destination, frame, &datagram->source, receiver->now_ns);
+        asi_rx_image_on_setup(session->image, destination, frame, &datagram->source, receiver->now_ns);
         return;
     }
     const bool is_wanted = stream->is_all_sessions || (NULL != session && session->is_subscribed);
@@ -249,8 +249,8 @@ static void on_rttm(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
         asi_receiver_reply_rttm(receiver, endpoint, destination, frame, &datagram->source);
         return;
     }
-    asi_image_count_received(session->image, destination, datagram->length);
-    asi_image_on_rtt(session->image, asi_wrap_sub_i64(
+    asi_rx_image_count_received(session->image, destination, datagram->length);
+    asi_rx_image_on_rtt(session->image, asi_wrap_sub_i64(
         asi_wrap_sub_i64(receiver->now_ns, frame->echo_timestamp_ns), frame->reception_delta_ns));
 }
 
@@ -290,7 +290,7 @@ static void stamp_all(asi_receiver *receiver, const asi_receive_destination *des
 
 /* `recent`: the image of the previous datagram, or NULL. Most datagrams follow one of their own stream. */
 static void on_datagram_untrusted(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_receive_destination *destination,
-    const asi_incoming *datagram, asi_image **recent)
+    const asi_incoming *datagram, asi_rx_image **recent)
 {
     const asi_datagram_verdict verdict = asi_check_data_datagram_untrusted(datagram->buffer, datagram->length);
     if (ASI_DATAGRAM_ACCEPTED != verdict)
@@ -324,7 +324,7 @@ static int64_t read_destination(asi_receiver *receiver, asi_receive_endpoint *en
     const int32_t capacity = receiver->params.io_vector_capacity;
     int32_t received = 0;
     int64_t bytes = 0;
-    asi_image *recent = NULL;
+    asi_rx_image *recent = NULL;
     for (int32_t i = 0; i < capacity; i++)
     {
         receiver->incoming[i].buffer = receiver->buffers + (size_t)i * ASI_UDP_BUFFER_LENGTH;
@@ -434,7 +434,7 @@ static void track_cycle_time(asi_receiver *receiver)
     receiver->last_cycle_ns = receiver->now_ns;
 }
 
-static int send_pending_of(asi_receiver *receiver, asi_image *image)
+static int send_pending_of(asi_receiver *receiver, asi_rx_image *image)
 {
     const int64_t change = image->last_sm_change;
     const int work = asi_receiver_send_pending(receiver, image);

@@ -121,7 +121,7 @@ static void on_add_destination(
     {
         if (receiver->images[i]->endpoint == endpoint)
         {
-            asi_image_add_connection(receiver->images[i], destination, receiver->now_ns);
+            asi_rx_image_add_connection(receiver->images[i], destination, receiver->now_ns);
         }
     }
     take_destination(receiver, endpoint, destination);
@@ -141,7 +141,7 @@ static void on_remove_destination(
     {
         if (receiver->images[i]->endpoint == endpoint)
         {
-            asi_image_remove_connection(receiver->images[i], destination, receiver->now_ns);
+            asi_rx_image_remove_connection(receiver->images[i], destination, receiver->now_ns);
         }
     }
     drop_pending(receiver, endpoint, destination);
@@ -178,7 +178,7 @@ static void on_add_interest(asi_receiver *receiver, const asi_receiver_command *
     }
 }
 
-static void on_add_image(asi_receiver *receiver, asi_image *image)
+static void on_add_image(asi_receiver *receiver, asi_rx_image *image)
 {
     asi_session *session =
         asi_dispatch_get_or_add(&receiver->dispatch, image->endpoint, image->stream_id, image->session_id);
@@ -195,7 +195,7 @@ static void on_add_image(asi_receiver *receiver, asi_image *image)
     receiver->images[receiver->image_count++] = image;
 }
 
-static void on_remove_image(asi_receiver *receiver, asi_image *image)
+static void on_remove_image(asi_receiver *receiver, asi_rx_image *image)
 {
     asi_session *session =
         asi_dispatch_find(&receiver->dispatch, image->endpoint, image->stream_id, image->session_id);
@@ -207,7 +207,7 @@ static void on_remove_image(asi_receiver *receiver, asi_image *image)
     asi_round_robin_remove(&receiver->schedule, image);
     if (image->list_index >= 0)
     {
-        asi_image *last = receiver->images[--receiver->image_count];
+        asi_rx_image *last = receiver->images[--receiver->image_count];
         receiver->images[image->list_index] = last;
         last->list_index = image->list_index;
     }

@@ -29,16 +29,16 @@ static bool send_frame(
 
 /* Sends to every connection that is not silent; returns how many sends succeeded. A request leaves enough bytes for a status
  * message, without which the publisher drops its receiver. */
-static int32_t send_to_connections(asi_receiver *receiver, asi_image *image, const void *frame, int32_t length)
+static int32_t send_to_connections(asi_receiver *receiver, asi_rx_image *image, const void *frame, int32_t length)
 {
     const int32_t spare =
         ASI_FRAME_STATUS == ((const asi_frame_prefix *)frame)->type ? 0 : ASI_STATUS_TAGGED_LENGTH + ASI_DATAGRAM_HEADERS_LENGTH;
     int32_t sent = 0;
     for (int32_t i = 0; i < image->connection_count; i++)
     {
-        asi_image_connection *connection = &image->connections[i];
-        const asi_address *to = asi_image_live_connection_address(connection, receiver->now_ns);
-        const bool may_send = NULL != to && asi_image_may_answer(connection, length, spare);
+        asi_rx_image_connection *connection = &image->connections[i];
+        const asi_address *to = asi_rx_image_live_connection_address(connection, receiver->now_ns);
+        const bool may_send = NULL != to && asi_rx_image_may_answer(connection, length, spare);
         sent += may_send && send_frame(receiver, connection->destination, frame, length, to) ? 1 : 0;
     }
     return sent;
@@ -46,14 +46,14 @@ static int32_t send_to_connections(asi_receiver *receiver, asi_image *image, con
 
 /* A rejected image accepts nothing, so all of its connections are silent. They still get the frame. Both stock drivers do so
  * until the image is gone. */
-static int32_t send_to_all_connections(asi_receiver *receiver, asi_image *image, const void *frame, int32_t length)
+static int32_t send_to_all_connections(asi_receiver *receiver, asi_rx_image *image, const void *frame, int32_t length)
 {
     int32_t sent = 0;
     for (int32_t i = 0; i < image->connection_count; i++)
     {
-        asi_image_connection *connection = &image->connections[i];
-        const asi_address *to = asi_image_connection_address(connection);
-        const bool may_send = NULL != to && asi_image_may_answer(connection, length, 0);
+        asi_rx_image_connection *connection = &image->connections[i];
+        const asi_address *to = asi_rx_image_connection_address(connection);
+        const bool may_send = NULL != to && asi_rx_image_may_answer(connection, length, 0);
         sent += may_send && send_frame(receiver, connection->destination, frame, length, to) ? 1 : 0;
     }
     return sent;
@@ -86,7 +86,7 @@ void asi_receiver_send_setup_request(asi_receiver *receiver, const asi_receive_e
 
 /* Sends RSP_SETUP before a status message: once per status message timeout, however often status messages go, and with each one
  * that has the EOS flag, because the publisher's driver may drop the publication after it. */
-static void send_due_response_setup(asi_receiver *receiver, asi_image *image)
+static void send_due_response_setup(asi_receiver *receiver, asi_rx_image *image)
 {
     const int64_t response_session_id = asi_load_acquire_i64(&image->response_session_id);
     if (ASI_NO_RESPONSE_SESSION == response_session_id ||
@@ -104,7 +104,7 @@ static void send_due_response_setup(asi_receiver *receiver, asi_image *image)
     image->response_deadline_ns = receiver->now_ns + receiver->params.status_message_timeout_ns;
 }
 
-static void send_rejection(asi_receiver *receiver, asi_image *image)
+static void send_rejection(asi_receiver *receiver, asi_rx_image *image)
 {
     const asi_receive_endpoint *endpoint = image->endpoint;
     const size_t text_length = strlen(image->rejection_reason);
@@ -130,7 +130,7 @@ static void send_rejection(asi_receiver *receiver, asi_image *image)
         send_to_all_connections(receiver, image, &frame, frame.header.prefix.frame_length));
 }
 
-static void send_status(asi_receiver *receiver, asi_image *image, int64_t position, int32_t window)
+static void send_status(asi_receiver *receiver, asi_rx_image *image, int64_t position, int32_t window)
 {
     const asi_log *log = &image->log;
     asi_status_frame frame = status_frame(image->endpoint, image->stream_id, image->session_id,
@@ -142,15 +142,15 @@ static void send_status(asi_receiver *receiver, asi_image *image, int64_t positi
         send_to_connections(receiver, image, &frame, frame.prefix.frame_length));
     image->last_sm_position = position;
     image->over_run_threshold = position + log->term_length / 2;
-    asi_image_update_active_transports(image, receiver->now_ns);
+    asi_rx_image_update_active_transports(image, receiver->now_ns);
 }
 
-static int send_due_status(asi_receiver *receiver, asi_image *image)
+static int send_due_status(asi_receiver *receiver, asi_rx_image *image)
 {
     int64_t position;
     int32_t window;
     int64_t change;
-    if (!asi_image_read_sm(image, &position, &window, &change) || asi_load_acquire_bool(&image->is_sm_disabled))
+    if (!asi_rx_image_read_sm(image, &position, &window, &change) || asi_load_acquire_bool(&image->is_sm_disabled))
     {
         return 0;
     }
@@ -173,16 +173,16 @@ static int send_due_status(asi_receiver *receiver, asi_image *image)
     return 1;
 }
 
-static int send_due_nak(asi_receiver *receiver, asi_image *image)
+static int send_due_nak(asi_receiver *receiver, asi_rx_image *image)
 {
     asi_gap gap;
-    if (!asi_image_poll_gap(image, &gap) || image->is_revoked)
+    if (!asi_rx_image_poll_gap(image, &gap) || image->is_revoked)
     {
         return 0;
     }
     if (!image->is_reliable)
     {
-        asi_image_fill_gap(image, &gap);
+        asi_rx_image_fill_gap(image, &gap);
         return 1;
     }
     const asi_nak_frame frame = {
@@ -199,9 +199,9 @@ static int send_due_nak(asi_receiver *receiver, asi_image *image)
     return 1;
 }
 
-static int send_due_rttm(asi_receiver *receiver, asi_image *image)
+static int send_due_rttm(asi_receiver *receiver, asi_rx_image *image)
 {
-    if (!asi_image_is_rttm_due(image, receiver->now_ns))
+    if (!asi_rx_image_is_rttm_due(image, receiver->now_ns))
     {
         return 0;
     }
@@ -218,15 +218,15 @@ static int send_due_rttm(asi_receiver *receiver, asi_image *image)
 }
 
 /* For most idle images this is the only check. */
-static bool is_nothing_due(const asi_receiver *receiver, const asi_image *image)
+static bool is_nothing_due(const asi_receiver *receiver, const asi_rx_image *image)
 {
     return image->sm_deadline_ns >= receiver->now_ns &&
         asi_load_acquire_i64(&image->sm_schedule.change_end) == image->last_sm_change &&
         asi_load_acquire_i64(&image->gap_schedule.change_end) == image->last_gap_change &&
-        !asi_image_is_rttm_due(image, receiver->now_ns);
+        !asi_rx_image_is_rttm_due(image, receiver->now_ns);
 }
 
-int asi_receiver_send_pending(asi_receiver *receiver, asi_image *image)
+int asi_receiver_send_pending(asi_receiver *receiver, asi_rx_image *image)
 {
     if (is_nothing_due(receiver, image))
     {

@@ -9,7 +9,7 @@ bool asi_receiver_add_pending(asi_receiver *receiver, const asi_pending_setup *p
 void asi_receiver_send_setup_request(asi_receiver *receiver, const asi_receive_endpoint *endpoint,
     const asi_receive_destination *destination, int32_t stream_id, int32_t session_id, const asi_address *to);
 /* Sends what is due: SM or ERR, RSP_SETUP, NAK or gap fill, RTTM. Returns the work count. */
-int asi_receiver_send_pending(asi_receiver *receiver, asi_image *image);
+int asi_receiver_send_pending(asi_receiver *receiver, asi_rx_image *image);
 void asi_receiver_reply_rttm(asi_receiver *receiver, const asi_receive_endpoint *endpoint,
     const asi_receive_destination *destination, const asi_rttm_frame *request, const asi_address *source);
 

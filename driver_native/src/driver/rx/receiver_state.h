@@ -49,7 +49,7 @@ typedef struct asi_receiver
     asi_udp_poller poller;            /* polls the destinations' sockets */
     asi_receive_endpoint **endpoints; /* owned array of borrowed pointers, as the next */
     int32_t endpoint_count;
-    asi_image **images;
+    asi_rx_image **images;
     int32_t image_count;
     asi_round_robin schedule;                    /* schedules the images */
     asi_pending_setup *pending;       /* owned */
