@@ -23,7 +23,7 @@ from tests.kit.subject import Subject
 # A test that runs longer shows the stacks of all threads and ends the session: nothing here takes that long.
 STUCK_AFTER_S = 600
 # Where the tests run in several processes, those begin with the files that take longest, so that they end together.
-LONGEST_FIRST = ("attack", "system", "spark", "interop", "conformance")
+LONGEST_FIRST = ("attack", "system", "spark", "python", "interop", "conformance")
 HERE = Path(__file__).parent
 INTEROP = HERE / "interop"
 
