@@ -58,6 +58,7 @@ as_result asi_archive_client_prepare(
         .clock = *clock,
         .message_timeout_ns = options->message_timeout_ns,
         .control_session_id = AS_NULL_VALUE,
+        .action = AS_ACTION_CONTINUE,
         .on_signal = options->on_signal,
         .on_signal_context = options->on_signal_context,
         .on_error = options->on_error,
