@@ -398,7 +398,7 @@ static int32_t insert_data(asi_rx_image *image, asi_receive_destination *destina
     {
         /* A retransmit with other frame boundaries may have more frames after its first one. They are dropped and requested
          * again. */
-        zero_up_to(image, position + length + AS_FRAME_ALIGNMENT);
+        zero_up_to(image, position + extent + AS_FRAME_ALIGNMENT);
     }
     (void)track(image, destination, source, length, now_ns);
     asi_store_release_i64(&image->last_packet_ns, now_ns);
