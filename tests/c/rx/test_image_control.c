@@ -348,6 +348,29 @@ static void nothing_of_the_last_lap_is_taken(void)
     }
 }
 
+/* A repeated frame with padding behind it, as another sender of the stream may pack them: the padding is dropped and requested
+ * again, so there must be zeros up to where rcv-hwm rises. */
+static void padding_behind_a_duplicate_raises_over_zeros(void)
+{
+    rx_rig rig;
+    int64_t position;
+    uint8_t bytes[128] __attribute__((aligned(8)));
+    rig_open(&rig, &(rig_options){ 0 });
+    const asi_rx_image *image = join_and_lap(&rig, &position);
+    peer_data(&rig, position, 32);
+    rig_cycles(&rig, 3);
+    CHECK_I64(image->hwm, position + 64);
+    put_frame(bytes, position, 32);
+    put_frame(bytes + 64, position + 64, 0);
+    ((asi_frame_header *)(void *)(bytes + 64))->type = ASI_FRAME_PAD;
+    ((asi_frame_header *)(void *)(bytes + 64))->frame_length = 2048;
+    peer_send(&rig, bytes, 64 + AS_FRAME_HEADER_LENGTH);
+    rig_cycles(&rig, 3);
+    CHECK_I64(image->hwm, position + 64 + 2048);
+    check_zeros(image, position + 64, position + 64 + 2048 + AS_FRAME_ALIGNMENT);
+    rig_close(&rig);
+}
+
 /* What a datagram says to bring ends with its term, at the latest; what says more raises nothing. */
 static void padding_ends_with_its_term(void)
 {
@@ -529,6 +552,7 @@ int main(void)
     RUN(a_gap_is_filled_if_it_still_is_one);
     RUN(a_gap_is_filled_with_padding);
     RUN(nothing_of_the_last_lap_is_taken);
+    RUN(padding_behind_a_duplicate_raises_over_zeros);
     RUN(padding_ends_with_its_term);
     RUN(values_that_belong_together_arrive_together);
     return 0;
