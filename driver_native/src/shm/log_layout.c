@@ -357,12 +357,18 @@ int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target)
     }
     const int64_t offset = clean_position & (log->term_length - 1);
     const int64_t left_in_term = log->term_length - offset;
-    const int64_t length = target - clean_position < left_in_term ? target - clean_position : left_in_term;
+    int64_t length = target - clean_position < left_in_term ? target - clean_position : left_in_term;
     AS_ASSERT(clean_position >= 0 && 0 == clean_position % AS_FRAME_ALIGNMENT && length >= AS_FRAME_ALIGNMENT);
     uint8_t *from = address_of(log, clean_position);
     if (is_first_lap(log, clean_position) && !map_pages(from, length))
     {
-        return clean_position + length; /* nothing has been written there yet: it is zero without storage */
+        /* A page of the range has no storage, as under padding: that one is zero, the others must still be cleaned. */
+        const int64_t left_in_page = page_length() - (int64_t)((uintptr_t)from & (uintptr_t)(page_length() - 1));
+        length = length < left_in_page ? length : left_in_page;
+        if (!map_pages(from, length))
+        {
+            return clean_position + length;
+        }
     }
     /* Spec: 02 §8 - the first word last: zeroed content must never follow a stale positive frame length. */
     uint8_t *rest = from + sizeof(int64_t);

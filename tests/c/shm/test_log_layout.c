@@ -422,6 +422,16 @@ static void a_page_that_gets_no_storage_is_told(void)
     /* Nothing was written there, so cleaning it is done without a touch. */
     (void)asi_log_page_ahead(&log, 0);
     CHECK_I64(asi_log_clean(&log, 2 * TERM, 2 * TERM + 4096), 2 * TERM + 4096);
+    /* A page without storage at the end of a range leaves nothing in those before it. */
+    uint8_t *written = log.terms[1] + TERM - 4096 - 64;
+    asi_put_i64(written, 4711);
+    CHECK_I64(truncate(path, 2 * TERM - 4096), 0);
+    int64_t cleaned = TERM + TERM / 2;
+    while (cleaned < 2 * TERM)
+    {
+        cleaned = asi_log_clean(&log, cleaned, 2 * TERM);
+    }
+    CHECK_I64(asi_get_i64(written), 0);
     asi_log_close(&log);
     scratch_delete(dir);
 }
