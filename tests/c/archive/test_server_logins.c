@@ -103,7 +103,7 @@ static void passwords_are_looked_at_in_turns(void)
     const int before = rejections(flood);
     flood_with(honest, "aeron:ipc?alias=flood", "bob:b:o:b", 1);
     CHECK_I64(raw_await(honest, ASI_CODEC_CONTROL_RESPONSE, honest->last_correlation_id)->code, ASI_CODEC_OK);
-    CHECK(rejections(flood) < before + 7);
+    CHECK(rejections(flood) < before + 20); /* of forty and more; those that were decided, but not read, count too */
     UNTIL(&rig, rejections(flood) > before + 30);
     raw_close(honest);
     raw_close(flood);
