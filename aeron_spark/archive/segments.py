@@ -50,7 +50,7 @@ OnMissing = Callable[[int, int, str], object]
 
 
 class Choice(TypedDict, total=False):
-    """What a read of recorded messages gives: columns, rows and bytes of a batch at most, and who is told of doubts."""
+    """What a read of recorded messages gives: columns, rows and bytes of a batch at most, and the handler of doubts."""
 
     columns: Sequence[str]
     row_capacity: int

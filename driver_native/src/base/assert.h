@@ -1,5 +1,5 @@
 /* Assertions for bugs in this code only; untrusted bytes are checked, and the check returns an as_result. AS_STATIC_ASSERT:
- * layouts and relations between constants. AS_ASSERT: state changes; on in every build unless CMake is told
+ * layouts and relations between constants. AS_ASSERT: state changes; on in every build unless CMake gets
  * AERON_SPARK_ASSERTS=OFF. docs/decisions/40-assertions.md says what is asserted, and what it costs. */
 #ifndef ASI_BASE_ASSERT_H
 #define ASI_BASE_ASSERT_H

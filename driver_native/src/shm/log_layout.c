@@ -137,7 +137,7 @@ static bool back_page(asi_log *log, uint8_t *address)
     return true;
 }
 
-/* Pages that the padding at the end of a term covers may never get storage, so a log that has all of it can't be told by counting.
+/* Pages that the padding at the end of a term covers may never get storage, so counting does not show a complete log.
  * A stream in order calls this once for KNOWN_AHEAD instead, because the pages ahead have storage from the first pass. */
 bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length)
 {

@@ -14,7 +14,7 @@
  *               entries are complete, within an interval of time and bytes
  *   channel     the channel is the last one that was set
  * Promised after a kill: everything. After a power cut: the catalog at a catalog sync level above 0, frames at a file sync
- * level above 0. Otherwise only `starts`, `catalog` and `unknown` hold, and the run goes on with what exists. */
+ * level above 0. Otherwise only `starts`, `catalog` and `unknown` hold, and the run continues from what exists. */
 #ifndef AS_SIM_ARCHIVE_AUDITOR_H
 #define AS_SIM_ARCHIVE_AUDITOR_H
 
