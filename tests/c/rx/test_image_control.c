@@ -281,6 +281,32 @@ static void a_gap_is_filled_with_padding(void)
     rig_close(&rig);
 }
 
+/* A resend that others asked for may begin in a filled gap and reach beyond it, up to the middle of the next padding. */
+static void what_was_filled_stays(void)
+{
+    const asi_gap gaps[] = { { .term_id = INITIAL_TERM, .term_offset = 1024, .length = 1024 },
+        { .term_id = INITIAL_TERM, .term_offset = 3072, .length = 2048 } };
+    rx_rig rig;
+    rig_open(&rig, &(rig_options){ 0 });
+    asi_rx_image *image = rig_join(&rig);
+    peer_data(&rig, 0, 992);
+    peer_data(&rig, 2048, 992);
+    peer_data(&rig, 5120, 992);
+    rig_cycles(&rig, 2);
+    asi_rx_image_fill_gap(image, &gaps[0]);
+    asi_rx_image_fill_gap(image, &gaps[1]);
+    peer_data(&rig, 1536, 4096 - 1536 - 32);
+    rig_cycles(&rig, 2);
+    CHECK_I64(slot_of(image, 1536)->frame_length, 0);
+    CHECK(log_has(image, 2048, 992) && log_has(image, 5120, 992));
+    CHECK_I64(slot_of(image, 3072)->frame_length, 2048);
+    CHECK_I64(image->rebuild_position, 6144);
+    peer_data(&rig, 6144, 992);
+    rig_cycles(&rig, 2);
+    CHECK(log_has(image, 6144, 992));
+    rig_close(&rig);
+}
+
 /* --- what an image takes --- */
 
 /* An image whose log has been filled more than a lap: every slot holds old bytes. */
@@ -551,6 +577,7 @@ int main(void)
     RUN(when_a_status_message_is_due);
     RUN(a_gap_is_filled_if_it_still_is_one);
     RUN(a_gap_is_filled_with_padding);
+    RUN(what_was_filled_stays);
     RUN(nothing_of_the_last_lap_is_taken);
     RUN(padding_behind_a_duplicate_raises_over_zeros);
     RUN(padding_ends_with_its_term);

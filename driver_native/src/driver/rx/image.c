@@ -388,8 +388,11 @@ static int32_t insert_data(asi_rx_image *image, asi_receive_destination *destina
         return ASI_IMAGE_NO_ROOM;
     }
     uint8_t *slot = slot_at(image, position);
-    /* In the zeroed part of the log, a non-zero length marks a duplicate. Spec: 04 §24 T18 */
-    if (position >= image->zeroed_position || 0 == asi_load_acquire_i32((const int32_t *)(const void *)slot))
+    /* In the zeroed part of the log, a non-zero length marks a duplicate. Spec: 04 §24 T18
+     * What begins before the end of a filled gap comes too late: it would replace paddings, up to the middle of one of them, and
+     * readers would stop there for ever. */
+    if (position >= image->filled_position &&
+        (position >= image->zeroed_position || 0 == asi_load_acquire_i32((const int32_t *)(const void *)slot)))
     {
         prepare_slots(image, position, length, extent);
         copy_in(slot, (const uint8_t *)frame, length);
@@ -466,6 +469,7 @@ void asi_rx_image_fill_gap(asi_rx_image *image, const asi_gap *gap)
         .term_id = gap->term_id
     };
     copy_in(slot, (const uint8_t *)&padding, AS_FRAME_HEADER_LENGTH);
+    image->filled_position = position + gap->length;
     count(image, ASI_SYSTEM_LOSS_GAP_FILLS);
 }
 
