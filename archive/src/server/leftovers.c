@@ -42,7 +42,7 @@ static int clear_tail(const as_archive *archive, const asi_catalog_record *recor
     {
         return -ENAMETOOLONG;
     }
-    const int fd = files->open(files->context, path, ASI_FILE_WRITE);
+    const int fd = asi_segment_open_own(files, path);
     if (fd < 0)
     {
         return -ENOENT == fd ? 0 : fd;

@@ -102,18 +102,6 @@ static bool crosses_page(int64_t segment_base, const last_frame *last)
     return (last->position - segment_base) / DISK_PAGE_LENGTH != (last->end - 1 - segment_base) / DISK_PAGE_LENGTH;
 }
 
-static bool is_zero(const uint8_t *bytes, int64_t length)
-{
-    for (int64_t i = 0; i < length; i++)
-    {
-        if (0 != bytes[i])
-        {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Spec: 06 §6 step 4, tests (a) and (b). Reads the fragment again, independent of the scan's windows. */
 static as_result prove(
     asi_segment_window *window, int64_t limit, const last_frame *last, asi_frame_checksum checksum, bool *is_proven)
@@ -145,7 +133,7 @@ static as_result prove(
         {
             return result;
         }
-        if (is_zero(window->buffer + (page - window->position), length))
+        if (asi_bytes_are_zero(window->buffer + (page - window->position), length))
         {
             return AS_OK;
         }
@@ -229,7 +217,7 @@ static int rewrite_end(const asi_file_ops *files, int fd, int64_t length)
         const int64_t step = length - at < DISK_PAGE_LENGTH ? length - at : DISK_PAGE_LENGTH;
         const int64_t count = asi_file_read_full(files, fd, bytes, step, at);
         error = count == step ? 0 : count < 0 ? (int)count : -EIO;
-        if (0 == error && !is_zero(bytes, step))
+        if (0 == error && !asi_bytes_are_zero(bytes, step))
         {
             error = asi_file_write_all(files, fd, bytes, step, at);
         }
@@ -241,7 +229,7 @@ static int rewrite_end(const asi_file_ops *files, int fd, int64_t length)
 static as_result settle_segment(const asi_file_ops *files, const asi_recover_options *options, const asi_catalog_record *record,
     int64_t base, const asi_recovered_end *end, bool is_cut)
 {
-    const int fd = files->open(files->context, end->path, ASI_FILE_WRITE);
+    const int fd = asi_segment_open_own(files, end->path);
     if (fd < 0)
     {
         return asi_fail_errno(AS_E_STORAGE, -fd, "cannot open segment %s", end->path);

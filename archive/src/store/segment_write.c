@@ -91,11 +91,6 @@ int asi_segment_replace_by_empty(const asi_file_ops *files, const char *path, in
     return close_fresh(files, fd, error, fresh, path);
 }
 
-static bool is_zero(const uint8_t *bytes, int64_t length)
-{
-    return 0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, (size_t)length - 1);
-}
-
 /* Copies a file's bytes. Holes stay holes. */
 static int copy_bytes(const asi_file_ops *files, int from, int to, int64_t size)
 {
@@ -106,7 +101,7 @@ static int copy_bytes(const asi_file_ops *files, int from, int to, int64_t size)
     {
         const int64_t count =
             asi_file_read_full(files, from, bytes, size - offset < COPY_LENGTH ? size - offset : COPY_LENGTH, offset);
-        if (count > 0 && !is_zero(bytes, count))
+        if (count > 0 && !asi_bytes_are_zero(bytes, count))
         {
             error = asi_file_write_all(files, to, bytes, count, offset);
         }

@@ -34,6 +34,11 @@ static inline int32_t asi_wrap_add(int32_t a, int32_t b) { return (int32_t)((uin
 static inline int64_t asi_wrap_sub_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
 static inline int64_t asi_wrap_add_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 
+static inline bool asi_bytes_are_zero(const uint8_t *bytes, int64_t length)
+{
+    return length <= 0 || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, (size_t)length - 1));
+}
+
 static inline int32_t asi_get_i32(const void *from)
 {
     int32_t value;

@@ -82,11 +82,6 @@ static inline bool asi_frame_is_of_log(const asi_frame_header *frame)
     return 0 == (bits & 0xFFFE00FFu);
 }
 
-static inline bool asi_bytes_are_zero(const uint8_t *bytes, int64_t length)
-{
-    return length <= 0 || (0 == bytes[0] && 0 == memcmp(bytes, bytes + 1, (size_t)length - 1));
-}
-
 /* In recordings with checksums, padding keeps its session id (Spec: 06 §8). A checksum in that field therefore belongs to a
  * data frame. The checksum of no bytes is 0, which a recording's session id may also be. */
 static inline bool asi_padding_was_data(

@@ -323,6 +323,14 @@ static void a_migration_that_died_ties_no_recordings_together(void)
     CHECK_I64(read_messages(head, &end), 2 * PER_SEGMENT + 1);
     CHECK_I64(read_messages(tail, &end), PER_SEGMENT + 2);
 
+    /* The death came later: the source has no bytes any more, and its name of the file is still there. */
+    make_pair(session, 7401, &head, &tail);
+    share_segments(head, tail);
+    CHECK_I64(asi_catalog_set_stop_position(rig.archive->catalog, tail, 2 * RIG_SEGMENT_LENGTH + FRAME), AS_OK);
+    go_on(session, tail, 7401, 1);
+    CHECK_I64(read_messages(tail, &end), 2);
+    CHECK_I64(read_messages(head, &end), 3 * PER_SEGMENT + 3);
+
     raw_close(session);
     rig_close(&rig);
 }
