@@ -335,6 +335,48 @@ static void a_migration_that_died_ties_no_recordings_together(void)
     rig_close(&rig);
 }
 
+static int64_t fdatasync_count;
+static int64_t syncs_before_unlink; /* -1: nothing was unlinked */
+
+static int counted_fdatasync(void *context, int fd)
+{
+    fdatasync_count++;
+    return asi_file_ops_posix()->fdatasync(context, fd);
+}
+
+static int noted_unlink(void *context, const char *path)
+{
+    if (NULL != strstr(path, ".rec") && syncs_before_unlink < 0)
+    {
+        syncs_before_unlink = fdatasync_count;
+    }
+    return asi_file_ops_posix()->unlink(context, path);
+}
+
+/* The archive died before it made a purge durable, and the next one saw it in the page cache: a power failure would bring the record
+ * back, so it is made durable before the files go. */
+static void files_go_after_their_record(void)
+{
+    rig_open(&rig);
+    rig.files = *asi_file_ops_posix();
+    rig.files.fdatasync = counted_fdatasync;
+    rig.files.unlink = noted_unlink;
+    rig_set(&rig, "aeron.archive.catalog.file.sync.level", "1");
+    rig_open_archive(&rig);
+    raw_session *session = raw_connect(&rig);
+    const int64_t id = make_recording(session, 7410);
+    CHECK_I64(asi_catalog_invalidate(rig.archive->catalog, id, ASI_RECORDING_DELETED), AS_OK);
+    rig_close_archive(&rig);
+    fdatasync_count = 0;
+    syncs_before_unlink = -1;
+    rig_open_archive(&rig);
+    int64_t length;
+    CHECK(NULL == read_segment(&rig, id, 0, &length));
+    CHECK(syncs_before_unlink > 0);
+    raw_close(session);
+    rig_close(&rig);
+}
+
 static void files_that_stay_are_told_one_by_one(void)
 {
     open_on_failing_disk(EACCES, true);
@@ -550,6 +592,7 @@ int main(void)
     RUN(a_disk_that_dies_leaves_whole_recordings);
     RUN(a_migrate_that_fails_changes_nothing);
     RUN(a_migration_that_died_ties_no_recordings_together);
+    RUN(files_go_after_their_record);
     RUN(files_that_stay_are_told_one_by_one);
     RUN(while_a_truncation_waits_nothing_may_rely_on_what_goes);
     RUN(a_deletion_ends_without_its_session);
