@@ -167,7 +167,9 @@ static as_result open_checked(asi_catalog *catalog, const asi_catalog_params *pa
     if (AS_OK == result)
     {
         catalog->alignment = scan.alignment;
-        if (params->is_after_crash)
+        /* The mark file may be lost, too. */
+        const bool is_after_crash = params->is_after_crash || asi_catalog_get_writer(catalog).is_known;
+        if (is_after_crash)
         {
             result = asi_catalog_repair(
                 params, catalog->fd, catalog->path, catalog->bytes, catalog->bytes_capacity, scan.alignment);
@@ -175,7 +177,7 @@ static as_result open_checked(asi_catalog *catalog, const asi_catalog_params *pa
         }
         result = AS_OK == result ? load(catalog, params, &scan) : result;
         /* A sync may have failed before the last archive died: then readable bytes need not be durable. */
-        catalog->must_rewrite = params->is_after_crash && catalog->sync_level > 0;
+        catalog->must_rewrite = is_after_crash && catalog->sync_level > 0;
         /* After a power failure the name may still be that of an older file. */
         catalog->must_sync_directory = true;
     }

@@ -119,8 +119,7 @@ static bool is_record_like(const uint8_t *at, int64_t left, int64_t after, int64
         record.recording_id > after && record.recording_id < below && asi_is_power_of_two(record.term_buffer_length);
 }
 
-/* Offset of the first such record that begins in [from, to); -1: none. */
-static int64_t find_record_like(const asi_catalog_scan *scan, int64_t from, int64_t to, int64_t after)
+int64_t asi_catalog_find_record_like(const asi_catalog_scan *scan, int64_t from, int64_t to, int64_t after)
 {
     for (int64_t at = from; at < to && scan->length - at >= RECORD_TEXTS + 12; at += ASI_CATALOG_RECORD_HEADER_LENGTH)
     {
@@ -136,19 +135,25 @@ as_result asi_catalog_scan_check_end_untrusted(const asi_catalog_scan *scan)
 {
     /* Usually every id has been found: then no record can follow. */
     const bool may_lack = scan->last_recording_id + 1 < scan->next_recording_id;
-    const int64_t found = may_lack ? find_record_like(scan, scan->offset, scan->length, scan->last_recording_id) : -1;
+    const int64_t found = may_lack ? asi_catalog_find_record_like(scan, scan->offset, scan->length, scan->last_recording_id) : -1;
     return found < 0 ? AS_OK : asi_fail(AS_E_DATA, 0, "%s is damaged: it ends at offset %" PRId64 " (after recording %" PRId64
         "), but there is a record behind that, at offset %" PRId64 "; restore it from a copy", scan->path, scan->offset,
         scan->last_recording_id, found);
 }
 
+int64_t asi_catalog_padding_of(const asi_catalog_scan *scan, const asi_catalog_record *record)
+{
+    const char *texts_end = record->source_identity.at + record->source_identity.length;
+    return scan->offset +
+        asi_align_i64((const uint8_t *)texts_end - scan->bytes - scan->offset, ASI_CATALOG_RECORD_HEADER_LENGTH);
+}
+
 /* A record with a corrupted, larger length covers the records after it as padding. A replaced record may have padding too. */
 static as_result check_padding(const asi_catalog_scan *scan, const asi_catalog_record *record)
 {
-    const char *texts_end = record->source_identity.at + record->source_identity.length;
-    const int64_t used = asi_align_i64((const uint8_t *)texts_end - scan->bytes - scan->offset, ASI_CATALOG_RECORD_HEADER_LENGTH);
     const int64_t end = scan->offset + record->frame_length;
-    const int64_t found = find_record_like(scan, scan->offset + used, end, record->recording_id);
+    const int64_t found =
+        asi_catalog_find_record_like(scan, asi_catalog_padding_of(scan, record), end, record->recording_id);
     return found < 0 ? AS_OK : asi_fail(AS_E_DATA, 0, "%s is damaged: the record of recording %" PRId64 " at offset %" PRId64
         " has %" PRId64 " bytes and takes in another one, at offset %" PRId64 "; restore it from a copy", scan->path,
         record->recording_id, scan->offset, record->frame_length, found);
@@ -279,7 +284,7 @@ as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, 
             free(bytes);
             return asi_fail_errno(AS_E_STORAGE, (int)-count, "cannot read %s", path);
         }
-        const bool is_zero = count > 0 && 0 == bytes[length] && 0 == memcmp(bytes + length, bytes + length + 1, (size_t)count - 1);
+        const bool is_zero = count > 0 && asi_bytes_are_zero(bytes + length, count);
         length += count;
         /* Drop the rest of a sparse file, because a zero length ends the scan. Drop bytes far after the records too. */
         const bool is_long_past = have_records_ended(bytes, length, &records_end) && length - records_end > READ_CHUNK;

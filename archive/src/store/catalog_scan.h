@@ -27,6 +27,11 @@ as_result asi_catalog_scan_next_untrusted(asi_catalog_scan *scan, asi_catalog_re
 /* Checks the scan's end, for readers. AS_E_DATA: a record follows the end, so damage has ended the scan. An archive does not call
  * this and takes the records before the end, because a crash may have left such a catalog. */
 as_result asi_catalog_scan_check_end_untrusted(const asi_catalog_scan *scan) AS_MUST_USE;
+/* Offset of the first bytes in [from, to) that look like a record with an id above `after` and below the next id; -1: none. For
+ * bytes that belong to no record. */
+int64_t asi_catalog_find_record_like(const asi_catalog_scan *scan, int64_t from, int64_t to, int64_t after);
+/* Offset of the first byte behind the texts of the record at scan->offset, a multiple of 32: its padding begins there. */
+int64_t asi_catalog_padding_of(const asi_catalog_scan *scan, const asi_catalog_record *record);
 /* Checks state, term, segment and MTU lengths, and positions. AS_E_DATA names recording, field and value. */
 as_result asi_recording_check_untrusted(const asi_catalog_record *record) AS_MUST_USE;
 

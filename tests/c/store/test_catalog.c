@@ -552,6 +552,105 @@ static void damaged_records_are_kept(void)
     scratch_delete(scratch);
 }
 
+/* A power failure brought back a longer version of a record: its padding, or the bytes behind the end, hold a record that was
+ * written there since. It is not in the catalog, and must not look like a record later, when its id has been assigned. */
+static void bytes_of_no_record_stay_none(bool is_in_padding, bool has_mark)
+{
+    char scratch[SCRATCH_CAPACITY];
+    scratch_create(scratch);
+    const asi_recording_params params = sample_params("aeron:ipc");
+    const asi_catalog_writer writer = { .is_known = true };
+    int64_t id = -1;
+    asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, ASI_CATALOG_MIN_CAPACITY, 0, AS_CHECKSUM_CRC32C);
+    CHECK(NULL != catalog);
+    for (int i = 0; i < 2; i++)
+    {
+        CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+        CHECK_I64(asi_catalog_stop(catalog, id, 64, 1), AS_OK);
+    }
+    CHECK_I64(asi_catalog_set_writer(catalog, &writer), AS_OK);
+    asi_catalog_record first;
+    CHECK(asi_catalog_find(catalog, 0, &first));
+    asi_catalog_close(catalog);
+    int64_t length;
+    uint8_t *bytes = file_load(scratch, ASI_CATALOG_FILE, &length);
+    uint8_t *second = bytes + first.offset + first.frame_length;
+    asi_put_i64(second + 48, 5);
+    asi_put_i64(bytes + 8, 1);
+    if (is_in_padding)
+    {
+        asi_put_i32(bytes + first.offset, (int32_t)(2 * first.frame_length - 32));
+    }
+    else
+    {
+        asi_put_i32(second, 0);
+    }
+    file_store(scratch, ASI_CATALOG_FILE, bytes, length);
+    free(bytes);
+    const asi_catalog_params after = { .files = asi_file_ops_posix(), .archive_dir = scratch, .capacity = length,
+        .checksum = AS_CHECKSUM_CRC32C, .is_after_crash = has_mark };
+    CHECK_I64(asi_catalog_open(&after, &catalog), AS_OK);
+    CHECK_I64(asi_catalog_count(catalog), 1);
+    CHECK_I64(asi_catalog_skip_ids(catalog, 9), AS_OK); /* its segments are there */
+    asi_catalog_close(catalog);
+    as_folder *folder = NULL;
+    CHECK_I64(as_folder_open(scratch, NULL, &folder), AS_OK);
+    as_folder_close(folder);
+    catalog = catalog_open(asi_file_ops_posix(), scratch, length, 0, AS_CHECKSUM_CRC32C);
+    CHECK(NULL != catalog);
+    CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+    CHECK_I64(id, 9);
+    asi_catalog_close(catalog);
+    scratch_delete(scratch);
+}
+
+/* The record in the padding is one of the catalog's: an old, longer length has come back, and covers it. */
+static void an_old_length_hides_nothing(void)
+{
+    char scratch[SCRATCH_CAPACITY];
+    scratch_create(scratch);
+    const asi_recording_params params = sample_params("aeron:ipc");
+    asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, ASI_CATALOG_MIN_CAPACITY, 0, AS_CHECKSUM_CRC32C);
+    CHECK(NULL != catalog);
+    int64_t id = -1;
+    asi_catalog_record record;
+    for (int i = 0; i < 3; i++)
+    {
+        CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
+    }
+    CHECK(asi_catalog_find(catalog, 1, &record));
+    asi_catalog_close(catalog);
+    int64_t length;
+    uint8_t *good = file_load(scratch, ASI_CATALOG_FILE, &length);
+    uint8_t *bad = file_load(scratch, ASI_CATALOG_FILE, &length);
+    asi_put_i32(bad + record.offset, (int32_t)(2 * record.frame_length - 32));
+    file_store(scratch, ASI_CATALOG_FILE, bad, length);
+    CHECK(NULL == catalog_open(asi_file_ops_posix(), scratch, length, 0, AS_CHECKSUM_CRC32C));
+    CHECK(NULL != strstr(as_error_text(), "takes in another one"));
+    damage told = { 0 };
+    const asi_catalog_params after = { .files = asi_file_ops_posix(), .archive_dir = scratch, .capacity = length,
+        .checksum = AS_CHECKSUM_CRC32C, .is_after_crash = true, .on_damage = on_damage, .damage_context = &told };
+    CHECK_I64(asi_catalog_open(&after, &catalog), AS_OK);
+    CHECK_I64(asi_catalog_count(catalog), 3);
+    CHECK_I64(told.count, 1);
+    CHECK(NULL != strstr(told.text, "recording 1 at offset"));
+    asi_catalog_close(catalog);
+    free(bad);
+    bad = file_load(scratch, ASI_CATALOG_FILE, &length);
+    CHECK(0 == memcmp(good, bad, (size_t)length));
+    free(bad);
+    free(good);
+    scratch_delete(scratch);
+}
+
+static void what_a_power_failure_left_of_records(void)
+{
+    for (int i = 0; i < 4; i++)
+    {
+        bytes_of_no_record_stay_none(0 != (i & 1), 0 != (i & 2));
+    }
+}
+
 int main(void)
 {
     RUN(same_bytes_as_stock);
@@ -563,5 +662,7 @@ int main(void)
     RUN(fault_at_creation);
     RUN(refused);
     RUN(damaged_records_are_kept);
+    RUN(what_a_power_failure_left_of_records);
+    RUN(an_old_length_hides_nothing);
     return 0;
 }
