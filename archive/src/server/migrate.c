@@ -235,6 +235,18 @@ static as_result move_positions(const as_archive *archive, const migration *work
     return AS_OK;
 }
 
+/* The time index of a destination that is being recorded stays in place, with the moved range as a gap. It goes if bytes of that
+ * range may be younger than its first entries: a lookup by time would pass them over. */
+static as_result migrate_times(const migration *work)
+{
+    if (AS_NULL_VALUE != work->dst.stop_position)
+    {
+        return asi_time_index_move(work->files, work->archive_dir, &work->src, &work->dst);
+    }
+    return asi_time_written_by(&work->src) > asi_time_of_ms(work->dst.start_timestamp_ms) ?
+        asi_time_index_remove(work->files, work->archive_dir, work->dst.recording_id) : AS_OK;
+}
+
 static void migrate(asi_control_session *session, const asi_codec_request *request, migration *work)
 {
     const as_archive *archive = session->archive;
@@ -259,9 +271,7 @@ static void migrate(asi_control_session *session, const asi_codec_request *reque
         asi_control_storage_error(session, request->correlation_id);
         return;
     }
-    /* The time index of a destination that is being recorded stays in place; the moved range is a gap in it. */
-    if (AS_NULL_VALUE != work->dst.stop_position &&
-        AS_OK != asi_time_index_move(work->files, work->archive_dir, &work->src, &work->dst))
+    if (AS_OK != migrate_times(work))
     {
         asi_archive_log(session->archive, as_error_code(), NULL);
     }

@@ -133,9 +133,10 @@ as_result asi_time_runs_write(
 
 /* -- moving ----------------------------------------------------------------------------------------------------------------- */
 
-/* Appends the recording's runs inside [begin, end), with times that do not decrease. A missing or invalid index has none. */
+/* Appends the recording's runs inside [begin, end), with times not below *floor_ns, which it raises to the last one. A missing or
+ * invalid index has none. */
 static as_result take_runs(const asi_file_ops *files, const char *dir, const asi_catalog_record *record, int64_t begin, int64_t end,
-    asi_time_runs *runs)
+    asi_time_runs *runs, int64_t *floor_ns)
 {
     asi_time_file file;
     as_result result = asi_time_file_open_untrusted(&file, files, dir, record->recording_id, ASI_FILE_READ);
@@ -152,23 +153,39 @@ static as_result take_runs(const asi_file_ops *files, const char *dir, const asi
         {
             continue;
         }
-        const int64_t floor_ns = runs->count > 0 ? runs->runs[runs->count - 1].last_ns : 0;
         run.length = asi_time_run_end(&run) < end ? run.length : end - run.position;
-        run.first_ns = run.first_ns > floor_ns ? run.first_ns : floor_ns;
-        run.last_ns = run.last_ns > floor_ns ? run.last_ns : floor_ns;
+        run.first_ns = run.first_ns > *floor_ns ? run.first_ns : *floor_ns;
+        run.last_ns = run.last_ns > *floor_ns ? run.last_ns : *floor_ns;
+        *floor_ns = run.last_ns;
         result = asi_time_runs_add(runs, &run);
     }
     asi_time_file_close(&file);
     return result;
 }
 
+int64_t asi_time_written_by(const asi_catalog_record *record)
+{
+    const int64_t ms = record->stop_timestamp_ms;
+    return ms < 0 ? 0 : asi_time_of_ms(ms < INT64_MAX ? ms + 1 : ms);
+}
+
 as_result asi_time_index_move(
     const asi_file_ops *files, const char *dir, const asi_catalog_record *from, const asi_catalog_record *to)
 {
+    const bool is_head = from->stop_position == to->start_position;
+    const asi_catalog_record *first = is_head ? from : to;
+    const asi_catalog_record *second = is_head ? to : from;
+    const int64_t seam = second->start_position;
     asi_time_runs runs = { 0 };
-    as_result result = take_runs(files, dir, to, 0, from->start_position, &runs);
-    result = AS_OK == result ? take_runs(files, dir, from, from->start_position, from->stop_position, &runs) : result;
-    result = AS_OK == result ? take_runs(files, dir, to, from->stop_position, INT64_MAX, &runs) : result;
+    int64_t floor_ns = 0;
+    as_result result = take_runs(files, dir, first, is_head ? from->start_position : 0, seam, &runs, &floor_ns);
+    const bool is_known_to_end = runs.count > 0 && asi_time_run_end(&runs.runs[runs.count - 1]) == seam;
+    if (!is_known_to_end && asi_time_written_by(first) > floor_ns)
+    {
+        floor_ns = asi_time_written_by(first); /* a crash has lost the last entries */
+    }
+    result = AS_OK == result ?
+        take_runs(files, dir, second, seam, is_head ? INT64_MAX : from->stop_position, &runs, &floor_ns) : result;
     const asi_time_header header = { .recording_id = to->recording_id, .era = asi_time_era_of(to) };
     result = AS_OK == result && runs.count > 0 ? asi_time_runs_write(files, dir, &header, &runs) : result;
     result = AS_OK == result ? asi_time_index_remove(files, dir, from->recording_id) : result;

@@ -15,6 +15,8 @@ as_result asi_time_index_truncate(
     const asi_file_ops *files, const char *dir, int64_t recording_id, int64_t position) AS_MUST_USE;
 /* Deletes the file. AS_OK if there is none. */
 as_result asi_time_index_remove(const asi_file_ops *files, const char *dir, int64_t recording_id) AS_MUST_USE;
+/* All bytes of a stopped recording were written no later than that (ns). */
+int64_t asi_time_written_by(const asi_catalog_record *record);
 /* Moves the entries of `from` to the index of `to`, for a migration that moves all segments of `from`. Both records are those of
  * the catalog before their positions change. */
 as_result asi_time_index_move(const asi_file_ops *files, const char *dir, const asi_catalog_record *from,
