@@ -297,6 +297,18 @@ static void on_synced(sim_world *world, const world_copying *copying, int64_t po
     world->copies_done++;
 }
 
+const audited *world_begins_again_like(sim_world *world, const audited *recording, int64_t start)
+{
+    for (int32_t i = 0; i < WORLD_MAX_COPIES; i++)
+    {
+        if (recording == world->copies[i].recording && !world->copies[i].is_extended && start == world->copies[i].stop)
+        {
+            return &world->source.originals[world->copies[i].original];
+        }
+    }
+    return NULL;
+}
+
 /* What was purged up to its stop position while the session with the source was made is empty: it begins where the source does, and
  * gets its descriptor. */
 static void on_extended(sim_world *world, world_copying *copying, int64_t position)
@@ -304,9 +316,11 @@ static void on_extended(sim_world *world, world_copying *copying, int64_t positi
     audited *copy = copying->recording;
     const audited *original = &world->source.originals[copying->original];
     copying->is_extended = true;
-    if (position != copying->stop && position == original->start && copy->asked_start == copying->stop)
+    if (position != copying->stop && position == original->start &&
+        (copy->start == copying->stop || copy->asked_start == copying->stop))
     {
         copy->start = copy->asked_start = copy->stop = position;
+        copy->asked_stop = -1;
         copy->channel = copy->asked_channel = 0;
         auditor_on_copying(&world->audit, copy, original);
     }

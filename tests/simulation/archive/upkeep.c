@@ -97,7 +97,7 @@ static void purge_some(sim_world *world)
 static void purge_segments(sim_world *world, int32_t template_id)
 {
     audited *recording = world_pick(world, world_percent(world, 50) ? AUDIT_STOPPED : AUDIT_ACTIVE);
-    if (NULL == recording)
+    if (NULL == recording || recording->asked_start != recording->start) /* until the next start shows which of the two it is */
     {
         return;
     }
@@ -107,6 +107,7 @@ static void purge_segments(sim_world *world, int32_t template_id)
     sim_trace("%s of recording %" PRId64 " up to %" PRId64, asi_codec_request_name(template_id), recording->id, request.position);
     recording->asked_start = request.position;
     const int64_t errors = world->disk.errors;
+    const audited *original = world_begins_again_like(world, recording, request.position);
     const int64_t attach_sure = recording->attach_sure;
     recording->attach_sure = ASI_CODEC_PURGE_SEGMENTS == template_id ? request.position : attach_sure; /* also without an answer */
     const asi_codec_event *event = world_ask(world, &request);
@@ -126,6 +127,11 @@ static void purge_segments(sim_world *world, int32_t template_id)
     if (ASI_CODEC_OK == event->code || errors == world->disk.errors)
     {
         recording->asked_start = recording->start;
+    }
+    if (ASI_CODEC_OK == event->code && NULL != original) /* when that is seen, the signal tells it; else the next start */
+    {
+        recording->asked_start = recording->asked_stop = original->start;
+        recording->channel = recording->asked_channel = 0;
     }
 }
 

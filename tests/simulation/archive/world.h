@@ -192,6 +192,8 @@ void world_kill_source(sim_world *world);
 int world_source_round(sim_world *world);
 /* Starts a copy of one of the source's recordings, or continues one. */
 void world_copy(sim_world *world);
+/* The original whose start such a recording takes once its copying begins, if it is purged up to `start`; else NULL. */
+const audited *world_begins_again_like(sim_world *world, const audited *recording, int64_t start);
 void world_on_copy_answer(sim_world *world, const asi_codec_event *event);
 void world_on_copy_signal(sim_world *world, const asi_codec_event *event);
 bool world_is_copying(const sim_world *world);
