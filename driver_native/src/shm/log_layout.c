@@ -96,6 +96,16 @@ as_result asi_log_create(asi_log *log, const char *path, int32_t term_length, in
     return AS_OK;
 }
 
+/* Storage that another thread than the log's writer allocated ahead: the writer need not ask for it again. */
+static void note_backed(asi_log *log, const uint8_t *from, int64_t length)
+{
+    const uint8_t *end_of_terms = log->terms[0] + ASI_LOG_PARTITION_COUNT * (int64_t)log->term_length;
+    for (int64_t at = 0; NULL != log->backed && at < length && from + at < end_of_terms; at += (int64_t)1 << log->page_bits)
+    {
+        asi_store_release_u8(&log->backed[(from + at - log->terms[0]) >> log->page_bits], 1);
+    }
+}
+
 bool asi_log_populate(asi_log *log, int64_t *populated, int64_t length)
 {
     const int64_t left = log->map.length - *populated;
@@ -105,6 +115,7 @@ bool asi_log_populate(asi_log *log, int64_t *populated, int64_t length)
     {
         return false;
     }
+    note_backed(log, log->map.base + *populated, taken);
     *populated += taken;
     log->page_next_at = *populated == log->map.length ? INT64_MAX : log->page_next_at;
     return true;
@@ -178,6 +189,10 @@ static void make_pages(asi_log *log, int64_t from, int64_t to)
     const int64_t left_in_term = log->term_length - (from & (log->term_length - 1));
     const int64_t length = to - from < left_in_term ? to - from : left_in_term;
     const bool is_refused = length > 0 && 0 != madvise(address_of(log, from), (size_t)length, MADV_POPULATE_WRITE);
+    if (!is_refused)
+    {
+        note_backed(log, address_of(log, from), length);
+    }
     log->paged_to = length > 0 ? from + length : from;
     log->page_next_at = is_refused || !is_first_lap(log, log->paged_to) ? INT64_MAX : log->paged_to;
 }

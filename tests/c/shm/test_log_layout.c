@@ -466,6 +466,34 @@ static void a_log_with_holes_is_looked_through_rarely(void)
     scratch_delete(dir);
 }
 
+/* Pages that the conductor makes ahead of an image cost its receiver no call of the system. */
+static void pages_made_ahead_have_storage(void)
+{
+    char dir[SCRATCH_CAPACITY];
+    char path[SCRATCH_CAPACITY + 16];
+    scratch_create(dir);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    asi_log log;
+    CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
+    CHECK_I64(asi_log_track_backing(&log), AS_OK);
+    int64_t made = 0;
+    for (int64_t position = 0; position < 2LL * TERM; position += 32)
+    {
+        made += asi_log_page_ahead(&log, position) ? 1 : 0;
+        const int64_t behind = position & ~(int64_t)(PAGE - 1);
+        CHECK_I64(asi_log_is_backed(&log, log.terms[0] + behind), behind >= PAGE); /* the first page is the writer's */
+    }
+    CHECK(made > 0);
+    int64_t populated = 0;
+    CHECK(asi_log_populate(&log, &populated, log.map.length));
+    for (int64_t at = 0; at < 3LL * TERM; at += PAGE)
+    {
+        CHECK(asi_log_is_backed(&log, log.terms[0] + at));
+    }
+    asi_log_close(&log);
+    scratch_delete(dir);
+}
+
 int main(void)
 {
     RUN(computes_positions);
@@ -478,6 +506,7 @@ int main(void)
     RUN(cleans_logs_of_any_length);
     RUN(a_page_that_gets_no_storage_is_told);
     RUN(a_log_with_holes_is_looked_through_rarely);
+    RUN(pages_made_ahead_have_storage);
     RUN(makes_pages_ahead_of_a_stream_in_its_first_lap);
     RUN(maps_pages_ahead_of_a_publisher_a_few_at_a_time);
     RUN(makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream);
