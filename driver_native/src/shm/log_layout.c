@@ -22,6 +22,7 @@
 #define PAGES_STEP_OF_CLIENT 2
 #define PAGES_OUTRUN_LENGTH (64 * 1024)
 #define KNOWN_AHEAD (256 * 1024)
+#define BACKED_AT_ONCE (64 * 1024)
 #define CACHED_LOG_MAX_LENGTH (32 * 1024 * 1024)
 #define NOT_PAGED (-1)
 #ifndef MADV_POPULATE_WRITE
@@ -135,29 +136,39 @@ as_result asi_log_track_backing(asi_log *log)
     return NULL != log->backed ? AS_OK : asi_fail(AS_E_INTERNAL, ENOMEM, "no memory to track %" PRId64 " pages of a log", pages);
 }
 
-static bool back_page(asi_log *log, uint8_t *address)
+/* Allocates pages without storage from `at` on, in one call, up to `to` or the end of the term: at least one. */
+static bool back_run(asi_log *log, int64_t at, int64_t to)
 {
-    if (!asi_log_is_backed(log, address))
+    const int64_t page = (int64_t)1 << log->page_bits;
+    const int64_t left_in_term = log->term_length - (at & (log->term_length - 1));
+    uint8_t *address = address_of(log, at);
+    int64_t length = page;
+    while (length < left_in_term && length < to - at && !asi_log_is_backed(log, address + length))
     {
-        if (!populate(address, (int64_t)1 << log->page_bits))
-        {
-            return false;
-        }
-        asi_store_release_u8(&log->backed[(address - log->terms[0]) >> log->page_bits], 1);
+        length += page;
     }
+    if (!populate(address, length) && !populate(address, length = page))
+    {
+        return false;
+    }
+    note_backed(log, address, length);
     return true;
 }
 
-/* Pages that the padding at the end of a term covers may never get storage, so counting does not show a complete log.
+/* A stream in order gets twice its last run of pages at once, up to BACKED_AT_ONCE, because a call for each page costs as much as
+ * the page. Pages that the padding at the end of a term covers may never get storage, so counting does not show a complete log.
  * A stream in order calls this once for KNOWN_AHEAD instead, because the pages ahead have storage from the first pass. */
 bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length)
 {
     const int64_t page = (int64_t)1 << log->page_bits;
     const int64_t from = position & ~(page - 1);
+    const int64_t earned = 2 * (log->backed_to - log->backed_from);
+    const int64_t ahead = earned < BACKED_AT_ONCE ? earned : BACKED_AT_ONCE;
+    const bool is_in_order = from >= log->backed_from && from <= log->backed_to;
     int64_t at = from;
     for (; at < position + length; at += page)
     {
-        if (!back_page(log, address_of(log, at)))
+        if (!asi_log_is_backed(log, address_of(log, at)) && !back_run(log, at, is_in_order ? at + ahead : at))
         {
             return false;
         }
