@@ -173,28 +173,48 @@ def setups_and_frames_far_ahead(world: World, variant: int) -> None:
         attacker.send(raw.Data(**at, length=0) if variant == 0 else raw.Data(**at, payload=b"z" * 32), IN, source)
 
 
+@attack(4)
+def answers_to_absent_hosts(world: World, variant: int) -> None:
+    """SETUPs, data, requests for a stream, names: from hosts that do not exist, so that answers wait for their addresses."""
+    attacker = world.attacker
+    for number in _paced(range(1500), 500):
+        source, session = attacker.absent(), attacker.session_id()
+        at = {"session_id": session, "stream_id": honest.IN}
+        frame: raw.Frame | bytes = [
+            raw.Setup(**at, initial_term_id=session, active_term_id=session),
+            raw.Data(**at, term_id=session, payload=b"x" * 32),
+            raw.Status(stream_id=honest.CAST, window=128 * 1024, receiver_id=number + 1, flags=raw.SEND_SETUP),
+            _gossip(_name(f"absent-{number:04}", source, _OWN_NAME)),
+        ][variant]
+        attacker.send(frame, (IN, IN, CAST, honest.NAMES)[variant], source)
+
+
+_OWN_NAME = 0x80
+
+
+def _name(name: str, at: Address, flags: int = 0) -> bytes:
+    bare = struct.pack("<BBHi4sH", 1, flags, at[1], 0, socket.inet_aton(at[0]), len(name)) + name.encode()
+    return bare + bytes(-len(bare) % 8)
+
+
+def _gossip(*entries: bytes) -> bytes:
+    body = b"".join(entries)
+    return struct.pack("<iBBH", 8 + len(body), 0, 0, 7) + body
+
+
 @attack(2)
 def neighbours_that_never_were(world: World, variant: int) -> None:
     """A thousand names of invented drivers, to be sent to as many; others report them, or they send themselves."""
     attacker = world.attacker
-    own = 0x80
-
-    def entry(name: str, at: Address, flags: int = 0) -> bytes:
-        bare = struct.pack("<BBHi4sH", 1, flags, at[1], 0, socket.inet_aton(at[0]), len(name)) + name.encode()
-        return bare + bytes(-len(bare) % 8)
-
-    def gossip(*entries: bytes) -> bytes:
-        body = b"".join(entries)
-        return struct.pack("<iBBH", 8 + len(body), 0, 0, 7) + body
 
     def invented(number: int) -> bytes:
-        return entry(f"invented-{number:04}", attacker.neighbour())
+        return _name(f"invented-{number:04}", attacker.neighbour())
 
     for number in _paced(range(0, 1000, 25), 100):
-        attacker.send(gossip(*(invented(number + one) for one in range(25))), honest.NAMES)
+        attacker.send(_gossip(*(invented(number + one) for one in range(25))), honest.NAMES)
     for number in _paced(range(200 if variant == 1 else 0), 1000):
         source = attacker.neighbour()
-        attacker.send(gossip(entry(f"forged-{number:04}", source, own)), honest.NAMES, source)
+        attacker.send(_gossip(_name(f"forged-{number:04}", source, _OWN_NAME)), honest.NAMES, source)
 
 
 @attack(3)

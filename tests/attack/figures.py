@@ -9,6 +9,7 @@ from tests.attack.world import LOGINS_UNSURE, Measures
 
 LEAST_RATE = 0.9
 LONGEST_CYCLE_MS = 100.0
+LONGEST_STANDSTILL_MS = 1500
 MOST_SHARED_MEMORY = 512 << 20
 MOST_DESCRIPTORS = 768
 MOST_RECORDINGS = 20  # at a time, by the setting; who reaches a recorded endpoint is recorded
@@ -67,6 +68,8 @@ class Figures:
             unsure = LOGINS_UNSURE if name == "logins" else 0.0
             if under + unsure / self.under.seconds < (rate - unsure / self.before.seconds) * LEAST_RATE:
                 yield f"{name}: {under:.1f} a second, undisturbed {rate:.1f}"
+        if self.under.standstill_ms > LONGEST_STANDSTILL_MS:
+            yield f"a stream stood still for {self.under.standstill_ms} ms"
         thread, cycle = self.longest_cycle
         if cycle > LONGEST_CYCLE_MS:
             yield f"a cycle of the {thread} took {cycle:.0f} ms"
@@ -96,7 +99,7 @@ def note(figures: Figures, complaints: list[str]) -> None:
 
 
 HEAD = (
-    f"{'attack':38} {'sent':>8} {'datagrams':>9} {'streams':>7} {'logins/s':>10} {'slowest':>8} "
+    f"{'attack':38} {'sent':>8} {'datagrams':>9} {'streams':>7} {'still':>8} {'logins/s':>10} {'slowest':>8} "
     f"{'longest cycle':>20} {'shm MiB':>9} {'fds':>9} {'errors':>6} {'answered':>8} {'back':>8} {'for one':>7}"
 )
 
@@ -108,6 +111,7 @@ def row(one: Figures, complaints: list[str]) -> list[str]:
     return [
         (
             f"{one.name + ' ' + str(one.variant):38} {_size(one.sent):>8} {one.datagrams:>9} {min(rates):>7.0%} "
+            f"{one.under.standstill_ms:>5} ms "
             f"{one.before.rates['logins']:>4.1f} > {one.under.rates['logins']:>3.1f} {one.under.slowest_login_ms:>5} ms "
             f"{thread:>9} {cycle:>7.1f} ms "
             f"{one.before.shared_memory >> 20:>3} > {one.under.shared_memory >> 20:>3} "

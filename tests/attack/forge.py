@@ -119,6 +119,10 @@ class Attacker:
         """An unused address of the network, and an unused port."""
         return f"10.77.0.{self.rng.randrange(129, 250)}", self.rng.randrange(1024, 65536)
 
+    def absent(self) -> Address:
+        """The address of a host that does not exist, in the network of all."""
+        return f"10.77.0.{self.rng.randrange(10, 128)}", self.rng.randrange(1024, 65536)
+
     def stream(self, to: Address, stream_id: int, *, source: Address | None = None) -> Stream:
         """A stream of its own, begun."""
         made = Stream(self, to, stream_id, source)

@@ -85,6 +85,7 @@ class Measures:
     come_back: int
     recordings: int
     slowest_login_ms: int
+    standstill_ms: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,6 +134,20 @@ class World:
         """Bytes recorded of the honest stream: it is the one with the smallest recording id."""
         positions = [one for one in self.cnc.counters() if one.type_id == REC_POS]
         return min(positions, key=lambda one: one.key[:8][::-1]).value if positions else 0
+
+    def standstill_ms(self, since: float) -> int:
+        """The longest time in which a stream brought nothing: what it catches up later is in its rate."""
+        longest = 0.0
+        for part in self.parts.values():
+            moved: dict[str, tuple[float, float]] = {}
+            for line in part.stdout().splitlines():
+                told = json.loads(line) if line.endswith("}") else {}
+                at = told.pop("at", 0.0)
+                for name in told.keys() & {"in", "cast", "slow"} if at >= since else ():
+                    last, count = moved.get(name, (at, told[name]))
+                    longest = max(longest, at - last)
+                    moved[name] = (at if told[name] != count else last, told[name])
+        return int(longest * 1000)
 
     def traffic(self) -> tuple[int, int]:
         """Bytes that have left the attacked host, and that came to the attacker's, where every forged address leads."""
@@ -186,6 +201,7 @@ class World:
             come_back=come_now - come,
             recordings=len(list(self.archive_dir.glob("*.rec"))),
             slowest_login_ms=int(later.get("slowest_ms", 0)),
+            standstill_ms=self.standstill_ms(at),
         )
 
     def mark(self) -> Mark:

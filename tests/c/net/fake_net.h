@@ -3,7 +3,7 @@
  *
  * Loopback rules only: a wildcard host matches any; groups reach every member, the sender's own sockets too; a connected socket
  * receives datagrams of its peer only; port 0 gets a fresh one. Queues are bounded, as kernel buffers are, and lose the excess.
- * `is_full` makes every send take nothing, `fail_with` makes it fail. */
+ * `is_full` makes every send take nothing, `is_busy` those to strangers, `fail_with` makes it fail. */
 #ifndef AS_TESTS_NET_FAKE_NET_H
 #define AS_TESTS_NET_FAKE_NET_H
 
@@ -38,6 +38,7 @@ typedef struct fake_net
     uint16_t next_port;
     int64_t epoch_ns; /* receive timestamps */
     bool is_full;
+    bool is_busy;
     int32_t fail_with; /* errno, 0 for none */
     int32_t sends;     /* calls so far */
     int64_t sent_bytes; /* in all of them */
@@ -149,7 +150,8 @@ static inline as_result fake_send(
     {
         source = fake_address("127.0.0.1", asi_address_port(&socket->bound));
     }
-    for (int32_t i = 0; !net->is_full && i < count && i < ASI_UDP_MAX_BATCH; i++)
+    const bool is_closed = net->is_full || (net->is_busy && count > 0 && datagrams->is_to_stranger);
+    for (int32_t i = 0; !is_closed && i < count && i < ASI_UDP_MAX_BATCH; i++)
     {
         const asi_address *to = NULL != datagrams[i].to ? datagrams[i].to : &socket->params.connect;
         for (int32_t k = 0; k < FAKE_NET_SOCKETS; k++)

@@ -112,6 +112,11 @@ static void a_newcomer_proves_itself_first(void)
     CHECK_I64(send_three(&destinations, from, SECOND, AS_OK, &bytes), 3);
     CHECK_I64(bytes, 0);
     CHECK_I64(destinations.next_round_ns, SECOND);
+    net.is_busy = true; /* full of what goes to hosts that may not exist */
+    CHECK_I64(introduce(&destinations, from, 1, SECOND), 0);
+    net.is_busy = false;
+    asi_destinations_on_status_message(&destinations, 1, &forged, ASI_UNPROVEN, SECOND);
+    destinations.items[0].next_round_ns = destinations.next_round_ns = SECOND;
     CHECK_I64(introduce(&destinations, from, 1, SECOND), 40);
     CHECK_I64(introduce(&destinations, from, 1, SECOND), 0);
     CHECK_I64(destinations.next_round_ns, SECOND + ASI_NEWCOMER_INTERVAL_NS);

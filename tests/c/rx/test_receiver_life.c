@@ -464,6 +464,44 @@ static void a_publisher_that_only_beats_hears_everything(void)
     rig_close(&rig);
 }
 
+static int32_t statuses_of_a_second(rx_rig *rig)
+{
+    (void)peer_count(rig, -1);
+    for (int i = 0; i < 10; i++)
+    {
+        peer_heartbeat(rig, 0, 0xC0);
+        rig_pass(rig, 100 * RIG_MS, 10 * RIG_MS);
+    }
+    return peer_count(rig, ASI_FRAME_STATUS);
+}
+
+/* While the send buffer is full of answers to hosts that may not exist, those that have sent for ten seconds, or 64 KiB, hear
+ * theirs. */
+static void strangers_wait_for_room(void)
+{
+    for (int has_sent_much = 0; has_sent_much < 2; has_sent_much++)
+    {
+        rx_rig rig;
+        rig_open(&rig, &plain);
+        (void)rig_join(&rig);
+        CHECK(statuses_of_a_second(&rig) > 0);
+        rig.net.is_busy = true;
+        CHECK_I64(statuses_of_a_second(&rig), 0);
+        for (int i = 0; i < 900 && has_sent_much; i++)
+        {
+            peer_heartbeat(&rig, 0, 0xC0);
+            rig_cycles(&rig, 1);
+        }
+        for (int i = 0; i < 8 && !has_sent_much; i++)
+        {
+            CHECK_I64(statuses_of_a_second(&rig), 0);
+        }
+        (void)statuses_of_a_second(&rig);
+        CHECK(statuses_of_a_second(&rig) > 0);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     RUN(s37_data_elicits_one_setup_a_second);
@@ -480,6 +518,7 @@ int main(void)
     RUN(s60_rejection);
     RUN(a_silent_source_is_sent_little);
     RUN(a_publisher_that_only_beats_hears_everything);
+    RUN(strangers_wait_for_room);
     RUN(s63_response_setups);
     RUN(response_setups_go_at_once);
     RUN(response_setups_of_a_busy_stream_are_repeated);

@@ -479,23 +479,6 @@ static int32_t put_entry(
     return at + length;
 }
 
-static void send_to(asi_conductor *conductor, asi_gossip *gossip, int32_t length, const asi_address *to)
-{
-    const asi_frame_prefix prefix = { .frame_length = length, .type = ASI_FRAME_RESOLUTION };
-    memcpy(gossip->outgoing, &prefix, sizeof(prefix));
-    const asi_outgoing datagram = { .bytes = gossip->outgoing, .length = length, .to = to };
-    int32_t sent = 0;
-    const as_result result = gossip->ops->send(gossip->ops->context, gossip->socket, &datagram, 1, &sent);
-    if (AS_OK != result)
-    {
-        asi_conductor_log_peer_failure(conductor, result);
-    }
-    else if (0 == sent)
-    {
-        asi_conductor_count(conductor, ASI_SYSTEM_SHORT_SENDS, 1);
-    }
-}
-
 static bool is_bootstrap(const asi_gossip *gossip, const asi_address *address)
 {
     for (int32_t i = 0; i < gossip->bootstrap_count; i++)
@@ -506,6 +489,25 @@ static bool is_bootstrap(const asi_gossip *gossip, const asi_address *address)
         }
     }
     return false;
+}
+
+static void send_to(asi_conductor *conductor, asi_gossip *gossip, int32_t length, const asi_address *to)
+{
+    const asi_frame_prefix prefix = { .frame_length = length, .type = ASI_FRAME_RESOLUTION };
+    memcpy(gossip->outgoing, &prefix, sizeof(prefix));
+    const asi_outgoing datagram = {
+        .bytes = gossip->outgoing, .length = length, .to = to, .is_to_stranger = !is_bootstrap(gossip, to)
+    };
+    int32_t sent = 0;
+    const as_result result = gossip->ops->send(gossip->ops->context, gossip->socket, &datagram, 1, &sent);
+    if (AS_OK != result)
+    {
+        asi_conductor_log_peer_failure(conductor, result);
+    }
+    else if (0 == sent)
+    {
+        asi_conductor_count(conductor, ASI_SYSTEM_SHORT_SENDS, 1);
+    }
 }
 
 /* Returns the maximum length of a datagram to this neighbour. Any host can name a neighbour, or forge its source address, and

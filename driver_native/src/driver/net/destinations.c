@@ -236,6 +236,7 @@ static as_result send_to(const asi_destination *destination, const asi_udp_ops *
     {
         copies[k] = datagrams[k];
         copies[k].to = &destination->address;
+        copies[k].is_to_stranger = !destination->is_proven;
     }
     const as_result result = ops->send(ops->context, socket, copies, count, &taken);
     for (int32_t k = 0; k < taken; k++)

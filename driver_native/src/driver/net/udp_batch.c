@@ -3,8 +3,10 @@
 #include "driver/net/udp_batch.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/bits.h"
@@ -18,6 +20,8 @@ void asi_udp_batch_probe(struct asi_udp_socket *socket, bool may_coalesce)
     socklen_t length = sizeof(value);
     const bool has_runs = 0 == getsockopt(socket->send_fd, IPPROTO_UDP, UDP_SEGMENT, &value, &length);
     socket->segment_limit = has_runs ? MAX_RUN_LENGTH : 0;
+    length = sizeof(socket->sndbuf_length);
+    (void)getsockopt(socket->send_fd, SOL_SOCKET, SO_SNDBUF, &socket->sndbuf_length, &length);
     const int on = 1;
     /* Datagrams of one read share one time stamp, so a socket with receive timestamps reads them one by one. */
     socket->is_coalescing = may_coalesce && !socket->has_receive_timestamps &&
@@ -136,6 +140,12 @@ static as_result fail_send(int errno_value, const asi_address *to)
     return asi_fail_errno(AS_E_USAGE, errno_value, "cannot send to %s", text);
 }
 
+static bool has_room_for_strangers(const asi_udp_socket *socket)
+{
+    int waiting = 0;
+    return 0 != ioctl(socket->send_fd, SIOCOUTQ, &waiting) || waiting <= socket->sndbuf_length / 4;
+}
+
 /* Sends a single datagram, the usual case where latency matters: the kernel copies no message headers for it. */
 static as_result send_one(asi_udp_socket *socket, const asi_outgoing *datagram, int32_t *sent)
 {
@@ -150,6 +160,11 @@ as_result asi_udp_batch_send(
     void *context, asi_udp_socket *socket, const asi_outgoing *datagrams, int32_t count, int32_t *sent)
 {
     (void)context;
+    if (count > 0 && datagrams->is_to_stranger && !has_room_for_strangers(socket))
+    {
+        *sent = 0;
+        return AS_OK;
+    }
     if (1 == count)
     {
         return send_one(socket, datagrams, sent);

@@ -18,6 +18,7 @@ struct asi_udp_socket
     int send_fd;
     bool has_receive_timestamps;
     bool is_coalescing;
+    int sndbuf_length;
     int32_t segment_limit; /* longest datagram in a run; 0: no runs. Lowered when a run is refused */
 };
 

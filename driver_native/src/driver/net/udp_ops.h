@@ -37,6 +37,9 @@ typedef struct asi_outgoing
     const void *bytes;
     int32_t length;
     const asi_address *to; /* NULL: the connected peer */
+    /* Its address may be forged. Not accepted while a quarter of the socket's send buffer waits: the kernel holds what goes to a
+     * neighbour that does not exist for three seconds, and a buffer full of it would hold back every other receiver or sender. */
+    bool is_to_stranger;
 } asi_outgoing;
 
 typedef struct asi_incoming

@@ -67,6 +67,7 @@ void asi_rx_image_init(asi_rx_image *image, const asi_log *log, const asi_rx_ima
     image->sm_schedule.position = join_position;
     image->sm_schedule.window = image->next_sm_window;
     init_connection(&image->connections[0], params->destination, params->source);
+    image->connections[0].known_since_ns = params->now_ns;
     image->connections[0].last_activity_ns = params->now_ns;
     image->connections[0].last_frame_ns = params->now_ns;
     image->connections[0].answerable_bytes = asi_answers_for(sizeof(asi_setup_frame));
@@ -87,15 +88,14 @@ static asi_rx_image_connection *find_connection(asi_rx_image *image, const asi_r
     return NULL;
 }
 
-static asi_rx_image_connection *add_connection(
-    asi_rx_image *image, asi_receive_destination *destination, const asi_address *source)
+static asi_rx_image_connection *add_connection(asi_rx_image *image, asi_receive_destination *destination)
 {
     if (ASI_IMAGE_MAX_CONNECTIONS == image->connection_count)
     {
         return NULL; /* an endpoint has at most that many destinations, so this one is not the endpoint's */
     }
     asi_rx_image_connection *connection = &image->connections[image->connection_count++];
-    init_connection(connection, destination, source);
+    init_connection(connection, destination, NULL);
     return connection;
 }
 
@@ -106,14 +106,15 @@ static asi_rx_image_connection *refresh(
     asi_rx_image_connection *connection = find_connection(image, destination);
     if (NULL == connection)
     {
-        connection = add_connection(image, destination, source);
-    }
-    else if (asi_address_is_none(&connection->control_address)) /* Spec: 04 §8.8 - permanent once set */
-    {
-        connection->control_address = *source;
+        connection = add_connection(image, destination);
     }
     if (NULL != connection)
     {
+        if (asi_address_is_none(&connection->control_address)) /* Spec: 04 §8.8 - permanent once set */
+        {
+            connection->control_address = *source;
+            connection->known_since_ns = now_ns;
+        }
         connection->last_activity_ns = now_ns;
         connection->answerable_bytes += asi_answers_for(length);
     }
@@ -174,7 +175,7 @@ void asi_rx_image_add_connection(asi_rx_image *image, asi_receive_destination *d
 {
     if (NULL == find_connection(image, destination))
     {
-        asi_rx_image_connection *connection = add_connection(image, destination, NULL);
+        asi_rx_image_connection *connection = add_connection(image, destination);
         if (NULL != connection)
         {
             connection->last_activity_ns = now_ns;
@@ -223,6 +224,12 @@ bool asi_rx_image_may_answer(asi_rx_image_connection *connection, int32_t length
     }
     connection->answerable_bytes -= cost;
     return true;
+}
+
+bool asi_rx_image_connection_is_stranger(const asi_rx_image_connection *connection, int64_t now_ns)
+{
+    return !has_own_control(connection->destination) && now_ns - connection->known_since_ns < ASI_STRANGER_NS &&
+        connection->answerable_bytes < asi_answers_for(ASI_STRANGER_BYTES);
 }
 
 void asi_rx_image_update_active_transports(asi_rx_image *image, int64_t now_ns)

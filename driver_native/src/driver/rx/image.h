@@ -23,6 +23,8 @@
 
 #define ASI_IMAGE_MAX_CONNECTIONS ASI_ENDPOINT_MAX_DESTINATIONS
 #define ASI_CONNECTION_TIMEOUT_NS 5000000000LL /* silent connections get no SM; Spec: 04 §8.7.4 */
+#define ASI_STRANGER_NS 10000000000LL
+#define ASI_STRANGER_BYTES (64 * 1024)
 #define ASI_NO_RESPONSE_SESSION INT64_MIN
 
 /* A gap that the conductor found. The receiver sends a NAK for it, or fills it if the image is unreliable. */
@@ -76,6 +78,7 @@ typedef struct asi_rx_image_connection
 {
     asi_receive_destination *destination; /* borrowed */
     asi_address control_address;          /* implicit: source of its first frame; none until then */
+    int64_t known_since_ns;               /* of an implicit control address */
     int64_t last_activity_ns;
     int64_t last_frame_ns;
     int64_t answerable_bytes;          /* bytes that may go to an implicit control address, see asi_rx_image_may_answer */
@@ -202,6 +205,9 @@ const asi_address *asi_rx_image_live_connection_address(const asi_rx_image_conne
  * heartbeat every 100 ms, a status message is due every 200 ms, and the data that reveals a gap allows enough bytes to request
  * it, so no publisher waits. */
 bool asi_rx_image_may_answer(asi_rx_image_connection *connection, int32_t length, int32_t spare);
+/* True for a source address that has been heard for less than ASI_STRANGER_NS, and has sent less than ASI_STRANGER_BYTES: see
+ * asi_outgoing. */
+bool asi_rx_image_connection_is_stranger(const asi_rx_image_connection *connection, int64_t now_ns);
 /* Stores the number of connections with a frame within the liveness timeout in the log's metadata. */
 void asi_rx_image_update_active_transports(asi_rx_image *image, int64_t now_ns);
 /* If every slot of the gap is empty, writes one padding frame over it. */

@@ -9,11 +9,11 @@
 #include "wire/command.h"
 
 /* True when the network accepted it. */
-static bool send_frame(
-    asi_receiver *receiver, const asi_receive_destination *destination, const void *frame, int32_t length, const asi_address *to)
+static bool send_frame(asi_receiver *receiver, const asi_receive_destination *destination, const void *frame, int32_t length,
+    const asi_address *to, bool is_to_stranger)
 {
     const asi_udp_ops *ops = receiver->params.ops;
-    const asi_outgoing datagram = { .bytes = frame, .length = length, .to = to };
+    const asi_outgoing datagram = { .bytes = frame, .length = length, .to = to, .is_to_stranger = is_to_stranger };
     int32_t sent = 0;
     const as_result result = ops->send(ops->context, destination->socket, &datagram, 1, &sent);
     if (AS_OK != result)
@@ -25,6 +25,13 @@ static bool send_frame(
         asi_receiver_count(receiver, ASI_SYSTEM_SHORT_SENDS, 1);
     }
     return 1 == sent;
+}
+
+static bool send_to_connection(
+    asi_receiver *receiver, const asi_rx_image_connection *connection, const void *frame, int32_t length, const asi_address *to)
+{
+    return send_frame(receiver, connection->destination, frame, length, to,
+        asi_rx_image_connection_is_stranger(connection, receiver->now_ns));
 }
 
 /* Sends to every connection that is not silent; returns how many sends succeeded. A request leaves enough bytes for a status
@@ -39,7 +46,7 @@ static int32_t send_to_connections(asi_receiver *receiver, asi_rx_image *image, 
         asi_rx_image_connection *connection = &image->connections[i];
         const asi_address *to = asi_rx_image_live_connection_address(connection, receiver->now_ns);
         const bool may_send = NULL != to && asi_rx_image_may_answer(connection, length, spare);
-        sent += may_send && send_frame(receiver, connection->destination, frame, length, to) ? 1 : 0;
+        sent += may_send && send_to_connection(receiver, connection, frame, length, to) ? 1 : 0;
     }
     return sent;
 }
@@ -54,7 +61,7 @@ static int32_t send_to_all_connections(asi_receiver *receiver, asi_rx_image *ima
         asi_rx_image_connection *connection = &image->connections[i];
         const asi_address *to = asi_rx_image_connection_address(connection);
         const bool may_send = NULL != to && asi_rx_image_may_answer(connection, length, 0);
-        sent += may_send && send_frame(receiver, connection->destination, frame, length, to) ? 1 : 0;
+        sent += may_send && send_to_connection(receiver, connection, frame, length, to) ? 1 : 0;
     }
     return sent;
 }
@@ -78,7 +85,7 @@ void asi_receiver_send_setup_request(asi_receiver *receiver, const asi_receive_e
     const asi_receive_destination *destination, int32_t stream_id, int32_t session_id, const asi_address *to)
 {
     const asi_status_frame frame = status_frame(endpoint, stream_id, session_id, ASI_STATUS_FLAG_SEND_SETUP);
-    if (send_frame(receiver, destination, &frame, frame.prefix.frame_length, to))
+    if (send_frame(receiver, destination, &frame, frame.prefix.frame_length, to, true))
     {
         asi_receiver_count(receiver, ASI_SYSTEM_STATUS_MESSAGES_SENT, 1);
     }
@@ -243,8 +250,8 @@ void asi_receiver_reply_rttm(asi_receiver *receiver, const asi_receive_endpoint 
     reply.prefix.flags = 0;
     reply.reception_delta_ns = 0;
     reply.receiver_id = endpoint->receiver_id;
-    (void)send_frame(
-        receiver, destination, &reply, sizeof(reply), destination->is_multicast ? &destination->control_address : source);
+    (void)send_frame(receiver, destination, &reply, sizeof(reply),
+        destination->is_multicast ? &destination->control_address : source, !destination->is_multicast);
 }
 
 bool asi_receiver_add_pending(asi_receiver *receiver, const asi_pending_setup *pending, const asi_address *to)
