@@ -155,20 +155,23 @@ static bool back_run(asi_log *log, int64_t at, int64_t to)
     return true;
 }
 
-/* A stream in order gets twice its last run of pages at once, up to BACKED_AT_ONCE, because a call for each page costs as much as
- * the page. Pages that the padding at the end of a term covers may never get storage, so counting does not show a complete log.
+/* A stream in order gets as many pages at once as it has filled, up to BACKED_AT_ONCE, because a call for each page costs as much
+ * as the page. Pages that the padding at the end of a term covers may never get storage, so counting does not show a complete log.
  * A stream in order calls this once for KNOWN_AHEAD instead, because the pages ahead have storage from the first pass. */
 bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length)
 {
     const int64_t page = (int64_t)1 << log->page_bits;
     const int64_t from = position & ~(page - 1);
-    const int64_t earned = 2 * (log->backed_to - log->backed_from);
-    const int64_t ahead = earned < BACKED_AT_ONCE ? earned : BACKED_AT_ONCE;
-    const bool is_in_order = from >= log->backed_from && from <= log->backed_to;
+    if (from < log->backed_from || from > log->backed_to)
+    {
+        log->backed_since = log->backed_to = from;
+    }
+    const int64_t filled = log->backed_to - log->backed_since - page;
+    const int64_t ahead = filled < BACKED_AT_ONCE ? filled : BACKED_AT_ONCE;
     int64_t at = from;
     for (; at < position + length; at += page)
     {
-        if (!asi_log_is_backed(log, address_of(log, at)) && !back_run(log, at, is_in_order ? at + ahead : at))
+        if (!asi_log_is_backed(log, address_of(log, at)) && !back_run(log, at, at + ahead))
         {
             return false;
         }

@@ -106,6 +106,7 @@ typedef struct asi_log
     int32_t page_bits;     /* log2 of the page length, used with `backed` */
     int64_t backed_from;   /* used by the log's one writer: all pages of [backed_from, backed_to) have storage */
     int64_t backed_to;
+    int64_t backed_since;  /* since there the writer has been in order */
 } asi_log;
 
 int64_t asi_log_file_length(int32_t term_length, int32_t page_size);
