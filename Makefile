@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN := .venv/bin
 NATIVE := build/native
 SOURCES := $(shell find driver_native archive aeron_spark/_native -name '*.[ch]' -o -name CMakeLists.txt -o -name 'build_ffi.py') \
-  CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py
+  CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py aeron_spark/pytest_aeron_spark.py
 SANITIZERS ?= address,undefined thread
 PYTEST := $(BIN)/python -m pytest -q
 # Of many files, in JOBS processes at a time: a file's tests in one, the files that take longest first (tests/conftest.py).

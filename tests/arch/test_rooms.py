@@ -40,9 +40,8 @@ UNSEEDED = re.compile(
     r"random\.(?!Random\()\w+\(.*|random\.Random\((?![A-Z_]+\)).*|(?:secrets|np\.random)\..*|os\.urandom.*"
 )
 C_SLEEP = re.compile(r"\b(?:sleep|usleep|nanosleep|clock_nanosleep|thrd_sleep)\s*\(")
-# The one module whose job is to pass time (it polls with a deadline), a job of Spark that imports nothing of the tests, and
-# benchmarks and attacks, which pace their load.
-MAY_SLEEP = (Path("tests/kit/wait.py"), Path("tests/system/cluster/job.py"), Path("tests/bench"), Path("tests/attack"))
+# A job of Spark that imports nothing of the tests, and benchmarks and attacks, which pace their load.
+MAY_SLEEP = (Path("tests/system/cluster/job.py"), Path("tests/bench"), Path("tests/attack"))
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home|root|Users|mnt|tmp/work)/[\w.-]")
 TEXT_SUFFIXES = frozenset(
     (".c", ".h", ".py", ".pyi", ".txt", ".md", ".toml", ".cmake", ".java", ".xml", ".yml", ".yaml", ".cfg", "")
@@ -193,7 +192,7 @@ def calls_sleep(path: Path) -> bool:
 
 
 def test_no_test_sleeps() -> None:
-    """Tests wait for events with a deadline; only the kit's wait module passes time."""
+    """Tests wait for events with a deadline (`aeron_spark.testing.wait_until`)."""
     wrong = [str(path) for path in c_files(under=("tests",)) if C_SLEEP.search(code_of(path))]
     python = [path for path in files() if path.suffix == ".py" and path.is_relative_to("tests")]
     wrong += [

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import dirs, ports
+from aeron_spark.testing import ports
+from tests.kit import dirs
+from tests.kit.ports import own
 
 ROOT = Path(__file__).parents[2]
 # Another session whose search for ports begins where ours does; it lives until its input ends.
 OTHER = """
 import itertools, os, sys
 os.getpid = lambda: 1
-from tests.kit import ports
+from aeron_spark.testing import ports
 print(*itertools.islice(ports._candidates(), 250), flush=True)
 sys.stdin.read()
 """
@@ -43,7 +45,7 @@ def test_a_programs_ports_are_free_ones() -> None:
     text = "a='localhost:8010' b='127.0.0.1:8020' c='localhost:8010' d='localhost:0' e='host:8010' f='sc://localhost:40123'"
     found = re.fullmatch(
         r"a='localhost:(\d+)' b='127.0.0.1:(\d+)' c='localhost:(\d+)' d='localhost:0' e='host:8010' f='sc://localhost:(\d+)'",
-        ports.own(text),
+        own(text),
     )
     assert found is not None
     a, b, c, f = found.groups()

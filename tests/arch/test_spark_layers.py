@@ -44,3 +44,17 @@ def test_a_part_imports_only_what_lies_below(part: str) -> None:
         if f"{name}.".startswith(f"aeron_spark.spark.{other}.")
     }
     assert not found
+
+
+def test_nothing_uses_what_is_for_tests() -> None:
+    """The package runs without it; only the fixtures import pytest."""
+    package, fixtures = SPARK.parent, "pytest_aeron_spark.py"
+    found = {
+        f"{path.relative_to(package)} imports {name}"
+        for path in package.rglob("*.py")
+        if path.name != fixtures
+        for name in imports(path)
+        if name.split(".")[0] in ("pytest", "tests")
+        or (f"{name}.".startswith("aeron_spark.testing.") and package / "testing" not in path.parents)
+    }
+    assert not found

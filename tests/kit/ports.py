@@ -1,80 +1,12 @@
-"""UDP ports for tests, of this process alone.
-
-They lie below those that the system chooses itself (`ip_local_port_range`). No port is given twice in a process: a stream of an
-earlier test that lingers at its port, or asks for a reader there, would be heard by a later one that got the same. Nor in two
-processes at a time, as a port that is free now may be the one that a session beside this one has given to a driver that starts.
-"""
+"""The free UDP ports of `aeron_spark.testing`, and programs on such ports."""
 
 from __future__ import annotations
 
-import atexit
-import errno
-import itertools
-import os
-import random
 import re
-import socket
-from collections.abc import Iterator
 
-LOWEST, HIGHEST = 10_000, 32_000
-BLOCK = 100
+from aeron_spark.testing.ports import bind_free, free_port, free_range
 
-_claims: list[socket.socket] = []
-
-
-@atexit.register
-def _give_back() -> None:
-    for claim in _claims:
-        claim.close()
-
-
-def _claim(block: int) -> bool:
-    """Whether a block of ports is this process's until it ends.
-
-    The claim is an abstract socket: the kernel takes it back whatever ends the process, and a network namespace has names of
-    its own for them, as it has ports.
-    """
-    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        claim.bind(f"\0aeron-spark-test-ports-{block}")
-    except OSError as failure:
-        claim.close()
-        if failure.errno != errno.EADDRINUSE:
-            raise
-        return False
-    _claims.append(claim)
-    return True
-
-
-def _candidates() -> Iterator[int]:
-    # A start of its own for each process: what an earlier one left in the kernel's queues is not met.
-    blocks = range(LOWEST, HIGHEST, BLOCK)
-    start = random.Random(os.getpid()).randrange(len(blocks))
-    for block in itertools.chain(blocks[start:], blocks[:start]):
-        if _claim(block):
-            yield from range(block, block + BLOCK)
-
-
-_ports = _candidates()
-
-
-def bind_free(probe: socket.socket, host: str) -> int:
-    """Bind a UDP socket to a port that this process never used, and return it."""
-    for port in _ports:
-        try:
-            probe.bind((host, port))
-        except OSError as failure:
-            if failure.errno != errno.EADDRINUSE:
-                raise
-        else:
-            return port
-    raise AssertionError(f"every port from {LOWEST} to {HIGHEST} was used, is taken, or belongs to tests beside these")
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    """A UDP port that was free a moment ago."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        return bind_free(probe, host)
+__all__ = ["bind_free", "free_port", "free_range", "own"]
 
 
 def own(text: str) -> str:
@@ -82,12 +14,3 @@ def own(text: str) -> str:
     named = re.compile(r"\b(localhost|127\.0\.0\.1):([1-9]\d{3,4})\b")
     instead = {port: free_port() for _, port in sorted(set(named.findall(text)))}
     return named.sub(lambda found: f"{found[1]}:{instead[found[2]]}", text)
-
-
-def free_range(count: int) -> int:
-    """The first of `count` UDP ports of 127.0.0.1 in a row that were free a moment ago."""
-    first, following = 0, 0
-    while following < count:
-        port = free_port()
-        first, following = (first, following + 1) if port == first + following else (port, 1)
-    return first
