@@ -162,11 +162,8 @@ bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length)
 {
     const int64_t page = (int64_t)1 << log->page_bits;
     const int64_t from = position & ~(page - 1);
-    if (from < log->backed_from || from > log->backed_to)
-    {
-        log->backed_since = log->backed_to = from;
-    }
-    const int64_t filled = log->backed_to - log->backed_since - page;
+    const bool is_in_order = from >= log->backed_from && from <= log->backed_to;
+    const int64_t filled = is_in_order ? log->backed_to - log->backed_since - page : 0;
     const int64_t ahead = filled < BACKED_AT_ONCE ? filled : BACKED_AT_ONCE;
     int64_t at = from;
     for (; at < position + length; at += page)
@@ -180,6 +177,7 @@ bool asi_log_back_pages(asi_log *log, int64_t position, int64_t length)
     {
         at += page;
     }
+    log->backed_since = is_in_order ? log->backed_since : from;
     log->backed_from = from;
     log->backed_to = at;
     return true;

@@ -419,6 +419,8 @@ static void a_page_that_gets_no_storage_is_told(void)
     CHECK(!asi_log_back(&log, 2 * TERM, 32));
     CHECK(!asi_log_back(&log, 2 * TERM - 32, 64));
     CHECK(!asi_log_is_backed(&log, log.terms[2]));
+    CHECK(!asi_log_back(&log, 2 * TERM + 8 * PAGE, 32)); /* a refused jump leaves no page before it as if it were there */
+    CHECK(!asi_log_back(&log, 2 * TERM + 4 * PAGE, 32));
     /* Nothing was written there, so cleaning it is done without a touch. */
     (void)asi_log_page_ahead(&log, 0);
     CHECK_I64(asi_log_clean(&log, 2 * TERM, 2 * TERM + 4096), 2 * TERM + 4096);
