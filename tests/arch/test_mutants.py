@@ -23,7 +23,9 @@ def test_the_entry_fits_the_sources(mutant: Mutant) -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_named_test_exists(mutant: Mutant) -> None:
-    if mutant.runner == "ctest":
+    if mutant.test.startswith("fuzz_"):
+        assert (ROOT / "tests" / "fuzz" / f"{mutant.test}.c").is_file()
+    elif mutant.runner == "ctest":
         folder, _, name = mutant.test.removeprefix("c_").partition("_test_")
         assert (ROOT / "tests" / "c" / folder / f"test_{name}.c").is_file()
     elif mutant.runner == "pytest":

@@ -3,6 +3,9 @@
  * addresses that are in use, or nearly; what was seen on the way once more, as it was or changed, from anywhere to anywhere; any
  * bytes; publications, subscriptions and destinations that come and go; messages; loss, duplicates and disorder; and passing time.
  *
+ * After each step the auditor compares the state of both with what must hold (driver_auditor.h); limits of settings are so low that
+ * inputs reach them.
+ *
  * Beside that an honest publisher sends numbered messages to an honest subscriber, over unicast and to a dynamic destination. Each of
  * them must arrive, once and in order, and neither stream may ever be disconnected. Who knows a session can forge what no Aeron
  * peer could tell, so no datagram made here carries an honest one: what would gets another.
@@ -11,6 +14,7 @@
 #include "driver_world.h"
 
 #include "client/client.h"
+#include "driver_auditor.h"
 #include "sim_net.h"
 
 #define MS INT64_C(1000000)
@@ -29,6 +33,8 @@
 #define OFFERS_MAX 4           /* of an honest publisher in a turn */
 #define CALM_TURNS 2000
 #define MORE 10                /* messages at the end */
+#define IMAGES_UNBEGUN_MAX 12
+#define DESTINATIONS_MAX 16
 #define FIXED "|init-term-id=7|term-id=7|term-offset=0|term-length=64k|session-id="
 
 static const char *const PUBLISH_TO[SLOTS] = { "aeron:udp?endpoint=10.0.0.2:24001" FIXED "123456",
@@ -60,6 +66,7 @@ typedef struct node
     asi_clock clock;
     sim_host *host;
     as_driver *driver;
+    driver_auditor auditor;
     as_client *client;
     as_publication *publications[SLOTS];
     as_subscription *subscriptions[SLOTS];
@@ -126,6 +133,7 @@ static void on_client_error(void *context, as_result result, int32_t code, const
 static void on_sent(void *context, const sim_sighting *one)
 {
     world *all = context;
+    driver_auditor_on_sent(&all->nodes[one->from->node].auditor, one->bytes, one->length);
     if (one->length <= SIGHTING_CAPACITY)
     {
         sighting *kept = &all->seen[all->seen_count++ % SIGHTINGS];
@@ -144,6 +152,9 @@ static void open_node(world *all, int32_t index)
     settings.term_buffer_length = AS_TERM_MIN_LENGTH;
     settings.term_buffer_sparse_file = true;
     settings.image_term_length_max = 1024 * 1024;
+    settings.images_unbegun_max = IMAGES_UNBEGUN_MAX;
+    settings.destinations_max = DESTINATIONS_MAX;
+    settings.destinations_per_address_max = DESTINATIONS_MAX / 4;
     settings.to_driver_buffer_length = 64 * 1024 + ASI_RING_TRAILER_LENGTH;
     settings.to_clients_buffer_length = 64 * 1024 + ASI_BROADCAST_TRAILER_LENGTH;
     settings.counters_values_buffer_length = 256 * 1024;
@@ -152,6 +163,7 @@ static void open_node(world *all, int32_t index)
     asi_driver_dependencies dependencies = { .clock = opened->clock, .ops = sim_net_ops(opened->host), .resolver = { .resolve = fuzz_resolve } };
     asi_rand_seed(&dependencies.rand, 4711 + (uint64_t)index);
     CHECK_I64(asi_driver_open_with(&settings, &dependencies, NULL, NULL, &opened->driver), AS_OK);
+    driver_auditor_open(&opened->auditor, opened->driver);
 }
 
 static void open_client(node *of)
@@ -221,6 +233,14 @@ static void turn(world *all, int64_t duration_ns, int32_t offers)
     }
 }
 
+static void audit(world *all)
+{
+    for (int32_t i = 0; i < NODES; i++)
+    {
+        driver_auditor_look(&all->nodes[i].auditor);
+    }
+}
+
 static void open_honest(world *all, int32_t index)
 {
     honest *opened = &all->honest[index];
@@ -254,6 +274,7 @@ static void deliver_the_rest(world *all)
             CHECK(turns < CALM_TURNS);
             turn(all, 5 * MS, one->sent < enough ? 1 : 0);
         }
+        audit(all);
     }
 }
 
@@ -326,22 +347,24 @@ static int32_t choose_term(fuzz_input *input)
     return choice < 224 ? 7 + choice % 4 - choice / 128 : (int32_t)fuzz_number(input, 4);
 }
 
-/* One to three frames back to back, or not quite; returns their bytes. */
+/* A heartbeat, or one to three frames back to back, or not quite; returns their bytes. */
 static int32_t put_data(uint8_t *bytes, int32_t session_id, int32_t stream_id, uint8_t how, fuzz_input *input)
 {
-    asi_frame_header frame = { .flags = 0 == (how & 64) ? ASI_FLAG_UNFRAGMENTED : fuzz_u8(input), .session_id = session_id,
-        .stream_id = stream_id, .term_id = choose_term(input), .term_offset = choose_number(input) };
+    const uint8_t flags = 0 == (how & 8) ? ASI_FLAG_UNFRAGMENTED : fuzz_u8(input);
+    const int32_t term_id = choose_term(input);
+    asi_frame_header frame = { .flags = flags, .session_id = session_id, .stream_id = stream_id, .term_id = term_id,
+        .term_offset = choose_number(input) };
     int32_t length = 0;
     for (int32_t frames = how % 4; frames > 0; frames--)
     {
         const uint8_t blocks = fuzz_u8(input);
         frame.type = blocks < 200 ? ASI_FRAME_DATA : ASI_FRAME_PAD;
-        frame.frame_length = 0 != (how & 32) && 1 == frames ? choose_number(input) : 32 * (1 + blocks % 8);
+        frame.frame_length = 0 != (how & 4) && 1 == frames ? choose_number(input) : 32 * (1 + blocks % 8);
         memcpy(bytes + length, &frame, sizeof(frame));
         length += 32 * (1 + (ASI_FRAME_PAD == frame.type ? 0 : blocks % 8));
         frame.term_offset = (int32_t)((uint32_t)frame.term_offset + (uint32_t)frame.frame_length);
     }
-    if (0 == length) /* a heartbeat */
+    if (0 == length)
     {
         frame.type = ASI_FRAME_DATA;
         memcpy(bytes, &frame, sizeof(frame));
@@ -350,6 +373,7 @@ static int32_t put_data(uint8_t *bytes, int32_t session_id, int32_t stream_id, u
     return length;
 }
 
+/* Reads one field after the other: within an initialiser compilers read in orders of their own. */
 static int32_t put_frame(const world *all, uint8_t *bytes, uint8_t how, fuzz_input *input)
 {
     const int32_t session_id = choose_session(all, input);
@@ -359,44 +383,57 @@ static int32_t put_frame(const world *all, uint8_t *bytes, uint8_t how, fuzz_inp
     {
         case 0:
         {
-            const asi_setup_frame setup = { .prefix = { .frame_length = sizeof(setup), .type = ASI_FRAME_SETUP, .flags = flags & 0xc0 },
-                .session_id = session_id, .stream_id = stream_id, .initial_term_id = 7, .active_term_id = choose_term(input),
-                .term_offset = choose_number(input), .term_length = 0 == (how & 16) ? AS_TERM_MIN_LENGTH : choose_number(input),
-                .mtu_length = 0 == (how & 32) ? 1408 : choose_number(input) };
+            asi_setup_frame setup = { .prefix = { .frame_length = sizeof(setup), .type = ASI_FRAME_SETUP, .flags = flags & 0xc0 },
+                .session_id = session_id, .stream_id = stream_id, .initial_term_id = 7 };
+            setup.active_term_id = choose_term(input);
+            setup.term_offset = choose_number(input);
+            setup.term_length = 0 == (how & 16) ? AS_TERM_MIN_LENGTH : choose_number(input);
+            setup.mtu_length = 0 == (how & 32) ? 1408 : choose_number(input);
             memcpy(bytes, &setup, sizeof(setup));
             return sizeof(setup);
         }
         case 1:
         {
             const int32_t length = 0 == (how & 16) ? ASI_STATUS_LENGTH : ASI_STATUS_TAGGED_LENGTH;
-            const asi_status_frame status = { .prefix = { .frame_length = length, .type = ASI_FRAME_STATUS, .flags = flags & 0xc0 },
-                .session_id = session_id, .stream_id = stream_id, .consumption_term_id = choose_term(input),
-                .consumption_term_offset = choose_number(input), .receiver_window = choose_number(input), .receiver_id = fuzz_u8(input),
-                .group_tag = fuzz_u8(input) % 8 };
+            asi_status_frame status = { .prefix = { .frame_length = length, .type = ASI_FRAME_STATUS, .flags = flags & 0xc0 },
+                .session_id = session_id, .stream_id = stream_id };
+            status.consumption_term_id = choose_term(input);
+            status.consumption_term_offset = choose_number(input);
+            status.receiver_window = choose_number(input);
+            status.receiver_id = fuzz_u8(input);
+            status.group_tag = fuzz_u8(input) % 8;
             memcpy(bytes, &status, (size_t)length);
             return length;
         }
         case 2:
         {
-            const asi_nak_frame nak = { .prefix = { .frame_length = sizeof(nak), .type = ASI_FRAME_NAK }, .session_id = session_id,
-                .stream_id = stream_id, .term_id = choose_term(input), .term_offset = choose_number(input), .length = choose_number(input) };
+            asi_nak_frame nak = { .prefix = { .frame_length = sizeof(nak), .type = ASI_FRAME_NAK }, .session_id = session_id,
+                .stream_id = stream_id };
+            nak.term_id = choose_term(input);
+            nak.term_offset = choose_number(input);
+            nak.length = choose_number(input);
             memcpy(bytes, &nak, sizeof(nak));
             return sizeof(nak);
         }
         case 3:
         {
-            const asi_rttm_frame rttm = { .prefix = { .frame_length = sizeof(rttm), .type = ASI_FRAME_RTTM, .flags = flags & 0x80 },
-                .session_id = session_id, .stream_id = stream_id, .echo_timestamp_ns = (int64_t)fuzz_number(input, 8),
-                .reception_delta_ns = (int64_t)fuzz_number(input, 8), .receiver_id = fuzz_u8(input) };
+            asi_rttm_frame rttm = { .prefix = { .frame_length = sizeof(rttm), .type = ASI_FRAME_RTTM, .flags = flags & 0x80 },
+                .session_id = session_id, .stream_id = stream_id };
+            rttm.echo_timestamp_ns = (int64_t)fuzz_number(input, 8);
+            rttm.reception_delta_ns = (int64_t)fuzz_number(input, 8);
+            rttm.receiver_id = fuzz_u8(input);
             memcpy(bytes, &rttm, sizeof(rttm));
             return sizeof(rttm);
         }
         case 4:
         {
             const int32_t text = fuzz_u8(input) % 64;
-            const asi_error_frame error = { .prefix = { .frame_length = (int32_t)sizeof(error) + text, .type = ASI_FRAME_ERROR, .flags = flags },
-                .session_id = session_id, .stream_id = stream_id, .receiver_id = fuzz_u8(input), .group_tag = fuzz_u8(input) % 8,
-                .error_code = fuzz_u8(input), .error_length = 0 == (how & 16) ? text : choose_number(input) };
+            asi_error_frame error = { .prefix = { .frame_length = (int32_t)sizeof(error) + text, .type = ASI_FRAME_ERROR, .flags = flags },
+                .session_id = session_id, .stream_id = stream_id };
+            error.receiver_id = fuzz_u8(input);
+            error.group_tag = fuzz_u8(input) % 8;
+            error.error_code = fuzz_u8(input);
+            error.error_length = 0 == (how & 16) ? text : choose_number(input);
             memcpy(bytes, &error, sizeof(error));
             return (int32_t)sizeof(error) + text;
         }
@@ -407,7 +444,7 @@ static int32_t put_frame(const world *all, uint8_t *bytes, uint8_t how, fuzz_inp
             memcpy(bytes, &response, sizeof(response));
             return sizeof(response);
         }
-        default: return put_data(bytes, session_id, stream_id, how >> 1, input);
+        default: return put_data(bytes, session_id, stream_id, how >> 3, input);
     }
 }
 
@@ -562,11 +599,13 @@ static void step(world *all, fuzz_input *input)
             for (int32_t cycles = 1 + fuzz_u8(input) % CYCLES_MAX; cycles > 0; cycles--)
             {
                 turn(all, duration_ns, 1);
+                audit(all);
             }
             break;
         }
     }
     turn(all, MS, OFFERS_MAX);
+    audit(all);
 }
 
 static void open_world(world *all)
@@ -593,6 +632,7 @@ static void open_world(world *all)
 
 static void close_world(world *all)
 {
+    all->net.spy = NULL; /* the auditors end before the drivers */
     for (int32_t i = 0; i < NODES; i++)
     {
         fuzz_check_logs(all->nodes[i].dir);
@@ -600,6 +640,7 @@ static void close_world(world *all)
     }
     for (int32_t i = 0; i < NODES; i++)
     {
+        driver_auditor_close(&all->nodes[i].auditor);
         as_driver_close(all->nodes[i].driver);
         CHECK_I64(sim_net_open_sockets(&all->net, all->nodes[i].host), 0);
         scratch_delete(all->nodes[i].dir);

@@ -1,4 +1,8 @@
-"""First inputs of `fuzz_driver_sequences`, from which its corpus was grown: `python -m tests.fuzz.seeds FOLDER`.
+"""Inputs of `fuzz_driver_sequences`: the first ones, from which its corpus was grown, and those at the edges of what may pass.
+
+    python -m tests.fuzz.seeds FOLDER          the first ones
+    python -m tests.fuzz.seeds FOLDER edges    the edges: tests/fuzz/edges/driver_sequences holds them
+
 
 Each opens publications and subscriptions, lets them meet, and then sends one kind of datagram, or does one kind of thing.
 """
@@ -72,11 +76,63 @@ def seeds() -> dict[str, bytes]:
     return found
 
 
+def everywhere(kind: int, how: int, fields: bytes, source: int = 0) -> bytes:
+    """A datagram to each socket that there may be."""
+    return b"".join(frame(kind, endpoint, source, how, fields) for endpoint in range(24))
+
+
+def edges() -> dict[str, bytes]:
+    """Datagrams just beyond what may pass: the first streams are at the beginning of term 7, with terms of 64 KiB.
+
+    The fields are as the target reads them: session, stream, then terms (0: term 7) and numbers. A number is 32 times its byte
+    below 96, 128 to 159 lie about half a term, 160 stands before 16 bits that are multiplied by 32, 255 before 32 bits.
+    """
+    session, stranger = 0, 130
+    half, quarter = 144, 160
+    one = DATA | 1 << 3  # a frame; 4 << 3 more: of any length
+    first, unreliable = opened(range(1)), opened(range(3, 4))
+    message = (4000).to_bytes(2, "little")
+    publish = bytes([PUBLICATION, 0x70]) + message * 4
+    at = (1280).to_bytes(2, "little")  # where the eleventh message begins
+    begun = bytes([stranger, 0, 0, 64])
+    return {
+        "window": first + everywhere(DATA, 3 << 3, bytes([session, 0, 0, half - 1, 0, 0, 0])) + time(1, 2),
+        "window-far": first + everywhere(one, 0, bytes([session, 0, 1, half, 1])) + time(1, 2),
+        "heartbeat": first + everywhere(DATA, 0, bytes([session, 0, 0, half + 1])) + time(1, 2),
+        "join": first + everywhere(SETUP, 0, begun) + time(20, 3) + everywhere(one, 0, bytes([stranger, 0, 0, 32, 1])),
+        "padding": first
+        + everywhere(SETUP, 0, bytes([stranger, 0, 0, 98]))
+        + time(20, 3)
+        + everywhere(DATA, 5 << 3, bytes([stranger, 0, 0, 98, 200, half]))
+        + time(20, 3),
+        "filled": unreliable
+        + everywhere(one, 0, bytes([3, 0, 0, 64, 1]))
+        + time(20, 3)
+        + everywhere(one, 0, bytes([3, 0, 0, 32, 1])),
+        "limit": first + everywhere(STATUS, 0, bytes([session, 0, 0, 0, 255]) + b"\x00\xff\xff\x7f" + bytes([1, 0])),
+        "ahead": first + everywhere(STATUS, 0, bytes([session, 0, 1, half + 1, 64, 1, 0])),
+        "resend": first + everywhere(NAK, 0, bytes([session, 0, 0, 0, 96])),
+        "unsent": first + publish * 4 + everywhere(NAK, 0, bytes([session, 0, 0, quarter]) + at + bytes([64])),
+        "resent-late": first
+        + (publish + bytes([SUBSCRIPTION, 0x60]) + time(1, 2)) * 5
+        + everywhere(NAK, 0, bytes([session, 0, 0, 0, 64])),
+        "destinations": opened(range(1, 2))
+        + b"".join(
+            frame(STATUS, endpoint, 4 * port, 0, bytes([1, 0, 0, 0, 64, 10 + port, 0]))
+            for endpoint in range(12)
+            for port in range(6)
+        ),
+        "terms": first
+        + everywhere(SETUP, 16, bytes([stranger, 0, 0, 0, 255]) + (4 << 20).to_bytes(4, "little"))
+        + time(20, 3),
+    }
+
+
 def main() -> None:
     """Write them."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in seeds().items():
+    for name, content in (edges() if sys.argv[2:] == ["edges"] else seeds()).items():
         (folder / name).write_bytes(content)
 
 

@@ -148,7 +148,7 @@ static bool is_bound_to(const asi_udp_socket *socket, const sim_host *from, cons
 
 static bool takes(const asi_udp_socket *socket, const sim_host *from, const asi_address *to, const asi_address *source)
 {
-    if (asi_address_is_multicast(to))
+    if (asi_address_is_multicast(to)) /* as with IP_MULTICAST_ALL off, see net/udp_socket.c */
     {
         return asi_address_equal(&socket->params.group, to);
     }

@@ -48,6 +48,8 @@ struct as_driver
     struct stat cnc_identity; /* so that it deletes only its own directory */
 };
 
+const asi_conductor *asi_driver_conductor(const as_driver *driver) { return &driver->conductor; }
+
 static int run_conductor(void *context) { return asi_conductor_do_work(&((as_driver *)context)->conductor); }
 static int run_sender(void *context) { return asi_sender_do_work(&((as_driver *)context)->sender); }
 static int run_receiver(void *context) { return asi_receiver_do_work(&((as_driver *)context)->receiver); }

@@ -19,5 +19,8 @@ as_result asi_driver_open_with(const asi_driver_settings *settings, const asi_dr
 /* Uses the kernel's network and the system's resolver. */
 as_result asi_driver_open(const asi_driver_settings *settings, asi_clock clock, asi_rand rand, as_on_termination on_termination,
     void *context, as_driver **driver) AS_MUST_USE;
+/* The state, with all that the conductor lent to sender and receiver: for tests that audit it between the cycles of a driver
+ * without threads of its own. */
+const asi_conductor *asi_driver_conductor(const as_driver *driver);
 
 #endif

@@ -9,6 +9,7 @@
 static fake_net net;
 static asi_udp_ops ops;
 static int64_t counter;
+static asi_newcomer_reserve reserve;
 
 static asi_udp_socket *open_at(uint16_t port)
 {
@@ -91,7 +92,7 @@ static int64_t introduce(asi_destinations *destinations, asi_udp_socket *from, i
     {
         frames[i] = (asi_outgoing){ .bytes = introduction, .length = sizeof(introduction) };
     }
-    return asi_destinations_introduce(destinations, &ops, from, frames, count, now_ns);
+    return asi_destinations_introduce(destinations, &reserve, &ops, from, frames, count, now_ns);
 }
 
 /* Who only asks gets three rounds for each time it asks, and no data; who then names what only a hearer of the answer knows gets it,
@@ -146,6 +147,57 @@ static void a_newcomer_proves_itself_first(void)
     asi_destinations_close(&destinations);
     ops.close(ops.context, from);
     ops.close(ops.context, q);
+}
+
+/* Status messages in others' names, to a channel with many streams. While the reserve is full, who asks gets all streams at once; a
+ * flood gets three frames for each of its own, and what the reserve gains. One whose place the flood takes each time he has asked
+ * still hears of every stream. */
+static void a_flood_is_answered_in_kind(void)
+{
+    enum { STREAMS = 20, ASKED = 3000, SECONDS = 10, OF_THE_HONEST = 40 };
+    asi_destinations destinations;
+    asi_udp_socket *from = open_at(100);
+    asi_udp_socket *honest = open_at(101);
+    const asi_address at = fake_address("127.0.0.1", 101);
+    asi_outgoing frames[STREAMS];
+    uint8_t bytes[STREAMS][40] = { { 0 } };
+    bool is_heard[STREAMS] = { false };
+    int64_t sent = 0;
+    reserve = (asi_newcomer_reserve){ 0 };
+    CHECK_I64(asi_destinations_open(&destinations, false, 8, 8, &counter), AS_OK);
+    for (int32_t i = 0; i < STREAMS; i++)
+    {
+        bytes[i][0] = (uint8_t)i;
+        frames[i] = (asi_outgoing){ .bytes = bytes[i], .length = sizeof(bytes[i]) };
+    }
+    asi_destinations_on_status_message(&destinations, 1, &at, ASI_UNPROVEN, SECOND);
+    CHECK_I64(asi_destinations_introduce(&destinations, &reserve, &ops, from, frames, STREAMS, SECOND), STREAMS * 40);
+    CHECK_I64(honest->count, STREAMS);
+    for (int64_t i = 0; i < ASKED; i++)
+    {
+        const int64_t now_ns = 2 * SECOND + i * SECONDS * SECOND / ASKED;
+        const asi_address forged = fake_address("10.0.0.1", (uint16_t)(1000 + i));
+        const int32_t heard_before = honest->count;
+        asi_destinations_on_status_message(&destinations, 10 + i, &forged, ASI_UNPROVEN, now_ns);
+        sent += asi_destinations_introduce(&destinations, &reserve, &ops, from, frames, STREAMS, now_ns);
+        if (0 == i % OF_THE_HONEST)
+        {
+            asi_destinations_on_status_message(&destinations, 1, &at, ASI_UNPROVEN, now_ns);
+            (void)asi_destinations_introduce(&destinations, &reserve, &ops, from, frames, STREAMS, now_ns);
+        }
+        for (int32_t k = heard_before; i > ASKED / 2 && k < honest->count; k++)
+        {
+            is_heard[honest->queue[(honest->head + k) % FAKE_NET_QUEUE].bytes[0]] = true;
+        }
+    }
+    CHECK(sent <= (ASI_NEWCOMER_ROUNDS * ASKED + ASI_NEWCOMER_RESERVE + SECONDS * SECOND / ASI_NEWCOMER_RESERVE_NS) * 40);
+    for (int32_t i = 0; i < STREAMS; i++)
+    {
+        CHECK(is_heard[i]);
+    }
+    asi_destinations_close(&destinations);
+    ops.close(ops.context, from);
+    ops.close(ops.context, honest);
 }
 
 /* Newcomers take a quarter, the newest the place of the oldest; a proof takes the place of any; one address has its share. */
@@ -329,6 +381,7 @@ int main(void)
     RUN(dynamic_ones_come_and_go);
     RUN(a_flood_is_bounded);
     RUN(a_newcomer_proves_itself_first);
+    RUN(a_flood_is_answered_in_kind);
     RUN(newcomers_keep_nobody_out);
     RUN(a_batch_takes_as_many_calls_as_it_needs);
     RUN(each_begins_a_batch_as_often);

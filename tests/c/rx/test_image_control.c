@@ -536,6 +536,29 @@ static void a_gap_that_nobody_fills(void)
     rig_close(&rig);
 }
 
+/* A gap of an unreliable stream is filled at once. Without storage for that it is not, and it must not cost more in each cycle. */
+static void a_gap_that_cannot_be_filled(void)
+{
+    rx_rig rig;
+    asi_gap published;
+    bool found_loss;
+    int32_t requests = 0;
+    rig_open(&rig, &(rig_options){ .receiver_window = 8192, .is_unreliable = true });
+    asi_rx_image *image = rig_join(&rig);
+    peer_data(&rig, 4096, 32);
+    (void)asi_receiver_do_work(&rig.receiver);
+    for (int32_t i = 0; i < 10000; i++)
+    {
+        rig.now_ns += 20 * RIG_US;
+        (void)asi_rx_image_rebuild(image, image->rebuild_position, rig.now_ns, &found_loss, &published);
+        requests += published.length > 0 ? 1 : 0;
+    }
+    CHECK(requests > 64 && requests < 110);
+    rig_cycles(&rig, 2);
+    CHECK_I64(image->rebuild_position, 4096 + 64);
+    rig_close(&rig);
+}
+
 /* A gap is measured when data has arrived and when a NAK is due; otherwise a cycle reads its first word only. */
 static void a_gap_is_measured_once(void)
 {
@@ -567,6 +590,7 @@ int main(void)
     RUN(gaps_by_table);
     RUN(a_gap_is_measured_once);
     RUN(a_gap_that_nobody_fills);
+    RUN(a_gap_that_cannot_be_filled);
     RUN(a_frame_far_ahead_is_asked_for_at_its_pace);
     RUN(multicast_delays);
     RUN(cubic_windows);

@@ -198,7 +198,7 @@ typedef struct kept_image
     int32_t stream_id;
 } kept_image;
 
-/* Images of sessions that the adversary invented. */
+/* Images of sessions that the adversary invented; there is none of what went to another group. */
 static int32_t list_hostile(const auditor_driver *driver, kept_image *images)
 {
     const asi_counters *counters = &driver->counters;
@@ -215,6 +215,11 @@ static int32_t list_hostile(const auditor_driver *driver, kept_image *images)
         if (ASI_COUNTER_ALLOCATED == state && ASI_COUNTER_TYPE_RECEIVER_POSITION == metadata->type_id &&
             sim_is_hostile_session(session_id))
         {
+            if (SIM_STRAY_SESSION == session_id)
+            {
+                sim_fail("group", "%s has an image of stream %d, which was sent to another group", driver->dir,
+                    asi_get_i32(metadata->key + 12));
+            }
             images[count++] = (kept_image){ .registration_id = counters->values[id].registration_id, .session_id = session_id,
                 .stream_id = asi_get_i32(metadata->key + 12) };
         }

@@ -17,6 +17,8 @@
  *   amplified    bytes to addresses without an honest node are less than twice what the adversary sent, plus the status
  *                messages, NAKs and round trip requests of all images, SETUPs and heartbeats to the destinations that the
  *                adversary added, and with the resolver, rounds of names
+ *   group        what the adversary sends to another group at the port of a stream makes no image: sockets take their own
+ *                group's datagrams only
  *   copied       messages go to the ports of their stream only: a status message that names no session, or requests a SETUP,
  *                proves nothing
  *
@@ -29,6 +31,7 @@
 /* Ids of the sessions that the adversary invents, so that every check recognises them. */
 #define SIM_HOSTILE_SESSIONS 16384
 #define SIM_HOSTILE_SESSION(i) (0x5A500000 | (i))
+#define SIM_STRAY_SESSION SIM_HOSTILE_SESSION(SIM_HOSTILE_SESSIONS - 1) /* of what goes to other groups than the stream's */
 #define AUDITOR_UNRELIABLE_MAX 4
 #define SIM_PLANTED_MAX 8 /* destinations that it gives dynamic publications */
 

@@ -10,6 +10,7 @@
  *   statuses     for no session, to dynamic publications too, which adds destinations; absurd windows and positions
  *   NAKs, RTTMs, errors, response SETUPs   for unknown sessions, with wrong lengths
  *   names        to the resolvers with which drivers exchange names: new ones at unused addresses
+ *   strays       SETUPs and data of a stream to another group at its port: to that of its status messages, or another stream's
  *   garbage      of every type and length
  *
  * It listens: it also sees each datagram that a driver sends, with its sessions, streams, positions and receivers. A listener

@@ -1,4 +1,5 @@
 /* The adversary's datagrams; sim_adversary.h lists them, and why the system withstands each. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +7,9 @@
 #include "wire/frame.h"
 
 #define FIRST_STREAM_ID 1001 /* stream ids are easily guessed */
+#define GROUPS 0xE0141E00u   /* 224.20.30.0 */
 #define PAYLOAD_MAX 512
+#define NEW_SESSIONS (SIM_HOSTILE_SESSIONS - 1) /* the last one strays */
 
 static int32_t below(sim_adversary *adversary, int64_t bound) { return (int32_t)sim_adversary_below(adversary, bound); }
 
@@ -20,14 +23,14 @@ static int32_t some_stream(sim_adversary *adversary)
 
 static int32_t new_session(sim_adversary *adversary)
 {
-    return SIM_HOSTILE_SESSION(adversary->next_session++ % SIM_HOSTILE_SESSIONS);
+    return SIM_HOSTILE_SESSION(adversary->next_session++ % NEW_SESSIONS);
 }
 
 /* One that it may have begun lately. */
 static int32_t some_session(sim_adversary *adversary)
 {
     const int32_t back = 1 + below(adversary, 32);
-    return SIM_HOSTILE_SESSION((adversary->next_session + SIM_HOSTILE_SESSIONS - back) % SIM_HOSTILE_SESSIONS);
+    return SIM_HOSTILE_SESSION((adversary->next_session + NEW_SESSIONS - back) % NEW_SESSIONS);
 }
 
 static const int32_t BAD_LENGTHS[] = { INT32_MIN, -1, -32, 0, 1, 31, 33, 1 << 20, INT32_MAX, INT32_MAX - 31 };
@@ -91,6 +94,26 @@ static void begin_session(sim_adversary *adversary)
     {
         send_frame(adversary, &source, &target->address, session_id, stream_id);
     }
+}
+
+/* A machine that has a stream's data and its status messages, or two streams at one port, has sockets of both groups: the kernel
+ * gives them what came for either, unless they ask for their own. */
+static void stray(sim_adversary *adversary)
+{
+    const sim_plan *plan = adversary->plan;
+    const sim_flow_plan *of = &plan->flows[below(adversary, plan->flow_count)];
+    const sim_flow_plan *other = &plan->flows[below(adversary, plan->flow_count)];
+    if (SIM_MULTICAST != of->kind || SIM_MULTICAST != other->kind || of->first_port != other->first_port)
+    {
+        return;
+    }
+    asi_address group = asi_address_any(AF_INET);
+    group.v4.sin_addr.s_addr = htonl(GROUPS + (uint32_t)other->group + (of == other ? 1 : 0));
+    asi_address_set_port(&group, (uint16_t)of->first_port);
+    const asi_address source = sim_adversary_stranger(adversary);
+    const asi_setup_frame setup = setup_of(adversary, SIM_STRAY_SESSION, of->stream_id);
+    (void)sim_adversary_send(adversary, &source, &group, &setup, sizeof(setup));
+    send_frame(adversary, &source, &group, SIM_STRAY_SESSION, of->stream_id);
 }
 
 static void follow_session(sim_adversary *adversary)
@@ -517,6 +540,7 @@ const sim_kind_of_forgery SIM_FORGERIES[] = {
     { "sends errors of nobody", error_of_nobody, false, true },
     { "responds to nobody", respond_to_nobody, false, true },
     { "invents names", invent_names, false, true },
+    { "sends to other groups", stray, false, true },
     { "sends garbage", garbage, false, true },
     { "sends windows that nobody has", absurd_window, true, true },
     { "sends lists of a session that lie", tear_known, true, true },

@@ -13,6 +13,7 @@
 #define FIRST_STREAM_ID 1001
 #define FIRST_PORT 20000
 #define SEEDS_PER_ADVERSARY 3
+#define GROUPS_PER_FLOW 25
 
 static int64_t below(asi_rand *rand, int64_t bound) { return (int64_t)(asi_rand_u64(rand) % (uint64_t)bound); }
 static int64_t between(asi_rand *rand, int64_t low, int64_t high) { return low + below(rand, high - low + 1); }
@@ -225,10 +226,25 @@ static void make_unicast(sim_flow_plan *flow, int32_t port, asi_rand *rand, int3
     }
 }
 
-static void make_multicast(sim_flow_plan *flow, int32_t port, asi_rand *rand, int32_t node_count, bool is_reliable)
+/* Half of the groups are at the port of another stream's, as where a site has one port for all groups. */
+static void share_port(const sim_plan *plan, sim_flow_plan *flow, asi_rand *rand)
+{
+    for (const sim_flow_plan *other = plan->flows; other < flow; other++)
+    {
+        if (SIM_MULTICAST == other->kind && percent(rand, 50))
+        {
+            flow->first_port = other->first_port;
+        }
+    }
+}
+
+static void make_multicast(const sim_plan *plan, sim_flow_plan *flow, asi_rand *rand, bool is_reliable)
 {
     bool is_tagged;
-    put(flow->channel, "aeron:udp?endpoint=224.20.30.%d:%d%s", 1 + 2 * (int)below(rand, 100), port,
+    const int32_t node_count = plan->node_count;
+    share_port(plan, flow, rand);
+    flow->group = 1 + 2 * (SIM_MAX_FLOWS * (int32_t)below(rand, GROUPS_PER_FLOW) + flow->stream_id - FIRST_STREAM_ID);
+    put(flow->channel, "aeron:udp?endpoint=224.20.30.%d:%d%s", flow->group, flow->first_port,
         percent(rand, 50) ? "|interface=10.0.0.0/24" : "");
     for (int32_t i = 0; i < flow->subscriber_count; i++)
     {
@@ -321,7 +337,7 @@ static void make_flow(sim_plan *plan, int32_t index, asi_rand *rand)
     switch (flow->kind)
     {
         case SIM_UNICAST: make_unicast(flow, port, rand, plan->node_count, is_reliable); break;
-        case SIM_MULTICAST: make_multicast(flow, port, rand, plan->node_count, is_reliable); break;
+        case SIM_MULTICAST: make_multicast(plan, flow, rand, is_reliable); break;
         case SIM_MDC_DYNAMIC:
         case SIM_MDC_MANUAL: make_mdc(flow, port, rand, plan->node_count, is_reliable); break;
         case SIM_MDS: make_mds(flow, port, rand, plan->node_count, is_reliable); break;

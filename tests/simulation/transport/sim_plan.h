@@ -42,7 +42,8 @@ typedef struct sim_flow_plan
     char channel[SIM_CHANNEL_CAPACITY];
     int32_t term_length;
     int32_t mtu_length;
-    int32_t first_port;         /* of SIM_PORTS_PER_FLOW that are its own */
+    int32_t first_port;         /* of SIM_PORTS_PER_FLOW that are its own, but for a group's, which another group may have, too */
+    int32_t group;              /* multicast: last byte of its data's group; that of its status messages is one more */
     bool is_exclusive;
     int32_t handles;            /* of a shared publication */
     bool has_eos;

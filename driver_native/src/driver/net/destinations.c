@@ -119,7 +119,8 @@ static asi_destination *add_dynamic(
     }
     asi_destination *destination = take_slot(destinations);
     *destination = (asi_destination){ .is_used = true, .address = *source, .receiver_id = receiver_id, .has_receiver_id = true,
-        .registration_id = AS_NULL_VALUE };
+        .registration_id = AS_NULL_VALUE, .next_frame = destinations->next_first_frame };
+    destinations->next_first_frame = (destinations->next_first_frame + 1) % ASI_NEWCOMER_FRAMES;
     destinations->newcomer_count++;
     return destination;
 }
@@ -225,7 +226,7 @@ static void drop_silent(asi_destinations *destinations, int64_t now_ns)
     }
 }
 
-/* Sends the batch to one destination; sets how many the network accepted. */
+/* Sends the batch to one destination; sets how many bytes the network accepted. */
 static as_result send_to(const asi_destination *destination, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagrams, int32_t count, int64_t *bytes)
 {
@@ -314,12 +315,52 @@ int64_t asi_destinations_send_introduced(asi_destinations *destinations, const a
     return bytes;
 }
 
-int64_t asi_destinations_introduce(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
-    const asi_outgoing *datagrams, int32_t count, int64_t now_ns)
+static void refill(asi_newcomer_reserve *reserve, int64_t now_ns)
+{
+    const int64_t gained = (now_ns - reserve->counted_ns) / ASI_NEWCOMER_RESERVE_NS;
+    reserve->taken = gained < reserve->taken ? reserve->taken - (int32_t)gained : 0;
+    reserve->counted_ns += gained * ASI_NEWCOMER_RESERVE_NS;
+}
+
+/* Takes what a round of up to `count` frames has beyond its first one from the reserve; returns the frames of the round. */
+static int32_t begin_round(asi_destination *destination, asi_newcomer_reserve *reserve, int32_t count, int64_t now_ns)
+{
+    const int32_t affordable = 1 + ASI_NEWCOMER_RESERVE - reserve->taken;
+    int32_t round = count < destination->frames_left ? count : destination->frames_left;
+    round = round < affordable ? round : affordable;
+    reserve->taken += round > 0 ? round - 1 : 0;
+    destination->frames_left -= round;
+    destination->rounds_left = destination->frames_left > 0 ? destination->rounds_left - 1 : 0;
+    destination->next_round_ns = now_ns + ASI_NEWCOMER_INTERVAL_NS;
+    return round;
+}
+
+/* Sends `round` of the frames, from where the last round ended. */
+static int64_t send_round(asi_destination *destination, const asi_udp_ops *ops, asi_udp_socket *socket,
+    const asi_outgoing *datagrams, int32_t count, int32_t round)
+{
+    asi_outgoing frames[ASI_NEWCOMER_FRAMES];
+    int64_t bytes;
+    if (0 == round)
+    {
+        return 0;
+    }
+    for (int32_t k = 0; k < round; k++)
+    {
+        frames[k] = datagrams[(destination->next_frame + k) % count];
+    }
+    destination->next_frame = (destination->next_frame + round) % count;
+    (void)send_to(destination, ops, socket, frames, round, &bytes);
+    return bytes;
+}
+
+int64_t asi_destinations_introduce(asi_destinations *destinations, asi_newcomer_reserve *reserve, const asi_udp_ops *ops,
+    asi_udp_socket *socket, const asi_outgoing *datagrams, int32_t count, int64_t now_ns)
 {
     int64_t bytes = 0;
     int32_t frames = 0;
     destinations->next_round_ns = INT64_MAX;
+    refill(reserve, now_ns);
     const int32_t slots = destinations->slot_count;
     const int32_t start = slots > 0 ? destinations->next_newcomer % slots : 0;
     for (int32_t i = 0; i < slots; i++)
@@ -332,13 +373,8 @@ int64_t asi_destinations_introduce(asi_destinations *destinations, const asi_udp
         }
         if (now_ns >= destination->next_round_ns && frames < ASI_NEWCOMER_FRAMES_PER_CYCLE)
         {
-            const int32_t round = count < destination->frames_left ? count : destination->frames_left;
-            int64_t taken;
-            destination->frames_left -= round;
-            destination->rounds_left = destination->frames_left > 0 ? destination->rounds_left - 1 : 0;
-            destination->next_round_ns = now_ns + ASI_NEWCOMER_INTERVAL_NS;
-            (void)send_to(destination, ops, socket, datagrams, round, &taken);
-            bytes += taken;
+            const int32_t round = begin_round(destination, reserve, count, now_ns);
+            bytes += send_round(destination, ops, socket, datagrams, count, round);
             frames += round;
             destinations->next_newcomer = at + 1;
         }

@@ -8,6 +8,11 @@
  * at most. A heartbeat makes a receiver request the SETUP, and a SETUP makes it create an image. A proof is valid as long as the
  * destination exists. Newcomers use only slots that no other destination needs; a new one replaces the oldest.
  *
+ * A round of one frame costs about what the status message cost its sender. What a round has beyond its first frame comes from a
+ * reserve that all newcomers of a driver share: who begins while nobody attacks is introduced to all streams at once, and a flood
+ * of forged status messages empties the reserve and gets three frames for each of them. A round continues where the newcomer's
+ * last one ended, so that three frames at a time introduce it to every stream, too.
+ *
  * Owned by a send endpoint; after the conductor has opened it, only the sender uses it. Capacity is fixed at opening: a flood of
  * forged receivers must neither grow memory nor multiply datagrams without bound. Thread rule: the sender's. */
 #ifndef ASI_DRIVER_NET_DESTINATIONS_H
@@ -21,6 +26,8 @@
 #define ASI_NEWCOMER_INTERVAL_NS 100000000LL /* between rounds */
 #define ASI_NEWCOMER_FRAMES 32              /* in all rounds, and in one */
 #define ASI_NEWCOMER_FRAMES_PER_CYCLE 128
+#define ASI_NEWCOMER_RESERVE 1024           /* frames */
+#define ASI_NEWCOMER_RESERVE_NS 8000000LL   /* in which the reserve gains one: 125 a second, 10 kB with all headers */
 #define ASI_SEND_CALL_COST 1024             /* cost of a call, in bytes that it could have copied in the time */
 
 typedef struct asi_destination
@@ -34,8 +41,9 @@ typedef struct asi_destination
     int64_t last_activity_ns; /* time of the last status message, or of adding */
     int64_t last_proof_ns;
     int64_t registration_id;  /* manual: of the command that added it */
-    int32_t rounds_left;      /* these three are for newcomers */
+    int32_t rounds_left;      /* these four are for newcomers */
     int32_t frames_left;
+    int32_t next_frame;       /* where in the list of frames the next round begins */
     int64_t next_round_ns;
 } asi_destination;
 
@@ -49,11 +57,19 @@ typedef struct asi_destinations
     int32_t capacity_per_address; /* limit of proven ones */
     int32_t next_start;       /* rotates with each batch */
     int32_t next_newcomer;
+    int32_t next_first_frame; /* of the next one that is added: a flood that replaces newcomers leaves none with the same frames */
     int64_t next_round_ns;    /* of the newcomers; INT64_MAX: none is due */
     bool is_manual;
     bool has_refused;         /* one was refused by the limit per address */
     int64_t *count_counter;   /* borrowed: mdc-num-dest */
 } asi_destinations;
+
+/* Frames for newcomers beyond the first of each round; one for all endpoints of a sender. Zeroed: full. */
+typedef struct asi_newcomer_reserve
+{
+    int32_t taken;        /* at most ASI_NEWCOMER_RESERVE */
+    int64_t counted_ns;   /* until when its gain is counted */
+} asi_newcomer_reserve;
 
 /* What a status message proves about its sender. */
 typedef enum asi_destination_proof
@@ -99,8 +115,8 @@ as_result asi_destinations_send(asi_destinations *destinations, const asi_udp_op
 int64_t asi_destinations_send_introduced(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagram, int64_t now_ns);
 /* Sends the due rounds of these frames, at most ASI_NEWCOMER_FRAMES each. */
-int64_t asi_destinations_introduce(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
-    const asi_outgoing *datagrams, int32_t count, int64_t now_ns);
+int64_t asi_destinations_introduce(asi_destinations *destinations, asi_newcomer_reserve *reserve, const asi_udp_ops *ops,
+    asi_udp_socket *socket, const asi_outgoing *datagrams, int32_t count, int64_t now_ns);
 /* Returns the first manual destination without a matching SM for longer than the timeout, and restarts its timer. NULL if
  * none. */
 asi_destination *asi_destinations_next_silent(asi_destinations *destinations, int64_t now_ns);

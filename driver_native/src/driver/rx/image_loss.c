@@ -87,7 +87,8 @@ int64_t asi_nak_retry_delay_ns(asi_loss_detector *detector)
  * by then, or has gone. */
 static int64_t backed_off_ns(const asi_loss_detector *detector, int64_t retry_ns)
 {
-    int64_t delay_ns = retry_ns;
+    /* A gap of an unreliable stream is filled without a delay, unless the file system has no room for that. */
+    int64_t delay_ns = retry_ns > 0 || detector->repeats < STEADY_REPEATS ? retry_ns : 1;
     for (int32_t i = STEADY_REPEATS; i < detector->repeats && delay_ns < LONGEST_RETRY_NS; i++)
     {
         delay_ns = 2 * delay_ns < LONGEST_RETRY_NS ? 2 * delay_ns : LONGEST_RETRY_NS;

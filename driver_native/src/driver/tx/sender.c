@@ -400,8 +400,8 @@ static int64_t introduce(asi_sender *sender, asi_sender_endpoint *endpoint)
         }
     }
     endpoint->next_introduction = count < ASI_NEWCOMER_FRAMES ? 0 : (bucket + 1) % ASI_SEND_BUCKETS;
-    return asi_destinations_introduce(
-        &endpoint->destinations, endpoint->ops, endpoint->socket, datagrams, count, sender->now_ns);
+    return asi_destinations_introduce(&endpoint->destinations, &sender->newcomer_reserve, endpoint->ops, endpoint->socket, datagrams,
+        count, sender->now_ns);
 }
 
 static int64_t introduce_all(asi_sender *sender)

@@ -36,6 +36,7 @@ typedef struct asi_sender
     int64_t short_sends;           /* since the start */
     int64_t copied_bytes;          /* bytes to many destinations in this cycle; each call counts ASI_SEND_CALL_COST */
     int64_t next_round_ns;         /* next round of introductions to new destinations; INT64_MAX: none is due */
+    asi_newcomer_reserve newcomer_reserve; /* of all endpoints' new destinations */
     int32_t next_busy;             /* first busy publication of the next cycle */
     asi_udp_poller poller;         /* polls the endpoints' sockets */
     asi_sender_endpoint *endpoints;
