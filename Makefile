@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN := .venv/bin
 NATIVE := build/native
 SOURCES := $(shell find driver_native archive aeron_spark/_native -name '*.[ch]' -o -name CMakeLists.txt -o -name 'build_ffi.py') \
-  CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py aeron_spark/pytest_aeron_spark.py
+  $(wildcard cmake/*) CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py aeron_spark/pytest_aeron_spark.py
 SANITIZERS ?= address,undefined thread
 PYTEST := $(BIN)/python -m pytest -q
 # Of many files, in JOBS processes at a time: a file's tests in one, the files that take longest first (tests/conftest.py).
@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test lint lint-c spec-report format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test lint lint-c spec-report format abi wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -98,6 +98,9 @@ format: build ## put Python into its one form, and write the stub of the C funct
 	mv build/_lib.pyi aeron_spark/_native/_lib.pyi
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format .
+
+abi: build ## writes the baseline of the C library's binary interface anew, after a change on purpose (needs abigail-tools)
+	$(BIN)/python -m tests.kit.abi
 
 wheel: build ## wheel into dist/, proved in a clean environment without a compiler
 	@rm -rf dist

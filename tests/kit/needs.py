@@ -33,6 +33,8 @@ PACKAGES: Mapping[str, Callable[[], bool]] = {
     "libbsd-dev": partial(_exists, "usr/include/bsd/bsd.h"),
     "iproute2": partial(_on_path, "ip"),
     "systemd": partial(_on_path, "systemd-analyze"),
+    "pkgconf": partial(_on_path, "pkg-config"),
+    "abigail-tools": partial(_on_path, "abidw", "abidiff"),
     "wireguard-tools": partial(_on_path, "wg"),
     "wireguard-go": partial(_on_path, "wireguard-go"),
 }
