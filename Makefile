@@ -90,6 +90,10 @@ build/.clang-tidy: build/.environment
 	@$(STEP) "installing clang-tidy" $(PIP_INSTALL) '$(shell sed -n 's/^lint-c = \["\(.*\)"\]/\1/p' pyproject.toml)'
 	@touch $@
 
+build/.manifests: build/.environment
+	@$(STEP) "installing the validators of manifests" $(PIP_INSTALL) $(shell sed -n 's/^manifests = \[\(.*\)\]/\1/p' pyproject.toml | tr -d ',' | tr '"' "'")
+	@touch $@
+
 spec-report: ## each section of docs/spec with its MUSTs and who cites it in the product and in the tests: ONLY=uncited
 	@$(PYTHON) -m tests.arch.spec_musts $(ONLY)
 
@@ -108,7 +112,7 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 	  $(BIN)/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
 	@$(BIN)/python tests/system/wheel.py dist/*.whl
 
-interop: interop-needs build java native-tests build/.spark-classes ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
+interop: interop-needs build java native-tests build/.spark-classes build/.manifests ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
 	$(PYTEST_FILES) tests -m "interop" --ignore tests/attack
 	$(PYTEST) tests/attack -m "interop"
 
