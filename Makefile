@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN := .venv/bin
 NATIVE := build/native
 SOURCES := $(shell find driver_native archive aeron_spark/_native -name '*.[ch]' -o -name CMakeLists.txt -o -name 'build_ffi.py') \
-  CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py aeron_spark/pytest_aeron_spark.py
+  $(wildcard driver_native/cmake/*) CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py aeron_spark/pytest_aeron_spark.py
 SANITIZERS ?= address,undefined thread
 PYTEST := $(BIN)/python -m pytest -q
 # Of many files, in JOBS processes at a time: a file's tests in one, the files that take longest first (tests/conftest.py).
@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test lint lint-c spec-report format wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test lint lint-c spec-report format abi wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -90,6 +90,10 @@ build/.clang-tidy: build/.environment
 	@$(STEP) "installing clang-tidy" $(PIP_INSTALL) '$(shell sed -n 's/^lint-c = \["\(.*\)"\]/\1/p' pyproject.toml)'
 	@touch $@
 
+build/.manifests: build/.environment
+	@$(STEP) "installing the validators of manifests" $(PIP_INSTALL) $(shell sed -n 's/^manifests = \[\(.*\)\]/\1/p' pyproject.toml | tr -d ',' | tr '"' "'")
+	@touch $@
+
 spec-report: ## each section of docs/spec with its MUSTs and who cites it in the product and in the tests: ONLY=uncited
 	@$(PYTHON) -m tests.arch.spec_musts $(ONLY)
 
@@ -99,13 +103,16 @@ format: build ## put Python into its one form, and write the stub of the C funct
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format .
 
+abi: build ## writes the baseline of the C library's binary interface anew, after a change on purpose (needs abigail-tools)
+	$(BIN)/python -m tests.kit.abi
+
 wheel: build ## wheel into dist/, proved in a clean environment without a compiler
 	@rm -rf dist
 	@$(STEP) "building the wheel into dist/" \
 	  $(BIN)/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
 	@$(BIN)/python tests/system/wheel.py dist/*.whl
 
-interop: interop-needs build java native-tests build/.spark-classes ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
+interop: interop-needs build java native-tests build/.spark-classes build/.manifests ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
 	$(PYTEST_FILES) tests -m "interop" --ignore tests/attack
 	$(PYTEST) tests/attack -m "interop"
 

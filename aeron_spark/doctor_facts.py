@@ -28,7 +28,7 @@ from aeron_spark.directory_facts import OWNER_SETTING, WRITERS_SETTING, Director
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.streams import StreamCounter
 
-# Settings that the checks look at, with the driver's own defaults.
+# Settings that the checks and the plans of memory look at, with the servers' own defaults.
 DEFAULTS: Mapping[str, str] = {
     "aeron.threading.mode": "DEDICATED",
     "aeron.conductor.idle.strategy": "backoff",
@@ -39,6 +39,12 @@ DEFAULTS: Mapping[str, str] = {
     "aeron.term.buffer.length": "16m",
     "aeron.ipc.term.buffer.length": "64m",
     "aeron.counters.buffer.length": "8m",
+    "aeron.conductor.buffer.length": "1049344",
+    "aeron.clients.buffer.length": "1048704",
+    "aeron.error.buffer.length": "4m",
+    "aeron.loss.report.buffer.length": "1m",
+    "aeron.file.page.size": "4k",
+    "aeron.low.file.store.warning.threshold": "160m",
     "aeron.mtu.length": "1408",
     "aeron.rcv.initial.window.length": "128k",
     "aeron.socket.so_rcvbuf": "128k",
@@ -47,8 +53,10 @@ DEFAULTS: Mapping[str, str] = {
     WRITERS_SETTING: "",
     "aeron.archive.control.channel": "",
     "aeron.archive.control.channel.enabled": "true",
+    "aeron.archive.control.term.buffer.length": "64k",
     "aeron.archive.dir": "",
     "aeron.archive.low.storage.space.threshold": "128m",
+    "aeron.archive.max.concurrent.replays": "20",
     "aeron.spark.archive.auth.library": "",
     "aeron.spark.archive.control.response.anywhere": "false",
     "aeron.spark.archive.credentials.file": "",

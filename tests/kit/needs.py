@@ -33,6 +33,11 @@ PACKAGES: Mapping[str, Callable[[], bool]] = {
     "libbsd-dev": partial(_exists, "usr/include/bsd/bsd.h"),
     "iproute2": partial(_on_path, "ip"),
     "systemd": partial(_on_path, "systemd-analyze"),
+    "pkgconf": partial(_on_path, "pkg-config"),
+    "abigail-tools": partial(_on_path, "abidw", "abidiff"),
+    "musl-tools": partial(_on_path, "musl-gcc"),
+    "buildah": partial(_on_path, "buildah"),
+    "kubernetes-client": partial(_on_path, "kubectl"),
     "wireguard-tools": partial(_on_path, "wg"),
     "wireguard-go": partial(_on_path, "wireguard-go"),
 }

@@ -10,11 +10,13 @@ import re
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "native"
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+OF_C = re.compile(r"\.(a|h|pc|cmake)$|libaeron_spark|^(lib|include|share|cmake)/")
 LINKED = ("pyarrow", "numpy", "numpy.libs", "cffi", "_cffi_backend*")
 
 
@@ -27,6 +29,9 @@ def build(folder: Path) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, *flags, ROOT)
     (wheel,) = folder.glob("aeron_spark-*.whl")
+    with zipfile.ZipFile(wheel) as made:
+        for_c = [name for name in made.namelist() if OF_C.search(name)]
+    assert for_c == [], "what C programs use is installed by CMake, not by the wheel"
     return wheel
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from aeron_spark import MediaDriver, doctor, doctor_facts
+from aeron_spark import Client, MediaDriver, doctor, doctor_facts, doctor_memory
 from aeron_spark.archive.server import ArchiveServer
 from aeron_spark.archive.tools import MarkFile
 from aeron_spark.archive_health import ArchiveFacts, archive_facts
@@ -24,7 +24,8 @@ from aeron_spark.directory_facts import DirectoryFacts
 from aeron_spark.doctor import Finding
 from aeron_spark.doctor_facts import DriverFacts, Facts, ProcessFacts, PythonFacts
 from aeron_spark.errors import UsageError
-from tests.kit import packed
+from tests.kit import packed, ports
+from tests.kit.wait import wait_until
 
 GIB = 1 << 30
 
@@ -347,6 +348,51 @@ def test_settings_as_the_driver_takes_them(tmp_path: Path) -> None:
         doctor_facts.read_settings(["aeron.mtu.length"], [], {})
     with pytest.raises(UsageError, match="gone"):
         doctor_facts.read_settings([], [str(tmp_path / "gone")], {})
+
+
+TERMS = ("aeron.ipc.term.buffer.length=64k", "aeron.term.buffer.length=128k")
+
+
+def test_memory_is_what_streams_take(aeron_dir: Path) -> None:
+    """The plan's parts are the lengths of the files that a driver makes for as many streams."""
+    settings = {"aeron.threading.mode": "SHARED", **dict(one.split("=") for one in TERMS)}
+    with MediaDriver(aeron_dir, settings=settings), Client(aeron_dir) as client:
+        own = sum((aeron_dir / name).stat().st_size for name in ("cnc.dat", "loss-report.dat"))
+        opened = [client.add_publication("aeron:ipc", stream) for stream in range(3)]
+        ipc = sum(path.stat().st_size for path in aeron_dir.rglob("*.logbuffer"))
+        channel = f"aeron:udp?endpoint=localhost:{ports.free_port()}"
+        with client.add_subscription(channel, 7) as subscription:
+            opened.append(client.add_publication(channel, 7))
+            wait_until(lambda: subscription.is_connected, 10, "the image")
+            udp = sum(path.stat().st_size for path in aeron_dir.rglob("*.logbuffer")) - ipc
+        for publication in opened:
+            publication.close()
+    none = ("aeron.archive.max.concurrent.replays=0", "aeron.low.file.store.warning.threshold=0")
+    over_ipc, _, both_ends = doctor_memory.plans(3, defines=[*TERMS, *none], environment={})
+    assert over_ipc.total_bytes == own + ipc
+    (_, _, one_stream) = doctor_memory.plans(1, defines=[*TERMS, *none], environment={})
+    assert one_stream.total_bytes == own + udp
+    assert both_ends.total_bytes == own + 3 * udp
+
+
+def test_memory_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--for-streams", "100", *(f"-D{one}" for one in TERMS)]) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"^(100 streams .*): ", out, re.MULTILINE) == [
+        "100 streams over IPC",
+        "100 streams over UDP, one end here",
+        "100 streams over UDP, both ends here",
+    ]
+    assert "19.14 MiB  publications (100 x 196 KiB)" in out
+    sizes = re.findall(r"sizeLimit: (\d+)Mi, --shm-size=(\d+)m, mount -o size=(\d+)m", out)
+    assert main(["doctor", "--json", "--for-streams", "100", *(f"-D{one}" for one in TERMS)]) == 0
+    plans = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [f"{size}Mi" for size, *others in sizes if {size} == set(others)] == [plan["size"] for plan in plans]
+    for plan in plans:
+        assert sum(part["count"] * part["each_bytes"] for part in plan["parts"]) == plan["total_bytes"]
+        assert 0 <= (int(plan["size"][:-2]) << 20) - plan["total_bytes"] < 1 << 20
+    assert main(["doctor", "--for-streams", "0"]) != 0
+    assert "at least one stream" in capsys.readouterr().err
 
 
 def test_this_machine(driver: MediaDriver, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from aeron_spark import Archive, Client, Counters, MediaDriver
 from aeron_spark.errors import AeronError
 from tests.kit import native
+from tests.kit.manager import Manager
 from tests.kit.processes import Process, driver_ready
 from tests.kit.wait import wait_until
 
@@ -100,6 +102,71 @@ def test_an_archive_tells_its_life(aeron_dir: Path, archive_dir: Path) -> None:
             "Shutting down archive...",
             "aeron-spark-archive: ended in order, SIGTERM",
         ]
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Manager]:
+    with Manager(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def test_a_service_manager_hears_of_the_driver(aeron_dir: Path, manager: Manager) -> None:
+    driver = native.driver(aeron_dir)
+    assert manager.reports("READY=1") == [f"READY=1\nSTATUS=serves {aeron_dir}, threads SHARED"]
+    with Client(aeron_dir):
+        assert manager.reports("WATCHDOG=1") == ["WATCHDOG=1"]
+    assert driver.stop() == signal.SIGTERM
+    *reports, end = manager.reports("STOPPING=1")
+    assert set(reports) <= {"WATCHDOG=1"}
+    assert end == "STOPPING=1\nSTATUS=SIGTERM"
+
+
+@pytest.mark.parametrize("mode", ["SHARED", "INVOKER"])
+def test_a_service_manager_hears_of_the_archive(
+    aeron_dir: Path, archive_dir: Path, manager: Manager, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MediaDriver(aeron_dir, settings={"aeron.threading.mode": "SHARED"}):
+        archive = native.archive(aeron_dir, archive_dir, {"aeron.archive.threading.mode": mode})
+        assert manager.reports("READY=1") == [f"READY=1\nSTATUS=records in {archive_dir}, driver in {aeron_dir}"]
+        assert manager.reports("WATCHDOG=1") == ["WATCHDOG=1"]
+        archive.stop()
+        assert manager.reports("STOPPING=1")[-1] == "STOPPING=1\nSTATUS=SIGTERM"
+        # A manager that is gone: the archive says so and works.
+        monkeypatch.setenv("NOTIFY_SOCKET", str(archive_dir / "gone"))
+        with native.archive(aeron_dir, archive_dir) as archive, Archive(aeron_dir=aeron_dir):
+            assert archive.stderr().startswith("WARNING: archive: cannot notify the service manager at NOTIFY_SOCKET=")
+
+
+def check(name: str, *settings: str) -> tuple[int, str]:
+    command = [str(native.executable(name)), "--check", *(f"-D{setting}" for setting in settings)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_probe_tells_a_live_server(aeron_dir: Path, archive_dir: Path) -> None:
+    """What containers run as their probes: `--check`, with the settings of the server."""
+    of_driver = ("aeron-spark-driver", f"aeron.dir={aeron_dir}")
+    of_archive = ("aeron-spark-archive", f"aeron.archive.dir={archive_dir}")
+    start = f"ERROR: check: no live driver in {aeron_dir}: none was started there"
+    none = (1, f"{start}, or its heartbeat is older than 10000 ms\n")
+    start = f"ERROR: check: no live archive in {archive_dir}: none was started there"
+    no_archive = f"{start}, or its mark file is older than 10000 ms\n"
+    assert check(*of_driver) == none
+    assert check(*of_archive) == (1, no_archive)
+    with native.driver(aeron_dir):
+        assert check(*of_driver) == (0, f"aeron-spark-driver: alive in {aeron_dir}\n")
+        with native.archive(aeron_dir, archive_dir):
+            assert check(*of_archive) == (0, f"aeron-spark-archive: alive in {archive_dir}\n")
+        assert check(*of_archive) == (1, no_archive)
+    assert check(*of_driver) == none
+
+
+def test_a_probe_tells_a_stopped_driver(aeron_dir: Path) -> None:
+    with native.driver(aeron_dir) as driver:
+        driver.pause()
+        late = "aeron.driver.timeout=200"
+        wait_until(lambda: check("aeron-spark-driver", f"aeron.dir={aeron_dir}", late)[0] == 1, 10, "an old heartbeat")
+        driver.resume()
 
 
 def test_an_archive_with_its_driver_tells_of_both(aeron_dir: Path, archive_dir: Path) -> None:

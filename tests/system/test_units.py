@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit import native, require, sandbox
+from tests.kit.manager import Manager
 from tests.kit.processes import Process
 
 pytestmark = pytest.mark.interop
@@ -73,6 +74,22 @@ def test_a_call_beyond_the_unit_ends_the_process(tmp_path: Path) -> None:
         [facts / "aeron-spark-driver", "-c", "import ctypes; ctypes.CDLL(None).unshare(0x10000000)"], check=False
     )
     assert tried.returncode in {-31, 128 + 31}  # SIGSYS
+
+
+def test_servers_report_under_their_units(
+    sandboxed: Path, aeron_dir: Path, archive_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Type=notify and WatchdogSec: without the reports systemd would end them."""
+    for name in sandbox.PROGRAMS:
+        asked = sandbox.settings(name)
+        assert (asked["Type"], asked["WatchdogSec"]) == (["notify"], ["30"])
+    with Manager(tmp_path, monkeypatch) as manager:
+        with native.driver(aeron_dir, folder=sandboxed):
+            assert manager.reports("READY=1") == [f"READY=1\nSTATUS=serves {aeron_dir}, threads SHARED"]
+            monkeypatch.delenv("WATCHDOG_USEC")
+            with native.archive(aeron_dir, archive_dir, folder=sandboxed):
+                assert "STATUS=records in" in manager.reports("READY=1")[-1]
+        assert manager.reports("STOPPING=1")[-1] == "STOPPING=1\nSTATUS=SIGTERM"
 
 
 def test_servers_pass_under_their_units(sandboxed: Path) -> None:

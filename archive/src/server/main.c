@@ -21,14 +21,16 @@
 #include "base/map.h"
 #include "base/open_files.h"
 #include "base/properties.h"
+#include "base/service.h"
 #include "base/thread.h"
 #include "server/archive.h"
 #include "server/launch.h"
+#include "store/mark.h"
 
 #define WAIT_NS 20000000L /* interval at which the main thread checks its flags */
 
 static const char USAGE[] =
-    "usage: %s [-v | --version] [--help] [--beside-driver] [-Dname=value]... [main class] [propertiesFile]...\n";
+    "usage: %s [-v | --version] [--help] [--check] [--beside-driver] [-Dname=value]... [main class] [propertiesFile]...\n";
 
 static const char HELP[] =
     "\n"
@@ -40,6 +42,7 @@ static const char HELP[] =
     "  -Dname=value     one setting, by property name (aeron.archive.dir=/data/archive);\n"
     "                   aeron.spark.archive.exit.when.idle=10s ends the archive once it had no control session, recording or\n"
     "                   replay for that long\n"
+    "  --check          start nothing: exit with 0 if an archive is alive in aeron.archive.dir, else with 1 and the reason\n"
     "  -v, --version    print the version\n"
     "  main class       io.aeron.archive.ArchivingMediaDriver, or io.aeron.archive.Archive for --beside-driver: a command line\n"
     "                   of the stock archive with `java` replaced by this program; options of a virtual machine are passed over,\n"
@@ -67,6 +70,7 @@ typedef struct settings
     as_driver_config *driver;
     bool is_beside_driver;
     bool is_in_place_of_java;
+    bool is_check;
 } settings;
 
 static int fail(const char *stage)
@@ -149,6 +153,11 @@ static bool apply_option(settings *to, const char *program, const char *argument
         to->is_beside_driver = true;
         return false;
     }
+    if (0 == strcmp(argument, "--check"))
+    {
+        to->is_check = true;
+        return false;
+    }
     if (0 == strcmp(argument, "-v") || 0 == strcmp(argument, "--version"))
     {
         printf("%s <aeron_spark version=%s commit=%s>\n", program, as_version_text(), as_commit_text());
@@ -211,26 +220,70 @@ static bool is_wanted(const as_archive *archive)
     return asi_load_acquire_bool(&keep_running) && !as_archive_has_failed(archive) && !as_archive_is_idle_expired(archive);
 }
 
+/* Whether the archive's conductor keeps its mark file up to date. */
+static as_result check_alive(const as_archive_config *config, bool *is_alive)
+{
+    const asi_clock clock = asi_clock_system();
+    asi_mark_info mark;
+    const as_result result = asi_mark_read_untrusted(config->archive_dir, &mark);
+    *is_alive = AS_OK == result && 0 != mark.version && asi_mark_is_live(&mark, asi_clock_ms(&clock));
+    return AS_AGAIN == result ? AS_OK : result;
+}
+
+static int check(const settings *from)
+{
+    bool is_alive = false;
+    if (AS_OK != check_alive(from->archive, &is_alive))
+    {
+        return fail("check");
+    }
+    if (!is_alive)
+    {
+        fprintf(stderr, "ERROR: check: no live archive in %s: none was started there, or its mark file is older than %d ms\n",
+            from->archive->archive_dir, ASI_MARK_LIVENESS_TIMEOUT_MS);
+        return EXIT_FAILURE;
+    }
+    printf("aeron-spark-archive: alive in %s\n", from->archive->archive_dir);
+    return EXIT_SUCCESS;
+}
+
+static void report_if_due(asi_watchdog *watchdog, const as_archive_config *config)
+{
+    const asi_clock clock = asi_clock_system();
+    const int64_t now_ns = 0 == watchdog->interval_ns ? 0 : asi_clock_ns(&clock);
+    bool is_alive = false;
+    if (asi_watchdog_is_due(watchdog, now_ns) && AS_OK == check_alive(config, &is_alive) && is_alive)
+    {
+        asi_watchdog_report(watchdog, now_ns);
+    }
+}
+
 /* Runs until a stop is requested. In INVOKER mode this thread does the archive's work. */
 static void run_while_wanted(as_archive *archive, const as_archive_config *config)
 {
     const struct timespec interval = { .tv_nsec = WAIT_NS };
     asi_idle idle = config->conductor_idle;
-    while (ASI_ARCHIVE_INVOKER == config->threading && is_wanted(archive))
-    {
-        asi_idle_cycle(&idle, as_archive_do_work(archive));
-    }
+    asi_watchdog watchdog = asi_watchdog_from_environment();
     while (is_wanted(archive))
     {
-        nanosleep(&interval, NULL); /* a signal ends the sleep early */
+        if (ASI_ARCHIVE_INVOKER == config->threading)
+        {
+            asi_idle_cycle(&idle, as_archive_do_work(archive));
+        }
+        else
+        {
+            nanosleep(&interval, NULL); /* a signal ends the sleep early */
+        }
+        report_if_due(&watchdog, config);
     }
 }
 
-static void print_ready(const as_archive *archive, bool is_beside_driver)
+static void tell_ready(const as_archive *archive, bool is_beside_driver)
 {
     const as_archive_config *config = &archive->config;
     const bool has_network = config->control_channel_enabled && '\0' != config->control_channel[0];
     char folder[AS_PATH_MAX];
+    char status[2 * AS_PATH_MAX + 64];
     printf("aeron-spark-archive %s (%s): ready, pid %d, folder %s, control channel %s stream %" PRId64 ", %s driver in %s\n",
         as_version_text(), as_commit_text(), getpid(),
         NULL == realpath(config->archive_dir, folder) ? config->archive_dir : folder,
@@ -238,6 +291,11 @@ static void print_ready(const as_archive *archive, bool is_beside_driver)
         has_network ? config->control_stream_id : config->local_control_stream_id,
         is_beside_driver ? "beside the" : "with its own", config->aeron_dir);
     fflush(stdout);
+    snprintf(status, sizeof(status), "records in %s, driver in %s", config->archive_dir, config->aeron_dir);
+    if (AS_OK != asi_service_ready(status))
+    {
+        fprintf(stderr, "WARNING: archive: %s\n", as_error_text());
+    }
 }
 
 static const char *end_reason(const as_archive *archive)
@@ -266,7 +324,7 @@ static int run_archive(const settings *from)
         as_archive_close(archive);
         return status;
     }
-    print_ready(archive, from->is_beside_driver);
+    tell_ready(archive, from->is_beside_driver);
     run_while_wanted(archive, config);
     int status = 0 != received_signal && from->is_in_place_of_java ? 128 + received_signal : received_signal;
     if (as_archive_has_failed(archive))
@@ -275,9 +333,10 @@ static int run_archive(const settings *from)
             as_archive_failure(archive));
         status = EXIT_FAILURE;
     }
+    const char *reason = as_archive_has_failed(archive) ? NULL : end_reason(archive);
+    asi_service_stopping(NULL == reason ? as_archive_failure(archive) : reason);
     printf(from->is_in_place_of_java ? "Shutdown Archive...\n" : "Shutting down archive...\n");
     fflush(stdout);
-    const char *reason = as_archive_has_failed(archive) ? NULL : end_reason(archive);
     as_archive_close(archive);
     if (NULL != reason)
     {
@@ -374,7 +433,7 @@ int main(int argc, char **argv)
     }
     else if (!apply_arguments(&given, argc, argv, &status))
     {
-        status = run_with_consoles(&given);
+        status = given.is_check ? check(&given) : run_with_consoles(&given);
     }
     as_driver_config_close(given.driver);
     as_archive_config_close(given.archive);

@@ -403,8 +403,9 @@ as_result as_driver_start_others(as_driver *driver)
     return AS_OK == result && cpus.conductor >= 0 ? pin_caller(cpus.conductor) : result;
 }
 
-void as_driver_run_main(as_driver *driver, const bool *keep_running)
+void asi_driver_run_watched(as_driver *driver, const bool *keep_running, asi_watchdog watchdog)
 {
+    const asi_clock clock = asi_clock_system();
     asi_thread_sleep_exactly();
     if (driver->settings.has_new_thread_names)
     {
@@ -413,7 +414,17 @@ void as_driver_run_main(as_driver *driver, const bool *keep_running)
     while (asi_load_acquire_bool(keep_running) && !as_driver_is_idle_expired(driver))
     {
         asi_idle_cycle(&driver->idle, as_driver_do_work(driver));
+        const int64_t now_ns = 0 == watchdog.interval_ns ? 0 : asi_clock_ns(&clock);
+        if (asi_watchdog_is_due(&watchdog, now_ns))
+        {
+            asi_watchdog_report(&watchdog, now_ns);
+        }
     }
+}
+
+void as_driver_run_main(as_driver *driver, const bool *keep_running)
+{
+    asi_driver_run_watched(driver, keep_running, (asi_watchdog){ .interval_ns = 0 });
 }
 
 const char *as_driver_aeron_dir(const as_driver *driver) { return driver->settings.aeron_dir; }

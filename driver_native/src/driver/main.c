@@ -2,6 +2,7 @@
  *
  * Exit status: the signal's number after SIGINT or SIGTERM; 0 after a termination command or when idle; 1 on any failure. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +14,14 @@
 #include "base/map.h"
 #include "base/open_files.h"
 #include "base/properties.h"
+#include "base/service.h"
 #include "driver/config.h"
+#include "driver/driver.h"
 
 #define IDLE_PROPERTY "aeron.spark.driver.exit.when.idle"
 
 static const char USAGE[] =
-    "usage: %s [-v | --version] [--help] [--exit-when-idle <duration>] [-Dname=value]... [propertiesFile]...\n";
+    "usage: %s [-v | --version] [--help] [--check] [--exit-when-idle <duration>] [-Dname=value]... [propertiesFile]...\n";
 
 static const char HELP[] =
     "\n"
@@ -27,6 +30,7 @@ static const char HELP[] =
     "\n"
     "  -Dname=value                 one setting, by property name (aeron.dir=/dev/shm/mine)\n"
     "  --exit-when-idle <duration>  end after no client was there for that long (10s, 500ms); also -D" IDLE_PROPERTY "\n"
+    "  --check                      start nothing: exit with 0 if a driver is alive in aeron.dir, else with 1 and the reason\n"
     "  -v, --version                print the version\n"
     "  propertiesFile               a path or file:// URL\n"
     "\n"
@@ -106,7 +110,7 @@ static int set_idle_option(as_driver_config *config, const char *value)
 }
 
 /* True when the process is done, with its exit status. */
-static bool apply_arguments(as_driver_config *config, int argc, char **argv, int *status)
+static bool apply_arguments(as_driver_config *config, int argc, char **argv, bool *is_check, int *status)
 {
     static const char idle_option[] = "--exit-when-idle";
     const size_t idle_length = sizeof(idle_option) - 1;
@@ -134,6 +138,10 @@ static bool apply_arguments(as_driver_config *config, int argc, char **argv, int
             fputs(HELP, stdout);
             return true;
         }
+        else if (0 == strcmp(argument, "--check"))
+        {
+            *is_check = true;
+        }
         else if (0 == strcmp(argument, idle_option))
         {
             i++;
@@ -157,11 +165,38 @@ static bool apply_arguments(as_driver_config *config, int argc, char **argv, int
     return EXIT_SUCCESS != *status;
 }
 
-static void print_ready(const as_driver_config *config)
+static int check_alive(const as_driver_config *config)
 {
+    const asi_clock clock = asi_clock_system();
+    const char *dir = config->settings.aeron_dir;
+    bool is_active = false;
+    if (AS_OK != asi_cnc_is_driver_active(dir, config->settings.driver_timeout_ms, &clock, &is_active))
+    {
+        return fail("check");
+    }
+    if (!is_active)
+    {
+        fprintf(stderr, "ERROR: check: no live driver in %s: none was started there, or its heartbeat is older than %" PRId64 " ms\n",
+            dir, config->settings.driver_timeout_ms);
+        return EXIT_FAILURE;
+    }
+    printf("aeron-spark-driver: alive in %s\n", dir);
+    return EXIT_SUCCESS;
+}
+
+static void tell_ready(const as_driver_config *config)
+{
+    const char *dir = config->settings.aeron_dir;
+    const char *threads = asi_threading_mode_text(config->settings.threading_mode);
+    char status[AS_PATH_MAX + 64];
     printf("aeron-spark-driver %s (%s): ready, pid %d, directory %s, threads %s\n", as_version_text(), as_commit_text(), getpid(),
-        config->settings.aeron_dir, asi_threading_mode_text(config->settings.threading_mode));
+        dir, threads);
     fflush(stdout);
+    snprintf(status, sizeof(status), "serves %s, threads %s", dir, threads);
+    if (AS_OK != asi_service_ready(status))
+    {
+        fprintf(stderr, "WARNING: driver: %s\n", as_error_text());
+    }
 }
 
 static const char *end_reason(const as_driver *driver)
@@ -187,11 +222,12 @@ static int run(const as_driver_config *config)
         as_driver_close(driver);
         return status;
     }
-    print_ready(config);
-    as_driver_run_main(driver, &keep_running);
+    tell_ready(config);
+    asi_driver_run_watched(driver, &keep_running, asi_watchdog_from_environment());
+    const char *reason = end_reason(driver);
+    asi_service_stopping(reason);
     printf("Shutting down driver...\n");
     fflush(stdout);
-    const char *reason = end_reason(driver);
     as_driver_close(driver);
     printf("aeron-spark-driver: ended in order, %s\n", reason);
     return received_signal;
@@ -224,9 +260,10 @@ int main(int argc, char **argv)
         return fail("context init");
     }
     int status = EXIT_SUCCESS;
-    if (!apply_arguments(config, argc, argv, &status))
+    bool is_check = false;
+    if (!apply_arguments(config, argc, argv, &is_check, &status))
     {
-        status = run_with_console(config);
+        status = is_check ? check_alive(config) : run_with_console(config);
     }
     as_driver_config_close(config);
     return status;
