@@ -31,10 +31,19 @@ run: build java ## the main job: publish, record, stream and replay with Spark (
 	@exec $(BIN)/python -m aeron_spark.demo $(if $(KEEP),--keep)
 
 test: build java native-tests build/.spark-classes build/pyspark-$(LOWEST_PYSPARK)/.installed ## what proves the product, with what `make run` needs: C, Python, Spark
+	@$(MAKE) --no-print-directory -j3 test-python test-beside
+
+# What waits more than it computes runs beside the Python tests, and prints when it ends; -O would hold back their progress, too.
+.PHONY: test-python test-beside test-c test-lowest-pyspark
+test-python:
+	MAKEFLAGS= $(PYTEST_FILES) tests -m "not interop"
+test-beside:
+	@$(MAKE) -O test-c test-lowest-pyspark
+test-c:
 	$(CTEST) $(NATIVE)
+test-lowest-pyspark:
 	PYTHONPATH=build/pyspark-$(LOWEST_PYSPARK) AERON_SPARK_PYSPARK=$(LOWEST_PYSPARK) $(PYTEST) tests/spark \
 	  -k "the_same_pyspark or captured_archive or restart_continues or batch_write_is_recorded or streaming_write"
-	$(PYTEST_FILES) tests -m "not interop"
 
 # Files of tests/python that start no driver, archive or Spark.
 UNITS := archive_texts build_steps channel cli_texts hashes segment_files times

@@ -42,8 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the session's seed once, where stacks go (a test's own stderr ends with the session, unread), and heed Ctrl-C.
 
-    And say what Spark needs: a Java, and a name for this machine that resolves, as its own need not. The default Aeron
-    directory is one of this session, as a driver of somebody else may live in the machine's.
+    And say what Spark needs: a Java, and a name for this machine that resolves, as its own need not. Most tests start no
+    Spark and run without a Java; for the others, the summary says what is missing. The default Aeron directory is one of
+    this session, as a driver of somebody else may live in the machine's.
     """
     config.addinivalue_line(
         "markers", f"{require.MARK}: needs more of the machine than `make run` (tests/kit/require.py)"
@@ -60,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         os.environ.update(java.environment(wrapped))
     except UsageError as error:
-        raise pytest.UsageError(str(error)) from None
+        config.stash[_NO_JAVA] = str(error)
     os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     os.environ.update({name: value for name, value in spark_jvm.environment().items() if name not in os.environ})
     os.environ["AERON_DIR"] = str(dirs.DEFAULT)
@@ -86,6 +87,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 _STDERR = pytest.StashKey[int]()
+_NO_JAVA = pytest.StashKey[str]()
 _SHORTFALLS = pytest.StashKey[list[str | None]]()
 
 
@@ -104,6 +106,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     That is, than the one to be compatible with.
     """
     terminalreporter.line(f"seed: {config.option.seed} (repeat with --seed)")
+    if _NO_JAVA in config.stash:
+        terminalreporter.line(config.stash[_NO_JAVA])
     for text in filter(None, {stock.shortfall(), *config.stash[_SHORTFALLS]}):
         terminalreporter.section("stock Aeron", yellow=True)
         terminalreporter.line(text)

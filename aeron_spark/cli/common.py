@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import time
@@ -51,6 +52,24 @@ def add_verb(
     return verb
 
 
+def add_counters_verb(
+    verbs: Any, name: str, run: Callable[[argparse.Namespace], int], *, about: str, examples: str
+) -> argparse.ArgumentParser:
+    """Add a verb that shows what is in a driver's directory, with `show_counters` or `show_rows`."""
+    verb = add_verb(verbs, name, run, about=about, examples=examples)
+    add_dir(verb)
+    add_json(verb)
+    verb.add_argument(
+        "--watch",
+        metavar="SECONDS",
+        type=float,
+        nargs="?",
+        const=1.0,
+        help="print again every so often (default: every second), with rates, until Ctrl-C",
+    )
+    return verb
+
+
 def add_dir(verb: argparse.ArgumentParser) -> None:
     """Option --dir, the Aeron directory."""
     verb.add_argument(
@@ -76,18 +95,6 @@ def at_least(least: int) -> Callable[[str], int]:
 def add_json(verb: argparse.ArgumentParser) -> None:
     """Option --json."""
     verb.add_argument("--json", action="store_true", help="print JSON, one object a line")
-
-
-def add_watch(verb: argparse.ArgumentParser) -> None:
-    """Option --watch."""
-    verb.add_argument(
-        "--watch",
-        metavar="SECONDS",
-        type=float,
-        nargs="?",
-        const=1.0,
-        help="print again every so often (default: every second), with rates, until Ctrl-C",
-    )
 
 
 def print_json(value: Any, *, file: TextIO | None = None) -> None:
@@ -142,6 +149,53 @@ class Before:
     def rate(self, now: int, then: int | None) -> str:
         """Change a second as a table shows it; empty where nothing changed."""
         return "" if then is None or then == now else f"{round((now - then) / self.seconds):+,}"
+
+
+#: What a column of a table shows of a row.
+Cell = Callable[[Any], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A column that only --watch shows: the change of `figure` a second since the row with the same `key` was read."""
+
+    figure: Callable[[Any], int]
+    key: Callable[[Any], object]
+    #: Figure before of a row that is new; None: it has no rate yet.
+    at_first: int | None = None
+
+    def since(self, before: Before) -> Cell:
+        """The column, compared with what was read before."""
+        then = {self.key(row): self.figure(row) for row in before.value}
+        return lambda row: before.rate(self.figure(row), then.get(self.key(row), self.at_first))
+
+
+def show_rows(
+    options: argparse.Namespace,
+    read: Callable[[Counters], list[Any]],
+    columns: Mapping[str, Cell | Rate],
+    *,
+    as_json: Callable[[Any], Any] = dataclasses.asdict,
+    counted: str | None = None,
+) -> int:
+    """`show_counters` as a table or as JSON; below the table, the number of rows with the words `counted`."""
+
+    def show(rows: list[Any], before: Before | None) -> None:
+        if options.json:
+            for row in rows:
+                print_json(as_json(row))
+            return
+        cells: dict[str, Cell] = {}
+        for header, column in columns.items():
+            if not isinstance(column, Rate):
+                cells[header] = column
+            elif before is not None:
+                cells[header] = column.since(before)
+        print_table(list(cells), ([cell(row) for cell in cells.values()] for row in rows))
+        if counted is not None:
+            print(f"{len(rows)} {counted}")
+
+    return show_counters(options, read, show)
 
 
 def show_counters(

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import Any
 
-from aeron_spark.cli.common import Before, add_dir, add_json, add_verb, add_watch, print_json, show_counters, utc_time
+from aeron_spark.cli.common import Before, add_counters_verb, print_json, show_counters, utc_time
 from aeron_spark.counters import ErrorEntry
 
 EXAMPLES = """\
@@ -17,10 +17,7 @@ EXAMPLES = """\
 
 def add_to(verbs: Any) -> None:
     """Add the verb."""
-    verb = add_verb(verbs, "errors", run, about="print the error log of a driver's directory", examples=EXAMPLES)
-    add_dir(verb)
-    add_json(verb)
-    add_watch(verb)
+    add_counters_verb(verbs, "errors", run, about="print the error log of a driver's directory", examples=EXAMPLES)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,16 +7,7 @@ import dataclasses
 import time
 from typing import Any
 
-from aeron_spark.cli.common import (
-    Before,
-    add_dir,
-    add_json,
-    add_verb,
-    add_watch,
-    print_json,
-    print_table,
-    show_counters,
-)
+from aeron_spark.cli.common import Rate, add_counters_verb, show_rows
 from aeron_spark.counters import CounterRow
 
 EXAMPLES = """\
@@ -28,35 +19,24 @@ EXAMPLES = """\
 
 def add_to(verbs: Any) -> None:
     """Add the verb."""
-    verb = add_verb(verbs, "stat", run, about="print the counters of a driver's directory", examples=EXAMPLES)
-    add_dir(verb)
-    add_json(verb)
+    verb = add_counters_verb(verbs, "stat", run, about="print the counters of a driver's directory", examples=EXAMPLES)
     verb.add_argument("--match", metavar="TEXT", default="", help="only counters whose label contains this")
-    add_watch(verb)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print once, or again and again."""
+    return show_rows(
+        options,
+        lambda counters: [row for row in counters.rows() if options.match in row.label],
+        {
+            "id": lambda row: row.counter_id,
+            "value": lambda row: row.value,
+            "a second": Rate(figure=lambda row: row.value, key=lambda row: (row.counter_id, row.registration_id)),
+            "label": lambda row: row.label,
+        },
+        as_json=_with_time,
+    )
 
-    def show(rows: list[CounterRow], before: Before | None) -> None:
-        if options.json:
-            for row in rows:
-                print_json({**dataclasses.asdict(row), "key": row.key.hex(), "time_ms": int(time.time() * 1000)})
-        elif before is None:
-            print_table(("id", "value", "label"), ((row.counter_id, row.value, row.label) for row in rows))
-        else:
-            then = {(row.counter_id, row.registration_id): row.value for row in before.value}
-            print_table(
-                ("id", "value", "a second", "label"),
-                (
-                    (
-                        row.counter_id,
-                        row.value,
-                        before.rate(row.value, then.get((row.counter_id, row.registration_id))),
-                        row.label,
-                    )
-                    for row in rows
-                ),
-            )
 
-    return show_counters(options, lambda counters: [row for row in counters.rows() if options.match in row.label], show)
+def _with_time(row: CounterRow) -> dict[str, Any]:
+    return {**dataclasses.asdict(row), "key": row.key.hex(), "time_ms": int(time.time() * 1000)}

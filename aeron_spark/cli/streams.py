@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from typing import Any
 
-from aeron_spark.cli.common import (
-    Before,
-    add_dir,
-    add_json,
-    add_verb,
-    add_watch,
-    print_json,
-    print_table,
-    show_counters,
-)
-from aeron_spark.streams import StreamRow, streams
+from aeron_spark.cli.common import Rate, add_counters_verb, show_rows
+from aeron_spark.streams import streams
 
 EXAMPLES = """\
   aeron-spark streams
@@ -26,11 +16,10 @@ EXAMPLES = """\
 
 def add_to(verbs: Any) -> None:
     """Add the verb."""
-    verb = add_verb(verbs, "streams", run, about="print the positions and counts of each stream", examples=EXAMPLES)
-    add_dir(verb)
-    add_json(verb)
+    verb = add_counters_verb(
+        verbs, "streams", run, about="print the positions and counts of each stream", examples=EXAMPLES
+    )
     add_stream_filter(verb)
-    add_watch(verb)
 
 
 def add_stream_filter(verb: argparse.ArgumentParser) -> None:
@@ -40,41 +29,18 @@ def add_stream_filter(verb: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print once, or again and again."""
-
-    def show(rows: list[StreamRow], before: Before | None) -> None:
-        if options.json:
-            for row in rows:
-                print_json(dataclasses.asdict(row))
-            return
-        then = {} if before is None else {_counter(row): row.value for row in before.value}
-        print_table(
-            (
-                *("stream", "session", "counter", "id", "value"),
-                *(() if before is None else ("a second",)),
-                "channel",
-            ),
-            (
-                (
-                    str(row.stream_id),
-                    str(row.session_id),
-                    row.name,
-                    str(row.registration_id),
-                    row.value,
-                    *(() if before is None else (before.rate(row.value, then.get(_counter(row))),)),
-                    row.channel,
-                )
-                for row in rows
-            ),
-        )
-
-    return show_counters(
+    return show_rows(
         options,
-        lambda counters: [
-            row for row in streams(counters.rows()) if options.stream is None or row.stream_id == options.stream
-        ],
-        show,
+        lambda counters: [row for row in streams(counters.rows()) if options.stream in {None, row.stream_id}],
+        {
+            "stream": lambda row: str(row.stream_id),
+            "session": lambda row: str(row.session_id),
+            "counter": lambda row: row.name,
+            "id": lambda row: str(row.registration_id),
+            "value": lambda row: row.value,
+            "a second": Rate(
+                figure=lambda row: row.value, key=lambda row: (row.type_id, row.registration_id, row.reference_id)
+            ),
+            "channel": lambda row: row.channel,
+        },
     )
-
-
-def _counter(row: StreamRow) -> tuple[int, ...]:
-    return row.type_id, row.registration_id, row.reference_id

@@ -4,6 +4,7 @@
 #ifndef AS_TESTS_SUPPORT_H
 #define AS_TESTS_SUPPORT_H
 
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -21,6 +22,41 @@ static inline void scratch_create(char *path)
 }
 
 static inline void scratch_delete(const char *path) { CHECK_I64(asi_dir_delete(path), AS_OK); }
+
+static char scratch_path[SCRATCH_CAPACITY];
+static pid_t scratch_owner;
+
+static inline void scratch_end(void)
+{
+    if (getpid() == scratch_owner)
+    {
+        (void)!asi_dir_delete(scratch_path);
+    }
+}
+
+/* A fresh directory in memory, for the test that runs: deleted at the next call, or when the program ends, by a failed CHECK too. */
+static inline const char *scratch_folder(void)
+{
+    if (0 != scratch_owner)
+    {
+        scratch_delete(scratch_path);
+    }
+    else
+    {
+        scratch_owner = getpid();
+        CHECK_I64(atexit(scratch_end), 0);
+    }
+    scratch_create(scratch_path);
+    return scratch_path;
+}
+
+/* Path of a file in a fresh directory, as scratch_folder; valid until the next call. */
+static inline const char *scratch_file(const char *name)
+{
+    static char path[SCRATCH_CAPACITY + 64];
+    CHECK(snprintf(path, sizeof(path), "%s/%s", scratch_folder(), name) < (int)sizeof(path));
+    return path;
+}
 
 /* Heap copy of a golden file, one zero byte behind it; free it. */
 static inline uint8_t *golden_load(const char *name, int64_t *length)

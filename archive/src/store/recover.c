@@ -18,56 +18,64 @@
 /* No transport sends longer frames (MTU), so a longer frame can't carry a checksum. */
 #define MAX_DATA_FRAME_LENGTH (64 * 1024)
 
-typedef struct highest_segment
-{
-    int64_t recording_id;
-    int64_t base; /* -1: no file */
-    char bad_name[256];
-} highest_segment;
-
 static bool take_name(void *context, const char *name)
 {
-    highest_segment *highest = context;
+    asi_recover_files *found = context;
     int64_t recording_id = -1;
     int64_t base = -1;
     const asi_segment_name kind = asi_segment_name_parse(name, &recording_id, &base);
-    if (recording_id == highest->recording_id && ASI_SEGMENT_NAME_LIVE == kind && base > highest->base)
+    if (recording_id != found->recording_id)
     {
-        highest->base = base;
+        return true;
     }
-    if (recording_id == highest->recording_id && ASI_SEGMENT_NAME_BAD_BASE == kind)
+    if (ASI_SEGMENT_NAME_BAD_BASE == kind)
     {
-        snprintf(highest->bad_name, sizeof(highest->bad_name), "%s", name);
-        return false;
+        snprintf(found->bad_name, sizeof(found->bad_name), "%s", name);
+    }
+    if (ASI_SEGMENT_NAME_LIVE == kind && (found->lowest_base < 0 || base < found->lowest_base))
+    {
+        found->lowest_base = base;
+    }
+    if (ASI_SEGMENT_NAME_LIVE == kind && base > found->highest_base)
+    {
+        found->highest_base = base;
     }
     return true;
+}
+
+as_result asi_recover_find_files(
+    const asi_file_ops *files, const char *archive_dir, int64_t recording_id, asi_recover_files *found)
+{
+    *found = (asi_recover_files){ .recording_id = recording_id, .lowest_base = -1, .highest_base = -1 };
+    const int error = files->readdir(files->context, archive_dir, take_name, found);
+    return 0 == error ? AS_OK : asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", archive_dir);
 }
 
 /* Spec: 06 §6 steps 1 to 3. */
 static as_result find_highest(
     const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record, int64_t *base)
 {
-    highest_segment highest = { .recording_id = record->recording_id, .base = -1 };
-    const int error = files->readdir(files->context, archive_dir, take_name, &highest);
-    if (0 != error)
+    asi_recover_files found;
+    const as_result result = asi_recover_find_files(files, archive_dir, record->recording_id, &found);
+    if (AS_OK != result)
     {
-        return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", archive_dir);
+        return result;
     }
-    if ('\0' != highest.bad_name[0])
+    if ('\0' != found.bad_name[0])
     {
-        const bool is_negative = NULL != strstr(highest.bad_name, "--");
+        const bool is_negative = NULL != strstr(found.bad_name, "--");
         return asi_fail(AS_E_DATA, 0, "%s: %s in %s; move the file away", is_negative ?
-            "negative position encoded in the file name" : "no position encoded in the file name", highest.bad_name, archive_dir);
+            "negative position encoded in the file name" : "no position encoded in the file name", found.bad_name, archive_dir);
     }
     const int64_t boundary =
-        asi_segment_base(record->start_position, highest.base, record->term_buffer_length, record->segment_file_length);
-    if (highest.base >= 0 && boundary != highest.base)
+        asi_segment_base(record->start_position, found.highest_base, record->term_buffer_length, record->segment_file_length);
+    if (found.highest_base >= 0 && boundary != found.highest_base)
     {
         return asi_fail(AS_E_DATA, 0, "segment %s/%" PRId64 "-%" PRId64 ".rec is not at a segment boundary of recording %" PRId64
-            " (startPosition=%" PRId64 " segmentFileLength=%d); move the file away", archive_dir, record->recording_id, highest.base,
+            " (startPosition=%" PRId64 " segmentFileLength=%d); move the file away", archive_dir, record->recording_id, found.highest_base,
             record->recording_id, record->start_position, record->segment_file_length);
     }
-    *base = highest.base;
+    *base = found.highest_base;
     return AS_OK;
 }
 

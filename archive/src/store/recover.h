@@ -19,6 +19,19 @@ typedef struct asi_recovered_end
     char path[AS_PATH_MAX];         /* the file that was scanned, "" if there is none */
 } asi_recovered_end;
 
+/* The segment files of one recording in a folder. */
+typedef struct asi_recover_files
+{
+    int64_t recording_id;
+    int64_t lowest_base;  /* -1: no file */
+    int64_t highest_base; /* -1: no file */
+    char bad_name[256];   /* one without a possible position, "" if there is none */
+} asi_recover_files;
+
+/* Lists a recording's segment files by their names. AS_E_STORAGE: the folder can't be read. */
+as_result asi_recover_find_files(
+    const asi_file_ops *files, const char *archive_dir, int64_t recording_id, asi_recover_files *found) AS_MUST_USE;
+
 /* Finds the end; writes nothing. `checksum` proves the last frame (NONE: the page test). AS_E_DATA: an impossible frame (`end`
  * holds its position and file) or an impossible file name (`end` names no file). AS_E_STORAGE: the folder can't be read. */
 as_result asi_recover_end(const asi_file_ops *files, const char *archive_dir, const asi_catalog_record *record,

@@ -106,64 +106,33 @@ static bool are_positions_right(verification *check)
     return AS_OK == asi_recording_check_untrusted(check->record) || find_bad(check, as_error_text());
 }
 
-typedef struct name_search
-{
-    int64_t recording_id;
-    int64_t highest_base;
-    int64_t lowest_base; /* -1: no file */
-    char bad_name[256];
-} name_search;
-
-static bool take_name(void *context, const char *name)
-{
-    name_search *search = context;
-    int64_t recording_id = -1;
-    int64_t base = -1;
-    const asi_segment_name kind = asi_segment_name_parse(name, &recording_id, &base);
-    if (recording_id == search->recording_id && ASI_SEGMENT_NAME_LIVE == kind &&
-        (search->lowest_base < 0 || base < search->lowest_base))
-    {
-        search->lowest_base = base;
-    }
-    if (recording_id == search->recording_id && ASI_SEGMENT_NAME_LIVE == kind && base > search->highest_base)
-    {
-        search->highest_base = base;
-    }
-    if (recording_id == search->recording_id && ASI_SEGMENT_NAME_BAD_BASE == kind)
-    {
-        snprintf(search->bad_name, sizeof(search->bad_name), "%s", name);
-    }
-    return true;
-}
-
 /* Steps 2 and 3 of the specification. */
 static as_result check_files(verification *check, bool *is_right)
 {
-    const asi_file_ops *files = check->catalog->files;
     const asi_catalog_record *record = check->record;
-    name_search search = { .recording_id = record->recording_id, .highest_base = -1, .lowest_base = -1 };
+    asi_recover_files found;
     char what[400] = "";
-    const int error = files->readdir(files->context, check->catalog->dir, take_name, &search);
-    if (error < 0)
+    const as_result result = asi_recover_find_files(check->catalog->files, check->catalog->dir, record->recording_id, &found);
+    if (AS_OK != result)
     {
-        return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", check->catalog->dir);
+        return result;
     }
-    check->highest_base = search.highest_base;
-    check->lowest_base = search.lowest_base;
+    check->highest_base = found.highest_base;
+    check->lowest_base = found.lowest_base;
     const int64_t stop = record->stop_position;
-    const int64_t file_end = search.highest_base + record->segment_file_length;
-    if ('\0' != search.bad_name[0])
+    const int64_t file_end = found.highest_base + record->segment_file_length;
+    if ('\0' != found.bad_name[0])
     {
-        snprintf(what, sizeof(what), "no position encoded in the file name: %s; move the file away", search.bad_name);
+        snprintf(what, sizeof(what), "no position encoded in the file name: %s; move the file away", found.bad_name);
     }
     else if (stop > record->start_position && stop > file_end)
     {
         snprintf(what, sizeof(what), "Invariant violation: startPosition=%" PRId64 " and/or stopPosition=%" PRId64
             " exceed max segment file position=%" PRId64 "; restore the segments behind it", record->start_position, stop,
-            search.highest_base < 0 ? 0 : file_end - 1);
+            found.highest_base < 0 ? 0 : file_end - 1);
     }
     /* The stock archive and its tool expect the empty file that follows an exactly full segment. */
-    check->is_empty_segment_wanted = '\0' == what[0] && search.highest_base >= 0 && stop == file_end;
+    check->is_empty_segment_wanted = '\0' == what[0] && found.highest_base >= 0 && stop == file_end;
     *is_right = '\0' == what[0] || find_bad(check, what);
     return AS_OK;
 }
@@ -591,13 +560,13 @@ static void report_repairable(verification *check)
 /* Reports leftover files: a corrupted state looks like a deletion, except that the files still exist. */
 static as_result report_leftovers(const as_catalog *catalog, const asi_catalog_record *record, as_verify_report *report)
 {
-    name_search search = { .recording_id = record->recording_id, .highest_base = -1, .lowest_base = -1 };
-    const int error = catalog->files->readdir(catalog->files->context, catalog->dir, take_name, &search);
-    if (error < 0)
+    asi_recover_files found;
+    const as_result result = asi_recover_find_files(catalog->files, catalog->dir, record->recording_id, &found);
+    if (AS_OK != result)
     {
-        return asi_fail_errno(AS_E_STORAGE, -error, "cannot list archive folder %s", catalog->dir);
+        return result;
     }
-    if (search.highest_base >= 0)
+    if (found.highest_base >= 0)
     {
         note(report, "there are segments of it: its archive was stopped while it deleted them, or the catalog's entry "
             "has changed");

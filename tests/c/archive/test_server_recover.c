@@ -99,6 +99,14 @@ static void check_frames(const asi_catalog_record *record, int64_t stop)
     free(segment);
 }
 
+static void close_driver(void)
+{
+    as_client_close(rig.client);
+    rig.client = NULL;
+    as_driver_close(rig.driver);
+    rig.driver = NULL;
+}
+
 /* In the parent: a new driver, the same folder. */
 static void check_recovered(const report *last, int told_count, asi_rand *rand)
 {
@@ -143,10 +151,7 @@ static void check_recovered(const report *last, int told_count, asi_rand *rand)
     check_frames(&record, end);
     raw_close(session);
     rig_close_archive(&rig);
-    as_client_close(rig.client);
-    rig.client = NULL;
-    as_driver_close(rig.driver);
-    rig.driver = NULL;
+    close_driver();
 }
 
 static void round_of_death(asi_rand *rand)
@@ -210,27 +215,32 @@ static void s75_killed_at_any_moment(void)
     scratch_delete(rig.scratch);
 }
 
+/* The archive ends by itself, without its driver. Returns the recording, and where it ended. */
+static int64_t record_until_the_driver_goes(int32_t stream_id, int64_t *end)
+{
+    raw_session *session = raw_connect(&rig);
+    const raw_recording recording = raw_start(session, stream_id, false);
+    *end = publish(&rig, recording.publication, 1000, 50);
+    UNTIL(&rig, raw_position(session, ASI_CODEC_RECORDING_POSITION, recording.id) == *end);
+    raw_close(session);
+    close_driver();
+    UNTIL(&rig, as_archive_has_failed(rig.archive));
+    rig_close_archive(&rig);
+    return recording.id;
+}
+
 /* The same folder, but the archive was not told to end: what it recorded is there, and its mark file says it died. */
 static void an_archive_without_its_driver_recovers_later(void)
 {
     rig_open(&rig);
     rig_set(&rig, "aeron.driver.timeout", "1000");
     rig_open_archive(&rig);
-    raw_session *session = raw_connect(&rig);
-    const raw_recording recording = raw_start(session, 5100, false);
-    const int64_t end = publish(&rig, recording.publication, 1000, 50);
-    UNTIL(&rig, raw_position(session, ASI_CODEC_RECORDING_POSITION, recording.id) == end);
-    raw_close(session);
-    as_client_close(rig.client);
-    rig.client = NULL;
-    as_driver_close(rig.driver);
-    rig.driver = NULL;
-    UNTIL(&rig, as_archive_has_failed(rig.archive));
-    rig_close_archive(&rig);
+    int64_t end;
+    const int64_t id = record_until_the_driver_goes(5100, &end);
     rig_open_driver(&rig);
     rig_open_archive(&rig);
-    session = raw_connect(&rig);
-    CHECK_I64(raw_position(session, ASI_CODEC_STOP_POSITION, recording.id), end);
+    raw_session *session = raw_connect(&rig);
+    CHECK_I64(raw_position(session, ASI_CODEC_STOP_POSITION, id), end);
     raw_close(session);
     rig_close(&rig);
 }
@@ -262,17 +272,8 @@ static void a_start_that_fails_hides_no_crash(void)
     rig_set(&rig, "aeron.archive.catalog.file.sync.level", "1");
     rig_open_archive(&rig);
     const int64_t start_ms = asi_mark_start_ms(rig.archive->mark);
-    raw_session *session = raw_connect(&rig);
-    const raw_recording recording = raw_start(session, 5200, false);
-    const int64_t end = publish(&rig, recording.publication, 1000, 50);
-    UNTIL(&rig, raw_position(session, ASI_CODEC_RECORDING_POSITION, recording.id) == end);
-    raw_close(session);
-    as_client_close(rig.client);
-    rig.client = NULL;
-    as_driver_close(rig.driver);
-    rig.driver = NULL;
-    UNTIL(&rig, as_archive_has_failed(rig.archive));
-    rig_close_archive(&rig);
+    int64_t end;
+    const int64_t id = record_until_the_driver_goes(5200, &end);
     check_left(ASI_ARCHIVE_STORAGE_VERSION, start_ms, false);
     CHECK(AS_OK != rig_try_open_archive(&rig)); /* no driver */
     check_left(ASI_ARCHIVE_STORAGE_VERSION, start_ms, false);
@@ -284,8 +285,8 @@ static void a_start_that_fails_hides_no_crash(void)
     rig.fail_at = 0;
     rig_open_archive(&rig);
     const int64_t next_ms = asi_mark_start_ms(rig.archive->mark);
-    session = raw_connect(&rig);
-    CHECK_I64(raw_position(session, ASI_CODEC_STOP_POSITION, recording.id), end);
+    raw_session *session = raw_connect(&rig);
+    CHECK_I64(raw_position(session, ASI_CODEC_STOP_POSITION, id), end);
     raw_close(session);
     rig_close_archive(&rig);
     check_left(ASI_ARCHIVE_STORAGE_VERSION, next_ms, true);
@@ -312,10 +313,7 @@ static void a_start_that_fails_leaves_no_mark_in_a_new_folder(void)
     CHECK(NULL == strstr(as_error_text(), "needs a media driver"));
     check_no_mark();
     rig_set(&rig, "aeron.archive.control.channel.enabled", "false");
-    as_client_close(rig.client);
-    rig.client = NULL;
-    as_driver_close(rig.driver);
-    rig.driver = NULL;
+    close_driver();
     rig_set(&rig, "aeron.driver.timeout", "1000");
     CHECK(AS_OK != rig_try_open_archive(&rig));
     check_no_mark();

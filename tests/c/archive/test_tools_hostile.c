@@ -171,10 +171,9 @@ static void repair(const char *path)
 
 static void fuzz_file(const char *golden, const char *name, int64_t range)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, golden, path);
     int64_t length;
     int64_t catalog_length;
@@ -193,7 +192,6 @@ static void fuzz_file(const char *golden, const char *name, int64_t range)
     free(good);
     free(bad);
     free(catalog);
-    scratch_delete(scratch);
 }
 
 static void catalogs(void) { fuzz_file("archive-crc", ASI_CATALOG_FILE, 400); }

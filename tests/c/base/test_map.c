@@ -8,10 +8,7 @@
 
 static void creates_zeroed_and_exclusive(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/file", dir);
+    const char *path = scratch_file("file");
     for (int reserve = 0; reserve <= 1; reserve++)
     {
         asi_map map;
@@ -35,26 +32,20 @@ static void creates_zeroed_and_exclusive(void)
         asi_map_close(&map);
         CHECK_I64(unlink(path), 0);
     }
-    scratch_delete(dir);
 }
 
 static void failure_removes_the_file(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/file", dir);
+    const char *path = scratch_file("file");
     asi_map map;
     CHECK_I64(asi_map_create(&map, path, INT64_MAX / 2, true), AS_E_STORAGE);
     CHECK(!asi_file_exists(path));
-    scratch_delete(dir);
 }
 
 static void opening_says_again_for_what_may_come(void)
 {
-    char dir[SCRATCH_CAPACITY];
     char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     snprintf(path, sizeof(path), "%s/file", dir);
     asi_map map;
     CHECK_I64(asi_map_open(&map, path, 1, true), AS_AGAIN);
@@ -68,7 +59,6 @@ static void opening_says_again_for_what_may_come(void)
     CHECK_I64(asi_map_open(&map, path, 100, true), AS_OK);
     asi_map_close(&map);
     CHECK_I64(asi_map_open(&map, dir, 1, false), AS_E_STORAGE);
-    scratch_delete(dir);
 }
 
 static void directories(void)

@@ -55,8 +55,7 @@ static void reads_files(void)
         { "a=1\nb=2", AS_E_USAGE, "a=1;", ":2" },
         { "a=1\\\n", AS_E_USAGE, "", "continued" },
     };
-    char dir[SCRATCH_CAPACITY];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     collected got;
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
@@ -86,7 +85,6 @@ static void reads_files(void)
         const as_result result = load(dir, bytes, sizeof(bytes), &got);
         CHECK(AS_OK == result || AS_E_USAGE == result);
     }
-    scratch_delete(dir);
 }
 
 int main(void)

@@ -125,10 +125,7 @@ static void relations(void)
 
 static void property_file(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    char path[128];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/driver.properties", dir);
+    const char *path = scratch_file("driver.properties");
     FILE *file = fopen(path, "w");
     CHECK(NULL != file);
     fputs("# a comment\naeron.threading.mode=SHARED\naeron.client.liveness.timeout = \\\n 3s\nother.program: whatever\n", file);
@@ -139,7 +136,6 @@ static void property_file(void)
     CHECK_I64(config->settings.client_liveness_timeout_ns, 3000000000);
     CHECK_I64(as_driver_config_load_properties(config, "/nowhere/driver.properties"), AS_E_STORAGE);
     as_driver_config_close(config);
-    scratch_delete(dir);
 }
 
 static void environment(void)

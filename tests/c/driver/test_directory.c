@@ -176,9 +176,8 @@ static void claims(void)
     };
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
-        char dir[SCRATCH_CAPACITY];
         as_driver *driver = NULL;
-        scratch_create(dir);
+        const char *dir = scratch_folder();
         leave(dir, ROWS[i].what);
         asi_driver_settings settings = rig_settings(dir);
         settings.delete_on_start = ROWS[i].delete_on_start;
@@ -202,7 +201,6 @@ static void claims(void)
             CHECK(NULL != strstr(as_error_text(), dir) && NULL != strstr(as_error_text(), is_strange ? file : "4711"));
             CHECK(has(dir, file) && (LEFT_STRANGE_LOG != ROWS[i].what || has(dir, "loss-report.dat")) && !has(dir, "driver.lock"));
         }
-        scratch_delete(dir);
     }
 }
 
@@ -225,10 +223,9 @@ static void racing(void)
 {
     for (int round = 0; round < 20; round++)
     {
-        char dir[SCRATCH_CAPACITY];
         racing_start racers[2];
         pthread_t threads[2];
-        scratch_create(dir);
+        const char *dir = scratch_folder();
         leave(dir, 0 == round % 2 ? LEFT_DEAD : LEFT_EMPTY);
         for (int i = 0; i < 2; i++)
         {
@@ -243,7 +240,6 @@ static void racing(void)
         CHECK_I64((AS_E_USAGE == racers[0].result) + (AS_E_USAGE == racers[1].result), 1);
         as_driver_close(racers[0].driver);
         as_driver_close(racers[1].driver);
-        scratch_delete(dir);
     }
 }
 
@@ -253,9 +249,8 @@ static void shutdown_deletes(void)
     static const struct { bool is_replaced; bool remains; } ROWS[] = { { false, false }, { true, true } };
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
-        char dir[SCRATCH_CAPACITY];
         as_driver *driver = NULL;
-        scratch_create(dir);
+        const char *dir = scratch_folder();
         asi_driver_settings settings = rig_settings(dir);
         settings.delete_on_shutdown = true;
         CHECK_I64(open_driver(&settings, &driver), AS_OK);
@@ -269,7 +264,6 @@ static void shutdown_deletes(void)
         as_driver_close(driver);
         CHECK_I64(asi_dir_exists(dir), ROWS[i].remains);
         as_driver_close(other);
-        scratch_delete(dir);
     }
 }
 
@@ -279,14 +273,12 @@ static void unusable(void)
     as_driver *driver = NULL;
     asi_driver_settings settings = rig_settings("/proc/aeron-spark-test");
     CHECK_I64(open_driver(&settings, &driver), AS_E_STORAGE);
-    char dir[SCRATCH_CAPACITY];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     write_file(dir, "precious");
     settings = rig_settings(dir);
     settings.timer_interval_ns = settings.client_liveness_timeout_ns;
     CHECK_I64(open_driver(&settings, &driver), AS_E_USAGE);
     CHECK(has(dir, "precious"));
-    scratch_delete(dir);
 }
 
 /* -- other users of the machine --------------------------------------------------------------------------------------------- */
@@ -402,8 +394,7 @@ static void modes(void)
     };
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
-        char dir[SCRATCH_CAPACITY];
-        scratch_create(dir);
+        const char *dir = scratch_folder();
         leave(dir, LEFT_DEAD);
         CHECK_I64(chmod(dir, ROWS[i].mode), 0);
         asi_driver_settings settings = rig_settings(dir);
@@ -419,7 +410,6 @@ static void modes(void)
             refused_naming(&settings, ROWS[i].named);
             CHECK(has(dir, LEFT_LOG));
         }
-        scratch_delete(dir);
     }
 }
 
@@ -434,9 +424,8 @@ static void strange_owners(void)
     };
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
-        char dir[SCRATCH_CAPACITY];
         char path[SCRATCH_CAPACITY + 16];
-        scratch_create(dir);
+        const char *dir = scratch_folder();
         leave(dir, LEFT_DEAD);
         snprintf(path, sizeof(path), "%s%s", dir, ROWS[i].of);
         CHECK_I64(chown(path, NOBODY, NOBODY), 0);
@@ -453,7 +442,6 @@ static void strange_owners(void)
             refused_naming(&settings, "aeron.spark.dir.owner=");
             CHECK(NULL != strstr(as_error_text(), path) && has(dir, LEFT_LOG));
         }
-        scratch_delete(dir);
     }
 }
 

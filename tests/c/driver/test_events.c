@@ -75,12 +75,11 @@ static void expect_none(const char *text, const char *part)
 
 static void what_a_driver_does_is_told(void)
 {
-    char dir[SCRATCH_CAPACITY];
     test_rig rig;
     rig_publication publication;
     peer subscriber;
     char channel[128];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     snprintf(log_path, sizeof(log_path), "%s/events.log", dir);
     rig_open(&rig, log_all);
     peer_open(&subscriber);
@@ -120,7 +119,6 @@ static void what_a_driver_does_is_told(void)
     expect(text, "SEND_CHANNEL_CLOSE");
     expect_none(text, "FRAME_OUT");
     expect_none(text, "KEEPALIVE");
-    scratch_delete(dir);
 }
 
 static void log_streams(asi_driver_settings *settings)
@@ -133,13 +131,12 @@ static void log_streams(asi_driver_settings *settings)
 /* A receiver of flow control comes, asks for data again and goes; a publication is revoked. */
 static void what_becomes_of_streams_is_told(void)
 {
-    char dir[SCRATCH_CAPACITY];
     char channel[128];
     test_rig rig;
     rig_publication cast;
     rig_publication ipc;
     peer q;
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     snprintf(log_path, sizeof(log_path), "%s/events.log", dir);
     rig_open(&rig, log_streams);
     peer_open(&q);
@@ -183,14 +180,12 @@ static void what_becomes_of_streams_is_told(void)
         expect(text, PARTS[i]);
     }
     expect_none(text, "FRAME_");
-    scratch_delete(dir);
 }
 
 static void a_file_rolls(void)
 {
-    char dir[SCRATCH_CAPACITY];
     test_rig rig;
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     snprintf(log_path, sizeof(log_path), "%s/events.log", dir);
     rig_open(&rig, log_to_small_files);
     for (int i = 0; i < 6; i++)
@@ -206,7 +201,6 @@ static void a_file_rolls(void)
         CHECK(strlen(text) >= 200 && strlen(text) < 1000); /* ends with the line that reached the limit */
         CHECK('\n' == text[strlen(text) - 1]);
     }
-    scratch_delete(dir);
 }
 
 static void an_unwritable_file_is_refused(void)

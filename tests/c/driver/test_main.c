@@ -141,8 +141,7 @@ static const argument_row ARGUMENTS[] = {
 
 static void arguments(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     CHECK(0 == setenv("AERON_DIR", dir, 1));
     for (size_t i = 0; i < sizeof(ARGUMENTS) / sizeof(ARGUMENTS[0]); i++)
     {
@@ -153,7 +152,6 @@ static void arguments(void)
         CHECK(NULL != strstr(outcome.out, ARGUMENTS[i].out));
         CHECK('\0' == ARGUMENTS[i].err[0] ? '\0' == outcome.err[0] : NULL != strstr(outcome.err, ARGUMENTS[i].err));
     }
-    scratch_delete(dir);
 }
 
 static void signals(void)
@@ -193,9 +191,8 @@ static void signals(void)
 /* Killed, it leaves what the next one takes over as soon as its heartbeat is old. */
 static void killed(void)
 {
-    char dir[SCRATCH_CAPACITY];
     child_outcome outcome;
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     CHECK(0 == setenv("AERON_DIR", dir, 1));
     const char *const none[MAX_ARGUMENTS] = { NULL };
     const child_process first = start(none);
@@ -213,7 +210,6 @@ static void killed(void)
         finish(&child, &outcome);
     } while (1 == outcome.status && NULL != strstr(outcome.err, "Active media driver detected"));
     CHECK_I64(outcome.status, 0);
-    scratch_delete(dir);
 }
 
 int main(void)

@@ -144,8 +144,7 @@ static void tables_that_can_not_be(void)
     static const char *const ARGS[] = { "a,b", "a,b,c,d", "a,b,c|x" };
     for (size_t i = 0; i < sizeof(ARGS) / sizeof(ARGS[0]); i++)
     {
-        char dir[SCRATCH_CAPACITY];
-        scratch_create(dir);
+        const char *dir = scratch_folder();
         asi_driver_settings settings = rig_settings(dir);
         snprintf(settings.name_resolver, sizeof(settings.name_resolver), "csv_table");
         snprintf(settings.name_resolver_args, sizeof(settings.name_resolver_args), "%s", ARGS[i]);
@@ -154,7 +153,6 @@ static void tables_that_can_not_be(void)
         as_driver *driver = NULL;
         CHECK_I64(asi_driver_open(&settings, asi_clock_system(), rand, NULL, NULL, &driver), AS_E_USAGE);
         CHECK(NULL != strstr(as_error_text(), "aeron.name.resolver.init.args"));
-        scratch_delete(dir);
     }
 }
 

@@ -123,9 +123,8 @@ static void transmit_again(int32_t type_id, const uint8_t *message, int64_t leng
 /* Reads what a stock driver broadcast and broadcasts it again: the section must come out the same, trailer and all. */
 static void stock_bytes_come_out_the_same(void)
 {
-    char dir[SCRATCH_CAPACITY];
     char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     snprintf(path, sizeof(path), "%s/%s", dir, ASI_CNC_FILE);
     golden_unpack("shm/c-driver-cnc.sparse", path);
     asi_cnc cnc;
@@ -147,7 +146,6 @@ static void stock_bytes_come_out_the_same(void)
     asi_broadcast_receiver_close(&receiver);
     asi_cnc_close(&cnc);
     free(section);
-    scratch_delete(dir);
 }
 
 /* Touches every byte it was given, for the sanitizers. */

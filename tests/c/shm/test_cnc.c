@@ -65,8 +65,7 @@ static void lets_other_users_look(void)
     {
         return; /* only root can become another user; owners are covered by the other cases */
     }
-    char dir[SCRATCH_CAPACITY];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     CHECK_I64(chmod(dir, 0755), 0);
     asi_cnc cnc;
     CHECK_I64(asi_cnc_create(&cnc, dir, &PARAMS), AS_OK);
@@ -83,7 +82,6 @@ static void lets_other_users_look(void)
     CHECK_I64(waitpid(child, &status, 0), child);
     CHECK_I64(status, 0);
     asi_cnc_close(&cnc);
-    scratch_delete(dir);
 }
 
 /* What messages would go through must be one's own, root's or a trusted user's, and no stranger's to write. */
@@ -109,11 +107,10 @@ static void is_used_of_its_owner_only(void)
         {
             continue; /* only root can give files away */
         }
-        char dir[SCRATCH_CAPACITY];
         char file[SCRATCH_CAPACITY + 16];
         asi_cnc cnc;
         asi_cnc reader;
-        scratch_create(dir);
+        const char *dir = scratch_folder();
         snprintf(file, sizeof(file), "%s/" ASI_CNC_FILE, dir);
         CHECK_I64(asi_cnc_create(&cnc, dir, &PARAMS), AS_OK);
         asi_cnc_publish(&cnc);
@@ -130,7 +127,6 @@ static void is_used_of_its_owner_only(void)
             CHECK(NULL != strstr(as_error_text(), "aeron.spark.dir."));
         }
         asi_cnc_close(&cnc);
-        scratch_delete(dir);
     }
 }
 
@@ -168,8 +164,7 @@ static void is_not_used_through_a_link(void)
 
 static void is_ready_only_when_published(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     asi_cnc cnc;
     asi_cnc reader;
     CHECK_I64(asi_cnc_open_untrusted(&reader, dir), AS_AGAIN);
@@ -191,7 +186,6 @@ static void is_ready_only_when_published(void)
     asi_cnc_close(&reader);
     asi_cnc_close(&cnc);
     asi_cnc_close(&cnc);
-    scratch_delete(dir);
 }
 
 static void writes_the_header_of_a_stock_driver(void)
@@ -244,11 +238,10 @@ static void refuses_foreign_headers(void)
         { 48, 0, AS_OK, NULL },
         { 48, 12345, AS_E_DATA, "do not fit" },
     };
-    char dir[SCRATCH_CAPACITY];
     char path[SCRATCH_CAPACITY + 16];
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
-        scratch_create(dir);
+        const char *dir = scratch_folder();
         asi_cnc cnc;
         CHECK_I64(asi_cnc_create(&cnc, dir, &PARAMS), AS_OK);
         asi_cnc_publish(&cnc);
@@ -268,7 +261,6 @@ static void refuses_foreign_headers(void)
         asi_cnc_close(&cnc);
         CHECK_I64(truncate(path, 128), 0);
         CHECK_I64(asi_cnc_open_untrusted(&reader, dir), AS_AGAIN);
-        scratch_delete(dir);
     }
 }
 
@@ -282,8 +274,7 @@ static void set_heartbeat(asi_cnc *cnc, int64_t epoch_ms)
 
 static void tells_whether_the_driver_lives(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     fake_clock fake = { .now_ms = 100000 };
     const asi_clock clock = clock_of(&fake);
     bool active = true;
@@ -313,7 +304,6 @@ static void tells_whether_the_driver_lives(void)
     CHECK_I64(asi_cnc_is_driver_active(dir, 10000, &clock, &active), AS_OK);
     CHECK(!active);
     asi_cnc_close(&cnc);
-    scratch_delete(dir);
 }
 
 int main(void)

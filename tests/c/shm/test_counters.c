@@ -283,9 +283,8 @@ static void check_same_stream_counter(fixture *on, const asi_counters *stock)
 
 static void agrees_with_a_stock_driver(void)
 {
-    char dir[SCRATCH_CAPACITY];
     char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     snprintf(path, sizeof(path), "%s/%s", dir, ASI_CNC_FILE);
     golden_unpack("shm/c-driver-cnc.sparse", path);
     asi_cnc cnc;
@@ -316,7 +315,6 @@ static void agrees_with_a_stock_driver(void)
     CHECK_I64(asi_counters_allocate_system(&on.manager, &labels, 0), AS_E_USAGE);
     fixture_delete(&on);
     asi_cnc_close(&cnc);
-    scratch_delete(dir);
 }
 
 static void cuts_long_channels(void)

@@ -50,10 +50,7 @@ static void computes_positions(void)
 
 static void creates_and_opens(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     asi_log log;
     CHECK_I64(asi_log_create(&log, path, 100000, 4096), AS_E_USAGE);
     CHECK_I64(asi_log_create(&log, path, 32768, 4096), AS_E_USAGE);
@@ -76,7 +73,6 @@ static void creates_and_opens(void)
     asi_log_close(&log);
     CHECK_I64(unlink(path), 0);
     CHECK_I64(asi_log_open_untrusted(&log, path, false), AS_E_STORAGE);
-    scratch_delete(dir);
 }
 
 static void initialises_tails(void)
@@ -103,9 +99,8 @@ static void agrees_with_stock_logs(void)
     static const struct { const char *name; int32_t stream_id; int64_t correlation_id; int32_t transports; } ROWS[] = {
         { "shm/c-driver-udp-publication.sparse", 1002, 5, 0 }, { "shm/c-driver-ipc-publication.sparse", 1001, 6, 0 }
     };
-    char dir[SCRATCH_CAPACITY];
     char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
+    const char *dir = scratch_folder();
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
         snprintf(path, sizeof(path), "%s/%zu", dir, i);
@@ -141,7 +136,6 @@ static void agrees_with_stock_logs(void)
         CHECK_I64(metadata->default_header_length, ours.default_header_length);
         asi_log_close(&log);
     }
-    scratch_delete(dir);
 }
 
 static void refuses_foreign_files(void)
@@ -159,10 +153,7 @@ static void refuses_foreign_files(void)
         { offsetof(asi_log_metadata, mtu_length), 1400, "mtu 1400" },
         { offsetof(asi_log_metadata, mtu_length), 65536, "mtu 65536" },
     };
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     asi_log log;
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
@@ -195,7 +186,6 @@ static void refuses_foreign_files(void)
         const as_result result = asi_log_open_untrusted(&log, path, false);
         CHECK(AS_E_DATA == result || AS_E_STORAGE == result);
     }
-    scratch_delete(dir);
 }
 
 static void rotates_once_however_often_it_is_told(void)
@@ -222,11 +212,8 @@ static void rotates_once_however_often_it_is_told(void)
 /* The longest logs that are cleaned through the caches, and those cleaned past them. */
 static void cleans_logs_of_any_length(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
     static const uint8_t ZEROS[4096];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     for (int32_t term = 8 * 1024 * 1024; term <= 16 * 1024 * 1024; term *= 2)
     {
         asi_log log;
@@ -242,15 +229,11 @@ static void cleans_logs_of_any_length(void)
         asi_log_close(&log);
         CHECK_I64(unlink(path), 0);
     }
-    scratch_delete(dir);
 }
 
 static void cleans_to_the_target_and_no_further(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     asi_log log;
     CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
     memset(log.map.base, 0xff, 3 * TERM);
@@ -267,7 +250,6 @@ static void cleans_to_the_target_and_no_further(void)
     }
     CHECK_I64(log.metadata->term_length, TERM);
     asi_log_close(&log);
-    scratch_delete(dir);
 }
 
 static int64_t pages_there(const asi_log *log, int64_t from, int64_t to)
@@ -288,10 +270,7 @@ static void makes_pages_ahead_of_a_stream_in_its_first_lap(void)
     {
         return; /* the rows below count pages of 4 KiB */
     }
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     asi_log log;
     CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
     /* As many as were used: a stream of a few messages gets none. One in each call, so that no message waits for more. */
@@ -328,7 +307,6 @@ static void makes_pages_ahead_of_a_stream_in_its_first_lap(void)
     CHECK_I64(pages_there(&log, 0, 3 * TERM), 3 * TERM / PAGE);
     CHECK_I64(log.page_next_at, INT64_MAX);
     asi_log_close(&log);
-    scratch_delete(dir);
 }
 
 /* A publisher keeps less ahead than the driver and takes more in a call: the driver has made the pages by then. */
@@ -338,10 +316,7 @@ static void maps_pages_ahead_of_a_publisher_a_few_at_a_time(void)
     {
         return; /* what follows counts pages of 4 KiB */
     }
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     asi_log made;
     asi_log log;
     CHECK_I64(asi_log_create(&made, path, 2 * TERM, 4096), AS_OK);
@@ -363,7 +338,6 @@ static void maps_pages_ahead_of_a_publisher_a_few_at_a_time(void)
     CHECK(pages_there(&log, TERM, 6 * TERM) >= 6 && pages_there(&log, TERM, 6 * TERM) <= 8);
     asi_log_close(&log);
     asi_log_close(&made);
-    scratch_delete(dir);
 }
 
 static void makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream(void)
@@ -372,11 +346,8 @@ static void makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream(void)
     {
         return; /* the rows below count pages of 4 KiB */
     }
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
     const int32_t term = 4 * TERM;
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     asi_log log;
     CHECK_I64(asi_log_create(&log, path, term, 4096), AS_OK);
     asi_log_page_block(&log, 96, 4096 + 32);
@@ -395,16 +366,12 @@ static void makes_the_pages_of_a_block_and_leaves_those_of_a_fast_stream(void)
     CHECK_I64(pages_there(&log, 2 * term, 3 * term), 1);
     CHECK_I64(log.page_next_at, INT64_MAX);
     asi_log_close(&log);
-    scratch_delete(dir);
 }
 
 /* A file that is cut short simulates a full file system: both end a process that touches the page by SIGBUS. */
 static void a_page_that_gets_no_storage_is_told(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     asi_log log;
     CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
     CHECK(asi_log_is_backed(&log, log.terms[0]));
@@ -435,16 +402,12 @@ static void a_page_that_gets_no_storage_is_told(void)
     }
     CHECK_I64(asi_get_i64(written), 0);
     asi_log_close(&log);
-    scratch_delete(dir);
 }
 
 /* Each term ends in padding that covers a page without storage: such a log is never complete, and must not be slow for ever. */
 static void a_log_with_holes_is_looked_through_rarely(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     asi_log log;
     CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
     CHECK_I64(asi_log_track_backing(&log), AS_OK);
@@ -465,16 +428,12 @@ static void a_log_with_holes_is_looked_through_rarely(void)
     CHECK_I64(looks[2], 3);
     CHECK(!asi_log_is_backed(&log, log.terms[0] + TERM - PAGE));
     asi_log_close(&log);
-    scratch_delete(dir);
 }
 
 /* Pages that the conductor makes ahead of an image cost its receiver no call of the system. */
 static void pages_made_ahead_have_storage(void)
 {
-    char dir[SCRATCH_CAPACITY];
-    char path[SCRATCH_CAPACITY + 16];
-    scratch_create(dir);
-    snprintf(path, sizeof(path), "%s/log", dir);
+    const char *path = scratch_file("log");
     asi_log log;
     CHECK_I64(asi_log_create(&log, path, TERM, 4096), AS_OK);
     CHECK_I64(asi_log_track_backing(&log), AS_OK);
@@ -493,7 +452,6 @@ static void pages_made_ahead_have_storage(void)
         CHECK(asi_log_is_backed(&log, log.terms[0] + at));
     }
     asi_log_close(&log);
-    scratch_delete(dir);
 }
 
 int main(void)

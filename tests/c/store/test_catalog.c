@@ -60,10 +60,9 @@ static void same_bytes_as_stock(void)
     } rows[] = { { "archive", AS_CHECKSUM_NONE, 8 }, { "archive-crashed", AS_CHECKSUM_NONE, -1 },
         { "archive-crc", AS_CHECKSUM_CRC32, -1 }, { "archive-crc32c", AS_CHECKSUM_CRC32C, -1 },
         { "archive-full", AS_CHECKSUM_NONE, -1 } };
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     char dir[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {
         golden_folder(scratch, rows[i].name, path);
@@ -103,7 +102,6 @@ static void same_bytes_as_stock(void)
         free(ours);
         free(stock);
     }
-    scratch_delete(scratch);
 }
 
 static asi_recording_params sample_params(const char *channel)
@@ -116,8 +114,7 @@ static asi_recording_params sample_params(const char *channel)
 
 static void positions_and_index(void)
 {
-    char scratch[SCRATCH_CAPACITY];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, 4096, 1, AS_CHECKSUM_CRC32);
     CHECK(NULL != catalog);
     const asi_recording_params params = sample_params("aeron:ipc?alias=a");
@@ -161,7 +158,6 @@ static void positions_and_index(void)
     CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
     CHECK_I64(id, 100); /* never used twice */
     asi_catalog_close(catalog);
-    scratch_delete(scratch);
 }
 
 static void check_checksums(const char *dir)
@@ -182,9 +178,8 @@ static void check_checksums(const char *dir)
 
 static void replace_grows_and_shrinks(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char long_channel[600];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     memset(long_channel, 'x', sizeof(long_channel) - 1);
     long_channel[sizeof(long_channel) - 1] = '\0';
     asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, 1024, 0, AS_CHECKSUM_CRC32);
@@ -216,7 +211,6 @@ static void replace_grows_and_shrinks(void)
     CHECK_I64(asi_catalog_stop(catalog, 2, 128, 1), AS_OK); /* found where it was moved to */
     asi_catalog_close(catalog);
     check_checksums(scratch);
-    scratch_delete(scratch);
 }
 
 /* -- compaction --------------------------------------------------------------------------------------------------------------- */
@@ -227,8 +221,7 @@ static bool stays(void *context, int64_t recording_id) { return NULL != context 
 static void compaction_keeps_what_is_valid(void)
 {
     enum { COUNT = 200 };
-    char scratch[SCRATCH_CAPACITY];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, 4096, 1, AS_CHECKSUM_CRC32);
     CHECK(NULL != catalog);
     const asi_catalog_writer writer = { .is_known = true, .file_sync_level = 1, .start = 77, .boot = 99 };
@@ -294,7 +287,6 @@ static void compaction_keeps_what_is_valid(void)
     CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
     CHECK_I64(id, COUNT);
     asi_catalog_close(catalog);
-    scratch_delete(scratch);
 }
 
 typedef as_result (*mutation)(asi_catalog *catalog);
@@ -339,12 +331,11 @@ static as_result do_compact(asi_catalog *catalog)
  * recordings are in a state that they had before or have after, and a new recording gets a fresh id. */
 static void fault_at_each_write(mutation mutate, bool stays_broken)
 {
-    char scratch[SCRATCH_CAPACITY];
     bool has_passed = false;
     for (int64_t fail_at = 1; !has_passed; fail_at++)
     {
         CHECK(fail_at < 100);
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, 512, 1, AS_CHECKSUM_NONE);
         CHECK(NULL != catalog);
         CHECK_I64(do_add(catalog), AS_OK);
@@ -381,7 +372,6 @@ static void fault_at_each_write(mutation mutate, bool stays_broken)
         CHECK(NULL != catalog && asi_catalog_find(catalog, id, &record));
         CHECK_I64(record.original_channel.length, params.original_channel.length);
         asi_catalog_close(catalog);
-        scratch_delete(scratch);
     }
 }
 
@@ -398,10 +388,9 @@ static void faults(void)
 /* Who writes the folder is durable when an archive runs, at every sync level; else a power cut would bring an older one back. */
 static void the_writer_is_synced(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     for (int32_t sync_level = 1; sync_level <= 2; sync_level++)
     {
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         failing_files files;
         failing_files_init(&files, 0, EIO, true);
         asi_catalog *catalog = catalog_open(&files.ops, scratch, 4096, sync_level, AS_CHECKSUM_NONE);
@@ -412,18 +401,16 @@ static void the_writer_is_synced(void)
         files.fail_at = 0;
         CHECK_I64(asi_catalog_set_writer(catalog, &writer), AS_OK);
         asi_catalog_close(catalog);
-        scratch_delete(scratch);
     }
 }
 
 static void fault_at_creation(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_catalog *catalog = NULL;
     for (int64_t fail_at = 1; NULL == catalog; fail_at++)
     {
         CHECK(fail_at < 100);
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         failing_files files;
         failing_files_init(&files, fail_at, EIO, true);
         catalog = catalog_open(&files.ops, scratch, 4096, 2, AS_CHECKSUM_NONE);
@@ -433,16 +420,14 @@ static void fault_at_creation(void)
         CHECK(NULL != after);
         CHECK_I64(asi_catalog_next_recording_id(after), 0);
         asi_catalog_close(after);
-        scratch_delete(scratch);
     }
 }
 
 /* A foreign or damaged file is an error that says so, and is not written to. */
 static void refused(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     int64_t length;
     uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
@@ -492,7 +477,6 @@ static void refused(void)
         free(bad);
     }
     free(good);
-    scratch_delete(scratch);
 }
 
 typedef struct damage
@@ -511,9 +495,8 @@ static void on_damage(void *context, const char *text)
 /* A record with impossible values is kept as it is, after a crash too, and reported. */
 static void damaged_records_are_kept(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     int64_t length;
     uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
@@ -549,15 +532,13 @@ static void damaged_records_are_kept(void)
         free(bad);
     }
     free(good);
-    scratch_delete(scratch);
 }
 
 /* A power failure brought back a longer version of a record: its padding, or the bytes behind the end, hold a record that was
  * written there since. It is not in the catalog, and must not look like a record later, when its id has been assigned. */
 static void bytes_of_no_record_stay_none(bool is_in_padding, bool has_mark)
 {
-    char scratch[SCRATCH_CAPACITY];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     const asi_recording_params params = sample_params("aeron:ipc");
     const asi_catalog_writer writer = { .is_known = true };
     int64_t id = -1;
@@ -601,14 +582,12 @@ static void bytes_of_no_record_stay_none(bool is_in_padding, bool has_mark)
     CHECK_I64(asi_catalog_add(catalog, &params, &id), AS_OK);
     CHECK_I64(id, 9);
     asi_catalog_close(catalog);
-    scratch_delete(scratch);
 }
 
 /* The record in the padding is one of the catalog's: an old, longer length has come back, and covers it. */
 static void an_old_length_hides_nothing(void)
 {
-    char scratch[SCRATCH_CAPACITY];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     const asi_recording_params params = sample_params("aeron:ipc");
     asi_catalog *catalog = catalog_open(asi_file_ops_posix(), scratch, ASI_CATALOG_MIN_CAPACITY, 0, AS_CHECKSUM_CRC32C);
     CHECK(NULL != catalog);
@@ -640,7 +619,6 @@ static void an_old_length_hides_nothing(void)
     CHECK(0 == memcmp(good, bad, (size_t)length));
     free(bad);
     free(good);
-    scratch_delete(scratch);
 }
 
 static void what_a_power_failure_left_of_records(void)

@@ -52,9 +52,8 @@ typedef void (*on_recording)(as_folder *folder, const as_recording *recording, c
 
 static void each_recording(on_recording check)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     for (size_t i = 0; i < FOLDER_COUNT; i++)
     {
         golden_folder(scratch, folders[i], path);
@@ -76,7 +75,6 @@ static void each_recording(on_recording check)
         }
         as_folder_close(folder);
     }
-    scratch_delete(scratch);
 }
 
 static void check_whole(as_folder *folder, const as_recording *recording, const as_recording_extent *extent, const message *list,
@@ -202,9 +200,8 @@ static void any_start(void) { each_recording(check_any_start); }
 
 static void descriptors(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     as_folder *folder = folder_open(path, AS_CHECKSUM_AUTO);
     as_folder_info info;
@@ -228,15 +225,13 @@ static void descriptors(void)
     CHECK_I64(extent.start_position, 262144);
     CHECK_I64(extent.limit_position, 528512);
     as_folder_close(folder);
-    scratch_delete(scratch);
 }
 
 /* Two publications in one recording; each row shows its own. */
 static void extended_sessions(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     as_folder *folder = folder_open(path, AS_CHECKSUM_AUTO);
     as_columns columns = columns_create(4096, 4 << 20);
@@ -249,7 +244,6 @@ static void extended_sessions(void)
     as_segment_reader_close(reader);
     columns_free(&columns);
     as_folder_close(folder);
-    scratch_delete(scratch);
 }
 
 static void checksums(void)
@@ -261,9 +255,8 @@ static void checksums(void)
         const char *first_segment;
     } rows[] = { { "archive", AS_CHECKSUM_NONE, "0-0.rec" }, { "archive-crc", AS_CHECKSUM_CRC32, "0-0.rec" },
         { "archive-crc32c", AS_CHECKSUM_CRC32C, "0-0.rec" } };
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     as_columns columns = columns_create(4096, 4 << 20);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     {
@@ -300,15 +293,13 @@ static void checksums(void)
         as_folder_close(folder);
     }
     columns_free(&columns);
-    scratch_delete(scratch);
 }
 
 /* The crashed archive ends where the stock archive found it to end, and nothing was written. */
 static void crashed(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive-crashed", path);
     int64_t length;
     int64_t length_after;
@@ -326,15 +317,13 @@ static void crashed(void)
     CHECK(length == length_after && 0 == memcmp(before, after, (size_t)length));
     free(before);
     free(after);
-    scratch_delete(scratch);
 }
 
 /* Cut right behind a record: the segments of later recordings show it. A compacted catalog ends so, too. */
 static void catalog_cut_behind_a_record(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     int64_t length;
     uint8_t *bytes = file_load(path, "archive.catalog", &length);
@@ -354,7 +343,6 @@ static void catalog_cut_behind_a_record(void)
     CHECK_I64(as_folder_recording_count(folder), 11);
     as_folder_close(folder);
     free(bytes);
-    scratch_delete(scratch);
 }
 
 int main(void)

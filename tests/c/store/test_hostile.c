@@ -90,10 +90,9 @@ static void use_folder(const char *path, asi_rand *rand, as_columns *columns)
 /* A file of the folder is damaged, used, and restored. */
 static void fuzz_file(const char *golden, const char *name, int64_t range, int64_t rounds)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, golden, path);
     int64_t length;
     uint8_t *good = file_load(path, name, &length);
@@ -110,7 +109,6 @@ static void fuzz_file(const char *golden, const char *name, int64_t range, int64
     columns_free(&columns);
     free(good);
     free(bad);
-    scratch_delete(scratch);
 }
 
 static void catalogs(void) { fuzz_file("archive", ASI_CATALOG_FILE, 3000, ROUNDS); }
@@ -123,10 +121,9 @@ static void segment_heads(void) { fuzz_file("archive", "1-0.rec", 256, ROUNDS); 
 /* The writable catalog on the same input. */
 static void server_catalogs(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive-crashed", path);
     int64_t length;
     uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
@@ -153,17 +150,15 @@ static void server_catalogs(void)
     }
     free(good);
     free(bad);
-    scratch_delete(scratch);
 }
 
 /* After a crash a catalog is repaired, or refused: records before the damage stay, and a second repair finds nothing. */
 static void repaired_catalogs(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     asi_rand rand = test_rand();
     int64_t repaired = 0;
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     int64_t length;
     uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
@@ -228,7 +223,6 @@ static void repaired_catalogs(void)
     CHECK(repaired > ROUNDS / 4);
     free(good);
     free(bad);
-    scratch_delete(scratch);
 }
 
 static as_result open_folder_with(const char *path, const uint8_t *bytes, int64_t length, as_folder **folder)
@@ -241,10 +235,9 @@ static as_result open_folder_with(const char *path, const uint8_t *bytes, int64_
  * nor a state that there is none of. */
 static void headers_that_hide_records(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     int64_t hidden = 0;
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     int64_t length;
     uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
@@ -286,16 +279,14 @@ static void headers_that_hide_records(void)
     CHECK(hidden > 5);
     free(good);
     free(bad);
-    scratch_delete(scratch);
 }
 
 /* The cost of a file depends on its contents, not on its header: a chain of empty records, up to the largest catalog. */
 static void catalogs_that_promise_much(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     char name[2 * AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     int64_t length;
     uint8_t *good = file_load(path, ASI_CATALOG_FILE, &length);
@@ -319,7 +310,6 @@ static void catalogs_that_promise_much(void)
     CHECK_I64(as_folder_open(path, NULL, &folder), AS_E_DATA);
     CHECK(NULL != strstr(as_error_text(), "none has more than"));
     free(good);
-    scratch_delete(scratch);
 }
 
 int main(void)

@@ -40,10 +40,9 @@ static asi_mark *mark_open(const asi_mark_params *params)
 
 static void same_bytes_as_stock(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     char dir[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     snprintf(dir, sizeof(dir), "%s/ours", scratch);
     CHECK_I64(asi_dir_create(dir), AS_OK);
@@ -60,13 +59,11 @@ static void same_bytes_as_stock(void)
     CHECK(0 == memcmp(ours, stock, ASI_MARK_HEADER_LENGTH));
     free(stock);
     free(ours);
-    scratch_delete(scratch);
 }
 
 static void one_owner(void)
 {
-    char scratch[SCRATCH_CAPACITY];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     const asi_mark_params params = params_for(scratch);
     asi_mark_info info;
     CHECK_I64(asi_mark_read_untrusted(scratch, &info), AS_AGAIN);
@@ -101,14 +98,12 @@ static void one_owner(void)
     CHECK(NULL != second);
     asi_mark_close(second);
     asi_mark_close(mark);
-    scratch_delete(scratch);
 }
 
 /* An archive with an activity time in the future, because the clock was set back, counts as alive while its process lives. */
 static void clock_set_back(void)
 {
-    char scratch[SCRATCH_CAPACITY];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     asi_mark_params params = params_for(scratch);
     asi_mark_info info;
     params.pid = getppid();
@@ -130,15 +125,13 @@ static void clock_set_back(void)
     CHECK(NULL != second);
     asi_mark_close(first);
     asi_mark_close(second);
-    scratch_delete(scratch);
 }
 
 /* Whatever a damaged file that ends within its fields would say: it is no archive's. */
 static void cut_short(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     snprintf(path, sizeof(path), "%s/" ASI_MARK_FILE, scratch);
     asi_mark_params params = params_for(scratch);
     params.pid = getppid();
@@ -153,7 +146,6 @@ static void cut_short(void)
         asi_mark_close(next);
         asi_mark_close(mark);
     }
-    scratch_delete(scratch);
 }
 
 static bool find_error_log(void *context, const char *name)
@@ -167,9 +159,8 @@ static bool find_error_log(void *context, const char *name)
 
 static void errors_are_kept(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char name[NAME_MAX + 1] = "";
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     const asi_mark_params params = params_for(scratch);
     asi_mark *mark = mark_open(&params);
     CHECK(NULL != mark);
@@ -190,14 +181,12 @@ static void errors_are_kept(void)
     char *text = (char *)file_load(scratch, name, &length);
     CHECK(NULL != strstr(text, "disk was full"));
     free(text);
-    scratch_delete(scratch);
 }
 
 static void other_directory(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char dir[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     snprintf(dir, sizeof(dir), "%s/marks", scratch);
     CHECK_I64(asi_dir_create(dir), AS_OK);
     asi_mark_params params = params_for(scratch);
@@ -219,14 +208,12 @@ static void other_directory(void)
     asi_mark_close(mark);
     snprintf(dir, sizeof(dir), "%s/" ASI_MARK_LINK_FILE, scratch);
     CHECK(!asi_file_exists(dir));
-    scratch_delete(scratch);
 }
 
 static void refused(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive", path);
     int64_t length;
     uint8_t *bytes = file_load(path, ASI_MARK_FILE, &length);
@@ -251,14 +238,12 @@ static void refused(void)
     too_long.control_channel = long_channel;
     CHECK(NULL == mark_open(&too_long));
     CHECK(NULL != strstr(as_error_text(), "> headerLengthCapacity=8192"));
-    scratch_delete(scratch);
 }
 
 /* The form of before the message header: the block begins the file. */
 static void old_form(void)
 {
-    char scratch[SCRATCH_CAPACITY];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     uint8_t old[8192] = { 0 };
     asi_put_i32(old, 0x00030000);
     asi_put_i64(old + 8, now_ms - 20000);
@@ -275,7 +260,6 @@ static void old_form(void)
     CHECK_I64(asi_mark_read_untrusted(scratch, &info), AS_OK);
     CHECK_I64(info.archive_id, 3);
     asi_mark_close(mark);
-    scratch_delete(scratch);
 }
 
 /* Another user's file must neither be cut nor written nor given a new content, whichever of an archive's names leads to it. */
@@ -284,12 +268,11 @@ static void links_lead_nowhere(void)
     static const char *const NAMES[] = { ASI_MARK_FILE, ASI_MARK_LINK_FILE, ASI_CATALOG_FILE, "0-0.rec" };
     for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
     {
-        char scratch[SCRATCH_CAPACITY];
         char dir[AS_PATH_MAX];
         char victim[AS_PATH_MAX];
         char link[2 * AS_PATH_MAX];
         char text[16] = "";
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         snprintf(dir, sizeof(dir), "%s/archive", scratch);
         snprintf(victim, sizeof(victim), "%s/victim", scratch);
         snprintf(link, sizeof(link), "%s/%s", dir, NAMES[i]);
@@ -309,16 +292,14 @@ static void links_lead_nowhere(void)
         file = fopen(victim, "r");
         CHECK(NULL != file && NULL != fgets(text, sizeof(text), file) && 0 == fclose(file));
         CHECK(0 == strcmp(text, "precious"));
-        scratch_delete(scratch);
     }
 }
 
 /* What is read under an archive's name is a file at once, or an error. */
 static void a_fifo_holds_nobody_up(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     snprintf(path, sizeof(path), "%s/%s", scratch, ASI_MARK_FILE);
     CHECK_I64(mkfifo(path, 0600), 0);
     const asi_file_ops *files = asi_file_ops_posix();
@@ -330,7 +311,6 @@ static void a_fifo_holds_nobody_up(void)
     CHECK_I64(asi_map_open(&map, path, 1, false), AS_E_STORAGE);
     const asi_mark_params params = params_for(scratch);
     CHECK(NULL == mark_open(&params));
-    scratch_delete(scratch);
 }
 
 int main(void)

@@ -33,9 +33,8 @@ static bool compare(void *context, const as_recording *listed)
 
 static void lists(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     for (size_t i = 0; i < FOLDER_COUNT; i++)
     {
         int64_t length;
@@ -52,7 +51,6 @@ static void lists(void)
         as_folder_close(seen.folder);
         free(bytes);
     }
-    scratch_delete(scratch);
 }
 
 /* Reads [begin, end) of the recording's segment from memory of exactly the bytes from `begin` on. */
@@ -113,10 +111,9 @@ static void read_recording(const char *path, as_folder *folder, const as_recordi
 
 static void rows(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     as_columns columns = columns_create(100, 1 << 20);
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     for (size_t i = 0; i < FOLDER_COUNT; i++)
     {
         golden_folder(scratch, folders[i], path);
@@ -131,7 +128,6 @@ static void rows(void)
         as_folder_close(folder);
     }
     columns_free(&columns);
-    scratch_delete(scratch);
 }
 
 #define TERM (64 * 1024)
@@ -202,13 +198,12 @@ static bool ignore(void *context, const as_recording *recording)
 
 static void damaged(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     int64_t catalog_length;
     int64_t segment_length;
     as_columns columns = columns_create(100, 1 << 17);
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive-crc", path);
     uint8_t *catalog = file_load(path, "archive.catalog", &catalog_length);
     uint8_t *segment = file_load(path, "0-0.rec", &segment_length);
@@ -251,7 +246,6 @@ static void damaged(void)
     free(catalog);
     free(segment);
     columns_free(&columns);
-    scratch_delete(scratch);
 }
 
 int main(void)

@@ -105,11 +105,10 @@ static const as_record_checksum checksums[] = { AS_CHECKSUM_NONE, AS_CHECKSUM_CR
 
 static void write_and_read(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_rand rand = test_rand();
     for (int round = 0; round < 12; round++)
     {
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         stream made = stream_make(&rand, 32 * test_rand_below(&rand, 10000), TERM_LENGTH, 400, 8000);
         const as_record_checksum checksum = checksums[round % 3];
         add_recording(scratch, &made, made.end_position);
@@ -120,18 +119,16 @@ static void write_and_read(void)
         asi_segment_writer_close(writer);
         check_messages(scratch, &made, made.end_position, checksum);
         stream_free(&made);
-        scratch_delete(scratch);
     }
 }
 
 /* Messages and padding that are larger than a reading window. */
 static void large_messages(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_rand rand = test_rand();
     for (int round = 0; round < 2; round++)
     {
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         stream made = stream_make(&rand, 32 * test_rand_below(&rand, 10000), 16 << 20, 60, 2 << 20);
         add_recording(scratch, &made, made.end_position);
         asi_segment_writer *writer =
@@ -155,17 +152,15 @@ static void large_messages(void)
         columns_free(&columns);
         as_folder_close(folder);
         stream_free(&made);
-        scratch_delete(scratch);
     }
 }
 
 /* A full segment at once gets an empty one behind it, every file has its full length, padding is written as its header only. */
 static void files_as_stock(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     stream made = stream_make(&rand, 0, TERM_LENGTH, 1, 100);
     made.end_position = 0;
     asi_segment_writer *writer = writer_open(asi_file_ops_posix(), scratch, &made, 0, AS_CHECKSUM_CRC32);
@@ -204,15 +199,13 @@ static void files_as_stock(void)
     CHECK_I64(asi_segment_writer_append(writer, stream_at(&made, TERM_LENGTH), TERM_LENGTH), AS_E_CLOSED);
     asi_segment_writer_close(writer);
     stream_free(&made);
-    scratch_delete(scratch);
 }
 
 /* Blocks are made by another process. */
 static void bad_blocks(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     stream made = stream_make(&rand, 0, TERM_LENGTH, 10, 100);
     uint8_t *block = calloc(1, 4 * SEGMENT_LENGTH);
     for (int i = 0; i < 6; i++)
@@ -234,7 +227,6 @@ static void bad_blocks(void)
     }
     free(block);
     stream_free(&made);
-    scratch_delete(scratch);
 }
 
 static void recover(const char *dir, const stream *made, as_record_checksum checksum, asi_recovered_end *end)
@@ -247,7 +239,6 @@ static void recover(const char *dir, const stream *made, as_record_checksum chec
 
 static void fault_at_each_call(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_rand rand = test_rand();
     stream made = stream_make(&rand, 64, TERM_LENGTH, 60, 30000);
     bool has_passed = false;
@@ -255,7 +246,7 @@ static void fault_at_each_call(void)
     {
         const as_record_checksum checksum = checksums[fail_at % 3];
         const int error = 0 == fail_at % 2 ? ENOSPC : EIO;
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         add_recording(scratch, &made, AS_NULL_VALUE);
         failing_files files;
         failing_files_init(&files, fail_at, error, false);
@@ -282,7 +273,6 @@ static void fault_at_each_call(void)
         CHECK_I64(asi_segment_writer_position(writer), made.end_position);
         asi_segment_writer_close(writer);
         check_messages(scratch, &made, made.end_position, checksum);
-        scratch_delete(scratch);
     }
     stream_free(&made);
 }
@@ -313,14 +303,13 @@ static bool check_length(void *context, const char *name)
 /* Killed at any call: tools of others refuse a segment that is shorter than its recording's are. */
 static void no_segment_is_short_after_a_crash(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_rand rand = test_rand();
     stream made = stream_make(&rand, 64, TERM_LENGTH, 150, 30000);
     int64_t most = 0;
     bool has_passed = false;
     for (int64_t fail_at = 1; !has_passed; fail_at++)
     {
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         failing_files files;
         failing_files_init(&files, fail_at, EIO, true);
         asi_segment_writer *writer = writer_open(&files.ops, scratch, &made, made.start_position, AS_CHECKSUM_NONE);
@@ -330,7 +319,6 @@ static void no_segment_is_short_after_a_crash(void)
         CHECK_I64(asi_file_ops_posix()->readdir(NULL, scratch, check_length, &live), 0);
         CHECK(live.count >= most);
         most = live.count;
-        scratch_delete(scratch);
     }
     CHECK(most > 1);
     stream_free(&made);
@@ -339,11 +327,10 @@ static void no_segment_is_short_after_a_crash(void)
 /* A power cut lost pages behind some position. The surviving pages of the last frame decide. */
 static void lost_pages(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_rand rand = test_rand();
     for (int round = 0; round < 30; round++)
     {
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         const as_record_checksum checksum = checksums[round % 3];
         stream made = stream_make(&rand, 32 * test_rand_below(&rand, 100), TERM_LENGTH, 150, 6000);
         add_recording(scratch, &made, AS_NULL_VALUE);
@@ -379,16 +366,14 @@ static void lost_pages(void)
         as_folder_close(folder);
         check_messages(scratch, &made, limit, checksum);
         stream_free(&made);
-        scratch_delete(scratch);
     }
 }
 
 /* Stock refuses to start here; Spec: 06 §6, QUIRK. */
 static void padding_last(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     stream made = stream_make(&rand, 0, TERM_LENGTH, 3, 100);
     stream_frame(&made, TERM_LENGTH - made.end_position, ASI_FLAG_UNFRAGMENTED, ASI_FRAME_PAD, 0);
     const int64_t padding = made.blocks[made.block_count - 1].position + made.blocks[made.block_count - 1].length;
@@ -402,15 +387,13 @@ static void padding_last(void)
     CHECK(end.is_proven);
     CHECK_I64(end.stop_position, TERM_LENGTH);
     stream_free(&made);
-    scratch_delete(scratch);
 }
 
 /* Rests of a crash behind the stop position must not come back after an extension and another crash. */
 static void extension_clears_rests(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     stream made = stream_make(&rand, 0, TERM_LENGTH, 100, 300);
     add_recording(scratch, &made, AS_NULL_VALUE);
     asi_segment_writer *writer = writer_open(asi_file_ops_posix(), scratch, &made, 0, AS_CHECKSUM_NONE);
@@ -425,20 +408,18 @@ static void extension_clears_rests(void)
     recover(scratch, &made, AS_CHECKSUM_NONE, &end);
     CHECK_I64(end.stop_position, join);
     stream_free(&made);
-    scratch_delete(scratch);
 }
 
 /* Tools expect a whole segment behind a full one: an extension that begins there and fails anywhere leaves it. */
 static void extension_at_a_boundary(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     asi_rand rand = test_rand();
     bool has_passed = false;
     for (int64_t fail_at = 1; !has_passed; fail_at++)
     {
         CHECK(fail_at < 100);
-        scratch_create(scratch);
+        const char *scratch = scratch_folder();
         stream made = stream_make(&rand, 0, TERM_LENGTH, 10, 100);
         CHECK_I64(asi_segment_path(path, sizeof(path), scratch, 0, SEGMENT_LENGTH), AS_OK);
         const int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -457,16 +438,14 @@ static void extension_at_a_boundary(void)
         CHECK(!has_passed || 0 == rest[0]);
         close(again);
         stream_free(&made);
-        scratch_delete(scratch);
     }
 }
 
 /* The server's refresh on the stock archive that was killed gives what the stock archive found, and keeps the checksum right. */
 static void server_refresh(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     golden_folder(scratch, "archive-crashed", path);
     const asi_catalog_params params = { .files = asi_file_ops_posix(), .archive_dir = path, .capacity = 65536,
         .checksum = AS_CHECKSUM_CRC32 };
@@ -483,7 +462,6 @@ static void server_refresh(void)
     CHECK_I64(asi_recover_catalog(catalog, asi_file_ops_posix(), path, &(asi_recover_options){ .now_ms = 8888 }, &recovered), AS_OK);
     CHECK_I64(recovered, 0);
     asi_catalog_close(catalog);
-    scratch_delete(scratch);
 }
 
 /* By hand, for a recording that begins within its fourth term and whose term ids wrap. */
@@ -544,10 +522,9 @@ static int refuse_to_sync(void *context, const char *path)
 /* After a power cut without sync levels old bytes may follow the last frame: our archive ends there. */
 static void rests_behind_the_end(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     char path[AS_PATH_MAX];
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     stream made = stream_make(&rand, 0, TERM_LENGTH, 20, 300);
     const int64_t id = add_recording(scratch, &made, AS_NULL_VALUE);
     asi_segment_writer *writer = writer_open(asi_file_ops_posix(), scratch, &made, 0, AS_CHECKSUM_CRC32);
@@ -575,15 +552,13 @@ static void rests_behind_the_end(void)
     asi_catalog_close(catalog);
     check_messages(scratch, &made, made.end_position, AS_CHECKSUM_CRC32);
     stream_free(&made);
-    scratch_delete(scratch);
 }
 
 /* The archive may have died before the name of the last segment was durable: a stop position behind it must not be, before it is. */
 static void names_are_durable_before_the_stop_position(void)
 {
-    char scratch[SCRATCH_CAPACITY];
     asi_rand rand = test_rand();
-    scratch_create(scratch);
+    const char *scratch = scratch_folder();
     stream made = stream_make(&rand, 0, TERM_LENGTH, 20, 300);
     const int64_t id = add_recording(scratch, &made, AS_NULL_VALUE);
     asi_segment_writer *writer = writer_open(asi_file_ops_posix(), scratch, &made, 0, AS_CHECKSUM_NONE);
@@ -605,7 +580,6 @@ static void names_are_durable_before_the_stop_position(void)
     CHECK_I64(record.stop_position, made.end_position);
     asi_catalog_close(catalog);
     stream_free(&made);
-    scratch_delete(scratch);
 }
 
 int main(void)

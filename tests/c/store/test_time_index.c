@@ -447,8 +447,7 @@ static void move_joins_two(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
     {
         const asi_file_ops *files = asi_file_ops_posix();
-        char dir[SCRATCH_CAPACITY];
-        scratch_create(dir);
+        const char *dir = scratch_folder();
         const asi_catalog_record from = { .recording_id = 1, .correlation_id = 5, .start_position = cases[i].from_start,
             .stop_position = cases[i].from_start + 131072, .stop_timestamp_ms = cases[i].from_stop_ms };
         const asi_catalog_record to = { .recording_id = 2, .correlation_id = 8, .start_position = 131072, .stop_position = 262144,
@@ -480,7 +479,6 @@ static void move_joins_two(void)
         }
         asi_time_file_close(&file);
         CHECK_I64(asi_time_index_move(files, dir, &from, &to), AS_OK); /* nothing left to move */
-        scratch_delete(dir);
     }
 }
 
