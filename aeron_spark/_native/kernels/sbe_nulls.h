@@ -12,4 +12,9 @@ void asi_sbe_flag_bytes(uint8_t *bytes, int64_t count, uint8_t null);
 /* Returns the number of negative values. */
 int64_t asi_sbe_count_negative(const int16_t *values, int64_t count);
 
+#if defined(__x86_64__)
+/* Written while the program or library is loaded, never after. */
+extern bool asi_sbe_has_avx2;
+#endif
+
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/cpu.h"
 #include "base/result.h"
 
 #define POLYNOMIAL_CRC32 0xEDB88320u
@@ -74,7 +75,7 @@ static uint32_t crc_by_table(const crc_table *table, uint32_t crc, const uint8_t
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-__attribute__((target("sse4.2"))) static uint32_t crc32c_by_instruction(uint32_t start, const uint8_t *bytes, int64_t length)
+__attribute__((target("sse4.2,crc32"))) static uint32_t crc32c_by_instruction(uint32_t start, const uint8_t *bytes, int64_t length)
 {
     uint64_t crc = start;
     while (length >= 8)
@@ -144,7 +145,7 @@ uint32_t asi_crc32(const uint8_t *bytes, int64_t length)
 {
     uint32_t crc = ~0u;
 #if defined(__x86_64__)
-    if (length >= PCLMUL_MIN_LENGTH && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"))
+    if (length >= PCLMUL_MIN_LENGTH && asi_this_cpu.has_pclmul)
     {
         const int64_t folded = length & ~15LL;
         crc = crc32_by_pclmul(crc, bytes, folded);
@@ -163,7 +164,7 @@ uint32_t asi_crc32c_by_table(const uint8_t *bytes, int64_t length)
 uint32_t asi_crc32c(const uint8_t *bytes, int64_t length)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2"))
+    if (asi_this_cpu.has_sse4_2)
     {
         return ~crc32c_by_instruction(~0u, bytes, length);
     }

@@ -14,7 +14,7 @@
 
 static int answer(int result) { return result < 0 ? -errno : result; }
 
-static int posix_open(void *context, const char *path, asi_file_mode mode)
+static int disk_open(void *context, const char *path, asi_file_mode mode)
 {
     (void)context;
     /* Writes never follow a symbolic link, which may point to any file. Reads follow links, as stock archives do: segments may
@@ -31,20 +31,20 @@ static int posix_open(void *context, const char *path, asi_file_mode mode)
     return fd;
 }
 
-static int posix_close(void *context, int fd)
+static int disk_close(void *context, int fd)
 {
     (void)context;
     return answer(close(fd));
 }
 
-static int64_t posix_size(void *context, int fd)
+static int64_t disk_size(void *context, int fd)
 {
     (void)context;
     struct stat st;
     return 0 == fstat(fd, &st) ? (int64_t)st.st_size : -errno;
 }
 
-static int64_t posix_pread(void *context, int fd, void *to, int64_t length, int64_t offset)
+static int64_t disk_pread(void *context, int fd, void *to, int64_t length, int64_t offset)
 {
     (void)context;
     ssize_t count;
@@ -55,7 +55,7 @@ static int64_t posix_pread(void *context, int fd, void *to, int64_t length, int6
     return count < 0 ? -errno : count;
 }
 
-static int64_t posix_pwrite(void *context, int fd, const void *from, int64_t length, int64_t offset)
+static int64_t disk_pwrite(void *context, int fd, const void *from, int64_t length, int64_t offset)
 {
     (void)context;
     ssize_t count;
@@ -66,7 +66,7 @@ static int64_t posix_pwrite(void *context, int fd, const void *from, int64_t len
     return count < 0 ? -errno : count;
 }
 
-static int posix_ftruncate(void *context, int fd, int64_t length)
+static int disk_ftruncate(void *context, int fd, int64_t length)
 {
     (void)context;
     int result;
@@ -77,19 +77,19 @@ static int posix_ftruncate(void *context, int fd, int64_t length)
     return answer(result);
 }
 
-static int posix_fsync(void *context, int fd)
+static int disk_fsync(void *context, int fd)
 {
     (void)context;
     return answer(fsync(fd));
 }
 
-static int posix_fdatasync(void *context, int fd)
+static int disk_fdatasync(void *context, int fd)
 {
     (void)context;
     return answer(fdatasync(fd));
 }
 
-static int posix_sync_directory(void *context, const char *path)
+static int disk_sync_directory(void *context, const char *path)
 {
     (void)context;
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -102,25 +102,25 @@ static int posix_sync_directory(void *context, const char *path)
     return result;
 }
 
-static int posix_unlink(void *context, const char *path)
+static int disk_unlink(void *context, const char *path)
 {
     (void)context;
     return answer(unlink(path));
 }
 
-static int posix_rename(void *context, const char *from, const char *to)
+static int disk_rename(void *context, const char *from, const char *to)
 {
     (void)context;
     return answer(rename(from, to));
 }
 
-static int posix_link(void *context, const char *from, const char *to)
+static int disk_link(void *context, const char *from, const char *to)
 {
     (void)context;
     return answer(link(from, to));
 }
 
-static int posix_readdir(
+static int disk_readdir(
     void *context, const char *path, bool (*on_name)(void *name_context, const char *name), void *name_context)
 {
     (void)context;
@@ -149,26 +149,26 @@ static int posix_readdir(
     return result;
 }
 
-static int64_t posix_usable_space(void *context, const char *path)
+static int64_t disk_usable_space(void *context, const char *path)
 {
     (void)context;
     return asi_usable_space(path);
 }
 
-static int posix_punch(void *context, int fd, int64_t offset, int64_t length)
+static int disk_punch(void *context, int fd, int64_t offset, int64_t length)
 {
     (void)context;
     return answer(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length));
 }
 
-static int64_t posix_modified_ns(void *context, int fd)
+static int64_t disk_modified_ns(void *context, int fd)
 {
     (void)context;
     struct stat st;
     return 0 == fstat(fd, &st) ? (int64_t)st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec : -errno;
 }
 
-static int64_t posix_names(void *context, int fd)
+static int64_t disk_names(void *context, int fd)
 {
     (void)context;
     struct stat st;
@@ -177,11 +177,11 @@ static int64_t posix_names(void *context, int fd)
 
 const asi_file_ops *asi_file_ops_posix(void)
 {
-    static const asi_file_ops ops = { .open = posix_open, .close = posix_close, .size = posix_size, .pread = posix_pread,
-        .pwrite = posix_pwrite, .ftruncate = posix_ftruncate, .fsync = posix_fsync, .fdatasync = posix_fdatasync,
-        .sync_directory = posix_sync_directory, .unlink = posix_unlink, .rename = posix_rename, .readdir = posix_readdir,
-        .usable_space = posix_usable_space, .punch = posix_punch, .modified_ns = posix_modified_ns, .link = posix_link,
-        .names = posix_names };
+    static const asi_file_ops ops = { .open = disk_open, .close = disk_close, .size = disk_size, .pread = disk_pread,
+        .pwrite = disk_pwrite, .ftruncate = disk_ftruncate, .fsync = disk_fsync, .fdatasync = disk_fdatasync,
+        .sync_directory = disk_sync_directory, .unlink = disk_unlink, .rename = disk_rename, .readdir = disk_readdir,
+        .usable_space = disk_usable_space, .punch = disk_punch, .modified_ns = disk_modified_ns, .link = disk_link,
+        .names = disk_names };
     return &ops;
 }
 

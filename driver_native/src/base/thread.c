@@ -12,9 +12,21 @@
 
 #include "base/atomic.h"
 
+/* What glibc gives by default; musl would give 128 KiB, too little for a plug-in or a name look-up to rely on. */
+#define STACK_BYTES (8 * 1024 * 1024)
+
 void asi_thread_sleep_exactly(void) { (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); }
 
 void asi_thread_name(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+/* Of a running thread: musl has no such attribute for threads to be. */
+static int run_on(pthread_t thread, int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)cpu, &set);
+    return pthread_setaffinity_np(thread, sizeof(set), &set);
+}
 
 static void *run_agent(void *argument)
 {
@@ -35,18 +47,12 @@ as_result asi_agent_start(
     snprintf(agent->name, sizeof(agent->name), "%s", name);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    if (cpu >= 0)
-    {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET((size_t)cpu, &set);
-        pthread_attr_setaffinity_np(&attributes, sizeof(set), &set);
-    }
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&agent->thread, &attributes, run_agent, agent);
+    int error = pthread_create(&agent->thread, &attributes, run_agent, agent);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (0 != error)
@@ -54,6 +60,12 @@ as_result asi_agent_start(
         return asi_fail_errno(AS_E_INTERNAL, error, "cannot start thread %s", name);
     }
     agent->started = true;
+    error = cpu >= 0 ? run_on(agent->thread, cpu) : 0;
+    if (0 != error)
+    {
+        asi_agent_stop(agent);
+        return asi_fail_errno(AS_E_INTERNAL, error, "cannot run thread %s on CPU %d", name, cpu);
+    }
     return AS_OK;
 }
 

@@ -5,6 +5,8 @@
 
 #include "aeron_spark/as_sbe.h"
 #include "check.h"
+#include "cpuinfo.h"
+#include "sbe_nulls.h"
 
 #define ROLE(at, bytes) { .offset = (at), .size = (bytes) }
 #define NOT_TOLD { .constant = -1 }
@@ -206,8 +208,16 @@ static void doubles_are_the_nearest(void)
     }
 }
 
+static void wide_vectors_are_found_where_the_cpu_has_them(void)
+{
+#if defined(__x86_64__)
+    CHECK_I64(asi_sbe_has_avx2, cpuinfo_has("avx2"));
+#endif
+}
+
 int main(void)
 {
+    RUN(wide_vectors_are_found_where_the_cpu_has_them);
     RUN(times_are_rounded_down);
     RUN(times_that_do_not_fit_are_null);
     RUN(decimals_keep_their_sign);
