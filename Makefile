@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test lint lint-c spec-report format abi wheel interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test lint lint-c spec-report format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -120,6 +120,19 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 	@$(STEP) "building the wheel into dist/" \
 	  $(BIN)/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -w dist -C build-dir=build/wheel .
 	@$(BIN)/python tests/system/wheel.py dist/*.whl
+
+# The release's own tools, of pyproject.toml.
+build/.release-tools: build/.environment
+	@$(STEP) "installing what makes and checks a release" $(PIP_INSTALL) $(shell sed -n 's/^release = \[\(.*\)\]/\1/p' pyproject.toml | tr -d ,)
+	@touch $@
+
+release: build build/.release-tools ## four wheels and the source archive of the commit into dist/, each built twice to the same bytes, and checked: ONLY='PLATFORM ...' for some
+	$(BIN)/python -m tests.release.build dist $(ONLY:%=--only %)
+	$(BIN)/python -m tests.release.check dist
+	$(if $(ONLY),,$(BIN)/python tests/system/wheel.py dist/*-manylinux_2_28_x86_64.whl)
+
+release-elsewhere: build build/.release-tools ## the wheels of dist/ in a bare Debian, with musl, and for aarch64 under emulation (needs more, says what)
+	$(BIN)/python -m tests.release.elsewhere dist
 
 interop: interop-needs build java native-tests build/.spark-classes build/.manifests ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
 	$(PYTEST_FILES) tests -m "interop" --ignore tests/attack

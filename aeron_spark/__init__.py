@@ -2,72 +2,32 @@
 
 Publishing and receiving move whole Arrow batches with the GIL released; `format("aeron")` makes recordings a Spark source
 and sink.
+
+The names come from `_api.py` at their first use, so that a command such as `aeron-spark stat` loads neither Arrow nor NumPy.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from aeron_spark._native._lib import lib as _lib
 from aeron_spark._native.check import string as _string
-from aeron_spark.archive.client import Archive
-from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.replay import Replay, ReplayLength
-from aeron_spark.archive.segments import Extent, Folder, FolderInfo
-from aeron_spark.archive.server import ArchiveServer, ArchivingMediaDriver
-from aeron_spark.archive.times import TimeIndexInfo, TimePosition
-from aeron_spark.channel import ChannelUri
-from aeron_spark.client import Client
-from aeron_spark.counters import Counter, Counters
-from aeron_spark.driver import MediaDriver
-from aeron_spark.errors import (
-    AeronError,
-    ClosedError,
-    DataLossError,
-    DoubtWarning,
-    InternalError,
-    PeerError,
-    StorageError,
-    UsageError,
-    WaitTimeoutError,
-)
-from aeron_spark.publication import ExclusivePublication, Publication
-from aeron_spark.subscription import Image, Subscription
-from aeron_spark.types import Action, ArchiveErrorCode, Outcome, RecordChecksum, RecordingSignal, SourceLocation
+
+if TYPE_CHECKING:
+    from aeron_spark._api import *  # noqa: F403
 
 __version__ = _string(_lib.as_version_text())
 
-__all__ = [
-    "Action",
-    "AeronError",
-    "Archive",
-    "ArchiveErrorCode",
-    "ArchiveServer",
-    "ArchivingMediaDriver",
-    "ChannelUri",
-    "Client",
-    "ClosedError",
-    "Counter",
-    "Counters",
-    "DataLossError",
-    "DoubtWarning",
-    "ExclusivePublication",
-    "Extent",
-    "Folder",
-    "FolderInfo",
-    "Image",
-    "InternalError",
-    "MediaDriver",
-    "Outcome",
-    "PeerError",
-    "Publication",
-    "RecordChecksum",
-    "Recording",
-    "RecordingSignal",
-    "Replay",
-    "ReplayLength",
-    "SourceLocation",
-    "StorageError",
-    "Subscription",
-    "TimeIndexInfo",
-    "TimePosition",
-    "UsageError",
-    "WaitTimeoutError",
-    "__version__",
-]
+
+def __getattr__(name: str) -> Any:
+    _api = importlib.import_module("aeron_spark._api")
+    # With __all__; and what _api imported is an attribute by now, as modules of a package are.
+    globals().update({known: getattr(_api, known) for known in _api.__all__}, __all__=_api.__all__)
+    if name not in globals():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -43,6 +43,20 @@ extern "Python" {
 }
 """
 
+# A release takes Python.h and pyconfig.h of the Python that builds, also for another architecture or libc. The limited API
+# takes only sizes from there.
+SIZES = "".join(
+    f'_Static_assert(sizeof({kind}) == SIZEOF_{name}, "{kind} of pyconfig.h is not that of the target");\n'
+    for kind, name in {
+        "int": "INT",
+        "long": "LONG",
+        "long long": "LONG_LONG",
+        "void *": "VOID_P",
+        "size_t": "SIZE_T",
+        "wchar_t": "WCHAR_T",
+    }.items()
+)
+
 
 def declarations(header: Path) -> str:
     """Declarations of one public header as cffi reads them."""
@@ -73,7 +87,7 @@ def main() -> None:
 
     ffi = interface(options.include)
     includes = "\n".join(f'#include "aeron_spark/{name}"' for name in HEADERS)
-    ffi.set_source("aeron_spark._native._lib", includes)
+    ffi.set_source("aeron_spark._native._lib", f"{includes}\n{SIZES}")
     ffi.emit_c_code(str(options.output))
 
 

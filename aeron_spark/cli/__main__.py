@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
 
 import aeron_spark
-from aeron_spark.cli import archive, backlog, doctor, driver, errors, loss, publish, sbe, stat, streams, subscribe
-from aeron_spark.cli.hints import hint
 from aeron_spark.cli.parser import Parser
 from aeron_spark.errors import AeronError, UsageError
 
-VERBS = (driver, archive, doctor, stat, errors, loss, streams, backlog, publish, subscribe, sbe)
+#: Modules of `aeron_spark.cli`, in the order of the help.
+VERBS = ("driver", "archive", "doctor", "stat", "errors", "loss", "streams", "backlog", "publish", "subscribe", "sbe")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(used: Sequence[str] = VERBS) -> argparse.ArgumentParser:
+    """The command line with the verbs that are used, by default with all."""
     top = Parser(
         prog="aeron-spark",
         description="Aeron-compatible media driver and archive: run them, look at them, send and receive.",
@@ -26,14 +26,21 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"aeron-spark {aeron_spark.__version__}")
     verbs = top.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
-    for verb in VERBS:
-        verb.add_to(verbs)
+    for verb in used:
+        importlib.import_module(f"aeron_spark.cli.{verb}").add_to(verbs)
     return top
+
+
+def _used(argv: Sequence[str]) -> Sequence[str]:
+    """The verbs whose modules a command line needs: only what it names, as Arrow alone takes half a second to import."""
+    first = argv[0] if argv else ""
+    return () if first == "--version" else (first,) if first in VERBS else VERBS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
-    options = parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    options = parser(_used(argv)).parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         # A name that the terminal's charset lacks is shown by its code, not lost in an exception.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -55,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _print_failure(failure: Exception, options: argparse.Namespace) -> None:
     print(f"aeron-spark {options.verb}: {str(failure).rstrip()}", file=sys.stderr)
+    from aeron_spark.cli.hints import hint  # noqa: PLC0415 - only failures need it, and what it imports
+
     remedy = hint(str(failure), options)
     if remedy:
         print(f"  -> {remedy}", file=sys.stderr)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import importlib.util
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from aeron_spark import extras
 from aeron_spark.demo import java
 from aeron_spark.errors import AeronError
 
@@ -34,6 +36,9 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="keep the archive folder and the Aeron directory")
     parser.add_argument("--seconds", type=float, default=6.0, help="how long to stream (default 6)")
     options = parser.parse_args()
+    if importlib.util.find_spec("pyspark") is None:
+        print(f"aeron_spark demo: {extras.remedy('pyspark', 'spark')}", file=sys.stderr)
+        return 1
 
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -14,18 +14,23 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
 
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.extras import missing
 from aeron_spark.spark.planning.data_loss import LOG
 from aeron_spark.spark.planning.options import local_folder
+
+try:
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+        StreamingQueryListener,
+    )
+except ModuleNotFoundError as error:
+    raise missing(error, "spark") from None
 
 __all__ = ["Lag", "LagListener", "lag", "total"]
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource
-
+from aeron_spark.extras import missing
 from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
+
+try:
+    from pyspark.sql.datasource import DataSource
+except ModuleNotFoundError as error:
+    raise missing(error, "spark") from None
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (

@@ -23,7 +23,7 @@ from tests.python.test_archive import record
 COMMAND = [sys.executable, "-m", "aeron_spark"]
 
 
-@pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2] for verb in VERBS])
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([verb, "--help"])

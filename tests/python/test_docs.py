@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from aeron_spark.spark.reading import schema
 from aeron_spark.spark.writing.options import WriteOptions
 from tests.kit import ports
 from tests.kit.processes import Process
+from tests.release.build import TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE_DIR = "/dev/shm/aeron-docs"  # noqa: S108 - of the pages; the tests put one of their own in its place
@@ -253,3 +255,12 @@ def test_files_that_are_named_exist() -> None:
     for page, text in PAGES.items():
         for name in re.findall(r"`((?:conf|examples|tests)/[\w./]*)`", text):
             assert (ROOT / name).exists(), f"{page}: {name}"
+
+
+def test_the_page_on_installing_names_each_wheel_and_the_extras_of_users() -> None:
+    page = PAGES["install.md"]
+    assert re.findall(r"^\| `((?:many|musl)linux\w+)` \|", page, re.MULTILINE) == list(TARGETS)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    ours = {"test", "lint", "lint-c", "release"}
+    named = re.findall(r"^\| `(\w+)` \|", page.partition("## Wheels")[0], re.MULTILINE)
+    assert set(named) == extras.keys() - ours

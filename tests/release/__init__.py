@@ -1,0 +1,1 @@
+"""Makes a release, and proves it: `make release`, `make release-elsewhere`."""
