@@ -23,6 +23,7 @@ OWN = {
     "tests/system/cluster/job.py": "submitted to a cluster",
     "tests/system/spark_crashes.py": "a master that repeats tasks whose workers are killed",
     "tests/system/test_cluster.py": "a cluster of machines without shared memory",
+    "tests/system/test_managed.py": "machines without the package",
     "tests/system/test_spark_connect.py": "a Connect server, as the documentation starts it",
     "tests/system/test_spark_examples.py": "examples are whole programs",
     "tests/system/test_submit.py": "spark-submit to a standalone cluster",

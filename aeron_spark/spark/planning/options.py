@@ -20,7 +20,7 @@ from aeron_spark.names import nearest
 from aeron_spark.spark.access import AccessOptions
 from aeron_spark.spark.planning import kafka_options
 from aeron_spark.spark.planning.kafka_options import kafka_habit
-from aeron_spark.spark.planning.sbe_options import SbeOptions
+from aeron_spark.spark.planning.sbe_options import SbeOptions, is_schema_text
 from aeron_spark.spark.planning.time_text import TimeSource, parse_time_ns, parse_time_source
 
 __all__ = ["ReadOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
@@ -293,10 +293,12 @@ class ReadOptions:
         time_source = parse_time_source(given.text("timestampFrom") or "index")
         schemas = _sbe_schemas(given)
         if time_source.kind == "sbe" and not schemas:
-            raise UsageError(f"timestampFrom=sbe:{time_source.field} needs sbeSchema, the path of the SBE schema's XML")
+            raise UsageError(
+                f"timestampFrom=sbe:{time_source.field} needs sbeSchema, the path or text of the schema's XML"
+            )
         payload = _choice(given, "payload", ("binary", "string", "arrow", "sbe"))
         if payload == "sbe" and not schemas:
-            raise UsageError("payload=sbe needs sbeSchema, the path of the SBE schema's XML")
+            raise UsageError("payload=sbe needs sbeSchema, the path or text of the schema's XML")
         sbe = SbeOptions.parse(given, schemas, is_payload=payload == "sbe", is_time_source=time_source.kind == "sbe")
         ids, pattern = given.text("recordingIds"), given.text("channelPattern")
         start, ending = given.text("startingPositions"), given.text("endingPositions")
@@ -413,9 +415,12 @@ def _parse_pattern(name: str, text: str) -> str:
 
 
 def _sbe_schemas(given: _Given) -> tuple[str, ...]:
-    """Paths of schemas; absolute, as tasks have other working directories."""
+    """Paths of schemas; absolute, as tasks have other working directories. Or the text of one."""
     text = given.text("sbeSchema")
-    return () if text is None else tuple(local_folder("sbeSchema", one.strip()) for one in text.split(","))
+    if text is None:
+        return ()
+    is_text = is_schema_text(text.strip())
+    return (text.strip(),) if is_text else tuple(local_folder("sbeSchema", one.strip()) for one in text.split(","))
 
 
 def _optional_folder(given: _Given, name: str) -> str | None:
