@@ -15,6 +15,7 @@ STARTS = re.compile(
 OWN = {
     "tests/kit/spark_jvm.py": "it writes the file by which the others start quickly",
     "tests/python/test_demo.py": "the whole command of `make run`, ended at each stage by Ctrl-C",
+    "tests/spark/compat/carried.py": "a query of another pyspark",
     "tests/spark/conftest.py": "the one that all share",
     "tests/spark/crash_loop.py": "it is killed with its JVM",
     "tests/spark/exactly_once.py": "it is killed with its JVM",
