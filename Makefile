@@ -12,7 +12,9 @@ JOBS ?= 2
 PYTEST_FILES := $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # C tests wait more than they compute.
 CTEST := ctest --output-on-failure -j $(or $(CTEST_JOBS),3) --test-dir
-LOWEST_PYSPARK := 4.2.0
+# Those that must work, the newest patch of each release: the lowest is also tested by `make test`, the last is the one in .venv.
+PYSPARKS := 4.0.5 4.1.4 4.2.1 4.3.0
+LOWEST_PYSPARK := $(firstword $(PYSPARKS))
 PEER ?= ours
 # Tells what a long command does, with the time since make began.
 STEP := $(PYTHON) -I aeron_spark/_native/build_steps.py $(shell date +%s)
@@ -20,7 +22,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test lint lint-c spec-report format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test compat lint lint-c spec-report format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -30,20 +32,28 @@ build: build/.installed ## environment, native code and Python package, ready in
 run: build java ## the main job: publish, record, stream and replay with Spark (KEEP=1 keeps the recording)
 	@exec $(BIN)/python -m aeron_spark.demo $(if $(KEEP),--keep)
 
-test: build java native-tests build/.spark-classes build/pyspark-$(LOWEST_PYSPARK)/.installed ## what proves the product, with what `make run` needs: C, Python, Spark
-	@$(MAKE) --no-print-directory -j3 test-python test-beside
+# The tests of docs/compatibility.md with one pyspark; they leave what they have shown in build/compat.
+COMPAT = PYTHONPATH=$(CURDIR)/build/pyspark-$(1) AERON_SPARK_PYSPARK=$(1) $(PYTEST) -p tests.kit.compatibility tests/spark/compat tests/spark/test_versions.py
 
-# What waits more than it computes runs beside the Python tests, and prints when it ends; -O would hold back their progress, too.
-.PHONY: test-python test-beside test-c test-lowest-pyspark
-test-python:
-	MAKEFLAGS= $(PYTEST_FILES) tests -m "not interop"
-test-beside:
-	@$(MAKE) -O test-c test-lowest-pyspark
+test: build java native-tests build/.spark-classes build/pyspark-$(LOWEST_PYSPARK)/.installed ## what proves the product, with what `make run` needs: C, Python, Spark
+	@$(MAKE) --no-print-directory test-c
+	@$(MAKE) --no-print-directory -j2 test-python test-lowest-pyspark
+
+# The C tests have the machine's time to themselves, since some of them watch the real clock.
+.PHONY: test-c test-python test-lowest-pyspark
 test-c:
 	$(CTEST) $(NATIVE)
+test-python:
+	MAKEFLAGS= $(PYTEST_FILES) tests -m "not interop"
 test-lowest-pyspark:
-	PYTHONPATH=build/pyspark-$(LOWEST_PYSPARK) AERON_SPARK_PYSPARK=$(LOWEST_PYSPARK) $(PYTEST) tests/spark \
-	  -k "the_same_pyspark or captured_archive or restart_continues or batch_write_is_recorded or streaming_write"
+	rm -rf build/compat
+	$(call COMPAT,$(LOWEST_PYSPARK)) -k "not carried"
+	$(BIN)/python -m tests.kit.compatibility --check
+
+compat: build java $(PYSPARKS:%=build/pyspark-%/.installed) ## the tests of docs/compatibility.md with every pyspark that must work; writes the page
+	rm -rf build/compat
+	$(foreach version,$(PYSPARKS),$(call COMPAT,$(version)) &&) true
+	$(BIN)/python -m tests.kit.compatibility
 
 # Files of tests/python that start no driver, archive or Spark.
 UNITS := archive_texts build_steps channel cli_texts hashes segment_files times
@@ -224,9 +234,9 @@ native-tests: build
 	cmake -S . -B $(NATIVE) -DAERON_SPARK_TESTS=ON >/dev/null
 	cmake --build $(NATIVE)
 
-build/pyspark-$(LOWEST_PYSPARK)/.installed: build/.environment
-	@$(STEP) "installing pyspark $(LOWEST_PYSPARK), the lowest that must work, into $(@D)" \
-	  $(PIP_INSTALL) --no-deps --upgrade --target $(@D) pyspark==$(LOWEST_PYSPARK)
+build/pyspark-%/.installed: build/.environment
+	@$(STEP) "installing pyspark $*, one that must work, into $(@D)" \
+	  $(PIP_INSTALL) --no-deps --upgrade --target $(@D) pyspark==$*
 	@touch $@
 
 # Once for a pyspark: Spark's JVMs then start in a quarter of the time (tests/kit/spark_jvm.py).

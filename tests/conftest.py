@@ -17,7 +17,7 @@ import pytest
 
 from aeron_spark.demo import java
 from aeron_spark.errors import UsageError
-from tests.kit import dirs, processes, require, spark_jvm, stock, stock_c
+from tests.kit import compatibility, dirs, processes, require, spark_jvm, stock, stock_c
 from tests.kit.subject import Subject
 
 # A test that runs longer shows the stacks of all threads and ends the session: nothing here takes that long.
@@ -49,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{require.MARK}: needs more of the machine than `make run` (tests/kit/require.py)"
     )
+    config.addinivalue_line("markers", compatibility.EXPLAINED)
     if config.option.seed is None:
         config.option.seed = secrets.randbits(31)  # an option, so that the workers of pytest-xdist are given it
     config.stash[_STDERR] = os.dup(2)

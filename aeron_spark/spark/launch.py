@@ -3,7 +3,8 @@
 Where no driver runs, the first task of an application on a host starts one in a directory of the application. Tasks race for
 that, so a file lock guards the check and the start. The lock and the directories are in a folder of the user in the host's
 shared memory, which is never on a network: other users can neither hold the lock nor take the name first. Only that folder
-remains, empty. The driver stops by itself some seconds after its last client is gone, even if the executor was killed.
+remains, empty. A host without shared memory, or with too little for a stream, has the folder where temporary files are. The
+driver stops by itself some seconds after its last client is gone, even if the executor was killed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ LOCK_TIMEOUT_SECONDS = 60.0
 MAX_CONCURRENT_RECORDINGS = 1000
 #: Where Aeron directories belong: their files are memory that processes share.
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+#: Less cannot hold the logs of a stream, three terms of 16 MiB, besides those of the archive's answers.
+LEAST_SHARED_MEMORY_BYTES = 100 << 20
 _POLL_SECONDS = 0.01
 
 
@@ -152,23 +155,34 @@ def _control_stream_of(folder: str) -> int:
     return int.from_bytes(hashlib.sha256(os.path.realpath(folder).encode()).digest()[:4], "big") >> 1 | 1 << 30
 
 
+def _place() -> Path:
+    """Where the folder of drivers is. By the size of the whole, not what is free, so that all processes agree."""
+    try:
+        found = os.statvfs(SHARED_MEMORY)
+    except OSError:
+        return Path(tempfile.gettempdir())
+    is_large = found.f_blocks * found.f_frsize >= LEAST_SHARED_MEMORY_BYTES
+    is_writable = not found.f_flag & os.ST_RDONLY and os.access(SHARED_MEMORY, os.W_OK)
+    return SHARED_MEMORY if is_large and is_writable else Path(tempfile.gettempdir())
+
+
 def own_folder() -> Path:
     """Folder in the host's shared memory that nobody else can write or open; made where there is none.
 
     Its name can be guessed and taken first, so this searches the names that begin with it.
     """
-    name = f"aeron-spark-{os.geteuid()}"
+    name, place = f"aeron-spark-{os.geteuid()}", _place()
     while True:
-        found = sorted(path for path in (SHARED_MEMORY / name, *SHARED_MEMORY.glob(f"{name}.*")) if _is_own(path))
+        found = sorted(path for path in (place / name, *place.glob(f"{name}.*")) if _is_own(path))
         if found:
             return found[0]
         try:
-            (SHARED_MEMORY / name).mkdir(0o700)
+            (place / name).mkdir(0o700)
         except FileExistsError:
-            tempfile.mkdtemp(prefix=f"{name}.", dir=SHARED_MEMORY)
+            tempfile.mkdtemp(prefix=f"{name}.", dir=place)
         except OSError as failure:
             raise StorageError(
-                f"can't make {SHARED_MEMORY / name}, where media drivers are started: {failure.strerror}",
+                f"can't make {place / name}, where media drivers are started: {failure.strerror}",
                 code=failure.errno or 0,
             ) from failure
 

@@ -18,6 +18,7 @@ FORBIDDEN = {
     "reading": ("writing", "source", "listener"),
     "writing": ("reading", "source", "listener"),
     "access.py": ("planning", "reading", "writing", "source", "listener"),
+    "features.py": ("reading", "writing", "source", "listener", "access", "planning.options", "planning.planner"),
     "launch.py": ("planning", "reading", "writing", "source", "listener", "access"),
     "ledger.py": ("planning", "reading", "writing", "source", "listener", "access"),
 }

@@ -15,6 +15,7 @@ STARTS = re.compile(
 OWN = {
     "tests/kit/spark_jvm.py": "it writes the file by which the others start quickly",
     "tests/python/test_demo.py": "the whole command of `make run`, ended at each stage by Ctrl-C",
+    "tests/spark/compat/carried.py": "a query of another pyspark",
     "tests/spark/conftest.py": "the one that all share",
     "tests/spark/crash_loop.py": "it is killed with its JVM",
     "tests/spark/exactly_once.py": "it is killed with its JVM",
@@ -23,6 +24,7 @@ OWN = {
     "tests/system/cluster/job.py": "submitted to a cluster",
     "tests/system/spark_crashes.py": "a master that repeats tasks whose workers are killed",
     "tests/system/test_cluster.py": "a cluster of machines without shared memory",
+    "tests/system/test_managed.py": "machines without the package",
     "tests/system/test_spark_connect.py": "a Connect server, as the documentation starts it",
     "tests/system/test_spark_examples.py": "examples are whole programs",
     "tests/system/test_submit.py": "spark-submit to a standalone cluster",

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,6 +19,8 @@ BUILD = ROOT / "build" / "native"
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 OF_C = re.compile(r"\.(a|h|pc|cmake)$|libaeron_spark|^(lib|include|share|cmake)/")
 LINKED = ("pyarrow", "numpy", "numpy.libs", "cffi", "_cffi_backend*")
+# What a Spark that somebody else has installed brings.
+OF_SPARK = ("pyarrow", "numpy", "numpy.libs", "pandas", "pandas.libs", "dateutil", "six.py", "pytz", "tzdata")
 
 
 def build(folder: Path) -> Path:
@@ -37,14 +40,19 @@ def build(folder: Path) -> Path:
 
 def environment(wheel: Path, home: Path) -> Path:
     """The Python of a new virtual environment with the wheel and nothing of the source tree."""
-    _run(sys.executable, "-m", "venv", "--without-pip", home)
-    python = home / "bin" / "python"
+    python = without_package(home, LINKED)
     _run(*PIP, "--python", python, "install", "--no-deps", "--no-index", wheel)
+    return python
+
+
+def without_package(home: Path, linked: Sequence[str] = OF_SPARK) -> Path:
+    """The Python of a new virtual environment with these requirements alone."""
+    _run(sys.executable, "-m", "venv", "--without-pip", home)
     (packages,) = home.glob("lib/python*/site-packages")
-    for pattern in LINKED:
+    for pattern in linked:
         for found in Path(sysconfig.get_path("platlib")).glob(pattern):
             (packages / found.name).symlink_to(found)
-    return python
+    return home / "bin" / "python"
 
 
 def packed(home: Path) -> Path:

@@ -37,6 +37,18 @@ def test_a_folder_of_ones_own(shared: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+@pytest.mark.parametrize("lack", ["none", "too little"])
+def test_without_shared_memory_it_is_a_temporary_folder(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lack: str
+) -> None:
+    monkeypatch.setattr(launch.tempfile, "gettempdir", lambda: str(tmp_path))
+    if lack == "none":
+        monkeypatch.setattr(launch, "SHARED_MEMORY", shared / "none")
+    else:
+        monkeypatch.setattr(launch, "LEAST_SHARED_MEMORY_BYTES", 1 << 62)
+    assert launch.own_folder() == tmp_path / NAME
+
+
 @pytest.mark.parametrize("what", ["link", "file", "open", pytest.param("foreign", marks=needs_root)])
 def test_a_name_that_was_taken_first(shared: Path, tmp_path: Path, what: str) -> None:
     taken = shared / NAME

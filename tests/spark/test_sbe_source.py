@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.planning.options import ReadOptions
+from aeron_spark.spark.planning.sbe_options import load_schema
 from aeron_spark.spark.reading.payload import SbePayload
 from aeron_spark.spark.reading.rows import read_schema
 from tests.kit import dirs
@@ -288,3 +289,13 @@ def test_a_stream_of_the_union(folder: Path, schemas: Path) -> None:
     assert [row["template"] for row in found] == ["M", "N", "M"] * 300
     assert [row["N"]["n"] for row in found if row["N"]] == list(range(300))
     assert len({row["position"] for row in found}) == 300
+
+
+def test_a_schema_may_be_given_as_text(schemas: Path) -> None:
+    """For machines that share no files with the client; an error says so, and does not print it all."""
+    given = ReadOptions.parse({"path": "x", "payload": "sbe", "sbeschema": f"\n{SCHEMAS['main']}"}, streaming=False)
+    assert given.sbe is not None
+    assert given.sbe.load() == parsed(schemas).sbe.load()  # type: ignore[union-attr]
+    with pytest.raises(UsageError, match="sbeSchema=<the schema given as text>: ") as told:
+        load_schema("<nothing/>")
+    assert "<nothing/>" not in str(told.value)

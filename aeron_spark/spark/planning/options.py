@@ -18,9 +18,10 @@ from aeron_spark.archive.addresses import store_scheme
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
 from aeron_spark.spark.access import AccessOptions
+from aeron_spark.spark.features import ADMISSION_CONTROL, FILTER_PUSHDOWN
 from aeron_spark.spark.planning import kafka_options
 from aeron_spark.spark.planning.kafka_options import kafka_habit
-from aeron_spark.spark.planning.sbe_options import SbeOptions
+from aeron_spark.spark.planning.sbe_options import SbeOptions, is_schema_text
 from aeron_spark.spark.planning.time_text import TimeSource, parse_time_ns, parse_time_source
 
 __all__ = ["ReadOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
@@ -290,13 +291,17 @@ class ReadOptions:
         aeron_dir = _optional_folder(given, "aeronDir")
         access = AccessOptions.parse(given, path=path, aeron_dir=aeron_dir)
         _check_together(given, is_of_files=segments is not None, streaming=streaming)
+        filter_pushdown = _parse_bool("filterPushdown", given.text("filterPushdown") or "false")
+        _check_offered(given, filter_pushdown=filter_pushdown, streaming=streaming)
         time_source = parse_time_source(given.text("timestampFrom") or "index")
         schemas = _sbe_schemas(given)
         if time_source.kind == "sbe" and not schemas:
-            raise UsageError(f"timestampFrom=sbe:{time_source.field} needs sbeSchema, the path of the SBE schema's XML")
+            raise UsageError(
+                f"timestampFrom=sbe:{time_source.field} needs sbeSchema, the path or text of the schema's XML"
+            )
         payload = _choice(given, "payload", ("binary", "string", "arrow", "sbe"))
         if payload == "sbe" and not schemas:
-            raise UsageError("payload=sbe needs sbeSchema, the path of the SBE schema's XML")
+            raise UsageError("payload=sbe needs sbeSchema, the path or text of the schema's XML")
         sbe = SbeOptions.parse(given, schemas, is_payload=payload == "sbe", is_time_source=time_source.kind == "sbe")
         ids, pattern = given.text("recordingIds"), given.text("channelPattern")
         start, ending = given.text("startingPositions"), given.text("endingPositions")
@@ -334,7 +339,7 @@ class ReadOptions:
             tail=_optional_int(given, "tail", 0, (1 << 63) - 1),
             record_checksum=_choice(given, "recordChecksum", _CHECKSUMS),
             fail_on_data_loss=_parse_bool("failOnDataLoss", given.text("failOnDataLoss") or "true"),
-            filter_pushdown=_parse_bool("filterPushdown", given.text("filterPushdown") or "false"),
+            filter_pushdown=filter_pushdown,
             on_corruption=_choice(given, "onCorruption", ("fail", "skip", "strict")),
             max_bytes_per_trigger=most,
             max_messages_per_trigger=_optional_int(given, "maxMessagesPerTrigger", 1, (1 << 63) - 1),
@@ -368,6 +373,15 @@ def _check_together(given: _Given, *, is_of_files: bool, streaming: bool | None)
     if streaming is False:
         for name in _STREAMING_ONLY:
             given.refuse(name, "it is for streaming reads; a batch read takes all from its start to its end")
+
+
+def _check_offered(given: _Given, *, filter_pushdown: bool, streaming: bool | None) -> None:
+    """Options of what the running pyspark does not offer."""
+    if filter_pushdown and not FILTER_PUSHDOWN.is_offered:
+        given.refuse("filterPushdown", f"{FILTER_PUSHDOWN.lack}. Leave it out, and read less by options")
+    if streaming and not ADMISSION_CONTROL.is_offered:
+        for name in _STREAMING_ONLY:
+            given.refuse(name, f"{ADMISSION_CONTROL.lack}. Leave it out: a micro-batch takes all there is")
 
 
 def _parse_path(given: _Given) -> tuple[str | None, tuple[tuple[int, int], ...] | None]:
@@ -413,9 +427,12 @@ def _parse_pattern(name: str, text: str) -> str:
 
 
 def _sbe_schemas(given: _Given) -> tuple[str, ...]:
-    """Paths of schemas; absolute, as tasks have other working directories."""
+    """Paths of schemas; absolute, as tasks have other working directories. Or the text of one."""
     text = given.text("sbeSchema")
-    return () if text is None else tuple(local_folder("sbeSchema", one.strip()) for one in text.split(","))
+    if text is None:
+        return ()
+    is_text = is_schema_text(text.strip())
+    return (text.strip(),) if is_text else tuple(local_folder("sbeSchema", one.strip()) for one in text.split(","))
 
 
 def _optional_folder(given: _Given, name: str) -> str | None:

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest, pairs
-from aeron_spark.sbe import Decoder, Encoder, Options, Schema, SchemaError, load
+from aeron_spark.sbe import Decoder, Encoder, Options, Schema, SchemaError, load, parse
 from aeron_spark.sbe.framing import named
 from aeron_spark.sbe.options import CHOICES, UNITS
 
-__all__ = ["WRITING", "SbeOptions", "encoder_of", "load_schema"]
+__all__ = ["WRITING", "SbeOptions", "encoder_of", "is_schema_text", "load_schema"]
 
 #: Of the decoder's options those with a few choices, and what they are called here.
 _CHOICES = {
@@ -121,7 +121,7 @@ class SbeOptions:
         )
 
     def load(self) -> tuple[Schema, ...]:
-        """The schemas in their files."""
+        """The schemas, in their files or given as text."""
         return tuple(load_schema(one, self.header_type, self.header_map) for one in self.schemas)
 
     def decoder(self, schemas: Sequence[Schema], columns: Sequence[str] | None = None, **others: Any) -> Decoder:
@@ -133,7 +133,7 @@ class SbeOptions:
         try:
             return Decoder(schemas, columns=columns, **chosen)
         except UsageError as error:
-            raise UsageError(f"payload=sbe, {', '.join(self.schemas)}: {error}") from None
+            raise UsageError(f"payload=sbe, {', '.join(map(_name, self.schemas))}: {error}") from None
 
 
 def encoder_of(given: Given, path: str) -> Encoder:
@@ -153,11 +153,13 @@ def encoder_of(given: Given, path: str) -> Encoder:
     try:
         return Encoder(schema, message, framing=_framing(given), version=version)
     except UsageError as error:
-        raise UsageError(f"payload=sbe, {path}: {error}") from None
+        raise UsageError(f"payload=sbe, {_name(path)}: {error}") from None
 
 
 def load_schema(path: str, header_type: str | None = None, header_map: Sequence[tuple[str, str]] = ()) -> Schema:
-    """The schema of an XML file; UsageError names what is wrong with it, and the line."""
+    """The schema of an XML file, or its text; UsageError names what is wrong with it, and the line."""
+    if is_schema_text(path):
+        return _load(path, header_type, tuple(header_map), ())
     try:
         stat = Path(path).stat()
         stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
@@ -173,10 +175,20 @@ def _load(
     path: str, header_type: str | None, header_map: tuple[tuple[str, str], ...], _stamp: tuple[int, ...]
 ) -> Schema:
     # Each micro-batch is planned anew, in a process that stays; the stamp detects a changed file.
+    read = parse if is_schema_text(path) else load
     try:
-        return load(path, header_type=header_type, header_map=dict(header_map))
+        return read(path, header_type=header_type, header_map=dict(header_map))
     except SchemaError as error:
-        raise UsageError(f"option sbeSchema={path}: {error}") from None
+        raise UsageError(f"option sbeSchema={_name(path)}: {error}") from None
+
+
+def is_schema_text(given: str) -> bool:
+    """The schema itself and not its path: for sessions whose machines share no files with the client."""
+    return given.startswith("<")
+
+
+def _name(given: str) -> str:
+    return "<the schema given as text>" if is_schema_text(given) else given
 
 
 # -- texts ---------------------------------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from aeron_spark.archive.segments import Extent, Recording
@@ -31,6 +31,9 @@ from aeron_spark.spark.planning.selection import (
 from aeron_spark.spark.reading.range_reader import Columns, Skipped, range_batches
 from aeron_spark.spark.reading.rows import Interval, Rows, intervals
 from aeron_spark.types import FRAME_ALIGNMENT
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter  # not in every pyspark
 
 __all__ = [
     "AeronBatchReader",

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from aeron_spark.errors import UsageError
+from aeron_spark.spark.features import to_arrow_schema
 
 __all__ = [
     "DEFAULT_COLUMNS",
@@ -91,4 +92,4 @@ def check_schema(schema: StructType, known: Mapping[str, pa.Field]) -> None:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Arrow schema of the batches, nullability as declared (Spark compares it exactly)."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)

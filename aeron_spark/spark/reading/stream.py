@@ -11,22 +11,23 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from aeron_spark.errors import AeronError
-from aeron_spark.spark.planning.limits import budget_of, default_read_limit
+from aeron_spark.spark.features import StreamReader
+from aeron_spark.spark.planning.limits import budget_of, default_limit
 from aeron_spark.spark.planning.offsets import Offset
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.planner import Planner, planner_of
+from aeron_spark.spark.planning.ranges import Budget
 from aeron_spark.spark.reading.batch import RangesPartition, partition_ranges, read_partition
 from aeron_spark.spark.reading.rows import Rows
 
 __all__ = ["AeronStreamReader", "RefusedStream"]
 
 
-class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class AeronStreamReader(StreamReader):
     """Translates between Spark's calls and a planner, which it opens at the first of them."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
@@ -56,24 +57,24 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._initial = self.planner.initial()
         return self._initial.json
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """The main limit; ``latestOffset`` applies the other one as well."""
-        return default_read_limit(self._options)
+    def limit(self) -> Budget:
+        """The main limit; ``next_offset`` applies the other one as well."""
+        return default_limit(self._options)
 
-    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
-        """The end of the next micro-batch, within the limit."""
+    def next_offset(self, start: dict[str, object], limit: Budget) -> dict[str, object]:
+        """The end of the next micro-batch, within the limits."""
         end = self.planner.next_end(self._offset(start), budget_of(self._options, limit))
         return self._remember(end).json
 
-    def reportLatestOffset(self) -> dict[str, object] | None:
-        """How far the recordings go now: the lag is the distance from the batch's end offset."""
+    def newest_offset(self) -> dict[str, object]:
+        """How far the recordings go now."""
         return self.planner.newest()
 
-    def prepareForTriggerAvailableNow(self) -> None:
-        """Pins the end once: what is recorded later is not of this run."""
+    def pin(self) -> None:
+        """What is recorded later is not of this available-now run."""
         self.planner.pin()
 
-    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
+    def plan(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         """The planned ranges, cut for tasks."""
         ranges = self.planner.ranges(self._offset(start), self._offset(end))
         return partition_ranges(self.planner.source, ranges, self._options)
@@ -104,24 +105,21 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset
 
 
-class RefusedStream(DataSourceStreamReader):
+class RefusedStream(AeronStreamReader):
     """Raises the reason at the first call: Spark hides an error of the constructor behind one of its own."""
 
     def __init__(self, why: AeronError) -> None:
         self._why = why
+        self._initial = None
 
-    def initialOffset(self) -> dict[str, object]:
-        """Raises."""
+    @property
+    def planner(self) -> Planner:
+        """Raises: whatever Spark asks for, and after a restart that is not the initial offset, needs the planner."""
         raise self._why
 
-    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
-        """Raises: after a restart it is asked first."""
+    def limit(self) -> Budget:
+        """Raises: where Spark limits micro-batches, it asks for this first."""
         raise self._why
 
-    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
-        """Raises."""
-        raise self._why
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises."""
-        raise self._why
+    def stop(self) -> None:
+        """Nothing was opened."""

@@ -26,11 +26,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkTypeError
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from aeron_spark import sbe
 from aeron_spark.errors import UsageError
+from aeron_spark.spark.features import to_arrow_schema
 from aeron_spark.spark.writing.options import ARROW, HEADER_KEY, NO_KEY, WriteOptions, awaiting_channel
 
 __all__ = ["BATCH_WRITE", "KEY_LENGTH", "Encoder", "Messages", "RowKey", "check_columns"]
@@ -86,7 +86,7 @@ def _arrow_schema(fields: Sequence[StructField]) -> pa.Schema:
     made = []
     for field in fields:
         try:
-            made.append(to_arrow_schema(StructType([field]), timezone="UTC").field(0))
+            made.append(to_arrow_schema(StructType([field])).field(0))
         except PySparkTypeError:
             raise UsageError(
                 f"column {field.name} is {field.dataType.simpleString()}, which cannot be published: cast it to a number or "

@@ -18,9 +18,10 @@ from aeron_spark.spark.planning.options import (
     _optional_int,
     _parse_bool,
     _parse_int,
+    local_folder,
     parse_duration_seconds,
 )
-from aeron_spark.spark.planning.sbe_options import WRITING, encoder_of
+from aeron_spark.spark.planning.sbe_options import WRITING, encoder_of, is_schema_text
 
 __all__ = ["WriteOptions"]
 
@@ -192,10 +193,8 @@ def _control_channel(given: _Given) -> str | None:
 
 
 def _sbe_encoder(given: _Given) -> Encoder:
-    path = _optional_folder(given, "sbeSchema")
-    if path is None:
-        raise UsageError("payload=sbe needs sbeSchema, the path of the SBE schema's XML")
-    return encoder_of(given, path)
+    text = given.required("sbeSchema", "payload=sbe needs it, the path or text of the schema's XML").strip()
+    return encoder_of(given, text if is_schema_text(text) else local_folder("sbeSchema", text))
 
 
 def awaiting_channel(text: str, awaited: int, *, is_spied: bool) -> str:

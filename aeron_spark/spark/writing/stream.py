@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
+from aeron_spark.spark.features import StreamArrowWriter
 from aeron_spark.spark.launch import application_identity
 from aeron_spark.spark.writing.commit import commit_batch
 from aeron_spark.spark.writing.options import EXACTLY_ONCE, WriteOptions
@@ -16,7 +17,7 @@ from aeron_spark.spark.writing.publish import publish_batches
 __all__ = ["AeronStreamWriter"]
 
 
-class AeronStreamWriter(DataSourceStreamArrowWriter):
+class AeronStreamWriter(StreamArrowWriter):
     """Planned anew for each micro-batch, pickled into its tasks; their messages bring query and batch to the commit."""
 
     def __init__(self, options: WriteOptions) -> None:

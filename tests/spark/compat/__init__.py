@@ -1,0 +1,1 @@
+"""What the source and the sink do on each pyspark: rows of `docs/compatibility.md`."""
