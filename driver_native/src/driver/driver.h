@@ -20,13 +20,10 @@ as_result asi_driver_open_with(const asi_driver_settings *settings, const asi_dr
 /* Uses the kernel's network and the system's resolver. */
 as_result asi_driver_open(const asi_driver_settings *settings, asi_clock clock, asi_rand rand, as_on_termination on_termination,
     void *context, as_driver **driver) AS_MUST_USE;
-<<<<<<< HEAD
 /* The state, with all that the conductor lent to sender and receiver: for tests that audit it between the cycles of a driver
  * without threads of its own. */
 const asi_conductor *asi_driver_conductor(const as_driver *driver);
-=======
 /* As as_driver_run_main, with reports to a service manager by this thread. */
 void asi_driver_run_watched(as_driver *driver, const bool *keep_running, asi_watchdog watchdog);
->>>>>>> w-where
 
 #endif
