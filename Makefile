@@ -22,15 +22,15 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test compat lint lint-c spec-report format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test compat lint lint-c spec-report format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: build/.installed ## environment, native code and Python package, ready in .venv
 
-run: build java ## the main job: publish, record, stream and replay with Spark (KEEP=1 keeps the recording)
-	@exec $(BIN)/python -m aeron_spark.demo $(if $(KEEP),--keep)
+run: build java ## the main job: publish, record, stream and replay with Spark; keeps recording and charts in build/run (KEEP=0: nothing)
+	@exec $(BIN)/python -m aeron_spark.demo $(if $(filter 0,$(KEEP)),--no-keep,--keep build/run)
 
 # The tests of docs/compatibility.md with one pyspark; they leave what they have shown in build/compat.
 COMPAT = PYTHONPATH=$(CURDIR)/build/pyspark-$(1) AERON_SPARK_PYSPARK=$(1) $(PYTEST) -p tests.kit.compatibility tests/spark/compat tests/spark/test_versions.py
@@ -170,6 +170,9 @@ conformance: build ## UDP and archive scenarios over raw messages against PEER=o
 
 bench: build native-tests ## figures into build/bench.jsonl, with a table: GROUPS='udp ipc' for some rows, PAIRS=n at least of each, BEFORE=build/native of another checkout as peer
 	$(if $(PAIRS),AERON_SPARK_BENCH_PAIRS=$(PAIRS)) $(if $(BEFORE),AERON_SPARK_BENCH_BEFORE=$(abspath $(BEFORE)) AERON_SPARK_BIN=$(abspath $(NATIVE))) $(BIN)/python -m tests.bench.run $(GROUPS)
+
+bench-readme: build ## the README's figures, out of build/bench.jsonl
+	$(BIN)/python -m tests.bench.readme
 
 sanitize: build/.environment ## C tests under each of SANITIZERS
 	set -e; for name in $(SANITIZERS); do \

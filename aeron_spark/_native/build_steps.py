@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-STILL_S = 20.0
+STILL_S = 5.0
 """How long a step may print nothing before a line says that it still runs."""
 _FETCHED = re.compile(
     r"\s*(Downloading|Using cached) (?:\S*/)?(?P<name>[\w.]+)-(?P<version>\d[^-\s]*?)(?:-\S*|\.tar\.\w+|\.zip)"

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import importlib.util
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,9 @@ from pathlib import Path
 
 from aeron_spark import extras
 from aeron_spark.demo import java
-from aeron_spark.errors import AeronError
+from aeron_spark.demo.page import PAGE, Command, page
+from aeron_spark.demo.result import RESULT, Result
+from aeron_spark.errors import AeronError, UsageError
 
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 20.0
@@ -33,7 +36,14 @@ def main() -> int:
         prog="python -m aeron_spark.demo",
         description="Publish telemetry of this machine, record it, stream it with Spark, and replay the recording.",
     )
-    parser.add_argument("--keep", action="store_true", help="keep the archive folder and the Aeron directory")
+    parser.add_argument(
+        "--keep",
+        metavar="DIR",
+        type=Path,
+        help="where to keep the recording and the page; what an earlier run kept there is replaced "
+        "(default: a new folder below the temporary one)",
+    )
+    parser.add_argument("--no-keep", action="store_true", help="keep nothing")
     parser.add_argument("--seconds", type=float, default=6.0, help="how long to stream (default 6)")
     options = parser.parse_args()
     if importlib.util.find_spec("pyspark") is None:
@@ -43,26 +53,40 @@ def main() -> int:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
-    folder, aeron_dir = _make_directories()
-    archive_dir = folder / "archive"
     code = 1
+    folder = aeron_dir = None
     try:
-        code = 0 if _work(folder, aeron_dir, archive_dir, options.seconds) == 0 else 1
+        _check(options.keep)
+        folder, aeron_dir = _make_directories()
+        code = 0 if _work(folder, aeron_dir, options.seconds) == 0 else 1
+        _end_descendants()
+        if code == 0 and not options.no_keep:
+            kept = folder if options.keep is None else options.keep.absolute()
+            _keep(folder, kept)
+            folder = None
     except KeyboardInterrupt:
         print("\ninterrupted: cleaning up", flush=True)
         code = 130
-    except AeronError as failure:
+    except (AeronError, OSError) as failure:
         print(f"aeron_spark demo: {failure}", file=sys.stderr)
     finally:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         _end_descendants()
-        if options.keep and archive_dir.exists():
-            _keep(folder, archive_dir, aeron_dir)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.rmtree(aeron_dir, ignore_errors=True)
+        for made in filter(None, (folder, aeron_dir)):
+            shutil.rmtree(made, ignore_errors=True)
     return code
+
+
+def _check(keep: Path | None) -> None:
+    """Refuse a folder whose content no run of ours made: it would be deleted."""
+    if keep is not None and keep.exists():
+        if not keep.is_dir():
+            raise UsageError(f"{keep} is no folder: name another one by --keep")
+        if any(keep.iterdir()) and not (keep / RESULT).exists():
+            raise UsageError(
+                f"{keep} holds what no earlier run kept there, and stays as it is: name another folder by --keep"
+            )
 
 
 def _make_directories() -> tuple[Path, Path]:
@@ -85,7 +109,7 @@ def _interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _work(folder: Path, aeron_dir: Path, archive_dir: Path, seconds: float) -> int:
+def _work(folder: Path, aeron_dir: Path, seconds: float) -> int:
     (folder / "tmp").mkdir()
     environment = {
         # Spark asks for the machine's own name, which need not resolve.
@@ -95,7 +119,7 @@ def _work(folder: Path, aeron_dir: Path, archive_dir: Path, seconds: float) -> i
         "TMPDIR": str(folder / "tmp"),
         "PYSPARK_PYTHON": sys.executable,
     }
-    command = [sys.executable, "-m", "aeron_spark.demo.work", str(aeron_dir), str(archive_dir), str(seconds)]
+    command = [sys.executable, "-m", "aeron_spark.demo.work", str(aeron_dir), str(folder / "archive"), str(seconds)]
     # Its own group: Ctrl-C at the terminal reaches it only through here. Spark and Java are talkative: what they print to
     # standard error is shown only when the work fails.
     with (folder / "log").open("wb") as log:
@@ -115,12 +139,54 @@ def _work(folder: Path, aeron_dir: Path, archive_dir: Path, seconds: float) -> i
     return code
 
 
-def _keep(folder: Path, archive_dir: Path, aeron_dir: Path) -> None:
-    """Leave the two directories only, and print their paths."""
-    for entry in folder.iterdir():
-        if entry != archive_dir:
-            shutil.rmtree(entry, ignore_errors=True)
-    print(f"\narchive folder: {archive_dir}\nAeron directory: {aeron_dir}")
+_KEPT = ("archive", "java", RESULT)
+
+
+def _keep(folder: Path, kept: Path) -> None:
+    """Leave the recording, the page and a program to go on with, in `kept`, and print what to do with them."""
+    if kept == folder:
+        for entry in folder.iterdir():
+            if entry.name not in _KEPT:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    else:
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir(parents=True)
+        for name in _KEPT:
+            if (folder / name).exists():
+                shutil.move(folder / name, kept / name)
+        shutil.rmtree(folder)
+    shutil.copy(Path(__file__).with_name("read.py"), kept / "read.py")
+    commands = next_commands(_shown(kept))
+    result = Result.from_json((kept / RESULT).read_text("utf-8"))
+    (kept / PAGE).write_text(page(result, commands), "utf-8")
+    size = sum(path.stat().st_blocks * 512 for path in kept.rglob("*"))
+    print(f"\nThis picture as a page: {kept / PAGE}")
+    print(f"Kept in {_shown(kept)}, {size / 1e6:.1f} MB; delete the folder when you are done. Three next commands:")
+    for number, command in enumerate(commands, 1):
+        print(f"\n{number}. {command.about}:\n   {command.line}")
+
+
+def next_commands(kept: str) -> list[Command]:
+    """What to type next, from where this runs, with the Python that runs it."""
+    tools = shlex.quote(_shown(Path(sys.executable).parent))
+    kept = shlex.quote(kept)
+    return [
+        Command(
+            "See the recording: where it begins and ends, its size and rate",
+            f"{tools}/aeron-spark archive list {kept}/archive",
+        ),
+        Command(
+            "Look at its first messages, without Spark",
+            f"{tools}/aeron-spark archive export {kept}/archive --to 2048 --out - --format jsonl --value utf8",
+        ),
+        Command(f"Query it with Spark; change the query in {kept}/read.py", f"{tools}/python {kept}/read.py"),
+    ]
+
+
+def _shown(path: Path) -> str:
+    """As short as it works from here."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _end_descendants() -> None:

@@ -1,10 +1,14 @@
 """Telemetry of this machine as messages: the kernel's counters of each CPU, memory, network interface and disk.
 
+Left out is what a reader does not know as a device of this machine: partitions, compressed memory, loop devices, ends of
+tunnels and of containers, and whatever has moved no byte since the machine started.
+
 A message is one device's counters at one time, as JSON: `{"kind": "cpu", "name": "cpu0", "values": {"user": 12, ...}}`.
 """
 
 from __future__ import annotations
 
+import bisect
 import json
 import threading
 import time
@@ -16,6 +20,24 @@ from aeron_spark.publication import Publication
 _CPU = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _MEMORY = ("MemTotal", "MemFree", "MemAvailable", "Cached", "SwapFree")
 _PROC = Path("/proc")
+_WHOLE_DISKS = Path("/sys/block")
+_NO_DISKS = ("loop", "ram", "zram", "dm-", "md", "nbd", "fd", "sr")
+_NO_INTERFACES = (
+    "ifb",
+    "dummy",
+    "veth",
+    "tunl",
+    "gre",
+    "erspan",
+    "sit",
+    "ip6",
+    "ip_vti",
+    "teql",
+    "bond",
+    "tap",
+    "docker",
+    "br-",
+)
 
 
 def sample() -> list[bytes]:
@@ -33,6 +55,9 @@ class Feed:
         self.messages = 0
         self.samples = 0
         self.position = 0
+        self.begun = time.monotonic()
+        self._ends: list[int] = []
+        self._at: list[float] = []
         self._publication = publication
         self._interval = interval
         self._stopping = threading.Event()
@@ -47,6 +72,11 @@ class Feed:
         if self._failure is not None:
             raise self._failure
 
+    def behind(self, position: int) -> float:
+        """Seconds since the first message that lies behind `position` was published; 0 if there is none yet."""
+        index = bisect.bisect_right(self._ends, position)
+        return time.monotonic() - self._at[index] if index < len(self._at) else 0.0
+
     def _run(self) -> None:
         try:
             due = time.monotonic()
@@ -54,6 +84,8 @@ class Feed:
                 batch = sample()
                 taken_us = time.time_ns() // 1000
                 self.position = self._publication.offer_batch(batch, reserved_values=[taken_us] * len(batch))
+                self._at.append(time.monotonic())
+                self._ends.append(self.position)
                 self.samples += 1
                 self.messages += len(batch)
                 due += self._interval
@@ -84,17 +116,19 @@ def _network() -> Iterator[tuple[str, str, dict[str, int]]]:
     for line in _lines("net/dev")[2:]:
         name, _, rest = line.partition(":")
         fields = [int(field) for field in rest.split()]
-        yield (
-            "network",
-            name.strip(),
-            {"rx_bytes": fields[0], "rx_packets": fields[1], "tx_bytes": fields[8], "tx_packets": fields[9]},
-        )
+        if not name.strip().startswith(_NO_INTERFACES) and fields[0] + fields[8]:
+            yield (
+                "network",
+                name.strip(),
+                {"rx_bytes": fields[0], "rx_packets": fields[1], "tx_bytes": fields[8], "tx_packets": fields[9]},
+            )
 
 
 def _disks() -> Iterator[tuple[str, str, dict[str, int]]]:
     for line in _lines("diskstats"):
         _, _, name, *fields = line.split()
-        if not name.startswith(("loop", "ram")):
+        is_whole = (_WHOLE_DISKS / name).exists() or not _WHOLE_DISKS.exists()
+        if is_whole and not name.startswith(_NO_DISKS) and int(fields[0]) + int(fields[4]):
             yield (
                 "disk",
                 name,

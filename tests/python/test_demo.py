@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from aeron_spark import Folder
-from aeron_spark.demo import java
+from aeron_spark.demo import chart, java, work
+from aeron_spark.demo.result import Result, Sample
 from aeron_spark.demo.telemetry import sample
 from tests.kit import dirs
+from tests.kit.wait import wait_until
 
 COMMAND = [sys.executable, "-m", "aeron_spark.demo", "--seconds", "1"]
 
@@ -51,20 +54,84 @@ def nameless(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_whole_run_keeps_what_it_recorded(tmp_path: Path, nameless: dict[str, str]) -> None:
+    kept = tmp_path / "kept"
     result = subprocess.run(
-        [*COMMAND, "--keep"], env=nameless, capture_output=True, text=True, timeout=200, check=False
+        [*COMMAND, "--keep", str(kept)], env=nameless, capture_output=True, text=True, timeout=300, check=False
     )
-    assert result.returncode == 0, result.stdout + result.stderr
-    rows = int(re.findall(r"all agree: ([0-9,]+) rows", result.stdout)[0].replace(",", ""))
-    archive = Path(re.findall(r"archive folder: (\S+)", result.stdout)[0])
-    aeron_dir = Path(re.findall(r"Aeron directory: (\S+)", result.stdout)[0])
-    assert aeron_dir.is_dir()
-    with Folder(archive) as folder:
+    out = result.stdout
+    assert result.returncode == 0, out + result.stderr
+    rows = int(re.findall(r"agree: ([0-9,]+) rows", out)[0].replace(",", ""))
+    assert "Throughput: messages a second" in out
+    assert "Lag: seconds" in out
+    with Folder(kept / "archive") as folder:
         (recording,) = folder.recordings()
         assert sum(batch.num_rows for batch in folder.read(recording.recording_id)) == rows
-    shutil.rmtree(aeron_dir)
-    shutil.rmtree(archive.parent)
     assert leftovers(tmp_path) == []
+
+    lines = [line.strip() for line in out.splitlines()]
+    commands = [lines[index + 1] for index, line in enumerate(lines) if re.match(r"[123]\. ", line)]
+    answers = [
+        subprocess.run(
+            ["/bin/sh", "-ec", command], env=nameless, capture_output=True, text=True, timeout=300, check=True
+        ).stdout
+        for command in commands
+    ]
+    assert [words in answer for words, answer in zip(("stopped", '"kind', "user_ticks"), answers, strict=True)] == [
+        True
+    ] * 3
+    text = (kept / "index.html").read_text("utf-8")
+    assert all(html.escape(command) in text for command in commands)
+    assert f"<b>{rows:,}</b>" in text
+    assert not re.search(r"(?:src|href)=|url\(|@import|<script", text)
+    assert text.count("<svg ") == 2
+    assert sorted(path.name for path in kept.iterdir() if path.name != "java") == [
+        *("archive", "index.html", "read.py", "result.json"),
+    ]
+
+
+def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "letters").write_text("dear", "utf-8")
+    done = subprocess.run(
+        [*COMMAND, "--keep", str(tmp_path)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "name another folder by --keep" in done.stderr) == (1, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["letters"]
+
+
+def test_what_takes_long_says_that_it_goes_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "STILL_S", 0.01)
+    said = ""
+
+    def has_said() -> bool:
+        nonlocal said
+        said += capsys.readouterr().out
+        return said.count("still starting Spark") >= 2
+
+    with work.waiting("starting Spark"):
+        wait_until(has_said, 30, "two reminders")
+    assert re.fullmatch(r"(\[ *\d+\.\d s\] still starting Spark\n)+", said)
+
+
+def test_charts_are_of_the_samples() -> None:
+    """Nothing is read for ten seconds, then 3,000 messages a second, and the lag falls to half a second."""
+    samples = [
+        Sample(seconds=at / 10, published=60 * at, rate=3000.0 * (at >= 100), behind=at / 10 if at < 100 else 0.5)
+        for at in range(1, 201)
+    ]
+    result = Result(machine="m", spark="4", began="now", rows=12_000, replay_seconds=1.0, devices=[], samples=samples)
+    assert (round(result.published_rate), result.behind) == (600, 0.5)
+    lines = chart.terminal(result, width=50)
+    assert max(map(len, lines[1:8])) <= 50
+    assert lines[1] == "   3,000 │" + " " * 19 + "█" * 21
+    assert lines[7] == "       0 └" + "─" * 40
+    assert lines[8].split() == ["0", "s", *["20", "s", "after", "the", "first", "message"]]
+    assert "median 0.5 s" in lines[10]
+    assert lines[11].split()[0] == "10"
+    assert lines[11].endswith("▁▃▆")
+    assert [chart.nice(value) for value in (0, 0.07, 1, 1.2, 231, 9000)] == [1, 0.08, 1, 1.5, 300, 10_000]
+    assert chart.throughput(result).count("<polyline") == 2
 
 
 @pytest.mark.parametrize("stage", ["telemetry", "Spark", "streaming query"])
@@ -88,6 +155,8 @@ def test_ctrl_c_leaves_nothing(stage: str, tmp_path: Path, environment: dict[str
 
 def test_telemetry_is_of_this_machine() -> None:
     text = b"\n".join(sample()).decode()
+    names = {json.loads(line)["name"] for line in text.splitlines()}
+    assert not [name for name in names if name.startswith(("zram", "ifb", "loop", "veth"))]
     assert '{"kind":"cpu","name":"cpu0","values":{"user":' in text
     assert '"MemTotal":' in text
 
