@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,49 +11,81 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench import readme as figures
 from tests.mutants import tables
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCKS: list[tuple[str, str]] = re.findall(
-    r"```(sh|python)\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL
-)
+README = (ROOT / "README.md").read_text("utf-8")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("readme")
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("index", range(len(BLOCKS)))
-def test_block(index: int, folder: Path, aeron_dir: Path) -> None:
-    language, text = BLOCKS[index]
-    text = text.replace("/dev/shm/aeron-example", str(aeron_dir))  # noqa: S108
-    environment = {
-        **{name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"},
-        # The activated environment.
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
-    commands = (
-        [["sh", "-ec", line] for line in text.splitlines()] if language == "sh" else [[sys.executable, "-c", text]]
+def activated() -> dict[str, str]:
+    """The environment's programs are on the PATH, as after its activation."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    return {**kept, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def run(command: list[str], folder: Path, *, timeout: float = 300) -> str:
+    result = subprocess.run(
+        command, cwd=folder, env=activated(), capture_output=True, text=True, timeout=timeout, check=False
     )
-    for command in commands:
-        # The make targets are looked up only: one of them runs this test.
-        if command[-1].startswith("make "):
-            command = ["make", "-n", *command[-1].split()[1:]]  # noqa: PLW2901
-        where = ROOT if command[0] == "make" else folder
-        result = subprocess.run(
-            command, cwd=where, env=environment, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-        if "archive list" in command[-1]:
-            assert "stopped" in result.stdout
-        if "num_rows" in command[-1]:
-            assert result.stdout == "100000\n"
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def test_snippets_and_commands_in_their_order(tmp_path: Path, aeron_dir: Path) -> None:
+    """The programs are one: what a snippet needs, an earlier one has made."""
+    program = "".join(blocks("python")).replace("/dev/shm/aeron-example", str(aeron_dir))  # noqa: S108
+    assert len(blocks("python")) == 4  # record, read, stream, sink
+    out = run([sys.executable, "-c", program], tmp_path).splitlines()
+    assert [line for line in out if line.isdecimal()] == ["100000", "1000"]
+    for line in "".join(blocks("sh")).splitlines():
+        if line.startswith("make "):  # looked up only: one of them runs this test
+            run(["make", "-n", *line.split()[1:]], ROOT)
+        elif line.startswith("python -m "):  # tests/python/test_demo.py runs it whole
+            run(["sh", "-ec", f"{line} --help"], tmp_path)
+        elif line.startswith("aeron-spark "):
+            run(["sh", "-ec", line], tmp_path)
+        else:  # tests/system/wheel.py installs the wheel
+            assert line == "pip install 'aeron-spark[spark]'"
+    assert (tmp_path / "messages.parquet").exists()
+
+
+def test_figures_are_written_never_typed(tmp_path: Path) -> None:
+    row = {
+        "name": "udp_stream_288", "unit": "MB/s", "ours": 1234.5, "peer": 617.25, "peer_name": "stock C driver 1.52.0",
+        "ratio": 2.0, "runs": 5, "machine": "A processor, 2 cores", "commit": "abc", "failure": "",
+    }  # fmt: skip
+    rows = [row, {**row, "name": "udp_rtt_p50", "failure": "pair 1"}, {**row, "peer_name": "driver of before"}]
+    results, readme = tmp_path / "bench.jsonl", tmp_path / "README.md"
+    results.write_text("".join(f"{json.dumps(one)}\n" for one in rows[:2]), "utf-8")
+    readme.write_text(README, "utf-8")
+    for _ in range(2):
+        figures.main(results, readme)
+    text = readme.read_text("utf-8")
+    assert "A processor, 2 cores; " in text
+    assert (
+        text.count("| UDP on loopback, messages of 288 bytes | 1,234 MB/s | 617 MB/s (C driver 1.52.0) | 2.00 |") == 1
+    )
+    assert "round trip" not in text
+    assert text.replace(re.findall(f"{figures.BEGIN}.*{figures.END}", text, re.DOTALL)[0], "") == re.sub(
+        f"{figures.BEGIN}.*{figures.END}", "", README, flags=re.DOTALL
+    )
+    results.write_text(json.dumps(rows[2]), "utf-8")
+    with pytest.raises(SystemExit, match="no row that was measured against stock Aeron"):
+        figures.main(results, readme)
 
 
 def test_commands_in_the_text_exist() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    for target in set(re.findall(r"`make ([a-z]+)", text)):
+    text = README
+    for path in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (ROOT / path).exists(), path
+    for extra in re.findall(r"aeron-spark\[(\w+)\]", text):
+        assert f"\n{extra} = [" in (ROOT / "pyproject.toml").read_text("utf-8"), extra
+    for target in set(re.findall(r"`make ([a-z-]+)", text)):
         subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)  # noqa: S607
     for verb in set(re.findall(r"`aeron-spark ([a-z]+(?: run)?)`", text)):
         subprocess.run(
