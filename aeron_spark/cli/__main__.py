@@ -1,4 +1,4 @@
-"""Entry of `aeron-spark`. Exit codes: 0 fine, 1 failed, 2 wrong usage."""
+"""Entry of `aeron-spark`. Exit codes: `EXIT_CODES`; the servers, which replace this process, have their own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import sys
 from collections.abc import Sequence
 
 import aeron_spark
-from aeron_spark.cli.parser import Parser
+from aeron_spark.cli.parser import EXIT_CODES, Parser
 from aeron_spark.errors import AeronError, UsageError
 
 #: Modules of `aeron_spark.cli`, in the order of the help.
-VERBS = ("driver", "archive", "doctor", "stat", "errors", "loss", "streams", "backlog", "publish", "subscribe", "sbe")
+VERBS = (
+    *("driver", "archive", "doctor", "stat", "errors", "loss", "streams", "backlog", "publish", "subscribe", "sbe"),
+    "completion",
+)
 
 
 def parser(used: Sequence[str] = VERBS) -> argparse.ArgumentParser:
@@ -22,7 +25,7 @@ def parser(used: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     top = Parser(
         prog="aeron-spark",
         description="Aeron-compatible media driver and archive: run them, look at them, send and receive.",
-        epilog="Each verb has its own --help with examples. Exit codes: 0 fine, 1 failed, 2 wrong usage.",
+        epilog=f"Each verb has its own --help with examples. {EXIT_CODES.capitalize()}.",
     )
     top.add_argument("--version", action="version", version=f"aeron-spark {aeron_spark.__version__}")
     verbs = top.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")

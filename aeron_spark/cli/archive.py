@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -22,6 +23,7 @@ from aeron_spark.cli import (
 )
 from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json, print_table, utc_time, with_times
 from aeron_spark.cli.driver import add_settings, become
+from aeron_spark.cli.progress import duration, size
 from aeron_spark.errors import AeronError, DataLossError, PeerError
 
 EXAMPLES = """\
@@ -105,11 +107,9 @@ def list_recordings(options: argparse.Namespace) -> int:
         known = [(recording, _extent(folder, recording)) for recording in folder.recordings()]
         if options.json:
             for recording, extent in known:
-                print_json(_as_json(recording, extent))
+                print_json({**_as_json(recording, extent), **_pace(recording, extent)})
         else:
-            print_table(
-                ("recording", "stream", "session", "start", "end", "state", "channel"), (_row(*pair) for pair in known)
-            )
+            print_table(_LIST_HEADERS, (_row(*pair) for pair in known))
     return 0
 
 
@@ -247,13 +247,35 @@ def _state(recording: Recording, extent: Extent | None) -> str:
     return "active" if extent.is_active else "interrupted"
 
 
+_LIST_HEADERS = (
+    *("recording", "stream", "session", "start", "end", "size", "began", "for", "rate", "state", "channel"),
+)
+
+
+def _pace(recording: Recording, extent: Extent | None) -> dict[str, float | None]:
+    """Bytes, seconds and their ratio. When a recording ended whose archive died is not in the catalog."""
+    count = None if extent is None else extent.limit_position - extent.start_position
+    ended = recording.stop_timestamp_ms
+    if ended is None and extent is not None and extent.is_active:
+        ended = int(time.time() * 1000)
+    seconds = None if ended is None else (ended - recording.start_timestamp_ms) / 1000
+    rate = count / seconds if count is not None and seconds is not None and seconds > 0 else None
+    return {"bytes": count, "seconds": seconds, "bytes_per_second": rate}
+
+
 def _row(recording: Recording, extent: Extent | None) -> tuple[object, ...]:
+    pace = _pace(recording, extent)
+    count, seconds, rate = pace["bytes"], pace["seconds"], pace["bytes_per_second"]
     return (
         recording.recording_id,
-        recording.stream_id,
+        str(recording.stream_id),
         str(recording.session_id),
         recording.start_position,
         "-" if extent is None else extent.limit_position,
+        "-" if count is None else size(count),
+        utc_time(recording.start_timestamp_ms),
+        "-" if seconds is None else duration(seconds),
+        "-" if rate is None else f"{size(rate)}/s",
         _state(recording, extent),
         recording.original_channel,
     )

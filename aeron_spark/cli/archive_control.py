@@ -114,42 +114,49 @@ def add_to(parts: Any) -> None:
             name,
             run_change,
             about=about + ("; a dry run without --yes" if deletes else ""),
-            examples=f"  aeron-spark archive {name} 3{' 131072' if position else ''}{' --yes' if deletes else ''}",
+            examples=f"  aeron-spark archive {name} 3{' --to 131072' if position else ''}{' --yes' if deletes else ''}",
         )
         change.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
         if position:
-            change.add_argument("position", metavar="POSITION", type=int, help="position")
+            change.add_argument("--to", metavar="POSITION", type=int, help=position)
+            # Before it was named --to it stood behind the recording: taken until 0.2.
+            change.add_argument("position", type=int, nargs="?", help=argparse.SUPPRESS)
         if deletes:
             change.add_argument("--yes", action="store_true", help="do it; without, only print what would be done")
-        change.set_defaults(change=name, phrase=phrase, position=None, yes=not deletes)
+        change.set_defaults(
+            change=name,
+            phrase=phrase,
+            **({} if position else {"to": None, "position": None}),
+            **({} if deletes else {"yes": True}),
+        )
 
 
-# Verb, the words before "recording 3", what it does, whether it takes a position, whether it deletes.
+# Verb, the words before "recording 3", what it does, what position it takes, whether it deletes.
 _CHANGES = (
-    ("truncate", "truncate", "make a stopped recording end at a position", True, True),
-    ("purge", "purge", "delete a stopped recording", False, True),
+    ("truncate", "truncate", "make a stopped recording end at a position", "where it ends then", True),
+    ("purge", "purge", "delete a stopped recording", "", True),
     (
         "purge-segments",
         "purge segments of",
         "make a recording start at a later segment and delete those before it",
-        True,
+        "where it starts then",
         True,
     ),
     (
         "detach",
         "detach segments of",
         "make a recording start at a later segment and keep the files of those before it",
-        True,
+        "where it starts then",
         False,
     ),
     (
         "delete-detached",
         "delete detached segments of",
         "delete the segment files before the recording's start",
-        False,
+        "",
         True,
     ),
-    ("attach", "attach segments to", "make a recording start with the segment files that lie before it", False, False),
+    ("attach", "attach segments to", "make a recording start with the segment files that lie before it", "", False),
 )
 
 
@@ -287,10 +294,11 @@ def run_stop(options: argparse.Namespace) -> int:
     with connect(options) as archive:
         if by_stream:
             archive.stop_recording(options.channel, options.stream)
-            return 0
-        if not archive.stop_recording_by_identity(options.recording):
+        elif not archive.stop_recording_by_identity(options.recording):
             print(f"recording {options.recording} was not active", file=sys.stderr)
             return 1
+    if options.json:
+        print_json({"stopped": True})
     return 0
 
 
@@ -301,6 +309,8 @@ def run_stop_replay(options: argparse.Namespace) -> int:
             archive.stop_all_replays(options.recording_id)
         else:
             archive.stop_replay(options.session)
+    if options.json:
+        print_json({"stopped": True})
     return 0
 
 
@@ -309,25 +319,30 @@ def run_stop_replay(options: argparse.Namespace) -> int:
 
 def run_change(options: argparse.Namespace) -> int:
     """Truncate, purge, detach, attach and so on."""
-    recording_id, position = options.recording_id, options.position
+    recording_id, position = options.recording_id, _position(options)
+    at = 0 if position is None else position
     with connect(options) as archive:
         recording = archive.recording(recording_id)
         if recording is None:
             raise UsageError(f"unknown recording id: {recording_id}")
-        _check_change(archive, recording, options)
+        _check_change(archive, recording, at, options)
         if not options.yes:
             target = "" if position is None else f" at position {position}"
             # The archive sees by the segment's bytes whether a frame begins somewhere; a client does not have them.
             known = {recording.start_position, recording.stop_position}
-            is_known = options.change != "truncate" or position in known or position == recording.segment_base(position)
+            is_known = options.change != "truncate" or position in known or position == recording.segment_base(at)
             condition = "" if is_known else ", if a frame begins there"
-            print(f"would {options.phrase} {_named(recording)}{target}{condition}; --yes does it")
+            print_answer(
+                options,
+                {"recording_id": recording_id, "to_position": position, "dry_run": True},
+                f"would {options.phrase} {_named(recording)}{target}{condition}; --yes does it",
+            )
             return 0
         calls: dict[str, Callable[[], int | None]] = {
-            "truncate": lambda: archive.truncate_recording(recording_id, position),
+            "truncate": lambda: archive.truncate_recording(recording_id, at),
             "purge": lambda: archive.purge_recording(recording_id),
-            "purge-segments": lambda: archive.purge_segments(recording_id, position),
-            "detach": lambda: archive.detach_segments(recording_id, position),
+            "purge-segments": lambda: archive.purge_segments(recording_id, at),
+            "detach": lambda: archive.detach_segments(recording_id, at),
             "delete-detached": lambda: archive.delete_detached_segments(recording_id),
             "attach": lambda: archive.attach_segments(recording_id),
         }
@@ -340,20 +355,32 @@ def run_change(options: argparse.Namespace) -> int:
     return 0
 
 
+def _position(options: argparse.Namespace) -> int | None:
+    """Of --to, or as it was given before there was --to."""
+    if options.to is not None and options.position is not None:
+        raise UsageError(f"give the position once: --to {options.to}")
+    position = options.position if options.to is None else options.to
+    if position is None and options.change in {name for name, _, _, takes, _ in _CHANGES if takes}:
+        raise UsageError(
+            f"give the position: aeron-spark archive {options.change} {options.recording_id} --to POSITION"
+        )
+    return None if position is None else int(position)
+
+
 def _named(recording: Recording) -> str:
     stop = "now, active" if recording.stop_position is None else recording.stop_position
     return f"recording {recording.recording_id} ({recording.start_position} to {stop})"
 
 
-def _check_change(archive: Archive, recording: Recording, options: argparse.Namespace) -> None:
+def _check_change(archive: Archive, recording: Recording, position: int, options: argparse.Namespace) -> None:
     """Refuse what the archive would: a dry run promises nothing that is refused then."""
-    recording_id, position = recording.recording_id, options.position
-    start, stop = recording.start_position, recording.stop_position
+    recording_id, start, stop = recording.recording_id, recording.start_position, recording.stop_position
     if options.change in {"truncate", "purge"} and stop is None:
         raise UsageError(
             f"recording {recording_id} is active: stop it first, aeron-spark archive stop --recording {recording_id}"
         )
-    if options.change == "truncate" and not (start <= position <= stop and position % FRAME_ALIGNMENT == 0):
+    fits = stop is not None and start <= position <= stop and position % FRAME_ALIGNMENT == 0
+    if options.change == "truncate" and not fits:
         raise UsageError(
             f"recording {recording_id} goes from {start} to {stop}: it can't be truncated at {position}, give a position "
             f"in it where a frame begins, a multiple of {FRAME_ALIGNMENT}"

@@ -206,7 +206,15 @@ def run_migrate_segments(options: argparse.Namespace) -> int:
                 raise UsageError(f"unknown recording id: {recording_id}")
             about.append(f"recording {recording_id} ({recording.start_position} to {recording.stop_position})")
         if not options.yes:
-            print(f"would move all of {about[0]} to {about[1]}; --yes does it")
+            print_answer(
+                options,
+                {
+                    "recording_id": options.recording_id,
+                    "source_recording_id": options.source_recording_id,
+                    "dry_run": True,
+                },
+                f"would move all of {about[0]} to {about[1]}; --yes does it",
+            )
             return 0
         count = archive.migrate_segments(options.source_recording_id, options.recording_id)
         start, stop = archive.start_position(options.recording_id), archive.stop_position(options.recording_id)

@@ -128,7 +128,6 @@ def add_to(parts: Any) -> None:
         examples="""\
   aeron-spark archive migrate recordings
   aeron-spark archive migrate recordings --yes""",
-        json=False,
     )
     _add_yes(migrating)
 
@@ -140,7 +139,6 @@ def add_to(parts: Any) -> None:
             about=f"make a recording {state.name}: "
             + ("archives and readers pass it by" if state == RecordingState.INVALID else "it is listed again"),
             examples=f"  aeron-spark archive {name} recordings 3",
-            json=False,
         )
         marking.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
         marking.set_defaults(state=state)
@@ -204,15 +202,13 @@ def _add(
     about: str,
     examples: str,
     one: bool = False,
-    json: bool = True,
     aliases: Iterable[str] = (),
 ) -> argparse.ArgumentParser:
     part = add_verb(parts, name, run, about=about, examples=examples, aliases=aliases)
     part.add_argument("path", metavar="PATH", help="the archive's folder")
     if one:
         part.add_argument("recording_id", metavar="RECORDING", type=int, nargs="?", help="recording id (default: all)")
-    if json:
-        add_json(part)
+    add_json(part)
     return part
 
 
@@ -460,8 +456,11 @@ def _print_orphan(orphan: Orphan, options: argparse.Namespace) -> None:
 
 def run_migrate(options: argparse.Namespace) -> int:
     """Run the steps from the folder's version to the current one."""
-    steps = migrate(options.path, dry=not options.yes, on_step=print)
-    if steps == 0:
+    texts: list[str] = []
+    steps = migrate(options.path, dry=not options.yes, on_step=texts.append if options.json else print)
+    if options.json:
+        print_json({"steps": texts, "dry_run": not options.yes})
+    elif steps == 0:
         print("nothing to migrate")
     else:
         _print_dry_run(options)
@@ -473,7 +472,10 @@ def run_mark(options: argparse.Namespace) -> int:
     with Catalog(options.path, writable=True) as catalog:
         for entry in catalog.entries(options.recording_id):
             catalog.set_state(entry, options.state)
-    print(f"(recordingId={options.recording_id}) changed state to {options.state.name}")
+    if options.json:
+        print_json({"recording_id": options.recording_id, "catalog_state": state_name(options.state)})
+    else:
+        print(f"(recordingId={options.recording_id}) changed state to {options.state.name}")
     return EXIT_FINE
 
 

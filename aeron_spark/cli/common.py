@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
+from aeron_spark.cli.parser import EXIT_CODES
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.counters import Counters, DriverInfo
 from aeron_spark.errors import AeronError, PeerError, StorageError, UsageError
@@ -28,6 +30,8 @@ _TIMES = {
 }
 
 _CLEAR = "\x1b[H\x1b[2J"
+#: A number with thousands, decimals and a unit, or nothing known: such columns are set to the right.
+_NUMBER = re.compile(r"[+-]?[\d,]+(\.\d+)?( (bytes|kB|MB|s)(/s)?)?|-|")
 
 
 def add_verb(
@@ -45,7 +49,7 @@ def add_verb(
         aliases=list(aliases),
         help=about,
         description=about,
-        epilog=f"examples:\n{examples}",
+        epilog=f"examples:\n{examples}\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.set_defaults(run=run)
@@ -107,9 +111,7 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     lines = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in (headers, *rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(headers))]
     numeric = [
-        all(cell.replace(",", "").lstrip("+-").isdigit() or cell in {"-", ""} for cell in column[1:])
-        and len(column) > 1
-        for column in zip(*lines, strict=True)
+        len(column) > 1 and all(_NUMBER.fullmatch(cell) for cell in column[1:]) for column in zip(*lines, strict=True)
     ]
     for line in lines:
         cells = (

@@ -8,6 +8,8 @@ from typing import Any
 
 from aeron_spark.names import nearest
 
+EXIT_CODES = "exit codes: 0 done, 1 failed or something found, 2 wrong usage"
+
 
 class Parser(argparse.ArgumentParser):
     """argparse's, whose verbs pass on flags that they do not know, so that the error shows the usage of the whole command."""

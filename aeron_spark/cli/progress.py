@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 _SMALL = 10
+_MINUTE = 60
 
 
 def number(value: float) -> str:
@@ -21,6 +22,11 @@ def size(count: float) -> str:
         if count >= unit:
             return f"{count / unit:,.1f} {name}"
     return f"{number(count)} bytes"
+
+
+def duration(seconds: float) -> str:
+    """Seconds with a digit behind the point, from a minute on days, hours, minutes and seconds."""
+    return f"{seconds:.1f} s" if seconds < _MINUTE else str(timedelta(seconds=round(seconds)))
 
 
 class Progress:

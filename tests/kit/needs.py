@@ -38,6 +38,8 @@ PACKAGES: Mapping[str, Callable[[], bool]] = {
     "musl-tools": partial(_on_path, "musl-gcc"),
     "buildah": partial(_on_path, "buildah"),
     "kubernetes-client": partial(_on_path, "kubectl"),
+    "zsh": partial(_on_path, "zsh"),
+    "fish": partial(_on_path, "fish"),
     "wireguard-tools": partial(_on_path, "wg"),
     "wireguard-go": partial(_on_path, "wireguard-go"),
 }

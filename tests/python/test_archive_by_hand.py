@@ -147,7 +147,7 @@ def test_start_stop_and_changes(archive: Archive, run: Run) -> None:
         code, out = run("stop", "--recording", recording_id)
         assert (code, "was not active" in out) == (1, True)
     assert run("stop")[0] == 2
-    code, out = run("truncate", recording_id, 320)
+    code, out = run("truncate", recording_id, "--to", 320)
     expected = (
         f"would truncate recording {recording_id} (0 to 640) at position 320, if a frame begins there; --yes does it"
     )
@@ -173,23 +173,30 @@ def test_a_dry_run_promises_nothing_that_is_refused(archive: Archive, run: Run) 
         ("purge-segments", 131_104, "every 131072 from 131072 to 262144"),
         ("purge-segments", 393_216, "no later segment"),
     ):
-        for arguments in ((verb, recording_id, position), (verb, recording_id, position, "--yes")):
+        for arguments in ((verb, recording_id, "--to", position), (verb, recording_id, "--to", position, "--yes")):
             code, out = run(*arguments)
             assert (code, reason in out) == (2, True), (arguments, out)
-    code, out = run("truncate", recording_id, 131_072)
+    code, out = run("truncate", recording_id, "--to", 131_072)
     assert (code, out.endswith(" at position 131072; --yes does it\n")) == (0, True), out
-    code, out = run("purge-segments", recording_id, 131_072)
+    code, out = run("truncate", recording_id, "--to", 131_072, "--json")
+    assert (code, json.loads(out)) == (0, {"recording_id": recording_id, "to_position": 131_072, "dry_run": True}), out
+    for arguments, words in (((), "truncate 0 --to POSITION"), ((32, "--to", 32), "give the position once: --to 32")):
+        code, out = run("truncate", recording_id, *arguments)
+        assert (code, words in out) == (2, True), out
+    # As it was before --to.
+    assert run("truncate", recording_id, 131_072) == run("truncate", recording_id, "--to", 131_072)
+    code, out = run("purge-segments", recording_id, "--to", 131_072)
     assert (code, out.startswith(f"would purge segments of recording {recording_id} (0 to ")) == (0, True), out
-    assert run("purge-segments", recording_id, 131_072, "--yes")[0] == 0
+    assert run("purge-segments", recording_id, "--to", 131_072, "--yes")[0] == 0
 
 
 def test_a_change_tells_the_range_that_it_left(archive: Archive, run: Run) -> None:
     recording_id, end = record(archive, [bytes(992)] * 300)
     wait_until(lambda: archive.stop_position(recording_id) == end, 10, "the recording to stop")
     for verb, *arguments, told in (
-        ("detach", 131_072, f"(131072 to {end})"),
+        ("detach", "--to", 131_072, f"(131072 to {end})"),
         ("attach", f"(0 to {end}): 1 segment files"),
-        ("truncate", 1024, "--yes", "(0 to 1024)"),
+        ("truncate", "--to", 1024, "--yes", "(0 to 1024)"),
         ("purge", "--yes", "(0 to 1024)"),
     ):
         code, out = run(verb, recording_id, *arguments)
@@ -200,8 +207,8 @@ def test_an_active_recording_is_neither_purged_nor_truncated(archive: Archive, r
     archive.start_recording("aeron:ipc", 9)
     with archive.client.add_exclusive_publication("aeron:ipc", 9) as publication:
         recording_id = archive.wait_recording("aeron:ipc", 9, publication.session_id)
-        for arguments in (("purge", recording_id), ("truncate", recording_id, 0)):
+        for arguments in (("purge", recording_id), ("truncate", recording_id, "--to", 0)):
             code, out = run(*arguments)
             assert (code, "is active: stop it first" in out) == (2, True), out
-        code, out = run("purge-segments", recording_id, 131_072)
+        code, out = run("purge-segments", recording_id, "--to", 131_072)
         assert (code, "it has one segment" in out) == (2, True), out
