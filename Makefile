@@ -22,7 +22,7 @@ PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test compat lint lint-c spec-report format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test compat lint lint-c spec-report docs docs-serve format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -115,6 +115,19 @@ build/.manifests: build/.environment
 
 spec-report: ## each section of docs/spec with its MUSTs and who cites it in the product and in the tests: ONLY=uncited
 	@$(PYTHON) -m tests.arch.spec_musts $(ONLY)
+
+docs: build/.docs-tools ## the documentation site into build/site, with links and anchors checked; nothing in it loads from outside
+	@$(STEP) "building the documentation site into build/site" $(BIN)/mkdocs build -f docs/site/mkdocs.yml
+
+docs-serve: build/.docs-tools ## the documentation site on http://127.0.0.1:8000, built again when a page changes: ADDRESS=host:port
+	$(BIN)/mkdocs serve -f docs/site/mkdocs.yml -a $(or $(ADDRESS),127.0.0.1:8000)
+
+# Material's advice on the future of MkDocs is no warning about a page.
+docs docs-serve: export NO_MKDOCS_2_WARNING = 1
+build/.docs-tools: build/.installed
+	@$(STEP) "installing the tools of the documentation site" \
+	  $(PIP_INSTALL) $(shell sed -n 's/^docs = \[\(.*\)\]/\1/p' pyproject.toml | tr '"' "'" | tr -d ,)
+	@touch $@
 
 format: build ## put Python into its one form, and write the stub of the C functions again
 	$(BIN)/python aeron_spark/_native/build_stub.py driver_native/include archive/include aeron_spark/_native/kernels > build/_lib.pyi
