@@ -29,5 +29,6 @@ echo "aeron:x:$user:$user::/:/bin/false" > "$folder/root/etc/passwd"
 echo "aeron:x:$user:" > "$folder/root/etc/group"
 install -m 644 -D -t "$folder/root/usr/share/licenses/aeron_spark" LICENSE
 # The executables contain musl, whose licence asks for its text.
-[ ! -f /usr/share/doc/musl/copyright ] || install -m 644 -D -t "$folder/root/usr/share/licenses/musl" /usr/share/doc/musl/copyright
+copyright=${MUSL_COPYRIGHT:-/usr/share/doc/musl/copyright}
+[ ! -f "$copyright" ] || install -m 644 -D -t "$folder/root/usr/share/licenses/musl" "$copyright"
 echo "$folder: $(du -sk "$folder/root" | cut -f 1) KiB"

@@ -35,7 +35,6 @@ PACKAGES: Mapping[str, Callable[[], bool]] = {
     "systemd": partial(_on_path, "systemd-analyze"),
     "pkgconf": partial(_on_path, "pkg-config"),
     "abigail-tools": partial(_on_path, "abidw", "abidiff"),
-    "musl-tools": partial(_on_path, "musl-gcc"),
     "buildah": partial(_on_path, "buildah"),
     "kubernetes-client": partial(_on_path, "kubectl"),
     "zsh": partial(_on_path, "zsh"),

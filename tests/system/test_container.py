@@ -26,7 +26,7 @@ PROGRAMS = ("aeron-spark-archive", "aeron-spark-driver")
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> container.Image:
     require.beyond("an image of a container")
-    if absent := needs.absent("musl-tools", "buildah"):
+    if absent := needs.absent("buildah"):
         require.missing(f"install {' '.join(absent)}, for the image of the container")
     return container.build(tmp_path_factory.mktemp("storage"))
 
