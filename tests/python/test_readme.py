@@ -100,7 +100,7 @@ def test_commands_of_contributing_exist() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
     makes = [line.split()[1:] for line in lines if line.startswith("make ")]
-    assert {"build", "lint", "test", "sim", "mutants", "wheel"} <= {words[0] for words in makes}
+    assert {"build", "lint", "test", "sim", "mutants", "release"} <= {words[0] for words in makes}
     for words in makes:
         subprocess.run(["make", "-n", *words], cwd=ROOT, check=True, capture_output=True)  # noqa: S607
     for target in set(re.findall(r"`make ([a-z-]+)", text)):
