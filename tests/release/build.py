@@ -132,6 +132,7 @@ def main() -> None:
 
     if changed := git("status", "--porcelain").decode():
         print(f"not committed, so not in the release:\n{changed}", end="")
+    head = git("rev-parse", "HEAD")
     version = (ROOT / "VERSION").read_text("utf-8").strip()
     release_notes = notes(version)
     shutil.rmtree(WORK, ignore_errors=True)
@@ -141,6 +142,8 @@ def main() -> None:
     begun = datetime.now(tz=UTC)
     for what in ("sdist", *(options.only or TARGETS)):
         builds = [made(tree, "build_sdist", {}) if what == "sdist" else wheel(tree, what) for tree in trees]
+        if git("rev-parse", "HEAD") != head:
+            raise SystemExit("HEAD moved while its release was built: begin again")
         hashes = {sha256(build) for build in builds}
         if len(hashes) != 1:
             raise SystemExit(

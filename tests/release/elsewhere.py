@@ -32,6 +32,8 @@ PROGRAMS = ("aeron-spark-driver", "aeron-spark-archive")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 #: Rooms of C tests that need no network and no other process.
 C_TESTS = r"c_(base|wire|shm|term|store|codec|sbe)_"
+#: It needs an madvise that fails for pages that a file lacks; qemu-user answers that all is well.
+NOT_EMULATED = "c_shm_test_log_layout"
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 #: In namespaces of its own, with no network but loopback, as the folder's root.
 BARE = """
@@ -173,7 +175,9 @@ def c_tests_under_qemu() -> None:
         f"-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64-static;-L;{root}",
         environment=ZIG_CACHE,
     )
-    listed = json.loads(run("ctest", "--test-dir", build, "-R", C_TESTS, "--show-only=json-v1"))["tests"]
+    listed = json.loads(run("ctest", "--test-dir", build, "-R", C_TESTS, "-E", NOT_EMULATED, "--show-only=json-v1"))[
+        "tests"
+    ]
     names = [test["name"] for test in listed]
     run("cmake", "--build", build, "--target", *names, environment=ZIG_CACHE)
     for name in names:
