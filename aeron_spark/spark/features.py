@@ -18,7 +18,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyspark
+
+from aeron_spark.extras import missing
+
+try:
+    import pyspark
+except ModuleNotFoundError as error:
+    raise missing(error, "spark") from None
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamReader, DataSourceStreamWriter, InputPartition
 from pyspark.sql.pandas import types as conversion
