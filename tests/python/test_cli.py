@@ -66,14 +66,24 @@ def test_archive_list_and_describe(servers: ArchivingMediaDriver, capsys: pytest
             path = str(servers.archive_dir)
             assert main(["archive", "list", path]) == 0
             first, second = capsys.readouterr().out.splitlines()[1:]
-            assert first.split()[:6] == ["0", "1,001", first.split()[2], "0", f"{end:,}", "stopped"]
-            assert second.split()[5:] == ["active", "aeron:ipc?alias=going-on"]
+            # Recording, stream, session, start, end, size, begin, duration, rate.
+            assert first.split()[:2] + first.split()[3:7] == ["0", "1001", "0", f"{end:,}", str(end), "bytes"]
+            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", first.split()[7])
+            assert first.split()[9] == "s"
+            assert "  stopped  " in first
+            assert second.split()[-2:] == ["active", "aeron:ipc?alias=going-on"]
             assert main(["archive", "list", path, "--json"]) == 0
             rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
             assert [(row["recording_id"], row["state"], row["limit_position"]) for row in rows] == [
                 (recording_id, "stopped", end),
                 (recording_id + 1, "active", 0),
             ]
+            stopped, active = rows
+            assert (stopped["bytes"], active["bytes"]) == (end, 0)
+            span_ms = stopped["stop_timestamp_ms"] - stopped["start_timestamp_ms"]
+            assert stopped["seconds"] == span_ms / 1000
+            assert stopped["bytes_per_second"] == (end * 1000 / span_ms if span_ms else None)
+            assert active["seconds"] >= 0
             assert main(["archive", "describe", path, "0"]) == 0
             assert "record_checksum      none" in capsys.readouterr().out
             assert main(["archive", "describe", path, "77"]) == 2
