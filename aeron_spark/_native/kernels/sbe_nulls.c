@@ -36,21 +36,20 @@ FIXED void clear_nulls(void *values, int64_t count, int32_t width, uint64_t null
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <immintrin.h>
 
 bool asi_sbe_has_avx2;
 
 /* Not by __builtin_cpu_supports, which needs a part of libgcc that not every toolchain has. The system saves the wide registers
  * of AVX only where XCR0 says so (Intel SDM 1, 14.3). */
-__attribute__((constructor)) static void ask(void)
+__attribute__((constructor, target("xsave"))) static void ask(void)
 {
     unsigned eax, ebx, ecx, edx;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & bit_OSXSAVE))
     {
         return;
     }
-    unsigned xcr0;
-    __asm__("xgetbv" : "=a"(xcr0), "=d"(edx) : "c"(0));
-    asi_sbe_has_avx2 = 6 == (xcr0 & 6) && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & bit_AVX2);
+    asi_sbe_has_avx2 = 6 == (_xgetbv(0) & 6) && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & bit_AVX2);
 }
 
 __attribute__((target("avx2"))) static void clear_nulls_avx2(

@@ -147,12 +147,17 @@ static bool back_run(asi_log *log, int64_t at, int64_t to)
     {
         length += page;
     }
-    if (!populate(address, length) && !populate(address, length = page))
+    bool has_storage = populate(address, length);
+    if (!has_storage)
     {
-        return false;
+        length = page;
+        has_storage = populate(address, length);
     }
-    note_backed(log, address, length);
-    return true;
+    if (has_storage)
+    {
+        note_backed(log, address, length);
+    }
+    return has_storage;
 }
 
 /* A stream in order gets as many pages at once as it has filled, up to BACKED_AT_ONCE, because a call for each page costs as much
