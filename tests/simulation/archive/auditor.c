@@ -113,8 +113,9 @@ void auditor_on_stopped(auditor *audit, int64_t id, int64_t position, bool is_do
     asi_catalog_record record;
     if (AUDIT_STOPPED == recording->life && asi_catalog_find(audit->catalog, id, &record))
     {
+        const bool has_other_head = recording == audit->migration.dst && NULL != audit->migration.src; /* not answered yet */
         auditor_check_times(audit, recording, &record,
-            recording->starts_asked == audit->starts && recording->errors_asked == audit->disk->errors);
+            !has_other_head && recording->starts_asked == audit->starts && recording->errors_asked == audit->disk->errors);
     }
 }
 
