@@ -248,6 +248,11 @@ static void s13_the_resend_pool_of_groups_is_bounded(void)
     CHECK(is_connected(&s));
     peer_drain(&s.q, ASI_FRAME_DATA);
     send_ten(&s);
+    /* What has nothing to send takes no place: inside of messages, and what was not sent. */
+    send_nak(&s.rig, &s.q, &s.publication, 0, 64, 1408);
+    send_nak(&s.rig, &s.q, &s.publication, 0, 2 * 1408 + 96, 1408);
+    send_nak(&s.rig, &s.q, &s.publication, 0, 10 * 1408, 1408);
+    send_nak(&s.rig, &s.q, &s.publication, 0, 20 * 1408, 1408);
     send_nak(&s.rig, &s.q, &s.publication, 0, 0, 1408);
     send_nak(&s.rig, &s.q, &s.publication, 0, 4 * 1408, 1408);
     send_nak(&s.rig, &s.q, &s.publication, 0, 8 * 1408, 1408);

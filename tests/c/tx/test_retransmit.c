@@ -133,7 +133,7 @@ static void delays(void)
 {
     asi_retransmit retransmit = opened(true, 4, 5, 4);
     asi_resend range;
-    CHECK_I64(asi_retransmit_on_nak(&retransmit, 7, 96, 32, 0, &range), ASI_NAK_SUPPRESSED);
+    CHECK_I64(asi_retransmit_on_nak(&retransmit, 7, 96, 32, 0, &range), ASI_NAK_DELAYED);
     CHECK(!asi_retransmit_next_due(&retransmit, 5, &range));
     CHECK(asi_retransmit_next_due(&retransmit, 6, &range));
     CHECK_I64(range.term_id, 7);

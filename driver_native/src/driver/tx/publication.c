@@ -415,14 +415,20 @@ static bool begins_frame(const asi_sender_publication *publication, const asi_re
         (ASI_FRAME_DATA == frame->type || ASI_FRAME_PAD == frame->type);
 }
 
-/* Spec: 04 §7.5-7.6. Never sends data that was not sent before. */
-void asi_sender_publication_resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range)
+bool asi_sender_publication_can_resend(const asi_sender_publication *publication, const asi_resend *range)
 {
     const asi_log *log = &publication->log;
     const int64_t margin = min_i32(log->term_length / 8, RESEND_MARGIN_MAX);
+    const int64_t position = asi_log_position(range->term_id, range->term_offset, log->position_bits, log->initial_term_id);
+    return position >= publication->position - log->term_length / 2 - margin && position >= 0 && position < publication->position &&
+        begins_frame(publication, range, position);
+}
+
+void asi_sender_publication_resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range)
+{
+    const asi_log *log = &publication->log;
     int64_t position = asi_log_position(range->term_id, range->term_offset, log->position_bits, log->initial_term_id);
-    if (position < publication->position - log->term_length / 2 - margin || position < 0 || position >= publication->position ||
-        !begins_frame(publication, range, position))
+    if (!asi_sender_publication_can_resend(publication, range))
     {
         return;
     }

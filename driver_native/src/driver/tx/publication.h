@@ -21,7 +21,9 @@ int32_t asi_sender_publication_introduction(const asi_sender_publication *public
 void asi_sender_publication_set_limit(asi_sender_publication *publication, int64_t limit);
 /* Publishes the receivers' state to the conductor. True when the first receiver has joined. */
 bool asi_sender_publication_show_receivers(asi_sender_publication *publication);
-/* Spec: 04 §7.5-7.6. Sends a range again, never data that was not sent before. */
+/* Whether a range begins with a frame that was sent, and that may still be asked for. Spec: 04 §7.5-7.6. */
+bool asi_sender_publication_can_resend(const asi_sender_publication *publication, const asi_resend *range);
+/* Sends a range again, if it can be. */
 void asi_sender_publication_resend(asi_sender *sender, asi_sender_publication *publication, const asi_resend *range);
 /* Sends one frame to the destinations of the publication's data. False: not sent. *bytes counts all copies. */
 bool asi_sender_publication_send_frame(

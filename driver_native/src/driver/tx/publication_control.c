@@ -98,6 +98,13 @@ void asi_sender_publication_on_nak(asi_sender *sender, asi_sender_publication *p
     }
     asi_sender_count(sender, ASI_SYSTEM_NAKS_RECEIVED, 1);
     asi_store_release_i64(publication->naks_counter, asi_load_relaxed_i64(publication->naks_counter) + 1);
+    const bool is_taken = ASI_NAK_RESEND == outcome || ASI_NAK_DELAYED == outcome;
+    if (is_taken && !asi_sender_publication_can_resend(publication, &range))
+    {
+        /* Otherwise such NAKs, of a forged session or behind a forged heartbeat, would keep the pool from those that lack data. */
+        asi_retransmit_release(&publication->retransmit, &range);
+        return;
+    }
     switch (outcome)
     {
         case ASI_NAK_OVERFLOW: asi_sender_count(sender, ASI_SYSTEM_RETRANSMIT_OVERFLOW, 1); break;

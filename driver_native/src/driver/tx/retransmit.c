@@ -90,7 +90,15 @@ asi_nak_outcome asi_retransmit_on_nak(asi_retransmit *retransmit, int32_t term_i
         .expiry_ns = now_ns + (is_delayed ? retransmit->delay_ns : retransmit->linger_ns)
     };
     *range = *resend;
-    return is_delayed ? ASI_NAK_SUPPRESSED : ASI_NAK_RESEND;
+    return is_delayed ? ASI_NAK_DELAYED : ASI_NAK_RESEND;
+}
+
+void asi_retransmit_release(asi_retransmit *retransmit, const asi_resend *range)
+{
+    asi_resend *resend = &retransmit->resends[range->index];
+    AS_ASSERT(ASI_RESEND_INACTIVE != resend->state && retransmit->active_count > 0);
+    resend->state = ASI_RESEND_INACTIVE;
+    retransmit->active_count--;
 }
 
 bool asi_retransmit_next_due(asi_retransmit *retransmit, int64_t now_ns, asi_resend *range)

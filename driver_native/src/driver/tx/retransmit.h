@@ -55,8 +55,9 @@ typedef struct asi_retransmit_params
 typedef enum asi_nak_outcome
 {
     ASI_NAK_INVALID,
-    ASI_NAK_SUPPRESSED, /* empty, in progress, or delayed */
+    ASI_NAK_SUPPRESSED, /* empty, or in progress */
     ASI_NAK_OVERFLOW,   /* the pool is full */
+    ASI_NAK_DELAYED,    /* *range is due after the delay */
     ASI_NAK_RESEND      /* send *range now */
 } asi_nak_outcome;
 
@@ -64,6 +65,8 @@ as_result asi_retransmit_open(asi_retransmit *retransmit, const asi_retransmit_p
 void asi_retransmit_close(asi_retransmit *retransmit); /* no effect on a zeroed one */
 asi_nak_outcome asi_retransmit_on_nak(asi_retransmit *retransmit, int32_t term_id, int32_t term_offset, int32_t length,
     int64_t now_ns, asi_resend *range);
+/* Gives back what the NAK has just taken: there is nothing to send. */
+void asi_retransmit_release(asi_retransmit *retransmit, const asi_resend *range);
 /* Frees resends whose linger time is over. True with a range whose delay is over, or with the rest of one. Call until false. */
 bool asi_retransmit_next_due(asi_retransmit *retransmit, int64_t now_ns, asi_resend *range);
 /* Call when only `done` bytes of the last returned range were sent: the rest is due next time. */
