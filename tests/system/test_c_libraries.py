@@ -109,7 +109,7 @@ def test_the_page_installs_what_there_is() -> None:
     for option in re.findall(r"-D(AERON\w+)", PAGE):
         assert f"option({option} " in (ROOT / "CMakeLists.txt").read_text("utf-8"), option
     parts = re.findall(r"`(library|development|executables)`", PAGE)
-    rules = (ROOT / "cmake" / "libraries.cmake").read_text("utf-8")
+    rules = (ROOT / "driver_native" / "cmake" / "libraries.cmake").read_text("utf-8")
     assert set(parts) == set(re.findall(r"COMPONENT (\w+)", rules))
 
 

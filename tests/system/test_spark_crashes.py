@@ -85,7 +85,8 @@ def test_writing_is_at_least_once_when_workers_are_killed(aeron_dir: Path, tmp_p
                 ]
             # A worker's next task goes on in the same recording.
             begins = [0, *(at for at in range(1, len(numbers)) if numbers[at] != numbers[at - 1] + 1), len(numbers)]
-            attempts = [numbers[begin:end] for begin, end in itertools.pairwise(begins)]
+            # A worker that was killed before its first row leaves a recording without any.
+            attempts = [numbers[begin:end] for begin, end in itertools.pairwise(begins) if begin < end]
             assert all(attempt[0] % (ROWS // PARTITIONS) == 0 for attempt in attempts), (
                 "each attempt publishes in order"
             )
