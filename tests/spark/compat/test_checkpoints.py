@@ -1,4 +1,4 @@
-"""A query that one pyspark has begun goes on with another one, and then with the first again.
+"""A query that one pyspark began continues with another one, and then with the first again.
 
 The other one is the lowest that must work, for that the newest; both write Spark's logs of the checkpoint and our offsets.
 """
