@@ -218,7 +218,14 @@ static inline int64_t asi_log_fragmented_length(int64_t length, int32_t max_payl
 int64_t asi_log_producer_position(const asi_log *log);
 /* Moves to the next term. Idempotent; every thread that trips calls it, and so does the unblocker. Spec: 02 §5.4. */
 void asi_log_rotate(asi_log *log, int32_t term_count, int32_t term_id);
-/* Zeroes up to one term boundary towards `target`; returns the new clean position. Conductor only. Spec: 02 §8. */
+/* Zeroes up to one term boundary towards `target`; returns the new clean position. Conductor only. Spec: 02 §8. On a full file
+ * system it ends at a page boundary before that, so callers ask asi_log_is_clean_for before they move a limit. */
 int64_t asi_log_clean(asi_log *log, int64_t clean_position, int64_t target);
+/* True if the log is zeroed for publishers that may write up to `limit`: a message that begins below it ends within a term of it,
+ * and the bytes up to three terms behind the clean position are zero. Spec: 02 §7.3. */
+static inline bool asi_log_is_clean_for(const asi_log *log, int64_t clean_position, int64_t limit)
+{
+    return limit - clean_position < (ASI_LOG_PARTITION_COUNT - 1) * (int64_t)log->term_length;
+}
 
 #endif

@@ -8,6 +8,7 @@
 #include "trap.h"
 
 #define WINDOW (TERM / 2)
+#define PAGE 4096
 #define SECOND 1000000000LL
 
 typedef struct readers
@@ -250,6 +251,32 @@ static void cleaned_before_the_limit_of_an_ipc_publication(void)
     log_delete(&p.publication.log);
 }
 
+/* A page without storage, as on a full file system, makes cleaning go page by page; the limit waits for it. */
+static void the_limit_of_an_ipc_publication_waits_for_the_cleaning(void)
+{
+    ipc p;
+    const int64_t read = 2 * TERM + WINDOW;
+    ipc_open(&p, read);
+    p.limit_counter = p.publication.limit = p.publication.trip_limit = read;
+    p.readers.positions[0] = read;
+    asi_log *log = &p.publication.log;
+    memset(log->terms[0], 7, TERM);
+    CHECK_I64(munmap(log->terms[0] + PAGE, PAGE), 0); /* a touch of it would end the test */
+    int32_t cycles = 0;
+    while (read == p.limit_counter)
+    {
+        CHECK_I64(asi_ipc_update(&p.publication), 1);
+        CHECK(++cycles <= TERM / PAGE + 2);
+        CHECK(read == p.limit_counter || p.limit_counter - p.publication.clean_position < 2 * TERM);
+    }
+    CHECK(cycles > 2);
+    CHECK_I64(p.limit_counter, read + WINDOW);
+    CHECK_I64(log->terms[0][0], 0);
+    CHECK_I64(log->terms[0][2 * PAGE], 0);
+    CHECK(MAP_FAILED != mmap(log->terms[0] + PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    log_delete(log);
+}
+
 static void hostile_readers_of_ipc_move_no_limit(void)
 {
     static const struct { int64_t told; int64_t limit; } ROWS[] = {
@@ -279,6 +306,7 @@ int main(void)
     RUN(cleaned_before_the_limit_of_a_network_publication);
     RUN(the_limit_waits_for_the_cleaning);
     RUN(cleaned_before_the_limit_of_an_ipc_publication);
+    RUN(the_limit_of_an_ipc_publication_waits_for_the_cleaning);
     RUN(hostile_readers_of_ipc_move_no_limit);
     return 0;
 }

@@ -39,11 +39,16 @@ static int64_t join_position(const asi_ipc_publication *publication)
     return span.min < publication->consumer_position ? span.min : publication->consumer_position;
 }
 
-/* Clean up before the limit moves: the release store of the limit makes the zeroed space visible to publishers. */
-static void set_limit(asi_ipc_publication *publication, int64_t clean_target, int64_t limit)
+/* Before the limit moves: the release store of the limit makes the zeroed space visible to publishers. */
+static void clean_up_to(asi_ipc_publication *publication, int64_t position)
 {
-    publication->clean_position = asi_log_clean(&publication->log, publication->clean_position, clean_target);
+    publication->clean_position = asi_log_clean(&publication->log, publication->clean_position, position);
+}
+
+static void set_limit(asi_ipc_publication *publication, int64_t limit, int64_t trip_limit)
+{
     publication->limit = limit;
+    publication->trip_limit = trip_limit;
     asi_store_release_i64(publication->limit_counter, limit);
 }
 
@@ -62,15 +67,18 @@ int asi_ipc_update(asi_ipc_publication *publication)
         follow_consumers(publication, &span);
         if (limit > publication->trip_limit)
         {
-            set_limit(publication, span.min, limit);
-            publication->trip_limit = limit + publication->params.window_length / 8;
+            clean_up_to(publication, span.min);
+            if (asi_log_is_clean_for(&publication->log, publication->clean_position, limit))
+            {
+                set_limit(publication, limit, limit + publication->params.window_length / 8);
+            }
             return 1;
         }
     }
     else if (publication->limit > publication->consumer_position)
     {
+        clean_up_to(publication, publication->consumer_position);
         set_limit(publication, publication->consumer_position, publication->consumer_position);
-        publication->trip_limit = publication->consumer_position;
         return 1;
     }
     return made_pages;

@@ -96,14 +96,6 @@ static void clean_behind(asi_network_publication *publication, int64_t position)
     asi_store_release_i64(&sender->zeroed_limit, publication->clean_position + ASI_LOG_PARTITION_COUNT * term_length);
 }
 
-/* Spec: 02 §7.3 - the next term must be zero before the limit lets a publisher write to it. */
-static bool is_clean_for(const asi_network_publication *publication, int64_t limit)
-{
-    const asi_log *log = &publication->sender.log;
-    const int64_t gap = (limit >> log->position_bits) - (publication->clean_position >> log->position_bits);
-    return gap < 2 || (2 == gap && 0 != (publication->clean_position & (log->term_length - 1)));
-}
-
 static int update_limit(asi_network_publication *publication, const asi_position_span *spies)
 {
     const int64_t sent = sender_position(publication);
@@ -127,7 +119,7 @@ static int update_limit(asi_network_publication *publication, const asi_position
         return made_pages;
     }
     clean_behind(publication, consumed);
-    if (is_clean_for(publication, limit))
+    if (asi_log_is_clean_for(&publication->sender.log, publication->clean_position, limit))
     {
         set_limit(publication, limit);
     }
