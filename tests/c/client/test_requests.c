@@ -144,6 +144,61 @@ static void asynchronous_requests_time_out_and_are_undone(void)
     scripted_close(&s);
 }
 
+static int64_t scripted_add_later(scripted *s, int which)
+{
+    int64_t id = AS_NULL_VALUE;
+    switch (which)
+    {
+        case 0: CHECK_I64(as_client_async_add_publication(s->client, CHANNEL, STREAM, &id), AS_OK); break;
+        case 1: CHECK_I64(as_client_async_add_exclusive_publication(s->client, CHANNEL, STREAM, &id), AS_OK); break;
+        case 2: CHECK_I64(as_client_async_add_subscription(s->client, CHANNEL, STREAM, NULL, NULL, NULL, &id), AS_OK); break;
+        default: CHECK_I64(as_client_async_add_counter(s->client, 1000, NULL, 0, "c", &id), AS_OK); break;
+    }
+    scripted_turn(s);
+    return id;
+}
+
+/* A publication that nobody closes keeps a shared one alive in the driver. */
+static void what_was_asked_for_and_forgotten_is_removed(void)
+{
+    scripted s;
+    scripted_open(&s);
+    for (int which = 0; which < 4; which++)
+    {
+        const int64_t removed = s.counts[REMOVES[which]];
+        s.mode = SCRIPT_SILENT;
+        const int64_t early = scripted_add_later(&s, which);
+        as_client_forget(s.client, early);
+        as_client_forget(s.client, early); /* no effect */
+        CHECK_I64(s.counts[REMOVES[which]], removed);
+        s.last_correlation_id = early;
+        answer(&s, ADDS[which]);
+        scripted_run(&s, 2);
+        CHECK_I64(s.counts[REMOVES[which]], removed + 1);
+        CHECK_I64(s.last_registration_id, early);
+
+        s.mode = SCRIPT_ANSWER;
+        const int64_t late = scripted_add_later(&s, which);
+        scripted_run(&s, 1);
+        as_client_forget(s.client, late);
+        scripted_run(&s, 1);
+        CHECK_I64(s.counts[REMOVES[which]], removed + 2);
+        CHECK_I64(s.last_registration_id, late);
+
+        s.mode = SCRIPT_REFUSE;
+        const int64_t refused_id = scripted_add_later(&s, which);
+        scripted_run(&s, 1);
+        as_client_forget(s.client, refused_id);
+        s.mode = SCRIPT_ANSWER;
+        scripted_run(&s, 1);
+        CHECK_I64(s.counts[REMOVES[which]], removed + 2);
+        CHECK(NULL == s.client->requests);
+    }
+    CHECK(NULL == s.client->publications && NULL == s.client->subscriptions && NULL == s.client->owned_counters);
+    CHECK_I64(s.errors, 0);
+    scripted_close(&s);
+}
+
 static void refusals_carry_code_and_text(void)
 {
     scripted s;
@@ -344,6 +399,7 @@ int main(void)
     RUN(a_driver_that_comes_later_is_found);
     RUN(late_answers_are_undone);
     RUN(asynchronous_requests_time_out_and_are_undone);
+    RUN(what_was_asked_for_and_forgotten_is_removed);
     RUN(refusals_carry_code_and_text);
     RUN(full_command_ring);
     RUN(announcements_that_can_not_be);

@@ -68,6 +68,8 @@ void sim_publisher_close(sim_world *world, sim_publisher *publisher, bool revoke
             as_publication_close(publisher->handles[i]);
         }
     }
+    /* The second handle may be asked for and not there yet; nobody would close it when it comes. */
+    as_client_forget(publisher->client->client, publisher->requests[1]);
     forget_publication(world, publisher);
 }
 
