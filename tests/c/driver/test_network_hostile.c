@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "driver/net/destinations.h"
 #include "memory_rig.h"
 #include "shm/error_log.h"
 #include "wire/frame.h"
@@ -247,6 +248,72 @@ static void add_publication(memory_rig *h, const char *channel)
     rig_send_add(&h->rig, ASI_CMD_ADD_PUBLICATION, 1, 10, STREAM, channel);
     memory_rig_cycles(h, 3);
     (void)count_broadcasts(h, 0);
+}
+
+/* From a source of the attacker's choice. */
+static void forge_request(memory_rig *h, uint16_t number)
+{
+    const asi_status_frame frame = { .prefix = { .frame_length = ASI_STATUS_LENGTH, .type = ASI_FRAME_STATUS,
+        .flags = ASI_STATUS_FLAG_SEND_SETUP }, .receiver_id = 1000 + number };
+    const asi_address own = h->peer->bound;
+    h->peer->bound = fake_address("10.0.0.1", number);
+    memory_rig_send(h, &frame, ASI_STATUS_LENGTH, 24001);
+    h->peer->bound = own;
+}
+
+/* Marks the streams of which the peer has been told. */
+static void mark_streams(memory_rig *h, bool *is_known, int32_t streams)
+{
+    for (int32_t received = 1; 1 == received;)
+    {
+        static uint8_t buffer[65536] __attribute__((aligned(8)));
+        asi_incoming incoming = { .buffer = buffer, .capacity = sizeof(buffer) };
+        CHECK_I64(fake_receive(&h->net, h->peer, &incoming, 1, &received), AS_OK);
+        if (1 == received)
+        {
+            const int32_t stream = asi_get_i32(buffer + offsetof(asi_setup_frame, stream_id)) - STREAM;
+            CHECK(stream >= 0 && stream < streams);
+            is_known[stream] = true;
+        }
+    }
+}
+
+/* The channel has more streams than a round has frames. A receiver that asks once a second, as receivers do, hears of three each
+ * time, and of each stream within a third as many seconds. 64: two rounds' worth, of which a flood in step showed one only. */
+static void a_flood_hides_none_of_many_streams(void)
+{
+    enum { STREAMS = 64, STEP_MS = 10, DRAINED_MS = 4000, ASKS_MS = 1000 };
+    memory_rig h;
+    memory_rig_open(&h, NULL);
+    for (int32_t i = 0; i < STREAMS; i++)
+    {
+        rig_send_add(&h.rig, ASI_CMD_ADD_PUBLICATION, 1, 10 + i, STREAM + i,
+            "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|term-length=64k");
+        memory_rig_cycles(&h, 3);
+        (void)count_broadcasts(&h, 0);
+    }
+    const asi_status_frame request = { .prefix = { .frame_length = ASI_STATUS_LENGTH, .type = ASI_FRAME_STATUS,
+        .flags = ASI_STATUS_FLAG_SEND_SETUP }, .receiver_id = 1 };
+    bool is_known[STREAMS] = { false };
+    for (int32_t ms = 0; ms < DRAINED_MS + ASKS_MS * (STREAMS + 2) / ASI_NEWCOMER_ROUNDS; ms += STEP_MS)
+    {
+        h.rig.now_ns += STEP_MS * RIG_MS;
+        for (int32_t i = 0; i < (ms < DRAINED_MS ? 10 : 1) && (ms < DRAINED_MS || 0 == ms % 50); i++)
+        {
+            forge_request(&h, (uint16_t)(1000 + ms + i));
+        }
+        if (ms >= DRAINED_MS && 0 == ms % ASKS_MS)
+        {
+            memory_rig_send(&h, &request, ASI_STATUS_LENGTH, 24001);
+        }
+        memory_rig_cycles(&h, 1);
+        mark_streams(&h, is_known, STREAMS);
+    }
+    for (int32_t i = 0; i < STREAMS; i++)
+    {
+        CHECK(is_known[i]);
+    }
+    memory_rig_close(&h);
 }
 
 /* A receiver that comes and errs, over and over: clients hear of the first ones only. */
@@ -549,6 +616,7 @@ int main(void)
     RUN(a_beat_far_ahead_that_is_filled);
     RUN(terms_that_are_longer_than_wanted);
     RUN(setups_that_fill_the_error_log);
+    RUN(a_flood_hides_none_of_many_streams);
     RUN(errors_of_ever_new_receivers);
     RUN(bad_setups_hide_no_rejection);
     RUN(naks_for_everything);

@@ -84,15 +84,32 @@ static void a_flood_is_bounded(void)
 
 static const uint8_t introduction[40];
 
-/* Rounds of `count` frames for newcomers; the bytes that went out. */
-static int64_t introduce(asi_destinations *destinations, asi_udp_socket *from, int32_t count, int64_t now_ns)
+/* A channel of so many streams; the frame of each begins with its number. */
+typedef struct channel
 {
-    asi_outgoing frames[ASI_NEWCOMER_FRAMES];
+    int32_t streams;
+    uint8_t frames[ASI_NEWCOMER_FRAMES][40];
+} channel;
+
+static int32_t next_frames(void *context, int64_t *cursor, asi_outgoing *datagrams, int32_t capacity)
+{
+    channel *of = context;
+    const int32_t count = capacity < of->streams ? capacity : of->streams;
     for (int32_t i = 0; i < count; i++)
     {
-        frames[i] = (asi_outgoing){ .bytes = introduction, .length = sizeof(introduction) };
+        of->frames[i][0] = (uint8_t)((*cursor + i) % of->streams);
+        datagrams[i] = (asi_outgoing){ .bytes = of->frames[i], .length = sizeof(of->frames[i]) };
     }
-    return asi_destinations_introduce(destinations, &reserve, &ops, from, frames, count, now_ns);
+    *cursor += count;
+    return count;
+}
+
+/* Rounds for newcomers to a channel of so many streams; the bytes that went out. */
+static int64_t introduce(asi_destinations *destinations, asi_udp_socket *from, int32_t streams, int64_t now_ns)
+{
+    channel of = { .streams = streams };
+    const asi_introductions introductions = { .next = next_frames, .context = &of };
+    return asi_destinations_introduce(destinations, &reserve, &ops, from, &introductions, now_ns);
 }
 
 /* Who only asks gets three rounds for each time it asks, and no data; who then names what only a hearer of the answer knows gets it,
@@ -150,51 +167,60 @@ static void a_newcomer_proves_itself_first(void)
 }
 
 /* Status messages in others' names, to a channel with many streams. While the reserve is full, who asks gets all streams at once; a
- * flood gets three frames for each of its own, and what the reserve gains. One whose place the flood takes each time he has asked
- * still hears of every stream. */
+ * flood gets three frames for each of its own, and what the reserve gains. */
 static void a_flood_is_answered_in_kind(void)
 {
-    enum { STREAMS = 20, ASKED = 3000, SECONDS = 10, OF_THE_HONEST = 40 };
+    enum { STREAMS = 20, ASKED = 3000, SECONDS = 10 };
     asi_destinations destinations;
     asi_udp_socket *from = open_at(100);
     asi_udp_socket *honest = open_at(101);
     const asi_address at = fake_address("127.0.0.1", 101);
-    asi_outgoing frames[STREAMS];
-    uint8_t bytes[STREAMS][40] = { { 0 } };
-    bool is_heard[STREAMS] = { false };
     int64_t sent = 0;
     reserve = (asi_newcomer_reserve){ 0 };
     CHECK_I64(asi_destinations_open(&destinations, false, 8, 8, &counter), AS_OK);
-    for (int32_t i = 0; i < STREAMS; i++)
-    {
-        bytes[i][0] = (uint8_t)i;
-        frames[i] = (asi_outgoing){ .bytes = bytes[i], .length = sizeof(bytes[i]) };
-    }
     asi_destinations_on_status_message(&destinations, 1, &at, ASI_UNPROVEN, SECOND);
-    CHECK_I64(asi_destinations_introduce(&destinations, &reserve, &ops, from, frames, STREAMS, SECOND), STREAMS * 40);
+    CHECK_I64(introduce(&destinations, from, STREAMS, SECOND), STREAMS * 40);
     CHECK_I64(honest->count, STREAMS);
     for (int64_t i = 0; i < ASKED; i++)
     {
         const int64_t now_ns = 2 * SECOND + i * SECONDS * SECOND / ASKED;
         const asi_address forged = fake_address("10.0.0.1", (uint16_t)(1000 + i));
-        const int32_t heard_before = honest->count;
         asi_destinations_on_status_message(&destinations, 10 + i, &forged, ASI_UNPROVEN, now_ns);
-        sent += asi_destinations_introduce(&destinations, &reserve, &ops, from, frames, STREAMS, now_ns);
-        if (0 == i % OF_THE_HONEST)
-        {
-            asi_destinations_on_status_message(&destinations, 1, &at, ASI_UNPROVEN, now_ns);
-            (void)asi_destinations_introduce(&destinations, &reserve, &ops, from, frames, STREAMS, now_ns);
-        }
-        for (int32_t k = heard_before; i > ASKED / 2 && k < honest->count; k++)
-        {
-            is_heard[honest->queue[(honest->head + k) % FAKE_NET_QUEUE].bytes[0]] = true;
-        }
+        sent += introduce(&destinations, from, STREAMS, now_ns);
     }
     CHECK(sent <= (ASI_NEWCOMER_ROUNDS * ASKED + ASI_NEWCOMER_RESERVE + SECONDS * SECOND / ASI_NEWCOMER_RESERVE_NS) * 40);
-    for (int32_t i = 0; i < STREAMS; i++)
+    asi_destinations_close(&destinations);
+    ops.close(ops.context, from);
+    ops.close(ops.context, honest);
+}
+
+/* The flood takes the honest one's place before it asks again, always after as many requests as there are streams. */
+static void a_fast_flood_in_step_hides_no_stream(void)
+{
+    enum { STREAMS = 24, ASKS = 400 };
+    asi_destinations destinations;
+    asi_udp_socket *from = open_at(100);
+    asi_udp_socket *honest = open_at(101);
+    const asi_address at = fake_address("127.0.0.1", 101);
+    bool is_heard[STREAMS] = { false };
+    int32_t heard = 0;
+    reserve = (asi_newcomer_reserve){ .taken = ASI_NEWCOMER_RESERVE, .counted_ns = SECOND };
+    CHECK_I64(asi_destinations_open(&destinations, false, 8, 8, &counter), AS_OK);
+    for (int64_t i = 0; i < (int64_t)ASKS * STREAMS; i++)
     {
-        CHECK(is_heard[i]);
+        const asi_address forged = fake_address("10.0.0.1", (uint16_t)(1000 + i));
+        const bool is_honest = 0 == i % STREAMS;
+        asi_destinations_on_status_message(&destinations, is_honest ? 1 : 10 + i, is_honest ? &at : &forged, ASI_UNPROVEN, SECOND);
+        (void)introduce(&destinations, from, STREAMS, SECOND);
+        for (; honest->count > 0; honest->count--, honest->head = (honest->head + 1) % FAKE_NET_QUEUE)
+        {
+            fake_datagram *datagram = &honest->queue[honest->head];
+            heard += is_heard[datagram->bytes[0]] ? 0 : 1;
+            is_heard[datagram->bytes[0]] = true;
+            free(datagram->bytes);
+        }
     }
+    CHECK_I64(heard, STREAMS);
     asi_destinations_close(&destinations);
     ops.close(ops.context, from);
     ops.close(ops.context, honest);
@@ -382,6 +408,7 @@ int main(void)
     RUN(a_flood_is_bounded);
     RUN(a_newcomer_proves_itself_first);
     RUN(a_flood_is_answered_in_kind);
+    RUN(a_fast_flood_in_step_hides_no_stream);
     RUN(newcomers_keep_nobody_out);
     RUN(a_batch_takes_as_many_calls_as_it_needs);
     RUN(each_begins_a_batch_as_often);

@@ -77,6 +77,7 @@ static as_result open_counters(asi_conductor *conductor, asi_send_channel *opene
             ASI_CONTROL_MODE_MANUAL == opened->channel->control_mode, (int32_t)conductor->settings->destinations_max,
             (int32_t)conductor->settings->destinations_per_address_max,
             asi_counter_addr(&conductor->counters.counters, opened->destinations_counter_id));
+        asi_rand_seed(&opened->sender.destinations.rand, asi_rand_u64(&conductor->rand));
     }
     return result;
 }

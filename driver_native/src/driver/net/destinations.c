@@ -119,8 +119,7 @@ static asi_destination *add_dynamic(
     }
     asi_destination *destination = take_slot(destinations);
     *destination = (asi_destination){ .is_used = true, .address = *source, .receiver_id = receiver_id, .has_receiver_id = true,
-        .registration_id = AS_NULL_VALUE, .next_frame = destinations->next_first_frame };
-    destinations->next_first_frame = (destinations->next_first_frame + 1) % ASI_NEWCOMER_FRAMES;
+        .registration_id = AS_NULL_VALUE };
     destinations->newcomer_count++;
     return destination;
 }
@@ -322,12 +321,21 @@ static void refill(asi_newcomer_reserve *reserve, int64_t now_ns)
     reserve->counted_ns += gained * ASI_NEWCOMER_RESERVE_NS;
 }
 
-/* Takes what a round of up to `count` frames has beyond its first one from the reserve; returns the frames of the round. */
-static int32_t begin_round(asi_destination *destination, asi_newcomer_reserve *reserve, int32_t count, int64_t now_ns)
+/* Writes the frames of a newcomer's round; what it has beyond the first one comes from the reserve. */
+static int32_t begin_round(asi_destinations *destinations, asi_destination *destination, asi_newcomer_reserve *reserve,
+    const asi_introductions *introductions, asi_outgoing frames[ASI_NEWCOMER_FRAMES], int64_t now_ns)
 {
     const int32_t affordable = 1 + ASI_NEWCOMER_RESERVE - reserve->taken;
-    int32_t round = count < destination->frames_left ? count : destination->frames_left;
-    round = round < affordable ? round : affordable;
+    const int32_t capacity = destination->frames_left < affordable ? destination->frames_left : affordable;
+    if (!destination->has_cursor)
+    {
+        const int32_t skipped = (int32_t)(asi_rand_u64(&destinations->rand) % ASI_NEWCOMER_SKIPS);
+        (void)introductions->next(introductions->context, &destinations->first_cursor, frames, skipped);
+        destination->cursor = destinations->first_cursor;
+    }
+    const int32_t round = introductions->next(introductions->context, &destination->cursor, frames, capacity);
+    destinations->first_cursor = destination->has_cursor ? destinations->first_cursor : destination->cursor;
+    destination->has_cursor = true;
     reserve->taken += round > 0 ? round - 1 : 0;
     destination->frames_left -= round;
     destination->rounds_left = destination->frames_left > 0 ? destination->rounds_left - 1 : 0;
@@ -335,30 +343,12 @@ static int32_t begin_round(asi_destination *destination, asi_newcomer_reserve *r
     return round;
 }
 
-/* Sends `round` of the frames, from where the last round ended. */
-static int64_t send_round(asi_destination *destination, const asi_udp_ops *ops, asi_udp_socket *socket,
-    const asi_outgoing *datagrams, int32_t count, int32_t round)
+int64_t asi_destinations_introduce(asi_destinations *destinations, asi_newcomer_reserve *reserve, const asi_udp_ops *ops,
+    asi_udp_socket *socket, const asi_introductions *introductions, int64_t now_ns)
 {
     asi_outgoing frames[ASI_NEWCOMER_FRAMES];
-    int64_t bytes;
-    if (0 == round)
-    {
-        return 0;
-    }
-    for (int32_t k = 0; k < round; k++)
-    {
-        frames[k] = datagrams[(destination->next_frame + k) % count];
-    }
-    destination->next_frame = (destination->next_frame + round) % count;
-    (void)send_to(destination, ops, socket, frames, round, &bytes);
-    return bytes;
-}
-
-int64_t asi_destinations_introduce(asi_destinations *destinations, asi_newcomer_reserve *reserve, const asi_udp_ops *ops,
-    asi_udp_socket *socket, const asi_outgoing *datagrams, int32_t count, int64_t now_ns)
-{
     int64_t bytes = 0;
-    int32_t frames = 0;
+    int32_t spent = 0;
     destinations->next_round_ns = INT64_MAX;
     refill(reserve, now_ns);
     const int32_t slots = destinations->slot_count;
@@ -371,11 +361,16 @@ int64_t asi_destinations_introduce(asi_destinations *destinations, asi_newcomer_
         {
             continue;
         }
-        if (now_ns >= destination->next_round_ns && frames < ASI_NEWCOMER_FRAMES_PER_CYCLE)
+        if (now_ns >= destination->next_round_ns && spent < ASI_NEWCOMER_FRAMES_PER_CYCLE)
         {
-            const int32_t round = begin_round(destination, reserve, count, now_ns);
-            bytes += send_round(destination, ops, socket, datagrams, count, round);
-            frames += round;
+            const int32_t round = begin_round(destinations, destination, reserve, introductions, frames, now_ns);
+            int64_t taken = 0;
+            if (round > 0)
+            {
+                (void)send_to(destination, ops, socket, frames, round, &taken);
+            }
+            bytes += taken;
+            spent += round > 0 ? round : 1;
             destinations->next_newcomer = at + 1;
         }
         if (destination->rounds_left > 0 && destination->next_round_ns < destinations->next_round_ns)

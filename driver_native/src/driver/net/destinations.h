@@ -11,13 +11,16 @@
  * A round of one frame costs about what the status message cost its sender. What a round has beyond its first frame comes from a
  * reserve that all newcomers of a driver share: who begins while nobody attacks is introduced to all streams at once, and a flood
  * of forged status messages empties the reserve and gets three frames for each of them. A round continues where the newcomer's
- * last one ended, so that three frames at a time introduce it to every stream, too.
+ * last one ended, so that three frames at a time introduce it to every stream, too. A newcomer that a fast flood replaces before it
+ * asks again begins elsewhere each time, by chance, so that no flood in step with it keeps a stream from it. Stock receivers do not
+ * name the stream that they want, so all streams have to be told.
  *
  * Owned by a send endpoint; after the conductor has opened it, only the sender uses it. Capacity is fixed at opening: a flood of
  * forged receivers must neither grow memory nor multiply datagrams without bound. Thread rule: the sender's. */
 #ifndef ASI_DRIVER_NET_DESTINATIONS_H
 #define ASI_DRIVER_NET_DESTINATIONS_H
 
+#include "base/rand.h"
 #include "driver/net/udp_ops.h"
 
 #define ASI_DESTINATION_TIMEOUT_NS 5000000000LL
@@ -28,6 +31,7 @@
 #define ASI_NEWCOMER_FRAMES_PER_CYCLE 128
 #define ASI_NEWCOMER_RESERVE 1024           /* frames */
 #define ASI_NEWCOMER_RESERVE_NS 8000000LL   /* in which the reserve gains one: 125 a second, 10 kB with all headers */
+#define ASI_NEWCOMER_SKIPS 8                /* a first round begins up to so many streams behind the last one's end */
 #define ASI_SEND_CALL_COST 1024             /* cost of a call, in bytes that it could have copied in the time */
 
 typedef struct asi_destination
@@ -41,11 +45,21 @@ typedef struct asi_destination
     int64_t last_activity_ns; /* time of the last status message, or of adding */
     int64_t last_proof_ns;
     int64_t registration_id;  /* manual: of the command that added it */
-    int32_t rounds_left;      /* these four are for newcomers */
+    int32_t rounds_left;      /* these five are for newcomers */
     int32_t frames_left;
-    int32_t next_frame;       /* where in the list of frames the next round begins */
+    bool has_cursor;          /* it had a round */
+    int64_t cursor;           /* where among the introductions the next round begins */
     int64_t next_round_ns;
 } asi_destination;
+
+/* The frames for newcomers: one for each stream of the endpoint, in an order that stays the same. */
+typedef struct asi_introductions
+{
+    /* Writes up to `capacity` frames from *cursor on, each stream's once, and moves *cursor behind the last one; after the last
+     * stream comes the first one. The bytes are valid until the next call. A cursor begins with 0. */
+    int32_t (*next)(void *context, int64_t *cursor, asi_outgoing *datagrams, int32_t capacity);
+    void *context;
+} asi_introductions;
 
 typedef struct asi_destinations
 {
@@ -57,7 +71,8 @@ typedef struct asi_destinations
     int32_t capacity_per_address; /* limit of proven ones */
     int32_t next_start;       /* rotates with each batch */
     int32_t next_newcomer;
-    int32_t next_first_frame; /* of the next one that is added: a flood that replaces newcomers leaves none with the same frames */
+    int64_t first_cursor;     /* near which the next newcomer's first round begins */
+    asi_rand rand;
     int64_t next_round_ns;    /* of the newcomers; INT64_MAX: none is due */
     bool is_manual;
     bool has_refused;         /* one was refused by the limit per address */
@@ -88,6 +103,7 @@ typedef struct asi_fan_out
     bool has_failed;
 } asi_fan_out;
 
+/* The caller may seed `rand` then. */
 as_result asi_destinations_open(asi_destinations *destinations, bool is_manual, int32_t capacity, int32_t capacity_per_address,
     int64_t *count_counter) AS_MUST_USE;
 void asi_destinations_close(asi_destinations *destinations); /* no effect on a zeroed one */
@@ -114,9 +130,9 @@ as_result asi_destinations_send(asi_destinations *destinations, const asi_udp_op
  * any host can cause them. */
 int64_t asi_destinations_send_introduced(asi_destinations *destinations, const asi_udp_ops *ops, asi_udp_socket *socket,
     const asi_outgoing *datagram, int64_t now_ns);
-/* Sends the due rounds of these frames, at most ASI_NEWCOMER_FRAMES each. */
+/* Sends the due rounds of introductions, at most ASI_NEWCOMER_FRAMES each. */
 int64_t asi_destinations_introduce(asi_destinations *destinations, asi_newcomer_reserve *reserve, const asi_udp_ops *ops,
-    asi_udp_socket *socket, const asi_outgoing *datagrams, int32_t count, int64_t now_ns);
+    asi_udp_socket *socket, const asi_introductions *introductions, int64_t now_ns);
 /* Returns the first manual destination without a matching SM for longer than the timeout, and restarts its timer. NULL if
  * none. */
 asi_destination *asi_destinations_next_silent(asi_destinations *destinations, int64_t now_ns);

@@ -29,7 +29,6 @@ typedef struct asi_sender_endpoint
     asi_destinations destinations;
     asi_address peer;               /* for unconnected single-destination channels */
     int64_t last_status_ns;         /* time of the last status message for any of its publications */
-    int32_t next_introduction;      /* bucket where the next round of introductions starts */
     struct asi_sender_publication *buckets[ASI_SEND_BUCKETS];
     struct asi_sender_endpoint *next;
 

@@ -382,26 +382,46 @@ static int64_t send_publications(asi_sender *sender)
 
 /* -- introductions to new destinations, see net/destinations.h ------------------------------------------------------------ */
 
-static int64_t introduce(asi_sender *sender, asi_sender_endpoint *endpoint)
+typedef struct introductions
 {
+    const asi_sender_endpoint *endpoint;
     uint8_t frames[ASI_NEWCOMER_FRAMES][ASI_INTRODUCTION_LENGTH] __attribute__((aligned(8)));
-    asi_outgoing datagrams[ASI_NEWCOMER_FRAMES];
+} introductions;
+
+/* The order is that of the table of chains. A cursor names a chain, and how many of its publications are passed. */
+static int32_t next_introductions(void *context, int64_t *cursor, asi_outgoing *datagrams, int32_t capacity)
+{
+    introductions *to = context;
+    const int64_t first = *cursor >> 32;
+    const int64_t passed = *cursor & INT32_MAX;
     int32_t count = 0;
-    int32_t bucket = endpoint->next_introduction;
-    for (int32_t i = 0; i < ASI_SEND_BUCKETS && count < ASI_NEWCOMER_FRAMES; i++)
+    for (int64_t i = 0; i <= ASI_SEND_BUCKETS && count < capacity; i++)
     {
-        bucket = (endpoint->next_introduction + i) % ASI_SEND_BUCKETS;
-        for (const asi_sender_publication *publication = endpoint->buckets[bucket];
-             NULL != publication && count < ASI_NEWCOMER_FRAMES; publication = publication->next_in_bucket)
+        const int64_t bucket = (first + i) % ASI_SEND_BUCKETS;
+        const int64_t end = ASI_SEND_BUCKETS == i ? passed : INT32_MAX;
+        const asi_sender_publication *publication = to->endpoint->buckets[bucket];
+        for (int64_t at = 0; NULL != publication && at < end && count < capacity; at++)
         {
-            const int32_t length = asi_sender_publication_introduction(publication, frames[count]);
-            datagrams[count] = (asi_outgoing){ .bytes = frames[count], .length = length };
-            count += length > 0 ? 1 : 0;
+            const bool is_next = 0 != i || at >= passed;
+            const int32_t length = is_next ? asi_sender_publication_introduction(publication, to->frames[count]) : 0;
+            if (length > 0)
+            {
+                datagrams[count] = (asi_outgoing){ .bytes = to->frames[count], .length = length };
+                *cursor = bucket << 32 | (at + 1);
+                count++;
+            }
+            publication = publication->next_in_bucket;
         }
     }
-    endpoint->next_introduction = count < ASI_NEWCOMER_FRAMES ? 0 : (bucket + 1) % ASI_SEND_BUCKETS;
-    return asi_destinations_introduce(&endpoint->destinations, &sender->newcomer_reserve, endpoint->ops, endpoint->socket, datagrams,
-        count, sender->now_ns);
+    return count;
+}
+
+static int64_t introduce(asi_sender *sender, asi_sender_endpoint *endpoint)
+{
+    introductions to = { .endpoint = endpoint };
+    const asi_introductions from = { .next = next_introductions, .context = &to };
+    return asi_destinations_introduce(
+        &endpoint->destinations, &sender->newcomer_reserve, endpoint->ops, endpoint->socket, &from, sender->now_ns);
 }
 
 static int64_t introduce_all(asi_sender *sender)
