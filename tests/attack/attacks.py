@@ -144,6 +144,34 @@ def floods_of_sessions(world: World, variant: int) -> None:
             attacker.send(raw.Data(**at, payload=b"y" * 64), IN, source)
 
 
+@attack(2)
+def setups_at_the_control_endpoint(world: World, variant: int) -> None:
+    """Sessions that a client of the archive could begin, of ever other hosts; without a request, few or many."""
+    attacker = world.attacker
+    for _ in _paced(range((2500, 24_000)[variant]), (500, 6000)[variant]):
+        session, term, source = attacker.session_id(), attacker.session_id(), attacker.neighbour()
+        setup = raw.Setup(session_id=session, stream_id=CONTROL_STREAM, initial_term_id=term, active_term_id=term)
+        attacker.send(setup, honest.CONTROL, source)
+
+
+@attack(2)
+def floods_of_begun_sessions(world: World, variant: int) -> None:
+    """Twenty thousand sessions that have a message where they joined, and are streams from then on; each beats once."""
+    attacker = world.attacker
+    to, stream_id = [(IN, honest.IN), (honest.CONTROL, CONTROL_STREAM)][variant]
+    forged = [(attacker.session_id(), attacker.session_id(), attacker.neighbour()) for _ in range(20_000)]
+    for first in (number * 200 for number in _paced(range(len(forged) // 200), 30)):
+        some = forged[first : first + 200]
+        for session, term, source in some:
+            setup = raw.Setup(session_id=session, stream_id=stream_id, initial_term_id=term, active_term_id=term)
+            attacker.send(setup, to, source)
+        # Those of before have images now.
+        for session, term, source in forged[max(0, first - 200) : first]:
+            attacker.send(
+                raw.Data(session_id=session, stream_id=stream_id, term_id=term, payload=b"b" * 32), to, source
+            )
+
+
 @attack(3)
 def setups_at_a_recorded_endpoint(world: World, variant: int) -> None:
     """A thousand sessions that the archive would record; alone, with a heartbeat, or with a message each."""

@@ -198,7 +198,8 @@ static as_result open_network(as_driver *driver, const asi_driver_dependencies *
         .stream_session_limit = (int32_t)settings->stream_session_limit,
         .status_message_timeout_ns = settings->status_message_timeout_ns,
         .re_resolution_interval_ns = settings->reresolution_check_interval_ns,
-        .cycle_threshold_ns = settings->receiver_cycle_threshold_ns
+        .cycle_threshold_ns = settings->receiver_cycle_threshold_ns,
+        .secret = dependencies->secret
     };
     return asi_receiver_open(&driver->receiver, &receiver);
 }
@@ -289,7 +290,9 @@ as_result asi_driver_open_with(const asi_driver_settings *settings, const asi_dr
 
 static asi_driver_dependencies kernel_dependencies(asi_clock clock, asi_rand rand)
 {
-    return (asi_driver_dependencies){ .clock = clock, .rand = rand, .ops = asi_udp_ops_kernel(),
+    asi_rand secret; /* of its own: from what `rand` gave, which peers see, all that it gives can be computed */
+    asi_rand_seed_system(&secret);
+    return (asi_driver_dependencies){ .clock = clock, .rand = rand, .secret = secret.state, .ops = asi_udp_ops_kernel(),
         .resolver = asi_name_resolver_system() };
 }
 

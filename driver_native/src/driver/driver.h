@@ -10,6 +10,7 @@ typedef struct asi_driver_dependencies
 {
     asi_clock clock;
     asi_rand rand;
+    uint64_t secret;            /* not guessable: seeds nothing that the driver sends but MACs */
     asi_udp_ops ops;            /* used by the threads of all three agents */
     asi_name_resolver resolver;
     asi_error_sink errors;

@@ -80,6 +80,11 @@ static void copy_bytes(uint8_t *to, const void *from, int64_t length)
     }
 }
 
+int32_t asi_counters_left(const asi_counters_manager *manager)
+{
+    return manager->counters.max_count - 1 - manager->high_water_id + manager->free_count;
+}
+
 as_result asi_counters_allocate(
     asi_counters_manager *manager, const asi_counter_request *request, int64_t now_ms, int32_t *counter_id)
 {

@@ -97,6 +97,8 @@ typedef struct asi_counters_manager
 as_result asi_counters_manager_init(asi_counters_manager *manager, const asi_counters *counters, int64_t reuse_timeout_ms)
     AS_MUST_USE;
 void asi_counters_manager_close(asi_counters_manager *manager);
+/* Counters that can be allocated now or soon. */
+int32_t asi_counters_left(const asi_counters_manager *manager);
 
 typedef struct asi_counter_request
 {

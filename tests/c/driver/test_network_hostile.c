@@ -182,6 +182,116 @@ static void setups_leave_room_for_others(void)
     memory_rig_close(&h);
 }
 
+/* The last challenge that has come to the peer; false: none. */
+static bool receive_challenge(memory_rig *h, asi_rttm_frame *challenge)
+{
+    bool found = false;
+    for (int32_t received = 1; 1 == received;)
+    {
+        static uint8_t buffer[65536] __attribute__((aligned(8)));
+        asi_incoming incoming = { .buffer = buffer, .capacity = sizeof(buffer) };
+        CHECK_I64(fake_receive(&h->net, h->peer, &incoming, 1, &received), AS_OK);
+        if (1 == received && ASI_FRAME_RTTM == ((const asi_frame_prefix *)(const void *)buffer)->type)
+        {
+            memcpy(challenge, buffer, sizeof(*challenge));
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* A stream of the peer's; it answers the challenge, or gives another number in its place. True when there is one more image. */
+static bool begin_stream(memory_rig *h, int32_t session_id, int64_t error)
+{
+    const int32_t images = count_counters(h, ASI_COUNTER_TYPE_RECEIVER_POSITION);
+    const asi_setup_frame setup = setup_of(session_id);
+    asi_rttm_frame challenge;
+    (void)receive_challenge(h, &challenge); /* empties the peer's queue */
+    memory_rig_send(h, &setup, sizeof(setup), 24000);
+    memory_rig_cycles(h, 3);
+    CHECK(receive_challenge(h, &challenge));
+    CHECK_I64(challenge.session_id, session_id);
+    CHECK(0 != (challenge.prefix.flags & ASI_RTTM_FLAG_REQUEST));
+    challenge.prefix.flags = 0;
+    challenge.echo_timestamp_ns ^= error;
+    memory_rig_send(h, &challenge, sizeof(challenge), 24000);
+    memory_rig_send(h, &setup, sizeof(setup), 24000);
+    memory_rig_cycles(h, 3);
+    (void)count_broadcasts(h, 0);
+    return count_counters(h, ASI_COUNTER_TYPE_RECEIVER_POSITION) > images;
+}
+
+/* Invented hosts take what there is for strangers, at the endpoint that clients use: who answers the challenge gets in, as publishers
+ * do; streams of the proven have a limit of their own. */
+static void who_proves_that_it_hears_finds_room(void)
+{
+    memory_rig h;
+    memory_rig_open(&h, set_few_images);
+    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
+    memory_rig_cycles(&h, 4);
+    (void)images_after_flood(&h, "10.0.0.1", 24000);
+    CHECK_I64(images_after_flood(&h, "10.0.0.2", 24000), 24);
+    CHECK(!begin_stream(&h, 800000, 1));
+    for (int32_t i = 0; i < 20; i++)
+    {
+        CHECK(begin_stream(&h, 700000 + i, 0));
+    }
+    const asi_setup_frame setup = setup_of(900000);
+    asi_rttm_frame challenge;
+    CHECK(!begin_stream(&h, 900000, 0)); /* two thirds of thirty are of this host */
+    memory_rig_send(&h, &setup, sizeof(setup), 24000);
+    memory_rig_cycles(&h, 3);
+    CHECK(!receive_challenge(&h, &challenge)); /* it has proven itself, that does not help */
+    memory_rig_close(&h);
+}
+
+static void set_few_counters(asi_driver_settings *settings)
+{
+    settings->counters_values_buffer_length = 1024 * 1024;
+    settings->images_unbegun_max = 100000;
+    settings->image_liveness_timeout_ns = 1000 * RIG_SECOND;
+}
+
+/* Streams of invented hosts with data take three quarters of the counters: the last quarter is for who hears. */
+static void the_last_counters_are_for_who_hears(void)
+{
+    enum { COUNTERS = 8192, OF_AN_IMAGE = 32 };
+    memory_rig h;
+    memory_rig_open(&h, set_few_counters);
+    for (int32_t i = 0; i < OF_AN_IMAGE - 3; i++) /* each has a counter of its own at each image, beside its three */
+    {
+        rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10 + i, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
+        memory_rig_cycles(&h, 4);
+        (void)count_broadcasts(&h, 0);
+    }
+    for (int32_t i = 0; i < COUNTERS / OF_AN_IMAGE; i++)
+    {
+        const asi_address own = h.peer->bound;
+        h.peer->bound = fake_address("10.0.0.1", 5000);
+        const asi_setup_frame setup = setup_of(i);
+        struct
+        {
+            asi_frame_header header;
+            uint8_t payload[32];
+        } data = { .header = { .frame_length = sizeof(data), .type = ASI_FRAME_DATA, .flags = ASI_FLAG_UNFRAGMENTED,
+            .session_id = i, .stream_id = STREAM, .term_id = 7 } };
+        memory_rig_send(&h, &setup, sizeof(setup), 24000);
+        memory_rig_cycles(&h, 2);
+        memory_rig_send(&h, &data, sizeof(data), 24000);
+        h.peer->bound = own;
+        memory_rig_cycles(&h, 1);
+        (void)count_broadcasts(&h, 0);
+    }
+    const int32_t images = count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION);
+    CHECK(images > COUNTERS / OF_AN_IMAGE / 2 && images <= COUNTERS / OF_AN_IMAGE * 3 / 4);
+    for (int32_t i = 0; i < 5; i++)
+    {
+        CHECK(!begin_stream(&h, 800000 + i, 1));
+        CHECK(begin_stream(&h, 700000 + i, 0));
+    }
+    memory_rig_close(&h);
+}
+
 /* A heartbeat half a term ahead of an unreliable subscription: what it says is missing is padded over, window by window, and only the
  * paddings' headers take storage. */
 static void a_beat_far_ahead_that_is_filled(void)
@@ -613,6 +723,8 @@ int main(void)
 {
     RUN(setups_of_ever_new_sessions);
     RUN(setups_leave_room_for_others);
+    RUN(who_proves_that_it_hears_finds_room);
+    RUN(the_last_counters_are_for_who_hears);
     RUN(a_beat_far_ahead_that_is_filled);
     RUN(terms_that_are_longer_than_wanted);
     RUN(setups_that_fill_the_error_log);

@@ -37,6 +37,7 @@ typedef struct asi_network_image
     asi_receive_channel *channel; /* borrowed; counts in its image_count until LINGER; do not use after that */
     int64_t registration_id;
     bool wants_response;          /* its SETUP asked for a response channel */
+    bool is_proven;               /* its source was, see rx/proofs.h */
     asi_address source;           /* source address of that SETUP */
     bool is_rejoin;               /* of the last linked subscription */
     asi_ctl_image_state state;

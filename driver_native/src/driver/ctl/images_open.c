@@ -58,6 +58,7 @@ typedef struct image_creation
     const asi_ctl_subscription *first; /* the first linked subscription: its options apply */
     const asi_ctl_subscription *oldest;
     bool is_multicast;
+    bool needs_proof;
 } image_creation;
 
 static bool find_subscriptions(image_creation *creation)
@@ -267,6 +268,7 @@ static as_result open_image(image_creation *creation, asi_network_image **create
     opened->registration_id = asi_ring_mpsc_next_correlation_id(&conductor->to_driver);
     opened->wants_response = 0 != (setup->flags & ASI_SETUP_FLAG_RESPONSE);
     opened->state_since_ns = conductor->now_ns;
+    opened->is_proven = setup->is_proven;
     opened->source = setup->source;
     opened->loss_entry = AS_NULL_VALUE;
     asi_address_format(&setup->source, opened->source_identity);
@@ -328,9 +330,13 @@ void asi_network_image_close(asi_conductor *conductor, asi_network_image *image)
  *
  * The limits also keep capacity free for others. One host may have up to twice as many such images at an endpoint as there are
  * free ones, and one endpoint four times as many. Without other demand the maximum is therefore two thirds and four fifths of the
- * total; with other floods it is less. A refused stream is requested again after 100 ms. */
+ * total; with other floods it is less. A refused stream is requested again after 100 ms.
+ *
+ * Sources can be forged, and data, too. So who is refused is challenged, and streams of proven sources have room of their own: as
+ * much for those without data, and the last quarter of the counters. */
 #define HOST_SHARE 2
 #define ENDPOINT_SHARE 4
+#define COUNTERS_SHARE 4
 
 static bool is_same_host(const asi_address *a, const asi_address *b)
 {
@@ -339,7 +345,7 @@ static bool is_same_host(const asi_address *a, const asi_address *b)
     return asi_address_equal(a, &other);
 }
 
-static as_result check_unbegun(const image_creation *creation)
+static as_result check_unbegun(image_creation *creation)
 {
     asi_conductor *conductor = creation->conductor;
     const asi_command_create_image *setup = creation->setup;
@@ -351,7 +357,7 @@ static as_result check_unbegun(const image_creation *creation)
     for (int32_t i = 0; i < conductor->network.images.count; i++)
     {
         const asi_network_image *image = conductor->network.images.items[i];
-        if (!asi_load_acquire_bool(&image->image.is_begun))
+        if (image->is_proven == setup->is_proven && !asi_load_acquire_bool(&image->image.is_begun))
         {
             count++;
             bytes += NULL == image->image.log.backed ? image->image.log.map.length : 0;
@@ -361,7 +367,16 @@ static as_result check_unbegun(const image_creation *creation)
     }
     const int64_t free = settings->images_unbegun_max - count;
     const bool is_full = free <= 0 || of_host >= HOST_SHARE * free || at_endpoint >= ENDPOINT_SHARE * free;
+    const int32_t counters = asi_counters_left(&conductor->counters);
+    const bool is_scarce = !setup->is_proven && counters < conductor->counters.counters.max_count / COUNTERS_SHARE;
     const bool is_much = bytes > 0 && settings->perform_storage_checks && bytes > asi_usable_space(settings->aeron_dir);
+    creation->needs_proof = !setup->is_proven && (is_full || is_scarce);
+    if (is_scarce)
+    {
+        return asi_fail(AS_E_USAGE, ENOSPC, "too many streams: stream-id=%d session-id=%d waits until its publisher has proven that it "
+            "hears (%d counters are left): raise aeron.counters.buffer.length if they are yours",
+            setup->stream_id, setup->session_id, counters);
+    }
     return !is_full && !is_much ? AS_OK : asi_fail(AS_E_USAGE, ENOSPC,
         "too many streams wait for their first data: stream-id=%d session-id=%d waits for room (%" PRId64 " images, %" PRId64
         " here, %" PRId64 " of its host, %" PRId64 " bytes): raise aeron.spark.driver.images.unbegun.max if they are yours",
@@ -454,8 +469,14 @@ void asi_network_image_create(asi_conductor *conductor, const asi_command_create
         {
             asi_conductor_log_peer_failure(conductor, result);
         }
-        const asi_receiver_command command = { .kind = ASI_RECEIVER_CLEAR_INIT, .endpoint = &creation.channel->endpoint,
+        asi_receiver_command command = { .kind = ASI_RECEIVER_CLEAR_INIT, .endpoint = &creation.channel->endpoint,
             .stream_id = setup->stream_id, .session_id = setup->session_id };
+        if (creation.needs_proof)
+        {
+            command.kind = ASI_RECEIVER_CHALLENGE;
+            command.destination = &creation.transport->destination;
+            command.address = setup->source;
+        }
         asi_network_to_receiver(conductor, &command);
     }
 }

@@ -35,6 +35,7 @@ typedef struct asi_command_create_image
     int32_t term_length;
     int32_t mtu_length;
     uint8_t flags;
+    bool is_proven;      /* the source hears what is sent to it, see rx/proofs.h */
     asi_address source;  /* of the SETUP */
 } asi_command_create_image;
 

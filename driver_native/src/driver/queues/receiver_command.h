@@ -27,6 +27,7 @@ typedef enum asi_receiver_command_kind
     ASI_RECEIVER_ADD_IMAGE,           /* endpoint, image, `destination` of its first connection: ends INIT_IN_PROGRESS */
     ASI_RECEIVER_REMOVE_IMAGE,        /* endpoint, image: COOL_DOWN unless the image has ended */
     ASI_RECEIVER_CLEAR_INIT,          /* endpoint, stream, session: the SETUP led to no image */
+    ASI_RECEIVER_CHALLENGE,           /* likewise, with `destination` and `address` of the SETUP: it needs a proof (rx/proofs.h) */
     ASI_RECEIVER_CLEAR_COOL_DOWN,     /* endpoint, stream, session: the session may return */
     ASI_RECEIVER_REJECT_IMAGE,        /* endpoint, image: its reason text is already written */
     ASI_RECEIVER_CONTROL_MOVED        /* endpoint, destination, address: its explicit control address */

@@ -42,6 +42,7 @@ as_result asi_receiver_open(asi_receiver *receiver, const asi_receiver_params *p
     receiver->now_ns = asi_clock_ns(&params->clock);
     receiver->last_resolution_check_ns = receiver->now_ns;
     receiver->last_no_room_ns = receiver->now_ns - NO_ROOM_INTERVAL_NS;
+    asi_proofs_init(&receiver->proofs, params->secret, receiver->now_ns);
     return AS_OK;
 }
 
@@ -170,6 +171,7 @@ static void on_data(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
 static void ask_for_image(asi_receiver *receiver, asi_receive_endpoint *endpoint, const asi_receive_destination *destination,
     const asi_setup_frame *frame, const asi_address *source)
 {
+    const asi_proof_subject subject = { .source = source, .stream_id = frame->stream_id, .session_id = frame->session_id };
     const asi_conductor_command command = {
         .kind = ASI_CONDUCTOR_CREATE_IMAGE,
         .create_image = {
@@ -183,6 +185,7 @@ static void ask_for_image(asi_receiver *receiver, asi_receive_endpoint *endpoint
             .term_length = frame->term_length,
             .mtu_length = frame->mtu_length,
             .flags = frame->prefix.flags,
+            .is_proven = asi_proofs_has(&receiver->proofs, &subject, receiver->now_ns),
             .source = *source
         }
     };
@@ -240,11 +243,22 @@ static void on_rttm(asi_receiver *receiver, asi_receive_endpoint *endpoint, asi_
     const asi_rttm_frame *frame = (const asi_rttm_frame *)(const void *)datagram->buffer;
     const asi_session *session =
         asi_dispatch_find(&receiver->dispatch, endpoint, frame->stream_id, frame->session_id);
-    if ((frame->receiver_id != endpoint->receiver_id && 0 != frame->receiver_id) || NULL == session || NULL == session->image)
+    const bool is_request = 0 != (frame->prefix.flags & ASI_RTTM_FLAG_REQUEST);
+    if (frame->receiver_id != endpoint->receiver_id && 0 != frame->receiver_id)
     {
         return;
     }
-    if (0 != (frame->prefix.flags & ASI_RTTM_FLAG_REQUEST))
+    if (NULL == session || NULL == session->image)
+    {
+        const asi_proof_subject subject =
+            { .source = &datagram->source, .stream_id = frame->stream_id, .session_id = frame->session_id };
+        if (!is_request && NULL != asi_dispatch_find_stream(&receiver->dispatch, endpoint, frame->stream_id))
+        {
+            asi_proofs_take(&receiver->proofs, &subject, frame->echo_timestamp_ns, receiver->now_ns);
+        }
+        return;
+    }
+    if (is_request)
     {
         asi_receiver_reply_rttm(receiver, endpoint, destination, frame, &datagram->source);
         return;

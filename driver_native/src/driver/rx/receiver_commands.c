@@ -195,6 +195,14 @@ static void on_add_image(asi_receiver *receiver, asi_rx_image *image)
     receiver->images[receiver->image_count++] = image;
 }
 
+static void on_challenge(asi_receiver *receiver, const asi_receiver_command *command)
+{
+    const asi_proof_subject subject =
+        { .source = &command->address, .stream_id = command->stream_id, .session_id = command->session_id };
+    clear_session(receiver, command->endpoint, command->stream_id, command->session_id, ASI_SESSION_INIT_IN_PROGRESS);
+    asi_receiver_challenge(receiver, command->endpoint, command->destination, &subject);
+}
+
 static void on_remove_image(asi_receiver *receiver, asi_rx_image *image)
 {
     asi_session *session =
@@ -251,6 +259,9 @@ void asi_receiver_on_command(asi_receiver *receiver, const asi_receiver_command 
             break;
         case ASI_RECEIVER_CLEAR_INIT:
             clear_session(receiver, command->endpoint, command->stream_id, command->session_id, ASI_SESSION_INIT_IN_PROGRESS);
+            break;
+        case ASI_RECEIVER_CHALLENGE:
+            on_challenge(receiver, command);
             break;
         case ASI_RECEIVER_CLEAR_COOL_DOWN:
             clear_session(receiver, command->endpoint, command->stream_id, command->session_id, ASI_SESSION_COOL_DOWN);

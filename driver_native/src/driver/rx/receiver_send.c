@@ -254,6 +254,21 @@ void asi_receiver_reply_rttm(asi_receiver *receiver, const asi_receive_endpoint 
         destination->is_multicast ? &destination->control_address : source, !destination->is_multicast);
 }
 
+void asi_receiver_challenge(asi_receiver *receiver, const asi_receive_endpoint *endpoint,
+    const asi_receive_destination *destination, const asi_proof_subject *subject)
+{
+    const asi_rttm_frame frame = {
+        .prefix = { .frame_length = sizeof(frame), .flags = ASI_RTTM_FLAG_REQUEST, .type = ASI_FRAME_RTTM },
+        .session_id = subject->session_id,
+        .stream_id = subject->stream_id,
+        .echo_timestamp_ns = asi_proofs_challenge(&receiver->proofs, subject, receiver->now_ns),
+        .receiver_id = endpoint->receiver_id
+    };
+    const bool has_control = destination->is_multicast || destination->has_explicit_control;
+    (void)send_frame(receiver, destination, &frame, sizeof(frame),
+        has_control ? &destination->control_address : subject->source, !has_control);
+}
+
 bool asi_receiver_add_pending(asi_receiver *receiver, const asi_pending_setup *pending, const asi_address *to)
 {
     if (ASI_PENDING_SETUP_CAPACITY == receiver->pending_count)

@@ -8,6 +8,9 @@
 bool asi_receiver_add_pending(asi_receiver *receiver, const asi_pending_setup *pending, const asi_address *to);
 void asi_receiver_send_setup_request(asi_receiver *receiver, const asi_receive_endpoint *endpoint,
     const asi_receive_destination *destination, int32_t stream_id, int32_t session_id, const asi_address *to);
+/* Requests a proof, see proofs.h. */
+void asi_receiver_challenge(asi_receiver *receiver, const asi_receive_endpoint *endpoint,
+    const asi_receive_destination *destination, const asi_proof_subject *subject);
 /* Sends what is due: SM or ERR, RSP_SETUP, NAK or gap fill, RTTM. Returns the work count. */
 int asi_receiver_send_pending(asi_receiver *receiver, asi_rx_image *image);
 void asi_receiver_reply_rttm(asi_receiver *receiver, const asi_receive_endpoint *endpoint,

@@ -10,6 +10,7 @@
 #include "driver/queues/conductor_command.h"
 #include "driver/queues/receiver_command.h"
 #include "driver/rx/dispatch.h"
+#include "driver/rx/proofs.h"
 #include "shm/counters.h"
 
 typedef struct asi_receiver_params
@@ -24,6 +25,7 @@ typedef struct asi_receiver_params
     int64_t status_message_timeout_ns;
     int64_t re_resolution_interval_ns; /* 0: never */
     int64_t cycle_threshold_ns;
+    uint64_t secret;                 /* see asi_proofs_init */
 } asi_receiver_params;
 
 #define ASI_PENDING_SETUP_CAPACITY 4096
@@ -61,6 +63,7 @@ typedef struct asi_receiver
     bool has_cycled;
     int64_t last_resolution_check_ns;
     int64_t last_no_room_ns;
+    asi_proofs proofs;
 } asi_receiver;
 
 #endif
