@@ -29,27 +29,33 @@ def stream(driver: Driver, q: raw.Socket, opened: ExitStack) -> Publishing:
 
 
 def test_s24_rttm_is_answered(stream: Publishing, q: raw.Socket) -> None:
-    """An RTTM with the request flag is echoed with flags 0 and delta 0; one without is not answered."""
+    """An RTTM with the request flag is echoed with flags 0 and delta 0, before the first receiver, too; one without is not."""
+
+    def asked(echo: int) -> raw.Frame:
+        request = raw.Rttm(
+            session_id=stream.session_id,
+            stream_id=stream.stream_id,
+            echo=echo,
+            delta=77,
+            receiver_id=-4711,
+            flags=raw.RTTM_REQUEST,
+        )
+        q.send(request)
+        reply, _ = q.expect(raw.Rttm)
+        assert reply == raw.Rttm(
+            length=40,
+            session_id=stream.session_id,
+            stream_id=stream.stream_id,
+            echo=echo,
+            delta=0,
+            receiver_id=-4711,
+        )
+        return reply
+
+    q.expect(raw.Setup, lambda frame: frame.session_id == stream.session_id)
+    asked(-0x123456789ABCDEF)
     stream.connect(q)
-    request = raw.Rttm(
-        session_id=stream.session_id,
-        stream_id=stream.stream_id,
-        echo=0x123456789ABCDEF,
-        delta=77,
-        receiver_id=-4711,
-        flags=raw.RTTM_REQUEST,
-    )
-    q.send(request)
-    reply, _ = q.expect(raw.Rttm)
-    assert reply == raw.Rttm(
-        length=40,
-        session_id=stream.session_id,
-        stream_id=stream.stream_id,
-        echo=0x123456789ABCDEF,
-        delta=0,
-        receiver_id=-4711,
-    )
-    q.send(reply)
+    q.send(asked(0x123456789ABCDEF))
     q.silence(0.15, raw.Rttm)
 
 
