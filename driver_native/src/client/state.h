@@ -180,6 +180,7 @@ struct as_subscription
     uint32_t round_robin;
     /* Conductor only. */
     asi_client_image_list *retired_lists;
+    int64_t highest_image_id; /* correlation id of any image so far */
     as_subscription *next;
 };
 

@@ -94,6 +94,7 @@ as_result asi_client_subscription_create(as_client *client, asi_request *request
         .on_unavailable = request->on_unavailable,
         .image_context = request->image_context,
         .image_list = list,
+        .highest_image_id = INT64_MIN,
         .fences_for_all = client->fences_for_all,
         .next = client->subscriptions,
     };
@@ -103,16 +104,25 @@ as_result asi_client_subscription_create(as_client *client, asi_request *request
     return AS_OK;
 }
 
+/* Drivers count their ids, so an id above all others is new. A look at each of thousands of images would take a millisecond. */
+static bool has_image(const as_subscription *subscription, int64_t correlation_id)
+{
+    const asi_client_image_list *list = subscription->image_list;
+    bool found = false;
+    for (int32_t i = 0; correlation_id <= subscription->highest_image_id && !found && i < list->count; i++)
+    {
+        found = list->images[i]->correlation_id == correlation_id;
+    }
+    return found;
+}
+
 as_result asi_client_subscription_add_image(
     as_subscription *subscription, const asi_rsp_available_image *available, const char *path, const char *source_identity)
 {
     const asi_client_image_list *old = subscription->image_list;
-    for (int32_t i = 0; i < old->count; i++)
+    if (has_image(subscription, available->image_correlation_id))
     {
-        if (old->images[i]->correlation_id == available->image_correlation_id)
-        {
-            return AS_OK;
-        }
+        return AS_OK;
     }
     asi_client_image_list *list = new_list(old->count + 1);
     if (NULL == list)
@@ -129,6 +139,8 @@ as_result asi_client_subscription_add_image(
     memcpy(list->images, old->images, sizeof(old->images[0]) * (size_t)old->count);
     list->images[old->count] = image;
     replace_list(subscription, list);
+    subscription->highest_image_id =
+        image->correlation_id > subscription->highest_image_id ? image->correlation_id : subscription->highest_image_id;
     if (NULL != subscription->on_available)
     {
         subscription->on_available(subscription->image_context, subscription, image);

@@ -51,6 +51,26 @@ static void poll_keeps_what_it_polls(void)
     scripted_close(&s);
 }
 
+/* Ids that grow are new without a look at the images; an id from below may be new or not. */
+static void an_image_that_is_told_twice_is_one(void)
+{
+    static const struct { int64_t image_id; int32_t count; } ROWS[] = { { 5000, 1 }, { 5002, 2 }, { 5001, 3 }, { 5000, 3 }, { 5002, 3 } };
+    scripted s;
+    scripted_open(&s);
+    scripted_resources r;
+    CHECK_I64(scripted_add(&s, &r, 0), AS_OK);
+    CHECK_I64(scripted_add(&s, &r, 2), AS_OK);
+    as_subscription_constants constants;
+    as_subscription_get_constants(r.subscription, &constants);
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
+    {
+        send_image(&s, ROWS[i].image_id, constants.registration_id, POSITION_COUNTER, s.log_path);
+        scripted_run(&s, 1);
+        CHECK_I64(as_subscription_image_count(r.subscription), ROWS[i].count);
+    }
+    scripted_close(&s);
+}
+
 static void mappings_are_shared_and_linger(void)
 {
     scripted s;
@@ -382,6 +402,7 @@ static void fatal_conditions(void)
 int main(void)
 {
     RUN(poll_keeps_what_it_polls);
+    RUN(an_image_that_is_told_twice_is_one);
     RUN(mappings_are_shared_and_linger);
     RUN(counters_of_others_are_left_alone);
     RUN(publication_error_reaches_the_handler);
