@@ -42,7 +42,7 @@ def _families() -> dict[str, Family]:
 
     add(Kind.GAUGE, "dir kind", {
         "aeron_up": "1: a live driver or archive (kind) has the directory and its files are readable, else 0",
-        "aeron_series_left_out": "Series of this directory that were not exported: beyond --max-series, not told apart, or impossible",
+        "aeron_series_left_out": "Series of the directory that are not exported: too many, not told apart, or impossible",
     })  # fmt: skip
     add(Kind.GAUGE, "dir", {
         "aeron_driver_start_time_seconds": "When the driver started, in seconds since 1970",
