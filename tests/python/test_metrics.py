@@ -10,6 +10,8 @@ import http.client
 import math
 import os
 import random
+import re
+import shlex
 import socket
 import struct
 import subprocess
@@ -26,6 +28,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parsed_plain
 
 from aeron_spark import Archive, Client, Counters, MediaDriver
+from aeron_spark.cli.__main__ import parser
 from aeron_spark.errors import StorageError, UsageError
 from aeron_spark.metrics.archive import ArchiveMetrics, Forecast
 from aeron_spark.metrics.driver import error_code
@@ -391,6 +394,14 @@ def test_the_page_has_the_table_of_the_code() -> None:
     page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
     assert markdown() in page, "put what `aeron-spark metrics --table` prints into docs/metrics.md"
     assert command("--table").stdout == markdown()
+
+
+def test_the_commands_of_the_page_exist() -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    commands = re.findall(r"^(?:.*`)?aeron-spark (metrics [^`\n]+)", text, re.MULTILINE)
+    assert len(commands) >= 2
+    for one in commands:
+        parser().parse_args(shlex.split(one))
 
 
 def test_names_are_as_prometheus_wants_them() -> None:
