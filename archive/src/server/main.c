@@ -51,7 +51,7 @@ static const char HELP[] =
     "  -v, --version    print the version\n"
     "  main class       io.aeron.archive.ArchivingMediaDriver, or io.aeron.archive.Archive for --beside-driver: a command line\n"
     "                   of the stock archive with `java` replaced by this program; options of a virtual machine are passed over,\n"
-    "                   and the exit status after a signal is 128 and its number\n"
+    "                   the service log begins with warnings, and the exit status after a signal is 128 and its number\n"
     "  propertiesFile   a path or file:// URL\n"
     "\n"
     "Exit status: the signal's number after SIGINT or SIGTERM, 0 when the driver was ended by command or the\n"
@@ -204,6 +204,8 @@ static int apply_class(settings *to, const char *name, asi_main_class main_class
     }
     to->is_beside_driver = to->is_beside_driver || ASI_MAIN_ARCHIVE == main_class;
     to->is_in_place_of_java = true;
+    /* A virtual machine says nothing on standard error while all is well, and harnesses of the stock archive expect that. */
+    to->archive->log_level = ASI_LOG_INFO == to->archive->log_level ? ASI_LOG_WARNING : to->archive->log_level;
     return EXIT_SUCCESS;
 }
 
