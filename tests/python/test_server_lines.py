@@ -153,6 +153,42 @@ def test_an_archive_tells_its_life(aeron_dir: Path, archive_dir: Path) -> None:
         assert log(archive)[-1] == ("INFO", "archive", "ended reason=SIGTERM")
 
 
+@pytest.mark.parametrize("form", [["--log-format", "json"], ["--log-format=json"], ["-Daeron.spark.log.format=json"]])
+def test_an_archive_logs_as_it_is_told(aeron_dir: Path, archive_dir: Path, form: list[str]) -> None:
+    """With its own driver, whose errors have the same form."""
+    program = native.executable("aeron-spark-archive")
+    settings = ["-Daeron.archive.control.channel.enabled=false", "-Daeron.spark.archive.exit.when.idle=100ms"]
+    where = [f"-Daeron.dir={aeron_dir}", f"-Daeron.archive.dir={archive_dir}", "-Daeron.threading.mode=SHARED"]
+    archive = Process("archive", [program, *form, *settings, *where])
+    assert archive.wait_end() == 0
+    events = [json.loads(line) for line in lines(archive.stderr())]
+    assert [(one["module"], one["message"]) for one in events] == [
+        ("driver", "starting"),
+        ("archive", "starting"),
+        ("archive", "ready"),
+        ("archive", "ended"),
+    ]
+    assert events[2]["stream"] == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--log-format"], "ERROR: --log-format needs text or json\n"),
+        (["--log-format", "xml"], "ERROR: --log-format needs text or json, not xml\n"),
+        (["--log-level=loud"], "ERROR: --log-level needs info, warning, error or off, not loud\n"),
+        (["--log-levels=off"], "unknown option --log-levels=off\n"),
+    ],
+)
+def test_options_of_the_log_that_cannot_be(options: list[str], told: str) -> None:
+    for name in ("aeron-spark-driver", "aeron-spark-archive"):
+        done = subprocess.run(
+            [str(native.executable(name)), *options], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith(told)
+
+
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Manager]:
     with Manager(tmp_path, monkeypatch) as made:

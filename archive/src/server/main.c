@@ -32,7 +32,7 @@
 #define WAIT_NS 20000000L /* interval at which the main thread checks its flags */
 
 static const char USAGE[] =
-    "usage: %s [-v | --version] [--help] [--check] [--beside-driver] [--log-format=text|json] [--log-level=LEVEL]\n"
+    "usage: %s [-v | --version] [--help] [--check] [--beside-driver] [--log-format text|json] [--log-level LEVEL]\n"
     "       [-Dname=value]... [main class] [propertiesFile]...\n";
 
 static const char HELP[] =
@@ -45,7 +45,7 @@ static const char HELP[] =
     "  -Dname=value     one setting, by property name (aeron.archive.dir=/data/archive);\n"
     "                   aeron.spark.archive.exit.when.idle=10s ends the archive once it had no control session, recording or\n"
     "                   replay for that long\n"
-    "  --log-format=text|json, --log-level=info|warning|error|off\n"
+    "  --log-format text|json, --log-level info|warning|error|off\n"
     "                   the service log on standard error; also -Daeron.spark.log.format, -Daeron.spark.log.level\n"
     "  --check          start nothing: exit with 0 if an archive is alive in aeron.archive.dir, else with 1 and the reason\n"
     "  -v, --version    print the version\n"
@@ -147,6 +147,34 @@ static bool define(settings *to, const char *argument, int *status)
     return EXIT_SUCCESS != *status;
 }
 
+/* Applies an option of the service log, whose value stands behind "=" or is the next argument (NULL: there is none). Returns how
+ * many arguments it took; 0: it is another option. */
+static int apply_log_option(settings *to, const char *argument, const char *next, int *status)
+{
+    static const struct { const char *name; const char *property; const char *values; } OPTIONS[] = {
+        { "--log-format", "aeron.spark.log.format", "text or json" },
+        { "--log-level", "aeron.spark.log.level", "info, warning, error or off" }
+    };
+    const size_t length = strcspn(argument, "=");
+    for (size_t i = 0; i < sizeof(OPTIONS) / sizeof(OPTIONS[0]); i++)
+    {
+        if (length == strlen(OPTIONS[i].name) && 0 == strncmp(argument, OPTIONS[i].name, length))
+        {
+            const bool has_value = '=' == argument[length];
+            const char *value = has_value ? argument + length + 1 : next;
+            *status = EXIT_SUCCESS;
+            if (NULL == value || AS_OK != on_property(to, OPTIONS[i].property, value))
+            {
+                fprintf(stderr, "ERROR: %s needs %s%s%s\n", OPTIONS[i].name, OPTIONS[i].values, NULL == value ? "" : ", not ",
+                    NULL == value ? "" : value);
+                *status = EXIT_FAILURE;
+            }
+            return has_value ? 1 : 2;
+        }
+    }
+    return 0;
+}
+
 /* Applies one option. True: the process must exit with *status. */
 static bool apply_option(settings *to, const char *program, const char *argument, int *status)
 {
@@ -154,18 +182,6 @@ static bool apply_option(settings *to, const char *program, const char *argument
     if (0 == strncmp(argument, "-D", 2))
     {
         return define(to, argument, status);
-    }
-    static const struct { const char *option; const char *property; } LOG_OPTIONS[] = {
-        { "--log-format=", "aeron.spark.log.format" }, { "--log-level=", "aeron.spark.log.level" }
-    };
-    for (size_t i = 0; i < sizeof(LOG_OPTIONS) / sizeof(LOG_OPTIONS[0]); i++)
-    {
-        const size_t length = strlen(LOG_OPTIONS[i].option);
-        if (0 == strncmp(argument, LOG_OPTIONS[i].option, length))
-        {
-            *status = AS_OK == on_property(to, LOG_OPTIONS[i].property, argument + length) ? EXIT_SUCCESS : fail("option");
-            return EXIT_SUCCESS != *status;
-        }
     }
     if (0 == strcmp(argument, "--beside-driver"))
     {
@@ -214,12 +230,14 @@ static bool apply_arguments(settings *to, int argc, char **argv, int *status)
     int i = 1;
     while (i < argc && '-' == argv[i][0])
     {
-        const int passed_over = asi_launch_jvm_option(argv[i]);
-        if (0 == passed_over && apply_option(to, argv[0], argv[i], status))
+        *status = EXIT_SUCCESS;
+        int taken = asi_launch_jvm_option(argv[i]);
+        taken = 0 == taken ? apply_log_option(to, argv[i], i + 1 < argc ? argv[i + 1] : NULL, status) : taken;
+        if (EXIT_SUCCESS != *status || (0 == taken && apply_option(to, argv[0], argv[i], status)))
         {
             return true;
         }
-        i += passed_over > 0 ? passed_over : 1;
+        i += taken > 0 ? taken : 1;
     }
     *status = EXIT_SUCCESS;
     const asi_main_class main_class = i < argc ? asi_launch_main_class(argv[i]) : ASI_MAIN_NONE;
