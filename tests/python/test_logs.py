@@ -16,7 +16,7 @@ import pytest
 from aeron_spark import Archive, Client, MediaDriver
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import AeronError
-from aeron_spark.logs import LoggedError, escaped, facts, json_line, text_line, time_text
+from aeron_spark.logs import ErrorLogs, LoggedError, escaped, facts, json_line, text_line, time_text
 from tests.kit import native
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until
@@ -37,8 +37,10 @@ def test_driver_and_archive_by_time(aeron_dir: Path, archive_dir: Path, capsys: 
         native.archive(aeron_dir, archive_dir, {"aeron.spark.archive.max.control.sessions": "1"}),
     ):
         fail_to_publish(aeron_dir, "first")
-        with Archive(aeron_dir=aeron_dir), pytest.raises(AeronError):
-            Archive(aeron_dir=aeron_dir, timeout=0.2)
+        with Archive(aeron_dir=aeron_dir):
+            with pytest.raises(AeronError):
+                Archive(aeron_dir=aeron_dir, timeout=0.2)
+            wait_until(ErrorLogs(dirs=[], archive_dirs=[archive_dir]).read, 10, "the refusal")
         fail_to_publish(aeron_dir, "second")
         where = ["--dir", str(aeron_dir), "--archive-dir", str(archive_dir)]
         assert main(["logs", *where]) == 0
