@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ from aeron_spark._native.check import c_string, check
 from aeron_spark._native.handle import Handle
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.types import NULL_VALUE, CounterId, RegistrationId
+
+_BLOCK_ROWS = 1024
+# More than any file of counters has.
+_MAX_COUNTERS = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +98,22 @@ class Counters(Handle):
 
     def rows(self) -> list[CounterRow]:
         """Every allocated counter, by id."""
-        with self._use() as inspector:
-            rows = (self.row(counter_id) for counter_id in range(lib.as_inspector_max_counter_id(inspector) + 1))
-            return [row for row in rows if row is not None]
+        return [_row(raw) for block, count in self.blocks() for raw in ffi.unpack(block, count)]
+
+    def blocks(self, most: int | None = None) -> Iterator[tuple[Any, int]]:
+        """Every allocated counter, at most so many, as blocks of C `as_counter_row` and how many are in each.
+
+        A block is valid until the next one.
+        """
+        block, next_id = ffi.new("as_counter_row[]", _BLOCK_ROWS), ffi.new("int32_t *")
+        left = _MAX_COUNTERS if most is None else most
+        count = wanted = min(left, _BLOCK_ROWS)
+        while wanted > 0 and count == wanted:
+            with self._use() as inspector:
+                count = int(lib.as_inspector_counters(inspector, next_id, block, wanted))
+            yield block, count
+            left -= count
+            wanted = min(left, _BLOCK_ROWS)
 
     def row(self, counter_id: int) -> CounterRow | None:
         """One counter, None if that id is not allocated."""

@@ -33,6 +33,8 @@ class ChildProcess:
     ) -> None:
         """Start it and wait until `is_ready(pid)`; an AeronError of that function means "not yet"."""
         self.name = name
+        # What it says is for the error of a failed start, unless the settings want more.
+        settings = {"aeron.spark.log.level": "warning", **settings}
         command = [str(executable(name)), *arguments, *(f"-D{key}={text(value)}" for key, value in settings.items())]
         with tempfile.TemporaryFile() as output:
             self._output = os.dup(output.fileno())

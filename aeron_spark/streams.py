@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -62,6 +62,9 @@ class BacklogRow:
     window: int | None
 
 
+#: Positions by type of the counter and registration id; of a subscriber none, as one registration has many.
+Positions = Mapping[tuple[int, int], int]
+
 _KEY = struct.Struct("<qii i")
 _LABEL = re.compile(r"(?P<name>[^:]*): -?\d+ -?\d+ -?\d+ (?P<channel>.*?)(?: @-?\d+)?\Z", re.DOTALL)
 
@@ -69,13 +72,14 @@ _LABEL = re.compile(r"(?P<name>[^:]*): -?\d+ -?\d+ -?\d+ (?P<channel>.*?)(?: @-?
 def streams(rows: Iterable[CounterRow]) -> list[StreamRow]:
     """The counters of streams, by stream, session, channel and type."""
     known = frozenset(StreamCounter)
-    found = [_stream_row(row) for row in rows if row.type_id in known]
+    found = [stream_row(row) for row in rows if row.type_id in known]
     return sorted(
         found, key=lambda row: (row.stream_id, row.session_id, row.channel, row.registration_id, row.type_id, row.name)
     )
 
 
-def _stream_row(row: CounterRow) -> StreamRow:
+def stream_row(row: CounterRow) -> StreamRow:
+    """A counter with the key of a stream, taken apart."""
     registration_id, session_id, stream_id, channel_length = _KEY.unpack_from(row.key.ljust(_KEY.size, b"\0"))
     label = _LABEL.match(row.label)
     channel = row.key[_KEY.size : _KEY.size + max(0, channel_length)].decode("ascii", "replace")
@@ -91,58 +95,68 @@ def _stream_row(row: CounterRow) -> StreamRow:
     )
 
 
+ROLES: Mapping[int, str] = {
+    StreamCounter.PUBLISHER_POSITION: "publisher",
+    StreamCounter.SENDER_POSITION: "sender",
+    StreamCounter.RECEIVER_POSITION: "receiver",
+    StreamCounter.SUBSCRIBER_POSITION: "subscriber",
+}
+# What comes before a party: of a subscriber its image, else the publication; over the network a spy reads what was sent, over
+# IPC what was published.
+_BEFORE: Mapping[int, tuple[StreamCounter, ...]] = {
+    StreamCounter.SENDER_POSITION: (StreamCounter.PUBLISHER_POSITION,),
+    StreamCounter.RECEIVER_POSITION: (StreamCounter.RECEIVER_HIGH_WATER_MARK,),
+    StreamCounter.SUBSCRIBER_POSITION: (
+        StreamCounter.RECEIVER_HIGH_WATER_MARK,
+        StreamCounter.SENDER_POSITION,
+        StreamCounter.PUBLISHER_POSITION,
+    ),
+}
+_LIMIT: Mapping[int, StreamCounter] = {
+    StreamCounter.PUBLISHER_POSITION: StreamCounter.PUBLISHER_LIMIT,
+    StreamCounter.SENDER_POSITION: StreamCounter.SENDER_LIMIT,
+}
+
+
+def distances(positions: Positions, type_id: int, party_id: int, value: int) -> tuple[int | None, int | None]:
+    """How many bytes the party is behind the one before it, and how many it may go on; None where that is not known.
+
+    `party_id` is the registration id of its publication or image; of a subscriber its reference id.
+    """
+    before = (positions.get((kind, party_id)) for kind in _BEFORE.get(type_id, ()))
+    behind = next((position for position in before if position is not None), None)
+    limit = positions.get((_LIMIT[type_id], party_id)) if type_id in _LIMIT else None
+    return _less(behind, value), _less(limit, value)
+
+
 def backlog(rows: Iterable[CounterRow]) -> list[BacklogRow]:
     """Who is how far behind, in the order in which data passes: publisher, sender, receiver, subscriber."""
     listed = streams(rows)
-    by_party = {
-        (row.type_id, row.registration_id): row for row in listed if row.type_id != StreamCounter.SUBSCRIBER_POSITION
+    positions = {
+        (row.type_id, row.registration_id): row.value
+        for row in listed
+        if row.type_id != StreamCounter.SUBSCRIBER_POSITION
     }
-
-    def value(kind: StreamCounter, registration_id: int) -> int | None:
-        row = by_party.get((kind, registration_id))
-        return None if row is None else row.value
-
-    def source_of(subscriber: StreamRow) -> int | None:
-        # Its image, else the publication: over the network a spy reads what was sent, over IPC what was published.
-        for kind in (
-            StreamCounter.RECEIVER_HIGH_WATER_MARK,
-            StreamCounter.SENDER_POSITION,
-            StreamCounter.PUBLISHER_POSITION,
-        ):
-            position = value(kind, subscriber.reference_id)
-            if position is not None:
-                return position
-        return None
-
     found = []
     for row in listed:
-        own = row.registration_id
-        parts: tuple[str, int | None, int | None]
-        if row.type_id == StreamCounter.PUBLISHER_POSITION:
-            parts = ("publisher", None, _less(value(StreamCounter.PUBLISHER_LIMIT, own), row.value))
-        elif row.type_id == StreamCounter.SENDER_POSITION:
-            published = value(StreamCounter.PUBLISHER_POSITION, own)
-            parts = ("sender", _less(published, row.value), _less(value(StreamCounter.SENDER_LIMIT, own), row.value))
-        elif row.type_id == StreamCounter.RECEIVER_POSITION:
-            parts = ("receiver", _less(value(StreamCounter.RECEIVER_HIGH_WATER_MARK, own), row.value), None)
-        elif row.type_id == StreamCounter.SUBSCRIBER_POSITION:
-            parts = ("subscriber", _less(source_of(row), row.value), None)
-        else:
+        if row.type_id not in ROLES:
             continue
-        role, behind, window = parts
+        is_subscriber = row.type_id == StreamCounter.SUBSCRIBER_POSITION
+        party_id = row.reference_id if is_subscriber else row.registration_id
+        behind, window = distances(positions, row.type_id, party_id, row.value)
         found.append(
             BacklogRow(
                 stream_id=row.stream_id,
                 session_id=row.session_id,
                 channel=row.channel,
-                role=role,
-                registration_id=own,
+                role=ROLES[row.type_id],
+                registration_id=row.registration_id,
                 position=row.value,
                 behind=behind,
                 window=window,
             )
         )
-    order = {"publisher": 0, "sender": 1, "receiver": 2, "subscriber": 3}
+    order = {role: place for place, role in enumerate(ROLES.values())}
     return sorted(
         found, key=lambda row: (row.stream_id, row.session_id, order[row.role], row.channel, row.registration_id)
     )

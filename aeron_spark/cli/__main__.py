@@ -15,8 +15,8 @@ from aeron_spark.errors import AeronError, UsageError
 
 #: Modules of `aeron_spark.cli`, in the order of the help.
 VERBS = (
-    *("driver", "archive", "doctor", "stat", "errors", "loss", "streams", "backlog", "publish", "subscribe", "sbe"),
-    "completion",
+    *("driver", "archive", "doctor", "stat", "errors", "logs", "loss", "streams", "backlog", "metrics"),
+    *("publish", "subscribe", "sbe", "completion"),
 )
 
 

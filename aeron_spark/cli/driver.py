@@ -40,6 +40,12 @@ def add_settings(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--exit-when-idle", metavar="DURATION", help="end when nobody used it for this long, for example 20s"
     )
+    verb.add_argument("--log-format", choices=("text", "json"), help="form of the service log on standard error")
+    verb.add_argument(
+        "--log-level",
+        choices=("info", "warning", "error", "off"),
+        help="what the service log leaves out (default: info)",
+    )
     verb.add_argument("properties", nargs="*", metavar="FILE", help="property files, read in order after -D")
 
 
@@ -64,6 +70,7 @@ def become(
                 file=sys.stderr,
                 flush=True,
             )
-    defines = [f"-D{key}={value}" for key, value in settings.items() if value is not None]
+    log = {"aeron.spark.log.format": options.log_format, "aeron.spark.log.level": options.log_level}
+    defines = [f"-D{key}={value}" for key, value in {**settings, **log}.items() if value is not None]
     defines += [f"-D{define}" for define in options.define]
     os.execv(path, [path, *arguments, *defines, *options.properties])  # noqa: S606 - our own executable

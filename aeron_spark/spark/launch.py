@@ -101,6 +101,7 @@ def _start_driver(aeron_dir: str) -> str:
             "-Daeron.dir.delete.on.shutdown=true",
             "-Daeron.threading.mode=SHARED",
             f"-Daeron.spark.driver.exit.when.idle={IDLE_EXIT}",
+            "-Daeron.spark.log.level=warning",
         ]
         _start_and_wait(command, what=f"media driver in {aeron_dir}", is_ready=lambda: is_driver_active(aeron_dir))
     return aeron_dir
@@ -137,6 +138,7 @@ def ensure_archive(folder: str, aeron_dir: str) -> FolderInfo:
             f"-Daeron.archive.local.control.stream.id={_control_stream_of(folder)}",
             f"-Daeron.archive.max.concurrent.recordings={MAX_CONCURRENT_RECORDINGS}",
             f"-Daeron.spark.archive.exit.when.idle={IDLE_EXIT}",
+            "-Daeron.spark.log.level=warning",
         ]
 
         def is_ready() -> bool:

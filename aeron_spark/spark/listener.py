@@ -15,11 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from aeron_spark.archive.retain import is_ledger
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.extras import missing
 from aeron_spark.spark.planning.data_loss import LOG
 from aeron_spark.spark.planning.options import local_folder
+from aeron_spark.spark.planning.selection import identity_of
 
 try:
     from pyspark.sql.streaming.listener import (
@@ -39,8 +41,9 @@ __all__ = ["Lag", "LagListener", "lag", "total"]
 class Lag:
     """What a query has not read yet, of one recording or of all of a source.
 
-    None is not known, and not 0. ``bytes`` is None where the progress has no latest offset: of the micro-batch that a
-    restarted query runs again. ``messages`` (but of committed rows) and ``seconds`` are None without a folder. ``seconds`` lie
+    None is not known, and not 0. Without a folder, and of committed rows, ``bytes`` is None where the progress has no latest
+    offset: of the micro-batch that a restarted query runs again. With a folder it is then what the recordings that the query
+    knows have by now. ``messages`` (but of committed rows) and ``seconds`` are None without a folder. ``seconds`` lie
     between the writes of the first unread byte and of the last one, at most an interval of the time index wrong; None where a
     recording has no index. Of several recordings the sum of bytes and messages, the most of seconds.
     """
@@ -67,7 +70,7 @@ def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Pat
     UsageError for what is no progress.
     """
     sources = _sources(progress)
-    unknown: set[int] = set()
+    unknown: dict[int, tuple[int, int]] = {}
     behind: dict[int, tuple[int, int]] = {}
     committed: dict[int, _Committed] = {}
     for source in sources:
@@ -76,7 +79,8 @@ def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Pat
             continue
         if latest is None:
             # Spark asks for no latest offset where it runs a micro-batch again.
-            unknown.update(end)
+            identities = _section(source, "endOffset", "archive")
+            unknown |= {key: (position, identities.get(key, 0)) for key, position in end.items()}
             continue
         if "behind" in _parsed(source, "latestOffset"):
             committed.update(_committed(source, end))
@@ -89,6 +93,7 @@ def lag(progress: Any, folder: str | Path | None = None, *, aeron_dir: str | Pat
     found |= {key: Lag(bytes=part.bytes, messages=part.messages) for key, part in committed.items()}
     if folder is not None:
         with Folder(local_folder("folder", str(folder)), aeron_dir=aeron_dir) as opened:
+            behind |= _by_the_folder(opened, unknown)
             found |= {key: _measured(opened, key, low, high) for key, (low, high) in behind.items()}
             for key, part in committed.items():
                 found[key] = replace(
@@ -152,6 +157,18 @@ class LagListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Spark logs the reason itself."""
+
+
+def _by_the_folder(folder: Folder, ends: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Where recordings are read up to and where they end now; not those of a ledger, or of another archive."""
+    if not ends:
+        return {}
+    known = {one.recording_id: one for one in folder.recordings() if one.recording_id in ends and not is_ledger(one)}
+    return {
+        key: (ends[key][0], folder.extent(key).limit_position)
+        for key, recording in known.items()
+        if identity_of(recording) == ends[key][1]
+    }
 
 
 def _measured(folder: Folder, recording_id: int, low: int, high: int) -> Lag:

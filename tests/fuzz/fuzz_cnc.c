@@ -81,6 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             as_counter_row row;
             (void)!as_inspector_counter(inspector, id, &row);
         }
+        as_counter_row rows[3];
+        int32_t next_id = 0;
+        while (3 == as_inspector_counters(inspector, &next_id, rows, 3))
+        {
+        }
         (void)!as_inspector_errors(inspector, 0, on_error_entry, &sum);
         as_inspector_close(inspector);
     }

@@ -23,7 +23,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from tests.interop.test_driver_behaviour import channels, connected, transfer
-from tests.kit import dirs, native, stock, stock_c
+from tests.kit import dirs, native, service_log, stock, stock_c
 from tests.kit.cnc import HEADER_LENGTH, VALUE_LENGTH, Cnc
 from tests.kit.ports import free_port, free_range
 from tests.kit.processes import Process, driver_ready
@@ -96,7 +96,7 @@ def launch(subject: Subject) -> Iterator[Launch]:
             code = driver.process.stop()
             assert code in {0, signal.SIGTERM}, driver.process.report()
             if not driver.awaits_errors:
-                assert not driver.process.stderr(), driver.process.report()
+                assert not service_log.problems(driver.process.stderr()), driver.process.report()
                 assert not driver.counters().errors()
 
 

@@ -41,6 +41,7 @@ PACKAGES: Mapping[str, Callable[[], bool]] = {
     "fish": partial(_on_path, "fish"),
     "wireguard-tools": partial(_on_path, "wg"),
     "wireguard-go": partial(_on_path, "wireguard-go"),
+    "prometheus": partial(_on_path, "prometheus", "promtool"),
 }
 
 

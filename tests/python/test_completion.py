@@ -17,7 +17,7 @@ from aeron_spark.cli.completion import commands
 from aeron_spark.cli.parser import EXIT_CODES
 
 #: These print no answer of their own: the first two become servers, the third prints a line for a file, the last a script.
-WITHOUT_JSON = {f"aeron-spark {verb}" for verb in ("driver", "archive run", "archive user", "completion")}
+WITHOUT_JSON = {f"aeron-spark {verb}" for verb in ("driver", "archive run", "archive user", "completion", "metrics")}
 #: Prints JSON lines anyway.
 JSON_ALWAYS = {"aeron-spark sbe decode"}
 LINES = [

@@ -1,8 +1,10 @@
-"""What the servers say on their own: that they are ready, each distinct error once as it comes, why they end."""
+"""The service log: that servers start and are ready, each distinct error as it comes and then its count, why they end."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import aeron_spark
 from aeron_spark import Archive, Client, Counters, MediaDriver
 from aeron_spark.errors import AeronError
 from tests.kit import native
@@ -30,27 +33,70 @@ def fail_to_publish(aeron_dir: Path) -> None:
         client.add_publication(BAD_CHANNEL, 7)
 
 
+LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (INFO|WARNING|ERROR) (driver|archive): (.*)")
+
+
+def log(process: Process) -> list[tuple[str, str, str]]:
+    """Level, module and the rest of each line of standard error."""
+    found = [LINE.fullmatch(line) for line in lines(process.stderr())]
+    assert None not in found, process.stderr()
+    return [(one[1], one[2], one[3]) for one in found if one is not None]
+
+
+def errors(process: Process) -> list[str]:
+    return [f"{module}: {text}" for level, module, text in log(process) if level == "ERROR"]
+
+
 def test_a_driver_tells_its_life(aeron_dir: Path) -> None:
     driver = native.driver(aeron_dir)
-    wait_until(lambda: "ready" in driver.stdout(), 10, "the line", state=driver.report)
-    (ready,) = lines(driver.stdout())
-    assert ready.startswith("aeron-spark-driver ")
-    assert ready.endswith(f": ready, pid {driver.pid}, directory {aeron_dir}, threads SHARED")
-    assert driver.stderr() == ""
+    wait_until(lambda: "ready" in driver.stderr(), 10, "the line", state=driver.report)
+    start, ready = log(driver)
+    assert start[:2] == ready[:2] == ("INFO", "driver")
+    assert start[2].startswith(f"starting version={aeron_spark.__version__} commit=")
+    assert f" pid={driver.pid} dir={aeron_dir} settings=" in start[2]
+    assert " aeron.threading.mode=SHARED" in start[2]
+    assert "aeron.mtu.length" not in start[2], "only what differs from its default"
+    assert ready[2] == f"ready pid={driver.pid} dir={aeron_dir} threads=SHARED"
+    assert driver.stdout() == ""
 
     fail_to_publish(aeron_dir)
-    (error,) = lines(driver.stderr())
-    assert error.startswith("ERROR: driver: ")
+    (error,) = errors(driver)
     assert "nowhere.invalid" in error
     fail_to_publish(aeron_dir)
     with Counters(aeron_dir) as counters:
         (logged,) = counters.errors()
     assert logged.count == 2
-    assert len(lines(driver.stderr())) == 1
+    assert errors(driver)[0] == error
 
     assert driver.stop(signal.SIGINT) == signal.SIGINT
-    assert lines(driver.stdout())[1:] == ["Shutting down driver...", "aeron-spark-driver: ended in order, SIGINT"]
-    assert len(lines(driver.stderr())) == 1
+    assert lines(driver.stdout()) == ["Shutting down driver..."]
+    assert log(driver)[-1] == ("INFO", "driver", "ended reason=SIGINT")
+
+
+def test_an_error_that_goes_on_is_told_with_its_count(aeron_dir: Path) -> None:
+    driver = native.driver(aeron_dir)
+    for _ in range(5):
+        fail_to_publish(aeron_dir)
+    wait_until(lambda: len(errors(driver)) > 1, 30, "the count", state=driver.report)
+    first, again = errors(driver)[:2]
+    assert re.sub(r" code=\d+$", "", first) + " count=5" == again
+    assert driver.stop() == signal.SIGTERM
+
+
+def test_a_log_of_json_is_json_whatever_peers_say(aeron_dir: Path) -> None:
+    command = [sys.executable, "-m", "aeron_spark", "driver", "--log-format", "json", "--dir", str(aeron_dir)]
+    driver = Process("driver", [*command, "-D", "aeron.threading.mode=SHARED"])
+    driver.wait_ready(driver_ready(driver, aeron_dir))
+    with Client(aeron_dir) as client:
+        for host in ('q"uo\\te', "l\ni\x1bne", "\u00fc\u20ac"):
+            with pytest.raises(AeronError):
+                client.add_publication(f"aeron:udp?endpoint={host}:40123", 7)
+    assert driver.stop() == signal.SIGTERM
+    events = [json.loads(line) for line in driver.stderr().split("\n")[:-1]]
+    assert [one["message"] for one in events if one["level"] == "INFO"] == ["starting", "ready", "ended"]
+    assert events[-1]["reason"] == "SIGTERM"
+    assert len([one for one in events if one["level"] == "ERROR"]) >= 1
+    assert all(one["module"] == "driver" and one["time"].endswith("Z") for one in events)
 
 
 def test_a_driver_by_the_command_tells_the_same(aeron_dir: Path) -> None:
@@ -67,9 +113,9 @@ def test_a_driver_by_the_command_tells_the_same(aeron_dir: Path) -> None:
     driver = Process("driver", command)
     driver.wait_ready(driver_ready(driver, aeron_dir))
     fail_to_publish(aeron_dir)
-    assert len(lines(driver.stderr())) == 1
+    assert len(errors(driver)) == 1
     assert driver.stop() == signal.SIGTERM
-    assert "directory" in driver.stdout()
+    assert log(driver)[-1][2] == "ended reason=SIGTERM"
 
 
 def test_a_driver_whose_reader_is_gone_goes_on(aeron_dir: Path) -> None:
@@ -84,24 +130,67 @@ def test_a_driver_whose_reader_is_gone_goes_on(aeron_dir: Path) -> None:
 def test_an_archive_tells_its_life(aeron_dir: Path, archive_dir: Path) -> None:
     with MediaDriver(aeron_dir, settings={"aeron.threading.mode": "SHARED"}):
         archive = native.archive(aeron_dir, archive_dir, {"aeron.spark.archive.max.control.sessions": "1"})
-        wait_until(lambda: "ready" in archive.stdout(), 10, "the line", state=archive.report)
-        (ready,) = lines(archive.stdout())
-        assert ready.startswith("aeron-spark-archive ")
-        assert ready.endswith(
-            f": ready, pid {archive.pid}, folder {archive_dir}, control channel aeron:ipc?term-length=64k stream "
-            f"10, beside the driver in {aeron_dir}"
+        wait_until(lambda: "ready" in archive.stderr(), 10, "the line", state=archive.report)
+        start, ready = log(archive)
+        assert start[2].startswith(f"starting version={aeron_spark.__version__} ")
+        assert " aeron.spark.archive.max.control.sessions=1" in start[2]
+        assert ready == (
+            "INFO",
+            "archive",
+            (
+                f'ready pid={archive.pid} folder={archive_dir} control="aeron:ipc?term-length=64k" stream=10 '
+                f"driver=beside dir={aeron_dir}"
+            ),
         )
         with Archive(aeron_dir=aeron_dir):
             for _ in range(2):
                 with pytest.raises(AeronError):
                     Archive(aeron_dir=aeron_dir, timeout=0.2)
-        (error,) = lines(archive.stderr())
-        assert error == "ERROR: archive: max control sessions reached 1: connect request dropped"
+
+            def told() -> list[str]:
+                return [text for level, _, text in log(archive) if level != "INFO"]
+
+            wait_until(told, 10, "the refusal", state=archive.report)
+        assert re.sub(r" code=\d+$", "", told()[0]) == "max control sessions reached 1: connect request dropped"
         assert archive.stop() == signal.SIGTERM
-        assert lines(archive.stdout())[1:] == [
-            "Shutting down archive...",
-            "aeron-spark-archive: ended in order, SIGTERM",
-        ]
+        assert lines(archive.stdout()) == ["Shutting down archive..."]
+        assert log(archive)[-1] == ("INFO", "archive", "ended reason=SIGTERM")
+
+
+@pytest.mark.parametrize("form", [["--log-format", "json"], ["--log-format=json"], ["-Daeron.spark.log.format=json"]])
+def test_an_archive_logs_as_it_is_told(aeron_dir: Path, archive_dir: Path, form: list[str]) -> None:
+    """With its own driver, whose errors have the same form."""
+    program = native.executable("aeron-spark-archive")
+    settings = ["-Daeron.archive.control.channel.enabled=false", "-Daeron.spark.archive.exit.when.idle=100ms"]
+    where = [f"-Daeron.dir={aeron_dir}", f"-Daeron.archive.dir={archive_dir}", "-Daeron.threading.mode=SHARED"]
+    archive = Process("archive", [program, *form, *settings, *where])
+    assert archive.wait_end() == 0
+    events = [json.loads(line) for line in lines(archive.stderr())]
+    assert [(one["module"], one["message"]) for one in events] == [
+        ("driver", "starting"),
+        ("archive", "starting"),
+        ("archive", "ready"),
+        ("archive", "ended"),
+    ]
+    assert events[2]["stream"] == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--log-format"], "ERROR: --log-format needs text or json\n"),
+        (["--log-format", "xml"], "ERROR: --log-format needs text or json, not xml\n"),
+        (["--log-level=loud"], "ERROR: --log-level needs info, warning, error or off, not loud\n"),
+        (["--log-levels=off"], "unknown option --log-levels=off\n"),
+    ],
+)
+def test_options_of_the_log_that_cannot_be(options: list[str], told: str) -> None:
+    for name in ("aeron-spark-driver", "aeron-spark-archive"):
+        done = subprocess.run(
+            [str(native.executable(name)), *options], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith(told)
 
 
 @pytest.fixture
@@ -134,7 +223,8 @@ def test_a_service_manager_hears_of_the_archive(
         # A manager that is gone: the archive says so and works.
         monkeypatch.setenv("NOTIFY_SOCKET", str(archive_dir / "gone"))
         with native.archive(aeron_dir, archive_dir) as archive, Archive(aeron_dir=aeron_dir):
-            assert archive.stderr().startswith("WARNING: archive: cannot notify the service manager at NOTIFY_SOCKET=")
+            told = [text for level, _, text in log(archive) if level == "WARNING"]
+            assert told[0].startswith("cannot notify the service manager at NOTIFY_SOCKET=")
 
 
 def check(name: str, *settings: str) -> tuple[int, str]:
@@ -185,11 +275,13 @@ def test_an_archive_with_its_driver_tells_of_both(aeron_dir: Path, archive_dir: 
     archive.wait_ready(driver_ready(archive, aeron_dir))
     fail_to_publish(aeron_dir)
     assert archive.wait_end() == 0
-    (error,) = lines(archive.stderr())
-    assert error.startswith("ERROR: driver: ")
-    ready, _, end = lines(archive.stdout())
-    assert ready.endswith(f"with its own driver in {aeron_dir}")
-    assert end == "aeron-spark-archive: ended in order, idle for aeron.spark.archive.exit.when.idle"
+    (error,) = errors(archive)
+    assert error.startswith("driver: ")
+    told = [f"{module}: {text}" for level, module, text in log(archive) if level == "INFO"]
+    assert [one.partition(" ")[2].partition(" ")[0] for one in told] == ["starting", "starting", "ready", "ended"]
+    assert told[0].startswith("driver: starting ")
+    assert told[2].endswith(f"driver=own dir={aeron_dir}")
+    assert told[3] == 'archive: ended reason="idle for aeron.spark.archive.exit.when.idle"'
 
 
 def test_an_embedded_driver_says_nothing(aeron_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:

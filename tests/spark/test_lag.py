@@ -75,7 +75,10 @@ END = {"archive": {"0": 7, "1": 8}, "positions": {"0": 64, "1": 32}, "starts": {
 def test_a_batch_that_is_run_again_tells_no_lag(
     folder: Path, latest: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a restart Spark requests no latest offset: the end of the recordings is unknown, which is not 0."""
+    """After a restart Spark requests no latest offset: the end of the recordings is unknown, which is not 0.
+
+    END is of another archive than the folder: its recordings have other identities.
+    """
     for given in (None, folder):
         found = lag(progress_of(json.dumps(END), latest), given)
         assert found == {0: Lag(bytes=None), 1: Lag(bytes=None)}
@@ -116,3 +119,14 @@ def test_listener_tells_an_operator(folder: Path, caplog: pytest.LogCaptureFixtu
         assert "query copy: batch 7 took 5 rows, " in caplog.text
         assert "1,100 messages" in caplog.text
         assert told[0][1].messages == 100
+
+
+@pytest.mark.parametrize("latest", [None, "null", "{}"])
+def test_with_the_folder_a_batch_that_is_run_again_tells_its_lag(folder: Path, latest: str | None) -> None:
+    """The folder knows how far the recordings go."""
+    with Follower(folder) as follower:
+        end = follower.reader.latestOffset(follower.offset, ReadMaxBytes(50_000))
+        full = follower.reader.reportLatestOffset()
+        assert lag(progress_of(end, latest), folder) == lag(progress_of(end, full), folder)
+        assert total(lag(progress_of(end, latest), folder)).bytes != 0
+        assert lag(progress_of(full, latest), folder) == {key: Lag(bytes=0, messages=0, seconds=0.0) for key in (0, 1)}

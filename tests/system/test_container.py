@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aeron_spark import Archive, Client, Folder, SourceLocation
-from tests.kit import container, dirs, needs, ports, require
+from tests.kit import container, dirs, needs, ports, require, service_log
 from tests.kit.processes import Process, archive_ready, driver_ready
 
 pytestmark = pytest.mark.interop
@@ -101,7 +101,7 @@ def test_servers_serve_from_the_image(
             session.wait_position(recording, publication.offer_batch(messages))
     assert archive.stop() == 15, archive.report()
     assert driver.stop() == 15, driver.report()
-    assert (archive.stderr(), driver.stderr()) == ("", "")
+    assert service_log.problems(archive.stderr() + driver.stderr()) == []
     with Folder(recordings) as folder:
         read = [value for batch in folder.read(recording) for value in batch.column("value").to_pylist()]
     assert read == messages

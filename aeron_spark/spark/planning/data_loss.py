@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from pathlib import Path
 
 from aeron_spark.archive.segment_files import segment_base
@@ -13,15 +14,23 @@ from aeron_spark.spark.planning.options import ReadOptions
 
 __all__ = ["LOG", "goes_on", "lost", "segment_path"]
 
-#: Messages for operators. They go to stderr, which Spark keeps in the logs of driver and executors.
+#: Messages for operators. Spark's workers write them to stderr, which Spark keeps in the logs of driver and executors.
 LOG = logging.getLogger("aeron_spark.spark")
+
+
+def _is_worker() -> bool:
+    """Whether Spark started this process; a program or a notebook of the user prints only what its own handlers ask for."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and spec.name.startswith("pyspark.")
 
 
 def _to_stderr() -> None:
     # Python workers configure no logging; an application that does, gets the records through its own handlers.
-    if not LOG.hasHandlers():
+    if _is_worker() and not LOG.hasHandlers():
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s aeron: %(message)s"))
+        form = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+        form.converter = time.gmtime
+        handler.setFormatter(form)
         LOG.addHandler(handler)
         LOG.setLevel(logging.INFO)
 

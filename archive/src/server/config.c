@@ -29,7 +29,9 @@ typedef enum setting_kind
     KIND_IDLE,
     KIND_IDLE_OPTIONAL, /* `max` is the offset of the flag that is true if it is set */
     KIND_AUTHENTICATOR,
-    KIND_AUTHORISATION
+    KIND_AUTHORISATION,
+    KIND_LOG_FORMAT,
+    KIND_LOG_LEVEL
 } setting_kind;
 
 typedef struct setting_row
@@ -96,6 +98,8 @@ static const setting_row SETTINGS[] = {
     BOOL("aeron.spark.archive.time.index", "true", time_index),
     NUMBER(KIND_DURATION, "aeron.spark.archive.time.index.interval", "10ms", time_index_interval_ns, 1, INT64_MAX / 2),
     NUMBER(KIND_SIZE, "aeron.spark.archive.time.index.bytes", "64k", time_index_bytes, 1, GIB),
+    { "aeron.spark.log.format", "text", KIND_LOG_FORMAT, AT(log_format), 0, 0, false },
+    { "aeron.spark.log.level", "info", KIND_LOG_LEVEL, AT(log_level), 0, 0, false },
     NUMBER(KIND_DURATION, "aeron.spark.archive.exit.when.idle", "0", exit_when_idle_ns, 0, INT64_MAX / 2),
     TEXT("aeron.archive.control.channel", "", control_channel),
     NUMBER(KIND_INTEGER, "aeron.archive.control.stream.id", "10", control_stream_id, INT32_MIN, INT32_MAX),
@@ -230,11 +234,12 @@ static as_result set_naming(void *member, const char *text)
     return AS_OK;
 }
 
+static const char *const THREADINGS[] = { "DEDICATED", "SHARED", "INVOKER" };
+
 static as_result set_threading(void *member, const char *text)
 {
-    static const char *const names[] = { "DEDICATED", "SHARED", "INVOKER" };
     static const int64_t values[] = { ASI_ARCHIVE_DEDICATED, ASI_ARCHIVE_SHARED, ASI_ARCHIVE_INVOKER };
-    return set_choice(member, text, names, values, 3);
+    return set_choice(member, text, THREADINGS, values, 3);
 }
 
 static as_result set_checksum(void *member, const char *text)
@@ -323,6 +328,10 @@ static as_result set_value(as_archive_config *config, const setting_row *setting
             return set_authenticator(member, text);
         case KIND_AUTHORISATION:
             return set_authorisation(member, text);
+        case KIND_LOG_FORMAT:
+            return asi_log_format_parse(text, (asi_log_format *)(void *)member);
+        case KIND_LOG_LEVEL:
+            return asi_log_level_parse(text, (asi_log_level *)(void *)member);
     }
     return AS_OK;
 }
@@ -366,6 +375,54 @@ as_result as_archive_config_open(as_archive_config **config)
     }
     *config = opened;
     return AS_OK;
+}
+
+static const char *value_text(const setting_row *setting, const as_archive_config *config, char *to, size_t capacity)
+{
+    const void *member = (const uint8_t *)config + setting->at;
+    switch (setting->kind)
+    {
+        case KIND_TEXT: return member;
+        case KIND_BOOL: return *(const bool *)member ? "true" : "false";
+        case KIND_NAMING: return *(const bool *)member ? "new" : "classic";
+        case KIND_THREADING: return THREADINGS[*(const int64_t *)member];
+        case KIND_LOG_FORMAT: return asi_log_format_text(*(const asi_log_format *)member);
+        case KIND_LOG_LEVEL: return asi_log_level_text(*(const asi_log_level *)member);
+        case KIND_IDLE:
+        case KIND_IDLE_OPTIONAL:
+            snprintf(to, capacity, "%d", (int)((const asi_idle *)member)->kind);
+            return to;
+        default:
+            snprintf(to, capacity, "%lld", (long long)*(const int64_t *)member);
+            return to;
+    }
+}
+
+static bool has_short_form(const setting_row *setting)
+{
+    const bool is_choice = KIND_IDLE == setting->kind || KIND_IDLE_OPTIONAL == setting->kind || KIND_CHECKSUM == setting->kind ||
+        KIND_AUTHENTICATOR == setting->kind || KIND_AUTHORISATION == setting->kind;
+    return !is_choice && AT(auth_argument) != setting->at;
+}
+
+void asi_archive_config_changed(const as_archive_config *config, asi_on_changed_setting on_changed, void *context)
+{
+    as_archive_config *defaults;
+    if (AS_OK != as_archive_config_open(&defaults))
+    {
+        return;
+    }
+    for (size_t i = 0; i < SETTING_COUNT; i++)
+    {
+        char text[64];
+        char usual[64];
+        const char *value = value_text(&SETTINGS[i], config, text, sizeof(text));
+        if (0 != strcmp(value, value_text(&SETTINGS[i], defaults, usual, sizeof(usual))))
+        {
+            on_changed(context, SETTINGS[i].name, has_short_form(&SETTINGS[i]) ? value : "...");
+        }
+    }
+    as_archive_config_close(defaults);
 }
 
 void as_archive_config_close(as_archive_config *config)

@@ -7,6 +7,7 @@
 #define ASI_SERVER_CONFIG_H
 
 #include "aeron_spark/as_archive.h"
+#include "base/console.h"
 #include "base/idle.h"
 #include "shm/error_log.h"
 
@@ -84,6 +85,8 @@ struct as_archive_config
     int64_t session_liveness_check_ns;
     int64_t replay_linger_ns;
     int64_t exit_when_idle_ns;     /* 0: never */
+    asi_log_format log_format;     /* of the executable; also the next field */
+    asi_log_level log_level;
     bool time_index;
     int64_t time_index_interval_ns;
     int64_t time_index_bytes;
@@ -110,5 +113,8 @@ struct as_archive_config
 /* Checks relations between settings. AS_E_USAGE names both settings and the remedy. Fills settings that depend on others
  * (catalog_file_sync_level, idle strategies, aeron_dir). */
 as_result asi_archive_config_check(as_archive_config *config) AS_MUST_USE;
+typedef void (*asi_on_changed_setting)(void *context, const char *name, const char *value);
+/* Reports each setting that differs from its default. What may be a secret, or has no short form, has the value "...". */
+void asi_archive_config_changed(const as_archive_config *config, asi_on_changed_setting on_changed, void *context);
 
 #endif

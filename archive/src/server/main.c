@@ -25,12 +25,15 @@
 #include "base/thread.h"
 #include "server/archive.h"
 #include "server/launch.h"
+#include "shm/error_repeats.h"
 #include "store/mark.h"
 
+#define FACTS(facts) facts, (int64_t)(sizeof(facts) / sizeof((facts)[0]))
 #define WAIT_NS 20000000L /* interval at which the main thread checks its flags */
 
 static const char USAGE[] =
-    "usage: %s [-v | --version] [--help] [--check] [--beside-driver] [-Dname=value]... [main class] [propertiesFile]...\n";
+    "usage: %s [-v | --version] [--help] [--check] [--beside-driver] [--log-format text|json] [--log-level LEVEL]\n"
+    "       [-Dname=value]... [main class] [propertiesFile]...\n";
 
 static const char HELP[] =
     "\n"
@@ -42,11 +45,13 @@ static const char HELP[] =
     "  -Dname=value     one setting, by property name (aeron.archive.dir=/data/archive);\n"
     "                   aeron.spark.archive.exit.when.idle=10s ends the archive once it had no control session, recording or\n"
     "                   replay for that long\n"
+    "  --log-format text|json, --log-level info|warning|error|off\n"
+    "                   the service log on standard error; also -Daeron.spark.log.format, -Daeron.spark.log.level\n"
     "  --check          start nothing: exit with 0 if an archive is alive in aeron.archive.dir, else with 1 and the reason\n"
     "  -v, --version    print the version\n"
     "  main class       io.aeron.archive.ArchivingMediaDriver, or io.aeron.archive.Archive for --beside-driver: a command line\n"
     "                   of the stock archive with `java` replaced by this program; options of a virtual machine are passed over,\n"
-    "                   and the exit status after a signal is 128 and its number\n"
+    "                   the service log begins with warnings, and the exit status after a signal is 128 and its number\n"
     "  propertiesFile   a path or file:// URL\n"
     "\n"
     "Exit status: the signal's number after SIGINT or SIGTERM, 0 when the driver was ended by command or the\n"
@@ -71,6 +76,8 @@ typedef struct settings
     bool is_beside_driver;
     bool is_in_place_of_java;
     bool is_check;
+    asi_console of_archive;
+    asi_console of_driver;
 } settings;
 
 static int fail(const char *stage)
@@ -140,6 +147,34 @@ static bool define(settings *to, const char *argument, int *status)
     return EXIT_SUCCESS != *status;
 }
 
+/* Applies an option of the service log, whose value stands behind "=" or is the next argument (NULL: there is none). Returns how
+ * many arguments it took; 0: it is another option. */
+static int apply_log_option(settings *to, const char *argument, const char *next, int *status)
+{
+    static const struct { const char *name; const char *property; const char *values; } OPTIONS[] = {
+        { "--log-format", "aeron.spark.log.format", "text or json" },
+        { "--log-level", "aeron.spark.log.level", "info, warning, error or off" }
+    };
+    const size_t length = strcspn(argument, "=");
+    for (size_t i = 0; i < sizeof(OPTIONS) / sizeof(OPTIONS[0]); i++)
+    {
+        if (length == strlen(OPTIONS[i].name) && 0 == strncmp(argument, OPTIONS[i].name, length))
+        {
+            const bool has_value = '=' == argument[length];
+            const char *value = has_value ? argument + length + 1 : next;
+            *status = EXIT_SUCCESS;
+            if (NULL == value || AS_OK != on_property(to, OPTIONS[i].property, value))
+            {
+                fprintf(stderr, "ERROR: %s needs %s%s%s\n", OPTIONS[i].name, OPTIONS[i].values, NULL == value ? "" : ", not ",
+                    NULL == value ? "" : value);
+                *status = EXIT_FAILURE;
+            }
+            return has_value ? 1 : 2;
+        }
+    }
+    return 0;
+}
+
 /* Applies one option. True: the process must exit with *status. */
 static bool apply_option(settings *to, const char *program, const char *argument, int *status)
 {
@@ -185,6 +220,8 @@ static int apply_class(settings *to, const char *name, asi_main_class main_class
     }
     to->is_beside_driver = to->is_beside_driver || ASI_MAIN_ARCHIVE == main_class;
     to->is_in_place_of_java = true;
+    /* A virtual machine says nothing on standard error while all is well, and harnesses of the stock archive expect that. */
+    to->archive->log_level = ASI_LOG_INFO == to->archive->log_level ? ASI_LOG_WARNING : to->archive->log_level;
     return EXIT_SUCCESS;
 }
 
@@ -193,12 +230,14 @@ static bool apply_arguments(settings *to, int argc, char **argv, int *status)
     int i = 1;
     while (i < argc && '-' == argv[i][0])
     {
-        const int passed_over = asi_launch_jvm_option(argv[i]);
-        if (0 == passed_over && apply_option(to, argv[0], argv[i], status))
+        *status = EXIT_SUCCESS;
+        int taken = asi_launch_jvm_option(argv[i]);
+        taken = 0 == taken ? apply_log_option(to, argv[i], i + 1 < argc ? argv[i + 1] : NULL, status) : taken;
+        if (EXIT_SUCCESS != *status || (0 == taken && apply_option(to, argv[0], argv[i], status)))
         {
             return true;
         }
-        i += passed_over > 0 ? passed_over : 1;
+        i += taken > 0 ? taken : 1;
     }
     *status = EXIT_SUCCESS;
     const asi_main_class main_class = i < argc ? asi_launch_main_class(argv[i]) : ASI_MAIN_NONE;
@@ -259,11 +298,15 @@ static void report_if_due(asi_watchdog *watchdog, const as_archive_config *confi
 }
 
 /* Runs until a stop is requested. In INVOKER mode this thread does the archive's work. */
-static void run_while_wanted(as_archive *archive, const as_archive_config *config)
+static void run_while_wanted(as_archive *archive, settings *from)
 {
+    const as_archive_config *config = from->archive;
     const struct timespec interval = { .tv_nsec = WAIT_NS };
+    const asi_clock clock = asi_clock_system();
     asi_idle idle = config->conductor_idle;
     asi_watchdog watchdog = asi_watchdog_from_environment();
+    asi_error_repeats repeats;
+    asi_error_repeats_init(&repeats, &from->of_archive, archive->error_log.buffer, archive->error_log.length);
     while (is_wanted(archive))
     {
         if (ASI_ARCHIVE_INVOKER == config->threading)
@@ -275,26 +318,37 @@ static void run_while_wanted(as_archive *archive, const as_archive_config *confi
             nanosleep(&interval, NULL); /* a signal ends the sleep early */
         }
         report_if_due(&watchdog, config);
+        asi_error_repeats_poll(&repeats, asi_clock_ns(&clock));
     }
 }
 
-static void tell_ready(const as_archive *archive, bool is_beside_driver)
+static void log_start(settings *from)
+{
+    const as_archive_config *config = from->archive;
+    asi_settings_text changed = { "" };
+    asi_archive_config_changed(config, asi_settings_text_add, &changed);
+    const asi_fact facts[] = { { .name = "version", .text = as_version_text() }, { .name = "commit", .text = as_commit_text() },
+        { .name = "pid", .number = getpid() }, { .name = "folder", .text = config->archive_dir },
+        { .name = "settings", .text = changed.text } };
+    asi_console_event(&from->of_archive, ASI_LOG_INFO, "starting", FACTS(facts));
+}
+
+static void log_ready(const as_archive *archive, settings *from)
 {
     const as_archive_config *config = &archive->config;
     const bool has_network = config->control_channel_enabled && '\0' != config->control_channel[0];
     char folder[AS_PATH_MAX];
     char status[2 * AS_PATH_MAX + 64];
-    printf("aeron-spark-archive %s (%s): ready, pid %d, folder %s, control channel %s stream %" PRId64 ", %s driver in %s\n",
-        as_version_text(), as_commit_text(), getpid(),
-        NULL == realpath(config->archive_dir, folder) ? config->archive_dir : folder,
-        has_network ? config->control_channel : config->local_control_channel,
-        has_network ? config->control_stream_id : config->local_control_stream_id,
-        is_beside_driver ? "beside the" : "with its own", config->aeron_dir);
-    fflush(stdout);
+    const asi_fact facts[] = { { .name = "pid", .number = getpid() },
+        { .name = "folder", .text = NULL == realpath(config->archive_dir, folder) ? config->archive_dir : folder },
+        { .name = "control", .text = has_network ? config->control_channel : config->local_control_channel },
+        { .name = "stream", .number = has_network ? config->control_stream_id : config->local_control_stream_id },
+        { .name = "driver", .text = from->is_beside_driver ? "beside" : "own" }, { .name = "dir", .text = config->aeron_dir } };
+    asi_console_event(&from->of_archive, ASI_LOG_INFO, "ready", FACTS(facts));
     snprintf(status, sizeof(status), "records in %s, driver in %s", config->archive_dir, config->aeron_dir);
     if (AS_OK != asi_service_ready(status))
     {
-        fprintf(stderr, "WARNING: archive: %s\n", as_error_text());
+        asi_console_event(&from->of_archive, ASI_LOG_WARNING, as_error_text(), NULL, 0);
     }
 }
 
@@ -309,11 +363,11 @@ static const char *end_reason(const as_archive *archive)
     }
 }
 
-static int run_archive(const settings *from)
+static int run_archive(settings *from)
 {
-    const as_archive_config *config = from->archive;
     as_archive *archive = NULL;
-    const as_result opened = as_archive_open(config, &archive);
+    log_start(from);
+    const as_result opened = as_archive_open(from->archive, &archive);
     if (AS_OK != opened)
     {
         return fail_to_start(from, "archive init", opened);
@@ -324,24 +378,20 @@ static int run_archive(const settings *from)
         as_archive_close(archive);
         return status;
     }
-    tell_ready(archive, from->is_beside_driver);
-    run_while_wanted(archive, config);
+    log_ready(archive, from);
+    run_while_wanted(archive, from);
     int status = 0 != received_signal && from->is_in_place_of_java ? 128 + received_signal : received_signal;
-    if (as_archive_has_failed(archive))
-    {
-        fprintf(stderr, "ERROR: archive (0) %s; recordings that were active are recovered at the next start\n",
-            as_archive_failure(archive));
-        status = EXIT_FAILURE;
-    }
-    const char *reason = as_archive_has_failed(archive) ? NULL : end_reason(archive);
-    asi_service_stopping(NULL == reason ? as_archive_failure(archive) : reason);
+    const bool has_failed = as_archive_has_failed(archive);
+    char failure[1024];
+    snprintf(failure, sizeof(failure), "%s", has_failed ? as_archive_failure(archive) : end_reason(archive));
+    asi_service_stopping(failure);
     printf(from->is_in_place_of_java ? "Shutdown Archive...\n" : "Shutting down archive...\n");
     fflush(stdout);
     as_archive_close(archive);
-    if (NULL != reason)
-    {
-        printf("aeron-spark-archive: ended in order, %s\n", reason);
-    }
+    const asi_fact facts[] = { { .name = "reason", .text = failure },
+        { .name = "remedy", .text = "start it again: recordings that were active are recovered then" } };
+    status = has_failed ? EXIT_FAILURE : status;
+    asi_console_event(&from->of_archive, has_failed ? ASI_LOG_ERROR : ASI_LOG_INFO, "ended", facts, has_failed ? 2 : 1);
     return status;
 }
 
@@ -367,9 +417,20 @@ static as_result start_driver(driver_main *of, asi_agent *agent)
     return AS_OK == result ? asi_agent_start(agent, "driver", run_driver_main, of, &once, -1) : result;
 }
 
+static void log_driver_start(settings *from)
+{
+    asi_settings_text changed = { "" };
+    as_driver_config_changed(from->driver, asi_settings_text_add, &changed);
+    const asi_fact facts[] = { { .name = "version", .text = as_version_text() }, { .name = "commit", .text = as_commit_text() },
+        { .name = "pid", .number = getpid() }, { .name = "dir", .text = as_driver_config_aeron_dir(from->driver) },
+        { .name = "settings", .text = changed.text } };
+    asi_console_event(&from->of_driver, ASI_LOG_INFO, "starting", FACTS(facts));
+}
+
 static int run_with_driver(settings *from)
 {
     as_driver *driver = NULL;
+    log_driver_start(from);
     const as_result opened = as_driver_open(from->driver, on_termination, &keep_running, &driver);
     if (AS_OK != opened)
     {
@@ -398,19 +459,21 @@ static int run_with_driver(settings *from)
 
 static int run_with_consoles(settings *given)
 {
-    asi_console of_archive;
-    asi_console of_driver;
     char archive_command[AS_PATH_MAX + 64];
     char driver_command[AS_PATH_MAX + 64];
     snprintf(archive_command, sizeof(archive_command), "aeron-spark archive errors %s", given->archive->archive_dir);
     snprintf(driver_command, sizeof(driver_command), "aeron-spark errors --dir %s", as_driver_config_aeron_dir(given->driver));
-    asi_console_init(&of_archive, "archive", archive_command, asi_clock_system(), STDERR_FILENO);
-    asi_console_init(&of_driver, "driver", driver_command, asi_clock_system(), STDERR_FILENO);
-    as_archive_config_on_error(given->archive, asi_console_on_error, &of_archive);
-    as_driver_config_on_error(given->driver, asi_console_on_error, &of_driver);
+    asi_console_options options = { .server = "archive", .command = archive_command, .format = given->archive->log_format,
+        .level = given->archive->log_level, .fd = STDERR_FILENO };
+    asi_console_init(&given->of_archive, &options, asi_clock_system());
+    options.server = "driver";
+    options.command = driver_command;
+    asi_console_init(&given->of_driver, &options, asi_clock_system());
+    as_archive_config_on_error(given->archive, asi_console_on_error, &given->of_archive);
+    as_driver_config_on_error(given->driver, asi_console_on_error, &given->of_driver);
     const int status = given->is_beside_driver ? run_archive(given) : run_with_driver(given);
-    asi_console_close(&of_archive);
-    asi_console_close(&of_driver);
+    asi_console_close(&given->of_archive);
+    asi_console_close(&given->of_driver);
     return status;
 }
 

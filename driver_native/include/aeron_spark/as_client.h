@@ -409,6 +409,9 @@ void as_inspector_driver_info(const as_inspector *inspector, as_driver_info *inf
 int32_t as_inspector_max_counter_id(const as_inspector *inspector);
 /* AS_OK: the row is filled. AS_AGAIN: the id is not allocated. */
 as_result as_inspector_counter(const as_inspector *inspector, int32_t counter_id, as_counter_row *row) AS_MUST_USE;
+/* Fills `rows` with allocated counters, in the order of their ids and from *next_id on, and sets *next_id behind the last id
+ * that it looked at. Returns the number of rows; fewer than `capacity`: there are no more. */
+int64_t as_inspector_counters(const as_inspector *inspector, int32_t *next_id, as_counter_row *rows, int64_t capacity) AS_MUST_USE;
 /* Reads the counter that was registered with that id. AS_OK: the counter is open. AS_E_CLOSED: it is closed and this is its
  * last value. AS_AGAIN: another counter has reused the record. */
 as_result as_inspector_counter_value(

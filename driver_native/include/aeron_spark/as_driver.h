@@ -26,6 +26,9 @@ void as_driver_config_close(as_driver_config *config);
 as_result as_driver_config_set(as_driver_config *config, const char *name, const char *value) AS_MUST_USE;
 /* Names of all driver settings, by index from 0: "aeron.dir"; NULL after the last one. */
 const char *as_driver_config_name(int64_t index);
+typedef void (*as_on_setting)(void *context, const char *name, const char *value);
+/* Reports each setting that differs from its default; numbers in their smallest unit: bytes, nanoseconds. */
+void as_driver_config_changed(const as_driver_config *config, as_on_setting on_setting, void *context);
 /* Loads every setting that is present in the process environment. As in the stock driver, an invalid value causes a warning
  * on stderr and keeps the default; the same holds for property files. */
 as_result as_driver_config_load_environment(as_driver_config *config) AS_MUST_USE;

@@ -103,6 +103,20 @@ as_result as_inspector_counter(const as_inspector *inspector, int32_t counter_id
     return asi_counter_row_read(&inspector->counters, counter_id, row);
 }
 
+int64_t as_inspector_counters(const as_inspector *inspector, int32_t *next_id, as_counter_row *rows, int64_t capacity)
+{
+    const asi_counters *counters = &inspector->counters;
+    int64_t count = 0;
+    int32_t id = *next_id;
+    /* Spec: 01 §5.3 - ids are given out in order, so nothing follows an unused one. */
+    while (count < capacity && ASI_COUNTER_UNUSED != asi_counter_state(counters, id))
+    {
+        count += AS_OK == asi_counter_row_read(counters, id++, &rows[count]) ? 1 : 0;
+    }
+    *next_id = id;
+    return count;
+}
+
 as_result as_inspector_counter_value(
     const as_inspector *inspector, int32_t counter_id, int64_t registration_id, int64_t *value)
 {

@@ -30,7 +30,9 @@ typedef enum setting_kind
     KIND_VALIDATOR,
     KIND_INFERABLE,
     KIND_OPTIONAL_TAG, /* int64; has_receiver_group_tag records whether it was given */
-    KIND_PORT_RANGE
+    KIND_PORT_RANGE,
+    KIND_LOG_FORMAT,
+    KIND_LOG_LEVEL
 } setting_kind;
 
 typedef struct setting
@@ -242,6 +244,8 @@ static const setting SETTINGS[] = {
     { "aeron.event.log.disable", NULL, KIND_TEXT, FIELD(event_log_disable), NO_RANGE, "" },
     { "aeron.event.log.filename", NULL, KIND_TEXT, FIELD(event_log_filename), NO_RANGE, "" },
     { "aeron.event.log.file.max.length", NULL, KIND_SIZE, FIELD(event_log_file_max_length), 0, INT64_MAX, "0" },
+    { "aeron.spark.log.format", NULL, KIND_LOG_FORMAT, FIELD(log_format), NO_RANGE, "text" },
+    { "aeron.spark.log.level", NULL, KIND_LOG_LEVEL, FIELD(log_level), NO_RANGE, "info" },
     { "aeron.spark.driver.exit.when.idle", "spark_driver_exit_when_idle_ns", KIND_OPTIONAL_DURATION, FIELD(exit_when_idle_ns),
         -1, INT64_MAX, "-1" },
 };
@@ -365,6 +369,8 @@ static as_result parse_setting(asi_driver_settings *settings, const setting *row
         case KIND_VALIDATOR: return parse_validator(text, field);
         case KIND_INFERABLE: parse_inferable(text, field); return AS_OK;
         case KIND_PORT_RANGE: return parse_port_range(text, field);
+        case KIND_LOG_FORMAT: return asi_log_format_parse(text, field);
+        case KIND_LOG_LEVEL: return asi_log_level_parse(text, field);
         case KIND_OPTIONAL_TAG:
             result = '\0' == text[0] ? AS_OK : asi_parse_i64(text, &number);
             settings->has_receiver_group_tag = AS_OK == result && '\0' != text[0];
@@ -522,21 +528,50 @@ void as_driver_config_on_error(as_driver_config *config, as_on_logged_error on_e
 
 const char *as_driver_config_aeron_dir(const as_driver_config *config) { return config->settings.aeron_dir; }
 
-static int print_value(const setting *row, const asi_driver_settings *settings)
+/* The value as text; returns it, in `to` or elsewhere. */
+static const char *value_text(const setting *row, const asi_driver_settings *settings, char *to, size_t capacity)
 {
     const void *field = (const uint8_t *)settings + row->offset;
     switch (row->kind)
     {
-        case KIND_TEXT: return printf("    %s=%s\n", row->printed, (const char *)field);
-        case KIND_BOOL: return printf("    %s=%d\n", row->printed, *(const bool *)field);
-        case KIND_VALIDATOR: return printf("    %s=%s\n", row->printed, *(const bool *)field ? "allow" : "deny");
-        case KIND_INFERABLE:
-            return printf("    %s=%s\n", row->printed, INFERABLES[*(const asi_inferable *)field]);
+        case KIND_TEXT: return field;
+        case KIND_BOOL: return *(const bool *)field ? "true" : "false";
+        case KIND_VALIDATOR: return *(const bool *)field ? "allow" : "deny";
+        case KIND_THREAD_NAMING: return *(const bool *)field ? "new" : "classic";
+        case KIND_INFERABLE: return INFERABLES[*(const asi_inferable *)field];
+        case KIND_THREADING_MODE: return MODES[*(const asi_threading_mode *)field];
+        case KIND_LOG_FORMAT: return asi_log_format_text(*(const asi_log_format *)field);
+        case KIND_LOG_LEVEL: return asi_log_level_text(*(const asi_log_level *)field);
         case KIND_PORT_RANGE:
-            return printf("    %s=%u %u\n", row->printed, ((const asi_port_range *)field)->low,
-                ((const asi_port_range *)field)->high);
-        case KIND_THREADING_MODE: return printf("    %s=%s\n", row->printed, MODES[*(const asi_threading_mode *)field]);
-        default: return printf("    %s=%" PRId64 "\n", row->printed, *(const int64_t *)field);
+            snprintf(to, capacity, "%u %u", ((const asi_port_range *)field)->low, ((const asi_port_range *)field)->high);
+            return to;
+        default:
+            snprintf(to, capacity, "%" PRId64, *(const int64_t *)field);
+            return to;
+    }
+}
+
+static int print_value(const setting *row, const asi_driver_settings *settings)
+{
+    char text[64];
+    const char *value = KIND_BOOL != row->kind ? value_text(row, settings, text, sizeof(text)) :
+        *(const bool *)((const uint8_t *)settings + row->offset) ? "1" : "0";
+    return printf("    %s=%s\n", row->printed, value);
+}
+
+void as_driver_config_changed(const as_driver_config *config, as_on_setting on_setting, void *context)
+{
+    asi_driver_settings defaults;
+    asi_driver_settings_init(&defaults);
+    for (size_t i = 0; i < SETTING_COUNT; i++)
+    {
+        char text[64];
+        char usual[64];
+        const char *value = value_text(&SETTINGS[i], &config->settings, text, sizeof(text));
+        if (0 != strcmp(value, value_text(&SETTINGS[i], &defaults, usual, sizeof(usual))))
+        {
+            on_setting(context, SETTINGS[i].property, value);
+        }
     }
 }
 

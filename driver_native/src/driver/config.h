@@ -8,6 +8,7 @@
 #define ASI_DRIVER_CONFIG_H
 
 #include "aeron_spark/as_driver.h"
+#include "base/console.h"
 #include "base/idle.h"
 #include "shm/error_log.h"
 
@@ -127,6 +128,8 @@ typedef struct asi_driver_settings
     bool cpuset_affinity;           /* threads without a setting get a CPU of those that the process may use */
     bool cpuset_warnings_as_errors;
     int64_t exit_when_idle_ns;      /* -1: never */
+    asi_log_format log_format;      /* of the executable; also the next field */
+    asi_log_level log_level;
     asi_threading_mode threading_mode;
     bool has_new_thread_names;      /* Spec: 11 T3 */
     char conductor_idle_strategy[ASI_IDLE_TEXT_CAPACITY];

@@ -24,6 +24,7 @@
 #include "driver/interceptors.h"
 #include "driver/rx/receiver.h"
 #include "driver/tx/sender.h"
+#include "shm/error_repeats.h"
 
 #define PATH_CAPACITY (AS_PATH_MAX + 32)
 
@@ -406,9 +407,11 @@ as_result as_driver_start_others(as_driver *driver)
     return AS_OK == result && cpus.conductor >= 0 ? pin_caller(cpus.conductor) : result;
 }
 
-void asi_driver_run_watched(as_driver *driver, const bool *keep_running, asi_watchdog watchdog)
+void asi_driver_run_watched(as_driver *driver, const bool *keep_running, asi_watchdog watchdog, asi_console *console)
 {
     const asi_clock clock = asi_clock_system();
+    asi_error_repeats repeats;
+    asi_error_repeats_init(&repeats, console, driver->cnc.error_log, driver->cnc.lengths.error_log);
     asi_thread_sleep_exactly();
     if (driver->settings.has_new_thread_names)
     {
@@ -422,12 +425,13 @@ void asi_driver_run_watched(as_driver *driver, const bool *keep_running, asi_wat
         {
             asi_watchdog_report(&watchdog, now_ns);
         }
+        asi_error_repeats_poll(&repeats, driver->conductor.now_ns);
     }
 }
 
 void as_driver_run_main(as_driver *driver, const bool *keep_running)
 {
-    asi_driver_run_watched(driver, keep_running, (asi_watchdog){ .interval_ns = 0 });
+    asi_driver_run_watched(driver, keep_running, (asi_watchdog){ .interval_ns = 0 }, NULL);
 }
 
 const char *as_driver_aeron_dir(const as_driver *driver) { return driver->settings.aeron_dir; }

@@ -3,6 +3,7 @@
 #ifndef ASI_DRIVER_DRIVER_H
 #define ASI_DRIVER_DRIVER_H
 
+#include "base/console.h"
 #include "base/service.h"
 #include "driver/ctl/conductor.h"
 
@@ -24,7 +25,8 @@ as_result asi_driver_open(const asi_driver_settings *settings, asi_clock clock, 
 /* The state, with all that the conductor lent to sender and receiver: for tests that audit it between the cycles of a driver
  * without threads of its own. */
 const asi_conductor *asi_driver_conductor(const as_driver *driver);
-/* As as_driver_run_main, with reports to a service manager by this thread. */
-void asi_driver_run_watched(as_driver *driver, const bool *keep_running, asi_watchdog watchdog);
+/* As as_driver_run_main, with reports to a service manager by this thread, and lines of the service log (NULL: none) about
+ * errors that repeat. */
+void asi_driver_run_watched(as_driver *driver, const bool *keep_running, asi_watchdog watchdog, asi_console *console);
 
 #endif

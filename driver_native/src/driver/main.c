@@ -19,9 +19,11 @@
 #include "driver/driver.h"
 
 #define IDLE_PROPERTY "aeron.spark.driver.exit.when.idle"
+#define FACTS(facts) facts, (int64_t)(sizeof(facts) / sizeof((facts)[0]))
 
 static const char USAGE[] =
-    "usage: %s [-v | --version] [--help] [--check] [--exit-when-idle <duration>] [-Dname=value]... [propertiesFile]...\n";
+    "usage: %s [-v | --version] [--help] [--check] [--exit-when-idle <duration>] [--log-format text|json] [--log-level LEVEL]\n"
+    "       [-Dname=value]... [propertiesFile]...\n";
 
 static const char HELP[] =
     "\n"
@@ -30,6 +32,8 @@ static const char HELP[] =
     "\n"
     "  -Dname=value                 one setting, by property name (aeron.dir=/dev/shm/mine)\n"
     "  --exit-when-idle <duration>  end after no client was there for that long (10s, 500ms); also -D" IDLE_PROPERTY "\n"
+    "  --log-format text|json       form of the service log on standard error; also -Daeron.spark.log.format\n"
+    "  --log-level LEVEL            info, warning, error or off; also -Daeron.spark.log.level\n"
     "  --check                      start nothing: exit with 0 if a driver is alive in aeron.dir, else with 1 and the reason\n"
     "  -v, --version                print the version\n"
     "  propertiesFile               a path or file:// URL\n"
@@ -98,11 +102,37 @@ static int load_file(as_driver_config *config, const char *name)
     return EXIT_SUCCESS;
 }
 
-static int set_idle_option(as_driver_config *config, const char *value)
+typedef struct option
 {
-    if (NULL == value || AS_OK != as_driver_config_set(config, IDLE_PROPERTY, value))
+    const char *name;
+    const char *property;
+    const char *values;
+} option;
+
+static const option OPTIONS[] = {
+    { "--exit-when-idle", IDLE_PROPERTY, "a duration such as 10s or 500ms" },
+    { "--log-format", "aeron.spark.log.format", "text or json" },
+    { "--log-level", "aeron.spark.log.level", "info, warning, error or off" },
+};
+
+static const option *find_option(const char *argument)
+{
+    const size_t length = strcspn(argument, "=");
+    for (size_t i = 0; i < sizeof(OPTIONS) / sizeof(OPTIONS[0]); i++)
     {
-        fprintf(stderr, "ERROR: --exit-when-idle needs a duration such as 10s or 500ms%s%s\n", NULL == value ? "" : ", not ",
+        if (length == strlen(OPTIONS[i].name) && 0 == strncmp(argument, OPTIONS[i].name, length))
+        {
+            return &OPTIONS[i];
+        }
+    }
+    return NULL;
+}
+
+static int set_option(as_driver_config *config, const option *given, const char *value)
+{
+    if (NULL == value || AS_OK != as_driver_config_set(config, given->property, value))
+    {
+        fprintf(stderr, "ERROR: %s needs %s%s%s\n", given->name, given->values, NULL == value ? "" : ", not ",
             NULL == value ? "" : value);
         return EXIT_FAILURE;
     }
@@ -112,8 +142,6 @@ static int set_idle_option(as_driver_config *config, const char *value)
 /* True when the process is done, with its exit status. */
 static bool apply_arguments(as_driver_config *config, int argc, char **argv, bool *is_check, int *status)
 {
-    static const char idle_option[] = "--exit-when-idle";
-    const size_t idle_length = sizeof(idle_option) - 1;
     *status = EXIT_SUCCESS;
     int i = 1;
     for (; i < argc && '-' == argv[i][0] && EXIT_SUCCESS == *status; i++)
@@ -142,14 +170,11 @@ static bool apply_arguments(as_driver_config *config, int argc, char **argv, boo
         {
             *is_check = true;
         }
-        else if (0 == strcmp(argument, idle_option))
+        else if (NULL != find_option(argument))
         {
-            i++;
-            *status = set_idle_option(config, i < argc ? argv[i] : NULL);
-        }
-        else if (0 == strncmp(argument, idle_option, idle_length) && '=' == argument[idle_length])
-        {
-            *status = set_idle_option(config, argument + idle_length + 1);
+            const char *equals = strchr(argument, '=');
+            const char *value = NULL != equals ? equals + 1 : ++i < argc ? argv[i] : NULL;
+            *status = set_option(config, find_option(argument), value);
         }
         else
         {
@@ -184,18 +209,28 @@ static int check_alive(const as_driver_config *config)
     return EXIT_SUCCESS;
 }
 
-static void tell_ready(const as_driver_config *config)
+static void log_start(const as_driver_config *config, asi_console *console)
+{
+    asi_settings_text changed = { "" };
+    as_driver_config_changed(config, asi_settings_text_add, &changed);
+    const asi_fact facts[] = { { .name = "version", .text = as_version_text() }, { .name = "commit", .text = as_commit_text() },
+        { .name = "pid", .number = getpid() }, { .name = "dir", .text = config->settings.aeron_dir },
+        { .name = "settings", .text = changed.text } };
+    asi_console_event(console, ASI_LOG_INFO, "starting", FACTS(facts));
+}
+
+static void log_ready(const as_driver_config *config, asi_console *console)
 {
     const char *dir = config->settings.aeron_dir;
     const char *threads = asi_threading_mode_text(config->settings.threading_mode);
     char status[AS_PATH_MAX + 64];
-    printf("aeron-spark-driver %s (%s): ready, pid %d, directory %s, threads %s\n", as_version_text(), as_commit_text(), getpid(),
-        dir, threads);
-    fflush(stdout);
+    const asi_fact facts[] = { { .name = "pid", .number = getpid() }, { .name = "dir", .text = dir },
+        { .name = "threads", .text = threads } };
+    asi_console_event(console, ASI_LOG_INFO, "ready", FACTS(facts));
     snprintf(status, sizeof(status), "serves %s, threads %s", dir, threads);
     if (AS_OK != asi_service_ready(status))
     {
-        fprintf(stderr, "WARNING: driver: %s\n", as_error_text());
+        asi_console_event(console, ASI_LOG_WARNING, as_error_text(), NULL, 0);
     }
 }
 
@@ -209,9 +244,10 @@ static const char *end_reason(const as_driver *driver)
     }
 }
 
-static int run(const as_driver_config *config)
+static int run(const as_driver_config *config, asi_console *console)
 {
     as_driver *driver = NULL;
+    log_start(config, console);
     if (AS_OK != as_driver_open(config, on_termination, &keep_running, &driver))
     {
         return fail_to_start("driver init", config->settings.aeron_dir);
@@ -222,14 +258,14 @@ static int run(const as_driver_config *config)
         as_driver_close(driver);
         return status;
     }
-    tell_ready(config);
-    asi_driver_run_watched(driver, &keep_running, asi_watchdog_from_environment());
-    const char *reason = end_reason(driver);
-    asi_service_stopping(reason);
+    log_ready(config, console);
+    asi_driver_run_watched(driver, &keep_running, asi_watchdog_from_environment(), console);
+    const asi_fact facts[] = { { .name = "reason", .text = end_reason(driver) } };
+    asi_service_stopping(facts[0].text);
     printf("Shutting down driver...\n");
     fflush(stdout);
     as_driver_close(driver);
-    printf("aeron-spark-driver: ended in order, %s\n", reason);
+    asi_console_event(console, ASI_LOG_INFO, "ended", FACTS(facts));
     return received_signal;
 }
 
@@ -238,9 +274,11 @@ static int run_with_console(as_driver_config *config)
     asi_console console;
     char command[AS_PATH_MAX + 64];
     snprintf(command, sizeof(command), "aeron-spark errors --dir %s", config->settings.aeron_dir);
-    asi_console_init(&console, "driver", command, asi_clock_system(), STDERR_FILENO);
+    const asi_console_options options = { .server = "driver", .command = command, .format = config->settings.log_format,
+        .level = config->settings.log_level, .fd = STDERR_FILENO };
+    asi_console_init(&console, &options, asi_clock_system());
     as_driver_config_on_error(config, asi_console_on_error, &console);
-    const int status = run(config);
+    const int status = run(config, &console);
     asi_console_close(&console);
     return status;
 }

@@ -131,6 +131,37 @@ static void on_entry(void *context, int32_t count, int64_t first_ms, int64_t las
     snprintf(seen->text, sizeof(seen->text), "%.*s", (int)text_length, text);
 }
 
+/* Blocks of any size give the rows that single reads give, in their order. */
+static void check_blocks(const as_inspector *inspector)
+{
+    for (int64_t capacity = 1; capacity <= 100; capacity += 33)
+    {
+        as_counter_row rows[100];
+        as_counter_row row;
+        int32_t next_id = 0;
+        int32_t id = 0;
+        int64_t count;
+        do
+        {
+            count = as_inspector_counters(inspector, &next_id, rows, capacity);
+            for (int64_t i = 0; i < count; i++)
+            {
+                while (AS_OK != as_inspector_counter(inspector, id, &row))
+                {
+                    id++;
+                }
+                CHECK_I64(rows[i].id, id++);
+                CHECK_TEXT(rows[i].label, row.label);
+            }
+        } while (count == capacity);
+        CHECK(id > 40);
+        CHECK_I64(as_inspector_counter(inspector, id, &row), AS_AGAIN);
+    }
+    int32_t none = -1;
+    as_counter_row row;
+    CHECK_I64(as_inspector_counters(inspector, &none, &row, 1), 0);
+}
+
 static void inspector(void)
 {
     world w;
@@ -160,6 +191,7 @@ static void inspector(void)
     CHECK_I64(as_inspector_counter_value(inspector, 0, row.registration_id + 1, &value), AS_AGAIN);
     CHECK_I64(as_inspector_counter_value(inspector, -1, row.registration_id, &value), AS_AGAIN);
     CHECK_TEXT(row.label, "Bytes sent");
+    check_blocks(inspector);
     as_inspector_close(inspector);
     as_inspector_close(NULL);
     CHECK_I64(as_inspector_open("/dev/shm/aeron-spark-test-absent", &inspector), AS_E_STORAGE);

@@ -118,21 +118,28 @@ static const argument_row ARGUMENTS[] = {
     { { "-x" }, 1, "", "usage: " },
     { { "-Dnothing" }, 1, "", "malformed define: -Dnothing" },
     { { "/nowhere/driver.properties" }, 1, "", "ERROR: loading properties from /nowhere/driver.properties" },
+    { { "--log-format" }, 1, "", "--log-format needs text or json\n" },
+    { { "--log-level", "loud" }, 1, "", "--log-level needs info, warning, error or off, not loud\n" },
+    { { "--log-levels=off" }, 1, "", "unknown option --log-levels=off" },
     { { "--exit-when-idle" }, 1, "", "needs a duration" },
     { { "--exit-when-idle", "soon" }, 1, "", "not soon" },
     { { "-Daeron.dir=/proc/aeron-spark-test" }, 1, "", "ERROR: driver init (" },
     { { "-Daeron.timer.interval=20s" }, 1, "", "must be greater than aeron.timer.interval" },
-    { { "-Daeron.driver.timeout=1", "--exit-when-idle=1ms" }, 0, "Shutting down driver...\n"
-        "aeron-spark-driver: ended in order, no client was there for aeron.spark.driver.exit.when.idle\n", "" },
+    { { "-Daeron.driver.timeout=1", "--exit-when-idle=1ms" }, 0, "Shutting down driver...\n",
+        " INFO driver: ended reason=\"no client was there for aeron.spark.driver.exit.when.idle\"\n" },
+    { { "-Daeron.driver.timeout=1", "--exit-when-idle=1ms", "--log-format=json" }, 0, "",
+        "\"level\":\"INFO\",\"module\":\"driver\",\"message\":\"ended\",\"reason\":\"no client" },
+    { { "-Daeron.driver.timeout=1", "--exit-when-idle=1ms", "--log-level", "warning" }, 0, "Shutting down driver...\n", "" },
     { { "-Daeron.driver.timeout=1", "-Daeron.spark.driver.exit.when.idle=1ms", "-Daeron.print.configuration=true" }, 0,
-        "    threading_mode=DEDICATED\n", "" },
-    { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.threading.mode=INVOKER" }, 0, "", "" },
+        "    threading_mode=DEDICATED\n", " INFO driver: ready pid=" },
+    { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.threading.mode=INVOKER" }, 0, "",
+        " settings=\"aeron.driver.timeout=1 aeron.threading.mode=INVOKER aeron.spark.driver.exit.when.idle=1000000\"\n" },
     { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.threading.mode=FAST" }, 0, "",
         "WARNING: aeron.threading.mode=FAST is invalid, using default: aeron.threading.mode: 'FAST' is not one of DEDICATED, SHARED" },
     { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.driver.dynamic.libraries=x.so" }, 0, "",
         "WARNING: AERON_DRIVER_DYNAMIC_LIBRARIES=x.so has no effect" },
-    { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.udp.channel.transport.bindings.media=default" }, 0, "",
-        "" },
+    { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.udp.channel.transport.bindings.media=default",
+        "--log-level=off" }, 0, "", "" },
     { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.socket.so_rcvbuf=1g" }, 0, "",
         "WARNING: Could not get desired SO_RCVBUF" },
     { { "-Daeron.driver.timeout=1", "--exit-when-idle", "1ms", "-Daeron.socket.so_sndbuf=1g" }, 0, "",
@@ -176,14 +183,15 @@ static void signals(void)
         CHECK(0 == kill(child.pid, SIGNALS[i]));
         finish(&child, &outcome);
         CHECK_I64(outcome.status, SIGNALS[i]);
-        char ready[AS_PATH_MAX];
-        snprintf(ready, sizeof(ready), "aeron-spark-driver %s (%s): ready, pid %d, directory %s, threads DEDICATED\n",
-            as_version_text(), as_commit_text(), child.pid, dir);
-        CHECK_I64(strncmp(outcome.out, ready, strlen(ready)), 0);
-        snprintf(ready, sizeof(ready), "Shutting down driver...\naeron-spark-driver: ended in order, %s\n",
-            SIGINT == SIGNALS[i] ? "SIGINT" : "SIGTERM");
-        CHECK(NULL != strstr(outcome.out, ready));
-        CHECK_TEXT(outcome.err, "");
+        char line[2 * AS_PATH_MAX];
+        CHECK_TEXT(outcome.out, "Shutting down driver...\n");
+        snprintf(line, sizeof(line), " INFO driver: starting version=%s commit=%s pid=%d dir=%s "
+            "settings=\"aeron.dir.delete.on.shutdown=true\"\n", as_version_text(), as_commit_text(), child.pid, dir);
+        CHECK(NULL != strstr(outcome.err, line));
+        snprintf(line, sizeof(line), " INFO driver: ready pid=%d dir=%s threads=DEDICATED\n", child.pid, dir);
+        CHECK(NULL != strstr(outcome.err, line));
+        snprintf(line, sizeof(line), " INFO driver: ended reason=%s\n", SIGINT == SIGNALS[i] ? "SIGINT" : "SIGTERM");
+        CHECK(NULL != strstr(outcome.err, line));
         CHECK(!asi_dir_exists(dir));
     }
 }

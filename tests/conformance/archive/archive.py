@@ -25,7 +25,7 @@ import pytest
 
 from aeron_spark.client import Client
 from tests.conformance.archive import folder
-from tests.kit import dirs, mark, native, stock
+from tests.kit import dirs, mark, native, service_log, stock
 from tests.kit.closing import Closing
 from tests.kit.cnc import Cnc, Counter
 from tests.kit.ports import free_port
@@ -187,7 +187,7 @@ class Archive(Closing):
 
     def errors(self) -> list[str]:
         """What the archive has logged: its own error log, the driver's (the stock archive uses that one), and stderr."""
-        printed = self.process.stderr().splitlines()  # first: what is printed there is in the log by then
+        printed = service_log.problems(self.process.stderr())  # first: what is printed there is in the log by then
         return [*folder.mark_errors(self.archive_dir), *self.cnc.errors(), *printed]
 
     def await_error(self, text: str, *, timeout: float = 10.0) -> str:

@@ -1,0 +1,119 @@
+"""What the distinct error logs of drivers and archives hold, merged by time, in the form of the servers' own log lines.
+
+A line of the text form: time, level, module, message, then facts as name=value. Texts come from other processes: control
+characters are escaped, so that none of them makes a line of its own or moves a terminal's cursor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from aeron_spark.archive.tools import Catalog
+from aeron_spark.counters import Counters, ErrorEntry
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = 253402300799999  # the end of the year 9999
+_SEVERITY = re.compile(r"(WARN|ERROR) - ")
+_PLAIN = re.compile(r"[!#-<>-\[\]-~]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedError:
+    """One distinct error of a driver or an archive, `count` times from `first_ms` to `last_ms`."""
+
+    module: str
+    directory: str
+    level: str
+    message: str
+    count: int
+    first_ms: int
+    last_ms: int
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        """What stays the same while it is observed again."""
+        return self.module, self.directory, self.first_ms, self.message
+
+
+@dataclass(slots=True, kw_only=True)
+class ErrorLogs:
+    """Error logs of drivers' directories and archives' folders; `read` opens them anew. One thread."""
+
+    dirs: list[Path]
+    archive_dirs: list[Path]
+    _told: dict[tuple[str, str, int, str], int] = field(default_factory=dict)
+
+    def read(self) -> list[LoggedError]:
+        """Every distinct error, by the time of its last observation. AeronError, OSError: a directory cannot be read."""
+        found: list[LoggedError] = []
+        for path in self.dirs:
+            with Counters(path) as counters:
+                found += _logged("driver", path, counters.errors())
+        for path in self.archive_dirs:
+            with Catalog(path) as catalog:
+                found += _logged("archive", path, catalog.errors())
+        return sorted(found, key=lambda one: (one.last_ms, one.first_ms))
+
+    def news(self) -> list[LoggedError]:
+        """Those that are new, or were observed again, since the last call."""
+        fresh = [one for one in self.read() if self._told.get(one.key) != one.count]
+        self._told |= {one.key: one.count for one in fresh}
+        return fresh
+
+
+def _logged(module: str, path: str | os.PathLike[str], entries: Iterable[ErrorEntry]) -> list[LoggedError]:
+    found = []
+    for entry in entries:
+        severity = _SEVERITY.match(entry.text)
+        text = entry.text[severity.end() :] if severity else entry.text
+        found.append(
+            LoggedError(
+                module=module,
+                directory=os.fspath(path),
+                level="WARNING" if severity and severity[1] == "WARN" else "ERROR",
+                message=": ".join(filter(None, (line.rstrip() for line in text.split("\n")))),
+                count=entry.count,
+                first_ms=entry.first_ms,
+                last_ms=entry.last_ms,
+            )
+        )
+    return found
+
+
+def time_text(time_ms: int) -> str:
+    """UTC, to the millisecond; what no calendar has is moved to its ends."""
+    moved = _EPOCH + timedelta(milliseconds=min(max(time_ms, 0), _LAST_MS))
+    return f"{moved:%Y-%m-%dT%H:%M:%S}.{moved.microsecond // 1000:03d}Z"
+
+
+def text_line(error: LoggedError) -> str:
+    """As the servers write it."""
+    head = f"{time_text(error.last_ms)} {error.level} {error.module}: {escaped(error.message)}"
+    return f"{head} {facts(_facts(error))}"
+
+
+def json_line(error: LoggedError) -> str:
+    """As the servers write it with --log-format json."""
+    head = {"time": time_text(error.last_ms), "level": error.level, "module": error.module, "message": error.message}
+    return json.dumps({**head, **_facts(error)})
+
+
+def _facts(error: LoggedError) -> dict[str, object]:
+    return {"count": error.count, "first": time_text(error.first_ms), "dir": error.directory}
+
+
+def facts(values: Mapping[str, object]) -> str:
+    """name=value, quoted where the value has spaces, quotes, or what is no ASCII."""
+    shown = ((name, str(value)) for name, value in values.items())
+    return " ".join(f"{name}={text if _PLAIN.fullmatch(text) else json.dumps(text)}" for name, text in shown)
+
+
+def escaped(text: str) -> str:
+    r"""A message with control characters as \uXXXX."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)

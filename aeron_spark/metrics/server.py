@@ -1,0 +1,143 @@
+"""Serves metrics over HTTP: /metrics and an index, nothing else, to few clients at a time.
+
+On a loopback address it answers only requests that name a loopback host, so that no page in a browser reads them by a name of
+its own (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import aeron_spark
+from aeron_spark.errors import StorageError, UsageError
+from aeron_spark.metrics.exposition import Exposition
+from aeron_spark.metrics.samples import Samples
+
+_INDEX = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>aeron-spark metrics</title>
+<p><a href="/metrics">/metrics</a>, for Prometheus</p></html>
+"""
+_TIMEOUT_S = 10.0
+_MAX_CLIENTS = 16
+_MAX_PORT = 65535
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """HOST:PORT, the host of IPv6 in brackets; UsageError for anything else."""
+    host, _, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not host or not port.isdecimal() or int(port) > _MAX_PORT:
+        raise UsageError(f"{text!r} is no HOST:PORT to listen on, for example 127.0.0.1:9464")
+    return host, int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _host_of(header: str) -> str:
+    """The host of a Host header, without its port."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0]
+
+
+class MetricsServer(ThreadingHTTPServer):
+    """Serves what `scrape` returns. `serve_forever` blocks; `shutdown` from another thread ends it, `server_close` closes."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, listen: str, scrape: Callable[[], Samples]) -> None:
+        host, port = parse_address(listen)
+        self._scrape, self._exposition = scrape, Exposition()
+        self._one_at_a_time = threading.Lock()
+        self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
+        try:
+            family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            self.address_family = family
+            super().__init__(address[:2], _Handler)  # type: ignore[arg-type]
+        except OSError as error:
+            raise StorageError(f"cannot listen on {listen}: {error.strerror or error}", code=error.errno or 0) from None
+        self.only_loopback = _is_loopback(str(self.server_address[0]))
+
+    @property
+    def url(self) -> str:
+        """Where Prometheus finds it."""
+        host, port = self.server_address[:2]
+        return f"http://{f'[{host!s}]' if ':' in str(host) else host!s}:{port}/metrics"
+
+    def metrics(self, accept: str) -> tuple[bytes, str]:
+        """One scrape: its text and content type."""
+        with self._one_at_a_time:
+            return self._exposition.text(self._scrape(), accept)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for it, if there are not too many."""
+        if not self._clients.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._clients.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, in a thread of the request's own."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._clients.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that left, or was too slow: its own matter."""
+
+    def server_bind(self) -> None:
+        """Bind, without the look-up of the machine's name that the base class makes."""
+        socket.socket.bind(self.socket, self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: MetricsServer
+    protocol_version = "HTTP/1.1"
+    timeout = _TIMEOUT_S
+    server_version = f"aeron-spark/{aeron_spark.__version__}"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answer /metrics and the index."""
+        path = self.path.partition("?")[0]
+        if self.server.only_loopback and not _is_loopback(_host_of(self.headers.get("Host", ""))):
+            self._answer(HTTPStatus.FORBIDDEN, b"this address answers to the names of this machine only\n")
+        elif path == "/metrics":
+            self._answer(HTTPStatus.OK, *self.server.metrics(self.headers.get("Accept", "")))
+        elif path == "/":
+            self._answer(HTTPStatus.OK, _INDEX, "text/html; charset=utf-8")
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, b"there is only /metrics\n")
+
+    def do_HEAD(self) -> None:
+        """The same without a body."""
+        self.do_GET()
+
+    def _answer(self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
+        """Requests are not printed."""

@@ -1,0 +1,115 @@
+"""`aeron-spark logs`: what the distinct error logs of driver and archive hold, merged by time, new lines as they come.
+
+Method: errors that a client provokes in real servers; texts as another process can write them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from aeron_spark import Archive, Client, MediaDriver
+from aeron_spark.cli.__main__ import main
+from aeron_spark.errors import AeronError
+from aeron_spark.logs import ErrorLogs, LoggedError, escaped, facts, json_line, text_line, time_text
+from tests.kit import native
+from tests.kit.processes import Process
+from tests.kit.wait import wait_until
+
+LINE = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (ERROR|WARNING) (driver|archive): (.*) count=(\d+) first=(\S+) dir=(\S+)"
+)
+
+
+def fail_to_publish(aeron_dir: Path, name: str) -> None:
+    with Client(aeron_dir) as client, pytest.raises(AeronError):
+        client.add_publication(f"aeron:udp?endpoint={name}.invalid:40123", 7)
+
+
+def test_driver_and_archive_by_time(aeron_dir: Path, archive_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        native.driver(aeron_dir),
+        native.archive(aeron_dir, archive_dir, {"aeron.spark.archive.max.control.sessions": "1"}),
+    ):
+        fail_to_publish(aeron_dir, "first")
+        with Archive(aeron_dir=aeron_dir):
+            with pytest.raises(AeronError):
+                Archive(aeron_dir=aeron_dir, timeout=0.2)
+            wait_until(ErrorLogs(dirs=[], archive_dirs=[archive_dir]).read, 10, "the refusal")
+        fail_to_publish(aeron_dir, "second")
+        where = ["--dir", str(aeron_dir), "--archive-dir", str(archive_dir)]
+        assert main(["logs", *where]) == 0
+        found = [LINE.fullmatch(line) for line in capsys.readouterr().out.splitlines()]
+        assert None not in found
+        told = [one.groups() for one in found if one is not None]
+        assert [one[2] for one in told] == ["driver", "archive", "driver"]
+        assert [one[0] for one in told] == sorted(one[0] for one in told)
+        assert "first.invalid" in told[0][3]
+        assert told[1][3] == "max control sessions reached 1: connect request dropped"
+        assert [one[6] for one in told] == [str(aeron_dir), str(archive_dir), str(aeron_dir)]
+        assert main(["logs", *where, "--json"]) == 0
+        events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [one["module"] for one in events] == ["driver", "archive", "driver"]
+        assert list(events[0]) == ["time", "level", "module", "message", "count", "first", "dir"]
+        assert main(["logs", "--archive-dir", str(archive_dir)]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_following_tells_what_is_new_or_comes_again(aeron_dir: Path) -> None:
+    with MediaDriver(aeron_dir, settings={"aeron.threading.mode": "SHARED"}):
+        fail_to_publish(aeron_dir, "old")
+        process = Process("logs", [sys.executable, "-m", "aeron_spark", "logs", "--follow", "--dir", str(aeron_dir)])
+
+        def lines() -> list[str]:
+            return process.stdout().splitlines()
+
+        wait_until(lambda: len(lines()) == 1, 20, "what there was", state=process.report)
+        fail_to_publish(aeron_dir, "new")
+        wait_until(lambda: len(lines()) == 2, 20, "what came", state=process.report)
+        fail_to_publish(aeron_dir, "old")
+        wait_until(lambda: len(lines()) == 3, 20, "what came again", state=process.report)
+        assert " count=1 " in lines()[0]
+        assert "new.invalid" in lines()[1]
+        assert "old.invalid" in lines()[2]
+        assert " count=2 " in lines()[2]
+        assert process.stop(signal.SIGINT) == 0
+
+
+def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["logs", "--dir", str(tmp_path / "none")]) == 1
+    assert f"no driver's files in {tmp_path}/none" in capsys.readouterr().err
+
+
+def test_texts_of_others_stay_in_their_line() -> None:
+    error = LoggedError(
+        module="driver",
+        directory="/d d",
+        level="ERROR",
+        message='a\x1b[2J\r"\u2028\x9b',
+        count=-1,
+        first_ms=-(2**63),
+        last_ms=2**63 - 1,
+    )
+    line = text_line(error)
+    assert line.isprintable()
+    assert line == (
+        '9999-12-31T23:59:59.999Z ERROR driver: a\\u001b[2J\\u000d"\\u2028\\u009b '
+        'count=-1 first=1970-01-01T00:00:00.000Z dir="/d d"'
+    )
+    assert json.loads(json_line(error))["message"] == error.message
+    assert json_line(error).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("", '""'), ("a=b", '"a=b"'), ("a b", '"a b"'), ('"', '"\\""'), (7, "7"), ("aeron:udp?x", "aeron:udp?x")],
+)
+def test_facts(value: object, shown: str) -> None:
+    assert facts({"name": value}) == f"name={shown}"
+    assert escaped("plain \u00fc") == "plain \u00fc"
+    assert time_text(1795593647123) == "2026-11-25T08:00:47.123Z"
