@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import Any
 
 from aeron_spark.client import Client
+from aeron_spark.closing import Closing
 from aeron_spark.types import Header, Outcome
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import CONTROL_STREAM, LOCAL_CONTROL, Archive
 from tests.conformance.archive.codec import ERROR, OK, Message
-from tests.kit.closing import Closing
 from tests.kit.wait import wait_until
 
 Predicate = Callable[[Message], bool]
