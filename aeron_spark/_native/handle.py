@@ -16,15 +16,16 @@ import warnings
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from aeron_spark.closing import Closing
 from aeron_spark.errors import ClosedError, UsageError
 
 _roots: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
 
 
-class Handle:
+class Handle(Closing):
     """Owner of one C object and of the handles made from it."""
 
     _pointer: Any = None
@@ -65,14 +66,6 @@ class Handle:
             child.close()
         self._release(pointer)
         (_roots if self._parent is None else self._parent._children).pop(self._number, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if self._pointer is not None and self._pid == os.getpid():

@@ -18,6 +18,7 @@ from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Choice, Extent, RecordingColumns
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition
 from aeron_spark.batch import Batches
+from aeron_spark.closing import Closing
 from aeron_spark.errors import UsageError
 from aeron_spark.types import NULL_VALUE, Position
 
@@ -26,11 +27,14 @@ __all__ = ["TermCuts"]
 _BOUNDARIES = ("position", "next_position")
 
 
-class TermCuts:
+class TermCuts(Closing):
     """`advance`, `align`, `split` and the list as arrays, based on `recordings`, `recording`, `extent` and `read`."""
 
     is_local = False
     _listed: Sequence[Recording] = ()
+
+    def close(self) -> None:
+        """No effect: nothing is open between calls."""
 
     @abstractmethod
     def recordings(self) -> list[Recording]:

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -143,15 +143,6 @@ class ObjectFolder(TermCuts):
         self._recordings: dict[int, Recording] = {}
         self._segments: dict[int, _Segments] = {}
         self.refresh()
-
-    def close(self) -> None:
-        """No effect: nothing is open between calls."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def refresh(self) -> None:
         """Read the catalog's copy and list the segments again."""

@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Self
 
 import pyarrow as pa
 
@@ -76,15 +75,6 @@ class RemoteArchive(TermCuts):
         self.path = f"archive {archive.archive_id}"
         self._known: dict[int, Recording] = {}
         self._is_listed = False
-
-    def close(self) -> None:
-        """No effect: it owns no open resource."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def refresh(self) -> None:
         """Drop the cached recordings; they are requested again when needed."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.archive.control import or_null
 from aeron_spark.batch import DEFAULT_COLUMNS, Batches, schema_of
+from aeron_spark.closing import Closing
 from aeron_spark.errors import ClosedError
 from aeron_spark.subscription import Image, Subscription
 from aeron_spark.types import SessionId
@@ -26,7 +26,7 @@ class ReplayLength(IntEnum):
     """At the position recorded so far."""
 
 
-class Replay:
+class Replay(Closing):
     """A running replay: its subscription, and its messages in order. Created by `Archive.replay`."""
 
     def __init__(self, subscription: Subscription, replay_session_id: int) -> None:
@@ -80,14 +80,6 @@ class Replay:
     def close(self) -> None:
         """Unsubscribe, so that the archive ends the replay; repeated calls are harmless."""
         self.subscription.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def replay_params(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.check import c_string, check, string
 from aeron_spark._native.handle import Handle
 from aeron_spark.archive.segments import Folder
+from aeron_spark.closing import Closing
 from aeron_spark.config import Settings, default_aeron_dir, text, warn_misspelt
 from aeron_spark.driver import START_TIMEOUT_S, MediaDriver
 from aeron_spark.process import ChildProcess
@@ -78,7 +78,7 @@ class ArchiveServer(Handle):
         return f"<ArchiveServer {self.archive_dir}{' closed' if self.is_closed else ''}>"
 
 
-class ArchivingMediaDriver:
+class ArchivingMediaDriver(Closing):
     """A media driver and an archive that start and stop together.
 
     `settings` are those of both. See `MediaDriver` and `ArchiveServer` for the exceptions.
@@ -107,14 +107,6 @@ class ArchivingMediaDriver:
             self.archive.close()
         finally:
             self.driver.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _embedded(settings: Settings) -> Any:

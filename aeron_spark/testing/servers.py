@@ -7,12 +7,11 @@ import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from aeron_spark.archive.client import Archive
 from aeron_spark.archive.server import ArchivingMediaDriver
 from aeron_spark.client import Client
+from aeron_spark.closing import Closing
 from aeron_spark.config import Settings
 from aeron_spark.errors import AeronError
 from aeron_spark.testing.ports import free_port
@@ -30,7 +29,7 @@ DEFAULTS: Settings = {
 }
 
 
-class Servers:
+class Servers(Closing):
     """A media driver and an archive as child processes, with a client and a control session on them.
 
     Both have new directories, below `/dev/shm` and the folder for temporary files, which `close` removes; the end of a
@@ -73,14 +72,6 @@ class Servers:
     def close(self) -> None:
         """End client, archive and driver, then remove their directories; repeated calls are harmless."""
         self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Servers {self.aeron_dir} {self.archive_dir}>"

@@ -1,4 +1,4 @@
-/* The whole C test framework: a test is a function, main() lists them with RUN, CHECK says what did not hold and where.
+/* The whole C test framework: a test is a function, main() lists them with RUN or RUN_IN, CHECK says what did not hold and where.
  * A failed CHECK ends the program with 1; there is no skip. */
 #ifndef AS_TESTS_CHECK_H
 #define AS_TESTS_CHECK_H
@@ -52,6 +52,18 @@
     do                                                                                                \
     {                                                                                                 \
         test();                                                                                       \
+        printf("ok %s\n", #test);                                                                     \
+        fflush(stdout);                                                                               \
+    } while (0)
+
+/* A test that is given a fixture; `open` and `close` are expressions with `fixture`. */
+#define RUN_IN(type, open, test, close)                                                               \
+    do                                                                                                \
+    {                                                                                                 \
+        type fixture;                                                                                 \
+        open;                                                                                         \
+        test(&fixture);                                                                               \
+        close;                                                                                        \
         printf("ok %s\n", #test);                                                                     \
         fflush(stdout);                                                                               \
     } while (0)

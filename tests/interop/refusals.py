@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from aeron_spark.closing import Closing
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import REPLAY_SESSIONS, Archive, await_value
 from tests.conformance.archive.codec import ERROR, OK, RECORDING_UNKNOWN, SUBSCRIPTION_UNKNOWN, Message
 from tests.conformance.archive.control import Session
 from tests.conformance.archive.streams import IPC, Recorded, begin
-from tests.kit.closing import Closing
 from tests.kit.ports import free_port
 from tests.kit.wait import DeadlineError
 

@@ -288,7 +288,7 @@ def test_names_by_a_table_that_the_harness_turns_over(
     set_counter(driver, next(c.id for label, c in entries.items() if "'first'" in label), 1)
     reading = opened(elsewhere.read(300, None))
     transfer(connected(publication), [reading], stream)
-    assert driver.system(RESOLUTION_CHANGES) >= 1
+    wait_until(lambda: driver.system(RESOLUTION_CHANGES) >= 1, 10, "the change to be counted")
 
 
 def test_a_name_whose_lookup_is_made_to_fail(launch: Launch, connect: Any, stream: int) -> None:

@@ -196,4 +196,4 @@ def test_a_host_that_changes_its_address_is_found_by_its_name(
         reading = opened(subscription.read(100, None))
         publication.publish(stream, 0, 100, SIZES, TIMEOUT_MS)
         assert_read(reading, stream, 100, SIZES)
-        assert Cnc(here_dir).value_of("Resolution changes") == 1
+        wait_until(lambda: Cnc(here_dir).value_of("Resolution changes") == 1, 10, "the change to be counted")

@@ -197,7 +197,7 @@ def test_an_abandoned_claim_is_unblocked(
         publication.claimAndAbandon(500)
         publication.publish(stream, 5, 5, [100], TIMEOUT_MS)
         assert_read(opened(subscription.read(10, None)), stream, 10, [100])
-        assert Cnc(aeron_dir).value_of("Unblocked Publications") == 1
+        wait_until(lambda: Cnc(aeron_dir).value_of("Unblocked Publications") == 1, 10, "it to be counted")
 
 
 def test_an_untethered_subscriber_that_lags_is_left_behind_and_comes_back(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.closing import Closing
+from aeron_spark.closing import Closing
 
 REPORT_TIMEOUT_S = 20.0
 

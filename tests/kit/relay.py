@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tests.kit.closing import Closing
+from aeron_spark.closing import Closing
 from tests.kit.ports import bind_free
 
 _LONGEST = 65536

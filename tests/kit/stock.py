@@ -25,8 +25,8 @@ from xml.etree import ElementTree as ET
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
 
+from aeron_spark.closing import Closing
 from tests.kit import require
-from tests.kit.closing import Closing
 from tests.kit.processes import Process, archive_ready, driver_ready
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -126,7 +126,7 @@ def test_a_thousand_streams_stay_in_their_memory_and_give_it_back(aeron_dir: Pat
             assert private_bytes(driver) < ALONE + STREAMS * kind.private
         wait_until(lambda: log_bytes(aeron_dir) == (0, 0), 60, "the logs to go", state=lambda: log_bytes(aeron_dir))
         wait_until(lambda: counter_labels(aeron_dir) == before, 30, "the counters to go")
-        assert Cnc(aeron_dir).value_of("Bytes currently mapped") == mapped
+        wait_until(lambda: Cnc(aeron_dir).value_of("Bytes currently mapped") == mapped, 30, "the bytes to be unmapped")
 
 
 def test_a_hundred_clients_come_and_go(aeron_dir: Path) -> None:

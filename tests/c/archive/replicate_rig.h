@@ -131,4 +131,6 @@ static inline asi_catalog_record destination_record(const pair *p, int64_t recor
     return record;
 }
 
+#define RUN_IN_PAIR(test) RUN_IN(pair, pair_open(&fixture), test, pair_close(&fixture))
+
 #endif

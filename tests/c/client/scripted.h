@@ -322,4 +322,6 @@ static inline as_result scripted_add(scripted *s, scripted_resources *r, int whi
     }
 }
 
+#define RUN_SCRIPTED(test) RUN_IN(scripted, scripted_open(&fixture), test, scripted_close(&fixture))
+
 #endif

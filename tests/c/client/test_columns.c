@@ -85,17 +85,15 @@ static void check_rows(const as_columns *columns, const pair *p, int64_t first, 
     }
 }
 
-static void batches_to_columns_over_many_terms(void)
+static void batches_to_columns_over_many_terms(world *w)
 {
     static batch out;
     static buffers in;
     asi_rand rand = test_rand();
-    world w;
-    world_open(&w, false);
     for (int round = 0; round < 4; round++)
     {
         const bool whole_subscription = round >= 2;
-        pair p = world_pair(&w, IPC_64K, 0 == round % 2);
+        pair p = world_pair(w, IPC_64K, 0 == round % 2);
         int64_t published = 0;
         int64_t received = 0;
         int64_t position = 0;
@@ -129,21 +127,18 @@ static void batches_to_columns_over_many_terms(void)
             CHECK(reached == position || (reached > position && 0 == reached % 65536));
             for (int i = 0; i < 3; i++)
             {
-                world_turn(&w);
+                world_turn(w);
             }
         }
         CHECK(position > 3 * 65536);
         world_close_pair(&p);
     }
-    world_close(&w);
 }
 
-static void what_does_not_fit(void)
+static void what_does_not_fit(world *w)
 {
     static buffers in;
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     uint8_t data[5000];
     fill_payload(data, 0, sizeof(data));
     CHECK(as_publication_offer(p.publication, data, 10) > 0);
@@ -169,15 +164,12 @@ static void what_does_not_fit(void)
     bad.value = NULL;
     CHECK_I64(as_subscription_poll_columns(p.subscription, &bad, 0), AS_E_USAGE);
     world_close_pair(&p);
-    world_close(&w);
 }
 
-static void unfinished_message_waits_and_cut_off_one_is_passed_over(void)
+static void unfinished_message_waits_and_cut_off_one_is_passed_over(world *w)
 {
     static buffers in;
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     as_buffer_claim claim;
     CHECK(as_publication_try_claim(p.publication, 40, &claim) > 0);
     claim.frame[5] = 0x80; /* BEGIN without END: the first of two fragments */
@@ -203,7 +195,6 @@ static void unfinished_message_waits_and_cut_off_one_is_passed_over(void)
     CHECK_I64(columns.row_count, 1);
     CHECK_I64(columns.position[0], 224);
     world_close_pair(&p);
-    world_close(&w);
 }
 
 /* As a replay does that ends where a recording was truncated; whether the columns come before the end or after it. */
@@ -247,12 +238,10 @@ static void a_message_that_the_stream_ended_within_is_passed_over(void)
     }
 }
 
-static void outcomes_of_batches(void)
+static void outcomes_of_batches(world *w)
 {
     static uint8_t data[10000];
-    world w;
-    world_open(&w, false);
-    as_publication *publication = world_publication(&w, IPC_64K, true);
+    as_publication *publication = world_publication(w, IPC_64K, true);
     as_offer_outcome outcome;
     const int32_t offsets[] = { 0, 10, 20, 9000, 9010 };
     as_messages messages = { .count = 2, .data = data, .offsets32 = offsets };
@@ -261,7 +250,7 @@ static void outcomes_of_batches(void)
     CHECK(NULL != strstr(as_error_text(), "no subscriber"));
     as_publication_close(publication);
 
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     messages.count = 4;
     CHECK_I64(as_publication_offer_messages(p.publication, &messages, 0, &outcome), AS_E_USAGE);
     CHECK_I64(outcome.accepted, 2);
@@ -281,16 +270,13 @@ static void outcomes_of_batches(void)
     CHECK_I64(as_publication_offer_messages(p.publication, &both, 0, &outcome), AS_E_USAGE);
     CHECK_I64(as_publication_position(p.publication), 128);
     world_close_pair(&p);
-    world_close(&w);
 }
 
 /* Rows there are first, then the end. */
-static void columns_of_a_closed_image(void)
+static void columns_of_a_closed_image(world *w)
 {
     static buffers in;
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     const uint8_t data[8] = { 0 };
     CHECK(as_publication_offer(p.publication, data, 8) > 0);
     as_publication_close(p.publication);
@@ -302,17 +288,14 @@ static void columns_of_a_closed_image(void)
     CHECK_I64(columns.row_count, 0);
     as_image_release(p.image);
     as_subscription_close(p.subscription);
-    world_close(&w);
 }
 
-static void full_columns_starve_no_image(void)
+static void full_columns_starve_no_image(world *w)
 {
     static buffers in;
-    world w;
-    world_open(&w, false);
-    pair a = world_pair(&w, IPC_64K, true);
-    as_publication *other = world_publication(&w, IPC_64K, true);
-    AWAIT(&w, 2 == as_subscription_image_count(a.subscription) && as_publication_position_limit(other) > 0);
+    pair a = world_pair(w, IPC_64K, true);
+    as_publication *other = world_publication(w, IPC_64K, true);
+    AWAIT(w, 2 == as_subscription_image_count(a.subscription) && as_publication_position_limit(other) > 0);
     const uint8_t data[8] = { 0 };
     for (int i = 0; i < 4; i++)
     {
@@ -330,17 +313,16 @@ static void full_columns_starve_no_image(void)
     CHECK_I64(of_a, 2);
     as_publication_close(other);
     world_close_pair(&a);
-    world_close(&w);
 }
 
 int main(void)
 {
-    RUN(batches_to_columns_over_many_terms);
-    RUN(what_does_not_fit);
-    RUN(unfinished_message_waits_and_cut_off_one_is_passed_over);
+    RUN_IN_WORLD(batches_to_columns_over_many_terms);
+    RUN_IN_WORLD(what_does_not_fit);
+    RUN_IN_WORLD(unfinished_message_waits_and_cut_off_one_is_passed_over);
     RUN(a_message_that_the_stream_ended_within_is_passed_over);
-    RUN(outcomes_of_batches);
-    RUN(columns_of_a_closed_image);
-    RUN(full_columns_starve_no_image);
+    RUN_IN_WORLD(outcomes_of_batches);
+    RUN_IN_WORLD(columns_of_a_closed_image);
+    RUN_IN_WORLD(full_columns_starve_no_image);
     return 0;
 }

@@ -18,103 +18,94 @@ static as_counter_row row_of(const char *dir, int32_t counter_id)
     return row;
 }
 
-static void counters(void)
+static void counters(world *w)
 {
-    world w;
-    world_open(&w, false);
     const uint8_t key[5] = { 1, 2, 3, 4, 5 };
     as_counter *counter;
-    CHECK_I64(as_client_add_counter(w.client, 1234, key, sizeof(key), "my label", &counter), AS_OK);
+    CHECK_I64(as_client_add_counter(w->client, 1234, key, sizeof(key), "my label", &counter), AS_OK);
     const int32_t id = as_counter_id(counter);
     CHECK_I64(as_counter_get(counter), 0);
     as_counter_set(counter, 40);
     CHECK_I64(as_counter_add(counter, 2), 40);
     CHECK_I64(as_counter_get(counter), 42);
     CHECK_I64(*as_counter_address(counter), 42);
-    CHECK(w.available_counters >= 2); /* the heartbeat's too */
-    as_counter_row row = row_of(w.dir, id);
+    CHECK(w->available_counters >= 2); /* the heartbeat's too */
+    as_counter_row row = row_of(w->dir, id);
     CHECK_I64(row.id, id);
     CHECK_I64(row.type_id, 1234);
     CHECK_I64(row.value, 42);
     CHECK_I64(row.registration_id, as_counter_registration_id(counter));
-    CHECK_I64(row.owner_id, as_client_id(w.client));
+    CHECK_I64(row.owner_id, as_client_id(w->client));
     CHECK_I64(row.key_length, 112);
     CHECK(0 == memcmp(row.key, key, sizeof(key)) && 0 == row.key[5]);
     CHECK_TEXT(row.label, "my label");
     CHECK_I64(row.label_length, 8);
     as_counter_close(counter);
-    AWAIT(&w, AS_NULL_VALUE == row_of(w.dir, id).id);
-    AWAIT(&w, w.unavailable_counters >= 1);
+    AWAIT(w, AS_NULL_VALUE == row_of(w->dir, id).id);
+    AWAIT(w, w->unavailable_counters >= 1);
 
     char label[400];
     memset(label, 'x', sizeof(label));
     label[381] = '\0';
     uint8_t long_key[113] = { 0 };
-    CHECK_I64(as_client_add_counter(w.client, 1234, NULL, 0, label, &counter), AS_E_USAGE);
-    CHECK_I64(as_client_add_counter(w.client, 1234, long_key, 113, "l", &counter), AS_E_USAGE);
-    CHECK_I64(as_client_add_counter(w.client, 1234, NULL, 1, "l", &counter), AS_E_USAGE);
-    CHECK_I64(as_client_add_counter(w.client, 1234, NULL, 0, NULL, &counter), AS_E_USAGE);
+    CHECK_I64(as_client_add_counter(w->client, 1234, NULL, 0, label, &counter), AS_E_USAGE);
+    CHECK_I64(as_client_add_counter(w->client, 1234, long_key, 113, "l", &counter), AS_E_USAGE);
+    CHECK_I64(as_client_add_counter(w->client, 1234, NULL, 1, "l", &counter), AS_E_USAGE);
+    CHECK_I64(as_client_add_counter(w->client, 1234, NULL, 0, NULL, &counter), AS_E_USAGE);
     label[380] = '\0';
-    CHECK_I64(as_client_add_counter(w.client, 1234, long_key, 112, label, &counter), AS_OK);
-    CHECK_TEXT(row_of(w.dir, as_counter_id(counter)).label, label);
-    world_close(&w);
+    CHECK_I64(as_client_add_counter(w->client, 1234, long_key, 112, label, &counter), AS_OK);
+    CHECK_TEXT(row_of(w->dir, as_counter_id(counter)).label, label);
 }
 
-static void static_counters_outlive_their_client(void)
+static void static_counters_outlive_their_client(world *w)
 {
-    world w;
-    world_open(&w, false);
     as_counter *counter;
-    CHECK_I64(as_client_add_static_counter(w.client, 2000, 77, NULL, 0, "static", &counter), AS_OK);
+    CHECK_I64(as_client_add_static_counter(w->client, 2000, 77, NULL, 0, "static", &counter), AS_OK);
     as_counter_set(counter, 5);
     as_counter *again;
-    CHECK_I64(as_client_add_static_counter(w.client, 2000, 77, NULL, 0, "static", &again), AS_OK);
+    CHECK_I64(as_client_add_static_counter(w->client, 2000, 77, NULL, 0, "static", &again), AS_OK);
     CHECK_I64(as_counter_id(again), as_counter_id(counter));
     CHECK_I64(as_counter_registration_id(again), 77);
     const int32_t id = as_counter_id(counter);
     as_counter_close(counter);
-    as_client_close(w.client);
-    w.client = NULL;
+    as_client_close(w->client);
+    w->client = NULL;
     for (int i = 0; i < 50; i++)
     {
-        world_turn(&w);
+        world_turn(w);
     }
-    const as_counter_row row = row_of(w.dir, id);
+    const as_counter_row row = row_of(w->dir, id);
     CHECK_I64(row.id, id);
     CHECK_I64(row.owner_id, -1);
     CHECK_I64(row.registration_id, 77);
     CHECK_I64(row.value, 5);
-    world_close(&w);
 }
 
-static void asynchronous_adding(void)
+static void asynchronous_adding(world *w)
 {
-    world w;
-    world_open(&w, false);
     int64_t ids[4];
-    CHECK_I64(as_client_async_add_counter(w.client, 1500, NULL, 0, "a", &ids[0]), AS_OK);
-    CHECK_I64(as_client_async_add_publication(w.client, IPC_64K, STREAM, &ids[1]), AS_OK);
-    CHECK_I64(as_client_async_add_exclusive_publication(w.client, IPC_64K, STREAM, &ids[2]), AS_OK);
-    CHECK_I64(as_client_async_add_subscription(w.client, IPC_64K, STREAM, NULL, NULL, NULL, &ids[3]), AS_OK);
+    CHECK_I64(as_client_async_add_counter(w->client, 1500, NULL, 0, "a", &ids[0]), AS_OK);
+    CHECK_I64(as_client_async_add_publication(w->client, IPC_64K, STREAM, &ids[1]), AS_OK);
+    CHECK_I64(as_client_async_add_exclusive_publication(w->client, IPC_64K, STREAM, &ids[2]), AS_OK);
+    CHECK_I64(as_client_async_add_subscription(w->client, IPC_64K, STREAM, NULL, NULL, NULL, &ids[3]), AS_OK);
     as_counter *counter = NULL;
     as_publication *shared = NULL;
     as_publication *exclusive = NULL;
     as_subscription *subscription = NULL;
-    CHECK_I64(as_client_poll_counter(w.client, ids[0], &counter), AS_AGAIN);
-    AWAIT(&w, AS_OK == as_client_poll_counter(w.client, ids[0], &counter));
-    AWAIT(&w, AS_OK == as_client_poll_publication(w.client, ids[1], &shared));
-    AWAIT(&w, AS_OK == as_client_poll_publication(w.client, ids[2], &exclusive));
-    CHECK_I64(as_client_poll_counter(w.client, ids[3], &counter), AS_E_USAGE); /* it is a subscription */
-    AWAIT(&w, AS_OK == as_client_poll_subscription(w.client, ids[3], &subscription));
-    CHECK_I64(as_client_poll_subscription(w.client, ids[3], &subscription), AS_E_USAGE); /* forgotten */
-    AWAIT(&w, 2 == as_subscription_image_count(subscription));
-    CHECK_I64(w.available_images, 0); /* it gave no handler */
+    CHECK_I64(as_client_poll_counter(w->client, ids[0], &counter), AS_AGAIN);
+    AWAIT(w, AS_OK == as_client_poll_counter(w->client, ids[0], &counter));
+    AWAIT(w, AS_OK == as_client_poll_publication(w->client, ids[1], &shared));
+    AWAIT(w, AS_OK == as_client_poll_publication(w->client, ids[2], &exclusive));
+    CHECK_I64(as_client_poll_counter(w->client, ids[3], &counter), AS_E_USAGE); /* it is a subscription */
+    AWAIT(w, AS_OK == as_client_poll_subscription(w->client, ids[3], &subscription));
+    CHECK_I64(as_client_poll_subscription(w->client, ids[3], &subscription), AS_E_USAGE); /* forgotten */
+    AWAIT(w, 2 == as_subscription_image_count(subscription));
+    CHECK_I64(w->available_images, 0); /* it gave no handler */
     int64_t bad;
-    CHECK_I64(as_client_async_add_publication(w.client, "aeron:nonsense", STREAM, &bad), AS_OK);
+    CHECK_I64(as_client_async_add_publication(w->client, "aeron:nonsense", STREAM, &bad), AS_OK);
     as_result result;
-    AWAIT(&w, AS_AGAIN != (result = as_client_poll_publication(w.client, bad, &shared)));
+    AWAIT(w, AS_AGAIN != (result = as_client_poll_publication(w->client, bad, &shared)));
     CHECK_I64(result, AS_E_PEER);
-    world_close(&w);
 }
 
 typedef struct seen_errors
@@ -162,15 +153,13 @@ static void check_blocks(const as_inspector *inspector)
     CHECK_I64(as_inspector_counters(inspector, &none, &row, 1), 0);
 }
 
-static void inspector(void)
+static void inspector(world *w)
 {
-    world w;
-    world_open(&w, false);
     as_publication *publication;
-    CHECK_I64(as_client_add_publication(w.client, "aeron:ipc?term-length=7", STREAM, &publication), AS_E_PEER);
+    CHECK_I64(as_client_add_publication(w->client, "aeron:ipc?term-length=7", STREAM, &publication), AS_E_PEER);
     CHECK(as_error_code() > 0 && NULL != strstr(as_error_text(), "term-length"));
     as_inspector *inspector;
-    CHECK_I64(as_inspector_open(w.dir, &inspector), AS_OK);
+    CHECK_I64(as_inspector_open(w->dir, &inspector), AS_OK);
     as_driver_info info;
     as_inspector_driver_info(inspector, &info);
     CHECK(info.is_active && info.heartbeat_ms > 0 && info.cnc_version == 0x0200);
@@ -196,7 +185,6 @@ static void inspector(void)
     as_inspector_close(NULL);
     CHECK_I64(as_inspector_open("/dev/shm/aeron-spark-test-absent", &inspector), AS_E_STORAGE);
     CHECK(NULL != strstr(as_error_text(), "/dev/shm/aeron-spark-test-absent"));
-    world_close(&w);
 }
 
 /* Spec: 01 §2.4 - the client finds its heartbeat counter, names itself in it and keeps it fresh. */
@@ -229,10 +217,10 @@ static void heartbeat_counter(void)
 
 int main(void)
 {
-    RUN(counters);
-    RUN(static_counters_outlive_their_client);
-    RUN(asynchronous_adding);
-    RUN(inspector);
+    RUN_IN_WORLD(counters);
+    RUN_IN_WORLD(static_counters_outlive_their_client);
+    RUN_IN_WORLD(asynchronous_adding);
+    RUN_IN_WORLD(inspector);
     RUN(heartbeat_counter);
     return 0;
 }

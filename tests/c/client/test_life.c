@@ -29,82 +29,73 @@ static void lose_images_in_poll(void *context, const uint8_t *data, int64_t leng
 }
 
 /* What a poll works on stays: its list, its images, their mappings. Deterministic under the address sanitizer. */
-static void poll_keeps_what_it_polls(void)
+static void poll_keeps_what_it_polls(scripted *s)
 {
-    scripted s;
-    scripted_open(&s);
     scripted_resources r;
-    CHECK_I64(scripted_add(&s, &r, 0), AS_OK);
-    CHECK_I64(scripted_add(&s, &r, 2), AS_OK);
+    CHECK_I64(scripted_add(s, &r, 0), AS_OK);
+    CHECK_I64(scripted_add(s, &r, 2), AS_OK);
     as_subscription_constants constants;
     as_subscription_get_constants(r.subscription, &constants);
-    send_image(&s, 5000, constants.registration_id, POSITION_COUNTER, s.log_path);
-    send_image(&s, 5001, constants.registration_id, POSITION_COUNTER + 1, s.log_path);
-    scripted_run(&s, 1);
+    send_image(s, 5000, constants.registration_id, POSITION_COUNTER, s->log_path);
+    send_image(s, 5001, constants.registration_id, POSITION_COUNTER + 1, s->log_path);
+    scripted_run(s, 1);
     CHECK_I64(as_subscription_image_count(r.subscription), 2);
     CHECK(as_publication_offer(r.publication, (const uint8_t *)"hello", 5) > 0);
-    CHECK_I64(as_subscription_poll(r.subscription, lose_images_in_poll, &s, 10), 1);
-    CHECK_I64(s.lost_images, 2);
-    CHECK(NULL != s.client->retired_images);
-    scripted_run(&s, 1);
-    CHECK(NULL == s.client->retired_images && NULL == r.subscription->retired_lists);
-    scripted_close(&s);
+    CHECK_I64(as_subscription_poll(r.subscription, lose_images_in_poll, s, 10), 1);
+    CHECK_I64(s->lost_images, 2);
+    CHECK(NULL != s->client->retired_images);
+    scripted_run(s, 1);
+    CHECK(NULL == s->client->retired_images && NULL == r.subscription->retired_lists);
 }
 
 /* Ids that grow are new without a look at the images; an id from below may be new or not. */
-static void an_image_that_is_told_twice_is_one(void)
+static void an_image_that_is_told_twice_is_one(scripted *s)
 {
     static const struct { int64_t image_id; int32_t count; } ROWS[] = { { 5000, 1 }, { 5002, 2 }, { 5001, 3 }, { 5000, 3 }, { 5002, 3 } };
-    scripted s;
-    scripted_open(&s);
     scripted_resources r;
-    CHECK_I64(scripted_add(&s, &r, 0), AS_OK);
-    CHECK_I64(scripted_add(&s, &r, 2), AS_OK);
+    CHECK_I64(scripted_add(s, &r, 0), AS_OK);
+    CHECK_I64(scripted_add(s, &r, 2), AS_OK);
     as_subscription_constants constants;
     as_subscription_get_constants(r.subscription, &constants);
     for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++)
     {
-        send_image(&s, ROWS[i].image_id, constants.registration_id, POSITION_COUNTER, s.log_path);
-        scripted_run(&s, 1);
+        send_image(s, ROWS[i].image_id, constants.registration_id, POSITION_COUNTER, s->log_path);
+        scripted_run(s, 1);
         CHECK_I64(as_subscription_image_count(r.subscription), ROWS[i].count);
     }
-    scripted_close(&s);
 }
 
-static void mappings_are_shared_and_linger(void)
+static void mappings_are_shared_and_linger(scripted *s)
 {
-    scripted s;
-    scripted_open(&s);
     scripted_resources r;
-    CHECK_I64(scripted_add(&s, &r, 0), AS_OK);
-    CHECK_I64(scripted_add(&s, &r, 2), AS_OK);
+    CHECK_I64(scripted_add(s, &r, 0), AS_OK);
+    CHECK_I64(scripted_add(s, &r, 2), AS_OK);
     as_subscription_constants constants;
     as_subscription_get_constants(r.subscription, &constants);
-    send_image(&s, 5000, constants.registration_id, POSITION_COUNTER, s.log_path);
-    scripted_run(&s, 1);
-    const asi_cached_log *log = s.client->logs.first;
+    send_image(s, 5000, constants.registration_id, POSITION_COUNTER, s->log_path);
+    scripted_run(s, 1);
+    const asi_cached_log *log = s->client->logs.first;
     CHECK(NULL != log && NULL == log->next);
     CHECK_I64(log->user_count, 2);
     as_image *image = as_subscription_image_at(r.subscription, 0);
     CHECK(as_publication_offer(r.publication, (const uint8_t *)"hello", 5) > 0);
     int64_t fragments = 0;
     CHECK_I64(as_subscription_poll(r.subscription, count_fragment, &fragments, 10), 1);
-    send_image_gone(&s, 5000, constants.registration_id);
-    scripted_run(&s, 1);
-    CHECK_I64(s.lost_images, 1);
-    scripted_run(&s, 5000);
+    send_image_gone(s, 5000, constants.registration_id);
+    scripted_run(s, 1);
+    CHECK_I64(s->lost_images, 1);
+    scripted_run(s, 5000);
     CHECK_I64(log->user_count, 2); /* retained */
     as_image_release(image);
-    scripted_run(&s, 1);
-    CHECK(NULL == s.client->retired_images);
+    scripted_run(s, 1);
+    CHECK(NULL == s->client->retired_images);
     CHECK_I64(log->user_count, 1);
     as_publication_close(r.publication);
-    scripted_run(&s, 2990);
-    CHECK(NULL != s.client->logs.first);
-    scripted_run(&s, 20);
-    CHECK(NULL == s.client->logs.first);
+    scripted_run(s, 2990);
+    CHECK(NULL != s->client->logs.first);
+    scripted_run(s, 20);
+    CHECK(NULL == s->client->logs.first);
     CHECK_I64(as_subscription_poll(r.subscription, count_fragment, &fragments, 10), 0);
-    scripted_close(&s);
 }
 
 /* In the handler the driver assigns the image's counter to another subscriber. */
@@ -121,26 +112,24 @@ static void lose_counter_in_poll(void *context, const uint8_t *data, int64_t len
 
 /* A client that was paused may poll before it hears that the driver has given it up. What the driver made of its counters in
  * the meantime it must not touch. */
-static void counters_of_others_are_left_alone(void)
+static void counters_of_others_are_left_alone(scripted *s)
 {
     enum { OWN_COUNTER = 7 };
-    scripted s;
-    scripted_open(&s);
     scripted_resources r;
-    asi_counter_value *position = &s.counters.counters.values[POSITION_COUNTER];
-    asi_counter_value *own = &s.counters.counters.values[OWN_COUNTER];
+    asi_counter_value *position = &s->counters.counters.values[POSITION_COUNTER];
+    asi_counter_value *own = &s->counters.counters.values[OWN_COUNTER];
     for (int which = 0; which < 4; which++)
     {
-        CHECK_I64(scripted_add(&s, &r, which), AS_OK);
+        CHECK_I64(scripted_add(s, &r, which), AS_OK);
     }
     as_subscription_constants constants;
     as_subscription_get_constants(r.subscription, &constants);
-    send_image(&s, 5000, constants.registration_id, POSITION_COUNTER, s.log_path);
-    scripted_run(&s, 1);
+    send_image(s, 5000, constants.registration_id, POSITION_COUNTER, s->log_path);
+    scripted_run(s, 1);
     as_image *image = as_subscription_image_at(r.subscription, 0);
     CHECK(as_publication_offer(r.publication, (const uint8_t *)"hello", 5) > 0);
     CHECK(as_publication_offer(r.publication, (const uint8_t *)"hello", 5) > 0);
-    CHECK_I64(as_subscription_poll(r.subscription, lose_counter_in_poll, &s, 1), 1);
+    CHECK_I64(as_subscription_poll(r.subscription, lose_counter_in_poll, s, 1), 1);
     CHECK_I64(position->value, 4096);
     position->value = 0;
     int64_t fragments = 0;
@@ -161,28 +150,24 @@ static void counters_of_others_are_left_alone(void)
     CHECK(as_counter_is_closed(r.counter));
     CHECK_I64(own->value, 3);
     as_image_release(image);
-    scripted_close(&s);
 }
 
-static void publication_error_reaches_the_handler(void)
+static void publication_error_reaches_the_handler(scripted *s)
 {
-    scripted s;
-    scripted_open(&s);
     scripted_resources r;
-    CHECK_I64(scripted_add(&s, &r, 0), AS_OK);
+    CHECK_I64(scripted_add(s, &r, 0), AS_OK);
     uint8_t message[80] = { 0 };
     const asi_rsp_publication_error error = { .registration_id = 5000, .destination_registration_id = -1, .session_id = 9,
         .stream_id = STREAM, .receiver_id = -1, .group_tag = -1, .error_code = ASI_ERR_IMAGE_REJECTED, .message_length = 3 };
     memcpy(message, &error, sizeof(error));
     memcpy(message + sizeof(error), "bad", 3);
-    send_event(&s, ASI_RSP_PUBLICATION_ERROR, message, sizeof(error) + 3);
-    scripted_run(&s, 1);
-    CHECK_I64(s.publication_errors, 1);
+    send_event(s, ASI_RSP_PUBLICATION_ERROR, message, sizeof(error) + 3);
+    scripted_run(s, 1);
+    CHECK_I64(s->publication_errors, 1);
     asi_put_i64(message, 5001);
-    send_event(&s, ASI_RSP_PUBLICATION_ERROR, message, sizeof(error) + 3);
-    scripted_run(&s, 1);
-    CHECK_I64(s.publication_errors, 1);
-    scripted_close(&s);
+    send_event(s, ASI_RSP_PUBLICATION_ERROR, message, sizeof(error) + 3);
+    scripted_run(s, 1);
+    CHECK_I64(s->publication_errors, 1);
 }
 
 /* -- rubbish ------------------------------------------------------------------------------------------------------------ */
@@ -193,38 +178,33 @@ static const int32_t EVENTS[] = { ASI_RSP_ERROR, ASI_RSP_AVAILABLE_IMAGE, ASI_RS
     ASI_RSP_NEXT_AVAILABLE_SESSION_ID };
 #define EVENT_COUNT ((int64_t)(sizeof(EVENTS) / sizeof(EVENTS[0])))
 
-static void short_events_are_reported_and_passed_over(void)
+static void short_events_are_reported_and_passed_over(scripted *s)
 {
-    scripted s;
-    scripted_open(&s);
     const uint8_t zeros[16] = { 0 };
     for (int64_t i = 0; i < EVENT_COUNT; i++)
     {
-        const int64_t before = s.errors;
-        send_event(&s, EVENTS[i], zeros, 7);
-        scripted_run(&s, 1);
-        CHECK_I64(s.errors, before + 1);
-        CHECK_I64(s.error_class, AS_E_DATA);
+        const int64_t before = s->errors;
+        send_event(s, EVENTS[i], zeros, 7);
+        scripted_run(s, 1);
+        CHECK_I64(s->errors, before + 1);
+        CHECK_I64(s->error_class, AS_E_DATA);
     }
-    send_event(&s, 0x0FFF, zeros, 7); /* of a newer driver: nothing to say */
-    scripted_run(&s, 1);
-    CHECK_I64(s.errors, EVENT_COUNT);
+    send_event(s, 0x0FFF, zeros, 7); /* of a newer driver: nothing to say */
+    scripted_run(s, 1);
+    CHECK_I64(s->errors, EVENT_COUNT);
     scripted_resources r;
-    CHECK_I64(scripted_add(&s, &r, 0), AS_OK);
-    scripted_close(&s);
+    CHECK_I64(scripted_add(s, &r, 0), AS_OK);
 }
 
-static void random_events(void)
+static void random_events(scripted *s)
 {
     asi_rand rand = test_rand();
-    scripted s;
-    scripted_open(&s);
     scripted_resources r;
     for (int which = 0; which < 4; which++)
     {
-        CHECK_I64(scripted_add(&s, &r, which), AS_OK);
+        CHECK_I64(scripted_add(s, &r, which), AS_OK);
     }
-    s.mode = SCRIPT_SILENT;
+    s->mode = SCRIPT_SILENT;
     as_subscription_constants constants;
     as_subscription_get_constants(r.subscription, &constants);
     for (int i = 0; i < 20000; i++)
@@ -239,7 +219,7 @@ static void random_events(void)
         }
         if (0 == i % 50)
         {
-            CHECK_I64(as_client_async_add_publication(s.client, CHANNEL, STREAM, &id), AS_OK);
+            CHECK_I64(as_client_async_add_publication(s->client, CHANNEL, STREAM, &id), AS_OK);
             asi_put_i64(message, id);
         }
         if (0 == i % 3)
@@ -249,15 +229,14 @@ static void random_events(void)
         int32_t type_id = EVENTS[test_rand_below(&rand, EVENT_COUNT)];
         /* A true client timeout ends the client; not the goal here. */
         type_id = ASI_RSP_CLIENT_TIMEOUT == type_id ? ASI_RSP_ERROR : type_id;
-        send_event(&s, type_id, message, test_rand_below(&rand, sizeof(message) + 1));
+        send_event(s, type_id, message, test_rand_below(&rand, sizeof(message) + 1));
         if (0 == i % 10)
         {
-            s.has_stopped_clock = true;
-            scripted_run(&s, 1);
+            s->has_stopped_clock = true;
+            scripted_run(s, 1);
         }
     }
-    CHECK(!as_client_is_closed(s.client));
-    scripted_close(&s);
+    CHECK(!as_client_is_closed(s->client));
 }
 
 /* -- the end ------------------------------------------------------------------------------------------------------------ */
@@ -401,13 +380,13 @@ static void fatal_conditions(void)
 
 int main(void)
 {
-    RUN(poll_keeps_what_it_polls);
-    RUN(an_image_that_is_told_twice_is_one);
-    RUN(mappings_are_shared_and_linger);
-    RUN(counters_of_others_are_left_alone);
-    RUN(publication_error_reaches_the_handler);
-    RUN(short_events_are_reported_and_passed_over);
-    RUN(random_events);
+    RUN_SCRIPTED(poll_keeps_what_it_polls);
+    RUN_SCRIPTED(an_image_that_is_told_twice_is_one);
+    RUN_SCRIPTED(mappings_are_shared_and_linger);
+    RUN_SCRIPTED(counters_of_others_are_left_alone);
+    RUN_SCRIPTED(publication_error_reaches_the_handler);
+    RUN_SCRIPTED(short_events_are_reported_and_passed_over);
+    RUN_SCRIPTED(random_events);
     RUN(fatal_conditions);
     return 0;
 }

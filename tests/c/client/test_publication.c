@@ -2,11 +2,9 @@
  * our driver and a client in invoker mode on one thread. Spec: 02 §5.5. */
 #include "world.h"
 
-static void lengths_out_of_range(void)
+static void lengths_out_of_range(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     uint8_t data[16] = { 0 };
     CHECK_I64(p.constants.max_message_length, 8192);
     CHECK_I64(p.constants.max_payload_length, p.constants.mtu_length - 32);
@@ -31,27 +29,23 @@ static void lengths_out_of_range(void)
     const as_iovec fitting[] = { { half, 4096 }, { half, 4096 } };
     CHECK(as_publication_offerv(p.publication, fitting, 2, NULL, NULL) > 8192);
     world_close_pair(&p);
-    world_close(&w);
 }
 
 /* Without a subscriber: what would end at the last position or beyond is refused for good, what ends before it for now. */
-static void nobody_reads_at_the_last_position(void)
+static void nobody_reads_at_the_last_position(world *w)
 {
     static const uint8_t data[64];
-    world w;
-    world_open(&w, false);
     as_publication *alone =
-        world_publication(&w, "aeron:ipc?term-length=64k|init-term-id=7|term-id=-2147483642|term-offset=65440", true);
+        world_publication(w, "aeron:ipc?term-length=64k|init-term-id=7|term-id=-2147483642|term-offset=65440", true);
     CHECK_I64(as_publication_offer(alone, data, 32), AS_NOT_CONNECTED);
     CHECK_I64(as_publication_offer(alone, data, 33), AS_MAX_POSITION_EXCEEDED);
     CHECK_I64(as_publication_offer(alone, data, 64), AS_MAX_POSITION_EXCEEDED);
     as_publication_close(alone);
-    world_close(&w);
 }
 
 int main(void)
 {
-    RUN(lengths_out_of_range);
-    RUN(nobody_reads_at_the_last_position);
+    RUN_IN_WORLD(lengths_out_of_range);
+    RUN_IN_WORLD(nobody_reads_at_the_last_position);
     return 0;
 }

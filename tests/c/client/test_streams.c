@@ -56,32 +56,29 @@ static int64_t offer(world *w, as_publication *publication, const uint8_t *data,
 }
 
 /* Lengths around every boundary; max message of a 64k term is 8192. */
-static void sizes_of_both_kinds(void)
+static void sizes_of_both_kinds(world *w)
 {
     static const int64_t LENGTHS[] = { 0, 1, 31, 32, 33, 64, 1375, 1376, 1377, 2751, 2752, 2753, 5000, 8191, 8192, 0, 7 };
     const int64_t count = (int64_t)(sizeof(LENGTHS) / sizeof(LENGTHS[0]));
-    world w;
-    world_open(&w, false);
     for (int exclusive = 0; exclusive < 2; exclusive++)
     {
-        pair p = world_pair(&w, IPC_64K, exclusive);
+        pair p = world_pair(w, IPC_64K, exclusive);
         sink s = { .lengths = LENGTHS };
         uint8_t data[8192];
         for (int64_t i = 0; i < count; i++)
         {
             fill_payload(data, i, LENGTHS[i]);
             const int64_t before = as_publication_position(p.publication);
-            const int64_t position = offer(&w, p.publication, data, LENGTHS[i]);
+            const int64_t position = offer(w, p.publication, data, LENGTHS[i]);
             CHECK(position > before && 0 == position % 32);
             CHECK_I64(as_publication_position(p.publication), position);
-            poll_until(&w, p.subscription, &s, i + 1);
+            poll_until(w, p.subscription, &s, i + 1);
             CHECK_I64(s.last_position, position);
             CHECK_I64(s.last_flags, 0xC0);
             CHECK_I64(as_image_position(p.image), position);
         }
         world_close_pair(&p);
     }
-    world_close(&w);
 }
 
 static int64_t reserved_of_frame(void *context, uint8_t *frame, int64_t frame_length)
@@ -91,11 +88,9 @@ static int64_t reserved_of_frame(void *context, uint8_t *frame, int64_t frame_le
     return frame[32] + 1000;
 }
 
-static void vectors_and_reserved_values(void)
+static void vectors_and_reserved_values(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, false);
+    pair p = world_pair(w, IPC_64K, false);
     uint8_t data[3000];
     fill_payload(data, 0, sizeof(data));
     const as_iovec parts[] = { { data, 100 }, { NULL, 0 }, { data + 100, 1500 }, { data + 1600, 1400 } };
@@ -103,23 +98,20 @@ static void vectors_and_reserved_values(void)
     CHECK(as_publication_offerv(p.publication, parts, 4, reserved_of_frame, &supplied) > 0);
     CHECK_I64(supplied, 3); /* once a frame */
     sink s = { 0 };
-    poll_until(&w, p.subscription, &s, 1);
+    poll_until(w, p.subscription, &s, 1);
     CHECK_I64(s.last_length, 3000);
     CHECK_I64(s.last_reserved_value, data[0] + 1000);
     CHECK(as_publication_offerv(p.publication, NULL, 0, NULL, NULL) > 0);
-    poll_until(&w, p.subscription, &s, 2);
+    poll_until(w, p.subscription, &s, 2);
     CHECK_I64(s.last_length, 0);
     world_close_pair(&p);
-    world_close(&w);
 }
 
-static void claims(void)
+static void claims(world *w)
 {
-    world w;
-    world_open(&w, false);
     for (int exclusive = 0; exclusive < 2; exclusive++)
     {
-        pair p = world_pair(&w, IPC_64K, exclusive);
+        pair p = world_pair(w, IPC_64K, exclusive);
         sink s = { 0 };
         as_buffer_claim claim;
         const int64_t aborted = as_publication_try_claim(p.publication, 50, &claim);
@@ -131,18 +123,15 @@ static void claims(void)
         CHECK_I64(as_subscription_poll(p.subscription, on_message, &s, 10), 0); /* nothing before commit */
         fill_payload(claim.data, 0, 77);
         as_buffer_claim_commit(&claim);
-        poll_until(&w, p.subscription, &s, 1);
+        poll_until(w, p.subscription, &s, 1);
         CHECK_I64(s.last_position, position); /* the aborted one was passed over as padding */
         world_close_pair(&p);
     }
-    world_close(&w);
 }
 
-static void back_pressure_and_connection(void)
+static void back_pressure_and_connection(world *w)
 {
-    world w;
-    world_open(&w, false);
-    as_publication *alone = world_publication(&w, IPC_64K, true);
+    as_publication *alone = world_publication(w, IPC_64K, true);
     uint8_t data[992];
     fill_payload(data, 0, sizeof(data));
     CHECK_I64(as_publication_offer(alone, data, sizeof(data)), AS_NOT_CONNECTED);
@@ -150,37 +139,34 @@ static void back_pressure_and_connection(void)
     as_publication_close(alone);
     for (int exclusive = 0; exclusive < 2; exclusive++)
     {
-        pair p = world_pair(&w, IPC_64K, exclusive);
+        pair p = world_pair(w, IPC_64K, exclusive);
         CHECK_I64(as_publication_available_window(p.publication), 32768);
         int64_t published = 0;
         int64_t position;
         while ((position = as_publication_offer(p.publication, data, sizeof(data))) > 0)
         {
             fill_payload(data, ++published, sizeof(data));
-            world_turn(&w);
+            world_turn(w);
         }
         CHECK_I64(position, AS_BACK_PRESSURED);
         CHECK_I64(published, 32); /* half a term of 1024 byte frames */
         as_buffer_claim claim;
         CHECK_I64(as_publication_try_claim(p.publication, 10, &claim), AS_BACK_PRESSURED);
         sink s = { 0 };
-        poll_until(&w, p.subscription, &s, published);
-        CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
-        poll_until(&w, p.subscription, &s, published + 1);
+        poll_until(w, p.subscription, &s, published);
+        CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
+        poll_until(w, p.subscription, &s, published + 1);
         fill_payload(data, 0, sizeof(data));
         world_close_pair(&p);
     }
-    world_close(&w);
 }
 
-static void many_terms_of_random_sizes(void)
+static void many_terms_of_random_sizes(world *w)
 {
     asi_rand rand = test_rand();
-    world w;
-    world_open(&w, false);
     for (int exclusive = 0; exclusive < 2; exclusive++)
     {
-        pair p = world_pair(&w, IPC_64K, exclusive);
+        pair p = world_pair(w, IPC_64K, exclusive);
         sink s = { 0 };
         as_fragment_assembler *assembler;
         CHECK_I64(as_fragment_assembler_open(on_message, &s, &assembler), AS_OK);
@@ -197,34 +183,31 @@ static void many_terms_of_random_sizes(void)
             {
                 const int64_t limit = 1 + test_rand_below(&rand, 20);
                 CHECK(as_subscription_poll(p.subscription, as_fragment_assembler_on_fragment, assembler, limit) >= 0);
-                world_turn(&w);
+                world_turn(w);
             }
         }
-        AWAIT(&w, as_subscription_poll(p.subscription, as_fragment_assembler_on_fragment, assembler, 10) >= 0 && s.count == published);
+        AWAIT(w, as_subscription_poll(p.subscription, as_fragment_assembler_on_fragment, assembler, 10) >= 0 && s.count == published);
         CHECK(as_publication_position(p.publication) > 10 * 65536);
         as_fragment_assembler_close(assembler);
         world_close_pair(&p);
     }
-    world_close(&w);
 }
 
-static void last_position(void)
+static void last_position(world *w)
 {
-    world w;
-    world_open(&w, false);
     for (int exclusive = 0; exclusive < 2; exclusive++)
     {
         /* Term count 2^31 - 1: the last term there is, 64 bytes before its end. */
-        pair p = world_pair(&w, "aeron:ipc?term-length=64k|init-term-id=7|term-id=-2147483642|term-offset=65472", exclusive);
+        pair p = world_pair(w, "aeron:ipc?term-length=64k|init-term-id=7|term-id=-2147483642|term-offset=65472", exclusive);
         CHECK_I64(p.constants.max_possible_position, 65536LL << 31);
         sink s = { 0 };
         uint8_t data[64];
         fill_payload(data, 0, sizeof(data));
         CHECK_I64(as_publication_position(p.publication), p.constants.max_possible_position - 64);
-        CHECK_I64(offer(&w, p.publication, data, 0), p.constants.max_possible_position - 32);
-        CHECK_I64(offer(&w, p.publication, data, sizeof(data)), AS_MAX_POSITION_EXCEEDED);
-        CHECK_I64(offer(&w, p.publication, data, 0), AS_MAX_POSITION_EXCEEDED);
-        poll_until(&w, p.subscription, &s, 1);
+        CHECK_I64(offer(w, p.publication, data, 0), p.constants.max_possible_position - 32);
+        CHECK_I64(offer(w, p.publication, data, sizeof(data)), AS_MAX_POSITION_EXCEEDED);
+        CHECK_I64(offer(w, p.publication, data, 0), AS_MAX_POSITION_EXCEEDED);
+        poll_until(w, p.subscription, &s, 1);
         CHECK_I64(s.last_position, p.constants.max_possible_position - 32);
         const uint8_t bytes[1] = { 0 };
         const int32_t offsets[] = { 0, 1 };
@@ -234,7 +217,6 @@ static void last_position(void)
         CHECK_I64(outcome.status, AS_MAX_POSITION_EXCEEDED);
         world_close_pair(&p);
     }
-    world_close(&w);
 }
 
 typedef struct script
@@ -255,15 +237,13 @@ static as_action on_scripted(void *context, const uint8_t *data, int64_t length,
     return s->actions[s->calls++];
 }
 
-static void controlled_actions(void)
+static void controlled_actions(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     const uint8_t data[32] = { 0 };
     for (int i = 0; i < 5; i++)
     {
-        CHECK(offer(&w, p.publication, data, sizeof(data)) > 0); /* 64 bytes each */
+        CHECK(offer(w, p.publication, data, sizeof(data)) > 0); /* 64 bytes each */
     }
     static const as_action ACTIONS[] = { AS_ACTION_CONTINUE, AS_ACTION_COMMIT, AS_ACTION_CONTINUE, AS_ACTION_ABORT,
         AS_ACTION_BREAK, AS_ACTION_CONTINUE };
@@ -281,19 +261,16 @@ static void controlled_actions(void)
     CHECK_I64(as_image_controlled_poll(p.image, on_scripted, &s, 0), AS_E_USAGE);
     CHECK_I64(as_image_controlled_poll(p.image, NULL, &s, 1), AS_E_USAGE);
     world_close_pair(&p);
-    world_close(&w);
 }
 
-static void bounded_polls_and_set_position(void)
+static void bounded_polls_and_set_position(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     uint8_t data[32];
     for (int i = 0; i < 6; i++)
     {
         fill_payload(data, i, sizeof(data));
-        CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
+        CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
     }
     sink s = { 0 };
     CHECK_I64(as_image_bounded_poll(p.image, on_message, &s, 0, 10), 0);
@@ -316,7 +293,6 @@ static void bounded_polls_and_set_position(void)
     CHECK_I64(as_image_set_position(p.image, 65536), AS_OK); /* where its term ends */
     CHECK_I64(as_image_position(p.image), 65536);
     world_close_pair(&p);
-    world_close(&w);
 }
 
 typedef struct blocks
@@ -352,39 +328,34 @@ static void on_length(void *context, const uint8_t *data, int64_t length, const 
 }
 
 /* Each takes the stream past its limit, by most of a term. */
-static void padding_of_most_of_a_term(void)
+static void padding_of_most_of_a_term(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     uint8_t data[992] = { 0 };
     int64_t end = 0;
     int64_t last[2] = { 0 };
     for (int i = 0; i < 12; i++)
     {
-        CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
-        AWAIT(&w, (end = as_publication_append_padding(p.publication, 65536 - 2 * 1024 - 32)) > 0);
+        CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
+        AWAIT(w, (end = as_publication_append_padding(p.publication, 65536 - 2 * 1024 - 32)) > 0);
         CHECK_I64(end % 65536, 65536 - 1024);
-        AWAIT(&w, as_image_poll(p.image, on_length, last, 10) >= 0 && as_image_position(p.image) == end);
-        end = offer(&w, p.publication, data, sizeof(data));
+        AWAIT(w, as_image_poll(p.image, on_length, last, 10) >= 0 && as_image_position(p.image) == end);
+        end = offer(w, p.publication, data, sizeof(data));
         CHECK_I64(end, 65536 * (i + 1));
-        AWAIT(&w, as_image_poll(p.image, on_length, last, 10) >= 0 && last[0] == end);
+        AWAIT(w, as_image_poll(p.image, on_length, last, 10) >= 0 && last[0] == end);
         CHECK_I64(last[1], 2 * 992 * (i + 1));
     }
     world_close_pair(&p);
-    world_close(&w);
 }
 
-static void block_polls_and_block_offers(void)
+static void block_polls_and_block_offers(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     uint8_t data[992] = { 0 };
-    CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
-    CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
+    CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
+    CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
     CHECK_I64(as_publication_append_padding(p.publication, 64), 2048 + 96);
-    CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
+    CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
     static blocks b;
     b = (blocks){ 0 };
     CHECK_I64(as_image_block_poll(p.image, on_block, &b, 1023), 0); /* no whole frame fits */
@@ -397,7 +368,7 @@ static void block_polls_and_block_offers(void)
     CHECK_I64(as_image_position(p.image), 3072 + 96);
 
     /* The first two frames again as a block: refused until they say the place they go to. */
-    AWAIT(&w, as_publication_available_window(p.publication) > 4096);
+    AWAIT(w, as_publication_available_window(p.publication) > 4096);
     CHECK_I64(as_publication_offer_block(p.publication, b.bytes, 2048), AS_PUBLICATION_ERROR);
     for (int i = 0; i < 2; i++)
     {
@@ -410,7 +381,7 @@ static void block_polls_and_block_offers(void)
     /* And again in two steps: seen with the second and not before, in a term's rest and no further. */
     const int64_t position = 3072 + 96 + 2048;
     uint8_t *room;
-    AWAIT(&w, as_publication_available_window(p.publication) > 4096);
+    AWAIT(w, as_publication_available_window(p.publication) > 4096);
     CHECK_I64(as_publication_claim_block(p.publication, 16, &room), AS_PUBLICATION_ERROR);
     CHECK_I64(as_publication_claim_block(p.publication, 65536, &room), 65536 - position);
     CHECK_I64(as_publication_claim_block(p.publication, 4096, &room), 4096);
@@ -428,34 +399,31 @@ static void block_polls_and_block_offers(void)
     CHECK_I64(as_image_block_poll(p.image, on_block, &b, 100000), 2048);
     CHECK_I64(as_publication_append_padding(p.publication, 65536 - 31), AS_PUBLICATION_ERROR);
     world_close_pair(&p);
-    pair shared = world_pair(&w, IPC_64K, false);
+    pair shared = world_pair(w, IPC_64K, false);
     CHECK_I64(as_publication_append_padding(shared.publication, 64), AS_PUBLICATION_ERROR);
     CHECK_I64(as_publication_offer_block(shared.publication, b.bytes, 2048), AS_PUBLICATION_ERROR);
     CHECK_I64(as_publication_claim_block(shared.publication, 2048, &room), AS_PUBLICATION_ERROR);
     CHECK_I64(as_publication_commit_block(shared.publication, b.bytes, 2048), AS_PUBLICATION_ERROR);
     world_close_pair(&shared);
-    world_close(&w);
 }
 
-static void late_joiner_begins_at_its_join_position(void)
+static void late_joiner_begins_at_its_join_position(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     sink first = { 0 };
     uint8_t data[100];
     for (int i = 0; i < 10; i++)
     {
         fill_payload(data, i, sizeof(data));
-        CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
+        CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
     }
-    poll_until(&w, p.subscription, &first, 10);
+    poll_until(w, p.subscription, &first, 10);
     for (int i = 0; i < 20; i++)
     {
-        world_turn(&w); /* the driver's consumer position follows the subscriber */
+        world_turn(w); /* the driver's consumer position follows the subscriber */
     }
-    as_subscription *late = world_subscription(&w, "aeron:ipc");
-    AWAIT(&w, 1 == as_subscription_image_count(late));
+    as_subscription *late = world_subscription(w, "aeron:ipc");
+    AWAIT(w, 1 == as_subscription_image_count(late));
     as_image *image = as_subscription_image_at(late, 0);
     as_image_constants constants;
     as_image_get_constants(image, &constants);
@@ -467,14 +435,13 @@ static void late_joiner_begins_at_its_join_position(void)
     CHECK(NULL == as_subscription_image_at(late, 1) && NULL == as_subscription_image_at(late, -1));
     CHECK(NULL == as_subscription_image_by_session(late, p.constants.session_id + 1));
     fill_payload(data, 10, sizeof(data));
-    CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
+    CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
     sink second = { .next_number = 10 };
-    poll_until(&w, late, &second, 1);
-    poll_until(&w, p.subscription, &first, 11);
+    poll_until(w, late, &second, 1);
+    poll_until(w, p.subscription, &first, 11);
     as_image_release(image);
     as_subscription_close(late);
     world_close_pair(&p);
-    world_close(&w);
 }
 
 static void image_goes_with_its_publication(void)
@@ -507,46 +474,38 @@ static void image_goes_with_its_publication(void)
     as_image_release(kept);
 }
 
-static void revoked_publication(void)
+static void revoked_publication(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     const uint8_t data[100] = { 0 };
-    CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
+    CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
     as_publication_revoke(p.publication);
-    AWAIT(&w, 1 == w.unavailable_images);
+    AWAIT(w, 1 == w->unavailable_images);
     CHECK(as_image_is_publication_revoked(p.image));
     CHECK_I64(as_image_position(p.image), 0); /* unread and gone */
     as_image_release(p.image);
     as_subscription_close(p.subscription);
-    world_close(&w);
 }
 
-static void rejected_image(void)
+static void rejected_image(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     char reason[1100];
     memset(reason, 'r', sizeof(reason));
     reason[1024] = '\0';
     CHECK_I64(as_image_reject(p.image, reason), AS_E_USAGE);
     CHECK_I64(as_image_reject(p.image, "no"), AS_OK);
-    AWAIT(&w, as_image_is_closed(p.image) && 1 == w.publication_errors);
-    CHECK_I64(w.publication_error_code, 13);
+    AWAIT(w, as_image_is_closed(p.image) && 1 == w->publication_errors);
+    CHECK_I64(w->publication_error_code, 13);
     world_close_pair(&p);
-    world_close(&w);
 }
 
-static void sharing_and_sessions(void)
+static void sharing_and_sessions(world *w)
 {
-    world w;
-    world_open(&w, false);
-    as_subscription *subscription = world_subscription(&w, IPC_64K);
-    as_publication *a = world_publication(&w, IPC_64K, false);
-    as_publication *b = world_publication(&w, IPC_64K, false);
-    as_publication *c = world_publication(&w, IPC_64K, true);
+    as_subscription *subscription = world_subscription(w, IPC_64K);
+    as_publication *a = world_publication(w, IPC_64K, false);
+    as_publication *b = world_publication(w, IPC_64K, false);
+    as_publication *c = world_publication(w, IPC_64K, true);
     as_publication_constants of_a;
     as_publication_constants of_b;
     as_publication_constants of_c;
@@ -561,8 +520,8 @@ static void sharing_and_sessions(void)
     CHECK_I64(of_a.channel_status_counter_id, -1);
     CHECK_I64(as_publication_channel_status(a), 1);
     CHECK_I64(as_subscription_channel_status(subscription), 1);
-    AWAIT(&w, 2 == as_subscription_image_count(subscription));
-    AWAIT(&w, as_publication_position_limit(a) > 0 && as_publication_position_limit(c) > 0);
+    AWAIT(w, 2 == as_subscription_image_count(subscription));
+    AWAIT(w, as_publication_position_limit(a) > 0 && as_publication_position_limit(c) > 0);
     uint8_t data[10];
     fill_payload(data, 0, sizeof(data));
     CHECK(as_publication_offer(a, data, sizeof(data)) > 0);
@@ -590,11 +549,10 @@ static void sharing_and_sessions(void)
     CHECK_I64(as_image_position(of_exclusive), 4 * 64);
     as_image_release(of_exclusive);
     int32_t session_id;
-    CHECK_I64(as_client_next_session_id(w.client, STREAM, &session_id), AS_OK);
+    CHECK_I64(as_client_next_session_id(w->client, STREAM, &session_id), AS_OK);
     CHECK(session_id != of_a.session_id && session_id != of_c.session_id);
     as_publication_close(a);
     CHECK(as_publication_offer(b, data, sizeof(data)) > 0); /* the other handle keeps the stream */
-    world_close(&w);
 }
 
 static void poll_within(void *context, const uint8_t *data, int64_t length, const as_header *header)
@@ -605,30 +563,25 @@ static void poll_within(void *context, const uint8_t *data, int64_t length, cons
     CHECK_I64(as_subscription_poll(context, poll_within, context, 1), AS_E_USAGE);
 }
 
-static void poll_from_its_own_handler_is_refused(void)
+static void poll_from_its_own_handler_is_refused(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     const uint8_t data[1] = { 0 };
     for (int i = 0; i < 2; i++)
     {
-        CHECK(offer(&w, p.publication, data, 1) > 0);
+        CHECK(offer(w, p.publication, data, 1) > 0);
         CHECK_I64(as_subscription_poll(p.subscription, poll_within, p.subscription, 10), 1);
     }
     world_close_pair(&p);
-    world_close(&w);
 }
 
 /* A publisher that writes rubbish must not take its subscribers with it. */
-static void broken_frame(void)
+static void broken_frame(world *w)
 {
-    world w;
-    world_open(&w, false);
-    pair p = world_pair(&w, IPC_64K, true);
+    pair p = world_pair(w, IPC_64K, true);
     uint8_t data[10];
     fill_payload(data, 0, sizeof(data));
-    CHECK(offer(&w, p.publication, data, sizeof(data)) > 0);
+    CHECK(offer(w, p.publication, data, sizeof(data)) > 0);
     as_buffer_claim claim;
     CHECK(as_publication_try_claim(p.publication, 10, &claim) > 0);
     static const int32_t LENGTHS[] = { 31, 65536, INT32_MAX };
@@ -649,27 +602,26 @@ static void broken_frame(void)
         CHECK_I64(as_image_position(p.image), 64);
     }
     world_close_pair(&p);
-    world_close(&w);
 }
 
 int main(void)
 {
-    RUN(sizes_of_both_kinds);
-    RUN(vectors_and_reserved_values);
-    RUN(claims);
-    RUN(back_pressure_and_connection);
-    RUN(many_terms_of_random_sizes);
-    RUN(last_position);
-    RUN(controlled_actions);
-    RUN(bounded_polls_and_set_position);
-    RUN(padding_of_most_of_a_term);
-    RUN(block_polls_and_block_offers);
-    RUN(late_joiner_begins_at_its_join_position);
+    RUN_IN_WORLD(sizes_of_both_kinds);
+    RUN_IN_WORLD(vectors_and_reserved_values);
+    RUN_IN_WORLD(claims);
+    RUN_IN_WORLD(back_pressure_and_connection);
+    RUN_IN_WORLD(many_terms_of_random_sizes);
+    RUN_IN_WORLD(last_position);
+    RUN_IN_WORLD(controlled_actions);
+    RUN_IN_WORLD(bounded_polls_and_set_position);
+    RUN_IN_WORLD(padding_of_most_of_a_term);
+    RUN_IN_WORLD(block_polls_and_block_offers);
+    RUN_IN_WORLD(late_joiner_begins_at_its_join_position);
     RUN(image_goes_with_its_publication);
-    RUN(revoked_publication);
-    RUN(rejected_image);
-    RUN(sharing_and_sessions);
-    RUN(poll_from_its_own_handler_is_refused);
-    RUN(broken_frame);
+    RUN_IN_WORLD(revoked_publication);
+    RUN_IN_WORLD(rejected_image);
+    RUN_IN_WORLD(sharing_and_sessions);
+    RUN_IN_WORLD(poll_from_its_own_handler_is_refused);
+    RUN_IN_WORLD(broken_frame);
     return 0;
 }

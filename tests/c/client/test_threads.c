@@ -132,11 +132,9 @@ static void *write_stream(void *context)
 }
 
 /* Three threads on one handle or a handle each, one client, less than three terms: the sanitizer sees every access. */
-static void concurrent_publishers(void)
+static void concurrent_publishers(world *w)
 {
-    world w;
-    world_open_driver(&w, true);
-    as_client *client = open_client(&w, 1000000, 0);
+    as_client *client = open_client(w, 1000000, 0);
     reader r = { .wanted = 3 * 400 };
     CHECK_I64(as_client_add_subscription(client, IPC_64K, STREAM, &r.subscription), AS_OK);
     writer writers[3];
@@ -159,15 +157,12 @@ static void concurrent_publishers(void)
         pthread_join(writers[i].thread, NULL);
     }
     as_client_close(client);
-    world_close(&w);
 }
 
-static void long_streams(void)
+static void long_streams(world *w)
 {
-    world w;
-    world_open_driver(&w, true);
-    as_client *client = open_client(&w, 1000000, 0);
-    as_client *publishing = open_client(&w, 1000000, 0);
+    as_client *client = open_client(w, 1000000, 0);
+    as_client *publishing = open_client(w, 1000000, 0);
     reader r = { .wanted = 2 * 20000 };
     CHECK_I64(as_client_add_subscription(client, IPC_64K, STREAM, &r.subscription), AS_OK);
     writer writers[2];
@@ -184,7 +179,6 @@ static void long_streams(void)
     }
     as_client_close(publishing);
     as_client_close(client);
-    world_close(&w);
 }
 
 static void *churn(void *context)
@@ -265,11 +259,9 @@ static void *look_on(void *context)
     return NULL;
 }
 
-static void images_looked_at_by_others(void)
+static void images_looked_at_by_others(world *w)
 {
-    world w;
-    world_open_driver(&w, true);
-    as_client *client = open_client(&w, 100000, 0);
+    as_client *client = open_client(w, 100000, 0);
     reader r = { .wanted = 20 * 50 };
     CHECK_I64(as_client_add_subscription(client, IPC_64K, STREAM, &r.subscription), AS_OK);
     onlooker o = { .subscription = r.subscription };
@@ -282,12 +274,11 @@ static void images_looked_at_by_others(void)
     /* A busy machine may not have let the onlooker run until now: one more image stays until it has been looked at. */
     as_publication *staying;
     CHECK_I64(as_client_add_publication(client, IPC_64K, STREAM, &staying), AS_OK);
-    AWAIT(&w, asi_load_acquire_i64(&o.seen) > 0);
+    AWAIT(w, asi_load_acquire_i64(&o.seen) > 0);
     asi_store_release_bool(&o.is_done, true);
     pthread_join(looking, NULL);
     as_publication_close(staying);
     as_client_close(client);
-    world_close(&w);
 }
 
 static void *add_and_close(void *context)
@@ -311,12 +302,10 @@ static void *add_and_close(void *context)
 }
 
 /* Blocking calls drive the conductor themselves: were they to wait for its sleep, this would take minutes. */
-static void adding_does_not_wait_for_the_conductor(void)
+static void adding_does_not_wait_for_the_conductor(world *w)
 {
-    world w;
-    world_open_driver(&w, true);
     const int64_t sleep_ns = 1000000000;
-    as_client *client = open_client(&w, sleep_ns, 0);
+    as_client *client = open_client(w, sleep_ns, 0);
     const int64_t begin_ns = test_now_ns();
     writer writers[2];
     for (int64_t i = 0; i < 2; i++)
@@ -330,7 +319,6 @@ static void adding_does_not_wait_for_the_conductor(void)
     }
     CHECK(test_now_ns() - begin_ns < 50 * sleep_ns);
     as_client_close(client);
-    world_close(&w);
 }
 
 static void *offer_until_closed(void *context)
@@ -368,29 +356,26 @@ static void *poll_until_closed(void *context)
     return NULL;
 }
 
-static void driver_goes_while_streams_run(void)
+static void driver_goes_while_streams_run(world *w)
 {
-    world w;
-    world_open_driver(&w, true);
-    as_client *client = open_client(&w, 1000000, 0);
-    as_client *publishing = open_client(&w, 1000000, 0);
+    as_client *client = open_client(w, 1000000, 0);
+    as_client *publishing = open_client(w, 1000000, 0);
     as_subscription *subscription;
     CHECK_I64(as_client_add_subscription(client, IPC_64K, STREAM, &subscription), AS_OK);
     as_publication *publication = add_exclusive(publishing);
-    AWAIT(&w, as_publication_position_limit(publication) > 0 && as_subscription_is_connected(subscription));
+    AWAIT(w, as_publication_position_limit(publication) > 0 && as_subscription_is_connected(subscription));
     pthread_t threads[2];
     CHECK(0 == pthread_create(&threads[0], NULL, offer_until_closed, publication));
     CHECK(0 == pthread_create(&threads[1], NULL, poll_until_closed, subscription));
-    as_driver_close(w.driver);
-    w.driver = NULL;
+    as_driver_close(w->driver);
+    w->driver = NULL;
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
-    AWAIT(&w, 2 == asi_load_acquire_i64(&w.errors));
-    AWAIT(&w, 2 == asi_load_acquire_i64(&w.closes));
+    AWAIT(w, 2 == asi_load_acquire_i64(&w->errors));
+    AWAIT(w, 2 == asi_load_acquire_i64(&w->closes));
     CHECK(as_client_is_closed(client) && as_client_is_closed(publishing));
     as_client_close(publishing);
     as_client_close(client);
-    world_close(&w);
 }
 
 typedef struct batch_writer
@@ -422,12 +407,10 @@ static void *write_batches(void *context)
     return NULL;
 }
 
-static void batches_and_columns(void)
+static void batches_and_columns(world *w)
 {
-    world w;
-    world_open_driver(&w, true);
-    as_client *client = open_client(&w, 1000000, 0);
-    as_client *publishing = open_client(&w, 1000000, 0);
+    as_client *client = open_client(w, 1000000, 0);
+    as_client *publishing = open_client(w, 1000000, 0);
     as_subscription *subscription;
     CHECK_I64(as_client_add_subscription(client, IPC_64K, STREAM, &subscription), AS_OK);
     batch_writer b = { .publication = add_exclusive(publishing), .batches = 40 };
@@ -451,7 +434,6 @@ static void batches_and_columns(void)
     pthread_join(thread, NULL);
     as_client_close(publishing);
     as_client_close(client);
-    world_close(&w);
 }
 
 /* In a forked child: what a program's clean-up would do. */
@@ -507,16 +489,18 @@ static void forked_children_leave_all_alone(void)
     }
 }
 
+#define RUN_BESIDE_DRIVER(test) RUN_IN(world, world_open_driver(&fixture, true), test, world_close(&fixture))
+
 int main(void)
 {
-    RUN(concurrent_publishers);
-    RUN(long_streams);
+    RUN_BESIDE_DRIVER(concurrent_publishers);
+    RUN_BESIDE_DRIVER(long_streams);
     RUN(images_come_and_go_under_a_poll);
     RUN(images_come_and_go_where_the_kernel_has_no_fence_for_all);
-    RUN(images_looked_at_by_others);
-    RUN(adding_does_not_wait_for_the_conductor);
-    RUN(driver_goes_while_streams_run);
-    RUN(batches_and_columns);
+    RUN_BESIDE_DRIVER(images_looked_at_by_others);
+    RUN_BESIDE_DRIVER(adding_does_not_wait_for_the_conductor);
+    RUN_BESIDE_DRIVER(driver_goes_while_streams_run);
+    RUN_BESIDE_DRIVER(batches_and_columns);
     RUN(forked_children_leave_all_alone);
     return 0;
 }

@@ -243,4 +243,6 @@ static inline void check_payload(const uint8_t *data, int64_t number, int64_t le
     }
 }
 
+#define RUN_IN_WORLD(test) RUN_IN(world, world_open(&fixture, false), test, world_close(&fixture))
+
 #endif

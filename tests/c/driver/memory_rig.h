@@ -69,4 +69,6 @@ static inline void memory_rig_send(memory_rig *h, const void *bytes, int32_t len
     CHECK_I64(fake_send(&h->net, h->peer, &datagram, 1, &sent), AS_OK);
 }
 
+#define RUN_IN_MEMORY_RIG(test) RUN_IN(memory_rig, memory_rig_open(&fixture, NULL), test, memory_rig_close(&fixture))
+
 #endif

@@ -49,4 +49,6 @@ static inline int64_t offer(stage *s, int64_t length)
     return position;
 }
 
+#define RUN_ON_STAGE(test) RUN_IN(stage, open_stage(&fixture), test, close_stage(&fixture))
+
 #endif

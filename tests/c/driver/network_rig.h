@@ -165,4 +165,6 @@ static inline void rig_add_network_publication(test_rig *rig, const char *channe
     rig_expect_publication(rig, exclusive, publication);
 }
 
+#define RUN_IN_NETWORK_RIG(test) RUN_IN(test_rig, rig_open(&fixture, network_settings), test, rig_close(&fixture))
+
 #endif

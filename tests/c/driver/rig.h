@@ -298,4 +298,6 @@ static inline int64_t rig_counter_of_type(const test_rig *rig, int32_t type_id)
     return asi_load_acquire_i64(asi_counter_addr(&rig->counters, id));
 }
 
+#define RUN_IN_RIG(test) RUN_IN(test_rig, rig_open(&fixture, NULL), test, rig_close(&fixture))
+
 #endif

@@ -72,27 +72,24 @@ static void clients(void)
 }
 
 /* Alive at its timeout, dead beyond it. */
-static void the_edge_of_the_timeout(void)
+static void the_edge_of_the_timeout(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, NULL);
-    rig_send_add(&rig, ASI_CMD_ADD_SUBSCRIPTION, PUBLISHER, 2, STREAM, "aeron:ipc");
+    rig_send_add(rig, ASI_CMD_ADD_SUBSCRIPTION, PUBLISHER, 2, STREAM, "aeron:ipc");
     int64_t *heartbeat_ms =
-        asi_counter_addr(&rig.counters, rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, PUBLISHER));
-    rig_expect_i32(&rig, ASI_RSP_SUBSCRIPTION_READY, 2);
+        asi_counter_addr(&rig->counters, rig_expect_i32(rig, ASI_RSP_COUNTER_READY, PUBLISHER));
+    rig_expect_i32(rig, ASI_RSP_SUBSCRIPTION_READY, 2);
     for (int i = 0; i < 25; i++)
     {
-        asi_store_release_i64(heartbeat_ms, rig_epoch_ms(&rig) + 100 - 10000);
-        rig_pass(&rig, 100 * RIG_MS);
+        asi_store_release_i64(heartbeat_ms, rig_epoch_ms(rig) + 100 - 10000);
+        rig_pass(rig, 100 * RIG_MS);
     }
-    rig_expect_none(&rig);
+    rig_expect_none(rig);
     for (int i = 0; i < 12; i++)
     {
-        asi_store_release_i64(heartbeat_ms, rig_epoch_ms(&rig) + 100 - 10001);
-        rig_pass(&rig, 100 * RIG_MS);
+        asi_store_release_i64(heartbeat_ms, rig_epoch_ms(rig) + 100 - 10001);
+        rig_pass(rig, 100 * RIG_MS);
     }
-    rig_expect(&rig, ASI_RSP_CLIENT_TIMEOUT);
-    rig_close(&rig);
+    rig_expect(rig, ASI_RSP_CLIENT_TIMEOUT);
 }
 
 /* A dead subscriber holds no publisher back, a dead publisher's stream ends, and nothing of either stays. */
@@ -144,32 +141,29 @@ static void send_static_counter(test_rig *rig, int64_t correlation_id, int64_t r
 }
 
 /* A client removes the counter that it names; one of a client is no static one, and a static one outlives its clients. */
-static void counters_by_their_names(void)
+static void counters_by_their_names(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, NULL);
-    send_counter(&rig, 2);
-    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, PUBLISHER);
-    const int32_t first = rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 2);
-    send_counter(&rig, 3);
-    const int32_t second = rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 3);
-    rig_send_remove(&rig, ASI_CMD_REMOVE_COUNTER, PUBLISHER, 4, 3);
-    rig_expect_success(&rig, 4);
-    CHECK_I64(rig_expect_i32(&rig, ASI_RSP_UNAVAILABLE_COUNTER, 3), second);
-    CHECK_I64(asi_counter_state(&rig.counters, first), ASI_COUNTER_ALLOCATED);
-    CHECK_I64(asi_counter_state(&rig.counters, second), ASI_COUNTER_RECLAIMED);
-    rig_send_remove(&rig, ASI_CMD_REMOVE_COUNTER, PUBLISHER, 5, 3);
-    rig_expect_error(&rig, 5, ASI_ERR_UNKNOWN_COUNTER);
-    send_static_counter(&rig, 6, 2);
-    rig_expect_error(&rig, 6, ASI_ERR_GENERIC);
-    send_static_counter(&rig, 7, 77);
-    const int32_t lasting = rig_expect_i32(&rig, ASI_RSP_STATIC_COUNTER, 7);
-    send_static_counter(&rig, 8, 77);
-    CHECK_I64(rig_expect_i32(&rig, ASI_RSP_STATIC_COUNTER, 8), lasting);
-    rig_pass(&rig, 13 * RIG_SECOND);
-    CHECK_I64(asi_counter_state(&rig.counters, first), ASI_COUNTER_RECLAIMED);
-    CHECK_I64(asi_counter_state(&rig.counters, lasting), ASI_COUNTER_ALLOCATED);
-    rig_close(&rig);
+    send_counter(rig, 2);
+    rig_expect_i32(rig, ASI_RSP_COUNTER_READY, PUBLISHER);
+    const int32_t first = rig_expect_i32(rig, ASI_RSP_COUNTER_READY, 2);
+    send_counter(rig, 3);
+    const int32_t second = rig_expect_i32(rig, ASI_RSP_COUNTER_READY, 3);
+    rig_send_remove(rig, ASI_CMD_REMOVE_COUNTER, PUBLISHER, 4, 3);
+    rig_expect_success(rig, 4);
+    CHECK_I64(rig_expect_i32(rig, ASI_RSP_UNAVAILABLE_COUNTER, 3), second);
+    CHECK_I64(asi_counter_state(&rig->counters, first), ASI_COUNTER_ALLOCATED);
+    CHECK_I64(asi_counter_state(&rig->counters, second), ASI_COUNTER_RECLAIMED);
+    rig_send_remove(rig, ASI_CMD_REMOVE_COUNTER, PUBLISHER, 5, 3);
+    rig_expect_error(rig, 5, ASI_ERR_UNKNOWN_COUNTER);
+    send_static_counter(rig, 6, 2);
+    rig_expect_error(rig, 6, ASI_ERR_GENERIC);
+    send_static_counter(rig, 7, 77);
+    const int32_t lasting = rig_expect_i32(rig, ASI_RSP_STATIC_COUNTER, 7);
+    send_static_counter(rig, 8, 77);
+    CHECK_I64(rig_expect_i32(rig, ASI_RSP_STATIC_COUNTER, 8), lasting);
+    rig_pass(rig, 13 * RIG_SECOND);
+    CHECK_I64(asi_counter_state(&rig->counters, first), ASI_COUNTER_RECLAIMED);
+    CHECK_I64(asi_counter_state(&rig->counters, lasting), ASI_COUNTER_ALLOCATED);
 }
 
 /* A freed counter's id comes back after a second, not before. */
@@ -256,17 +250,14 @@ static void exit_when_idle(void)
 }
 
 /* Heartbeat once a second while it runs, -1 when it ended. */
-static void driver_heartbeat(void)
+static void driver_heartbeat(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, NULL);
-    CHECK_I64(asi_cnc_driver_heartbeat(&rig.cnc), rig_epoch_ms(&rig));
-    rig_pass(&rig, 3 * RIG_SECOND);
-    CHECK(rig_epoch_ms(&rig) - asi_cnc_driver_heartbeat(&rig.cnc) <= 1000);
-    as_driver_close(rig.driver);
-    CHECK_I64(asi_cnc_driver_heartbeat(&rig.cnc), -1);
-    rig.driver = NULL;
-    rig_close(&rig);
+    CHECK_I64(asi_cnc_driver_heartbeat(&rig->cnc), rig_epoch_ms(rig));
+    rig_pass(rig, 3 * RIG_SECOND);
+    CHECK(rig_epoch_ms(rig) - asi_cnc_driver_heartbeat(&rig->cnc) <= 1000);
+    as_driver_close(rig->driver);
+    CHECK_I64(asi_cnc_driver_heartbeat(&rig->cnc), -1);
+    rig->driver = NULL;
 }
 
 /* -- logs that are not sparse --------------------------------------------------------------------------------------------- */
@@ -340,39 +331,36 @@ static void a_log_that_is_not_sparse(void)
 }
 
 /* Whoever asked takes it back, or is gone. */
-static void nobody_waits_for_a_log_any_more(void)
+static void nobody_waits_for_a_log_any_more(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, NULL);
-    rig_send_add(&rig, ASI_CMD_ADD_SUBSCRIPTION, 77, 1, STREAM, "aeron:ipc");
-    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 77);
-    rig_expect(&rig, ASI_RSP_SUBSCRIPTION_READY);
-    request_reserved(&rig, 77, 2);
-    rig_send_remove(&rig, ASI_CMD_REMOVE_PUBLICATION, SUBSCRIBER, 3, 2);
-    rig_expect_error(&rig, 3, ASI_ERR_UNKNOWN_PUBLICATION);
-    rig_send_remove(&rig, ASI_CMD_REMOVE_PUBLICATION, 77, 4, 2);
-    rig_expect_success(&rig, 4);
-    CHECK_I64(bytes_stored(&rig), 0);
-    request_reserved(&rig, 77, 5);
-    rig_send_ids(&rig, ASI_CMD_CLIENT_CLOSE, 77, 6);
-    rig_pass(&rig, 2 * RIG_SECOND);
-    CHECK_I64(bytes_stored(&rig), 0);
-    rig_expect_i32(&rig, ASI_RSP_UNAVAILABLE_COUNTER, 77);
-    request_reserved(&rig, 78, 7); /* left to the end of the driver */
-    rig_close(&rig);
+    rig_send_add(rig, ASI_CMD_ADD_SUBSCRIPTION, 77, 1, STREAM, "aeron:ipc");
+    rig_expect_i32(rig, ASI_RSP_COUNTER_READY, 77);
+    rig_expect(rig, ASI_RSP_SUBSCRIPTION_READY);
+    request_reserved(rig, 77, 2);
+    rig_send_remove(rig, ASI_CMD_REMOVE_PUBLICATION, SUBSCRIBER, 3, 2);
+    rig_expect_error(rig, 3, ASI_ERR_UNKNOWN_PUBLICATION);
+    rig_send_remove(rig, ASI_CMD_REMOVE_PUBLICATION, 77, 4, 2);
+    rig_expect_success(rig, 4);
+    CHECK_I64(bytes_stored(rig), 0);
+    request_reserved(rig, 77, 5);
+    rig_send_ids(rig, ASI_CMD_CLIENT_CLOSE, 77, 6);
+    rig_pass(rig, 2 * RIG_SECOND);
+    CHECK_I64(bytes_stored(rig), 0);
+    rig_expect_i32(rig, ASI_RSP_UNAVAILABLE_COUNTER, 77);
+    request_reserved(rig, 78, 7); /* left to the end of the driver */
 }
 
 int main(void)
 {
     RUN(a_log_that_is_not_sparse);
-    RUN(nobody_waits_for_a_log_any_more);
+    RUN_IN_RIG(nobody_waits_for_a_log_any_more);
     RUN(clients);
-    RUN(the_edge_of_the_timeout);
+    RUN_IN_RIG(the_edge_of_the_timeout);
     RUN(what_a_dead_client_leaves);
-    RUN(counters_by_their_names);
+    RUN_IN_RIG(counters_by_their_names);
     RUN(counter_reuse);
     RUN(counters_exhausted);
     RUN(exit_when_idle);
-    RUN(driver_heartbeat);
+    RUN_IN_RIG(driver_heartbeat);
     return 0;
 }

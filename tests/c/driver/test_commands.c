@@ -220,40 +220,37 @@ static const add_row ADDS[] = {
     { SUB, 40, "aeron:ipc", OK, NULL },
 };
 
-static void adds(void)
+static void adds(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, NULL);
     int64_t errors = 0;
     bool announced = false;
     for (size_t i = 0; i < sizeof(ADDS) / sizeof(ADDS[0]); i++)
     {
         const add_row *row = &ADDS[i];
         const int64_t correlation_id = 100 + (int64_t)i;
-        rig_send_add(&rig, row->type_id, CLIENT, correlation_id, row->stream_id, row->channel);
+        rig_send_add(rig, row->type_id, CLIENT, correlation_id, row->stream_id, row->channel);
         if (OK != row->code)
         {
-            const asi_rsp_error error = rig_expect_error(&rig, correlation_id, row->code);
-            const char *text = (const char *)rig.last.bytes + sizeof(error);
+            const asi_rsp_error error = rig_expect_error(rig, correlation_id, row->code);
+            const char *text = (const char *)rig->last.bytes + sizeof(error);
             if (NULL != row->text && NULL == memmem(text, (size_t)error.message_length, row->text, strlen(row->text)))
             {
                 fprintf(stderr, "%s: '%.*s' does not say '%s'\n", row->channel, error.message_length, text, row->text);
                 CHECK(false);
             }
-            CHECK_I64(rig_system(&rig, ASI_SYSTEM_ERRORS), ++errors);
-            rig_expect_none(&rig);
+            CHECK_I64(rig_system(rig, ASI_SYSTEM_ERRORS), ++errors);
+            rig_expect_none(rig);
             continue;
         }
         if (!announced)
         {
             announced = true;
-            rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, CLIENT);
+            rig_expect_i32(rig, ASI_RSP_COUNTER_READY, CLIENT);
         }
-        rig_expect(&rig, SUB == row->type_id ? ASI_RSP_SUBSCRIPTION_READY :
+        rig_expect(rig, SUB == row->type_id ? ASI_RSP_SUBSCRIPTION_READY :
             PUB == row->type_id ? ASI_RSP_PUBLICATION_READY : ASI_RSP_EXCLUSIVE_PUBLICATION_READY);
-        rig_expect_none(&rig);
+        rig_expect_none(rig);
     }
-    rig_close(&rig);
 }
 
 /* What a tagged publication lends: session id, mtu and term length. */
@@ -333,10 +330,8 @@ static const raw_row RAWS[] = {
     { 0x12, 16, 0, ASI_ERR_MALFORMED_COMMAND, 0 },
 };
 
-static void raw_commands(void)
+static void raw_commands(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, NULL);
     for (size_t i = 0; i < sizeof(RAWS) / sizeof(RAWS[0]); i++)
     {
         const raw_row *row = &RAWS[i];
@@ -347,21 +342,18 @@ static void raw_commands(void)
         {
             asi_put_i32(message + at, row->body);
         }
-        rig_send(&rig, row->type_id, message, row->length);
+        rig_send(rig, row->type_id, message, row->length);
         if (0 != row->code)
         {
-            rig_expect_error(&rig, row->correlation_id, row->code);
+            rig_expect_error(rig, row->correlation_id, row->code);
         }
-        rig_expect_none(&rig);
+        rig_expect_none(rig);
     }
-    rig_close(&rig);
 }
 
 /* Any bytes at all: an answer or none, never worse. The sanitizers are the judges. */
-static void random_commands(void)
+static void random_commands(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, NULL);
     asi_rand rand = test_rand();
     static const char *const CHANNELS[] = { "aeron:ipc", "aeron:ipc?term-length=64k|", "aeron-spy:aeron:udp?endpoint=127.0.0.1:24301",
         "aeron:ipc?session-id=5|tether=false" };
@@ -381,16 +373,15 @@ static void random_commands(void)
         }
         asi_put_i64(message, test_rand_below(&rand, 3));
         asi_put_i64(message + 8, i);
-        rig_send(&rig, 1 + (int32_t)test_rand_below(&rand, 0x13), message, test_rand_below(&rand, sizeof(message)));
+        rig_send(rig, 1 + (int32_t)test_rand_below(&rand, 0x13), message, test_rand_below(&rand, sizeof(message)));
         if (0 == i % 50)
         {
-            rig_pass(&rig, 3 * RIG_SECOND);
+            rig_pass(rig, 3 * RIG_SECOND);
         }
-        while (AS_AGAIN != asi_broadcast_receive(&rig.receiver, rig_on_message, &rig.last))
+        while (AS_AGAIN != asi_broadcast_receive(&rig->receiver, rig_on_message, &rig->last))
         {
         }
     }
-    rig_close(&rig);
 }
 
 /* -- the rest ----------------------------------------------------------------------------------------------------------- */
@@ -517,10 +508,10 @@ int main(void)
 {
     RUN(session_of_the_c_client);
     RUN(session_of_the_java_client);
-    RUN(adds);
+    RUN_IN_RIG(adds);
     RUN(session_of_tag);
-    RUN(raw_commands);
-    RUN(random_commands);
+    RUN_IN_RIG(raw_commands);
+    RUN_IN_RIG(random_commands);
     RUN(session_ids);
     RUN(reserved_session_ids);
     RUN(reserved_session_ids_can_be_asked_for);

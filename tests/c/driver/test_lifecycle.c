@@ -535,20 +535,17 @@ static void blocked_while_draining(void)
 }
 
 /* Spec: 01 §3.4 - a command that was claimed and never committed. */
-static void blocked_commands(void)
+static void blocked_commands(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, NULL);
     uint8_t *message;
-    CHECK_I64(asi_ring_mpsc_try_claim(&rig.ring, ASI_CMD_CLIENT_KEEPALIVE, 16, &message), AS_OK);
-    rig_send_add(&rig, ASI_CMD_ADD_SUBSCRIPTION, SUBSCRIBER, 2, STREAM, "aeron:ipc");
-    rig_pass(&rig, 9 * RIG_SECOND);
-    rig_expect_none(&rig);
-    rig_pass(&rig, 4 * RIG_SECOND);
-    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, SUBSCRIBER);
-    rig_expect_i32(&rig, ASI_RSP_SUBSCRIPTION_READY, 2);
-    CHECK_I64(rig_system(&rig, ASI_SYSTEM_UNBLOCKED_COMMANDS), 1);
-    rig_close(&rig);
+    CHECK_I64(asi_ring_mpsc_try_claim(&rig->ring, ASI_CMD_CLIENT_KEEPALIVE, 16, &message), AS_OK);
+    rig_send_add(rig, ASI_CMD_ADD_SUBSCRIPTION, SUBSCRIBER, 2, STREAM, "aeron:ipc");
+    rig_pass(rig, 9 * RIG_SECOND);
+    rig_expect_none(rig);
+    rig_pass(rig, 4 * RIG_SECOND);
+    rig_expect_i32(rig, ASI_RSP_COUNTER_READY, SUBSCRIBER);
+    rig_expect_i32(rig, ASI_RSP_SUBSCRIPTION_READY, 2);
+    CHECK_I64(rig_system(rig, ASI_SYSTEM_UNBLOCKED_COMMANDS), 1);
 }
 
 int main(void)
@@ -567,6 +564,6 @@ int main(void)
     RUN(untethered_at_the_end);
     RUN(blocked_publishers);
     RUN(blocked_while_draining);
-    RUN(blocked_commands);
+    RUN_IN_RIG(blocked_commands);
     return 0;
 }

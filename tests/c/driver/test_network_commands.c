@@ -213,26 +213,23 @@ static void send_add(test_rig *rig, int32_t type_id, int64_t correlation_id, int
     rig_send_add(rig, type_id, 1, correlation_id, stream_id, channel);
 }
 
-static void adds(void)
+static void adds(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, network_settings);
     for (size_t i = 0; i < sizeof(ADDS) / sizeof(ADDS[0]); i++)
     {
         const int64_t correlation_id = 100 + (int64_t)i;
-        send_add(&rig, ADDS[i].type_id, correlation_id, ADDS[i].stream_id, ADDS[i].channel);
-        const int32_t code = answer_to(&rig, correlation_id);
-        const asi_rsp_error *error = (const void *)rig.last.bytes;
+        send_add(rig, ADDS[i].type_id, correlation_id, ADDS[i].stream_id, ADDS[i].channel);
+        const int32_t code = answer_to(rig, correlation_id);
+        const asi_rsp_error *error = (const void *)rig->last.bytes;
         const char *text = OK == code ? "" : (const char *)(error + 1);
         if (code != ADDS[i].code || (NULL != ADDS[i].text && NULL == strstr(text, ADDS[i].text)))
         {
             fprintf(stderr, "%s: code %d, expected %d: %s\n", ADDS[i].channel, code, ADDS[i].code, text);
             exit(1);
         }
-        rig_cycles(&rig, 4);
-        memset(rig.last.bytes, 0, sizeof(rig.last.bytes));
+        rig_cycles(rig, 4);
+        memset(rig->last.bytes, 0, sizeof(rig->last.bytes));
     }
-    rig_close(&rig);
 }
 
 static int32_t send_destination(test_rig *rig, int32_t type_id, int64_t correlation_id, int64_t resource, const char *named)
@@ -250,19 +247,17 @@ static int32_t send_destination(test_rig *rig, int32_t type_id, int64_t correlat
     return code;
 }
 
-static void destinations(void)
+static void destinations(test_rig *rig)
 {
-    test_rig rig;
-    rig_open(&rig, network_settings);
-    send_add(&rig, XPUB, 10, 51, "aeron:udp?control-mode=manual|control=127.0.0.1:24310|term-length=64k");
-    CHECK_I64(answer_to(&rig, 10), OK);
-    send_add(&rig, SUB, 11, 53, "aeron:udp?control-mode=manual");
-    CHECK_I64(answer_to(&rig, 11), OK);
+    send_add(rig, XPUB, 10, 51, "aeron:udp?control-mode=manual|control=127.0.0.1:24310|term-length=64k");
+    CHECK_I64(answer_to(rig, 10), OK);
+    send_add(rig, SUB, 11, 53, "aeron:udp?control-mode=manual");
+    CHECK_I64(answer_to(rig, 11), OK);
     for (size_t i = 0; i < sizeof(DESTINATIONS) / sizeof(DESTINATIONS[0]); i++)
     {
         const destination_row *row = &DESTINATIONS[i];
         const bool is_receive = ADD_RCV == row->type_id || REMOVE_RCV == row->type_id;
-        const int32_t code = send_destination(&rig, row->type_id, 100 + (int64_t)i, is_receive ? 11 : 10, row->channel);
+        const int32_t code = send_destination(rig, row->type_id, 100 + (int64_t)i, is_receive ? 11 : 10, row->channel);
         if (code != row->code)
         {
             fprintf(stderr, "%s: code %d, expected %d\n", row->channel, code, row->code);
@@ -270,42 +265,38 @@ static void destinations(void)
         }
     }
     static const char CHANNEL[] = "aeron:udp?endpoint=127.0.0.1:24500";
-    CHECK_I64(send_destination(&rig, ADD, 900, 4242, CHANNEL), ASI_ERR_UNKNOWN_PUBLICATION);
-    CHECK_I64(send_destination(&rig, ADD_RCV, 901, 4242, CHANNEL), ASI_ERR_UNKNOWN_SUBSCRIPTION);
-    send_add(&rig, XPUB, 20, 54, "aeron:udp?endpoint=127.0.0.1:24501");
-    CHECK_I64(answer_to(&rig, 20), OK);
-    CHECK_I64(send_destination(&rig, ADD, 902, 20, CHANNEL), ASI_ERR_GENERIC);
-    send_add(&rig, SUB, 21, 55, "aeron:udp?endpoint=127.0.0.1:24502");
-    CHECK_I64(answer_to(&rig, 21), OK);
-    CHECK_I64(send_destination(&rig, ADD_RCV, 903, 21, CHANNEL), ASI_ERR_INVALID_CHANNEL);
-    rig_close(&rig);
+    CHECK_I64(send_destination(rig, ADD, 900, 4242, CHANNEL), ASI_ERR_UNKNOWN_PUBLICATION);
+    CHECK_I64(send_destination(rig, ADD_RCV, 901, 4242, CHANNEL), ASI_ERR_UNKNOWN_SUBSCRIPTION);
+    send_add(rig, XPUB, 20, 54, "aeron:udp?endpoint=127.0.0.1:24501");
+    CHECK_I64(answer_to(rig, 20), OK);
+    CHECK_I64(send_destination(rig, ADD, 902, 20, CHANNEL), ASI_ERR_GENERIC);
+    send_add(rig, SUB, 21, 55, "aeron:udp?endpoint=127.0.0.1:24502");
+    CHECK_I64(answer_to(rig, 21), OK);
+    CHECK_I64(send_destination(rig, ADD_RCV, 903, 21, CHANNEL), ASI_ERR_INVALID_CHANNEL);
 }
 
 /* An agent closes an endpoint: a command for it meanwhile is to be repeated, and counts as no error. */
-static void closing_endpoints(void)
+static void closing_endpoints(test_rig *rig)
 {
     static const char CHANNEL[] = "aeron:udp?endpoint=127.0.0.1:24901";
-    test_rig rig;
-    rig_open(&rig, network_settings);
-    rig_send_add(&rig, SUB, 1, 10, NETWORK_STREAM, CHANNEL);
-    rig_expect_i32(&rig, ASI_RSP_COUNTER_READY, 1);
-    rig_expect_i32(&rig, ASI_RSP_SUBSCRIPTION_READY, 10);
-    rig_send_remove(&rig, ASI_CMD_REMOVE_SUBSCRIPTION, 1, 11, 10);
-    rig_expect_success(&rig, 11);
-    rig_send_add(&rig, SUB, 1, 12, NETWORK_STREAM, CHANNEL);
-    rig_expect_error(&rig, 12, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE);
-    CHECK(NULL != strstr((const char *)rig.last.bytes + sizeof(asi_rsp_error),
+    rig_send_add(rig, SUB, 1, 10, NETWORK_STREAM, CHANNEL);
+    rig_expect_i32(rig, ASI_RSP_COUNTER_READY, 1);
+    rig_expect_i32(rig, ASI_RSP_SUBSCRIPTION_READY, 10);
+    rig_send_remove(rig, ASI_CMD_REMOVE_SUBSCRIPTION, 1, 11, 10);
+    rig_expect_success(rig, 11);
+    rig_send_add(rig, SUB, 1, 12, NETWORK_STREAM, CHANNEL);
+    rig_expect_error(rig, 12, ASI_ERR_RESOURCE_TEMPORARILY_UNAVAILABLE);
+    CHECK(NULL != strstr((const char *)rig->last.bytes + sizeof(asi_rsp_error),
         "receive_channel_endpoint found in CLOSING state, please retry"));
-    CHECK_I64(rig_system(&rig, ASI_SYSTEM_ERRORS), 0);
-    rig_send_add(&rig, SUB, 1, 13, NETWORK_STREAM, CHANNEL);
-    rig_expect_i32(&rig, ASI_RSP_SUBSCRIPTION_READY, 13);
-    rig_close(&rig);
+    CHECK_I64(rig_system(rig, ASI_SYSTEM_ERRORS), 0);
+    rig_send_add(rig, SUB, 1, 13, NETWORK_STREAM, CHANNEL);
+    rig_expect_i32(rig, ASI_RSP_SUBSCRIPTION_READY, 13);
 }
 
 int main(void)
 {
-    RUN(closing_endpoints);
-    RUN(adds);
-    RUN(destinations);
+    RUN_IN_NETWORK_RIG(closing_endpoints);
+    RUN_IN_NETWORK_RIG(adds);
+    RUN_IN_NETWORK_RIG(destinations);
     return 0;
 }

@@ -111,33 +111,30 @@ static int64_t storage_of_images(const memory_rig *h)
 
 /* SETUPs of ever new sessions, with heartbeats here and far ahead, which cost their sender as little: images up to the cap, and none
  * after, each with a page for its metadata and one for where it joins; those that no data follows go. */
-static void setups_of_ever_new_sessions(void)
+static void setups_of_ever_new_sessions(memory_rig *h)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
-    memory_rig h;
-    memory_rig_open(&h, NULL);
-    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
-    memory_rig_cycles(&h, 3);
+    rig_send_add(&h->rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
+    memory_rig_cycles(h, 3);
     for (int32_t i = 0; i < UNBEGUN_MAX_OF_HOST + 500; i++)
     {
         const asi_setup_frame frame = setup_of(i);
-        memory_rig_send(&h, &frame, sizeof(frame), 24000);
-        memory_rig_cycles(&h, 2);
-        send_heartbeat(&h, i, 0);
-        send_heartbeat(&h, i, AS_TERM_MIN_LENGTH / 2);
-        (void)count_broadcasts(&h, 0);
+        memory_rig_send(h, &frame, sizeof(frame), 24000);
+        memory_rig_cycles(h, 2);
+        send_heartbeat(h, i, 0);
+        send_heartbeat(h, i, AS_TERM_MIN_LENGTH / 2);
+        (void)count_broadcasts(h, 0);
     }
-    memory_rig_cycles(&h, 50);
-    CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), UNBEGUN_MAX_OF_HOST);
-    CHECK(storage_of_images(&h) <= 2 * page * UNBEGUN_MAX_OF_HOST);
+    memory_rig_cycles(h, 50);
+    CHECK_I64(count_counters(h, ASI_COUNTER_TYPE_RECEIVER_POSITION), UNBEGUN_MAX_OF_HOST);
+    CHECK(storage_of_images(h) <= 2 * page * UNBEGUN_MAX_OF_HOST);
     for (int i = 0; i < 75; i++)
     {
-        h.rig.now_ns += 400 * RIG_MS;
-        memory_rig_cycles(&h, 40); /* the receiver takes a command per cycle */
-        (void)count_broadcasts(&h, 0);
+        h->rig.now_ns += 400 * RIG_MS;
+        memory_rig_cycles(h, 40); /* the receiver takes a command per cycle */
+        (void)count_broadcasts(h, 0);
     }
-    CHECK_I64(count_counters(&h, ASI_COUNTER_TYPE_RECEIVER_POSITION), 0);
-    memory_rig_close(&h);
+    CHECK_I64(count_counters(h, ASI_COUNTER_TYPE_RECEIVER_POSITION), 0);
 }
 
 static void set_few_images(asi_driver_settings *settings) { settings->images_unbegun_max = 30; }
@@ -294,23 +291,20 @@ static void the_last_counters_are_for_who_hears(void)
 
 /* A heartbeat half a term ahead of an unreliable subscription: what it says is missing is padded over, window by window, and only the
  * paddings' headers take storage. */
-static void a_beat_far_ahead_that_is_filled(void)
+static void a_beat_far_ahead_that_is_filled(memory_rig *h)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
     const int32_t window = 128 * 1024;
-    memory_rig h;
-    memory_rig_open(&h, NULL);
-    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000|reliable=false");
-    memory_rig_cycles(&h, 3);
+    rig_send_add(&h->rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000|reliable=false");
+    memory_rig_cycles(h, 3);
     asi_setup_frame frame = setup_of(SESSION);
     frame.term_length = 16 << 20;
-    memory_rig_send(&h, &frame, sizeof(frame), 24000);
-    memory_rig_cycles(&h, 5);
-    send_heartbeat(&h, SESSION, frame.term_length / 2);
-    memory_rig_cycles(&h, 500);
-    CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_LOSS_GAP_FILLS), frame.term_length / 2 / window);
-    CHECK(storage_of_images(&h) <= (2 + frame.term_length / 2 / window) * page);
-    memory_rig_close(&h);
+    memory_rig_send(h, &frame, sizeof(frame), 24000);
+    memory_rig_cycles(h, 5);
+    send_heartbeat(h, SESSION, frame.term_length / 2);
+    memory_rig_cycles(h, 500);
+    CHECK_I64(rig_system(&h->rig, ASI_SYSTEM_LOSS_GAP_FILLS), frame.term_length / 2 / window);
+    CHECK(storage_of_images(h) <= (2 + frame.term_length / 2 / window) * page);
 }
 
 static void set_short_terms(asi_driver_settings *settings) { settings->image_term_length_max = 1 << 17; }
@@ -334,23 +328,20 @@ static void terms_that_are_longer_than_wanted(void)
 }
 
 /* SETUPs that can't be, each in other words: errors are counted all, the texts take half of the log at most. */
-static void setups_that_fill_the_error_log(void)
+static void setups_that_fill_the_error_log(memory_rig *h)
 {
-    memory_rig h;
-    memory_rig_open(&h, NULL);
-    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
-    memory_rig_cycles(&h, 3);
+    rig_send_add(&h->rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
+    memory_rig_cycles(h, 3);
     for (int32_t i = 0; i < 3000; i++)
     {
         asi_setup_frame frame = setup_of(i);
         frame.active_term_id = asi_wrap_sub(frame.initial_term_id, 1 + i);
-        memory_rig_send(&h, &frame, sizeof(frame), 24000);
-        h.rig.now_ns += 10 * RIG_MS;
-        memory_rig_cycles(&h, 3);
+        memory_rig_send(h, &frame, sizeof(frame), 24000);
+        h->rig.now_ns += 10 * RIG_MS;
+        memory_rig_cycles(h, 3);
     }
-    CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_ERRORS), 3000);
-    CHECK(error_log_bytes(&h) > 1000 && error_log_bytes(&h) <= h.rig.cnc.lengths.error_log / 2);
-    memory_rig_close(&h);
+    CHECK_I64(rig_system(&h->rig, ASI_SYSTEM_ERRORS), 3000);
+    CHECK(error_log_bytes(h) > 1000 && error_log_bytes(h) <= h->rig.cnc.lengths.error_log / 2);
 }
 
 static void add_publication(memory_rig *h, const char *channel)
@@ -390,88 +381,79 @@ static void mark_streams(memory_rig *h, bool *is_known, int32_t streams)
 
 /* The channel has more streams than a round has frames. A receiver that asks once a second, as receivers do, hears of three each
  * time, and of each stream within a third as many seconds. 64: two rounds' worth, of which a flood in step showed one only. */
-static void a_flood_hides_none_of_many_streams(void)
+static void a_flood_hides_none_of_many_streams(memory_rig *h)
 {
     enum { STREAMS = 64, STEP_MS = 10, DRAINED_MS = 4000, ASKS_MS = 1000 };
-    memory_rig h;
-    memory_rig_open(&h, NULL);
     for (int32_t i = 0; i < STREAMS; i++)
     {
-        rig_send_add(&h.rig, ASI_CMD_ADD_PUBLICATION, 1, 10 + i, STREAM + i,
+        rig_send_add(&h->rig, ASI_CMD_ADD_PUBLICATION, 1, 10 + i, STREAM + i,
             "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|term-length=64k");
-        memory_rig_cycles(&h, 3);
-        (void)count_broadcasts(&h, 0);
+        memory_rig_cycles(h, 3);
+        (void)count_broadcasts(h, 0);
     }
     const asi_status_frame request = { .prefix = { .frame_length = ASI_STATUS_LENGTH, .type = ASI_FRAME_STATUS,
         .flags = ASI_STATUS_FLAG_SEND_SETUP }, .receiver_id = 1 };
     bool is_known[STREAMS] = { false };
     for (int32_t ms = 0; ms < DRAINED_MS + ASKS_MS * (STREAMS + 2) / ASI_NEWCOMER_ROUNDS; ms += STEP_MS)
     {
-        h.rig.now_ns += STEP_MS * RIG_MS;
+        h->rig.now_ns += STEP_MS * RIG_MS;
         for (int32_t i = 0; i < (ms < DRAINED_MS ? 10 : 1) && (ms < DRAINED_MS || 0 == ms % 50); i++)
         {
-            forge_request(&h, (uint16_t)(1000 + ms + i));
+            forge_request(h, (uint16_t)(1000 + ms + i));
         }
         if (ms >= DRAINED_MS && 0 == ms % ASKS_MS)
         {
-            memory_rig_send(&h, &request, ASI_STATUS_LENGTH, 24001);
+            memory_rig_send(h, &request, ASI_STATUS_LENGTH, 24001);
         }
-        memory_rig_cycles(&h, 1);
-        mark_streams(&h, is_known, STREAMS);
+        memory_rig_cycles(h, 1);
+        mark_streams(h, is_known, STREAMS);
     }
     for (int32_t i = 0; i < STREAMS; i++)
     {
         CHECK(is_known[i]);
     }
-    memory_rig_close(&h);
 }
 
 /* A receiver that comes and errs, over and over: clients hear of the first ones only. */
-static void errors_of_ever_new_receivers(void)
+static void errors_of_ever_new_receivers(memory_rig *h)
 {
-    memory_rig h;
-    memory_rig_open(&h, NULL);
-    add_publication(&h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
+    add_publication(h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
         "term-offset=0|term-length=64k");
     for (int32_t i = 0; i < 2000; i++)
     {
         const asi_status_frame status = status_of(i);
         const asi_error_frame error = { .prefix = { .frame_length = sizeof(error), .type = ASI_FRAME_ERROR },
             .session_id = SESSION, .stream_id = STREAM, .receiver_id = i, .error_code = 13 };
-        memory_rig_send(&h, &status, ASI_STATUS_LENGTH, 24001);
-        memory_rig_send(&h, &error, sizeof(error), 24001);
-        memory_rig_cycles(&h, 2);
+        memory_rig_send(h, &status, ASI_STATUS_LENGTH, 24001);
+        memory_rig_send(h, &error, sizeof(error), 24001);
+        memory_rig_cycles(h, 2);
     }
-    const int32_t told = count_broadcasts(&h, ASI_RSP_PUBLICATION_ERROR);
+    const int32_t told = count_broadcasts(h, ASI_RSP_PUBLICATION_ERROR);
     CHECK(told > 0 && told <= 256);
-    CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_ERROR_FRAMES_RECEIVED), 2000);
-    memory_rig_close(&h);
+    CHECK_I64(rig_system(&h->rig, ASI_SYSTEM_ERROR_FRAMES_RECEIVED), 2000);
 }
 
 /* Within one second, SETUPs that can't be; then one receiver rejects its image: its publisher hears of it all the same. */
-static void bad_setups_hide_no_rejection(void)
+static void bad_setups_hide_no_rejection(memory_rig *h)
 {
-    memory_rig h;
-    memory_rig_open(&h, NULL);
-    rig_send_add(&h.rig, ASI_CMD_ADD_SUBSCRIPTION, 2, 11, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
-    add_publication(&h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
+    rig_send_add(&h->rig, ASI_CMD_ADD_SUBSCRIPTION, 2, 11, STREAM, "aeron:udp?endpoint=127.0.0.1:24000");
+    add_publication(h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
         "term-offset=0|term-length=64k");
     for (int32_t i = 0; i < 600; i++)
     {
         asi_setup_frame frame = setup_of(i);
         frame.active_term_id = asi_wrap_sub(frame.initial_term_id, 1 + i);
-        memory_rig_send(&h, &frame, sizeof(frame), 24000);
-        memory_rig_cycles(&h, 3);
+        memory_rig_send(h, &frame, sizeof(frame), 24000);
+        memory_rig_cycles(h, 3);
     }
-    CHECK_I64(rig_system(&h.rig, ASI_SYSTEM_ERRORS), 600);
+    CHECK_I64(rig_system(&h->rig, ASI_SYSTEM_ERRORS), 600);
     const asi_status_frame status = status_of(1);
     const asi_error_frame error = { .prefix = { .frame_length = sizeof(error), .type = ASI_FRAME_ERROR },
         .session_id = SESSION, .stream_id = STREAM, .receiver_id = 1, .error_code = 13 };
-    memory_rig_send(&h, &status, ASI_STATUS_LENGTH, 24001);
-    memory_rig_send(&h, &error, sizeof(error), 24001);
-    memory_rig_cycles(&h, 4);
-    CHECK_I64(count_broadcasts(&h, ASI_RSP_PUBLICATION_ERROR), 1);
-    memory_rig_close(&h);
+    memory_rig_send(h, &status, ASI_STATUS_LENGTH, 24001);
+    memory_rig_send(h, &error, sizeof(error), 24001);
+    memory_rig_cycles(h, 4);
+    CHECK_I64(count_broadcasts(h, ASI_RSP_PUBLICATION_ERROR), 1);
 }
 
 /* NAKs that take turns between two places: each asks for nearly a whole term, and no time passes. */
@@ -527,28 +509,25 @@ static void naks_for_everything(void)
 }
 
 /* Requests for replies, to a publication that forged status messages gave a hundred destinations. */
-static void rttms_to_many_destinations(void)
+static void rttms_to_many_destinations(memory_rig *h)
 {
-    memory_rig h;
-    memory_rig_open(&h, NULL);
-    add_publication(&h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
+    add_publication(h, "aeron:udp?control=127.0.0.1:24001|control-mode=dynamic|session-id=123456|init-term-id=7|term-id=7|"
         "term-offset=0|term-length=64k");
     for (int32_t i = 0; i < 100; i++)
     {
         const asi_status_frame status = status_of(i);
-        memory_rig_send(&h, &status, ASI_STATUS_LENGTH, 24001);
-        memory_rig_cycles(&h, 1);
+        memory_rig_send(h, &status, ASI_STATUS_LENGTH, 24001);
+        memory_rig_cycles(h, 1);
     }
-    const int32_t sends = h.net.sends;
+    const int32_t sends = h->net.sends;
     for (int32_t i = 0; i < 1000; i++)
     {
         const asi_rttm_frame rttm = { .prefix = { .frame_length = sizeof(rttm), .flags = ASI_RTTM_FLAG_REQUEST,
             .type = ASI_FRAME_RTTM }, .session_id = SESSION, .stream_id = STREAM };
-        memory_rig_send(&h, &rttm, sizeof(rttm), 24001);
-        memory_rig_cycles(&h, 1);
+        memory_rig_send(h, &rttm, sizeof(rttm), 24001);
+        memory_rig_cycles(h, 1);
     }
-    CHECK(h.net.sends - sends - 1000 >= 1000 && h.net.sends - sends - 1000 <= 1024 + 100 + 200);
-    memory_rig_close(&h);
+    CHECK(h->net.sends - sends - 1000 >= 1000 && h->net.sends - sends - 1000 <= 1024 + 100 + 200);
 }
 
 static int32_t put_entry(uint8_t *to, uint32_t host, uint16_t port, const char *name)
@@ -721,18 +700,18 @@ static void a_neighbour_that_tells_is_told_everything(void)
 
 int main(void)
 {
-    RUN(setups_of_ever_new_sessions);
+    RUN_IN_MEMORY_RIG(setups_of_ever_new_sessions);
     RUN(setups_leave_room_for_others);
     RUN(who_proves_that_it_hears_finds_room);
     RUN(the_last_counters_are_for_who_hears);
-    RUN(a_beat_far_ahead_that_is_filled);
+    RUN_IN_MEMORY_RIG(a_beat_far_ahead_that_is_filled);
     RUN(terms_that_are_longer_than_wanted);
-    RUN(setups_that_fill_the_error_log);
-    RUN(a_flood_hides_none_of_many_streams);
-    RUN(errors_of_ever_new_receivers);
-    RUN(bad_setups_hide_no_rejection);
+    RUN_IN_MEMORY_RIG(setups_that_fill_the_error_log);
+    RUN_IN_MEMORY_RIG(a_flood_hides_none_of_many_streams);
+    RUN_IN_MEMORY_RIG(errors_of_ever_new_receivers);
+    RUN_IN_MEMORY_RIG(bad_setups_hide_no_rejection);
     RUN(naks_for_everything);
-    RUN(rttms_to_many_destinations);
+    RUN_IN_MEMORY_RIG(rttms_to_many_destinations);
     RUN(invented_neighbours);
     RUN(a_neighbour_that_is_silent_is_told_little);
     RUN(a_neighbour_that_tells_is_told_everything);

@@ -3,80 +3,71 @@
  * §5.1-5.3, §5.5-5.6, §21. */
 #include "network_publishing.h"
 
-static void s01_setups_come_every_100_ms(void)
+static void s01_setups_come_every_100_ms(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    const asi_setup_frame *setup = peer_expect(&s.q, ASI_FRAME_SETUP);
-    CHECK_I64(s.q.length, 40);
+    const asi_setup_frame *setup = peer_expect(&s->q, ASI_FRAME_SETUP);
+    CHECK_I64(s->q.length, 40);
     CHECK_I64(setup->prefix.frame_length, 40);
     CHECK_I64(setup->prefix.version, 0);
     CHECK_I64(setup->prefix.flags, 0);
-    CHECK_I64(setup->session_id, s.publication.ready.session_id);
+    CHECK_I64(setup->session_id, s->publication.ready.session_id);
     CHECK_I64(setup->stream_id, NETWORK_STREAM);
-    CHECK_I64(setup->initial_term_id, s.publication.log.initial_term_id);
-    CHECK_I64(setup->active_term_id, s.publication.log.initial_term_id);
+    CHECK_I64(setup->initial_term_id, s->publication.log.initial_term_id);
+    CHECK_I64(setup->active_term_id, s->publication.log.initial_term_id);
     CHECK_I64(setup->term_offset, 0);
     CHECK_I64(setup->term_length, 65536);
     CHECK_I64(setup->mtu_length, 1408);
     CHECK_I64(setup->ttl, 0);
     for (int i = 0; i < 5; i++)
     {
-        rig_run(&s.rig, 100);
-        peer_expect_none(&s.q);
-        rig_run(&s.rig, 1);
-        peer_expect(&s.q, ASI_FRAME_SETUP);
-        peer_expect_none(&s.q);
+        rig_run(&s->rig, 100);
+        peer_expect_none(&s->q);
+        rig_run(&s->rig, 1);
+        peer_expect(&s->q, ASI_FRAME_SETUP);
+        peer_expect_none(&s->q);
     }
-    close_stage(&s);
 }
 
-static void s03_a_status_message_connects(void)
+static void s03_a_status_message_connects(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    peer_expect(&s.q, ASI_FRAME_SETUP);
-    send_status(&s.rig, &s.q, &s.publication, 0, 32768, 0);
-    CHECK(is_connected(&s));
-    const asi_frame_header *heartbeat = peer_expect(&s.q, ASI_FRAME_DATA);
-    CHECK_I64(s.q.length, 32);
+    peer_expect(&s->q, ASI_FRAME_SETUP);
+    send_status(&s->rig, &s->q, &s->publication, 0, 32768, 0);
+    CHECK(is_connected(s));
+    const asi_frame_header *heartbeat = peer_expect(&s->q, ASI_FRAME_DATA);
+    CHECK_I64(s->q.length, 32);
     CHECK_I64(heartbeat->frame_length, 0);
     CHECK_I64(heartbeat->flags, 0xC0);
     CHECK_I64(heartbeat->term_offset, 0);
-    peer_expect_none(&s.q);
+    peer_expect_none(&s->q);
     for (int i = 0; i < 3; i++)
     {
-        rig_run(&s.rig, 100);
-        peer_expect_none(&s.q);
-        rig_run(&s.rig, 1);
-        peer_expect(&s.q, ASI_FRAME_DATA);
+        rig_run(&s->rig, 100);
+        peer_expect_none(&s->q);
+        rig_run(&s->rig, 1);
+        peer_expect(&s->q, ASI_FRAME_DATA);
     }
-    peer_expect_none(&s.q);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_HEARTBEATS_SENT), 4);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_RECEIVED), 1);
-    close_stage(&s);
+    peer_expect_none(&s->q);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_HEARTBEATS_SENT), 4);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_STATUS_MESSAGES_RECEIVED), 1);
 }
 
-static void s05_data_holds_heartbeats_back(void)
+static void s05_data_holds_heartbeats_back(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    connect_stage(&s, 32768);
+    connect_stage(s, 32768);
     for (int i = 0; i < 20; i++)
     {
-        offer(&s, 100);
-        rig_run(&s.rig, 20);
-        peer_expect(&s.q, ASI_FRAME_DATA);
-        CHECK_I64(s.q.length, 160);
-        peer_expect_none(&s.q);
+        offer(s, 100);
+        rig_run(&s->rig, 20);
+        peer_expect(&s->q, ASI_FRAME_DATA);
+        CHECK_I64(s->q.length, 160);
+        peer_expect_none(&s->q);
     }
-    rig_run(&s.rig, 81);
-    peer_expect_none(&s.q);
-    rig_run(&s.rig, 30);
-    const asi_frame_header *heartbeat = peer_expect(&s.q, ASI_FRAME_DATA);
-    CHECK_I64(s.q.length, 32);
+    rig_run(&s->rig, 81);
+    peer_expect_none(&s->q);
+    rig_run(&s->rig, 30);
+    const asi_frame_header *heartbeat = peer_expect(&s->q, ASI_FRAME_DATA);
+    CHECK_I64(s->q.length, 32);
     CHECK_I64(heartbeat->term_offset, 20 * 160);
-    close_stage(&s);
 }
 
 /* Ten messages of an MTU each, all received. */
@@ -90,47 +81,41 @@ static void send_ten(stage *s)
     CHECK_I64(peer_drain(&s->q, ASI_FRAME_DATA), 10);
 }
 
-static void s08_a_nak_is_answered_once(void)
+static void s08_a_nak_is_answered_once(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    connect_stage(&s, 32768);
-    send_ten(&s);
-    send_nak(&s.rig, &s.q, &s.publication, 0, 1408, 1408);
-    const asi_frame_header *frame = peer_expect(&s.q, ASI_FRAME_DATA);
-    CHECK_I64(s.q.length, 1408);
+    connect_stage(s, 32768);
+    send_ten(s);
+    send_nak(&s->rig, &s->q, &s->publication, 0, 1408, 1408);
+    const asi_frame_header *frame = peer_expect(&s->q, ASI_FRAME_DATA);
+    CHECK_I64(s->q.length, 1408);
     CHECK_I64(frame->term_offset, 1408);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITS_SENT), 1);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITTED_BYTES), 1408);
-    rig_run(&s.rig, 9);
-    send_nak(&s.rig, &s.q, &s.publication, 0, 1408, 1408);
-    peer_expect_none(&s.q);
-    rig_run(&s.rig, 2);
-    send_nak(&s.rig, &s.q, &s.publication, 0, 1408, 1408);
-    peer_expect(&s.q, ASI_FRAME_DATA);
-    peer_expect_none(&s.q);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_NAKS_RECEIVED), 3);
-    CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_NAKS_RECEIVED), 3);
-    close_stage(&s);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_RETRANSMITS_SENT), 1);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_RETRANSMITTED_BYTES), 1408);
+    rig_run(&s->rig, 9);
+    send_nak(&s->rig, &s->q, &s->publication, 0, 1408, 1408);
+    peer_expect_none(&s->q);
+    rig_run(&s->rig, 2);
+    send_nak(&s->rig, &s->q, &s->publication, 0, 1408, 1408);
+    peer_expect(&s->q, ASI_FRAME_DATA);
+    peer_expect_none(&s->q);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_NAKS_RECEIVED), 3);
+    CHECK_I64(rig_counter_of_type(&s->rig, ASI_COUNTER_TYPE_SENDER_NAKS_RECEIVED), 3);
 }
 
 /* Spec: 11 N5, D9. */
-static void s09_a_nak_beyond_the_term_is_refused(void)
+static void s09_a_nak_beyond_the_term_is_refused(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    connect_stage(&s, 32768);
-    send_ten(&s);
-    send_nak(&s.rig, &s.q, &s.publication, 0, 0, 65536 + 32);
-    send_nak(&s.rig, &s.q, &s.publication, 0, 1408, INT32_MAX);
-    peer_expect_none(&s.q);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_INVALID_PACKETS), 2);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_NAKS_RECEIVED), 0);
-    CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_NAKS_RECEIVED), 0);
-    send_nak(&s.rig, &s.q, &s.publication, 0, 0, 65536);
-    CHECK_I64(peer_drain(&s.q, ASI_FRAME_DATA), 10);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITTED_BYTES), 10 * 1408);
-    close_stage(&s);
+    connect_stage(s, 32768);
+    send_ten(s);
+    send_nak(&s->rig, &s->q, &s->publication, 0, 0, 65536 + 32);
+    send_nak(&s->rig, &s->q, &s->publication, 0, 1408, INT32_MAX);
+    peer_expect_none(&s->q);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_INVALID_PACKETS), 2);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_NAKS_RECEIVED), 0);
+    CHECK_I64(rig_counter_of_type(&s->rig, ASI_COUNTER_TYPE_SENDER_NAKS_RECEIVED), 0);
+    send_nak(&s->rig, &s->q, &s->publication, 0, 0, 65536);
+    CHECK_I64(peer_drain(&s->q, ASI_FRAME_DATA), 10);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_RETRANSMITTED_BYTES), 10 * 1408);
 }
 
 /* More datagrams than one send takes: each goes once, in order. */
@@ -211,21 +196,18 @@ static void a_nak_inside_a_message_gets_nothing(void)
 }
 
 /* It lies in the log, but beyond the receiver's window: a NAK does not get it out. */
-static void what_was_never_sent_is_not_resent(void)
+static void what_was_never_sent_is_not_resent(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    connect_stage(&s, 1408);
-    offer(&s, 1376);
-    offer(&s, 1376);
-    rig_cycles(&s.rig, 5);
-    CHECK_I64(peer_drain(&s.q, ASI_FRAME_DATA), 1);
-    send_nak(&s.rig, &s.q, &s.publication, 0, 1408, 1408);
-    rig_run(&s.rig, 11);
-    send_nak(&s.rig, &s.q, &s.publication, 0, 0, 2 * 1408);
-    CHECK_I64(peer_drain(&s.q, ASI_FRAME_DATA), 1);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_RETRANSMITTED_BYTES), 1408);
-    close_stage(&s);
+    connect_stage(s, 1408);
+    offer(s, 1376);
+    offer(s, 1376);
+    rig_cycles(&s->rig, 5);
+    CHECK_I64(peer_drain(&s->q, ASI_FRAME_DATA), 1);
+    send_nak(&s->rig, &s->q, &s->publication, 0, 1408, 1408);
+    rig_run(&s->rig, 11);
+    send_nak(&s->rig, &s->q, &s->publication, 0, 0, 2 * 1408);
+    CHECK_I64(peer_drain(&s->q, ASI_FRAME_DATA), 1);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_RETRANSMITTED_BYTES), 1408);
 }
 
 static void s13_the_resend_pool_of_groups_is_bounded(void)
@@ -262,39 +244,36 @@ static void s13_the_resend_pool_of_groups_is_bounded(void)
 }
 
 /* A receiver that stalls half a term behind: the padding at the end of the term takes the sender over its limit. */
-static void padding_over_the_limit_turns_no_receiver_away(void)
+static void padding_over_the_limit_turns_no_receiver_away(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    connect_stage(&s, 32768);
+    connect_stage(s, 32768);
     const int64_t stands_at = 23 * 1408;
     for (int64_t sent = 0; sent < 65536;)
     {
-        rig_offer(&s.publication, 1376);
-        rig_cycles(&s.rig, 2);
-        sent = rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_POSITION);
-        send_status(&s.rig, &s.q, &s.publication, sent < stands_at ? sent : stands_at, 32768, 0);
+        rig_offer(&s->publication, 1376);
+        rig_cycles(&s->rig, 2);
+        sent = rig_counter_of_type(&s->rig, ASI_COUNTER_TYPE_SENDER_POSITION);
+        send_status(&s->rig, &s->q, &s->publication, sent < stands_at ? sent : stands_at, 32768, 0);
     }
-    CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_LIMIT), stands_at + 32768);
-    send_status(&s.rig, &s.q, &s.publication, stands_at, 32768, 0);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 0);
-    CHECK(is_connected(&s));
-    send_status(&s.rig, &s.q, &s.publication, stands_at - 32, 32768, 0);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 1);
-    close_stage(&s);
+    CHECK_I64(rig_counter_of_type(&s->rig, ASI_COUNTER_TYPE_SENDER_LIMIT), stands_at + 32768);
+    send_status(&s->rig, &s->q, &s->publication, stands_at, 32768, 0);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 0);
+    CHECK(is_connected(s));
+    send_status(&s->rig, &s->q, &s->publication, stands_at - 32, 32768, 0);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_STATUS_MESSAGES_REJECTED), 1);
 }
 
 int main(void)
 {
-    RUN(s01_setups_come_every_100_ms);
-    RUN(s03_a_status_message_connects);
-    RUN(s05_data_holds_heartbeats_back);
-    RUN(s08_a_nak_is_answered_once);
-    RUN(s09_a_nak_beyond_the_term_is_refused);
+    RUN_ON_STAGE(s01_setups_come_every_100_ms);
+    RUN_ON_STAGE(s03_a_status_message_connects);
+    RUN_ON_STAGE(s05_data_holds_heartbeats_back);
+    RUN_ON_STAGE(s08_a_nak_is_answered_once);
+    RUN_ON_STAGE(s09_a_nak_beyond_the_term_is_refused);
     RUN(a_long_resend_goes_on_where_it_stopped);
     RUN(a_nak_inside_a_message_gets_nothing);
-    RUN(what_was_never_sent_is_not_resent);
+    RUN_ON_STAGE(what_was_never_sent_is_not_resent);
     RUN(s13_the_resend_pool_of_groups_is_bounded);
-    RUN(padding_over_the_limit_turns_no_receiver_away);
+    RUN_ON_STAGE(padding_over_the_limit_turns_no_receiver_away);
     return 0;
 }

@@ -3,19 +3,16 @@
  * Spec: 04 §15, §20. */
 #include "network_publishing.h"
 
-static void s17_silence_disconnects(void)
+static void s17_silence_disconnects(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    connect_stage(&s, 32768);
-    rig_run(&s.rig, 4950);
-    CHECK(is_connected(&s));
-    rig_run(&s.rig, 100);
-    CHECK(!is_connected(&s));
-    peer_drain(&s.q, ASI_FRAME_DATA);
-    rig_run(&s.rig, 101);
-    CHECK_I64(peer_drain(&s.q, ASI_FRAME_DATA), 1);
-    close_stage(&s);
+    connect_stage(s, 32768);
+    rig_run(&s->rig, 4950);
+    CHECK(is_connected(s));
+    rig_run(&s->rig, 100);
+    CHECK(!is_connected(s));
+    peer_drain(&s->q, ASI_FRAME_DATA);
+    rig_run(&s->rig, 101);
+    CHECK_I64(peer_drain(&s->q, ASI_FRAME_DATA), 1);
 }
 
 static void remove_publication(stage *s, int64_t correlation_id, uint64_t flags)
@@ -36,51 +33,43 @@ static uint8_t heartbeat_flags(stage *s)
     return flags;
 }
 
-static void s20_without_it_the_publication_lingers(void)
+static void s20_without_it_the_publication_lingers(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    connect_stage(&s, 32768);
-    remove_publication(&s, 20, 0);
-    rig_run(&s.rig, 5000);
-    CHECK_I64(heartbeat_flags(&s), 0xE0);
-    rig_run(&s.rig, 3000);
-    peer_drain(&s.q, ASI_FRAME_DATA);
-    rig_run(&s.rig, 300);
-    peer_expect_none(&s.q);
-    close_stage(&s);
+    connect_stage(s, 32768);
+    remove_publication(s, 20, 0);
+    rig_run(&s->rig, 5000);
+    CHECK_I64(heartbeat_flags(s), 0xE0);
+    rig_run(&s->rig, 3000);
+    peer_drain(&s->q, ASI_FRAME_DATA);
+    rig_run(&s->rig, 300);
+    peer_expect_none(&s->q);
 }
 
-static void s22_no_eos_before_everything_is_sent(void)
+static void s22_no_eos_before_everything_is_sent(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    connect_stage(&s, 0);
-    const int64_t end = offer(&s, 100);
-    remove_publication(&s, 20, 0);
+    connect_stage(s, 0);
+    const int64_t end = offer(s, 100);
+    remove_publication(s, 20, 0);
     for (int i = 0; i < 15; i++)
     {
-        rig_run(&s.rig, 200);
-        send_status(&s.rig, &s.q, &s.publication, 0, 0, 0);
-        CHECK_I64(heartbeat_flags(&s), 0xC0);
+        rig_run(&s->rig, 200);
+        send_status(&s->rig, &s->q, &s->publication, 0, 0, 0);
+        CHECK_I64(heartbeat_flags(s), 0xC0);
     }
-    send_status(&s.rig, &s.q, &s.publication, 0, 32768, 0);
-    CHECK_I64(rig_counter_of_type(&s.rig, ASI_COUNTER_TYPE_SENDER_POSITION), end);
-    rig_run(&s.rig, 1200);
-    CHECK_I64(heartbeat_flags(&s), 0xE0);
-    close_stage(&s);
+    send_status(&s->rig, &s->q, &s->publication, 0, 32768, 0);
+    CHECK_I64(rig_counter_of_type(&s->rig, ASI_COUNTER_TYPE_SENDER_POSITION), end);
+    rig_run(&s->rig, 1200);
+    CHECK_I64(heartbeat_flags(s), 0xE0);
 }
 
-static void s25_errors_of_known_receivers_reach_the_client(void)
+static void s25_errors_of_known_receivers_reach_the_client(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    connect_stage(&s, 32768);
+    connect_stage(s, 32768);
     static const char TEXT[] = "no thanks, no more";
     uint8_t datagram[sizeof(asi_error_frame) + sizeof(TEXT)];
     const asi_error_frame frame = {
         .prefix = { .frame_length = (int32_t)(sizeof(frame) + sizeof(TEXT) - 1), .type = ASI_FRAME_ERROR },
-        .session_id = s.publication.ready.session_id,
+        .session_id = s->publication.ready.session_id,
         .stream_id = NETWORK_STREAM,
         .receiver_id = 4711,
         .group_tag = 5, /* without the flag it says nothing */
@@ -91,34 +80,33 @@ static void s25_errors_of_known_receivers_reach_the_client(void)
     memcpy(datagram + sizeof(frame), TEXT, sizeof(TEXT));
     for (int i = 0; i < 2; i++)
     {
-        peer_send(&s.q, datagram, sizeof(frame) + sizeof(TEXT) - 1);
-        rig_cycles(&s.rig, 3);
+        peer_send(&s->q, datagram, sizeof(frame) + sizeof(TEXT) - 1);
+        rig_cycles(&s->rig, 3);
     }
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_ERROR_FRAMES_RECEIVED), 2);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_ERROR_FRAMES_RECEIVED), 2);
     asi_rsp_publication_error error;
-    const uint8_t *message = rig_expect(&s.rig, ASI_RSP_PUBLICATION_ERROR);
+    const uint8_t *message = rig_expect(&s->rig, ASI_RSP_PUBLICATION_ERROR);
     memcpy(&error, message, sizeof(error));
     CHECK_I64(error.registration_id, 10);
     CHECK_I64(error.destination_registration_id, -1);
     CHECK_I64(error.receiver_id, 4711);
     CHECK_I64(error.group_tag, -1);
     CHECK_I64(error.address_type, 1);
-    CHECK_I64(error.source_port, s.q.port);
+    CHECK_I64(error.source_port, s->q.port);
     CHECK_I64(error.source_address[0], 127);
     CHECK_I64(error.error_code, 13);
     CHECK_I64(error.message_length, sizeof(TEXT) - 1);
     CHECK(0 == memcmp(message + sizeof(error), TEXT, sizeof(TEXT) - 1));
-    rig_expect_none(&s.rig);
-    rig_cycles(&s.rig, 2);
-    CHECK(!is_connected(&s));
-    close_stage(&s);
+    rig_expect_none(&s->rig);
+    rig_cycles(&s->rig, 2);
+    CHECK(!is_connected(s));
 }
 
 int main(void)
 {
-    RUN(s17_silence_disconnects);
-    RUN(s20_without_it_the_publication_lingers);
-    RUN(s22_no_eos_before_everything_is_sent);
-    RUN(s25_errors_of_known_receivers_reach_the_client);
+    RUN_ON_STAGE(s17_silence_disconnects);
+    RUN_ON_STAGE(s20_without_it_the_publication_lingers);
+    RUN_ON_STAGE(s22_no_eos_before_everything_is_sent);
+    RUN_ON_STAGE(s25_errors_of_known_receivers_reach_the_client);
     return 0;
 }

@@ -166,28 +166,25 @@ static uint32_t ports_in_use(const memory_rig *m, uint16_t low)
 }
 
 /* A destination that is removed has no socket any more; the others keep theirs. */
-static void receive_destinations_come_and_go(void)
+static void receive_destinations_come_and_go(memory_rig *m)
 {
-    memory_rig m;
-    memory_rig_open(&m, NULL);
-    rig_send_add(&m.rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?control-mode=manual");
-    rig_expect_i32(&m.rig, ASI_RSP_COUNTER_READY, 1);
-    rig_expect_i32(&m.rig, ASI_RSP_SUBSCRIPTION_READY, 10);
-    send_destination(&m, ASI_CMD_ADD_RCV_DESTINATION, 11, "aeron:udp?endpoint=127.0.0.1:24400");
-    CHECK_I64(ports_in_use(&m, 24400), 1);
-    send_destination(&m, ASI_CMD_ADD_RCV_DESTINATION, 12, "aeron:udp?endpoint=127.0.0.1:24401");
-    CHECK_I64(ports_in_use(&m, 24400), 3);
-    send_destination(&m, ASI_CMD_REMOVE_RCV_DESTINATION, 13, "aeron:udp?endpoint=127.0.0.1:24400");
-    memory_rig_cycles(&m, 10);
-    CHECK_I64(ports_in_use(&m, 24400), 2);
-    send_destination(&m, ASI_CMD_ADD_RCV_DESTINATION, 14, "aeron:udp?endpoint=127.0.0.1:24400"); /* free again */
-    CHECK_I64(ports_in_use(&m, 24400), 3);
-    rig_send_remove(&m.rig, ASI_CMD_REMOVE_SUBSCRIPTION, 1, 15, 10);
-    rig_expect_success(&m.rig, 15);
-    memory_rig_cycles(&m, 20);
-    CHECK_I64(ports_in_use(&m, 24400), 0);
-    CHECK_I64(rig_system(&m.rig, ASI_SYSTEM_ERRORS), 0);
-    memory_rig_close(&m);
+    rig_send_add(&m->rig, ASI_CMD_ADD_SUBSCRIPTION, 1, 10, STREAM, "aeron:udp?control-mode=manual");
+    rig_expect_i32(&m->rig, ASI_RSP_COUNTER_READY, 1);
+    rig_expect_i32(&m->rig, ASI_RSP_SUBSCRIPTION_READY, 10);
+    send_destination(m, ASI_CMD_ADD_RCV_DESTINATION, 11, "aeron:udp?endpoint=127.0.0.1:24400");
+    CHECK_I64(ports_in_use(m, 24400), 1);
+    send_destination(m, ASI_CMD_ADD_RCV_DESTINATION, 12, "aeron:udp?endpoint=127.0.0.1:24401");
+    CHECK_I64(ports_in_use(m, 24400), 3);
+    send_destination(m, ASI_CMD_REMOVE_RCV_DESTINATION, 13, "aeron:udp?endpoint=127.0.0.1:24400");
+    memory_rig_cycles(m, 10);
+    CHECK_I64(ports_in_use(m, 24400), 2);
+    send_destination(m, ASI_CMD_ADD_RCV_DESTINATION, 14, "aeron:udp?endpoint=127.0.0.1:24400"); /* free again */
+    CHECK_I64(ports_in_use(m, 24400), 3);
+    rig_send_remove(&m->rig, ASI_CMD_REMOVE_SUBSCRIPTION, 1, 15, 10);
+    rig_expect_success(&m->rig, 15);
+    memory_rig_cycles(m, 20);
+    CHECK_I64(ports_in_use(m, 24400), 0);
+    CHECK_I64(rig_system(&m->rig, ASI_SYSTEM_ERRORS), 0);
 }
 
 static void ports_of_receivers(void)
@@ -252,7 +249,7 @@ int main(void)
 {
     RUN(a_manual_destination_moves);
     RUN(a_control_address_moves);
-    RUN(receive_destinations_come_and_go);
+    RUN_IN_MEMORY_RIG(receive_destinations_come_and_go);
     RUN(ports_of_receivers);
     RUN(ports_of_senders);
     return 0;

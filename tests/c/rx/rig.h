@@ -439,4 +439,6 @@ static inline bool log_has(const asi_rx_image *image, int64_t position, int32_t 
     return 0 == memcmp(image->log.terms[index] + position % TERM, bytes, (size_t)occupied);
 }
 
+#define RUN_IN_RIG(test) RUN_IN(rx_rig, rig_open(&fixture, &(rig_options){ 0 }), test, rig_close(&fixture))
+
 #endif

@@ -4,79 +4,71 @@
  * Spec: 02 §9, 04 §8.6, 11 N9. */
 #include "rig.h"
 
-static const rig_options plain = { 0 };
-
-static void s41_the_first_gap_is_asked_for_until_it_is_filled(void)
+static void s41_the_first_gap_is_asked_for_until_it_is_filled(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
-    peer_data(&rig, 0, 1376);
-    peer_data(&rig, 2 * 1408, 1376); /* 1408 and 4224 are missing */
-    peer_data(&rig, 4 * 1408, 1376);
-    rig_cycles(&rig, 5);
-    CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), 28);
-    CHECK_I64(got_nak(&rig)->prefix.flags, 0);
-    CHECK_I64(got_nak(&rig)->session_id, SESSION);
-    CHECK_I64(got_nak(&rig)->stream_id, STREAM);
-    CHECK_I64(got_nak(&rig)->term_id, INITIAL_TERM);
-    CHECK_I64(got_nak(&rig)->term_offset, 1408);
-    CHECK_I64(got_nak(&rig)->length, 1408);
-    CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), 0);
-    const int64_t before = rig_counter(&rig, ASI_SYSTEM_NAKS_SENT);
-    rig_pass(&rig, 1000 * RIG_US, 10 * RIG_US);
-    const int64_t naks = rig_counter(&rig, ASI_SYSTEM_NAKS_SENT) - before;
+    asi_rx_image *image = rig_join(rig);
+    peer_data(rig, 0, 1376);
+    peer_data(rig, 2 * 1408, 1376); /* 1408 and 4224 are missing */
+    peer_data(rig, 4 * 1408, 1376);
+    rig_cycles(rig, 5);
+    CHECK_I64(peer_receive(rig, ASI_FRAME_NAK), 28);
+    CHECK_I64(got_nak(rig)->prefix.flags, 0);
+    CHECK_I64(got_nak(rig)->session_id, SESSION);
+    CHECK_I64(got_nak(rig)->stream_id, STREAM);
+    CHECK_I64(got_nak(rig)->term_id, INITIAL_TERM);
+    CHECK_I64(got_nak(rig)->term_offset, 1408);
+    CHECK_I64(got_nak(rig)->length, 1408);
+    CHECK_I64(peer_receive(rig, ASI_FRAME_NAK), 0);
+    const int64_t before = rig_counter(rig, ASI_SYSTEM_NAKS_SENT);
+    rig_pass(rig, 1000 * RIG_US, 10 * RIG_US);
+    const int64_t naks = rig_counter(rig, ASI_SYSTEM_NAKS_SENT) - before;
     CHECK(naks >= 9 && naks <= 10);
     CHECK_I64(*image->naks_counter, naks + 1);
-    while (peer_receive(&rig, ASI_FRAME_NAK) > 0)
+    while (peer_receive(rig, ASI_FRAME_NAK) > 0)
     {
-        CHECK_I64(got_nak(&rig)->term_offset, 1408);
+        CHECK_I64(got_nak(rig)->term_offset, 1408);
     }
-    peer_data(&rig, 1408, 1376);
-    rig_cycles(&rig, 5);
+    peer_data(rig, 1408, 1376);
+    rig_cycles(rig, 5);
     CHECK_I64(image->rebuild_position, 3 * 1408);
-    CHECK(peer_receive(&rig, ASI_FRAME_NAK) > 0);
-    if (1408 == got_nak(&rig)->term_offset) /* one may have been on its way */
+    CHECK(peer_receive(rig, ASI_FRAME_NAK) > 0);
+    if (1408 == got_nak(rig)->term_offset) /* one may have been on its way */
     {
-        CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), 28);
+        CHECK_I64(peer_receive(rig, ASI_FRAME_NAK), 28);
     }
-    CHECK_I64(got_nak(&rig)->term_offset, 3 * 1408);
-    peer_data(&rig, 3 * 1408, 1376);
-    rig_cycles(&rig, 2);
+    CHECK_I64(got_nak(rig)->term_offset, 3 * 1408);
+    peer_data(rig, 3 * 1408, 1376);
+    rig_cycles(rig, 2);
     CHECK_I64(image->rebuild_position, 5 * 1408);
-    rig_pass(&rig, 1000 * RIG_US, 10 * RIG_US);
-    CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), 0);
+    rig_pass(rig, 1000 * RIG_US, 10 * RIG_US);
+    CHECK_I64(peer_receive(rig, ASI_FRAME_NAK), 0);
     for (int64_t i = 0; i < 5; i++)
     {
         CHECK(log_has(image, i * 1408, 1376));
     }
-    rig_close(&rig);
 }
 
-static void s45_consumption_of_more_than_a_quarter_window_is_told_at_once(void)
+static void s45_consumption_of_more_than_a_quarter_window_is_told_at_once(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    rig_join(&rig);
+    rig_join(rig);
     const int64_t quarter = TERM / 2 / 4;
-    rig.min_position = 0;
+    rig->min_position = 0;
     for (int64_t at = 0; at < quarter + 1024; at += 1024)
     {
-        peer_data(&rig, at, 1024 - 32);
-        rig_cycles(&rig, 1);
+        peer_data(rig, at, 1024 - 32);
+        rig_cycles(rig, 1);
     }
-    rig.min_position = quarter;
-    rig_cycles(&rig, 3);
-    CHECK_I64(peer_receive(&rig, -1), 0);
-    rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
-    CHECK_I64(peer_receive(&rig, -1), 36);
-    CHECK_I64(got_status(&rig)->consumption_term_offset, 0); /* the old one; Spec: 04 §8.7 R3 */
-    rig.min_position = quarter + 32;
-    rig_cycles(&rig, 2);
-    CHECK_I64(peer_receive(&rig, -1), 36);
-    CHECK_I64(got_status(&rig)->consumption_term_offset, quarter + 32);
-    CHECK_I64(peer_receive(&rig, -1), 0);
-    rig_close(&rig);
+    rig->min_position = quarter;
+    rig_cycles(rig, 3);
+    CHECK_I64(peer_receive(rig, -1), 0);
+    rig_pass(rig, 220 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_receive(rig, -1), 36);
+    CHECK_I64(got_status(rig)->consumption_term_offset, 0); /* the old one; Spec: 04 §8.7 R3 */
+    rig->min_position = quarter + 32;
+    rig_cycles(rig, 2);
+    CHECK_I64(peer_receive(rig, -1), 36);
+    CHECK_I64(got_status(rig)->consumption_term_offset, quarter + 32);
+    CHECK_I64(peer_receive(rig, -1), 0);
 }
 
 static void s47_unreliable_gaps_become_padding(void)
@@ -217,14 +209,12 @@ static void every_message_of_a_datagram_is_stamped(void)
 }
 
 /* Spec: 11 D3, D4. One bent frame costs the whole datagram, and none of it keeps the image alive; the right one is taken afterwards. */
-static void frames_that_do_not_lie_in_a_row(void)
+static void frames_that_do_not_lie_in_a_row(rx_rig *rig)
 {
     static const struct { int32_t term_offset; uint16_t type; int32_t frame_length; } ROWS[] = {
         { 96, ASI_FRAME_DATA, 64 }, { 64, ASI_FRAME_NAK, 64 }, { 64, ASI_FRAME_DATA, 0 }, { 64, ASI_FRAME_DATA, 4096 } };
     enum { COUNT = sizeof(ROWS) / sizeof(ROWS[0]) };
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    const asi_rx_image *image = rig_join(&rig);
+    const asi_rx_image *image = rig_join(rig);
     const int64_t begun_ns = image->last_packet_ns;
     uint8_t bytes[192] __attribute__((aligned(8)));
     for (int i = 0; i <= COUNT; i++)
@@ -239,31 +229,30 @@ static void frames_that_do_not_lie_in_a_row(void)
             middle->type = ROWS[i].type;
             middle->frame_length = ROWS[i].frame_length;
         }
-        peer_send(&rig, bytes, sizeof(bytes));
-        rig_cycles(&rig, 2);
-        CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), i < COUNT ? i + 1 : COUNT);
+        peer_send(rig, bytes, sizeof(bytes));
+        rig_cycles(rig, 2);
+        CHECK_I64(rig_counter(rig, ASI_SYSTEM_INVALID_PACKETS), i < COUNT ? i + 1 : COUNT);
         CHECK_I64(image->hwm, i < COUNT ? 0 : 192);
         CHECK_I64(image->last_packet_ns != begun_ns, i == COUNT);
     }
     asi_frame_header heartbeat = { .type = ASI_FRAME_DATA, .session_id = SESSION, .stream_id = STREAM, .term_id = INITIAL_TERM };
     heartbeat.term_offset = TERM;
-    peer_send(&rig, &heartbeat, sizeof(heartbeat));
+    peer_send(rig, &heartbeat, sizeof(heartbeat));
     heartbeat.term_offset = 40;
-    peer_send(&rig, &heartbeat, sizeof(heartbeat));
-    rig_cycles(&rig, 2);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), COUNT + 2);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_HEARTBEATS_RECEIVED), 0);
-    rig_close(&rig);
+    peer_send(rig, &heartbeat, sizeof(heartbeat));
+    rig_cycles(rig, 2);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_INVALID_PACKETS), COUNT + 2);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_HEARTBEATS_RECEIVED), 0);
 }
 
 int main(void)
 {
-    RUN(s41_the_first_gap_is_asked_for_until_it_is_filled);
-    RUN(s45_consumption_of_more_than_a_quarter_window_is_told_at_once);
+    RUN_IN_RIG(s41_the_first_gap_is_asked_for_until_it_is_filled);
+    RUN_IN_RIG(s45_consumption_of_more_than_a_quarter_window_is_told_at_once);
     RUN(s47_unreliable_gaps_become_padding);
     RUN(s62_round_trip_times);
     RUN(timestamps_stay_within_their_message);
     RUN(every_message_of_a_datagram_is_stamped);
-    RUN(frames_that_do_not_lie_in_a_row);
+    RUN_IN_RIG(frames_that_do_not_lie_in_a_row);
     return 0;
 }

@@ -2,8 +2,6 @@
  * Spec: 04 §8.8. */
 #include "rig.h"
 
-static const rig_options plain = { 0 };
-
 /* Spec: 04 §3.2 - data on the odd address, control to the even one; Spec: 04 §8.4 - a SETUP that may go further than we can answer. */
 static void multicast_control_goes_to_the_even_address(void)
 {
@@ -78,86 +76,74 @@ static void endpoints_are_given_back(void)
 }
 
 /* Interest goes while there is an image: its data is ignored from then on. */
-static void images_nobody_wants_get_no_data(void)
+static void images_nobody_wants_get_no_data(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
-    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_STREAM, .stream_id = STREAM });
-    rig_cycles(&rig, 1);
-    peer_data(&rig, 0, 96);
-    rig_cycles(&rig, 1);
+    asi_rx_image *image = rig_join(rig);
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_STREAM, .stream_id = STREAM });
+    rig_cycles(rig, 1);
+    peer_data(rig, 0, 96);
+    rig_cycles(rig, 1);
     CHECK_I64(image->hwm, 0);
-    CHECK_I64(peer_receive(&rig, -1), 0);
-    rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
-    CHECK_I64(peer_count(&rig, ASI_FRAME_STATUS), 1); /* it still owes status messages until it is removed */
-    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
-    rig_cycles(&rig, 1);
+    CHECK_I64(peer_receive(rig, -1), 0);
+    rig_pass(rig, 220 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_count(rig, ASI_FRAME_STATUS), 1); /* it still owes status messages until it is removed */
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
+    rig_cycles(rig, 1);
     CHECK(image->is_released);
-    CHECK_I64(rig.receiver.image_count, 0);
-    rig_close(&rig);
+    CHECK_I64(rig->receiver.image_count, 0);
 }
 
 /* A full conductor's box loses the request only; the next SETUP asks again. */
-static void a_full_conductor_box_loses_nothing_for_good(void)
+static void a_full_conductor_box_loses_nothing_for_good(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
     const asi_conductor_command filler = { .kind = ASI_CONDUCTOR_ERROR };
-    while (asi_command_queue_put(&rig.to_conductor, &filler))
+    while (asi_command_queue_put(&rig->to_conductor, &filler))
     {
     }
-    peer_setup(&rig);
-    asi_receiver_do_work(&rig.receiver);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_CONDUCTOR_OFFER_FAILURES), 1);
-    rig_drain_commands(&rig);
-    CHECK_I64(rig.create_count, 0);
-    rig_join(&rig);
-    rig_close(&rig);
+    peer_setup(rig);
+    asi_receiver_do_work(&rig->receiver);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_CONDUCTOR_OFFER_FAILURES), 1);
+    rig_drain_commands(rig);
+    CHECK_I64(rig->create_count, 0);
+    rig_join(rig);
 }
 
 /* Sends that fail or don't fit are counted and not fatal. */
-static void short_sends_are_counted(void)
+static void short_sends_are_counted(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    rig_join(&rig);
-    peer_be_heard(&rig);
-    rig.net.is_full = true;
-    rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_SHORT_SENDS), 1);
-    rig.net.is_full = false;
-    rig.net.fail_with = EPERM;
-    rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
-    rig.net.fail_with = 0;
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_SHORT_SENDS), 2);
-    CHECK_I64(rig.error_count, 1);
-    rig_pass(&rig, 220 * RIG_MS, 20 * RIG_MS);
-    CHECK_I64(peer_count(&rig, ASI_FRAME_STATUS), 1);
-    rig_close(&rig);
+    rig_join(rig);
+    peer_be_heard(rig);
+    rig->net.is_full = true;
+    rig_pass(rig, 220 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_SHORT_SENDS), 1);
+    rig->net.is_full = false;
+    rig->net.fail_with = EPERM;
+    rig_pass(rig, 220 * RIG_MS, 20 * RIG_MS);
+    rig->net.fail_with = 0;
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_SHORT_SENDS), 2);
+    CHECK_I64(rig->error_count, 1);
+    rig_pass(rig, 220 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_count(rig, ASI_FRAME_STATUS), 1);
 }
 
 /* Whole terms, several laps: slots are zeroed in time, and readers see correct bytes only. */
-static void laps_of_the_log(void)
+static void laps_of_the_log(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(rig);
     int64_t at = 0;
     int32_t payload = 96;
     while (at < 10 * (int64_t)TERM)
     {
         const int64_t left = TERM - at % TERM;
         const int32_t fits = left - 32 < payload ? (int32_t)left - 32 : payload;
-        peer_data(&rig, at, fits);
-        rig_cycles(&rig, 2);
+        peer_data(rig, at, fits);
+        rig_cycles(rig, 2);
         CHECK(log_has(image, at, fits));
         at += asi_frame_occupancy(32 + fits);
         CHECK_I64(image->rebuild_position, at);
         payload = 32 + (payload * 7 + 96) % 1312;
     }
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_FLOW_CONTROL_OVER_RUNS), 0);
-    rig_close(&rig);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_FLOW_CONTROL_OVER_RUNS), 0);
 }
 
 static bool is_zero(const asi_rx_image *image, int64_t position, int64_t length)
@@ -175,12 +161,10 @@ static bool is_zero(const asi_rx_image *image, int64_t position, int64_t length)
 
 /* Datagrams of a window in any order, some of them twice, over several laps: what is there reads as it was sent, and what is not
  * is zero, though the lap before left its bytes everywhere. */
-static void laps_out_of_order(void)
+static void laps_out_of_order(rx_rig *rig)
 {
     enum { COUNT = 24, PAYLOAD = 640 - 32, STEP = 640 };
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(rig);
     asi_rand rand = test_rand();
     for (int64_t base = 0; base < 8 * (int64_t)TERM;)
     {
@@ -192,8 +176,8 @@ static void laps_out_of_order(void)
             const int32_t at = (int32_t)test_rand_below(&rand, count);
             missing -= is_there[at] ? 0 : 1;
             is_there[at] = true;
-            peer_data(&rig, base + (int64_t)at * STEP, PAYLOAD);
-            asi_receiver_do_work(&rig.receiver);
+            peer_data(rig, base + (int64_t)at * STEP, PAYLOAD);
+            asi_receiver_do_work(&rig->receiver);
             for (int32_t i = 0; i <= count && base + (int64_t)i * STEP <= image->hwm; i++)
             {
                 const int64_t position = base + (int64_t)i * STEP;
@@ -208,51 +192,47 @@ static void laps_out_of_order(void)
             put_frame(padding, base, 0);
             ((asi_frame_header *)(void *)padding)->frame_length = (int32_t)(TERM - base % TERM);
             ((asi_frame_header *)(void *)padding)->type = ASI_FRAME_PAD;
-            peer_send(&rig, padding, sizeof(padding));
+            peer_send(rig, padding, sizeof(padding));
             base += TERM - base % TERM;
         }
-        rig_cycles(&rig, 2);
+        rig_cycles(rig, 2);
         CHECK_I64(image->rebuild_position, base);
         CHECK(is_zero(image, base, AS_FRAME_ALIGNMENT));
     }
-    rig_close(&rig);
 }
 
 /* A datagram whose first frame is known is dropped whole; rcv-hwm rises by what it brought, and what is there now must be zero
  * and not what the lap before left. One whose frames are no frames raises nothing. */
-static void known_first_frame(void)
+static void known_first_frame(rx_rig *rig)
 {
     enum { PAYLOAD = 640 - 32, STEP = 640 };
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(rig);
     int64_t at = 0;
     while (at < 4 * (int64_t)TERM)
     {
         const int64_t left = TERM - at % TERM;
         const int32_t payload = (int32_t)(left < STEP ? left : STEP) - AS_FRAME_HEADER_LENGTH;
-        peer_data(&rig, at, payload);
-        rig_cycles(&rig, 2);
+        peer_data(rig, at, payload);
+        rig_cycles(rig, 2);
         at += asi_frame_occupancy(AS_FRAME_HEADER_LENGTH + payload);
     }
     uint8_t bytes[2 * STEP + AS_FRAME_ALIGNMENT] __attribute__((aligned(8))) = { 0 };
     put_frame(bytes, at, PAYLOAD);
-    peer_data(&rig, at, PAYLOAD);
-    peer_send(&rig, bytes, STEP + AS_FRAME_ALIGNMENT);
-    rig_cycles(&rig, 2);
+    peer_data(rig, at, PAYLOAD);
+    peer_send(rig, bytes, STEP + AS_FRAME_ALIGNMENT);
+    rig_cycles(rig, 2);
     CHECK_I64(image->hwm, at + STEP);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_INVALID_PACKETS), 1);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_INVALID_PACKETS), 1);
     put_frame(bytes + STEP, at + STEP, PAYLOAD);
-    peer_send(&rig, bytes, 2 * STEP);
-    rig_cycles(&rig, 2);
+    peer_send(rig, bytes, 2 * STEP);
+    rig_cycles(rig, 2);
     CHECK_I64(image->hwm, at + 2 * STEP);
     CHECK_I64(image->rebuild_position, at + STEP);
     CHECK(is_zero(image, at + STEP, STEP + AS_FRAME_ALIGNMENT));
-    peer_send(&rig, bytes + STEP, STEP);
-    rig_cycles(&rig, 2);
+    peer_send(rig, bytes + STEP, STEP);
+    rig_cycles(rig, 2);
     CHECK_I64(image->rebuild_position, at + 2 * STEP);
     CHECK(log_has(image, at + STEP, PAYLOAD));
-    rig_close(&rig);
 }
 
 int main(void)
@@ -260,11 +240,11 @@ int main(void)
     RUN(multicast_control_goes_to_the_even_address);
     RUN(a_destination_takes_its_questions_with_it);
     RUN(endpoints_are_given_back);
-    RUN(images_nobody_wants_get_no_data);
-    RUN(a_full_conductor_box_loses_nothing_for_good);
-    RUN(short_sends_are_counted);
-    RUN(laps_of_the_log);
-    RUN(laps_out_of_order);
-    RUN(known_first_frame);
+    RUN_IN_RIG(images_nobody_wants_get_no_data);
+    RUN_IN_RIG(a_full_conductor_box_loses_nothing_for_good);
+    RUN_IN_RIG(short_sends_are_counted);
+    RUN_IN_RIG(laps_of_the_log);
+    RUN_IN_RIG(laps_out_of_order);
+    RUN_IN_RIG(known_first_frame);
     return 0;
 }

@@ -4,61 +4,55 @@
 
 static const rig_options plain = { 0 };
 
-static void s37_data_elicits_one_setup_a_second(void)
+static void s37_data_elicits_one_setup_a_second(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
     for (int i = 0; i < 5; i++)
     {
-        peer_data(&rig, 0, 100);
+        peer_data(rig, 0, 100);
     }
-    rig_cycles(&rig, 3);
-    CHECK_I64(peer_receive(&rig, -1), 36);
-    CHECK_I64(got_status(&rig)->prefix.flags, 0x80);
-    CHECK_I64(got_status(&rig)->prefix.frame_length, 36);
-    CHECK_I64(got_status(&rig)->session_id, SESSION);
-    CHECK_I64(got_status(&rig)->stream_id, STREAM);
-    CHECK_I64(got_status(&rig)->receiver_window, 0);
-    CHECK_I64(got_status(&rig)->receiver_id, RIG_RECEIVER_ID);
-    CHECK(asi_address_equal(&rig.got.source, &rig.data_address));
-    CHECK_I64(peer_receive(&rig, -1), 0);
-    rig_pass(&rig, 900 * RIG_MS, 100 * RIG_MS);
-    peer_data(&rig, 0, 100);
-    rig_cycles(&rig, 2);
-    CHECK_I64(peer_receive(&rig, -1), 0);
-    rig_pass(&rig, 200 * RIG_MS, 100 * RIG_MS);
-    peer_data(&rig, 0, 100);
-    rig_cycles(&rig, 2);
-    CHECK_I64(peer_count(&rig, -1), 1);
-    CHECK_I64(rig.image_count, 0);
-    rig_close(&rig);
+    rig_cycles(rig, 3);
+    CHECK_I64(peer_receive(rig, -1), 36);
+    CHECK_I64(got_status(rig)->prefix.flags, 0x80);
+    CHECK_I64(got_status(rig)->prefix.frame_length, 36);
+    CHECK_I64(got_status(rig)->session_id, SESSION);
+    CHECK_I64(got_status(rig)->stream_id, STREAM);
+    CHECK_I64(got_status(rig)->receiver_window, 0);
+    CHECK_I64(got_status(rig)->receiver_id, RIG_RECEIVER_ID);
+    CHECK(asi_address_equal(&rig->got.source, &rig->data_address));
+    CHECK_I64(peer_receive(rig, -1), 0);
+    rig_pass(rig, 900 * RIG_MS, 100 * RIG_MS);
+    peer_data(rig, 0, 100);
+    rig_cycles(rig, 2);
+    CHECK_I64(peer_receive(rig, -1), 0);
+    rig_pass(rig, 200 * RIG_MS, 100 * RIG_MS);
+    peer_data(rig, 0, 100);
+    rig_cycles(rig, 2);
+    CHECK_I64(peer_count(rig, -1), 1);
+    CHECK_I64(rig->image_count, 0);
 }
 
-static void s39_setup_makes_an_image_and_a_status_message_each_200_ms(void)
+static void s39_setup_makes_an_image_and_a_status_message_each_200_ms(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
     asi_setup_frame setup = setup_frame();
     setup.active_term_id = INITIAL_TERM + 2;
     setup.term_offset = 4096;
-    peer_send(&rig, &setup, sizeof(setup));
-    rig_cycles(&rig, 2);
-    CHECK_I64(rig.create_count, 1);
-    CHECK_I64(rig.create.mtu_length, MTU);
-    CHECK_I64(rig.create.endpoint_id, 5);
-    CHECK_I64(rig.create.destination_id, 100);
-    CHECK_I64(peer_receive(&rig, -1), 36);
-    CHECK_I64(got_status(&rig)->prefix.flags, 0);
-    CHECK_I64(got_status(&rig)->consumption_term_id, INITIAL_TERM + 2);
-    CHECK_I64(got_status(&rig)->consumption_term_offset, 4096);
-    CHECK_I64(got_status(&rig)->receiver_window, TERM / 2);
-    rig_pass(&rig, 190 * RIG_MS, 10 * RIG_MS);
-    CHECK_I64(peer_receive(&rig, -1), 0);
-    rig_pass(&rig, 20 * RIG_MS, 10 * RIG_MS);
-    CHECK_I64(peer_receive(&rig, -1), 36);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_STATUS_MESSAGES_SENT), 2);
-    CHECK_I64(rig.images[0]->log.metadata->active_transport_count, 1);
-    rig_close(&rig);
+    peer_send(rig, &setup, sizeof(setup));
+    rig_cycles(rig, 2);
+    CHECK_I64(rig->create_count, 1);
+    CHECK_I64(rig->create.mtu_length, MTU);
+    CHECK_I64(rig->create.endpoint_id, 5);
+    CHECK_I64(rig->create.destination_id, 100);
+    CHECK_I64(peer_receive(rig, -1), 36);
+    CHECK_I64(got_status(rig)->prefix.flags, 0);
+    CHECK_I64(got_status(rig)->consumption_term_id, INITIAL_TERM + 2);
+    CHECK_I64(got_status(rig)->consumption_term_offset, 4096);
+    CHECK_I64(got_status(rig)->receiver_window, TERM / 2);
+    rig_pass(rig, 190 * RIG_MS, 10 * RIG_MS);
+    CHECK_I64(peer_receive(rig, -1), 0);
+    rig_pass(rig, 20 * RIG_MS, 10 * RIG_MS);
+    CHECK_I64(peer_receive(rig, -1), 36);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_STATUS_MESSAGES_SENT), 2);
+    CHECK_I64(rig->images[0]->log.metadata->active_transport_count, 1);
 }
 
 static void s40_no_image_then_a_later_setup_is_tried_again(void)
@@ -79,110 +73,95 @@ static void s40_no_image_then_a_later_setup_is_tried_again(void)
 }
 
 /* The conductor decides on liveness; here is what follows: EOS SMs, removal, cool-down, and what ends it. */
-static void s49_removal_cools_down_until_the_conductor_says_so(void)
+static void s49_removal_cools_down_until_the_conductor_says_so(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
-    peer_be_heard(&rig);
+    asi_rx_image *image = rig_join(rig);
+    peer_be_heard(rig);
     asi_store_release_bool(&image->is_sending_eos_sm, true);
-    rig_pass(&rig, 1020 * RIG_MS, 20 * RIG_MS);
+    rig_pass(rig, 1020 * RIG_MS, 20 * RIG_MS);
     int32_t count = 0;
-    while (peer_receive(&rig, ASI_FRAME_STATUS) > 0)
+    while (peer_receive(rig, ASI_FRAME_STATUS) > 0)
     {
-        CHECK_I64(got_status(&rig)->prefix.flags, ASI_STATUS_FLAG_EOS);
+        CHECK_I64(got_status(rig)->prefix.flags, ASI_STATUS_FLAG_EOS);
         count++;
     }
     CHECK_I64(count, 4); /* each 200 ms; the clock steps by 20 and the rule is "later than" */
-    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
-    rig_cycles(&rig, 1);
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
+    rig_cycles(rig, 1);
     CHECK(image->is_released);
-    peer_data(&rig, 0, 96);
-    peer_setup(&rig);
-    rig_cycles(&rig, 3);
-    CHECK_I64(peer_receive(&rig, -1), 0);
-    CHECK_I64(rig.create_count, 1);
-    rig_send_command(&rig,
+    peer_data(rig, 0, 96);
+    peer_setup(rig);
+    rig_cycles(rig, 3);
+    CHECK_I64(peer_receive(rig, -1), 0);
+    CHECK_I64(rig->create_count, 1);
+    rig_send_command(rig,
         (asi_receiver_command){ .kind = ASI_RECEIVER_CLEAR_COOL_DOWN, .stream_id = STREAM, .session_id = SESSION });
-    rig_cycles(&rig, 1);
-    peer_data(&rig, 0, 96);
-    rig_cycles(&rig, 2);
-    CHECK_I64(peer_receive(&rig, -1), 36);
-    CHECK_I64(got_status(&rig)->prefix.flags, ASI_STATUS_FLAG_SEND_SETUP);
-    rig_close(&rig);
+    rig_cycles(rig, 1);
+    peer_data(rig, 0, 96);
+    rig_cycles(rig, 2);
+    CHECK_I64(peer_receive(rig, -1), 36);
+    CHECK_I64(got_status(rig)->prefix.flags, ASI_STATUS_FLAG_SEND_SETUP);
 }
 
-static void s50_setups_do_not_keep_an_image_alive(void)
+static void s50_setups_do_not_keep_an_image_alive(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(rig);
     const int64_t last_packet_ns = image->last_packet_ns;
-    rig_pass(&rig, RIG_SECOND, 100 * RIG_MS);
-    peer_setup(&rig);
-    rig_cycles(&rig, 2);
+    rig_pass(rig, RIG_SECOND, 100 * RIG_MS);
+    peer_setup(rig);
+    rig_cycles(rig, 2);
     CHECK_I64(image->last_packet_ns, last_packet_ns);
     CHECK_I64(image->connections[0].last_activity_ns > last_packet_ns, 1);
-    CHECK_I64(rig.create_count, 1);
-    peer_data(&rig, 0, 96);
-    rig_cycles(&rig, 2);
+    CHECK_I64(rig->create_count, 1);
+    peer_data(rig, 0, 96);
+    rig_cycles(rig, 2);
     CHECK(image->last_packet_ns > last_packet_ns);
-    rig_close(&rig);
 }
 
-static void s51_end_of_stream_then_a_new_session_of_the_same_id(void)
+static void s51_end_of_stream_then_a_new_session_of_the_same_id(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
-    peer_data(&rig, 0, 96);
-    peer_heartbeat(&rig, 128, 0xE0);
-    rig_cycles(&rig, 3);
+    asi_rx_image *image = rig_join(rig);
+    peer_data(rig, 0, 96);
+    peer_heartbeat(rig, 128, 0xE0);
+    rig_cycles(rig, 3);
     CHECK(image->is_end_of_stream && !image->is_revoked);
     CHECK_I64(image->log.metadata->end_of_stream_position, 128);
     CHECK_I64(image->rebuild_position, 128);
-    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
-    rig_cycles(&rig, 1);
-    peer_setup(&rig); /* Spec: 04 §8.9.2 - no cool-down after an end of stream */
-    rig_cycles(&rig, 2);
-    CHECK_I64(rig.create_count, 2);
-    rig_close(&rig);
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REMOVE_IMAGE, .image = image });
+    rig_cycles(rig, 1);
+    peer_setup(rig); /* Spec: 04 §8.9.2 - no cool-down after an end of stream */
+    rig_cycles(rig, 2);
+    CHECK_I64(rig->create_count, 2);
 }
 
-static void s52_end_of_stream_beyond_a_gap(void)
+static void s52_end_of_stream_beyond_a_gap(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
-    peer_data(&rig, 0, 96);
-    peer_heartbeat(&rig, 512, 0xE0);
-    rig_cycles(&rig, 4);
+    asi_rx_image *image = rig_join(rig);
+    peer_data(rig, 0, 96);
+    peer_heartbeat(rig, 512, 0xE0);
+    rig_cycles(rig, 4);
     CHECK(image->is_end_of_stream);
     CHECK(image->rebuild_position < image->hwm);
-    CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), 28);
-    peer_data(&rig, 128, 512 - 128 - 32);
-    rig_cycles(&rig, 2);
+    CHECK_I64(peer_receive(rig, ASI_FRAME_NAK), 28);
+    peer_data(rig, 128, 512 - 128 - 32);
+    rig_cycles(rig, 2);
     CHECK_I64(image->rebuild_position, 512);
     CHECK_I64(image->log.metadata->end_of_stream_position, 512);
-    rig_close(&rig);
 }
 
-static void s53_revoke(void)
+static void s53_revoke(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
-    peer_heartbeat(&rig, 4096, 0xF0);
-    rig_cycles(&rig, 1);
+    asi_rx_image *image = rig_join(rig);
+    peer_heartbeat(rig, 4096, 0xF0);
+    rig_cycles(rig, 1);
     CHECK(image->is_end_of_stream && image->is_revoked);
     CHECK_I64(image->log.metadata->is_publication_revoked, 1);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_PUBLICATION_IMAGES_REVOKED), 1);
-    rig_pass(&rig, 1000 * RIG_US, 10 * RIG_US);
-    CHECK_I64(peer_receive(&rig, ASI_FRAME_NAK), 0); /* the receiver sends none whatever the conductor finds */
-    peer_heartbeat(&rig, 4096, 0xF0);
-    rig_cycles(&rig, 2);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_PUBLICATION_IMAGES_REVOKED), 1);
-    rig_close(&rig);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_PUBLICATION_IMAGES_REVOKED), 1);
+    rig_pass(rig, 1000 * RIG_US, 10 * RIG_US);
+    CHECK_I64(peer_receive(rig, ASI_FRAME_NAK), 0); /* the receiver sends none whatever the conductor finds */
+    peer_heartbeat(rig, 4096, 0xF0);
+    rig_cycles(rig, 2);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_PUBLICATION_IMAGES_REVOKED), 1);
 }
 
 static void s56_explicit_control_asks_for_setups_for_ever(void)
@@ -291,21 +270,19 @@ static void s59_two_destinations(void)
     rig_close(&rig);
 }
 
-static void s60_rejection(void)
+static void s60_rejection(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
+    asi_rx_image *image = rig_join(rig);
     snprintf(image->rejection_reason, sizeof(image->rejection_reason), "not wanted");
-    rig_send_command(&rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = image });
-    rig_cycles(&rig, 1);
-    peer_data(&rig, 0, 96);
-    rig_cycles(&rig, 2);
+    rig_send_command(rig, (asi_receiver_command){ .kind = ASI_RECEIVER_REJECT_IMAGE, .image = image });
+    rig_cycles(rig, 1);
+    peer_data(rig, 0, 96);
+    rig_cycles(rig, 2);
     CHECK_I64(image->hwm, 0);
-    CHECK_I64(peer_receive(&rig, -1), 0); /* the first waits for the running deadline */
-    rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
-    CHECK_I64(peer_receive(&rig, -1), 40 + 10);
-    const asi_error_frame *error = (const asi_error_frame *)(void *)rig.got.bytes;
+    CHECK_I64(peer_receive(rig, -1), 0); /* the first waits for the running deadline */
+    rig_pass(rig, 420 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_receive(rig, -1), 40 + 10);
+    const asi_error_frame *error = (const asi_error_frame *)(void *)rig->got.bytes;
     CHECK_I64(error->prefix.type, ASI_FRAME_ERROR);
     CHECK_I64(error->prefix.frame_length, 50);
     CHECK_I64(error->prefix.flags, 0);
@@ -315,80 +292,70 @@ static void s60_rejection(void)
     CHECK_I64(error->group_tag, -1);
     CHECK_I64(error->error_code, 13);
     CHECK_I64(error->error_length, 10);
-    CHECK(0 == memcmp(rig.got.bytes + 40, "not wanted", 10));
-    CHECK_I64(peer_count(&rig, ASI_FRAME_ERROR), 1);
-    CHECK_I64(rig_counter(&rig, ASI_SYSTEM_ERROR_FRAMES_SENT), 2);
+    CHECK(0 == memcmp(rig->got.bytes + 40, "not wanted", 10));
+    CHECK_I64(peer_count(rig, ASI_FRAME_ERROR), 1);
+    CHECK_I64(rig_counter(rig, ASI_SYSTEM_ERROR_FRAMES_SENT), 2);
     for (int i = 0; i < 100; i++) /* the publisher hears it for as long as the image is there */
     {
-        peer_heartbeat(&rig, 128, 0xC0);
-        rig_pass(&rig, 100 * RIG_MS, 20 * RIG_MS);
+        peer_heartbeat(rig, 128, 0xC0);
+        rig_pass(rig, 100 * RIG_MS, 20 * RIG_MS);
     }
-    CHECK(peer_count(&rig, ASI_FRAME_ERROR) >= 45);
-    rig_close(&rig);
+    CHECK(peer_count(rig, ASI_FRAME_ERROR) >= 45);
 }
 
-static void s63_response_setups(void)
+static void s63_response_setups(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
-    peer_be_heard(&rig);
+    asi_rx_image *image = rig_join(rig);
+    peer_be_heard(rig);
     asi_store_release_i64(&image->response_session_id, 4242);
-    rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
-    CHECK_I64(peer_receive(&rig, -1), 20); /* before the SM */
-    const asi_response_setup_frame *frame = (const asi_response_setup_frame *)(void *)rig.got.bytes;
+    rig_pass(rig, 420 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_receive(rig, -1), 20); /* before the SM */
+    const asi_response_setup_frame *frame = (const asi_response_setup_frame *)(void *)rig->got.bytes;
     CHECK_I64(frame->prefix.type, ASI_FRAME_RESPONSE_SETUP);
     CHECK_I64(frame->session_id, SESSION);
     CHECK_I64(frame->stream_id, STREAM);
     CHECK_I64(frame->response_session_id, 4242);
-    CHECK_I64(peer_receive(&rig, -1), 36);
-    CHECK_I64(peer_count(&rig, ASI_FRAME_RESPONSE_SETUP), 1);
+    CHECK_I64(peer_receive(rig, -1), 36);
+    CHECK_I64(peer_count(rig, ASI_FRAME_RESPONSE_SETUP), 1);
     asi_store_release_i64(&image->response_session_id, ASI_NO_RESPONSE_SESSION);
-    rig_pass(&rig, 420 * RIG_MS, 20 * RIG_MS);
-    CHECK_I64(peer_count(&rig, ASI_FRAME_RESPONSE_SETUP), 0);
-    rig_close(&rig);
+    rig_pass(rig, 420 * RIG_MS, 20 * RIG_MS);
+    CHECK_I64(peer_count(rig, ASI_FRAME_RESPONSE_SETUP), 0);
 }
 
 /* Spec: 11 N7, D11. No time passes but where the test lets it: a publisher that ends its stream at once gets RSP_SETUP, too. */
-static void response_setups_go_at_once(void)
+static void response_setups_go_at_once(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
-    peer_be_heard(&rig);
+    asi_rx_image *image = rig_join(rig);
+    peer_be_heard(rig);
     asi_store_release_i64(&image->response_session_id, 4242);
     asi_rx_image_schedule_sm_now(image);
-    rig_cycle(&rig);
-    CHECK_I64(peer_receive(&rig, -1), 20);
-    CHECK_I64(peer_receive(&rig, -1), 36);
+    rig_cycle(rig);
+    CHECK_I64(peer_receive(rig, -1), 20);
+    CHECK_I64(peer_receive(rig, -1), 36);
     asi_rx_image_schedule_sm_now(image); /* an answer is given a status message timeout */
-    rig_cycle(&rig);
-    CHECK_I64(peer_receive(&rig, -1), 36);
-    CHECK_I64(peer_receive(&rig, -1), 0);
+    rig_cycle(rig);
+    CHECK_I64(peer_receive(rig, -1), 36);
+    CHECK_I64(peer_receive(rig, -1), 0);
     asi_store_release_bool(&image->is_sending_eos_sm, true);
     asi_rx_image_schedule_sm_now(image); /* the publication may be gone after this one */
-    rig_cycle(&rig);
-    CHECK_I64(peer_receive(&rig, -1), 20);
-    CHECK_I64(peer_receive(&rig, -1), 36);
-    CHECK_I64(got_status(&rig)->prefix.flags, ASI_STATUS_FLAG_EOS);
-    rig_close(&rig);
+    rig_cycle(rig);
+    CHECK_I64(peer_receive(rig, -1), 20);
+    CHECK_I64(peer_receive(rig, -1), 36);
+    CHECK_I64(got_status(rig)->prefix.flags, ASI_STATUS_FLAG_EOS);
 }
 
 /* Its status messages go long before each is due by time. */
-static void response_setups_of_a_busy_stream_are_repeated(void)
+static void response_setups_of_a_busy_stream_are_repeated(rx_rig *rig)
 {
-    rx_rig rig;
-    rig_open(&rig, &plain);
-    asi_rx_image *image = rig_join(&rig);
-    peer_be_heard(&rig);
+    asi_rx_image *image = rig_join(rig);
+    peer_be_heard(rig);
     asi_store_release_i64(&image->response_session_id, 4242);
     for (int i = 0; i < 50; i++)
     {
         asi_rx_image_schedule_sm_now(image);
-        rig_pass(&rig, 20 * RIG_MS, 20 * RIG_MS);
+        rig_pass(rig, 20 * RIG_MS, 20 * RIG_MS);
     }
-    CHECK_I64(peer_count(&rig, ASI_FRAME_RESPONSE_SETUP), 5); /* in a second */
-    rig_close(&rig);
+    CHECK_I64(peer_count(rig, ASI_FRAME_RESPONSE_SETUP), 5); /* in a second */
 }
 
 /* One forged datagram has nothing written to its source at a rate: whatever there would be to say, it is three times what came,
@@ -504,23 +471,23 @@ static void strangers_wait_for_room(void)
 
 int main(void)
 {
-    RUN(s37_data_elicits_one_setup_a_second);
-    RUN(s39_setup_makes_an_image_and_a_status_message_each_200_ms);
+    RUN_IN_RIG(s37_data_elicits_one_setup_a_second);
+    RUN_IN_RIG(s39_setup_makes_an_image_and_a_status_message_each_200_ms);
     RUN(s40_no_image_then_a_later_setup_is_tried_again);
-    RUN(s49_removal_cools_down_until_the_conductor_says_so);
-    RUN(s50_setups_do_not_keep_an_image_alive);
-    RUN(s51_end_of_stream_then_a_new_session_of_the_same_id);
-    RUN(s52_end_of_stream_beyond_a_gap);
-    RUN(s53_revoke);
+    RUN_IN_RIG(s49_removal_cools_down_until_the_conductor_says_so);
+    RUN_IN_RIG(s50_setups_do_not_keep_an_image_alive);
+    RUN_IN_RIG(s51_end_of_stream_then_a_new_session_of_the_same_id);
+    RUN_IN_RIG(s52_end_of_stream_beyond_a_gap);
+    RUN_IN_RIG(s53_revoke);
     RUN(s56_explicit_control_asks_for_setups_for_ever);
     RUN(s58_session_limit);
     RUN(s59_two_destinations);
-    RUN(s60_rejection);
+    RUN_IN_RIG(s60_rejection);
     RUN(a_silent_source_is_sent_little);
     RUN(a_publisher_that_only_beats_hears_everything);
     RUN(strangers_wait_for_room);
-    RUN(s63_response_setups);
-    RUN(response_setups_go_at_once);
-    RUN(response_setups_of_a_busy_stream_are_repeated);
+    RUN_IN_RIG(s63_response_setups);
+    RUN_IN_RIG(response_setups_go_at_once);
+    RUN_IN_RIG(response_setups_of_a_busy_stream_are_repeated);
     return 0;
 }

@@ -192,133 +192,115 @@ static int64_t counter(const stage *s, int32_t type_id)
     return asi_load_acquire_i64(asi_counter_addr(&s->rig.counters, id));
 }
 
-static void a_batch_goes_out_in_one_call(void)
+static void a_batch_goes_out_in_one_call(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    receive_status(&s, 0, 32768);
+    receive_status(s, 0, 32768);
     for (int i = 0; i < 10; i++)
     {
-        CHECK(rig_offer(&s.publication, 1376) > 0);
+        CHECK(rig_offer(&s->publication, 1376) > 0);
     }
-    s.network.send_calls = 0;
-    s.network.largest_batch = 0;
-    rig_cycle(&s.rig);
-    CHECK_I64(s.network.send_calls, 1);
-    CHECK_I64(s.network.largest_batch, 10);
-    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), 14080);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_BYTES_SENT), 14080 + 32);
-    close_stage(&s);
+    s->network.send_calls = 0;
+    s->network.largest_batch = 0;
+    rig_cycle(&s->rig);
+    CHECK_I64(s->network.send_calls, 1);
+    CHECK_I64(s->network.largest_batch, 10);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), 14080);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_BYTES_SENT), 14080 + 32);
 }
 
 /* Accepted datagrams are not sent again; the others follow in the next cycle. */
-static void a_partial_batch_goes_on_where_it_stopped(void)
+static void a_partial_batch_goes_on_where_it_stopped(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    receive_status(&s, 0, 32768);
+    receive_status(s, 0, 32768);
     for (int i = 0; i < 10; i++)
     {
-        CHECK(rig_offer(&s.publication, 1376) > 0);
+        CHECK(rig_offer(&s->publication, 1376) > 0);
     }
-    s.network.accept = 3;
-    s.network.sent_count = 0;
+    s->network.accept = 3;
+    s->network.sent_count = 0;
     for (int i = 1; i <= 3; i++)
     {
-        rig_cycle(&s.rig);
-        CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), 3 * 1408 * i);
-        CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_SHORT_SENDS), i);
+        rig_cycle(&s->rig);
+        CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), 3 * 1408 * i);
+        CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_SHORT_SENDS), i);
     }
-    rig_cycle(&s.rig);
-    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), 10 * 1408);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_SHORT_SENDS), 3);
-    CHECK_I64(s.network.sent_count, 10);
-    close_stage(&s);
+    rig_cycle(&s->rig);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), 10 * 1408);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_SHORT_SENDS), 3);
+    CHECK_I64(s->network.sent_count, 10);
 }
 
 /* What still fitted goes out in the cycle that meets the limit: the wait that follows is one episode, not two. */
-static void back_pressure_counts_once_an_episode(void)
+static void back_pressure_counts_once_an_episode(stage *s)
 {
-    stage s;
-    open_stage(&s);
     const int32_t window = 2 * 1408 + 512; /* two frames, and not enough for a third */
-    receive_status(&s, 0, window);
+    receive_status(s, 0, window);
     for (int64_t episode = 1; episode <= 3; episode++)
     {
         for (int i = 0; i < 2 + (1 == episode); i++)
         {
-            CHECK(rig_offer(&s.publication, 1376) > 0);
+            CHECK(rig_offer(&s->publication, 1376) > 0);
         }
         for (int i = 0; i < 4; i++)
         {
-            rig_cycle(&s.rig);
+            rig_cycle(&s->rig);
         }
-        CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), episode * 2 * 1408);
-        CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_BPE), episode);
-        CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_SENDER_FLOW_CONTROL_LIMITS), episode);
-        receive_status(&s, episode * 2 * 1408, window);
+        CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), episode * 2 * 1408);
+        CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_BPE), episode);
+        CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_SENDER_FLOW_CONTROL_LIMITS), episode);
+        receive_status(s, episode * 2 * 1408, window);
     }
-    close_stage(&s);
 }
 
-static void a_refused_batch_is_tried_again(void)
+static void a_refused_batch_is_tried_again(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    receive_status(&s, 0, 32768);
-    CHECK(rig_offer(&s.publication, 100) > 0);
-    s.network.accept = 0;
-    rig_cycle(&s.rig);
-    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), 0);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_SHORT_SENDS), 1);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_ERRORS), 0);
-    s.network.accept = -1;
-    rig_cycle(&s.rig);
-    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), 160);
-    close_stage(&s);
+    receive_status(s, 0, 32768);
+    CHECK(rig_offer(&s->publication, 100) > 0);
+    s->network.accept = 0;
+    rig_cycle(&s->rig);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), 0);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_SHORT_SENDS), 1);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_ERRORS), 0);
+    s->network.accept = -1;
+    rig_cycle(&s->rig);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), 160);
 }
 
-static void a_failing_network_is_logged_once_in_words(void)
+static void a_failing_network_is_logged_once_in_words(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    receive_status(&s, 0, 32768);
-    s.network.is_failing = true;
-    s.network.accept = 0;
-    CHECK(rig_offer(&s.publication, 100) > 0);
+    receive_status(s, 0, 32768);
+    s->network.is_failing = true;
+    s->network.accept = 0;
+    CHECK(rig_offer(&s->publication, 100) > 0);
     for (int i = 0; i < 10; i++)
     {
-        rig_cycle(&s.rig);
+        rig_cycle(&s->rig);
     }
-    CHECK(rig_system(&s.rig, ASI_SYSTEM_ERRORS) > 0);
-    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), 0);
-    s.network.is_failing = false;
-    s.network.accept = -1;
-    rig_cycle(&s.rig);
-    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION), 160);
-    close_stage(&s);
+    CHECK(rig_system(&s->rig, ASI_SYSTEM_ERRORS) > 0);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), 0);
+    s->network.is_failing = false;
+    s->network.accept = -1;
+    rig_cycle(&s->rig);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_POSITION), 160);
 }
 
 /* Spec: 11 N4, D7. A window of more than half a term would let the sender overwrite data that no receiver has. */
-static void windows_that_no_receiver_has(void)
+static void windows_that_no_receiver_has(stage *s)
 {
     static const int32_t WINDOWS[] = { -1, 32769, 65536, INT32_MAX, INT32_MIN };
     enum { COUNT = sizeof(WINDOWS) / sizeof(WINDOWS[0]) };
-    stage s;
-    open_stage(&s);
     for (int i = 0; i < COUNT; i++)
     {
-        receive_status(&s, 0, WINDOWS[i]);
+        receive_status(s, 0, WINDOWS[i]);
     }
-    receive_status(&s, 4, 1408);
-    receive_status(&s, 65536 - 4, 1408);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_INVALID_PACKETS), COUNT + 2);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_RECEIVED), 0);
-    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_LIMIT), 0);
-    receive_status(&s, 0, 32768);
-    CHECK_I64(rig_system(&s.rig, ASI_SYSTEM_STATUS_MESSAGES_RECEIVED), 1);
-    CHECK_I64(counter(&s, ASI_COUNTER_TYPE_SENDER_LIMIT), 32768);
-    close_stage(&s);
+    receive_status(s, 4, 1408);
+    receive_status(s, 65536 - 4, 1408);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_INVALID_PACKETS), COUNT + 2);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_STATUS_MESSAGES_RECEIVED), 0);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_LIMIT), 0);
+    receive_status(s, 0, 32768);
+    CHECK_I64(rig_system(&s->rig, ASI_SYSTEM_STATUS_MESSAGES_RECEIVED), 1);
+    CHECK_I64(counter(s, ASI_COUNTER_TYPE_SENDER_LIMIT), 32768);
 }
 
 /* Random datagrams with a plausible beginning, for the sanitizers. */
@@ -383,15 +365,13 @@ static void no_stamp_beyond_the_datagram(void)
 }
 
 /* While all are idle an agent parks for a millisecond in each cycle: who wakes among many must not wait for many of them. */
-static void one_of_many_wakes_in_time(void)
+static void one_of_many_wakes_in_time(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    receive_status(&s, 0, 32768);
+    receive_status(s, 0, 32768);
     for (int i = 1; i < 1000; i++)
     {
-        rig_send_add(&s.rig, ASI_CMD_ADD_PUBLICATION, 1, 10 + i, STREAM + i, CHANNEL);
-        while (rig_receive(&s.rig))
+        rig_send_add(&s->rig, ASI_CMD_ADD_PUBLICATION, 1, 10 + i, STREAM + i, CHANNEL);
+        while (rig_receive(&s->rig))
         {
         }
     }
@@ -399,21 +379,20 @@ static void one_of_many_wakes_in_time(void)
     {
         for (int i = 0; i < 151 + trial * 7; i++)
         {
-            s.rig.now_ns += RIG_MS;
-            rig_cycle(&s.rig);
+            s->rig.now_ns += RIG_MS;
+            rig_cycle(&s->rig);
         }
-        const int64_t position = rig_offer(&s.publication, 96);
+        const int64_t position = rig_offer(&s->publication, 96);
         CHECK(position > 0);
         int cycles = 0;
-        while (counter(&s, ASI_COUNTER_TYPE_SENDER_POSITION) < position && cycles < 100)
+        while (counter(s, ASI_COUNTER_TYPE_SENDER_POSITION) < position && cycles < 100)
         {
-            s.rig.now_ns += RIG_MS;
-            rig_cycle(&s.rig);
+            s->rig.now_ns += RIG_MS;
+            rig_cycle(&s->rig);
             cycles++;
         }
         CHECK(cycles <= 4);
     }
-    close_stage(&s);
 }
 
 static int32_t setups_in(stage *s, int32_t duration_ms)
@@ -446,30 +425,29 @@ static void setups_that_nobody_answers_become_fewer(void)
 }
 
 /* A server that gives up on a peer that never answered, as its address may be forged, writes there no more from then on. */
-static void what_nobody_heard_of_is_revoked_in_silence(void)
+static void what_nobody_heard_of_is_revoked_in_silence(stage *s)
 {
-    stage s;
-    open_stage(&s);
-    CHECK(setups_in(&s, 1000) >= 8);
+    CHECK(setups_in(s, 1000) >= 8);
     const asi_cmd_remove_publication revoke = { { 1, 30 }, 10, ASI_REMOVE_PUBLICATION_REVOKE };
-    rig_send(&s.rig, ASI_CMD_REMOVE_PUBLICATION, &revoke, sizeof(revoke));
-    rig_cycle(&s.rig);
-    CHECK_I64(setups_in(&s, 6000), 0);
-    close_stage(&s);
+    rig_send(&s->rig, ASI_CMD_REMOVE_PUBLICATION, &revoke, sizeof(revoke));
+    rig_cycle(&s->rig);
+    CHECK_I64(setups_in(s, 6000), 0);
 }
+
+#define RUN_ON_STAGE(test) RUN_IN(stage, open_stage(&fixture), test, close_stage(&fixture))
 
 int main(void)
 {
     RUN(no_stamp_beyond_the_datagram);
-    RUN(one_of_many_wakes_in_time);
-    RUN(a_batch_goes_out_in_one_call);
-    RUN(a_partial_batch_goes_on_where_it_stopped);
-    RUN(back_pressure_counts_once_an_episode);
-    RUN(a_refused_batch_is_tried_again);
-    RUN(a_failing_network_is_logged_once_in_words);
-    RUN(windows_that_no_receiver_has);
+    RUN_ON_STAGE(one_of_many_wakes_in_time);
+    RUN_ON_STAGE(a_batch_goes_out_in_one_call);
+    RUN_ON_STAGE(a_partial_batch_goes_on_where_it_stopped);
+    RUN_ON_STAGE(back_pressure_counts_once_an_episode);
+    RUN_ON_STAGE(a_refused_batch_is_tried_again);
+    RUN_ON_STAGE(a_failing_network_is_logged_once_in_words);
+    RUN_ON_STAGE(windows_that_no_receiver_has);
     RUN(setups_that_nobody_answers_become_fewer);
-    RUN(what_nobody_heard_of_is_revoked_in_silence);
+    RUN_ON_STAGE(what_nobody_heard_of_is_revoked_in_silence);
     RUN(random_control_frames);
     return 0;
 }

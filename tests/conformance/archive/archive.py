@@ -24,9 +24,9 @@ from typing import Any
 import pytest
 
 from aeron_spark.client import Client
+from aeron_spark.closing import Closing
 from tests.conformance.archive import folder
 from tests.kit import dirs, mark, native, service_log, stock
-from tests.kit.closing import Closing
 from tests.kit.cnc import Cnc, Counter
 from tests.kit.ports import free_port
 from tests.kit.processes import Process, archive_ready

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import Any
 
 from aeron_spark.client import Client
+from aeron_spark.closing import Closing
 from aeron_spark.types import Header, Outcome
 from tests.conformance.archive import codec
 from tests.conformance.archive.archive import CONTROL_STREAM, LOCAL_CONTROL, Archive
 from tests.conformance.archive.codec import ERROR, OK, Message
-from tests.kit.closing import Closing
 from tests.kit.wait import wait_until
 
 Predicate = Callable[[Message], bool]
@@ -169,6 +169,7 @@ class Session(Control):
 
     def __init__(self, archive: Archive, **options: Any) -> None:
         fields = options.pop("fields", {})
+        self._was_ended = False
         super().__init__(archive, **options)
         correlation_id = self.connect(**fields)
         answer = self.answer(correlation_id)
@@ -218,10 +219,11 @@ class Session(Control):
 
     def end(self) -> None:
         """Close the session by request; nothing answers."""
+        self._was_ended = True
         self.request("CloseSessionRequest")
 
     def close(self) -> None:
-        """End the session, then close publication and subscription."""
-        if not self.publication.is_closed and self.publication.is_connected:
+        """End the session, then close publication and subscription. A second end would be a warning in a later test."""
+        if not self._was_ended and not self.publication.is_closed and self.publication.is_connected:
             self.end()
         super().close()

@@ -16,6 +16,7 @@ from aeron_spark._native._lib import ffi, lib
 from aeron_spark._native.callback import Callbacks
 from aeron_spark._native.check import check
 from aeron_spark.client import Client
+from aeron_spark.closing import Closing
 from aeron_spark.publication import Publication
 from aeron_spark.subscription import Image, Subscription
 from tests.conformance.archive import codec
@@ -23,7 +24,6 @@ from tests.conformance.archive.archive import await_value
 from tests.conformance.archive.codec import LOCAL, OK, START, STOP, Message
 from tests.conformance.archive.control import Session
 from tests.conformance.archive.folder import DATA, FRAME_HEADER, Frame, aligned
-from tests.kit.closing import Closing
 from tests.kit.payload import RESERVED_FACTOR, payload
 from tests.kit.wait import wait_until
 

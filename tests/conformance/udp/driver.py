@@ -24,11 +24,11 @@ from typing import Any
 import pytest
 
 from aeron_spark.client import Client
+from aeron_spark.closing import Closing
 from aeron_spark.publication import Publication
 from aeron_spark.types import Outcome
 from tests.conformance.udp import raw
 from tests.kit import native, stock, stock_c
-from tests.kit.closing import Closing
 from tests.kit.cnc import Cnc, Counter
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until

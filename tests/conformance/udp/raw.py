@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
+from aeron_spark.closing import Closing
 from tests.conformance.udp.judge import Judge
-from tests.kit.closing import Closing
 from tests.kit.ports import bind_free
 
 PAD, DATA, NAK, STATUS, ERROR, SETUP, RTTM, RESPONSE_SETUP = 0, 1, 2, 3, 4, 5, 6, 11

@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from aeron_spark.closing import Closing
 from aeron_spark.types import Header, ImageInfo
 from tests.conformance.udp import raw
 from tests.conformance.udp.driver import Driver
-from tests.kit.closing import Closing
 from tests.kit.wait import wait_until
 
 INITIAL_TERM = 7

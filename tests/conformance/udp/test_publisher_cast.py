@@ -100,6 +100,9 @@ def test_s13_resend_pool_of_groups_is_bounded(driver: Driver, opened: ExitStack)
         counts = driver.system(RETRANSMITS_SENT), driver.system(RETRANSMIT_OVERFLOW)
         for index in (0, 4, 8):
             q.send(cast.stream.nak(frames[index].term_offset, raw.MTU), to=cast.control)
+        await_value(
+            lambda: driver.system(RETRANSMITS_SENT) + driver.system(RETRANSMIT_OVERFLOW), sum(counts) + 3, "NAKs served"
+        )
         came = [one.frame for one in q.collect(0.03) if not one.frame.is_heartbeat]
         assert driver.system(RETRANSMITS_SENT) - counts[0] == len(came)
         assert driver.system(RETRANSMIT_OVERFLOW) - counts[1] == 3 - len(came)

@@ -110,26 +110,6 @@ static void on_timer(asi_conductor *conductor)
     check_blocked_commands(conductor);
 }
 
-static void track_cycle(asi_conductor *conductor, int64_t now_ns)
-{
-    const int64_t cycle_ns = now_ns - conductor->last_cycle_ns;
-    conductor->last_cycle_ns = now_ns;
-    if (!conductor->has_cycled)
-    {
-        conductor->has_cycled = true;
-        return;
-    }
-    int64_t *max = asi_counter_addr(&conductor->counters.counters, ASI_SYSTEM_CONDUCTOR_MAX_CYCLE_TIME);
-    if (cycle_ns > asi_load_relaxed_i64(max)) /* the conductor is its only writer */
-    {
-        asi_store_release_i64(max, cycle_ns);
-    }
-    if (cycle_ns > conductor->settings->conductor_cycle_threshold_ns)
-    {
-        asi_conductor_count(conductor, ASI_SYSTEM_CONDUCTOR_CYCLE_EXCEEDED, 1);
-    }
-}
-
 static void track_idleness(asi_conductor *conductor, int64_t commands)
 {
     if (conductor->settings->exit_when_idle_ns < 0)
@@ -151,7 +131,8 @@ int asi_conductor_do_work(asi_conductor *conductor)
 {
     const int64_t now_ns = asi_clock_ns(&conductor->clock);
     conductor->now_ns = now_ns;
-    track_cycle(conductor, now_ns);
+    asi_cycle_time_track(&conductor->cycle, now_ns, conductor->settings->conductor_cycle_threshold_ns,
+        &conductor->counters.counters, ASI_SYSTEM_CONDUCTOR_MAX_CYCLE_TIME, ASI_SYSTEM_CONDUCTOR_CYCLE_EXCEEDED);
     if (now_ns - conductor->last_refresh_ns >= NANOS_PER_MS)
     {
         conductor->now_ms = asi_clock_ms(&conductor->clock);

@@ -11,7 +11,7 @@
 
 void asi_conductor_count(asi_conductor *conductor, int32_t system_counter_id, int64_t delta)
 {
-    asi_fetch_add_i64(asi_counter_addr(&conductor->counters.counters, system_counter_id), delta);
+    asi_counters_add(&conductor->counters.counters, system_counter_id, delta);
 }
 
 /* Failures caused by the caller carry a protocol code or EINVAL; other classes carry an errno. */

@@ -12,6 +12,7 @@
 #include "base/round_robin.h"
 #include "driver/config.h"
 #include "driver/ctl/list.h"
+#include "driver/cycle_time.h"
 #include "driver/events.h"
 #include "driver/net/udp_channel.h"
 #include "driver/net/udp_socket.h"
@@ -80,8 +81,7 @@ struct asi_conductor
     int64_t now_ms;           /* refreshed at most every millisecond */
     int64_t last_refresh_ns;  /* of now_ms */
     int64_t last_timer_ns;
-    int64_t last_cycle_ns;    /* start of the last duty cycle */
-    bool has_cycled;
+    asi_cycle_time cycle;
 
     int64_t blocked_command_position; /* head of the ring when it last moved */
     int64_t blocked_command_since_ns;

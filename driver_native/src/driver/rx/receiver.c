@@ -432,22 +432,6 @@ static void check_control_addresses(asi_receiver *receiver)
     }
 }
 
-static void track_cycle_time(asi_receiver *receiver)
-{
-    const int64_t taken_ns = receiver->now_ns - receiver->last_cycle_ns;
-    int64_t *max = asi_counter_addr(receiver->params.counters, ASI_SYSTEM_RECEIVER_MAX_CYCLE_TIME);
-    if (receiver->has_cycled && taken_ns > asi_load_relaxed_i64(max))
-    {
-        asi_store_release_i64(max, taken_ns);
-    }
-    if (receiver->has_cycled && taken_ns > receiver->params.cycle_threshold_ns)
-    {
-        asi_receiver_count(receiver, ASI_SYSTEM_RECEIVER_CYCLE_EXCEEDED, 1);
-    }
-    receiver->has_cycled = true;
-    receiver->last_cycle_ns = receiver->now_ns;
-}
-
 static int send_pending_of(asi_receiver *receiver, asi_rx_image *image)
 {
     const int64_t change = image->last_sm_change;
@@ -480,7 +464,8 @@ int asi_receiver_do_work(asi_receiver *receiver)
     asi_receiver_command command;
     int work = 0;
     receiver->now_ns = asi_clock_ns(&receiver->params.clock);
-    track_cycle_time(receiver);
+    asi_cycle_time_track(&receiver->cycle, receiver->now_ns, receiver->params.cycle_threshold_ns, receiver->params.counters,
+        ASI_SYSTEM_RECEIVER_MAX_CYCLE_TIME, ASI_SYSTEM_RECEIVER_CYCLE_EXCEEDED);
     /* The command for an endpoint's subscription follows the endpoint's; the socket must not be read between the two. */
     for (int32_t i = 0; i < COMMANDS_PER_CYCLE && asi_command_queue_take(receiver->params.command, &command); i++)
     {

@@ -7,7 +7,7 @@
 
 void asi_receiver_count(asi_receiver *receiver, int32_t system_counter_id, int64_t delta)
 {
-    asi_fetch_add_i64(asi_counter_addr(receiver->params.counters, system_counter_id), delta);
+    asi_counters_add(receiver->params.counters, system_counter_id, delta);
 }
 
 bool asi_receiver_notify_conductor(asi_receiver *receiver, const asi_conductor_command *command)

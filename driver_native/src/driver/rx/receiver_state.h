@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/round_robin.h"
+#include "driver/cycle_time.h"
 #include "driver/net/udp_poller.h"
 #include "driver/queues/conductor_command.h"
 #include "driver/queues/receiver_command.h"
@@ -59,8 +60,7 @@ typedef struct asi_receiver
     uint8_t *buffers;                 /* owned: io_vector_capacity times ASI_UDP_BUFFER_LENGTH */
     asi_incoming *incoming;           /* owned: ASI_UDP_MAX_SEGMENTS times as many */
     int64_t now_ns;
-    int64_t last_cycle_ns;
-    bool has_cycled;
+    asi_cycle_time cycle;
     int64_t last_resolution_check_ns;
     int64_t last_no_room_ns;
     asi_proofs proofs;

@@ -474,32 +474,12 @@ static void check_silence(asi_sender *sender)
     }
 }
 
-static void track_cycle(asi_sender *sender)
-{
-    const int64_t cycle_ns = sender->now_ns - sender->last_cycle_ns;
-    const bool is_first = !sender->has_cycled;
-    sender->last_cycle_ns = sender->now_ns;
-    sender->has_cycled = true;
-    if (is_first)
-    {
-        return;
-    }
-    int64_t *max = asi_counter_addr(sender->params.counters, ASI_SYSTEM_SENDER_MAX_CYCLE_TIME);
-    if (cycle_ns > asi_load_relaxed_i64(max)) /* the sender is its only writer */
-    {
-        asi_store_release_i64(max, cycle_ns);
-    }
-    if (cycle_ns > sender->params.settings->sender_cycle_threshold_ns)
-    {
-        asi_sender_count(sender, ASI_SYSTEM_SENDER_CYCLE_EXCEEDED, 1);
-    }
-}
-
 int asi_sender_do_work(asi_sender *sender)
 {
     const asi_driver_settings *settings = sender->params.settings;
     sender->now_ns = asi_clock_ns(&sender->params.clock);
-    track_cycle(sender);
+    asi_cycle_time_track(&sender->cycle, sender->now_ns, settings->sender_cycle_threshold_ns, sender->params.counters,
+        ASI_SYSTEM_SENDER_MAX_CYCLE_TIME, ASI_SYSTEM_SENDER_CYCLE_EXCEEDED);
     asi_sender_command command;
     int work = 0;
     while (work < COMMANDS_PER_CYCLE && asi_command_queue_take(sender->params.command, &command))

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/round_robin.h"
+#include "driver/cycle_time.h"
 #include "driver/net/udp_poller.h"
 #include "driver/queues/conductor_command.h"
 #include "driver/queues/sender_command.h"
@@ -28,8 +29,7 @@ typedef struct asi_sender
     asi_sender_params params;
 
     int64_t now_ns;
-    int64_t last_cycle_ns;         /* start of the last cycle */
-    bool has_cycled;
+    asi_cycle_time cycle;
     int64_t last_poll_ns;          /* last poll of the control sockets */
     int64_t last_resolution_check_ns;
     int64_t cycles_since_poll;
