@@ -19,6 +19,8 @@ PEER ?= ours
 # Tells what a long command does, with the time since make began.
 STEP := $(PYTHON) -I aeron_spark/_native/build_steps.py $(shell date +%s)
 PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
+# The requirements of one of pyproject.toml's extras, quoted.
+EXTRA = $(shell $(PYTHON) -Ic "import shlex, tomllib; print(shlex.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(1)']))")
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
@@ -29,7 +31,7 @@ help: ## show these commands
 
 build: build/.installed ## environment, native code and Python package, ready in .venv
 
-run: build java ## the main job: publish, record, stream and replay with Spark; keeps recording and charts in build/run (KEEP=0: nothing)
+run: build/.runnable java ## the main job: publish, record, stream and replay with Spark; keeps recording and charts in build/run (KEEP=0: nothing)
 	@exec $(BIN)/python -m aeron_spark.demo $(if $(filter 0,$(KEEP)),--no-keep,--keep build/run)
 
 # The tests of docs/compatibility.md with one pyspark; they leave what they have shown in build/compat.
@@ -106,11 +108,11 @@ build/.linted-c: $(C_FILES) $(C_HEADERS) .clang-tidy | build build/.clang-tidy
 	@touch $@
 
 build/.clang-tidy: build/.environment
-	@$(STEP) "installing clang-tidy" $(PIP_INSTALL) '$(shell sed -n 's/^lint-c = \["\(.*\)"\]/\1/p' pyproject.toml)'
+	@$(STEP) "installing clang-tidy" $(PIP_INSTALL) $(call EXTRA,lint-c)
 	@touch $@
 
 build/.manifests: build/.environment
-	@$(STEP) "installing the validators of manifests" $(PIP_INSTALL) $(shell sed -n 's/^manifests = \[\(.*\)\]/\1/p' pyproject.toml | tr -d ',' | tr '"' "'")
+	@$(STEP) "installing the validators of manifests" $(PIP_INSTALL) $(call EXTRA,manifests)
 	@touch $@
 
 spec-report: ## each section of docs/spec with its MUSTs and who cites it in the product and in the tests: ONLY=uncited
@@ -126,7 +128,7 @@ docs-serve: build/.docs-tools ## the documentation site on http://127.0.0.1:8000
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 build/.docs-tools: build/.installed
 	@$(STEP) "installing the tools of the documentation site" \
-	  $(PIP_INSTALL) $(shell sed -n 's/^docs = \[\(.*\)\]/\1/p' pyproject.toml | tr '"' "'" | tr -d ,)
+	  $(PIP_INSTALL) $(call EXTRA,docs)
 	@touch $@
 
 format: build ## put Python into its one form, and write the stub of the C functions again
@@ -146,7 +148,7 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 
 # The release's own tools, of pyproject.toml.
 build/.release-tools: build/.environment
-	@$(STEP) "installing what makes and checks a release" $(PIP_INSTALL) $(shell sed -n 's/^release = \[\(.*\)\]/\1/p' pyproject.toml | tr -d ,)
+	@$(STEP) "installing what makes and checks a release" $(PIP_INSTALL) $(call EXTRA,release)
 	@touch $@
 
 release: build build/.release-tools ## four wheels and the source archive of the commit into dist/, each built twice to the same bytes, and checked: ONLY='PLATFORM ...' for some
@@ -268,11 +270,19 @@ build/.environment: pyproject.toml
 	@mkdir -p build && touch $@
 
 .PHONY: java
-java: build
+java: build/.runnable
 	@$(BIN)/python -m aeron_spark.demo.java || $(STEP) "installing a Java runtime for Spark, as this machine has none" \
-	  $(PIP_INSTALL) '$(shell sed -n 's/^java = \["\(.*\)"\]/\1/p' pyproject.toml)'
+	  $(PIP_INSTALL) $(call EXTRA,java)
 
-build/.installed: build/.environment $(SOURCES)
+# What `make run` needs and no more: a first look shall not wait for what only tests use.
+build/.runnable: build/.environment $(SOURCES)
 	@$(STEP) "building aeron_spark and installing what it needs, Spark among it" \
-	  $(PIP_INSTALL) --no-build-isolation -e '.[spark,test,lint]'
+	  $(PIP_INSTALL) --no-build-isolation -e '.[spark]'
+	@touch $@
+
+build/.test-tools: pyproject.toml | build/.runnable
+	@$(STEP) "installing what tests and lint need" $(PIP_INSTALL) $(call EXTRA,test) $(call EXTRA,lint)
+	@touch $@
+
+build/.installed: build/.runnable build/.test-tools
 	@touch $@
