@@ -121,6 +121,10 @@ spec-report: ## each section of docs/spec with its MUSTs and who cites it in the
 docs: build/.docs-tools ## the documentation site into build/site, with links and anchors checked; nothing in it loads from outside
 	@$(STEP) "building the documentation site into build/site" $(BIN)/mkdocs build -f docs/site/mkdocs.yml
 
+# Built once for the tests of `make interop`; `make docs` builds it anew.
+build/site/index.html:
+	@$(MAKE) --no-print-directory docs
+
 docs-serve: build/.docs-tools ## the documentation site on http://127.0.0.1:8000, built again when a page changes: ADDRESS=host:port
 	$(BIN)/mkdocs serve -f docs/site/mkdocs.yml -a $(or $(ADDRESS),127.0.0.1:8000)
 
@@ -159,7 +163,7 @@ release: build build/.release-tools ## four wheels and the source archive of the
 release-elsewhere: build build/.release-tools ## the wheels of dist/ in a bare Debian, with musl, and for aarch64 under emulation (needs more, says what)
 	$(BIN)/python -m tests.release.elsewhere dist
 
-interop: interop-needs build java native-tests build/.spark-classes build/.manifests ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
+interop: interop-needs build java native-tests build/.spark-classes build/.manifests build/site/index.html ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
 	$(PYTEST_FILES) tests -m "interop" --ignore tests/attack
 	$(PYTEST) tests/attack -m "interop"
 
