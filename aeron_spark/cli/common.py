@@ -52,7 +52,7 @@ def add_verb(
         epilog=f"examples:\n{examples}\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.set_defaults(run=run)
+    verb.set_defaults(run=run, command=verb.prog)
     return verb
 
 
