@@ -160,8 +160,8 @@ release: build build/.release-tools ## four wheels and the source archive of the
 	$(BIN)/python -m tests.release.check dist
 	$(if $(ONLY),,$(BIN)/python tests/system/wheel.py dist/*-manylinux_2_28_x86_64.whl)
 
-release-elsewhere: build build/.release-tools ## the wheels of dist/ in a bare Debian, with musl, and for aarch64 under emulation (needs more, says what)
-	$(BIN)/python -m tests.release.elsewhere dist
+release-elsewhere: build build/.release-tools ## the wheels of dist/ in a bare Debian, with musl, and for aarch64 under emulation (needs more, says what): ONLY=PLATFORM for one
+	$(BIN)/python -m tests.release.elsewhere dist $(ONLY:%=--only %)
 
 interop: interop-needs build java native-tests build/.spark-classes build/.manifests build/site/index.html ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
 	$(PYTEST_FILES) tests -m "interop" --ignore tests/attack

