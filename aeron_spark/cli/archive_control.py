@@ -15,7 +15,7 @@ from aeron_spark.archive.client import Archive
 from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.replay import ReplayLength
 from aeron_spark.archive.text_values import hex_text, json_lines
-from aeron_spark.cli.archive_session import add_running, connect, print_answer
+from aeron_spark.cli.archive_session import add_running, connect, known, print_answer
 from aeron_spark.cli.common import at_least, print_json
 from aeron_spark.cli.progress import Progress, Work
 from aeron_spark.errors import PeerError, UsageError
@@ -71,7 +71,7 @@ def add_to(parts: Any) -> None:
         "--form",
         choices=("lines", "raw", "hex", "json"),
         default="lines",
-        help="a line for each message (default), their bytes alone, hexadecimal lines, or JSON lines",
+        help="a line for each message (default), their bytes alone, hexadecimal lines, or JSON lines, as --json has it",
     )
 
     start = add_running(
@@ -322,15 +322,13 @@ def run_change(options: argparse.Namespace) -> int:
     recording_id, position = options.recording_id, _position(options)
     at = 0 if position is None else position
     with connect(options) as archive:
-        recording = archive.recording(recording_id)
-        if recording is None:
-            raise UsageError(f"unknown recording id: {recording_id}")
+        recording = known(archive, recording_id)
         _check_change(archive, recording, at, options)
         if not options.yes:
             target = "" if position is None else f" at position {position}"
             # The archive sees by the segment's bytes whether a frame begins somewhere; a client does not have them.
-            known = {recording.start_position, recording.stop_position}
-            is_known = options.change != "truncate" or position in known or position == recording.segment_base(at)
+            ends = {recording.start_position, recording.stop_position}
+            is_known = options.change != "truncate" or position in ends or position == recording.segment_base(at)
             condition = "" if is_known else ", if a frame begins there"
             print_answer(
                 options,
@@ -406,6 +404,7 @@ def run_replay(options: argparse.Namespace) -> int:
     if options.follow and options.end is not None:
         raise UsageError("--follow has no end: leave out --to")
     with connect(options) as archive:
+        known(archive, options.recording_id)
         length = _length(archive, options)
         if options.channel is not None:
             session = archive.start_replay(
@@ -423,7 +422,7 @@ def run_replay(options: argparse.Namespace) -> int:
             progress.start()
             with contextlib.suppress(KeyboardInterrupt):
                 for batch in replay.batches(options.timeout, columns=_COLUMNS):
-                    data = _text(batch, options.form)
+                    data = _text(batch, "json" if options.json else options.form)
                     out.write(data)
                     out.flush()
                     progress.add(batch.num_rows, batch.column("value").nbytes)

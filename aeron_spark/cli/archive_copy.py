@@ -7,10 +7,10 @@ import time
 from typing import Any
 
 from aeron_spark.archive.client import Archive
-from aeron_spark.cli.archive_session import add_credentials, add_running, connect, credentials, print_answer
+from aeron_spark.cli.archive_session import add_credentials, add_running, connect, credentials, known, print_answer
 from aeron_spark.cli.common import at_least
 from aeron_spark.cli.progress import Work
-from aeron_spark.errors import AeronError, UsageError
+from aeron_spark.errors import AeronError
 from aeron_spark.types import RecordingSignal, Signal
 
 _POLL_S = 0.02
@@ -182,9 +182,7 @@ def _print_copy(archive: Archive, copy: _Copy, options: argparse.Namespace) -> i
 def run_update_channel(options: argparse.Namespace) -> int:
     """Change the channel, and print the one before."""
     with connect(options) as archive:
-        before = archive.recording(options.recording_id)
-        if before is None:
-            raise UsageError(f"unknown recording id: {options.recording_id}")
+        before = known(archive, options.recording_id)
         archive.update_channel(options.recording_id, options.channel)
         after = archive.recording(options.recording_id)
     channel = options.channel if after is None else after.original_channel
@@ -201,9 +199,7 @@ def run_migrate_segments(options: argparse.Namespace) -> int:
     with connect(options) as archive:
         about = []
         for recording_id in (options.source_recording_id, options.recording_id):
-            recording = archive.recording(recording_id)
-            if recording is None:
-                raise UsageError(f"unknown recording id: {recording_id}")
+            recording = known(archive, recording_id)
             about.append(f"recording {recording_id} ({recording.start_position} to {recording.stop_position})")
         if not options.yes:
             print_answer(

@@ -12,6 +12,7 @@ from typing import Any
 
 from aeron_spark.archive.client import DEFAULT_CHANNEL, Archive
 from aeron_spark.archive.credentials import Credentials, UserPassword
+from aeron_spark.archive.recordings import Recording
 from aeron_spark.cli.common import add_dir, add_json, add_verb, print_json
 from aeron_spark.errors import UsageError
 from aeron_spark.small_files import read_small
@@ -89,6 +90,14 @@ def connect(options: argparse.Namespace, *, on_signal: Callable[[Signal], object
         credentials=_proof(options),
         on_signal=on_signal,
     )
+
+
+def known(archive: Archive, recording_id: int) -> Recording:
+    """The recording of this id; one that the archive does not have is an error of who named it."""
+    recording = archive.recording(recording_id)
+    if recording is None:
+        raise UsageError(f"unknown recording id: {recording_id}")
+    return recording
 
 
 def _proof(options: argparse.Namespace) -> Credentials | None:

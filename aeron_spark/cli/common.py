@@ -52,7 +52,7 @@ def add_verb(
         epilog=f"examples:\n{examples}\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.set_defaults(run=run)
+    verb.set_defaults(run=run, command=verb.prog)
     return verb
 
 
@@ -213,7 +213,7 @@ def show_counters(
     before: Before | None = None
     try:
         while True:
-            with _open(options.dir) as counters:
+            with open_counters(options.dir) as counters:
                 driver, value, at = counters.driver(), read(counters), time.monotonic()
                 if not options.json:
                     _head(counters.aeron_dir, driver, again=before is not None)
@@ -228,7 +228,8 @@ def show_counters(
         return 0
 
 
-def _open(directory: str | None) -> Counters:
+def open_counters(directory: str | None) -> Counters:
+    """The counters of a directory, by default AERON_DIR. StorageError: none are there, with what to do."""
     try:
         return Counters(directory)
     except StorageError as error:

@@ -66,7 +66,7 @@ def become(
     with contextlib.suppress(UsageError):  # the server itself reports what it can't read
         for given, nearest in misspelt(read_settings(options.define, options.properties, {})).items():
             print(
-                f"aeron-spark {options.verb}: {given} is no setting and has no effect, did you mean {nearest}?",
+                f"{options.command}: {given} is no setting and has no effect, did you mean {nearest}?",
                 file=sys.stderr,
                 flush=True,
             )

@@ -18,6 +18,10 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"no archive reads control requests on channel=aeron:ipc",
         "start one in another terminal, aeron-spark archive run --beside-driver --dir {dir} --archive-dir FOLDER",
     ),
+    (
+        r"unknown recording id: \d+$|no recording found with recordingId",
+        "aeron-spark archive list {folder} shows the recordings",
+    ),
     (r"Permission denied", "run it as the user who owns that (`ls -ld` shows who), or take another folder"),
     (
         r"no subscriber within",
@@ -56,5 +60,6 @@ def hint(error: str, options: argparse.Namespace) -> str:
         "at": f" --dir {given}" if given else "",
         "channel": getattr(options, "channel", "aeron:ipc"),
         "stream": getattr(options, "stream", 1001),
+        "folder": getattr(options, "path", "FOLDER"),
     }
     return next((text.format(**values) for pattern, text in _HINTS if re.search(pattern, error)), "")

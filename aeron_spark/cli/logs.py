@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from aeron_spark.cli.common import add_json, add_verb
+from aeron_spark.cli.common import add_json, add_verb, open_counters
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.errors import AeronError
 from aeron_spark.logs import ErrorLogs, json_line, text_line
@@ -40,6 +40,9 @@ def add_to(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print once, or again and again. Following, a directory that is not there now is waited for."""
     dirs = options.dir or ([] if options.archive_dir else [default_aeron_dir()])
+    for one in dirs:
+        with open_counters(one):
+            pass  # one that is not there ends the verb with what to do
     logs = ErrorLogs(dirs=[Path(one) for one in dirs], archive_dirs=[Path(one) for one in options.archive_dir])
     line = json_line if options.json else text_line
     news = logs.news()

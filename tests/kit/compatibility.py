@@ -77,10 +77,10 @@ def makefile(name: str) -> list[str]:
 
 #: How each Python is tested; the wheel's extension keeps to the limited API of the first one.
 PYTHONS = {
-    "3.11": "in CI",
-    "3.12": "not run",
-    "3.13": "not run",
-    "3.14": "not run",
+    "3.11": "all tests, in CI",
+    "3.12": "by hand, `make compat-pythons`: these rows with the newest pyspark, Python without Spark",
+    "3.13": "by hand, `make compat-pythons`: the same",
+    "3.14": "not tested",
 }
 HEAD = """\
 # What works with which Spark
@@ -107,8 +107,8 @@ a managed Spark ([managed-spark.md](managed-spark.md)) are tested with the newes
 """
 TAIL = """\
 
-The wheel's extension keeps to Python's limited API of 3.11, so one wheel is for 3.11 and all later ones. Spark's own pages say
-which Python a pyspark supports.
+The wheel's extension keeps to Python's limited API of 3.11, so one wheel is for 3.11 and all later ones; `abi3audit --strict`
+checks at each release that it uses nothing else. Spark's own pages say which Python a pyspark supports.
 """
 
 

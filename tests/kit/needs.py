@@ -37,6 +37,7 @@ PACKAGES: Mapping[str, Callable[[], bool]] = {
     "abigail-tools": partial(_on_path, "abidw", "abidiff"),
     "buildah": partial(_on_path, "buildah"),
     "kubernetes-client": partial(_on_path, "kubectl"),
+    "chromium": partial(_on_path, "chromium"),
     "zsh": partial(_on_path, "zsh"),
     "fish": partial(_on_path, "fish"),
     "wireguard-tools": partial(_on_path, "wg"),

@@ -256,7 +256,7 @@ def test_a_misspelt_setting_of_a_server_is_told(
         main([*verb, "-D", f"{name[:-1]}=x", "-D", f"{name}=y", "-D", "my.own=z"])
     assert {f"-D{name[:-1]}=x", f"-D{name}=y", "-Dmy.own=z"} <= set(started)
     assert capsys.readouterr().err == (
-        f"aeron-spark {verb[0]}: {name[:-1]} is no setting and has no effect, did you mean {name}?\n"
+        f"aeron-spark {' '.join(verb).partition(' --')[0]}: {name[:-1]} is no setting and has no effect, did you mean {name}?\n"
     )
 
 

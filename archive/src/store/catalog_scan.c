@@ -264,6 +264,17 @@ static bool have_records_ended(const uint8_t *bytes, int64_t length, int64_t *of
     return false;
 }
 
+as_result asi_catalog_fail_open(const char *archive_dir, const char *path, int error)
+{
+    if (-ENOENT != error && -ENOTDIR != error)
+    {
+        return asi_fail_errno(AS_E_STORAGE, -error, "cannot open %s", path);
+    }
+    return asi_fail(AS_E_DATA, -error,
+        "%s is no archive folder: %s; give the directory that the archive was started with (aeron.archive.dir)", archive_dir,
+        -ENOTDIR == error ? "it, or a part of that path, is a file" : "there is no " ASI_CATALOG_FILE " in it");
+}
+
 as_result asi_catalog_read(const asi_file_ops *files, int fd, const char *path, uint8_t **bytes_out, int64_t *length_out)
 {
     uint8_t *bytes = NULL;

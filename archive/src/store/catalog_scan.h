@@ -37,6 +37,9 @@ as_result asi_recording_check_untrusted(const asi_catalog_record *record) AS_MUS
 
 /* Decodes one whole record frame; false if its texts do not fit. The caller sets `offset`. */
 bool asi_catalog_parse_untrusted(const uint8_t *frame, int64_t frame_length, asi_catalog_record *record);
+/* The error for a catalog that could not be opened. `error` is a negative errno: where the file is absent, the folder is none of
+ * an archive (AS_E_DATA). */
+as_result asi_catalog_fail_open(const char *archive_dir, const char *path, int error) AS_MUST_USE;
 /* Reads the file up to its end or the first mebibyte of zeros. The caller frees *bytes. */
 as_result asi_catalog_read(
     const asi_file_ops *files, int fd, const char *path, uint8_t **bytes, int64_t *length) AS_MUST_USE;

@@ -32,15 +32,9 @@ static as_result read_catalog(
         return asi_fail(AS_E_USAGE, ENAMETOOLONG, "archive folder name is too long: %s", archive_dir);
     }
     const int fd = files->open(files->context, path, ASI_FILE_READ);
-    if (-ENOENT == fd || -ENOTDIR == fd)
-    {
-        return asi_fail(AS_E_DATA, -fd,
-            "%s is no archive folder: %s; give the directory that the archive was started with (aeron.archive.dir)",
-            archive_dir, -ENOTDIR == fd ? "it, or a part of that path, is a file" : "there is no " ASI_CATALOG_FILE " in it");
-    }
     if (fd < 0)
     {
-        return asi_fail_errno(AS_E_STORAGE, -fd, "cannot open %s", path);
+        return asi_catalog_fail_open(archive_dir, path, fd);
     }
     const as_result result = asi_catalog_read(files, fd, path, bytes, length);
     files->close(files->context, fd);

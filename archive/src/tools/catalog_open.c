@@ -87,15 +87,9 @@ static as_result read_file(as_catalog *catalog, bool writable)
 {
     const asi_file_ops *files = catalog->files;
     const int fd = files->open(files->context, catalog->path, writable ? ASI_FILE_WRITE : ASI_FILE_READ);
-    if (-ENOENT == fd || -ENOTDIR == fd)
-    {
-        return asi_fail(AS_E_DATA, -fd,
-            "%s is no archive folder: %s; give the directory that the archive was started with (aeron.archive.dir)",
-            catalog->dir, -ENOTDIR == fd ? "it, or a part of that path, is a file" : "there is no " ASI_CATALOG_FILE " in it");
-    }
     if (fd < 0)
     {
-        return asi_fail_errno(AS_E_STORAGE, -fd, "cannot open %s", catalog->path);
+        return asi_catalog_fail_open(catalog->dir, catalog->path, fd);
     }
     as_result result = asi_catalog_read(files, fd, catalog->path, &catalog->bytes, &catalog->bytes_length);
     catalog->capacity = files->size(files->context, fd);

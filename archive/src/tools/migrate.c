@@ -320,7 +320,7 @@ static as_result load(migration *run)
     const int fd = files->open(files->context, run->catalog_path, ASI_FILE_READ);
     if (fd < 0)
     {
-        return asi_fail(AS_E_DATA, -fd, "%s is no archive folder: there is no " ASI_CATALOG_FILE " in it", run->dir);
+        return asi_catalog_fail_open(run->dir, run->catalog_path, fd);
     }
     as_result result = asi_catalog_read(files, fd, run->catalog_path, &run->bytes, &run->length);
     files->close(files->context, fd);
