@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "auditor_bounds.h"
 #include "base/bits.h"
 #include "shm/broadcast.h"
 #include "shm/ring_mpsc.h"
@@ -116,6 +117,8 @@ static void make_settings(sim_plan *plan, const sim_pace *pace, asi_rand *rand)
     asi_driver_settings_init(settings);
     settings->threading_mode = ASI_THREADING_INVOKER;
     settings->perform_storage_checks = false;
+    settings->reserved_session_id_low = SIM_HOSTILE_SESSION(0); /* no honest stream gets an id of the adversary's */
+    settings->reserved_session_id_high = SIM_STRAY_SESSION;
     settings->counters_values_buffer_length = pace->counters_length;
     settings->to_driver_buffer_length = pace->commands_length + ASI_RING_TRAILER_LENGTH;
     settings->to_clients_buffer_length = pace->commands_length + ASI_BROADCAST_TRAILER_LENGTH;
