@@ -12,10 +12,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from aeron_spark.archive.search import clamped_ns, index_time_position
 from aeron_spark.archive.segments import Extent, Recording
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError
-from aeron_spark.spark.planning.bounds import Bounds, clamped_ns, index_time_position
+from aeron_spark.spark.planning.bounds import Bounds
 from aeron_spark.spark.planning.committed import committed_now
 from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
