@@ -10,6 +10,6 @@
 
 from __future__ import annotations
 
-from aeron_spark.tables.scan import Scan, scan
+from aeron_spark.tables.scans import Scan, scan
 
 __all__ = ["Scan", "scan"]

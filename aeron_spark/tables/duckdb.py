@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aeron_spark.extras import missing
-from aeron_spark.tables.scan import Scan, Source, scan
+from aeron_spark.tables.scans import Scan, Source, scan
 
 if TYPE_CHECKING:
     import duckdb

@@ -84,13 +84,13 @@ def _comparison(tokens: Sequence[tuple[str, str]], at: int, schema: pa.Schema) -
         values, at = _members(tokens, at + 2, name)
         members = pa.array([_value(name, of_type, one).as_py() for one in values], _value_type(of_type))
         made = field.isin(members)
-    elif operator == "~":
-        made, at = _matches(field, name, of_type, tokens[at + 2][1]), at + 3
-    elif operator in _COMPARE:
+    elif operator == "~" or operator in _COMPARE:
         kind, value = tokens[at + 2]
         if kind not in {"word", "text"}:
             raise UsageError(f"filter: {name} {operator} needs a value; {_EXAMPLE}")
-        if kind == "word" and value.lower() == "null":
+        if operator == "~":
+            made = _matches(field, name, of_type, value)
+        elif kind == "word" and value.lower() == "null":
             if operator not in {"=", "==", "!="}:
                 raise UsageError(f"filter: {name} {operator} null: nothing is; write {name} = null or {name} != null")
             made = field.is_valid() if operator == "!=" else field.is_null()
@@ -123,6 +123,8 @@ def _type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
     known, of_type = {field.name: field.type for field in schema}, None
     for depth, name in enumerate(path):
         if name not in known:
+            if depth and not known:
+                raise UsageError(f"filter: {'.'.join(path[:depth])} is {of_type}, which has no field {name!r}")
             where = f"{'.'.join(path[:depth])} has no field" if depth else "there is no column"
             raise UsageError(f"filter: {where} {name!r}; there are {', '.join(known)}{nearest(name, known)}")
         of_type = known[name]
@@ -139,7 +141,7 @@ def _matches(field: pc.Expression, name: str, of_type: pa.DataType, pattern: str
     if not (pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind)):
         raise UsageError(f"filter: {name} is {of_type}; ~ is for text")
     try:
-        pc.match_substring_regex(pa.array([], kind), pattern)
+        pc.match_substring_regex(pa.array([""]).cast(kind), pattern)
     except pa.ArrowInvalid as error:
         raise UsageError(f"filter: {name} ~ {pattern!r} is no regular expression: {error}") from None
     return pc.match_substring_regex(field.cast(kind) if kind != of_type else field, pattern)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aeron_spark.errors import UsageError
 from aeron_spark.extras import missing
-from aeron_spark.tables.scan import Scan, Source, scan
+from aeron_spark.tables.scans import Scan, Source, scan
 
 if TYPE_CHECKING:
     import pandas as pd

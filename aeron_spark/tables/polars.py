@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from aeron_spark.errors import UsageError
 from aeron_spark.extras import missing
-from aeron_spark.tables.scan import Scan, Source, scan
+from aeron_spark.tables.scans import Scan, Source, scan
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,8 +85,7 @@ def bounds_of(predicate: str, schema: pa.Schema) -> pc.Expression | None:
 def _implied(node: Any, schema: pa.Schema) -> pc.Expression | None:
     match node:
         case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
-            both = [one for one in (_implied(left, schema), _implied(right, schema)) if one is not None]
-            return both[0] & both[-1] if both else None
+            return _both(_implied(left, schema), _implied(right, schema))
         case {"BinaryExpr": {"left": left, "op": "Or" | "LogicalOr", "right": right}}:
             one, other = _implied(left, schema), _implied(right, schema)
             return None if one is None or other is None else one | other
@@ -99,10 +98,14 @@ def _implied(node: Any, schema: pa.Schema) -> pc.Expression | None:
         }:
             match function:
                 case {"Boolean": {"IsBetween": {"closed": _}}}:
-                    bounds = [_compared(name, "GtEq", low, schema), _compared(name, "LtEq", high, schema)]
-                    known = [one for one in bounds if one is not None]
-                    return known[0] & known[-1] if known else None
+                    return _both(_compared(name, "GtEq", low, schema), _compared(name, "LtEq", high, schema))
     return None
+
+
+def _both(one: pc.Expression | None, other: pc.Expression | None) -> pc.Expression | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
 
 
 def _compared(name: str, operator: str, literal: Any, schema: pa.Schema) -> pc.Expression | None:
