@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import random
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,7 @@ from aeron_spark.archive import objects
 from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.remote import RemoteArchive, own_address
 from aeron_spark.batch import FIELDS, Batches
+from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import ClosedError, DataLossError, PeerError, UsageError
 from aeron_spark.subscription import Subscription
 from aeron_spark.tables import Scan, pandas, polars, scan, scans
@@ -443,20 +446,31 @@ AS_TABLE: dict[str, Callable[[Scan], pa.Table]] = {
 
 
 @pytest.mark.usefixtures("small_windows")
-@pytest.mark.parametrize("taken_by", AS_TABLE)
 def test_a_scan_gives_what_came_live(
-    recorded: Recorded, store: Folder | RemoteArchive | ObjectFolder, taken_by: str, monkeypatch: pytest.MonkeyPatch
+    recorded: Recorded, store: Folder | RemoteArchive | ObjectFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scans, "PIECE_BYTES", 100_000)
     table = scan(store, recorded.recording_id, columns=COLUMNS)
-    assert digest(AS_TABLE[taken_by](table)) == digest(expected_table(recorded))
-
-
-def test_what_a_scan_follows_is_what_came_live(
-    recorded: Recorded, store: Folder | RemoteArchive | ObjectFolder
-) -> None:
+    expected = digest(expected_table(recorded))
+    for taken_by, take in AS_TABLE.items():
+        assert digest(take(table)) == expected, taken_by
     followed = scan(store, recorded.recording_id, columns=COLUMNS, follow=True, batch_rows=300)
-    assert digest(followed.to_table()) == digest(expected_table(recorded))
+    assert digest(followed.to_table()) == expected
+
+
+def test_cat_gives_what_came_live(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the folder, the archive and a store, by their addresses."""
+    aeron_dir = str(recorded.archive.client.aeron_dir)
+    with s3.store(recorded.folder) as store:
+        for name, value in (("AWS_ACCESS_KEY_ID", "access_key"), ("AWS_SECRET_ACCESS_KEY", "secret_key")):
+            monkeypatch.setenv(name, s3.KEYS[value])
+        for address in (str(recorded.folder), recorded.control_channel, store.uri):
+            out = io.TextIOWrapper(io.BytesIO(), write_through=True)
+            monkeypatch.setattr(sys, "stdout", out)
+            words = ["cat", address, str(recorded.recording_id), "--format", "arrow", "--dir", aeron_dir]
+            assert main([*words, "--columns", ",".join(COLUMNS)]) == 0
+            printed = pa.ipc.open_stream(out.buffer.getvalue()).read_all()  # type: ignore[attr-defined]
+            assert digest(printed) == digest(expected_table(recorded)), address
 
 
 def test_filters_select_the_same_everywhere(recorded: Recorded, store: Folder | RemoteArchive | ObjectFolder) -> None:
