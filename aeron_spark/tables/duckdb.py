@@ -14,10 +14,10 @@ from aeron_spark.tables.scans import Scan, Source, scan
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["read_aeron"]
+__all__ = ["from_aeron"]
 
 
-def read_aeron(
+def from_aeron(
     source: Source | Scan,
     recordings: int | list[int] | None = None,
     *,
@@ -26,7 +26,7 @@ def read_aeron(
 ) -> duckdb.DuckDBPyRelation:
     """Messages as a relation of `connection` (default: DuckDB's own); the arguments are those of `aeron_spark.tables.scan`.
 
-        quotes = read_aeron("recordings", 3, sbe="prices.xml", message="Quote")
+        quotes = from_aeron("recordings", 3, sbe="prices.xml", message="Quote")
         duckdb.sql("SELECT symbol, avg(price) FROM quotes WHERE timestamp >= now() - INTERVAL 1 HOUR GROUP BY symbol")
 
     Nothing is read before a query runs, and each query reads anew. `timestamp` has microseconds, as DuckDB has with a time

@@ -440,8 +440,8 @@ AS_TABLE: dict[str, Callable[[Scan], pa.Table]] = {
     "pandas": of_pandas,
     "polars": lambda table: polars.scan_aeron(table).collect().to_arrow(),
     "polars, streaming": lambda table: polars.scan_aeron(table).collect(engine="streaming").to_arrow(),
-    "duckdb": lambda table: duckdb_tables.read_aeron(table).to_arrow_table(),
-    "duckdb, filtered": lambda table: duckdb_tables.read_aeron(table).filter("position >= 0").to_arrow_table(),
+    "duckdb": lambda table: duckdb_tables.from_aeron(table).to_arrow_table(),
+    "duckdb, filtered": lambda table: duckdb_tables.from_aeron(table).filter("position >= 0").to_arrow_table(),
 }
 
 

@@ -376,7 +376,7 @@ def test_duckdb_passes_columns_and_filters(market: Market, monkeypatch: pytest.M
         return scanner(self, columns, filter, **how)
 
     monkeypatch.setattr(Scan, "scanner", spy)
-    table = of_duckdb.read_aeron(market.path, market.recording, sbe=SCHEMA, message="Quote")
+    table = of_duckdb.from_aeron(market.path, market.recording, sbe=SCHEMA, message="Quote")
     assert table.filter("price = 100 AND position >= 0").aggregate("count(*), max(number)").fetchall() == [
         (COUNT // 50, COUNT - 50)
     ]
@@ -391,7 +391,7 @@ def test_duckdb_passes_columns_and_filters(market: Market, monkeypatch: pytest.M
 
 
 def test_duckdb_gives_the_same_rows_for_every_column(market: Market) -> None:
-    quotes = of_duckdb.read_aeron(market.path, market.recording, sbe=SCHEMA)
+    quotes = of_duckdb.from_aeron(market.path, market.recording, sbe=SCHEMA)
     expected = of(market, market.recording, sbe=SCHEMA, time_unit="us").to_table()
     assert quotes.to_arrow_table().cast(expected.schema).to_pylist() == expected.to_pylist()
     assert duckdb.sql("SELECT count(*) FROM quotes WHERE Quote.side = 'BUY'").fetchall() == [
@@ -466,7 +466,7 @@ def test_a_library_that_is_not_installed_is_named_with_its_command(
 
     monkeypatch.setattr(builtins, "__import__", without)
     module, call = {
-        "pandas": (of_pandas, "read_aeron"), "polars": (of_polars, "scan_aeron"), "duckdb": (of_duckdb, "read_aeron"),
+        "pandas": (of_pandas, "read_aeron"), "polars": (of_polars, "scan_aeron"), "duckdb": (of_duckdb, "from_aeron"),
     }[name]  # fmt: skip
     with pytest.raises(ModuleNotFoundError, match=rf"pip install 'aeron-spark\[{name}\]'"):
         getattr(module, call)(market.path)
