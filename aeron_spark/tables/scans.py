@@ -392,7 +392,7 @@ def _recorded(plan: _Plan, source: RecordingSource, rows: RowMaker, stop: Stop) 
             plan.on_progress(done, total, count)
 
     # Elsewhere the source itself fetches ahead, and limits who reads at the same time.
-    if plan.threads == 1 or not source.is_local:
+    if plan.threads == 1 or not source.is_local or total <= PIECE_BYTES:
         return one_by_one(source, spans, rows, plan.bounds, on_done)
     pieces = itertools.chain.from_iterable(_pieces(source, span) for span in spans)
     return in_parallel(source, pieces, rows, plan.bounds, on_done, threads=plan.threads, stop=stop)
