@@ -26,7 +26,7 @@ from aeron_spark.archive.time_text import parse_time_ns
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
 
-__all__ = ["checked", "fields_of", "parse"]
+__all__ = ["NO_TIMES", "checked", "fields_of", "parse"]
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<mark>==|!=|<=|>=|[=<>~(),])|(?P<word>[^\s=<>~!(),'"]+))""",
@@ -43,6 +43,10 @@ _COMPARE: dict[str, Callable[[pc.Expression, pa.Scalar], pc.Expression]] = {
 }
 _EXAMPLE = "write it like: price >= 10.5 and symbol = 'ABC' and side in (BUY, SELL)"
 _MAX_LENGTH = 10_000
+NO_TIMES = (
+    "there is no column 'timestamp': only an archive's folder has a time index; name the messages' own times, "
+    "timestamp='reserved(ns)' or timestamp='sbe:<field>'"
+)
 
 
 def parse(text: str, schema: pa.Schema) -> pc.Expression:
@@ -125,6 +129,8 @@ def _type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
         if name not in known:
             if depth and not known:
                 raise UsageError(f"filter: {'.'.join(path[:depth])} is {of_type}, which has no field {name!r}")
+            if name == "timestamp" and not depth:
+                raise UsageError(f"filter: {NO_TIMES}")
             where = f"{'.'.join(path[:depth])} has no field" if depth else "there is no column"
             raise UsageError(f"filter: {where} {name!r}; there are {', '.join(known)}{nearest(name, known)}")
         of_type = known[name]
@@ -205,6 +211,8 @@ def checked(given: Any, schema: pa.Schema) -> pc.Expression | None:
     except (pa.ArrowException, TypeError) as error:
         reason = str(error).split(" in ", 1)[0].splitlines()[0]
         unknown = re.search(r"No match for FieldRef\.Name\((.*?)\)", reason)
+        if unknown and unknown[1] == "timestamp":
+            raise UsageError(f"filter: {NO_TIMES}") from None
         closest = nearest(unknown[1], schema.names) if unknown else ""
         raise UsageError(f"the filter does not fit: {reason}; columns are {', '.join(schema.names)}{closest}") from None
     return expression

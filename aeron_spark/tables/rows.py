@@ -15,7 +15,7 @@ from aeron_spark.batch import FIELDS, RECORDING_ID
 from aeron_spark.errors import UsageError
 from aeron_spark.names import check_columns
 from aeron_spark.tables.clock import TIMESTAMP, Clock
-from aeron_spark.tables.filters import fields_of
+from aeron_spark.tables.filters import NO_TIMES, fields_of
 from aeron_spark.tables.payload import SbeColumns
 from aeron_spark.tables.pruning import Pruner
 
@@ -41,10 +41,7 @@ class Layout:
     def check(self, columns: Sequence[str]) -> None:
         """UsageError names a column that there is not."""
         if TIMESTAMP in columns and TIMESTAMP not in self.schema.names:
-            raise UsageError(
-                "there is no column 'timestamp': only an archive's folder has a time index; name the messages' own times, "
-                "timestamp='reserved(ns)' or timestamp='sbe:<field>'"
-            )
+            raise UsageError(NO_TIMES)
         check_columns(columns, self.schema.names)
 
 

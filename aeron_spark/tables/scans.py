@@ -307,8 +307,9 @@ class Scan(dataset.Dataset):  # type: ignore[misc]
         **_how: Any,
     ) -> dataset.Scanner:
         """A pass for pyarrow and what reads its datasets; options of how to read files have no effect."""
-        by_name = columns is not None and not isinstance(columns, Mapping)
-        batches = self.batches(list(columns or ()) if by_name else None, filter)
+        # Without a column, rows are counted by one that costs little.
+        named = None if columns is None or isinstance(columns, Mapping) else list(columns) or self._columns[:1]
+        batches = self.batches(named, filter)
         # As an iterator: errors of a stream would lose their class.
         made = dict(columns) if isinstance(columns, Mapping) else None
         return dataset.Scanner.from_batches((batch for batch in batches), schema=batches.schema, columns=made)

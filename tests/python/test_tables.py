@@ -185,6 +185,9 @@ def test_columns_and_options_that_are_wrong_are_named(market: Market) -> None:
         of(market, 77).batches()
     with pytest.raises(UsageError, match="only an archive's folder has a time index"):
         scan("s3://bucket/folder", columns=["timestamp"])
+    for text in ("timestamp > 2026-01-01", pc.field("timestamp").is_null()):
+        with pytest.raises(UsageError, match="only an archive's folder has a time index"):
+            scan("s3://bucket/folder", filter=text)
 
 
 # -- filters -----------------------------------------------------------------------------------------------------------------
@@ -482,6 +485,9 @@ def test_a_scan_is_a_dataset_of_pyarrow(market: Market) -> None:
     assert list(table.to_batches(filter=few))
     assert table.to_reader().read_all().equals(market.whole)
     assert pa.table(table).equals(market.whole)
+    assert pl.scan_pyarrow_dataset(table).select(pl.len()).collect().item() == COUNT + 500
+    assert of_polars.scan_aeron(table).select(pl.len()).collect().item() == COUNT + 500
+    assert table.scanner(columns=[]).count_rows() == COUNT + 500
     for name in ("get_fragments", "take", "sort_by", "join", "join_asof", "replace_schema", "__reduce__"):
         with pytest.raises(UsageError, match="to_table"):
             getattr(table, name)()
