@@ -547,6 +547,41 @@ def test_a_growing_recording_is_followed_until_it_stops(aeron_servers: Servers) 
     assert max(batch.num_rows for batch in taker.taken) <= 50
 
 
+def test_recordings_that_begin_later_are_followed_too(aeron_servers: Servers) -> None:
+    archive, channel = aeron_servers.archive, "aeron:ipc?term-length=64k"
+    with archive.add_recorded_exclusive_publication(channel, 5) as first:
+        archive.wait_recording("", 5, first.session_id)
+        first.offer_batch([b"a"])
+        taker = Taker(scan(aeron_servers.archive_dir, follow=True, filter="stream_id in (5, 6)", batch_seconds=0.01))
+        wait_until(lambda: taker.values == [b"a"], 20, "the first")
+        with (
+            archive.add_recorded_exclusive_publication(channel, 6) as second,
+            archive.add_recorded_exclusive_publication(channel, 7) as other,
+        ):
+            other.offer_batch([b"not asked for"])
+            second.offer_batch([b"b", b"c"])
+            wait_until(lambda: len(taker.values) == 3, 20, "the second")
+        first.offer_batch([b"d"])
+        wait_until(lambda: len(taker.values) == 4, 20, "the first again")
+    taker.ended()
+    assert taker.values == [b"a", b"b", b"c", b"d"]
+
+
+def test_an_image_is_a_table_until_it_ends(aeron_servers: Servers) -> None:
+    with (
+        Client(aeron_servers.aeron_dir) as client,
+        client.add_subscription("aeron:ipc", 9) as subscription,
+        client.add_exclusive_publication("aeron:ipc", 9) as publication,
+    ):
+        with subscription.wait_image(20) as image:
+            publication.offer_batch([b"x"] * 100)
+            taker = Taker(scan(image, follow=True, filter="value = x", batch_rows=30, batch_seconds=0.01))
+            wait_until(lambda: len(taker.values) == 100, 20, "what was published")
+            publication.close()
+            taker.ended()
+        assert max(batch.num_rows for batch in taker.taken) <= 30
+
+
 def test_following_ends_when_it_is_closed(aeron_servers: Servers) -> None:
     archive = aeron_servers.archive
     with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
