@@ -7,7 +7,7 @@ writes to it again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +43,8 @@ DEFAULT_COLUMNS = ("session_id", "stream_id", "position", "next_position", "rese
 DEFAULT_ROWS = 65_536
 # Takes any message: none is longer than 16 MiB.
 DEFAULT_BYTES = 16 * 1024 * 1024
+#: Batches below this fraction of a batch's capacity are joined.
+SMALL_PART = 8
 
 
 def schema_of(columns: Sequence[str], *, is_recorded: bool) -> pa.Schema:
@@ -107,6 +109,28 @@ class Batches(Iterator[pa.RecordBatch], Closing):
 
     def __del__(self) -> None:
         self.close()
+
+
+def joined(batches: Iterable[pa.RecordBatch], *, max_rows: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The same rows, with small neighbouring batches joined: each batch has a fixed cost for whoever takes it."""
+    small: list[pa.RecordBatch] = []
+    room, bytes_left = max_rows, max_bytes
+    for batch in batches:
+        is_small = batch.num_rows <= max_rows // SMALL_PART and batch.nbytes <= max_bytes // SMALL_PART
+        if small and (not is_small or batch.num_rows > room or batch.nbytes > bytes_left):
+            yield _one_of(small)
+            small, room, bytes_left = [], max_rows, max_bytes
+        if is_small:
+            small.append(batch)
+            room, bytes_left = room - batch.num_rows, bytes_left - batch.nbytes
+        else:
+            yield batch
+    if small:
+        yield _one_of(small)
+
+
+def _one_of(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 class ColumnBuffers:

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from aeron_spark.archive.ranges import Range
 from aeron_spark.archive.segments import READ_COLUMNS, OnDoubt
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.archive.text_values import ENCODERS, json_lines
@@ -48,16 +49,6 @@ COLUMNS = (RECORDING_ID.name, *FIELDS, TIME.name)
 METADATA_KEY = b"aeron_spark.recordings"
 # Few distinct values per file: a dictionary reduces the size. For the other columns it costs time without benefit.
 _DICTIONARY = ("recording_id", "session_id", "stream_id", "term_id", "flags")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """Messages of a recording that begin in [start, end); bytes up to `limit` may be read to complete the last one."""
-
-    recording_id: int
-    start: int
-    end: int
-    limit: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from aeron_spark._native.handle import Handle
 from aeron_spark.archive.recordings import Recording, recording_from
 from aeron_spark.archive.times import TimeIndexInfo, TimePosition, Times
 from aeron_spark.batch import DEFAULT_BYTES, DEFAULT_COLUMNS, DEFAULT_ROWS, RECORDING_ID, Batches, ColumnBuffers
-from aeron_spark.errors import DataLossError, DoubtWarning, StorageError
+from aeron_spark.errors import DataLossError, DoubtWarning, StorageError, UsageError
 from aeron_spark.types import NULL_VALUE, Position, RecordChecksum
 
 __all__ = [
@@ -434,7 +434,11 @@ def read_files(
             whole = min(reader.position, end)
             if whole > given:
                 silent = Choice(**{**choice, "on_doubt": lambda _text: None})
-                with SegmentReader(files, recording_id, given, whole, limit=whole, **silent) as again:
+                try:
+                    again = SegmentReader(files, recording_id, given, whole, limit=whole, **silent)
+                except UsageError as gone:  # these bytes are gone, too
+                    raise DataLossError(f"{gone}: it was purged or truncated while it was read") from None
+                with again:
                     yield from iter(again.next_batch, None)
             raise
 

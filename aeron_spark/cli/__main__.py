@@ -16,7 +16,7 @@ from aeron_spark.errors import AeronError, UsageError
 #: Modules of `aeron_spark.cli`, in the order of the help.
 VERBS = (
     *("driver", "archive", "doctor", "stat", "errors", "logs", "loss", "streams", "backlog", "metrics"),
-    *("publish", "subscribe", "sbe", "completion"),
+    *("publish", "subscribe", "cat", "grep", "sbe", "completion"),
 )
 
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except AeronError as failure:
         _print_failure(failure, options)
-        return 2 if isinstance(failure, UsageError) else 1
+        return 2 if isinstance(failure, UsageError) else int(getattr(options, "failure_code", 1))
     except KeyboardInterrupt:
         return 1
     except BrokenPipeError:
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as failure:  # a folder or file that can't be read, written or deleted: its text names it
         _print_failure(failure, options)
-        return 1
+        return int(getattr(options, "failure_code", 1))
 
 
 def _print_failure(failure: Exception, options: argparse.Namespace) -> None:

@@ -42,6 +42,7 @@ def add_verb(
     about: str,
     examples: str,
     aliases: Iterable[str] = (),
+    codes: str = EXIT_CODES,
 ) -> argparse.ArgumentParser:
     """Add a verb whose help shows examples."""
     verb: argparse.ArgumentParser = verbs.add_parser(
@@ -49,10 +50,10 @@ def add_verb(
         aliases=list(aliases),
         help=about,
         description=about,
-        epilog=f"examples:\n{examples}\n\n{EXIT_CODES}",
+        epilog=f"examples:\n{examples}\n\n{codes}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.set_defaults(run=run, command=verb.prog)
+    verb.set_defaults(run=run, command=verb.prog, failure_code=1)
     return verb
 
 

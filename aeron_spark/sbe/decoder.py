@@ -264,6 +264,13 @@ class Decoder:
         rows = self._rows(content, cut(self._how, content, offsets, self._skip, self._consumed, header=header))
         return rows if valid is None else replace(rows, payload=valid[rows.payload])
 
+    def template_numbers(self, payloads: pa.Array) -> np.ndarray:
+        """Of binary payloads without framing: each one's template, by its number in the schemas, -1 for an unknown one."""
+        offsets, content = _parts(_binary(payloads))
+        return self._registry.numbers(
+            content, cut(named("none"), content, offsets, self._skip, self._consumed, header=0)
+        )
+
     def _rows(self, content: pa.Buffer | None, found: Frames) -> Rows:
         skipped, numbers = 0, _NO_ROWS
         if self.options.others == "skip" or self.message is None:

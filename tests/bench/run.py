@@ -11,7 +11,16 @@ import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.bench import archive_rows, kafka_rows, native_rows, sbe_rows, sbe_spark_rows, spark_rows, transport_rows
+from tests.bench import (
+    archive_rows,
+    kafka_rows,
+    native_rows,
+    sbe_rows,
+    sbe_spark_rows,
+    spark_rows,
+    tables_rows,
+    transport_rows,
+)
 from tests.bench.pairs import RESULTS, Row, print_table
 from tests.kit import processes, stock, stock_c, stock_sbe
 
@@ -31,6 +40,7 @@ GROUPS = {
     "spark": spark_rows.run,
     "sbe": sbe_rows.run,
     "sbe-spark": sbe_spark_rows.run,
+    "tables": tables_rows.run,
     "kafka": kafka_rows.run,
 }
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import itertools
 import random
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +24,11 @@ from aeron_spark.archive import objects
 from aeron_spark.archive.objects import ObjectFolder
 from aeron_spark.archive.remote import RemoteArchive, own_address
 from aeron_spark.batch import FIELDS, Batches
+from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import ClosedError, DataLossError, PeerError, UsageError
 from aeron_spark.subscription import Subscription
+from aeron_spark.tables import Scan, pandas, polars, scan, scans
+from aeron_spark.tables import duckdb as duckdb_tables
 from aeron_spark.types import Header
 from tests.kit import s3
 from tests.kit.ports import free_port
@@ -409,6 +415,93 @@ def test_what_is_left_of_a_stream_and_a_range_without_rows(
     limit = recorded.batched[-1].next_position
     empty = store.read(recorded.recording_id, limit, limit, limit=limit, columns=COLUMNS).read_all()
     assert (empty.num_rows, empty.schema) == (0, expected.schema)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------------
+
+
+def digest(table: pa.Table) -> tuple[int, str]:
+    """Number of rows, and a hash of all that must be equal in every way of reading."""
+    found = hashlib.sha256()
+    for row in table.select(COLUMNS).to_pylist():
+        found.update(repr(tuple(row.values())).encode())
+    return table.num_rows, found.hexdigest()
+
+
+def of_pandas(table: Scan) -> pa.Table:
+    frame = pandas.read_aeron(table, dtype_backend="pyarrow")
+    return pa.Table.from_pandas(frame, schema=table.schema, preserve_index=False)
+
+
+AS_TABLE: dict[str, Callable[[Scan], pa.Table]] = {
+    "batches": lambda table: pa.Table.from_batches(table, table.schema),
+    "to_table": lambda table: table.to_table(),
+    "arrow stream": pa.table,
+    "pandas": of_pandas,
+    "polars": lambda table: polars.scan_aeron(table).collect().to_arrow(),
+    "polars, streaming": lambda table: polars.scan_aeron(table).collect(engine="streaming").to_arrow(),
+    "duckdb": lambda table: duckdb_tables.from_aeron(table).to_arrow_table(),
+    "duckdb, filtered": lambda table: duckdb_tables.from_aeron(table).filter("position >= 0").to_arrow_table(),
+}
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_a_scan_gives_what_came_live(
+    recorded: Recorded, store: Folder | RemoteArchive | ObjectFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scans, "PIECE_BYTES", 100_000)
+    table = scan(store, recorded.recording_id, columns=COLUMNS)
+    expected = digest(expected_table(recorded))
+    for taken_by, take in AS_TABLE.items():
+        assert digest(take(table)) == expected, taken_by
+    followed = scan(store, recorded.recording_id, columns=COLUMNS, follow=True, batch_rows=300)
+    assert digest(followed.to_table()) == expected
+
+
+def test_cat_gives_what_came_live(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the folder, the archive and a store, by their addresses."""
+    aeron_dir = str(recorded.archive.client.aeron_dir)
+    with s3.store(recorded.folder) as store:
+        for name, value in (("AWS_ACCESS_KEY_ID", "access_key"), ("AWS_SECRET_ACCESS_KEY", "secret_key")):
+            monkeypatch.setenv(name, s3.KEYS[value])
+        for address in (str(recorded.folder), recorded.control_channel, store.uri):
+            out = io.TextIOWrapper(io.BytesIO(), write_through=True)
+            monkeypatch.setattr(sys, "stdout", out)
+            words = ["cat", address, str(recorded.recording_id), "--format", "arrow", "--dir", aeron_dir]
+            assert main([*words, "--columns", ",".join(COLUMNS)]) == 0
+            printed = pa.ipc.open_stream(out.buffer.getvalue()).read_all()  # type: ignore[attr-defined]
+            assert digest(printed) == digest(expected_table(recorded)), address
+
+
+def test_filters_select_the_same_everywhere(recorded: Recorded, store: Folder | RemoteArchive | ObjectFolder) -> None:
+    """By position, which narrows what is read, and by the reserved value; as text, and the last ones."""
+    expected = expected_table(recorded)
+    low, high = (expected["position"][row].as_py() for row in (400, 700))
+    between = scan(store, recorded.recording_id, columns=COLUMNS, filter=f"position >= {low} and position < {high}")
+    assert between.to_table().equals(expected.slice(400, 300))
+    assert low <= between.ranges()[0].end <= between.ranges()[-1].end < expected["position"][-1].as_py()
+    stamped = scan(store, recorded.recording_id, columns=COLUMNS, filter="reserved_value < 3000009")
+    assert stamped.to_table().equals(expected.slice(0, 3))
+    assert scan(store, recorded.recording_id, columns=COLUMNS, last=5).to_table().equals(expected.slice(1495))
+
+
+def test_a_live_scan_gives_what_is_published(recorded: Recorded) -> None:
+    client, channel, stream = recorded.archive.client, "aeron:ipc?alias=live-table", STREAM + 1
+    with (
+        client.add_subscription(channel, stream) as subscription,
+        client.add_exclusive_publication(channel, stream) as publication,
+    ):
+        publication.wait_connected(10)
+        batches = scan(subscription, columns=COLUMNS, batch_seconds=0.01).batches()
+        found = []
+        for first in range(0, len(recorded.rows), 100):
+            part = recorded.rows[first : first + 100]
+            publication.offer_batch([row.value for row in part], reserved_values=[row.reserved_value for row in part])
+            found.append(next(batches))
+        publication.close()
+        found += batches
+    live = [row._replace(position=-1, next_position=-1) for row in as_rows(pa.Table.from_batches(found).to_pylist())]
+    assert live == [row._replace(position=-1, next_position=-1) for row in recorded.rows]
 
 
 def mapped_below(folder: Path) -> bool:

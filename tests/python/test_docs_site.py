@@ -17,6 +17,7 @@ import pytest
 
 import aeron_spark.archive
 import aeron_spark.sbe
+import aeron_spark.tables
 import aeron_spark.testing
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.cli.__main__ import VERBS
@@ -128,7 +129,7 @@ def test_reference_of_python_has_every_public_name() -> None:
     text = "".join(path.read_text("utf-8") for path in (DOCS / "reference").glob("python-*.md"))
     listed = re.findall(r"^::: (?:\w+\.)*(\w+)$", text, re.MULTILINE)
     public = {*aeron_spark.__all__, *aeron_spark.archive.__all__, *aeron_spark.sbe.__all__, *listener.__all__}
-    public |= set(aeron_spark.testing.__all__)
+    public |= {*aeron_spark.testing.__all__, *aeron_spark.tables.__all__}
     assert public - {"__version__"} <= set(listed)
     assert len(listed) == len(set(listed))
 

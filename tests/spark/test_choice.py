@@ -19,12 +19,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from aeron_spark.archive import search
 from aeron_spark.archive.segments import Folder
+from aeron_spark.archive.time_text import TimeSource, parse_time_ns, parse_time_source
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.publication import ExclusivePublication
-from aeron_spark.spark.planning import bounds, start_times
+from aeron_spark.spark.planning import start_times
 from aeron_spark.spark.planning.options import ReadOptions
-from aeron_spark.spark.planning.time_text import TimeSource, parse_time_ns, parse_time_source
 from tests.kit import dirs
 from tests.kit.payload import payload
 from tests.spark import recorded
@@ -114,7 +115,7 @@ def test_segment_files(folder: Path) -> None:
 def test_times_skip_nothing(
     folder: Path, schema_path: Path, source: str, monkeypatch: pytest.MonkeyPatch, rng: random.Random
 ) -> None:
-    monkeypatch.setattr(bounds, "SCAN_BYTES", 2048)
+    monkeypatch.setattr(search, "SCAN_BYTES", 2048)
     rows = read(batch(folder, recordingIds="2"))
     times = [row["reserved_value"] for row in rows]
     is_exact = source != "index"
@@ -325,8 +326,8 @@ def test_time_text(text: str, expected: int) -> None:
 
 
 def test_time_sources_in_any_case() -> None:
-    assert parse_time_source(" Reserved(NS)") == TimeSource("reserved", "ns")
-    assert parse_time_source("SBE:sentAt(Us)") == TimeSource("sbe", "us", "sentAt")
+    assert parse_time_source(" Reserved(NS)", "by") == TimeSource("reserved", "ns")
+    assert parse_time_source("SBE:sentAt(Us)", "by") == TimeSource("sbe", "us", "sentAt")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from aeron_spark.archive.addresses import store_scheme
+from aeron_spark.archive.time_text import TimeSource, parse_time_ns, parse_time_source
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
 from aeron_spark.spark.access import AccessOptions
@@ -22,7 +23,6 @@ from aeron_spark.spark.features import ADMISSION_CONTROL, FILTER_PUSHDOWN
 from aeron_spark.spark.planning import kafka_options
 from aeron_spark.spark.planning.kafka_options import kafka_habit
 from aeron_spark.spark.planning.sbe_options import SbeOptions, is_schema_text
-from aeron_spark.spark.planning.time_text import TimeSource, parse_time_ns, parse_time_source
 
 __all__ = ["ReadOptions", "local_folder", "parse_bytes", "parse_duration_seconds"]
 
@@ -293,7 +293,7 @@ class ReadOptions:
         _check_together(given, is_of_files=segments is not None, streaming=streaming)
         filter_pushdown = _parse_bool("filterPushdown", given.text("filterPushdown") or "false")
         _check_offered(given, filter_pushdown=filter_pushdown, streaming=streaming)
-        time_source = parse_time_source(given.text("timestampFrom") or "index")
+        time_source = parse_time_source(given.text("timestampFrom") or "index", "option timestampFrom")
         schemas = _sbe_schemas(given)
         if time_source.kind == "sbe" and not schemas:
             raise UsageError(
@@ -452,7 +452,7 @@ def _optional_int(given: _Given, name: str, low: int, high: int) -> int | None:
 
 def _optional_time(given: _Given, name: str) -> int | None:
     text = given.text(name)
-    return None if text is None else parse_time_ns(name, text)
+    return None if text is None else parse_time_ns(f"option {name}", text)
 
 
 def _choice(given: _Given, name: str, choices: tuple[str, ...]) -> str:

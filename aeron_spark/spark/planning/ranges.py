@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from aeron_spark.archive.ranges import Range
+
 __all__ = ["Budget", "Range", "Slice", "pack", "share_out", "target_partition_bytes"]
 
 #: Ranges smaller than this are not split for parallelism: a task costs more than reading them.
@@ -43,16 +45,6 @@ class Slice:
     def backlog(self) -> int:
         """Bytes there are to read."""
         return self.limit - self.begin
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Messages of one recording that begin in [start, end); ``limit`` is how far bytes may be read to finish the last one."""
-
-    recording_id: int
-    start: int
-    end: int
-    limit: int
 
 
 #: (recording id, from, limit, max bytes or None, max messages or None) -> (position reached, messages counted or 0)

@@ -1,87 +1,25 @@
-"""The time in a field of SBE messages, over whole batches."""
+"""The time in a field of SBE messages, as the options name it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from aeron_spark.errors import UsageError
-from aeron_spark.sbe import Decoder, Schema
-from aeron_spark.sbe.registry import Registry
+from aeron_spark.sbe.decoder import Decoder
+from aeron_spark.sbe.field_times import FieldTimes
 from aeron_spark.spark.planning.options import ReadOptions
-from aeron_spark.spark.planning.sbe_options import SbeOptions
 
-__all__ = ["SbeTimes", "times_of"]
-
-_TO_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_LATEST = np.iinfo(np.int64).max
+__all__ = ["times_of"]
 
 
-class SbeTimes:
-    """The time in one field of each message: of any template that has the field, null for the others.
-
-    Where a payload holds several messages it is the earliest.
-    """
-
-    def __init__(self, options: SbeOptions, schemas: Sequence[Schema], field: str, unit: str) -> None:
-        self._field = field
-        self._unit = unit
-        having = [
-            name for name, (_, message) in Registry(schemas).messages.items()
-            if any(one.name == field for one in message.fields)
-        ]  # fmt: skip
-        if not having:
-            raise UsageError(f"timestampFrom=sbe:{field}: no message of the SBE schema has a field {field!r}")
-        self._decoders: list[Decoder] = [
-            options.decoder(
-                schemas, [field], message=name, explode=None, others="skip", on_error="drop", spark=False,
-                timestamps="exact", uint64="decimal",
-            )
-            for name in having
-        ]  # fmt: skip
-        for decoder in self._decoders:
-            self._as_ns(decoder.decode(pa.array([], pa.binary())).column(field))
-
-    def __call__(self, values: pa.BinaryArray) -> pa.Array:
-        """Timestamps in ns."""
-        found = np.full(len(values), _LATEST, np.int64)
-        is_there = np.zeros(len(values), bool)
-        for decoder in self._decoders:
-            rows = decoder.decode_rows(values)
-            times = self._as_ns(rows.batch.column(self._field))
-            payloads = rows.payload[np.asarray(times.is_valid())]
-            np.minimum.at(found, payloads, np.asarray(times.drop_null()))
-            is_there[payloads] = True
-        return pa.array(np.where(is_there, found, 0), pa.int64(), mask=~is_there)
-
-    def _as_ns(self, column: pa.Array) -> pa.Array:
-        """Whole nanoseconds; what does not fit in 64 bits is null."""
-        if pa.types.is_timestamp(column.type):
-            factor = _TO_NS[column.type.unit]
-        elif pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
-            if not self._unit:
-                raise UsageError(
-                    f"timestampFrom=sbe:{self._field}: the schema does not name the field's unit, "
-                    f"write sbe:{self._field}(ns), (us), (ms) or (s)"
-                )
-            factor = _TO_NS[self._unit]
-        else:
-            raise UsageError(f"timestampFrom=sbe:{self._field}: the field is {column.type}, not a time or a number")
-        if pa.types.is_decimal(column.type):
-            too_large = pc.greater(column, pa.scalar((1 << 63) - 1, pa.int64()).cast(column.type))
-            column = pc.if_else(too_large, pa.scalar(None, column.type), column)
-        numbers = column.cast(pa.int64())
-        most = ((1 << 63) - 1) // factor
-        is_possible = pc.and_(pc.less_equal(numbers, most), pc.greater_equal(numbers, -most))
-        return pc.multiply(pc.if_else(is_possible, numbers, pa.scalar(None, pa.int64())), factor)
-
-
-def times_of(options: ReadOptions) -> SbeTimes | None:
+def times_of(options: ReadOptions) -> FieldTimes | None:
     """Makes the times of messages, where the options name an SBE field for them."""
-    source = options.timestamp_from
-    if source.kind != "sbe" or options.sbe is None:
+    source, sbe = options.timestamp_from, options.sbe
+    if source.kind != "sbe" or sbe is None:
         return None
-    return SbeTimes(options.sbe, options.sbe.load(), source.field, source.unit)
+    schemas = sbe.load()
+
+    def decoder_of(message: str, columns: Sequence[str], **others: Any) -> Decoder:
+        return sbe.decoder(schemas, columns, message=message, **others)
+
+    return FieldTimes(decoder_of, schemas, source.field, source.unit, name="timestampFrom")

@@ -12,10 +12,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from aeron_spark.archive.search import clamped_ns, index_time_position
 from aeron_spark.archive.segments import Extent, Recording
 from aeron_spark.archive.sources import RecordingSource
+from aeron_spark.batch import joined
 from aeron_spark.errors import DataLossError
-from aeron_spark.spark.planning.bounds import Bounds, clamped_ns, index_time_position
+from aeron_spark.spark.planning.bounds import Bounds
 from aeron_spark.spark.planning.committed import committed_now
 from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
@@ -40,7 +42,6 @@ __all__ = [
     "PushdownReader",
     "RangesPartition",
     "is_pushing_filters",
-    "joined",
     "partition_ranges",
     "read_partition",
 ]
@@ -48,9 +49,6 @@ __all__ = [
 
 #: The largest message (Spec: 02 §4): a batch of this many bytes holds any message.
 MAX_MESSAGE_LENGTH = 16 << 20
-#: Batches below this fraction of a batch's capacity are joined.
-SMALL_PART = 8
-
 #: Spark's worker that pushes filters and then plans the read.
 PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -105,28 +103,6 @@ def read_partition(
     """Opens the source, yields the ranges' batches and keeps no state. The same range gives the same rows at each run."""
     batches = _read_ranges(partition, options, rows, pushed or {})
     return joined(batches, max_rows=options.rows_per_batch, max_bytes=options.bytes_per_batch)
-
-
-def joined(batches: Iterable[pa.RecordBatch], *, max_rows: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The same rows, with small neighbouring batches joined: each batch has a fixed cost in Spark."""
-    small: list[pa.RecordBatch] = []
-    room, bytes_left = max_rows, max_bytes
-    for batch in batches:
-        is_small = batch.num_rows <= max_rows // SMALL_PART and batch.nbytes <= max_bytes // SMALL_PART
-        if small and (not is_small or batch.num_rows > room or batch.nbytes > bytes_left):
-            yield _one_of(small)
-            small, room, bytes_left = [], max_rows, max_bytes
-        if is_small:
-            small.append(batch)
-            room, bytes_left = room - batch.num_rows, bytes_left - batch.nbytes
-        else:
-            yield batch
-    if small:
-        yield _one_of(small)
-
-
-def _one_of(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def _read_ranges(

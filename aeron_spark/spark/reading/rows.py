@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from aeron_spark.archive.search import reserved_times
 from aeron_spark.archive.segments import Recording
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
-from aeron_spark.spark.planning.bounds import reserved_times
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.sbe_times import times_of
 from aeron_spark.spark.planning.selection import open_folder, select_recordings

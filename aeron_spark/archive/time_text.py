@@ -1,4 +1,4 @@
-"""Times as options give them: an instant, and what a message's time is taken from."""
+"""Times as users write them: an instant, and what a message's time is taken from."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parse_time_ns(name: str, text: str) -> int:
     in_microseconds = _FRACTION.sub(lambda found: "." + found[1][:6], stripped)
     if _FINER.search(in_microseconds):
         raise UsageError(
-            f"option {name}={text!r} has a fraction finer than nanoseconds: give at most 9 digits, and none in the zone"
+            f"{name}={text!r} has a fraction finer than nanoseconds: give at most 9 digits, and none in the zone"
         )
     try:
         if number is not None:
@@ -48,14 +48,14 @@ def parse_time_ns(name: str, text: str) -> int:
         when = datetime.fromisoformat(in_microseconds)
         return time_ns(when if when.tzinfo else when.replace(tzinfo=UTC)) + rest
     except UsageError as error:
-        raise UsageError(f"option {name}={text!r}: {error}; a number without unit is milliseconds") from None
+        raise UsageError(f"{name}={text!r}: {error}; a number without unit is milliseconds") from None
     except ValueError:
         raise UsageError(
-            f"option {name}={text!r} is no time, write it like 2026-01-31T14:30:00Z or 1769869800000ms (s, ms, us, ns)"
+            f"{name}={text!r} is no time, write it like 2026-01-31T14:30:00Z or 1769869800000ms (s, ms, us, ns)"
         ) from None
 
 
-def parse_time_source(text: str) -> TimeSource:
+def parse_time_source(text: str, name: str) -> TimeSource:
     """``index``, ``reserved(ns)`` or ``sbe:<field>``, the latter perhaps with a unit as well."""
     stripped = text.strip()
     if stripped.lower() == "index":
@@ -64,7 +64,7 @@ def parse_time_source(text: str) -> TimeSource:
     unit = "" if match is None else (match[2] or "").lower()
     if match is None or (match[1] is None and unit not in UNITS_NS):
         raise UsageError(
-            f"option timestampFrom={text!r} is unknown, choose index, reserved(ns), reserved(us), reserved(ms), or "
+            f"{name}={text!r} is unknown, choose index, reserved(ns), reserved(us), reserved(ms), or "
             f"sbe:<field>, with (ns), (us), (ms) or (s) behind it where the schema does not name the field's unit"
         )
     if match[1] is None:

@@ -1,0 +1,98 @@
+"""The time of a message: by the archive's time index, its reserved value, or a field of its SBE message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aeron_spark.archive.ranges import Range
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.search import TimesOf, first_timed, reserved_times
+from aeron_spark.archive.segments import Extent
+from aeron_spark.archive.sources import RecordingSource
+from aeron_spark.archive.time_text import TimeSource
+from aeron_spark.errors import UsageError
+
+__all__ = ["TIMESTAMP", "UNITS", "Clock"]
+
+TIMESTAMP = "timestamp"
+UNITS = ("ns", "us")
+_COLUMNS = {"index": "next_position", "reserved": "reserved_value", "sbe": "value"}
+
+
+class Clock:
+    """Makes the column `timestamp`, in UTC.
+
+    `is_ascending`: in each recording the messages' own times do not descend, so that a filter by time need not read all
+    of them. The times of the index never descend.
+    """
+
+    def __init__(self, source: TimeSource, unit: str, field_times: TimesOf | None, *, is_ascending: bool) -> None:
+        if unit not in UNITS:
+            raise UsageError(f"time_unit={unit!r} is none of {', '.join(UNITS)}")
+        self.kind = source.kind
+        #: The column of a source's batches that the times are made of.
+        self.column = _COLUMNS[source.kind]
+        self.field = pa.field(TIMESTAMP, pa.timestamp(unit, "UTC"))
+        self._unit = source.unit
+        self._field_times = field_times
+        self._is_ascending = is_ascending or source.kind == "index"
+
+    def times(self, source: RecordingSource | None, recording: Recording | None, batch: pa.RecordBatch) -> pa.Array:
+        """The times of a batch's messages, null where they are not known."""
+        column = batch.column(self.column)
+        if self._field_times is not None or self.kind == "reserved":
+            return self._as_column(self._own_times(column))
+        if source is None or recording is None:
+            raise UsageError("a live stream has no time index: name the messages' own times, timestamp='reserved(ns)'")
+        return self._as_column(source.index_times_at(recording.recording_id, pc.subtract(column, 1)))
+
+    def _own_times(self, column: pa.Array) -> pa.Array:
+        return reserved_times(column, self._unit) if self._field_times is None else self._field_times(column)
+
+    def _as_column(self, times: pa.Array) -> pa.Array:
+        numbers = times.cast(pa.int64())
+        if self.field.type.unit == "us":
+            # Rounded down, also before 1970.
+            whole = np.floor_divide(numbers.fill_null(0).to_numpy(), 1000)
+            numbers = pa.array(whole, pa.int64(), mask=~np.asarray(numbers.is_valid()))
+        return numbers.cast(self.field.type)
+
+    def facts(
+        self, source: RecordingSource, recording: Recording, extent: Extent, borders: Sequence[tuple[int, int]]
+    ) -> list[pc.Expression] | None:
+        """What holds for the times of the messages that begin between borders; None: nothing is known."""
+        if not self._is_ascending:
+            return None
+        term_length, limit = recording.term_buffer_length, extent.limit_position
+        starts = [start for start, _ in borders]
+        # The last message may end behind the border, but in its term, and no message is longer than an eighth of that.
+        ends = [min(end + term_length // 8, -(-end // term_length) * term_length, limit) for _, end in borders]
+        if self.kind == "index":
+            lows = source.index_times_at(recording.recording_id, starts)
+            highs = source.index_times_at(recording.recording_id, [end - 1 for end in ends])
+        else:
+            found = {at: self._first_from(source, recording, at, limit) for at in {*starts, *ends}}
+            lows, highs = ([found[at] for at in positions] for positions in (starts, ends))
+            lows, highs = (pa.array(times, pa.timestamp("ns", "UTC")) for times in (lows, highs))
+        lows, highs = self._as_column(lows), self._as_column(highs)
+        return [_between(low, high) for low, high in zip(lows, highs, strict=True)]
+
+    def _first_from(self, source: RecordingSource, recording: Recording, position: int, limit: int) -> int | None:
+        part = Range(recording.recording_id, position, limit, limit)
+        found = first_timed(source, part, self._own_times, self.column) if position < limit else None
+        return None if found is None else found[1]
+
+
+def _between(low: pa.Scalar, high: pa.Scalar) -> pc.Expression:
+    """No time, or one in the bounds that are known."""
+    field, none = pc.field(TIMESTAMP), pc.field(TIMESTAMP).is_null()
+    fact = pc.scalar(True)  # noqa: FBT003 - pyarrow takes it so
+    if low.is_valid:
+        fact &= (field >= low) | none
+    if high.is_valid:
+        fact &= (field <= high) | none
+    return fact

@@ -1,0 +1,116 @@
+"""The columns of a scan, and how a source's batches become its rows: times, SBE fields, filter, and only what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aeron_spark.archive.recordings import Recording
+from aeron_spark.archive.segments import READ_COLUMNS
+from aeron_spark.archive.sources import RecordingSource
+from aeron_spark.batch import FIELDS, RECORDING_ID
+from aeron_spark.errors import UsageError
+from aeron_spark.names import check_columns
+from aeron_spark.tables.clock import TIMESTAMP, Clock
+from aeron_spark.tables.filters import NO_TIMES, fields_of
+from aeron_spark.tables.payload import SbeColumns
+from aeron_spark.tables.pruning import Pruner
+
+__all__ = ["Layout", "RowMaker"]
+
+
+class Layout:
+    """Every column that a scan can have. A field of the SBE schema hides one of ours with its name."""
+
+    def __init__(self, *, is_recorded: bool, clock: Clock | None, sbe: SbeColumns | None) -> None:
+        self.clock, self.sbe = clock, sbe
+        fields = {**({RECORDING_ID.name: RECORDING_ID} if is_recorded else {}), **FIELDS}
+        if clock is not None:
+            fields[TIMESTAMP] = clock.field
+        of_sbe = {} if sbe is None else {field.name: field for field in sbe.schema}
+        #: Columns of a message that nothing hides.
+        self.of_message = fields.keys() - of_sbe.keys()
+        self.of_sbe = of_sbe.keys()
+        self.schema = pa.schema([field for name, field in (fields | of_sbe).items()])
+        usual = [name for name in (*READ_COLUMNS[:-1], TIMESTAMP, READ_COLUMNS[-1]) if name in self.of_message]
+        self.usual = usual if sbe is None else [*(name for name in usual if name != "value"), *of_sbe]
+
+    def check(self, columns: Sequence[str]) -> None:
+        """UsageError names a column that there is not."""
+        if TIMESTAMP in columns and TIMESTAMP not in self.schema.names:
+            raise UsageError(NO_TIMES)
+        check_columns(columns, self.schema.names)
+
+
+class RowMaker:
+    """Makes the rows of one pass: `columns` of the messages that `expression` selects. Any number of threads."""
+
+    def __init__(self, layout: Layout, columns: Sequence[str], expression: pc.Expression | None) -> None:
+        self._layout = layout
+        self._columns = list(columns)
+        self._expression = expression
+        of_filter = set() if expression is None else set(fields_of(expression, layout.schema))
+        used = {*columns, *of_filter}
+        self.schema = pa.schema([layout.schema.field(name) for name in columns])
+        #: Columns of the filter that can narrow what is read.
+        self.narrowing = of_filter & layout.of_message
+        self.pruner = Pruner(expression, layout.schema, is_never_null=of_filter <= layout.of_message - {TIMESTAMP})
+        sbe = layout.sbe
+        self._of_sbe = sorted(used & layout.of_sbe)
+        self._decodes = sbe is not None and (bool(self._of_sbe) or not sbe.is_row_per_message)
+        self._clock = layout.clock if TIMESTAMP in used & layout.of_message else None
+        self._kept = [name for name in layout.schema.names if name in used & layout.of_message]
+        self._filters_first = not of_filter & layout.of_sbe
+        needed = [name for name in self._kept if name != TIMESTAMP]
+        needed += [self._clock.column] if self._clock is not None else []
+        needed += ["value", "position"] if self._decodes else []
+        #: Columns of a source's batches; one is needed to count rows by.
+        self.natives = list(dict.fromkeys(needed)) or ["position"]
+        self._templates = None
+        if self._decodes and sbe is not None and expression is not None:
+            self._templates = sbe.possible_templates(self.pruner.possible)
+
+    @property
+    def uses_times(self) -> bool:
+        """The pass has a column of times, or a filter on it."""
+        return self._clock is not None
+
+    def make(
+        self, source: RecordingSource | None, recording: Recording | None, batch: pa.RecordBatch, *, is_filtered: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a source's batch: one batch, or none. DataLossError follows it where a message cannot be decoded."""
+        expression = self._expression if is_filtered else None
+        if self._clock is not None:
+            batch = batch.append_column(self._clock.field, self._clock.times(source, recording, batch))
+        if expression is not None and self._filters_first:
+            batch = batch.filter(expression)
+        failure = None
+        if self._decodes and batch.num_rows:
+            batch, failure = self._decoded(recording, batch)
+            if expression is not None and not self._filters_first:
+                batch = batch.filter(expression)
+        if batch.num_rows:
+            yield pa.RecordBatch.from_arrays([batch.column(name) for name in self._columns], schema=self.schema)
+        if failure is not None:
+            raise failure
+
+    def _decoded(self, recording: Recording | None, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Exception | None]:
+        sbe = self._layout.sbe
+        assert sbe is not None  # noqa: S101 - as _decodes says
+        if self._templates is not None:
+            batch = batch.filter(pa.array(sbe.of_templates(batch.column("value"), self._templates)))
+        found = sbe.decode(batch.column("value"), self._of_sbe)
+        kept = batch.select(self._kept)
+        if len(found.messages) != batch.num_rows or not np.array_equal(found.messages, np.arange(batch.num_rows)):
+            kept = kept.take(pa.array(found.messages))
+        columns = [*kept.columns, *(found.batch.column(name) for name in self._of_sbe)]
+        names = [*self._kept, *self._of_sbe]
+        made = pa.RecordBatch.from_arrays(columns, names) if names else batch.take(pa.array(found.messages))
+        if found.failure is None:
+            return made, None
+        position = batch.column("position")[found.failed_message].as_py()
+        where = "" if recording is None else f"recording {recording.recording_id}: "
+        return made, found.failure(f"{where}the message at position {position}")

@@ -1,0 +1,234 @@
+"""`aeron-spark cat` and `grep`: what they print of recordings, archives, stores and live channels, and how they end.
+
+Method: the verbs run in this process with standard output as a file, a pipe or a terminal; a child where the end of a pipe or
+a signal matters. What is printed is compared with what was published.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from aeron_spark.cli.__main__ import main
+from aeron_spark.cli.messages import Printer
+from aeron_spark.testing import RecordedFolder, Servers, wait_until
+from tests.python.test_tables import SCHEMA, quote, trade
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Iterator[tuple[Servers, RecordedFolder, Path]]:
+    """0: lines of text; 1: quotes and trades; the schema's file."""
+    with Servers() as servers:
+        folder = RecordedFolder(servers)
+        folder.write([f"line {number}" for number in range(100)])
+        folder.write([trade(number) if number % 5 == 4 else quote(number) for number in range(100)], stream_id=7)
+        schema = folder.path / "prices.xml"
+        schema.write_text(SCHEMA, "utf-8")
+        yield servers, folder, schema
+
+
+class Capture(io.TextIOWrapper):
+    """Standard output whose bytes are kept."""
+
+    def __init__(self) -> None:
+        self.bytes = io.BytesIO()
+        super().__init__(self.bytes, "utf-8", write_through=True)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, bytes]:
+    out = Capture()
+    monkeypatch.setattr(sys, "stdout", out)
+    code = main([str(word) for word in words])
+    return code, out.bytes.getvalue()
+
+
+Recorded = tuple[Servers, RecordedFolder, Path]
+
+
+def test_text_and_hex_are_lines(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, folder, _ = recorded
+    lines = [f"line {number}\n".encode() for number in range(100)]
+    assert run(monkeypatch, "cat", folder, 0) == (0, b"".join(lines))
+    assert run(monkeypatch, "cat", folder, 0, "--last", 2) == (0, b"".join(lines[98:]))
+    assert run(monkeypatch, "cat", folder, 0, "-m", 3) == (0, b"".join(lines[:3]))
+    assert run(monkeypatch, "cat", folder, 0, "--from", 64, "--to", 192) == (0, b"".join(lines[1:3]))
+    assert run(monkeypatch, "cat", folder, 0, "-m", 2, "-n") == (0, b"0:0:line 0\n0:64:line 1\n")
+    assert run(monkeypatch, "cat", folder, 0, "-m", 1, "--format", "hex") == (0, b"line 0".hex().encode() + b"\n")
+    assert run(monkeypatch, "cat", folder, 0, "--to-time", "2001-01-01T00:00Z") == (0, b"")
+    assert run(monkeypatch, "cat", folder, 0, "--from-time", "2001-01-01T00:00Z", "--last", 1) == (0, lines[-1])
+
+
+def test_sbe_json_csv_and_arrow(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, folder, schema = recorded
+    fields = ("cat", folder, 1, "--sbe", schema)
+    assert run(monkeypatch, *fields, "--last", 2) == (
+        0,
+        b"1:6272:Quote number=98 price=148 side=BUY symbol=LONG\n1:6336:Trade number=99 size=0\n",
+    )
+    code, out = run(monkeypatch, *fields, "--message", "Trade", "--where", "size > 7", "--format", "json")
+    assert code == 0
+    assert [json.loads(line)["number"] for line in out.splitlines()] == [n for n in range(4, 100, 5) if n % 9 > 7]
+    code, out = run(monkeypatch, *fields, "--message", "Quote", "-m", 1, "--format", "csv", "--columns", "number,side")
+    assert (code, out) == (0, b'"number","side"\n0,"BUY"\n')
+    code, out = run(monkeypatch, "cat", folder, "--format", "arrow")
+    assert code == 0
+    assert pa.ipc.open_stream(out).read_all().num_rows == 200
+    code, out = run(monkeypatch, "cat", folder, 0, "--where", "position = 10", "--format", "arrow")
+    assert pa.ipc.open_stream(out).read_all().num_rows == 0
+    code, out = run(monkeypatch, "cat", folder, 1, "-m", 5, "--format", "json", "--columns", "value")
+    assert [set(json.loads(line)) <= {"value", "value_base64"} for line in out.splitlines()] == [True] * 5
+    code, out = run(monkeypatch, "cat", folder, 0, "-m", 1, "--format", "csv", "--columns", "value", "--value", "hex")
+    assert out == b'"value"\n"' + b"line 0".hex().encode() + b'"\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (["line 9[0-3]"], 0, [90, 91, 92, 93]),
+        (["-F", "line 9["], 1, []),
+        (["-i", "LINE 77"], 0, [77]),
+        (["-v", "line [0-8]"], 0, [9, *range(90, 100)]),
+        (["-m", "2", "line"], 0, [0, 1]),
+        (["nothing"], 1, []),
+        (["-e", "line 5$"], 0, [5]),
+        (["--where", "position < 128"], 0, [0, 1]),
+        (["--where", "position < 128", "-e", "1"], 0, [1]),
+        (["-q", "line"], 0, []),
+        (["-q", "nothing"], 1, []),
+    ],
+)
+def test_grep_finds(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, expected: list[int]
+) -> None:
+    _, folder, _ = recorded
+    lines = b"".join(f"line {number}\n".encode() for number in expected)
+    assert run(monkeypatch, "grep", *words, folder, 0) == (code, lines)
+    if "-q" not in words:
+        assert run(monkeypatch, "grep", "-c", *words, folder, 0) == (code, f"{len(expected)}\n".encode())
+
+
+def test_grep_in_fields_and_bytes_of_sbe(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, folder, schema = recorded
+    code, out = run(monkeypatch, "grep", "--where", "Quote.price = 107", folder, 1, "--sbe", schema)
+    assert code == 0
+    assert out.splitlines() == [
+        b"1:448:Quote number=7 price=107 side=SELL symbol=XYZ",
+        b"1:3648:Quote number=57 price=107 side=SELL symbol=ABC",
+    ]
+    long = sum(number % 3 == 2 and number % 5 != 4 for number in range(100))
+    assert run(monkeypatch, "grep", "-c", "LONG", folder, 1) == (0, b"%d\n" % long)
+    # Of recording 0, whose texts are no SBE messages, none is found, so none is decoded.
+    assert run(monkeypatch, "grep", "-c", "LONG", folder, "--sbe", schema, "--message", "Quote") == (0, b"%d\n" % long)
+    assert run(monkeypatch, "grep", "-c", "line", folder, "--sbe", schema, "--message", "Quote")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (["cat"], 2, "name a SOURCE"),
+        (["cat", "{folder}", "x"], 2, "a recording is a number"),
+        (["cat", "{folder}", "77"], 2, "77"),
+        (["cat", "{folder}", "--channel", "aeron:ipc", "--stream", "5"], 2, "name a SOURCE"),
+        (["cat", "--channel", "aeron:ipc"], 2, "--channel and --stream"),
+        (["cat", "{folder}", "--columns", "value"], 2, "not for text"),
+        (["cat", "{folder}", "--format", "sbe"], 2, "--sbe X.xml"),
+        (["cat", "{folder}", "--from", "0"], 2, "name it"),
+        (["cat", "{folder}", "--where", "prise = 1"], 2, "no column 'prise'"),
+        (["cat", "{folder}/none"], 1, "no archive folder"),
+        (["cat", "{folder}", "1", "--sbe", "{schema}", "--format", "csv"], 2, "choose --message, or json"),
+        (["cat", "{folder}", "0", "--sbe", "{schema}"], 1, "recording 0: the message at position 0 cannot be decoded"),
+        (["grep"], 2, "name a PATTERN"),
+        (["grep", "(", "{folder}"], 2, "no regular expression"),
+        (["grep", "x", "{folder}/none"], 2, "no archive folder"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_the_code(
+    recorded: Recorded,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    case: tuple[list[str], int, str],
+) -> None:
+    _, folder, schema = recorded
+    words, code, reason = case
+    given = [word.format(folder=folder, schema=schema) for word in words]
+    assert run(monkeypatch, *given)[0] == code
+    assert reason in capfd.readouterr().err
+
+
+def test_a_remote_archive_is_printed_as_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = Servers.udp_channel()
+    settings = {"aeron.archive.control.channel": control, "aeron.archive.control.channel.enabled": "true"}
+    with Servers(settings=settings) as servers:
+        folder = RecordedFolder(servers)
+        folder.write([f"line {number}" for number in range(10)])
+        near = run(monkeypatch, "cat", folder, 0, "-n")
+        assert near[1].count(b"\n") == 10
+        assert run(monkeypatch, "cat", control, 0, "-n", "--dir", servers.aeron_dir) == near
+        assert run(monkeypatch, "cat", control, 0, "-n", "--last", 1, "--dir", servers.aeron_dir)[1] == near[1][-13:]
+
+
+def of_terminal(*, color: str = "auto", is_terminal: bool = True, **more: Any) -> bytes:
+    """What a printer writes of a message that holds an escape sequence."""
+    out: Any = type("Terminal", (io.BytesIO,), {"isatty": lambda _self: is_terminal})()
+    options = argparse.Namespace(format="text", color=color, position=True, message=None, value="hex", **more)
+    batch = pa.record_batch(
+        {"recording_id": [3], "position": [64], "value": pa.array([b"a\x1b[2Jb\n\xc2\x9b"], pa.binary())}
+    )
+    Printer(options, batch.schema, out, re.compile(b"b")).write(batch)
+    return bytes(out.getvalue())
+
+
+def test_a_message_does_not_command_the_terminal() -> None:
+    plain = b"3:64:a\\x1b[2Jb\\x0a\\xc2\\x9b\n"
+    assert of_terminal(color="never") == plain
+    coloured = of_terminal()
+    assert b"\x1b[35m3\x1b[0m:\x1b[32m64\x1b[0m:" in coloured
+    assert b"\x1b[1;31mb\x1b[0m" in coloured
+    assert re.sub(rb"\x1b\[[\d;]*m", b"", coloured) == plain
+    assert of_terminal(is_terminal=False) == b"3:64:a\x1b[2Jb\n\xc2\x9b\n"
+
+
+def test_a_reader_that_leaves_ends_it_quietly(recorded: Recorded) -> None:
+    _, folder, _ = recorded
+    command = f"{sys.executable} -m aeron_spark cat {folder} 0 --follow --format json | head -1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, check=False, timeout=60)  # noqa: S607
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["value"] == "line 0"
+
+
+def test_live_messages_are_printed_until_the_publisher_leaves(recorded: Recorded, tmp_path: Path) -> None:
+    servers, _, _ = recorded
+    out = tmp_path / "out"
+    command = [
+        sys.executable,
+        "-m",
+        "aeron_spark",
+        "cat",
+        "--channel",
+        "aeron:ipc",
+        "--stream",
+        "55",
+        "--dir",
+        servers.aeron_dir,
+    ]
+    with out.open("wb") as file, servers.client.add_exclusive_publication("aeron:ipc", 55) as publication:
+        child = subprocess.Popen(command, stdout=file)
+        try:
+            publication.wait_connected(20)
+            publication.offer_batch([b"one", b"two"])
+            wait_until(lambda: out.read_bytes() == b"one\ntwo\n", 20, "what is printed")
+            publication.close()
+            assert child.wait(20) == 0
+        finally:
+            child.kill()
+            child.wait()

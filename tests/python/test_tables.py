@@ -1,0 +1,690 @@
+"""Scans: the rows that a filter selects and no others, whatever is left unread; columns, times, SBE, ends and errors.
+
+Method: recordings of SBE messages in two streams, whose rows are known. Every answer of a scan is compared with what Arrow
+selects from the whole table, and what is read with `ranges`. The rows of all access modes: tests/conformance.
+"""
+
+from __future__ import annotations
+
+import builtins
+import datetime as dt
+import random
+import struct
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyarrow import dataset
+
+from aeron_spark import Client, DataLossError, Folder, UsageError
+from aeron_spark.archive.segments import read_files
+from aeron_spark.tables import Scan, scan, scans
+from aeron_spark.tables import duckdb as of_duckdb
+from aeron_spark.tables import pandas as of_pandas
+from aeron_spark.tables import polars as of_polars
+from aeron_spark.testing import RecordedFolder, Servers, wait_until
+
+SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
+<sbe:messageSchema xmlns:sbe="http://fixprotocol.io/2016/sbe" package="prices" id="7" version="0" byteOrder="littleEndian">
+  <types>
+    <composite name="messageHeader"><type name="blockLength" primitiveType="uint16"/>
+      <type name="templateId" primitiveType="uint16"/><type name="schemaId" primitiveType="uint16"/>
+      <type name="version" primitiveType="uint16"/></composite>
+    <enum name="Side" encodingType="char"><validValue name="BUY">B</validValue><validValue name="SELL">S</validValue></enum>
+    <type name="Symbol" primitiveType="char" length="4"/>
+  </types>
+  <sbe:message name="Quote" id="1"><field name="number" id="1" type="int64"/><field name="price" id="2" type="int64"/>
+    <field name="side" id="3" type="Side"/><field name="symbol" id="4" type="Symbol"/></sbe:message>
+  <sbe:message name="Trade" id="2"><field name="number" id="1" type="int64"/>
+    <field name="size" id="2" type="int64"/></sbe:message>
+</sbe:messageSchema>"""
+START_NS = 1_800_000_000_000_000_000
+COUNT = 30_000
+QUOTES, TEXTS = 1001, 2002
+
+
+def quote(number: int) -> bytes:
+    side, symbol = b"BS"[number % 2 :][:1], (b"ABC\0", b"XYZ\0", b"LONG")[number % 3]
+    return struct.pack("<HHHHqq1s4s", 21, 1, 7, 0, number, 100 + number % 50, side, symbol)
+
+
+def trade(number: int) -> bytes:
+    return struct.pack("<HHHHqq", 16, 2, 7, 0, number, number % 9)
+
+
+@dataclass(frozen=True)
+class Market:
+    """A folder with 0: quotes, and a trade after each fourth; 1: texts of another stream; 2: quotes and what is none."""
+
+    servers: Servers
+    path: Path
+    recording: int
+    texts: int
+    broken: int
+    whole: pa.Table
+
+
+@pytest.fixture(scope="module")
+def market() -> Iterator[Market]:
+    messages = [trade(number) if number % 5 == 4 else quote(number) for number in range(COUNT)]
+    with Servers(settings={"aeron.archive.segment.file.length": "1m"}) as servers:
+        folder = RecordedFolder(servers)
+        stamps = [START_NS + number * 1000 for number in range(COUNT)]
+        channel = "aeron:ipc?term-length=256k"
+        first = folder.write(messages, stream_id=QUOTES, channel=channel, reserved_values=stamps)
+        texts = folder.write([f"line {number}" for number in range(500)], stream_id=TEXTS, channel=channel)
+        broken = folder.write([*map(quote, range(10)), b"nonsense", *map(quote, range(10))], stream_id=3003)
+        yield Market(
+            servers,
+            folder.path,
+            first.recording_id,
+            texts.recording_id,
+            broken.recording_id,
+            scan(folder.path, [first.recording_id, texts.recording_id]).to_table(),
+        )
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scans, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(scans, "MAX_CUTS", 3)
+
+
+def of(market: Market, *recordings: int, **options: Any) -> Scan:
+    return scan(market.path, list(recordings) or [market.recording, market.texts], **options)
+
+
+def read_bytes(table: Scan) -> int:
+    return sum(part.end - part.start for part in table.ranges())
+
+
+def until_failure(table: Scan) -> tuple[list[dict[str, Any]], str]:
+    """The rows before data are lost, and the text of that."""
+    rows: list[dict[str, Any]] = []
+    try:
+        for batch in table:
+            rows += batch.to_pylist()
+    except DataLossError as failure:
+        return rows, str(failure)
+    raise AssertionError("nothing failed")
+
+
+# -- rows and columns --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_are_those_of_the_folder_in_order(market: Market, threads: int) -> None:
+    expected = []
+    with Folder(market.path) as folder:
+        for recording in (market.recording, market.texts):
+            expected += list(folder.read(recording))
+    found = of(market, threads=threads, batch_rows=1000)
+    assert found.select(expected[0].schema.names).to_table().equals(pa.Table.from_batches(expected))
+    assert max(batch.num_rows for batch in found) <= 1000
+    assert found.count_rows() == COUNT + 500
+    assert [row["value"] for row in of(market, market.texts).head(2).to_pylist()] == [b"line 0", b"line 1"]
+
+
+def test_every_pass_reads_anew_and_all_of_it_is_closed(market: Market) -> None:
+    table = of(market)
+    assert table.to_table().equals(table.to_table())
+    with Folder(market.path) as folder:
+        opened = scan(folder, market.texts)
+        taken = opened.batches()
+        assert next(taken).num_rows > 0
+        taken.close()
+        assert list(taken) == []
+        assert not folder._children
+        assert opened.count_rows() == 500
+        assert not folder._children
+
+
+def test_columns_that_are_not_asked_for_are_not_made(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def spy(*given: Any, **choice: Any) -> Any:
+        asked.append(list(choice["columns"]))
+        return read_files(*given, **choice)
+
+    monkeypatch.setattr("aeron_spark.archive.segments.read_files", spy)
+    assert of(market, market.texts).to_table(columns=["position"]).schema.names == ["position"]
+    assert of(market, market.texts).count_rows() == 500
+    assert of(market, sbe=SCHEMA, threads=1).select(["stream_id"]).head(1).num_rows == 1
+    of(market, market.texts).to_table(columns=["timestamp", "term_id"], filter="stream_id = 2002")
+    assert asked == [["position"], ["position"], ["stream_id"], ["stream_id", "term_id", "next_position"]]
+
+
+def test_columns_and_options_that_are_wrong_are_named(market: Market) -> None:
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        (r"column 'valu'.*did you mean value", {"columns": ["valu"]}),
+        (r"timestamp='now' is unknown, choose index", {"timestamp": "now"}),
+        ("time_unit='s' is none of ns, us", {"time_unit": "s"}),
+        ("need a schema", {"message": "Quote"}),
+        ("there is no message 'Qote'.*did you mean Quote", {"sbe": SCHEMA, "message": "Qote"}),
+        ("threads=0", {"threads": 0}),
+        ("there is no option 'decimal'.*decimals", {"sbe": SCHEMA, "sbe_options": {"decimal": "double"}}),
+        ("there is no column 'prise'.*did you mean price", {"sbe": SCHEMA, "message": "Quote", "filter": "prise > 3"}),
+    ]
+    for text, options in wrong:
+        with pytest.raises(UsageError, match=text):
+            of(market, **options)
+    for text, options in (("name it", {"start": 0}), ("name it", {"end": 0, "recordings": None})):
+        with pytest.raises(UsageError, match=text):
+            scan(market.path, **options).to_table()
+    with pytest.raises(UsageError, match="goes from 0 to"):
+        of(market, market.recording, start=10**9).to_table()
+    with pytest.raises(UsageError, match="77"):
+        of(market, 77).batches()
+    with pytest.raises(UsageError, match="only an archive's folder has a time index"):
+        scan("s3://bucket/folder", columns=["timestamp"])
+    for text in ("timestamp > 2026-01-01", pc.field("timestamp").is_null()):
+        with pytest.raises(UsageError, match="only an archive's folder has a time index"):
+            scan("s3://bucket/folder", filter=text)
+
+
+# -- filters -----------------------------------------------------------------------------------------------------------------
+
+
+def selected(whole: pa.Table, expression: pc.Expression) -> pa.Table:
+    return whole.filter(expression)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_filters_select_what_arrow_selects(market: Market, rng: random.Random) -> None:
+    """By seed: positions, recordings, streams and times, joined by and, or, not."""
+    position, time = pc.field("position"), pc.field("timestamp")
+    last = market.whole["position"][COUNT - 1].as_py()
+    times = market.whole["timestamp"]
+
+    def one() -> pc.Expression:
+        value = pa.scalar(rng.randint(-10, last + 100), pa.int64())
+        when = times[rng.randrange(len(times))]
+        return rng.choice(
+            [
+                position >= value, position < value, position == market.whole["position"][rng.randrange(COUNT)],
+                position.isin([rng.randrange(0, last, 32) for _ in range(3)]), time >= when, time < when, time == when,
+                pc.field("recording_id") == rng.choice([market.recording, market.texts, 77]),
+                pc.field("stream_id").isin([TEXTS, 5]), time.is_null(), pc.field("next_position") > value,
+                pc.field("value") == b"line 7",
+            ]
+        )  # fmt: skip
+
+    for _ in range(25):
+        expression = one()
+        for _ in range(rng.randrange(3)):
+            expression = rng.choice([expression & one(), expression | one(), ~expression, expression & ~one()])
+        found = of(market, filter=expression)
+        assert found.to_table().equals(selected(market.whole, expression)), expression
+        assert found.count_rows() == selected(market.whole, expression).num_rows
+
+
+def test_what_a_filter_rules_out_is_not_read(market: Market) -> None:
+    whole = read_bytes(of(market))
+    few = of(market, filter="position >= 1000000 and position < 1000200")
+    assert 0 < read_bytes(few) <= 3 * 65_536
+    assert [part.recording_id for part in of(market, filter="stream_id = 2002").ranges()] == [market.texts]
+    assert of(market, filter="recording_id = 77").ranges() == []
+    times = market.whole["timestamp"]
+    early = of(market, filter=pc.field("timestamp") < times[COUNT // 100])
+    assert early.count_rows() == selected(market.whole, pc.field("timestamp") < times[COUNT // 100]).num_rows
+    assert read_bytes(of(market, filter="timestamp < '2001-01-01'")) == 0
+    assert read_bytes(of(market, filter="value ~ '^line 7$'")) == whole
+
+
+@pytest.mark.parametrize("source", ["reserved(ns)", "sbe:number(us)"])
+def test_times_of_messages_narrow_only_what_is_said_to_ascend(market: Market, source: str) -> None:
+    options: dict[str, Any] = {"timestamp": source, "sbe": SCHEMA}
+    first = START_NS if source == "reserved(ns)" else 0
+    low, high = (pa.scalar(first + number * 1000, pa.timestamp("ns", "UTC")) for number in (2000, 2300))
+    within = (pc.field("timestamp") >= low) & (pc.field("timestamp") < high)
+    everything = of(market, market.recording, **options, filter=within)
+    narrowed = of(market, market.recording, **options, filter=within, ascending=True)
+    assert narrowed.count_rows() == everything.count_rows() == 300
+    assert read_bytes(narrowed) <= 3 * 65_536 < read_bytes(everything)
+
+
+def test_text_of_filters(market: Market) -> None:
+    quotes = of(market, market.recording, sbe=SCHEMA, message="Quote")
+    whole = quotes.to_table()
+    rows = whole.to_pylist()
+    for text, select in (
+        ("number < 10", lambda row: row["number"] < 10),
+        ("number<10 and symbol='ABC'", lambda row: row["number"] < 10 and row["symbol"] == "ABC"),
+        ("side = BUY and price in (100, 149)", lambda row: row["side"] == "BUY" and row["price"] in (100, 149)),
+        ('side in (SELL) AND symbol != "XYZ" and number <= 0x20', lambda row: (
+            row["side"] == "SELL" and row["symbol"] != "XYZ" and row["number"] <= 32)),
+        ("symbol ~ '^[AX]' and number > 29990", lambda row: row["symbol"][0] in "AX" and row["number"] > 29990),
+        ("price = null", lambda row: row["price"] is None),
+        ("price != null and number == 3", lambda row: row["number"] == 3),
+        ("timestamp > 2001-01-01T00:00:00Z and number < 2", lambda row: row["number"] < 2),
+        ("number >= 29990 and timestamp != null", lambda row: row["number"] >= 29990),
+    ):  # fmt: skip
+        assert quotes.filter(text).to_table().to_pylist() == [row for row in rows if select(row)], text
+    for text, reason in (
+        ("", "a field is missing at the end"), ("number", "needs one of"), ("number >", "needs a value"),
+        ("number > 1 or number < 5", "'or' is not understood there"), ("number > 1.5", "a whole number"),
+        ("number > 99999999999999999999", "a whole number in its range"), ("number ~ 1", "~ is for text"),
+        ("symbol ~", "needs a value"), ("symbol ~ '('", "no regular expression"),
+        ("number in 1", "needs a list"), ("price > null", "nothing is"),
+        ("timestamp > yesterday", "is no time"), ("price.x = 1", "which has no field 'x'"), ("a" * 20_000, "20000 characters"),
+        ("__import__('os').system = 1", "there is no column '__import__'"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=reason):
+            quotes.filter(text)
+    with pytest.raises(UsageError, match=r"No match for FieldRef.Name\(pric\).*did you mean price"):
+        quotes.filter(pc.field("pric") > 1)
+    with pytest.raises(UsageError, match="not int"):
+        quotes.filter(5)  # type: ignore[arg-type]
+
+
+# -- SBE ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_sbe_messages_are_columns(market: Market) -> None:
+    union = of(market, market.recording, sbe=SCHEMA)
+    assert union.schema.names[-4:] == ["sbe_template_id", "sbe_template", "Quote", "Trade"]
+    fifth = union.head(5).to_pylist()[4]
+    assert (fifth["sbe_template"], fifth["Quote"], fifth["Trade"]) == ("Trade", None, {"number": 4, "size": 4})
+    quotes = of(market, market.recording, sbe=SCHEMA, message="Quote", columns=["number", "position"])
+    expected = [
+        {"number": number, "position": position}
+        for number, position in enumerate(market.whole["position"].to_pylist()[:COUNT])
+        if number % 5 != 4
+    ]
+    assert quotes.to_table().to_pylist() == expected
+    assert quotes.select(["position"]).to_table().num_rows == len(expected)
+    assert quotes.count_rows(filter="price = 100") == sum(row["number"] % 50 == 0 for row in expected)
+
+
+def test_messages_of_templates_outside_of_the_filter_are_not_decoded(market: Market) -> None:
+    """Nonsense has no template, so that only who may select it decodes it."""
+    union = of(market, market.broken, sbe=SCHEMA)
+    for text in ("sbe_template = Quote", "Quote.price >= 100", "sbe_template in (Quote, Trade)"):
+        assert union.filter(text).to_table().num_rows == 20, text
+    assert union.filter("sbe_template = Trade").to_table().num_rows == 0
+    with pytest.raises(DataLossError, match="UNKNOWN"):
+        union.filter("session_id != 0").to_table()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_message_that_cannot_be_decoded_ends_the_rows_before_it(market: Market, threads: int) -> None:
+    position = scan(market.path, market.broken).to_table()["position"][10].as_py()
+    found = scan(
+        market.path, market.broken, sbe=SCHEMA, message="Quote", sbe_options={"others": "error"}, threads=threads
+    )
+    rows, failure = until_failure(found)
+    assert failure.startswith(f"recording {market.broken}: the message at position {position} cannot be decoded")
+    assert "sbe_error" in failure
+    assert [row["number"] for row in rows] == list(range(10))
+
+    def with_choice(choice: str) -> pa.Table:
+        options = {"others": "error", "on_error": choice}
+        return scan(market.path, market.broken, sbe=SCHEMA, message="Quote", sbe_options=options).to_table()
+
+    assert with_choice("drop")["number"].to_pylist() == [*range(10), *range(10)]
+    kept = with_choice("null")
+    assert (kept.num_rows, kept["sbe_raw"][10].as_py()) == (21, b"nonsense")
+    assert kept["sbe_error"].null_count == 20
+
+
+def test_groups_become_rows_with_the_messages_columns(aeron_folder: RecordedFolder) -> None:
+    schema = SCHEMA.replace(
+        "</types>",
+        '<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint16"/>'
+        '<type name="numInGroup" primitiveType="uint16"/></composite></types>',
+    ).replace(
+        "</sbe:messageSchema>",
+        '<sbe:message name="Book" id="3"><field name="number" id="1" type="int64"/><group name="levels" id="2">'
+        '<field name="level" id="1" type="int64"/></group></sbe:message></sbe:messageSchema>',
+    )
+    rows = [{"number": number, "levels": [{"level": level} for level in range(number)]} for number in range(4)]
+    written = aeron_folder.write(rows, schema=schema, message="Book")
+    found = scan(
+        aeron_folder, written.recording_id, sbe=schema, message="Book", sbe_options={"explode": "levels"},
+        columns=["position", "number", "level"],
+    )  # fmt: skip
+    expected = [
+        {"position": written.positions[number], "number": number, "level": level}
+        for number in range(4)
+        for level in range(number)
+    ]
+    assert found.to_table().to_pylist() == expected
+    assert found.filter("level = 1").to_table().to_pylist() == [row for row in expected if row["level"] == 1]
+
+
+# -- pandas, Polars, DuckDB, pyarrow -------------------------------------------------------------------------------------------
+
+
+def explained(query: str, **tables: Any) -> str:
+    with duckdb.connect() as connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        return str(connection.sql(f"EXPLAIN {query}").fetchall()[0][1])
+
+
+def test_duckdb_passes_columns_and_filters(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed: list[tuple[Any, Any]] = []
+    scanner = Scan.scanner
+
+    def spy(self: Scan, columns: Any = None, filter: Any = None, **how: Any) -> Any:  # noqa: A002
+        passed.append((columns, str(filter)))
+        return scanner(self, columns, filter, **how)
+
+    monkeypatch.setattr(Scan, "scanner", spy)
+    table = of_duckdb.from_aeron(market.path, market.recording, sbe=SCHEMA, message="Quote")
+    assert table.filter("price = 100 AND position >= 0").aggregate("count(*), max(number)").fetchall() == [
+        (COUNT // 50, COUNT - 50)
+    ]
+    assert passed[-1] == (["position", "number", "price"], "((price == 100) and (position >= 0))") or passed[-1] == (
+        ["number"], "((price == 100) and (position >= 0))",
+    )  # fmt: skip
+    quotes = of(market, market.recording, sbe=SCHEMA, message="Quote", time_unit="us")
+    plan = explained("SELECT sum(number) FROM q WHERE price = 100 AND timestamp >= '2001-01-01'", q=quotes)
+    assert "PYTHON_ARROW_SCAN" in plan
+    assert '"price" = 100' in plan
+    assert "Projections: number" in plan
+
+
+def test_duckdb_gives_the_same_rows_for_every_column(market: Market) -> None:
+    quotes = of_duckdb.from_aeron(market.path, market.recording, sbe=SCHEMA)
+    expected = of(market, market.recording, sbe=SCHEMA, time_unit="us").to_table()
+    assert quotes.to_arrow_table().cast(expected.schema).to_pylist() == expected.to_pylist()
+    assert duckdb.sql("SELECT count(*) FROM quotes WHERE Quote.side = 'BUY'").fetchall() == [
+        (sum(row["Quote"] is not None and row["Quote"]["side"] == "BUY" for row in expected.to_pylist()),)
+    ]
+    assert len(duckdb.sql("SELECT position FROM quotes LIMIT 3").fetchall()) == 3
+
+
+def test_polars_passes_columns_predicates_and_rows(market: Market) -> None:
+    quotes = of_polars.scan_aeron(market.path, market.recording, sbe=SCHEMA, message="Quote")
+    expected = pl.DataFrame(of(market, market.recording, sbe=SCHEMA, message="Quote").to_table())
+    assert quotes.collect().equals(expected)
+    assert quotes.collect(engine="streaming").equals(expected)
+    assert quotes.head(7).collect().equals(expected.head(7))
+    when = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
+    for predicate in (
+        pl.col("price") == 100, (pl.col("price") > 140) & (pl.col("position") < 5000), pl.col("symbol") == "XYZ",
+        pl.col("timestamp") < when, (pl.col("position") < 5000) | (pl.col("number") > 29_000), pl.col("side") == "SELL",
+        pl.col("price").is_between(100, 101), ~(pl.col("price") > 101), pl.col("price").is_in([100, 101]),
+        pl.lit(100) == pl.col("price"),
+        (pl.col("price") + 1 > 140) & (pl.col("number") < 100), pl.col("symbol").str.starts_with("L"),
+        pl.col("price") > 100.5,
+    ):  # fmt: skip
+        assert quotes.filter(predicate).collect().equals(expected.filter(predicate)), predicate
+        assert quotes.filter(predicate).select("number").collect().equals(expected.filter(predicate).select("number"))
+    assert 'col("price")' in quotes.filter(pl.col("price") == 100).explain()
+
+
+def test_what_polars_passes_narrows_what_is_read(market: Market) -> None:
+    schema = of(market).schema
+    for predicate, expected in (
+        (pl.col("position") >= 5, "(position >= 5)"),
+        (pl.lit(5, pl.Int64) > pl.col("position"), "(position < 5)"),
+        ((pl.col("position") >= 5) & (pl.col("value").bin.size() > 3), "(position >= 5)"),
+        (pl.col("position").is_between(5, 6, closed="none"), "((position >= 5) and (position <= 6))"),
+        ((pl.col("position") >= 5) | (pl.col("value").bin.size() > 3), "None"),
+        (~(pl.col("position") >= 5), "None"),
+    ):
+        assert str(of_polars.bounds_of(predicate.meta.serialize(format="json"), schema)) == expected
+    deep = '{"BinaryExpr":{"op":"And","right":{},"left":' * 50_000
+    for text in (
+        "",
+        "[]",
+        "5",
+        '{"BinaryExpr": 5}',
+        deep,
+        '{"BinaryExpr":{"left":{"Column":"position"},"op":"Eq","right":{"Literal":{}}}}',
+    ):
+        assert of_polars.bounds_of(text, schema) is None
+
+
+def test_pandas_takes_a_table(market: Market) -> None:
+    frame = of_pandas.read_aeron(market.path, market.recording, sbe=SCHEMA, message="Quote", filter="number < 3")
+    assert frame["price"].tolist() == [100, 101, 102]
+    assert str(frame["timestamp"].dtype) == "datetime64[ns, UTC]"
+    arrow = of_pandas.read_aeron(of(market, market.texts, last=2), dtype_backend="pyarrow")
+    assert arrow["value"].tolist() == [b"line 498", b"line 499"]
+    with pytest.raises(UsageError, match="dtype_backend"):
+        of_pandas.read_aeron(market.path, dtype_backend="numpy")
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "duckdb"])
+def test_a_library_that_is_not_installed_is_named_with_its_command(
+    market: Market, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = builtins.__import__
+
+    def without(wanted: str, *given: Any, **more: Any) -> Any:
+        if wanted.split(".", maxsplit=1)[0] == name:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return find(wanted, *given, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    module, call = {
+        "pandas": (of_pandas, "read_aeron"), "polars": (of_polars, "scan_aeron"), "duckdb": (of_duckdb, "from_aeron"),
+    }[name]  # fmt: skip
+    with pytest.raises(ModuleNotFoundError, match=rf"pip install 'aeron-spark\[{name}\]'"):
+        getattr(module, call)(market.path)
+
+
+def test_a_scan_is_a_dataset_of_pyarrow(market: Market) -> None:
+    table = of(market)
+    few = pc.field("position") < 1000
+    assert table.scanner(columns=["position"], filter=few).to_table().num_rows == selected(market.whole, few).num_rows
+    doubled = table.scanner(columns={"twice": pc.multiply(pc.field("position"), 2)}, filter=few).to_table()
+    assert doubled["twice"][1].as_py() == 2 * market.whole["position"][1].as_py()
+    assert table.to_table(columns={"twice": pc.field("position")}).num_rows == COUNT + 500
+    assert list(table.to_batches(filter=few))
+    assert table.to_reader().read_all().equals(market.whole)
+    assert pa.table(table).equals(market.whole)
+    assert pl.scan_pyarrow_dataset(table).select(pl.len()).collect().item() == COUNT + 500
+    assert of_polars.scan_aeron(table).select(pl.len()).collect().item() == COUNT + 500
+    assert table.scanner(columns=[]).count_rows() == COUNT + 500
+    for name in ("get_fragments", "take", "sort_by", "join", "join_asof", "replace_schema", "__reduce__"):
+        with pytest.raises(UsageError, match="to_table"):
+            getattr(table, name)()
+    assert table.partition_expression is None
+
+
+def test_nothing_of_a_dataset_reaches_the_one_of_cplusplus(market: Market) -> None:
+    """There is none, so that what is not replaced here would end the process."""
+    inherited = {name for name in dir(dataset.Dataset) if name not in dir(object)}
+    assert inherited - set(vars(Scan)) <= {"__pyx_vtable__", "_scan_options"}
+    assert "where" in repr(of(market, filter="position > 5"))
+
+
+# -- live --------------------------------------------------------------------------------------------------------------------
+
+
+class Taker(threading.Thread):
+    """Takes the batches of a pass in a thread."""
+
+    def __init__(self, table: Scan) -> None:
+        super().__init__(daemon=True)
+        self.batches = table.batches()
+        self.taken: list[pa.RecordBatch] = []
+        self.failure: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            for batch in self.batches:
+                self.taken.append(batch)
+        except BaseException as failure:  # noqa: BLE001 - for the test to see
+            self.failure = failure
+
+    @property
+    def values(self) -> list[bytes]:
+        return [value for batch in list(self.taken) for value in batch.column("value").to_pylist()]
+
+    def ended(self) -> None:
+        self.join(20)
+        assert not self.is_alive()
+        assert self.failure is None
+
+
+def test_a_growing_recording_is_followed_until_it_stops(aeron_servers: Servers) -> None:
+    archive = aeron_servers.archive
+    with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+        recording_id = archive.wait_recording("", 5, publication.session_id)
+        messages = [bytes([number % 256]) * (1 + number * 37 % 6000) for number in range(400)]
+        publication.offer_batch(messages[:100])
+        taker = Taker(scan(aeron_servers.archive_dir, recording_id, follow=True, batch_rows=50, batch_seconds=0.01))
+        wait_until(lambda: len(taker.values) == 100, 20, "what was there")
+        publication.offer_batch(messages[100:])
+        wait_until(lambda: len(taker.values) == 400, 20, "what came later")
+        assert taker.is_alive()
+    taker.ended()
+    assert taker.values == messages
+    assert max(batch.num_rows for batch in taker.taken) <= 50
+
+
+def test_recordings_that_begin_later_are_followed_too(aeron_servers: Servers) -> None:
+    archive, channel = aeron_servers.archive, "aeron:ipc?term-length=64k"
+    with archive.add_recorded_exclusive_publication(channel, 5) as first:
+        archive.wait_recording("", 5, first.session_id)
+        first.offer_batch([b"a"])
+        taker = Taker(scan(aeron_servers.archive_dir, follow=True, filter="stream_id in (5, 6)", batch_seconds=0.01))
+        wait_until(lambda: taker.values == [b"a"], 20, "the first")
+        with (
+            archive.add_recorded_exclusive_publication(channel, 6) as second,
+            archive.add_recorded_exclusive_publication(channel, 7) as other,
+        ):
+            other.offer_batch([b"not asked for"])
+            second.offer_batch([b"b", b"c"])
+            wait_until(lambda: len(taker.values) == 3, 20, "the second")
+        first.offer_batch([b"d"])
+        wait_until(lambda: len(taker.values) == 4, 20, "the first again")
+    taker.ended()
+    assert taker.values == [b"a", b"b", b"c", b"d"]
+
+
+def test_an_image_is_a_table_until_it_ends(aeron_servers: Servers) -> None:
+    with (
+        Client(aeron_servers.aeron_dir) as client,
+        client.add_subscription("aeron:ipc", 9) as subscription,
+        client.add_exclusive_publication("aeron:ipc", 9) as publication,
+    ):
+        with subscription.wait_image(20) as image:
+            publication.offer_batch([b"x"] * 100)
+            taker = Taker(scan(image, follow=True, filter="value = x", batch_rows=30, batch_seconds=0.01))
+            wait_until(lambda: len(taker.values) == 100, 20, "what was published")
+            publication.close()
+            taker.ended()
+        assert max(batch.num_rows for batch in taker.taken) <= 30
+
+
+def test_following_ends_when_it_is_closed(aeron_servers: Servers) -> None:
+    archive = aeron_servers.archive
+    with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+        recording_id = archive.wait_recording("", 5, publication.session_id)
+        end = publication.offer_batch([b"a", b"b", b"c"])
+        taker = Taker(scan(aeron_servers.archive_dir, recording_id, follow=True))
+        wait_until(lambda: len(taker.values) == 3, 20, "three messages")
+        taker.batches.close()
+        taker.ended()
+        part = scan(aeron_servers.archive_dir, recording_id, follow=True, end=end)
+        assert part.to_table()["value"].to_pylist() == [b"a", b"b", b"c"]  # ends at a position, too
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_recording_that_is_purged_while_it_is_read_is_data_loss(follow: bool) -> None:
+    with Servers(settings={"aeron.archive.segment.file.length": "64k"}) as servers:
+        archive = servers.archive
+        with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 5) as publication:
+            recording_id = archive.wait_recording("", 5, publication.session_id)
+            publication.offer_batch([bytes(8000)] * 40, timeout=20)
+            archive.wait_position(recording_id, publication.position)
+            options: dict[str, Any] = {"follow": follow, "batch_rows": 1, "threads": 1}
+            batches = scan(servers.archive_dir, recording_id, **options).batches()
+            assert next(batches).num_rows == 1
+            archive.purge_segments(recording_id, 3 << 16)
+            name = f"{recording_id}-65536.rec"
+            wait_until(lambda: not (servers.archive_dir / name).exists(), 20, "the segment to go")
+            with pytest.raises(DataLossError, match="purged"):
+                list(batches)
+            after = scan(servers.archive_dir, recording_id, threads=1)
+            assert 0 < after.count_rows() < 40
+
+
+def test_a_subscription_is_a_table(aeron_servers: Servers) -> None:
+    with (
+        Client(aeron_servers.aeron_dir) as client,
+        client.add_subscription("aeron:ipc", 9) as subscription,
+        client.add_exclusive_publication("aeron:ipc", 9) as publication,
+    ):
+        publication.wait_connected(10)
+        taker = Taker(
+            scan(subscription, sbe=SCHEMA, timestamp="reserved(ns)", batch_rows=64, batch_seconds=0.05).select(
+                ["position", "timestamp", "Quote", "value"]
+            )
+        )
+        publication.offer_batch([quote(number) for number in range(200)], reserved_values=[START_NS] * 200)
+        wait_until(lambda: len(taker.values) == 200, 20, "the quotes")
+        assert max(batch.num_rows for batch in taker.taken) <= 64
+        assert taker.taken[0].column("Quote")[0].as_py()["price"] == 100
+        assert taker.taken[0].column("timestamp")[0].value == START_NS
+        publication.close()
+        taker.ended()
+        with pytest.raises(UsageError, match="live stream"):
+            scan(subscription, last=3)
+        with pytest.raises(UsageError, match="only an archive's folder has a time index"):
+            scan(subscription, columns=["timestamp"])
+        assert scan(subscription).ranges() == []
+        following = Taker(scan(subscription, follow=True))
+        following.batches.close()
+        following.ended()
+
+
+# -- what is wrong with the recordings -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_segment_that_is_missing_ends_the_rows_before_it(market: Market, tmp_path: Path, threads: int) -> None:
+    for file in market.path.iterdir():
+        if file.is_file():
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / f"{market.recording}-1048576.rec").unlink()
+    rows, failure = until_failure(scan(tmp_path, market.recording, threads=threads))
+    assert f"{market.recording}-1048576.rec" in failure
+    expected = [one for one in market.whole["position"].to_pylist()[:COUNT] if one < 1048576]
+    assert [row["position"] for row in rows] == expected
+    with pytest.raises(DataLossError):
+        scan(tmp_path, market.recording, threads=threads).to_table()
+    late = scan(tmp_path, market.recording, threads=threads, filter="position >= 2097152")
+    assert late.count_rows() == sum(one >= 2097152 for one in market.whole["position"].to_pylist()[:COUNT])
+
+
+def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataLossError, match=str(tmp_path)):
+        scan(tmp_path).to_table()
+
+
+def test_progress_comes_by_piece_and_ends_a_pass(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scans, "PIECE_BYTES", 200_000)
+    seen: list[tuple[int, int, int]] = []
+    table = of(market).with_progress(lambda done, total, rows: seen.append((done, total, rows)))
+    assert table.count_rows() == COUNT + 500
+    assert seen == sorted(seen)
+    assert len(seen) > 5
+    assert seen[-1][0] == seen[-1][1] == read_bytes(of(market))
+    assert seen[-1][2] == COUNT + 500
+
+    def cancel(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        of(market).with_progress(cancel).to_table()
+    batches = of(market).batches()
+    stopping = of(market).with_progress(lambda *_: batches.close())
+    batches = stopping.batches()
+    assert sum(batch.num_rows for batch in batches) < COUNT
