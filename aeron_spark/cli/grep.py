@@ -19,7 +19,7 @@ EXAMPLES = """\
   aeron-spark grep 'timeout|refused' recordings
   aeron-spark grep -c ERROR recordings 3 --from-time 2026-11-20T09:00
   aeron-spark grep -i error recordings --follow --position
-  aeron-spark grep --where "symbol = 'ABC' and price > 10" recordings 3 --sbe prices.xml
+  aeron-spark grep --where "symbol = 'ABC' and price >= 10" recordings 3 --sbe prices.xml
   aeron-spark grep -e ABC --channel aeron:ipc --stream 1001"""
 CODES = "exit codes: 0 found, 1 nothing found, 2 failed or wrong usage"
 

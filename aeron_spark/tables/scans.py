@@ -19,7 +19,7 @@ from typing import Any, NoReturn, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset
+from pyarrow import dataset, fs
 
 from aeron_spark.archive.addresses import open_source, store_scheme
 from aeron_spark.archive.ranges import Range
@@ -182,7 +182,7 @@ def _is_local(source: Source) -> bool:
     return not isinstance(source, Subscription | Image) and source.is_local
 
 
-class Scan(dataset.Dataset):  # type: ignore[misc]
+class Scan(dataset.FileSystemDataset):  # type: ignore[misc]
     """Recordings, or a live stream, as a table: made by `scan`.
 
     It is a dataset of pyarrow: DuckDB, `polars.scan_pyarrow_dataset` and pyarrow push columns and filters down into it. It is
@@ -190,10 +190,12 @@ class Scan(dataset.Dataset):  # type: ignore[misc]
     """
 
     def __init__(self, plan: _Plan, columns: Sequence[str], expression: pc.Expression | None) -> None:
-        # Not the base's: there is no dataset of C++ behind this one, so every method of the base is replaced below.
         self._plan = plan
         self._columns = tuple(columns)
         self._expression = expression
+        # Every method of the base that reads is replaced below. Code of C++ that takes the dataset behind it, as a union of
+        # datasets does, finds one file, which is not there and whose name says what to do.
+        super().__init__([_FORMAT.make_fragment(_NO_FILES, fs.LocalFileSystem())], self.schema, _FORMAT)
 
     def _narrowed(self, columns: Sequence[str] | None, given: str | pc.Expression | None) -> Scan:
         layout = self._plan.layout
@@ -321,7 +323,7 @@ class Scan(dataset.Dataset):  # type: ignore[misc]
     # -- what a dataset of files has -----------------------------------------------------------------------------------------
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise UsageError("a scan of recordings has no files and no index: take to_table() first, or scanner()")
+        raise UsageError(_NO_FILES)
 
     get_fragments = _get_fragments = _scanner_options = replace_schema = _refuse
     take = sort_by = join = join_asof = _refuse
@@ -331,6 +333,10 @@ class Scan(dataset.Dataset):  # type: ignore[misc]
     def partition_expression(self) -> None:
         """None: a scan is no part of a dataset."""
         return
+
+
+_NO_FILES = "a scan of recordings has no files and no index: take to_table() first, or scanner()"
+_FORMAT = dataset.IpcFileFormat()
 
 
 def _taken(given: Mapping[str, Any]) -> dict[str, Any]:

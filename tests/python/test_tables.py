@@ -494,8 +494,15 @@ def test_a_scan_is_a_dataset_of_pyarrow(market: Market) -> None:
     assert table.partition_expression is None
 
 
+def test_a_union_of_datasets_is_an_error_and_no_crash(market: Market) -> None:
+    """It goes past every method of Python to the dataset of C++."""
+    table = of(market)
+    with pytest.raises(FileNotFoundError, match=r"a scan of recordings has no files .* take to_table"):
+        dataset.UnionDataset(table.schema, [table]).to_table()
+
+
 def test_nothing_of_a_dataset_reaches_the_one_of_cplusplus(market: Market) -> None:
-    """There is none, so that what is not replaced here would end the process."""
+    """There is none of our rows."""
     inherited = {name for name in dir(dataset.Dataset) if name not in dir(object)}
     assert inherited - set(vars(Scan)) <= {"__pyx_vtable__", "_scan_options"}
     assert "where" in repr(of(market, filter="position > 5"))
