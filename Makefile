@@ -3,7 +3,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 NATIVE := build/native
-SOURCES := $(shell find driver_native archive aeron_spark/_native -name '*.[ch]' -o -name CMakeLists.txt -o -name 'build_ffi.py') \
+SOURCES := $(shell find driver_native archive aeron_spark/_native -name '*.[ch]' -o -name '*.java' -o -name CMakeLists.txt -o -name 'build_ffi.py' \
+  -o -name build_jar.py) \
   $(wildcard driver_native/cmake/*) CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py aeron_spark/pytest_aeron_spark.py
 SANITIZERS ?= address,undefined thread
 PYTEST := $(BIN)/python -m pytest -q
@@ -29,7 +30,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-build: build/.installed ## environment, native code and Python package, ready in .venv
+build: build/.installed build/.jar ## environment, native code and Python package, ready in .venv
 
 run: build/.runnable java ## the main job: publish, record, stream and replay with Spark; keeps recording and charts in build/run (KEEP=0: nothing)
 	@exec $(BIN)/python -m aeron_spark.demo $(if $(filter 0,$(KEEP)),--no-keep,--keep build/run)
@@ -113,7 +114,8 @@ coverage-python: build java
 	@$(BIN)/coverage report --format=total --fail-under=$(LEAST_COVERAGE) >/dev/null
 
 # clang-tidy, with the checks of .clang-tidy: the files that changed since it last passed, all of them after a change of a header.
-C_FILES := $(shell find driver_native/src archive/src aeron_spark/_native/kernels -name '*.c')
+# Where there is a JDK, what is compiled with its headers, too.
+C_FILES := $(shell find driver_native/src archive/src aeron_spark/_native/kernels $(if $(shell command -v javac),aeron_spark/_native/jvm) -name '*.c')
 C_HEADERS := $(shell find driver_native archive aeron_spark/_native/kernels -name '*.h')
 lint-c: build/.linted-c ## clang-tidy over the C code that changed
 build/.linted-c: $(C_FILES) $(C_HEADERS) .clang-tidy | build build/.clang-tidy
@@ -290,6 +292,12 @@ build/.environment: pyproject.toml
 java: build/.runnable
 	@$(BIN)/python -m aeron_spark.demo.java || $(STEP) "installing a Java runtime for Spark, as this machine has none" \
 	  $(PIP_INSTALL) $(call EXTRA,java)
+
+# The jar needs Spark's classes, which the first installation brings: it is then made by a second one, where there is a JDK.
+build/.jar: build/.installed
+	@$(BIN)/python -m aeron_spark.spark.jvm >/dev/null 2>&1 || ! command -v javac >/dev/null || \
+	  $(STEP) "building the jar for Spark's JVM" $(PIP_INSTALL) --no-build-isolation --no-deps -e .
+	@touch $@
 
 # What `make run` needs and no more: a first look shall not wait for what only tests use.
 build/.runnable: build/.environment $(SOURCES)

@@ -24,7 +24,7 @@ from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.small_files import read_small
 from aeron_spark.types import RecordChecksum
 
-__all__ = ["AccessOptions", "open_recordings"]
+__all__ = ["SEGMENTS", "AccessOptions", "choose_mode", "open_recordings"]
 
 AUTO, SEGMENTS, REPLAY, OBJECT_STORE = "auto", "segments", "replay", "object store"
 ACCESS_MODES = (AUTO, SEGMENTS, REPLAY, OBJECT_STORE)
@@ -122,7 +122,7 @@ def _check_of_store(given: Given, *, is_store: bool) -> None:
 
 def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> RecordingSource:
     """The recordings by the chosen access mode; the caller closes the result."""
-    mode, why = _choose(options)
+    mode, why = choose_mode(options)
     _log(f"access={mode}: {why}")
     if mode == OBJECT_STORE:
         return _open_objects(options, checksum)
@@ -137,7 +137,8 @@ def open_recordings(options: AccessOptions, checksum: RecordChecksum) -> Recordi
     return Folder(options.path, aeron_dir=options.aeron_dir, checksum=checksum)
 
 
-def _choose(options: AccessOptions) -> tuple[str, str]:
+def choose_mode(options: AccessOptions) -> tuple[str, str]:
+    """The access mode that this host would use, and why."""
     if options.mode != AUTO:
         return options.mode, "asked for"
     scheme = store_scheme(options.path)

@@ -84,10 +84,12 @@ class AeronDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Batch read of an archive folder."""
+        from aeron_spark.spark.planning.engine import check_engine
         from aeron_spark.spark.reading.batch import AeronBatchReader, PushdownReader, is_pushing_filters
 
         _refuse_tables(self.options)
         options = ReadOptions.parse(self.options, streaming=False)
+        check_engine(options)
         if options.isolation == READ_COMMITTED:
             from aeron_spark.spark.planning.committed import check_isolation
 
@@ -100,11 +102,13 @@ class AeronDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Micro-batches of an archive folder."""
         from aeron_spark.errors import AeronError
+        from aeron_spark.spark.planning.engine import check_engine
         from aeron_spark.spark.reading.stream import AeronStreamReader, RefusedStream
 
         try:
             _refuse_tables(self.options)
             options = ReadOptions.parse(self.options, streaming=True)
+            check_engine(options)
             if options.isolation == READ_COMMITTED:
                 from aeron_spark.spark.planning.committed import check_isolation
 

@@ -102,6 +102,9 @@ The newest patch of each release on PyPI is tested; other patches are expected t
 versions: a distribution of Spark with a later feature has it here, too. Spark Connect, pipelines, clusters and the stand-in for
 a managed Spark ([managed-spark.md](managed-spark.md)) are tested with the newest pyspark alone, in CI.
 
+One jar of the engine in the JVM ([spark.md](spark.md#engines)) serves all of them: where it was built, sessions of these tests
+have it, and `engine=auto` takes it.
+
 | Python | tests |
 |---|---|
 """

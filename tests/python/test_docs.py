@@ -30,7 +30,7 @@ SOURCES = [
     re.sub(r'"\s*\n\s*f?"', "", path.read_text("utf-8"))
     for folder in ("aeron_spark", "driver_native", "archive")
     for path in (ROOT / folder).rglob("*.*")
-    if path.suffix in {".py", ".c", ".h"}
+    if path.suffix in {".py", ".c", ".h", ".java"}
 ]
 
 

@@ -26,11 +26,14 @@ from aeron_spark.spark.planning import kafka_options
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.writing.options import WriteOptions
 from tests.python.test_docs import EXAMPLE_DIR, ROOT, run
+from tests.spark.session import JAR
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # Pages with nothing to run.
 PROSE = {"explanation/exactly-once.md", "explanation/loss.md"}
+#: Pages that need the jar, which is there where a JDK is.
+OF_JAR = set() if JAR else {"how-to/jvm-engine.md"}
 PAGES = {
     str(path.relative_to(DOCS)): path.read_text("utf-8")
     for folder in ("tutorial", "how-to", "explanation")
@@ -67,7 +70,7 @@ def printed(page: str) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("page", sorted(set(PAGES) - PROSE))
+@pytest.mark.parametrize("page", sorted(set(PAGES) - PROSE - OF_JAR))
 def test_page_runs_as_printed(page: str, tmp_path: Path, aeron_dir: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     script = tmp_path / "page.py"

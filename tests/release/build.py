@@ -3,7 +3,8 @@
 python -m tests.release.build FOLDER [--only PLATFORM]...
 
 Each file is built twice, from two exports of the commit at different paths; another hash is an error. One x86_64 machine
-suffices: ziglang is the compiler, with the headers and libraries of each target. SHA256SUMS and the release notes (the section
+suffices: ziglang is the compiler, with the headers and libraries of each target. The jar in the wheels needs a JDK; another one
+makes other bytes of it. SHA256SUMS and the release notes (the section
 of CHANGELOG.md) lie beside the files. `check.py` checks what this makes.
 """
 
@@ -132,6 +133,8 @@ def main() -> None:
 
     if changed := git("status", "--porcelain").decode():
         print(f"not committed, so not in the release:\n{changed}", end="")
+    if shutil.which("javac") is None:
+        raise SystemExit("no javac: the wheels hold a jar, install a JDK of Java 17")
     head = git("rev-parse", "HEAD")
     version = (ROOT / "VERSION").read_text("utf-8").strip()
     release_notes = notes(version)

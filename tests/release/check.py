@@ -24,6 +24,8 @@ BIN = Path(sys.executable).parent
 EXTENSION = "aeron_spark/_native/_lib.abi3.so"
 #: ELF files of a wheel, and the symbols that each exports.
 EXPORTS = {EXTENSION: {"PyInit__lib"}, "aeron-spark-driver": set[str](), "aeron-spark-archive": set[str]()}
+#: The jar of the engine in Spark's JVM is in each wheel; its library is for the wheel's platform.
+JAR, JNI_LIBRARY = "aeron_spark/spark/aeron-spark.jar", "aeronspark/libaeron_spark_jni.so"
 #: Only the libc, in the parts that glibc 2.28 has.
 LIBRARIES = {
     "manylinux": {
@@ -61,7 +63,7 @@ def check_platform(wheel: Path, platform: str) -> None:
     assert (int(needed[2]), int(needed[3])) <= (int(named[2]), int(named[3])), said
 
 
-def check_elf(name: str, body: bytes, platform: str) -> None:
+def check_elf(name: str, body: bytes, platform: str, exports: set[str]) -> None:
     """Stripped, for the machine, with hidden symbols, no library but the libc, no path of the machine that built it."""
     elf = ELFFile(BytesIO(body))
     assert {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}[elf["e_machine"]] in platform, name
@@ -73,7 +75,7 @@ def check_elf(name: str, body: bytes, platform: str) -> None:
         for symbol in sections[".dynsym"].iter_symbols()
         if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["bind"] != "STB_LOCAL"
     }
-    assert exported == EXPORTS[name], f"{name} exports {exported}"
+    assert exported == exports, f"{name} exports {exported}"
     needed = {tag.needed for tag in sections[".dynamic"].iter_tags() if tag.entry.d_tag == "DT_NEEDED"}
     assert needed <= LIBRARIES[platform.partition("_")[0]], f"{name} needs {needed}"
     assert str(ROOT).encode() not in body, name
@@ -90,10 +92,13 @@ def check_wheel(wheel: Path) -> None:
     version = (ROOT / "VERSION").read_text("utf-8").strip()
     with zipfile.ZipFile(wheel) as packed:
         modes = {info.filename: info.external_attr >> 16 for info in packed.infolist()}
-        for name in EXPORTS:
+        for name, exports in EXPORTS.items():
             (path,) = [path for path in modes if path.endswith(name)]
-            check_elf(name, packed.read(path), platform)
+            check_elf(name, packed.read(path), platform, exports)
             assert name == EXTENSION or modes[path] & stat.S_IXOTH, f"{path} cannot be run"
+        with zipfile.ZipFile(BytesIO(packed.read(JAR))) as jar:
+            assert jar.read("aeronspark/version").decode() == version
+            check_elf(JNI_LIBRARY, jar.read(JNI_LIBRARY), platform, {"JNI_OnLoad"})
         info = f"aeron_spark-{version}.dist-info"
         assert packed.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
         (sbom,) = [path for path in modes if path.startswith(f"{info}/sboms/")]

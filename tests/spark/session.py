@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from aeron_spark.errors import UsageError
+from aeron_spark.spark import jvm
 from aeron_spark.testing.session import DEFAULTS
+
+
+def _of_jar() -> dict[str, str]:
+    try:
+        return {"spark__jars": str(jvm.jar())}
+    except UsageError:  # built without a JDK
+        return {}
+
+
+#: Settings of a session with the engine in the JVM, where it was built.
+JAR = _of_jar()
+#: Values of the option `engine`. `auto` is the JVM with the jar, for what it can do.
+ENGINES = ("python", "auto") if JAR else ("python",)
 
 
 def build_session(name: str, *, master: str = "local[2]", **settings: str) -> SparkSession:

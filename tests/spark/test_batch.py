@@ -18,6 +18,8 @@ from tests.kit import packed
 from tests.kit.payload import RESERVED_FACTOR, payload
 from tests.spark import recorded
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "archive"
 CAPTURED = sorted(path.name.removesuffix(".tar.gz") for path in GOLDEN.glob("*.tar.gz"))
 
@@ -200,8 +202,8 @@ def test_wrong_options_are_told_in_load(spark: SparkSession, folder: Path) -> No
         spark.read.format("aeron").load([str(folder), str(folder)])
 
 
-def test_hadoop_style_path(spark: SparkSession, folder: Path) -> None:
-    spaced = folder.with_name("with space ü")
+def test_hadoop_style_path(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    spaced = tmp_path / "with space ü"
     spaced.symlink_to(folder)
     assert load(spark, Path(f"file:{spaced}"), recordingIds="1").count() == 500
 

@@ -18,6 +18,8 @@ from tests.kit.payload import payload
 from tests.kit.wait import wait_until
 from tests.spark import recorded
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 SIZES = [8, 100, 1377]
 
 

@@ -33,6 +33,7 @@ MAX_BATCH_BYTES = 1 << 30
 EARLIEST = "earliest"
 LATEST = "latest"
 READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
+ENGINES = AUTO, PYTHON, JVM = "auto", "python", "jvm"
 
 # Spark adds these of its own accord, or users set them for Spark.
 _SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "paths", "__paths__"})
@@ -215,6 +216,7 @@ class ReadOptions:
     segments: tuple[tuple[int, int], ...] | None
     aeron_dir: str | None
     access: AccessOptions
+    engine: str
     recording_ids: tuple[int, ...] | None
     channel: str | None
     channel_pattern: str | None
@@ -247,6 +249,7 @@ class ReadOptions:
         "isolation",
         "aeronDir",
         *AccessOptions.NAMES,
+        "engine",
         "recordingIds",
         "channel",
         "channelPattern",
@@ -321,6 +324,7 @@ class ReadOptions:
             isolation=isolation,
             aeron_dir=aeron_dir,
             access=access,
+            engine=_choice(given, "engine", ENGINES),
             recording_ids=None if ids is None else _parse_ids("recordingIds", ids),
             channel=given.text("channel"),
             channel_pattern=None if pattern is None else _parse_pattern("channelPattern", pattern),

@@ -17,6 +17,7 @@ from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.types import RecordChecksum
 
 __all__ = [
+    "CHECKSUMS",
     "check_asked_for",
     "identity_of",
     "is_chosen",
@@ -26,7 +27,7 @@ __all__ = [
     "task_slots",
 ]
 
-_CHECKSUMS = {
+CHECKSUMS = {
     "auto": RecordChecksum.AUTO,
     "none": RecordChecksum.NONE,
     "crc-32": RecordChecksum.CRC_32,
@@ -36,7 +37,7 @@ _CHECKSUMS = {
 
 def open_folder(options: ReadOptions) -> RecordingSource:
     """Opens the recordings by the options' access mode; the caller closes them."""
-    opened = open_recordings(options.access, _CHECKSUMS[options.record_checksum])
+    opened = open_recordings(options.access, CHECKSUMS[options.record_checksum])
     if options.skip_corruption and not opened.has_segment_files:
         opened.close()
         raise UsageError(

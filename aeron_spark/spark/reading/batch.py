@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -20,6 +21,7 @@ from aeron_spark.errors import DataLossError
 from aeron_spark.spark.planning.bounds import Bounds
 from aeron_spark.spark.planning.committed import committed_now
 from aeron_spark.spark.planning.data_loss import goes_on
+from aeron_spark.spark.planning.engine import check_reads_in_python, jvm_job
 from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
 from aeron_spark.spark.planning.ranges import Range, pack, target_partition_bytes
 from aeron_spark.spark.planning.sbe_times import times_of
@@ -55,9 +57,23 @@ PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 @dataclass(frozen=True)
 class RangesPartition(InputPartition):
-    """Ranges that one task reads, in this order."""
+    """Ranges that one task reads, in this order; and by which engine.
+
+    Pickled as a call of ``partition_of`` with plain text, which the engine in the JVM reads as well (``Planned.java``).
+    """
 
     ranges: tuple[Range, ...]
+    job: str = "{}"
+
+    def __reduce__(self) -> tuple[Callable[[str], RangesPartition], tuple[str]]:
+        ranges = [[part.recording_id, part.start, part.end, part.limit] for part in self.ranges]
+        return partition_of, (json.dumps({"ranges": ranges, "job": json.loads(self.job)}),)
+
+
+def partition_of(text: str) -> RangesPartition:
+    """The partition again."""
+    parsed = json.loads(text)
+    return RangesPartition(tuple(Range(*part) for part in parsed["ranges"]), json.dumps(parsed["job"]))
 
 
 def partition_ranges(folder: RecordingSource, ranges: Iterable[Range], options: ReadOptions) -> list[InputPartition]:
@@ -81,7 +97,8 @@ def partition_ranges(folder: RecordingSource, ranges: Iterable[Range], options: 
                 for low, high in itertools.pairwise([*starts, part.end])
                 if low < high
             )
-    return [RangesPartition(members) for members in pack(pieces, target)]
+    job = jvm_job(options)
+    return [RangesPartition(members, job) for members in pack(pieces, target)]
 
 
 def _cuts(folder: RecordingSource, part: Range, target: int, options: ReadOptions) -> list[int]:
@@ -101,6 +118,7 @@ def read_partition(
     partition: RangesPartition, options: ReadOptions, rows: Rows, pushed: Mapping[str, Interval] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Opens the source, yields the ranges' batches and keeps no state. The same range gives the same rows at each run."""
+    check_reads_in_python(options)
     batches = _read_ranges(partition, options, rows, pushed or {})
     return joined(batches, max_rows=options.rows_per_batch, max_bytes=options.bytes_per_batch)
 
@@ -141,7 +159,7 @@ class AeronBatchReader(DataSourceReader):
             is_committed = options.isolation == READ_COMMITTED
             ranges = committed_now(folder, options) if is_committed else self._ranges(folder)
             # Without partitions Spark would make one of its own type, which read() does not know.
-            return partition_ranges(folder, ranges, options) or [RangesPartition(())]
+            return partition_ranges(folder, ranges, options) or [RangesPartition((), jvm_job(options))]
 
     def _ranges(self, folder: RecordingSource) -> list[Range]:
         options = self._options

@@ -1,0 +1,71 @@
+package aeronspark;
+
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The table of the Python source, which plans reads and writes; what is planned to be read, the JVM reads where it can. */
+final class AeronTable implements SupportsRead, SupportsWrite {
+    private final Table python;
+    private final boolean isStreaming;
+
+    AeronTable(Table python, boolean isStreaming) {
+        this.python = python;
+        this.isStreaming = isStreaming;
+    }
+
+    @Override
+    public String name() {
+        return python.name();
+    }
+
+    @Override
+    @SuppressWarnings("deprecation") // the Python source answers by it
+    public StructType schema() {
+        return python.schema();
+    }
+
+    @Override
+    public Column[] columns() {
+        return python.columns();
+    }
+
+    @Override
+    public Transform[] partitioning() {
+        return python.partitioning();
+    }
+
+    @Override
+    public Map<String, String> properties() {
+        return python.properties();
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+        return python.capabilities();
+    }
+
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+        ScanBuilder planning = ((SupportsRead) python).newScanBuilder(options);
+        if ("python".equalsIgnoreCase(options.getOrDefault("engine", "auto").strip())) {
+            return planning;
+        }
+        return isStreaming ? () -> new AeronStreamScan(planning.build()) : new AeronScanBuilder(planning, schema());
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        return ((SupportsWrite) python).newWriteBuilder(info);
+    }
+}

@@ -1,0 +1,16 @@
+package aeronspark;
+
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.SparkSessionExtensionsProvider;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/** Found by Spark as a service of this jar, in each session: adds the rule that gives reads of "aeron" to the JVM's engine. */
+public final class Extensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit>
+    implements SparkSessionExtensionsProvider {
+    @Override
+    public BoxedUnit apply(SparkSessionExtensions extensions) {
+        extensions.injectPostHocResolutionRule(session -> new ReadInJvm());
+        return BoxedUnit.UNIT;
+    }
+}

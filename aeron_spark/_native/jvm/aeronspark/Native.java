@@ -1,0 +1,96 @@
+package aeronspark;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+
+/** The functions of reader.c, out of the library that this jar carries. Handles belong to one thread at a time. */
+final class Native {
+    static final int POSITION = 0;
+    static final int NEXT_POSITION = 1;
+    static final int RESERVED_VALUE = 2;
+    static final int SESSION_ID = 3;
+    static final int STREAM_ID = 4;
+    static final int TERM_ID = 5;
+    static final int TERM_OFFSET = 6;
+    static final int FLAGS = 7;
+    static final int VALUE_OFFSET = 8;
+    static final int VALUE = 9;
+    static final int TIME_NS = 10;
+    static final int TIME_US = 11;
+    static final int TIME_IS_NULL = 12;
+
+    private static final int NO_MEMORY = -8;
+
+    static {
+        load();
+    }
+
+    private Native() {
+    }
+
+    private static void load() {
+        try (InputStream library = Native.class.getResourceAsStream("libaeron_spark_jni.so")) {
+            if (library == null) {
+                throw new IllegalStateException("the jar of aeron_spark holds no native library: build it again by make build");
+            }
+            Path file = Files.createTempFile("aeron_spark_jni", ".so");
+            try {
+                Files.copy(library, file, StandardCopyOption.REPLACE_EXISTING);
+                System.load(file.toString());
+            } finally {
+                Files.delete(file);
+            }
+        } catch (IOException error) {
+            throw new IllegalStateException("the native library of aeron_spark cannot be written into the folder "
+                + System.getProperty("java.io.tmpdir") + ": " + error + "; name another by -Djava.io.tmpdir", error);
+        }
+    }
+
+    static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** A result of reader.c; throws the error that one below zero stands for. */
+    static long checked(long result) {
+        if (result < 0) {
+            throw failure(result);
+        }
+        return result;
+    }
+
+    /** The error of this thread's last call. */
+    static AeronException failure(long result) {
+        if (result == NO_MEMORY) {
+            return new AeronException(AeronException.INTERNAL, "no memory for the columns of a batch: lower rowsPerBatch or "
+                + "bytesPerBatch, or leave executors more beside the heap by spark.executor.memoryOverhead");
+        }
+        return new AeronException((int) result, new String(errorText(), StandardCharsets.UTF_8));
+    }
+
+    static native byte[] errorText();
+
+    static native long openFolder(byte[] path, byte[] aeronDir, int checksum);
+
+    static native void closeFolder(long folder);
+
+    static native int extent(long folder, long recordingId, long[] found);
+
+    static native int recording(long folder, long recordingId, long[] numbers, byte[][] texts);
+
+    static native long openRows(long folder, long recordingId, long start, long end, long limit, int mask, int rowCapacity,
+        int byteCapacity, long reservedUnitNs);
+
+    static native void closeRows(long rows);
+
+    static native long address(long rows, int column);
+
+    static native long position(long rows);
+
+    static native byte[] doubt(long rows);
+
+    static native int next(long rows);
+}

@@ -1,0 +1,113 @@
+package aeronspark;
+
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** A column that C has filled, read in place. The reader that owns the memory frees it. */
+final class OffHeapColumn extends ColumnVector {
+    private final long data;
+    private final long offsets;
+    private final long isNull;
+
+    /** @param data of numbers; or of bytes, with their offsets; isNull is 0 where no row is null */
+    OffHeapColumn(DataType type, long data, long offsets, long isNull) {
+        super(type);
+        this.data = data;
+        this.offsets = offsets;
+        this.isNull = isNull;
+    }
+
+    @Override
+    public void close() {
+    }
+
+    @Override
+    public boolean hasNull() {
+        return isNull != 0;
+    }
+
+    /** Spark asks for this nowhere but in tests of its own. */
+    @Override
+    public int numNulls() {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public boolean isNullAt(int row) {
+        return isNull != 0 && Platform.getByte(null, isNull + row) != 0;
+    }
+
+    @Override
+    public long getLong(int row) {
+        return Platform.getLong(null, data + 8L * row);
+    }
+
+    @Override
+    public int getInt(int row) {
+        return Platform.getInt(null, data + 4L * row);
+    }
+
+    /** Only flags are a short; C has them as bytes. */
+    @Override
+    public short getShort(int row) {
+        return (short) (Platform.getByte(null, data + row) & 0xff);
+    }
+
+    @Override
+    public byte[] getBinary(int row) {
+        int begin = Platform.getInt(null, offsets + 4L * row);
+        byte[] bytes = new byte[Platform.getInt(null, offsets + 4L * row + 4) - begin];
+        Platform.copyMemory(null, data + begin, bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length);
+        return bytes;
+    }
+
+    @Override
+    public boolean getBoolean(int row) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public byte getByte(int row) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public float getFloat(int row) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public double getDouble(int row) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public ColumnarArray getArray(int row) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public ColumnarMap getMap(int row) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public Decimal getDecimal(int row, int precision, int scale) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public UTF8String getUTF8String(int row) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public ColumnVector getChild(int ordinal) {
+        throw new UnsupportedOperationException();
+    }
+}

@@ -1,0 +1,70 @@
+"""Which engine reads the planned ranges: Python's workers, or the one in Spark's JVM, where its jar is (``engine``).
+
+Planning is the same for both. What is planned says what the JVM needs to read it, or why it cannot.
+"""
+
+from __future__ import annotations
+
+import json
+
+from aeron_spark import __version__
+from aeron_spark.archive.times import UNITS_NS
+from aeron_spark.errors import UsageError
+from aeron_spark.spark.access import SEGMENTS, choose_mode
+from aeron_spark.spark.planning.options import JVM, ReadOptions
+from aeron_spark.spark.planning.selection import CHECKSUMS
+
+__all__ = ["check_engine", "check_reads_in_python", "jvm_job"]
+
+
+def _lack(options: ReadOptions) -> str | None:
+    """The option by which a read is more than the engine in the JVM can do; None where it can."""
+    mode, why = choose_mode(options.access)
+    if mode != SEGMENTS:
+        return f"access={mode} ({why})"
+    if options.payload != "binary":
+        return f"payload={options.payload}"
+    if options.timestamp_from.kind == "sbe":
+        return f"timestampFrom=sbe:{options.timestamp_from.field}"
+    if options.skip_corruption:
+        return "onCorruption=skip"
+    return None if options.fail_on_data_loss else "failOnDataLoss=false"
+
+
+def check_engine(options: ReadOptions) -> None:
+    """UsageError for ``engine=jvm`` of what it cannot read."""
+    lack = _lack(options) if options.engine == JVM else None
+    if lack is not None:
+        raise UsageError(
+            f"engine=jvm cannot read with {lack}: leave engine out, which then takes Python, or that option"
+        )
+
+
+def check_reads_in_python(options: ReadOptions) -> None:
+    """UsageError for ``engine=jvm`` in a task in Python: Spark has no jar, else the task were in the JVM."""
+    if options.engine == JVM:
+        raise UsageError(
+            "engine=jvm: Spark's JVM was started without the jar of aeron_spark. Give it to the session by "
+            'aeron_spark.spark.jvm.configure(builder), or --jars "$(python -m aeron_spark.spark.jvm)" to spark-submit; or '
+            "leave engine out, and Python reads"
+        )
+
+
+def jvm_job(options: ReadOptions) -> str:
+    """JSON for the engine in the JVM: how to read ranges, or why it shall not."""
+    lack = _lack(options)
+    if lack is not None:
+        return json.dumps({"why": f"the JVM's engine does not read with {lack}"})
+    unit = options.timestamp_from.unit if options.timestamp_from.kind == "reserved" else ""
+    return json.dumps(
+        {
+            "version": __version__,
+            "path": options.path,
+            "aeronDir": options.aeron_dir or "",
+            "checksum": int(CHECKSUMS[options.record_checksum]),
+            "isStrict": options.on_corruption == "strict",
+            "rows": options.rows_per_batch,
+            "bytes": options.bytes_per_batch,
+            "reservedUnitNs": UNITS_NS[unit] if unit else 0,
+        }
+    )
