@@ -20,6 +20,7 @@ def describe(library: Path, headers: Path, out: Path) -> None:
     """Write what a program can see of the library: functions, and the types that the headers define."""
     command = ["abidw", *PLAIN, *ONLY_PUBLIC, "--headers-dir", headers, "--out-file", out, library]
     subprocess.run([str(part) for part in command], check=True)
+    out.write_text(out.read_text(encoding="utf-8").replace(f"{ROOT}/", ""), encoding="utf-8")  # where it was built
 
 
 def difference(now: Path) -> str:

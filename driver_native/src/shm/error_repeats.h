@@ -11,7 +11,7 @@
 
 typedef struct asi_error_repeats
 {
-    asi_console *console; /* borrowed; NULL: nothing is told */
+    asi_console *console; /* borrowed; NULL: nothing is printed */
     const void *section;  /* borrowed: the error log, which only grows */
     int64_t length;
     int64_t next_ns;

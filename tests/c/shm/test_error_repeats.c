@@ -1,4 +1,4 @@
-/* Goal: an error that goes on is told with its count, every ten seconds at most, and only where the count has grown.
+/* Goal: an error that repeats is printed with its count, every ten seconds at most, and only where the count has grown.
  * Method: a distinct error log in memory, a pipe, time given by the test. */
 #define _GNU_SOURCE
 #include "shm/error_repeats.h"
@@ -78,7 +78,7 @@ static void counts_are_told(void)
     }
     CHECK_I64(lines, ASI_ERROR_REPEATS_CAPACITY - 2); /* "once" and "often" are the first two */
 
-    /* None is told without a console. */
+    /* Without a console nothing is printed. */
     asi_error_repeats_init(&repeats, NULL, section, sizeof(section));
     asi_error_repeats_poll(&repeats, 1);
     CHECK_I64(repeats.index, 0);
