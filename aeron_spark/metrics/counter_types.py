@@ -92,8 +92,8 @@ _ARCHIVE_AGENTS: Mapping[int, tuple[str, float]] = {
     103: ("aeron_archive_max_cycle_seconds", _NS),
     104: ("aeron_archive_slow_cycles", 1),
 }
-# Known, and exported as part of others: the addresses of channels, state of one image's congestion control, names that are resolved, one
-# counter for each control session.
+# Known, and exported as part of others: the addresses of channels, state of one image's congestion control, names that are
+# resolved, one counter for each control session.
 _TOLD_ELSEWHERE = frozenset({10, 14, 15, 16, 21, 113})
 _AGENT = re.compile(r"archive-(conductor|recorder|replayer) ")
 _CLIENT_NAME = re.compile(r" name=(.*?) version=")

@@ -19,8 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from aeron_spark.closing import Closing
 from tests.kit import wait
-from tests.kit.closing import Closing
 
 PROGRAM = "chromium"
 TIMEOUT_S = 60.0

@@ -82,7 +82,7 @@ def test_archive_list_and_describe(servers: ArchivingMediaDriver, capsys: pytest
             assert (stopped["bytes"], active["bytes"]) == (end, 0)
             span_ms = stopped["stop_timestamp_ms"] - stopped["start_timestamp_ms"]
             assert stopped["seconds"] == span_ms / 1000
-            assert stopped["bytes_per_second"] == (end * 1000 / span_ms if span_ms else None)
+            assert stopped["bytes_per_second"] == (pytest.approx(end * 1000 / span_ms) if span_ms else None)
             assert active["seconds"] >= 0
             assert main(["archive", "describe", path, "0"]) == 0
             assert "record_checksum      none" in capsys.readouterr().out

@@ -87,6 +87,11 @@ def test_a_driver_and_an_archive_with_traffic(aeron_dir: Path, archive_dir: Path
                     10,
                     "the publisher's position",
                 )
+                wait_until(
+                    lambda: value(families(scraper.scrape()), "aeron_archive_written_bytes") == publication.position,
+                    10,
+                    "the bytes to be counted",
+                )
                 found = families(scraper.scrape())
                 behind = [
                     one.value
@@ -102,8 +107,13 @@ def test_a_driver_and_an_archive_with_traffic(aeron_dir: Path, archive_dir: Path
                 assert value(found, "aeron_archive_control_sessions") == 1
                 assert value(found, "aeron_archive_written_bytes") == publication.position
                 assert value(found, "aeron_driver_version_info", version="1.52.0") == 1
-                names = {one.labels["name"] for one in found["aeron_client_heartbeat_age_seconds"].samples}
-                assert "archive" in names
+
+                def names() -> set[str]:
+                    found = families(scraper.scrape())
+                    return {one.labels["name"] for one in found["aeron_client_heartbeat_age_seconds"].samples}
+
+                # A client completes the label of its heartbeat some time after the driver has made it.
+                wait_until(lambda: "archive" in names(), 10, "the archive's name", state=names)
                 assert all(0 <= one.value < 60 for one in found["aeron_client_heartbeat_age_seconds"].samples)
 
         def recordings() -> dict[str, float]:

@@ -249,6 +249,8 @@ def is_unprotected(truth: Rows, seen: Rows, *, is_checked: bool) -> bool:
                 else abs(len(pairs[0][0].value) - len(pairs[0][1].value)) < ALIGNMENT
             )
         )
+    if after == before[1:] and before[0].position > 0:
+        return True  # a recording that begins behind its stream's begin may begin inside a message
     if is_checked:
         return False
     # Without checksums a message of zeros is like padding, and the other way round.

@@ -10,7 +10,7 @@ import contextlib
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
@@ -59,6 +59,10 @@ def write(folder: Path, listed: list[Recording]) -> None:
     new.rename(folder / CATALOG)
 
 
+class NotReadError(AssertionError):
+    """A snapshot reads no messages."""
+
+
 class Listed(TermCuts):
     """A source that lists its recordings as objects only."""
 
@@ -79,6 +83,12 @@ class Listed(TermCuts):
         found = self.recording(recording_id)
         assert found.stop_position is not None
         return Extent(start_position=found.start_position, limit_position=found.stop_position, is_active=False)
+
+    def begins_message(self, recording_id: int, position: int) -> bool:
+        raise NotReadError
+
+    def read(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotReadError
 
 
 def as_lists(snapshot: Snapshot) -> list[list[int]]:
