@@ -4,8 +4,8 @@ On the victim's host run a driver, whose directory lies on a tmpfs of 1 GB, and 
 descriptors. Honest streams come in, go out to one receiver and to dynamic destinations, and are recorded; somebody logs in
 twice a second. `Measures` are taken undisturbed and under attack.
 
-The attacked driver runs with real-time priority, so that a cycle of its threads is as long as their work, and not as that of
-other programs on the machine; archive and honest processes are as nice to themselves as plain processes can be.
+The attacked driver and archive run with real-time priority, so that a cycle of their threads is as long as their work, and not
+as that of other programs on the machine, or of each other; honest processes are as nice to themselves as plain ones can be.
 """
 
 from __future__ import annotations
@@ -65,9 +65,8 @@ _NICE = '{ echo -20 > /proc/self/autogroup; } 2>/dev/null; exec nice -n -20 "$@"
 _DESCRIPTORS = f"ulimit -n {DESCRIPTORS}"
 _REAL_TIME = 'chrt -f 1 true 2>/dev/null && exec chrt -f 1 "$@"'
 NICE = ("sh", "-c", _NICE, "sh")
-NICE_ROOM = ("sh", "-c", f"{_DESCRIPTORS}; {_NICE}", "sh")
 Mark = tuple[float, dict[str, float], tuple[int, int]]
-DRIVER_ROOM = ("sh", "-c", f"{_DESCRIPTORS}; {_REAL_TIME}; {_NICE}", "sh")
+SERVER_ROOM = ("sh", "-c", f"{_DESCRIPTORS}; {_REAL_TIME}; {_NICE}", "sh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +219,7 @@ def _archive(prefix: tuple[str, ...], settings: dict[str, str]) -> Process:
     name = "aeron-spark-archive"
     program = native.executable(name)
     named = (f"-D{key}={value}" for key, value in settings.items())
-    return Process(name, [*prefix, *NICE_ROOM, program, "--beside-driver", *named])
+    return Process(name, [*prefix, *SERVER_ROOM, program, "--beside-driver", *named])
 
 
 def image_sessions(aeron_dir: Path) -> set[int]:
@@ -243,7 +242,7 @@ def world(tmp_path: Path, rng: random.Random, settings: dict[str, str] | None = 
         users.write_text(user_line("honest", PASSWORD, ["all"]) + "\n")
 
         driver = stack.enter_context(
-            native.driver(aeron_dir, {**DRIVER, **RESOLVER, **more}, prefix=(*three[0].prefix, *DRIVER_ROOM))
+            native.driver(aeron_dir, {**DRIVER, **RESOLVER, **more}, prefix=(*three[0].prefix, *SERVER_ROOM))
         )
         archive = _archive(
             three[0].prefix,
