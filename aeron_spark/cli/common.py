@@ -229,6 +229,24 @@ def show_counters(
         return 0
 
 
+def add_directories(verb: argparse.ArgumentParser) -> None:
+    """Options that name any number of Aeron directories and archives' folders."""
+    verb.add_argument(
+        "--dir",
+        metavar="DIR",
+        action="append",
+        help=f"Aeron directory; repeatable (default: AERON_DIR, here {default_aeron_dir()}, unless archives are named)",
+    )
+    verb.add_argument(
+        "--archive-dir", metavar="FOLDER", action="append", default=[], help="folder of an archive; repeatable"
+    )
+
+
+def chosen_dirs(options: argparse.Namespace) -> list[str]:
+    """Aeron directories of `add_directories`."""
+    return options.dir or ([] if options.archive_dir else [default_aeron_dir()])
+
+
 def open_counters(directory: str | None) -> Counters:
     """The counters of a directory, by default AERON_DIR. StorageError: none are there, with what to do."""
     try:

@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from aeron_spark.cli.common import add_json, add_verb, open_counters
-from aeron_spark.config import default_aeron_dir
+from aeron_spark.cli.common import add_directories, add_json, add_verb, chosen_dirs, open_counters
 from aeron_spark.errors import AeronError
 from aeron_spark.logs import ErrorLogs, json_line, text_line
 
@@ -24,24 +23,16 @@ def add_to(verbs: Any) -> None:
     """Add the verb."""
     about = "print what drivers and archives logged, merged by time"
     verb = add_verb(verbs, "logs", run, about=about, examples=EXAMPLES)
-    verb.add_argument(
-        "--dir",
-        metavar="DIR",
-        action="append",
-        help=f"Aeron directory; repeatable (default: AERON_DIR, here {default_aeron_dir()}, unless archives are named)",
-    )
-    verb.add_argument(
-        "--archive-dir", metavar="FOLDER", action="append", default=[], help="folder of an archive; repeatable"
-    )
+    add_directories(verb)
     verb.add_argument("--follow", action="store_true", help="go on with what is new or comes again, until Ctrl-C")
     add_json(verb)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print once, or again and again. Following, a directory that is not there now is waited for."""
-    dirs = options.dir or ([] if options.archive_dir else [default_aeron_dir()])
-    for one in dirs:
-        with open_counters(one):
+    dirs = chosen_dirs(options)
+    for directory in dirs:
+        with open_counters(directory):
             pass  # one that is not there ends the verb with what to do
     logs = ErrorLogs(dirs=[Path(one) for one in dirs], archive_dirs=[Path(one) for one in options.archive_dir])
     line = json_line if options.json else text_line

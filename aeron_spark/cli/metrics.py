@@ -8,8 +8,7 @@ import signal
 import sys
 from typing import Any
 
-from aeron_spark.cli.common import add_verb, at_least
-from aeron_spark.config import default_aeron_dir
+from aeron_spark.cli.common import add_directories, add_verb, at_least, chosen_dirs
 
 EXAMPLES = """\
   aeron-spark metrics --once
@@ -23,15 +22,7 @@ LISTEN = "127.0.0.1:9464"
 def add_to(verbs: Any) -> None:
     """Add the verb."""
     verb = add_verb(verbs, "metrics", run, about="serve the metrics of drivers and archives", examples=EXAMPLES)
-    verb.add_argument(
-        "--dir",
-        metavar="DIR",
-        action="append",
-        help=f"Aeron directory; repeatable (default: AERON_DIR, here {default_aeron_dir()}, unless archives are named)",
-    )
-    verb.add_argument(
-        "--archive-dir", metavar="FOLDER", action="append", default=[], help="folder of an archive; repeatable"
-    )
+    add_directories(verb)
     verb.add_argument(
         "--listen", metavar="HOST:PORT", default=LISTEN, help=f"where Prometheus asks (default: {LISTEN})"
     )
@@ -61,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from aeron_spark.metrics.scrape import Scraper  # noqa: PLC0415 - as above
     from aeron_spark.metrics.server import MetricsServer  # noqa: PLC0415 - as above
 
-    dirs = options.dir or ([] if options.archive_dir else [default_aeron_dir()])
+    dirs = chosen_dirs(options)
     scraper = Scraper(dirs, options.archive_dir, max_series=options.max_series)
     if options.once:
         sys.stdout.flush()
