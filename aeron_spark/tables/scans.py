@@ -129,7 +129,7 @@ def scan(
     `sbe`: schema, its path or its text, or several. Without `message` there is a struct for each message of the schema,
     and `sbe_template`; with it, its fields, and only its messages. `sbe_options`: those of `aeron_spark.sbe.Decoder`.
     A message that cannot be decoded raises DataLossError after the rows before it; see its text for other choices.
-    `follow=True`: goes on with what is recorded later, until each recording has stopped, or the pass is closed. A
+    `follow=True`: continues with what is recorded later, until each recording has stopped, or the pass is closed. A
     subscription ends with its last publisher, with `follow` only when closed. Live batches are collected for at most
     `batch_seconds`. All have at most `batch_rows` rows, and `batch_bytes` bytes of messages unless one message has more.
     `threads` read at a time in a folder, each no more than 8 MiB of it (default: one for each core, at most 4).
