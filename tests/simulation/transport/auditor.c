@@ -258,9 +258,19 @@ auditor_image *auditor_on_image(auditor *a, int32_t driver, const void *subscrip
     for (int32_t i = 0; i < a->image_count; i++)
     {
         const auditor_image *other = &a->images[i];
-        if (other->driver == driver && other->correlation_id == constants.correlation_id && other->made_ns < added->made_ns)
+        if (other->driver != driver || other->correlation_id != constants.correlation_id)
+        {
+            continue;
+        }
+        if (other->made_ns < added->made_ns)
         {
             added->made_ns = other->made_ns;
+        }
+        /* Nobody joins while a rejection holds, so the driver let this one in before it read of the rejection, which ends it, too. */
+        if (other->is_rejected && added->since_ns - other->rejected_ns < a->times.image_liveness_ns)
+        {
+            added->is_rejected = true;
+            added->rejected_ns = other->rejected_ns;
         }
     }
     sim_trace("image %" PRId64 " of session %d at driver %d joins at %" PRId64, constants.correlation_id, constants.session_id,
@@ -468,7 +478,7 @@ void auditor_on_image_gone(auditor *a, const void *subscription, as_image *clien
     image->is_open = false;
     find_stream_of(a, image);
     const auditor_stream *stream = image->stream;
-    if (NULL == stream || AUDITOR_LEAVES == why || image->is_rejected || stream->has_been_rejected)
+    if (NULL == stream || AUDITOR_LEAVES == why || image->is_rejected)
     {
         return;
     }

@@ -88,7 +88,6 @@ typedef struct auditor_stream
     int64_t capacity;
     auditor_end end;
     int64_t ended_ns;
-    bool has_been_rejected;
     int64_t max_received;   /* highest rcv-pos or consumption that any counter showed */
     int64_t max_limit;      /* highest snd-lmt */
     int64_t sender_position;    /* at the last check */
@@ -125,6 +124,7 @@ typedef struct auditor_image
     bool is_local;          /* ipc or spy: no receiver behind it */
     bool may_rest;          /* untethered */
     bool is_rejected;
+    int64_t rejected_ns;    /* if so */
     int64_t since_ns;
     int64_t made_ns;        /* when the driver's image was first seen, maybe by another subscriber */
     int64_t stalled_until_ns; /* the subscriber took nothing until then */

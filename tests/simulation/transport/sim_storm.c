@@ -206,6 +206,7 @@ static void reject_image(sim_world *world)
         if (judged->driver == subscriber->seat->judged && judged->correlation_id == constants.correlation_id)
         {
             judged->is_rejected = true;
+            judged->rejected_ns = world->now_ns;
         }
     }
     world->waiting = subscriber->client;
