@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.udp import raw
 from tests.kit import dirs, native, stock, stock_c
 from tests.kit.cnc import Cnc
 from tests.kit.payload import expected
@@ -24,6 +25,7 @@ from tests.kit.wait import wait_until
 TIMEOUT_MS = 20_000
 SIZES = [100, 1376, 3000, 8, 0, 5, 8000]
 COUNT = 3000
+RECEIVER_POSITION = 5  # type of counter
 
 SETTINGS = {
     "aeron.term.buffer.length": "128k",
@@ -280,3 +282,46 @@ def test_a_rejected_image(sides: tuple[Side, Side], stream: int, opened: Opened)
         "the publisher to hear of it",
         state=lambda: list(publisher.client.events()),
     )
+
+
+UNBEGUN = 9  # images that may wait for data, six of them of one host
+
+
+@pytest.mark.parametrize("publisher", ["theirs_dir", "stock_c_dir"])
+def test_a_stock_publisher_answers_the_challenge_beside_a_flood(
+    request: pytest.FixtureRequest, peer: Any, stream: int, opened: Opened, publisher: str
+) -> None:
+    """Forged SETUPs hold what strangers may have: a source that answers an RTTM finds room, one that does not finds none."""
+    settings = {
+        **SETTINGS,
+        "aeron.spark.driver.images.unbegun.max": str(UNBEGUN),
+        "aeron.image.liveness.timeout": "60s",
+    }
+    port = free_port()
+    endpoint = f"aeron:udp?endpoint=127.0.0.1:{port}"
+    with dirs.fresh("flooded") as flooded, native.driver(flooded, settings), raw.Socket() as forger:
+        subscriber = opened(peer.client(str(flooded)))
+        reading = opened(opened(subscriber.subscription(endpoint, stream)).read(COUNT, None))
+
+        def images() -> int:
+            return sum(c.type_id == RECEIVER_POSITION for c in Cnc(flooded).counters())
+
+        def flood() -> bool:
+            for session in range(1, 2 * UNBEGUN):
+                forger.send(
+                    raw.Setup(session_id=session, stream_id=stream, initial_term_id=0, active_term_id=0),
+                    to=("127.0.0.1", port),
+                )
+            return any(isinstance(frame, raw.Rttm) for came in forger.drain() for frame in came.frames)
+
+        wait_until(flood, 20, "the driver to challenge who has no room")
+        taken = images()
+        assert taken == UNBEGUN * 2 // 3
+        flood()
+        publication = opened(
+            opened(peer.client(str(request.getfixturevalue(publisher)))).exclusivePublication(endpoint, stream)
+        )
+        assert publication.awaitConnected(TIMEOUT_MS)
+        publication.publish(stream, 0, COUNT, SIZES, TIMEOUT_MS)
+        assert_read(reading, stream, COUNT, SIZES)
+        assert images() == taken + 1
