@@ -26,23 +26,35 @@ if TYPE_CHECKING:
 
 __all__ = ["AeronDataSource"]
 
-#: What Spark gives a source while CREATE TABLE runs, besides the user's options.
+#: What Spark gives a source while CREATE TABLE runs, besides the table's properties and its options.
 _OF_TABLES = frozenset({"owner", "provider"})
+_TABLE_OPTION = "option."
 _READ_VIEW = "CREATE TEMPORARY VIEW <name> USING aeron OPTIONS (path '<folder>')"
 _INSERT_VIEW = "CREATE TEMPORARY VIEW <name> (value STRING) USING aeron OPTIONS (streamId '<stream>')"
 
 
-def _refuse_tables(options: Mapping[str, str]) -> None:
-    """Spark gives a source in Python the options of a table while that is made, and none when it is read or written."""
+def _refuse_no_options(options: Mapping[str, str]) -> None:
+    """Spark gives a source in Python no options of a table that is read or written; with the jar, its rule does."""
     from aeron_spark.errors import UsageError
 
-    if not options or {name.lower() for name in options} >= _OF_TABLES:
-        given = "" if options else "no options are given: name path or controlChannel to read, streamId to write. "
+    if not options:
         raise UsageError(
-            f"{given}A table of CREATE TABLE ... USING aeron can be neither read nor written, as Spark does not give its "
-            f"options to a source in Python: in SQL create a view, to SELECT from by {_READ_VIEW}, to INSERT INTO by "
-            f"{_INSERT_VIEW}"
+            "no options are given: name path or controlChannel to read, streamId to write. Of a table of CREATE TABLE ... "
+            "USING aeron, Spark gives a source in Python no options: start the session with the jar of aeron_spark, which does "
+            "(aeron_spark.spark.jvm.configure(builder)), or in SQL create a view, to SELECT from by "
+            f"{_READ_VIEW}, to INSERT INTO by {_INSERT_VIEW}"
         )
+
+
+def _options_of_table(options: Mapping[str, str]) -> Mapping[str, str]:
+    """The user's among those that Spark gives while it makes a table, where it does; else all."""
+    named = {name.lower(): value for name, value in options.items()}
+    if not named.keys() >= _OF_TABLES:
+        return options
+    path = {"path": named["location"]} if "location" in named else {}
+    return path | {
+        name.removeprefix(_TABLE_OPTION): value for name, value in named.items() if name.startswith(_TABLE_OPTION)
+    }
 
 
 def _needs_columns(options: Mapping[str, str]) -> bool:
@@ -74,20 +86,21 @@ class AeronDataSource(DataSource):
         from aeron_spark.errors import UsageError
         from aeron_spark.spark.reading.rows import read_schema
 
-        _refuse_tables(self.options)
+        options = _options_of_table(self.options)
+        _refuse_no_options(options)
         try:
-            return read_schema(ReadOptions.parse(self.options, streaming=None))
+            return read_schema(ReadOptions.parse(options, streaming=None))
         except UsageError as error:
-            if not _needs_columns(self.options):
+            if not _needs_columns(options):
                 raise
-            raise UsageError(f"{error}. A view to INSERT INTO names its columns: {_INSERT_VIEW}") from None
+            raise UsageError(f"{error}. A view or table to INSERT INTO names its columns: {_INSERT_VIEW}") from None
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Batch read of an archive folder."""
         from aeron_spark.spark.planning.engine import check_engine
         from aeron_spark.spark.reading.batch import AeronBatchReader, PushdownReader, is_pushing_filters
 
-        _refuse_tables(self.options)
+        _refuse_no_options(self.options)
         options = ReadOptions.parse(self.options, streaming=False)
         check_engine(options)
         if options.isolation == READ_COMMITTED:
@@ -106,7 +119,7 @@ class AeronDataSource(DataSource):
         from aeron_spark.spark.reading.stream import AeronStreamReader, RefusedStream
 
         try:
-            _refuse_tables(self.options)
+            _refuse_no_options(self.options)
             options = ReadOptions.parse(self.options, streaming=True)
             check_engine(options)
             if options.isolation == READ_COMMITTED:
@@ -143,7 +156,7 @@ class AeronDataSource(DataSource):
         from aeron_spark.spark.writing.encode import check_columns
         from aeron_spark.spark.writing.options import WriteOptions
 
-        _refuse_tables(self.options)
+        _refuse_no_options(self.options)
         options = WriteOptions.parse(self.options, schema.names, streaming=streaming)
         check_columns(schema, options.payload, options.sbe)
         return options

@@ -12,11 +12,12 @@ from pyspark.sql.types import StructType
 
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.source import AeronDataSource
-from tests.kit import dirs
+from tests.kit import dirs, require
 from tests.spark import recorded
 from tests.spark.readers import ddl
+from tests.spark.session import JAR
 
-VIEW = "create a view, to SELECT from by CREATE TEMPORARY VIEW <name> USING aeron"
+NO_OPTIONS = "no options: start the session with the jar .* create a view, to SELECT from by CREATE TEMPORARY VIEW"
 #: As Spark 4.3 gives them while it makes a table.
 OF_TABLE = {"owner": "root", "provider": "aeron", "location": "file:/data", "path": "file:/data", "comment": "x"}
 
@@ -30,25 +31,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return archive_dir
 
 
-@pytest.mark.parametrize(
-    "options",
-    [OF_TABLE, {"Owner": "root", "PROVIDER": "aeron", "option.streamId": "1", "streamId": "1", "my.own": "1"}],
-)
-def test_a_table_is_refused_while_it_is_made(options: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match=VIEW):
-        AeronDataSource(options).schema()
+def test_a_table_is_made_of_its_own_options(folder: Path) -> None:
+    """Not of Spark's, nor of its properties; wrong ones are told while it is made."""
+    of_table = OF_TABLE | {"location": f"file:{folder}", "path": f"file:{folder}", "my.own": "1"}
+    columns = {"Option.columns": "position,value", "columns": "position,value"}
+    assert AeronDataSource(of_table | columns).schema().names == ["position", "value"]
+    assert (
+        AeronDataSource({"Owner": "x", "PROVIDER": "aeron", "option.path": str(folder)}).schema().names[0]
+        == "recording_id"
+    )
+    with pytest.raises(UsageError, match="did you mean tail"):
+        AeronDataSource(of_table | {"option.tial": "1", "tial": "1"}).schema()
+    with pytest.raises(UsageError, match=NO_OPTIONS):
+        AeronDataSource({"owner": "root", "provider": "aeron"}).schema()
 
 
-def test_a_table_is_refused_when_it_is_read_or_written() -> None:
+def test_a_table_is_refused_when_it_is_read_or_written_without_the_jar() -> None:
     """Spark gives none of the options it was made with."""
     source = AeronDataSource({})
-    with pytest.raises(UsageError, match=f"no options are given: name path.*{VIEW}"):
+    with pytest.raises(UsageError, match=f"name path.*{NO_OPTIONS}"):
         source.reader(ddl("value binary"))
-    with pytest.raises(UsageError, match=f"no options are given.*streamId to write.*{VIEW}"):
+    with pytest.raises(UsageError, match=f"streamId to write.*{NO_OPTIONS}"):
         source.writer(ddl("value binary"), overwrite=False)
-    with pytest.raises(UsageError, match=VIEW):
+    with pytest.raises(UsageError, match=NO_OPTIONS):
         source.streamWriter(ddl("value binary"), overwrite=False)
-    with pytest.raises(UsageError, match=VIEW):
+    with pytest.raises(UsageError, match=NO_OPTIONS):
         source.streamReader(ddl("value binary")).initialOffset()
 
 
@@ -57,7 +64,7 @@ def test_a_table_is_refused_when_it_is_read_or_written() -> None:
 )
 def test_a_view_to_insert_into_without_columns(options: dict[str, str]) -> None:
     with pytest.raises(
-        UsageError, match=r"A view to INSERT INTO names its columns: CREATE TEMPORARY VIEW <name> \(value"
+        UsageError, match=r"A view or table to INSERT INTO names its columns: CREATE TEMPORARY VIEW <name> \(value"
     ):
         AeronDataSource(options).schema()
 
@@ -69,23 +76,68 @@ def test_wrong_options_of_a_read_are_told_without_that(folder: Path) -> None:
     assert isinstance(AeronDataSource({"path": str(folder)}).schema(), StructType)
 
 
-def test_tables_in_spark(spark: SparkSession, folder: Path) -> None:
-    for text in (
-        f"CREATE TABLE messages USING aeron OPTIONS (path '{folder}', streamId '1001')",
-        f"CREATE TABLE messages USING aeron LOCATION '{folder}' COMMENT 'of ours' TBLPROPERTIES ('my.own' = '1')",
-        "CREATE TABLE messages USING aeron OPTIONS (streamId '5', recordTo '/x') AS SELECT 'x' AS value",
-    ):
-        with pytest.raises(PySparkException, match=VIEW):
-            spark.sql(text)
-        assert not spark.catalog.tableExists("messages")
-    spark.sql(f"CREATE TABLE messages (value BINARY) USING aeron OPTIONS (path '{folder}')")
-    try:
-        assert [row.col_name for row in spark.sql("DESCRIBE messages").collect()] == ["value"]
-        for text in ("SELECT * FROM messages", "INSERT INTO messages VALUES (X'00')"):
-            with pytest.raises(PySparkException, match=VIEW):
-                spark.sql(text).collect()
-    finally:
-        spark.sql("DROP TABLE messages")
+@pytest.fixture
+def tables(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session with the jar, whose catalog is empty again afterwards."""
+    if not JAR:
+        require.missing("the jar of Spark's JVM, which `make build` makes where there is a JDK of Java 17 or newer")
+    yield spark
+    for table in spark.catalog.listTables():
+        spark.sql(f"DROP TABLE IF EXISTS {table.name}")
+
+
+def test_tables_in_spark(tables: SparkSession, folder: Path) -> None:
+    """Of columns that the source names, by options and by location; of columns that the statement names."""
+    tables.sql(f"CREATE TABLE messages USING aeron OPTIONS (path '{folder}', columns 'position,value')")
+    tables.sql(f"CREATE TABLE placed USING aeron LOCATION '{folder}' COMMENT 'of ours' TBLPROPERTIES ('my.own' = '1')")
+    tables.sql(f"CREATE TABLE some (position BIGINT) USING aeron OPTIONS (PATH '{folder}', tail '3', engine 'python')")
+    assert [row.col_name for row in tables.sql("DESCRIBE messages").collect()] == ["position", "value"]
+    assert tables.sql("SELECT count(*), max(position) FROM messages").first() == (500, 499 * 64)
+    assert tables.sql("SELECT count(*) FROM placed WHERE position < 640").first() == (10,)
+    assert [row.position for row in tables.table("some").orderBy("position").collect()] == [
+        497 * 64,
+        498 * 64,
+        499 * 64,
+    ]
+    assert tables.sql("SELECT * FROM some WITH (Tail = '1')").collect() == [(499 * 64,)]
+    with pytest.raises(PySparkException, match="did you mean tail"):
+        tables.sql(f"CREATE TABLE wrong USING aeron OPTIONS (path '{folder}', tial '3')")
+    assert not tables.catalog.tableExists("wrong")
+    tables.sql("DROP TABLE placed")
+    assert tables.sql("SELECT count(*) FROM messages").first() == (500,), "DROP TABLE took the recordings"
+
+
+def test_a_table_is_streamed_from(tables: SparkSession, folder: Path, tmp_path: Path) -> None:
+    tables.sql(f"CREATE TABLE messages USING aeron OPTIONS (path '{folder}', startingPositions 'earliest')")
+    query = (
+        tables.readStream.table("messages")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", f"{tmp_path}/checkpoint")
+        .trigger(availableNow=True)
+        .start(f"{tmp_path}/rows")
+    )
+    query.awaitTermination()
+    assert tables.read.parquet(f"{tmp_path}/rows").count() == 500
+
+
+def test_tables_that_are_inserted_into(tables: SparkSession, tmp_path: Path) -> None:
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        archive.recorded(1001, 20, [16])
+        sink = f"channel '{recorded.CHANNEL}', recordTo '{tmp_path}/archive'"
+        tables.sql(f"CREATE TABLE recorded USING aeron LOCATION '{tmp_path}/archive'")
+        tables.sql(
+            f"CREATE TABLE notes (value STRING, reserved_value BIGINT) USING aeron OPTIONS (streamId '2001', {sink})"
+        )
+        tables.sql("INSERT INTO notes SELECT 'at ' || position, position FROM recorded WHERE position < 640")
+        tables.sql("INSERT INTO notes (reserved_value, value) VALUES (7, 'last')")
+        written = tables.sql("SELECT CAST(value AS STRING), reserved_value FROM recorded WHERE stream_id = 2001")
+        assert sorted(map(tuple, written.collect())) == sorted(
+            [(f"at {at}", at) for at in range(0, 640, 64)] + [("last", 7)]
+        )
+        tables.sql(f"CREATE TABLE made USING aeron OPTIONS (streamId '2002', {sink}) AS SELECT 'x' AS value")
+        assert tables.sql("SELECT CAST(value AS STRING) FROM recorded WHERE stream_id = 2002").collect() == [("x",)]
+        with pytest.raises(PySparkException, match="cannot be overwritten"):
+            tables.sql("INSERT OVERWRITE notes VALUES ('x', 1)")
 
 
 def test_views_in_spark(spark: SparkSession, folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ package aeronspark;
 
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.SparkSessionExtensionsProvider;
+import org.apache.spark.sql.classic.SparkSession;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
@@ -10,7 +11,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
     implements SparkSessionExtensionsProvider {
     @Override
     public BoxedUnit apply(SparkSessionExtensions extensions) {
-        extensions.injectPostHocResolutionRule(session -> new ReadInJvm());
+        extensions.injectPostHocResolutionRule(session -> new ReadInJvm((SparkSession) session));
         return BoxedUnit.UNIT;
     }
 }

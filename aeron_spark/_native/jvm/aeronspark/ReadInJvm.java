@@ -1,46 +1,84 @@
 package aeronspark;
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
 import scala.runtime.AbstractPartialFunction;
 
-/** Puts an {@link AeronTable} where a plan reads the Python source "aeron". Nodes are copied, as their fields differ by version. */
+/**
+ * Puts an {@link AeronTable} where a plan reads the Python source "aeron", and gives it the options of a table of the catalog, also
+ * where a plan writes. Nodes are copied, as their fields differ by version.
+ */
 final class ReadInJvm extends Rule<LogicalPlan> {
     /** Class of the tables of Python sources; in Spark 4.0 one without a name in the class before it. */
     private static final String PYTHON = "org.apache.spark.sql.execution.datasources.v2.python.Python";
+
+    private final SparkSession session;
+
+    ReadInJvm(SparkSession session) {
+        this.session = session;
+    }
 
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
         return plan.resolveOperators(new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
             @Override
             public boolean isDefinedAt(LogicalPlan node) {
-                return isOurs(tableOf(node));
+                return isOurs(tableOf(relationOf(node)));
             }
 
             @Override
             public LogicalPlan apply(LogicalPlan node) {
-                Table table = tableOf(node);
-                Object[] fields = new Object[node.productArity()];
-                for (int at = 0; at < fields.length; at++) {
-                    Object field = node.productElement(at);
-                    fields[at] = field == table ? new AeronTable(table, node.isStreaming()) : field;
+                if (node instanceof V2WriteCommand) {
+                    return (LogicalPlan) ((V2WriteCommand) node).withNewTable((DataSourceV2Relation) of(relationOf(node)));
                 }
-                return node.makeCopy(fields);
+                return of(node);
             }
         });
     }
 
-    private static Table tableOf(LogicalPlan node) {
-        if (node instanceof DataSourceV2Relation) {
-            return ((DataSourceV2Relation) node).table();
+    /** The node that names a table to read or write. */
+    private static Object relationOf(LogicalPlan node) {
+        return node instanceof V2WriteCommand ? ((V2WriteCommand) node).table() : node;
+    }
+
+    private static Table tableOf(Object relation) {
+        if (relation instanceof DataSourceV2Relation) {
+            return ((DataSourceV2Relation) relation).table();
         }
-        return node instanceof StreamingRelationV2 ? ((StreamingRelationV2) node).table() : null;
+        return relation instanceof StreamingRelationV2 ? ((StreamingRelationV2) relation).table() : null;
     }
 
     private static boolean isOurs(Table table) {
         return table != null && table.getClass().getName().startsWith(PYTHON) && "aeron".equalsIgnoreCase(table.name());
+    }
+
+    private static Option<Identifier> nameOf(LogicalPlan relation) {
+        return relation instanceof DataSourceV2Relation ? ((DataSourceV2Relation) relation).identifier()
+            : ((StreamingRelationV2) relation).identifier();
+    }
+
+    private LogicalPlan of(Object found) {
+        LogicalPlan relation = (LogicalPlan) found;
+        Table table = tableOf(relation);
+        Option<Identifier> name = nameOf(relation);
+        Object[] fields = new Object[relation.productArity()];
+        for (int at = 0; at < fields.length; at++) {
+            Object field = relation.productElement(at);
+            if (field == table) {
+                field = new AeronTable(table, relation.isStreaming());
+            } else if (field instanceof CaseInsensitiveStringMap && name.isDefined()) {
+                field = TableOptions.of(session, name.get(), (CaseInsensitiveStringMap) field);
+            }
+            fields[at] = field;
+        }
+        return relation.makeCopy(fields);
     }
 }
