@@ -423,8 +423,10 @@ def check_archive_folder(facts: Facts) -> list[Finding]:
     if mark is not None and not mark.is_live and mark.activity_timestamp_ms is not None:
         found += _warn(
             about,
-            text=f"the archive of {archive.folder} (pid {mark.pid}) was killed or hangs; what it recorded then has no end",
-            remedy=f"{_archive_run(facts, archive.folder)}  # finds the ends",
+            text=f"the archive of {archive.folder} (pid {mark.pid}) was killed or hangs, or this is a copy that was made while "
+            f"it ran; what it recorded then has no end",
+            remedy=f"{_archive_run(facts, archive.folder)}  # finds the ends; in place of a copy, take another by "
+            "aeron-spark archive backup",
         )
     if archive.is_open_to_all:
         found += _warn(

@@ -18,7 +18,7 @@ from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import UsageError
 from aeron_spark.types import RecordChecksum
 
-__all__ = ["SECRETS", "open_source", "open_store", "store_scheme"]
+__all__ = ["SECRETS", "open_filesystem", "open_source", "open_store", "store_scheme"]
 
 #: Scheme of a path to pyarrow's filesystem class.
 FILESYSTEMS = {
@@ -72,9 +72,14 @@ def store_scheme(path: str | None, name: str = "path") -> str | None:
 
 def open_store(uri: str, arguments: Mapping[str, Any], checksum: RecordChecksum = RecordChecksum.AUTO) -> ObjectFolder:
     """The recordings of a store; `arguments` are those of pyarrow's filesystem, which by default come from the URI."""
+    return ObjectFolder(*open_filesystem(uri, arguments), checksum=checksum)
+
+
+def open_filesystem(uri: str, arguments: Mapping[str, Any]) -> tuple[Any, str]:
+    """The pyarrow filesystem of a store's URI, and the folder in it. UsageError: the URI or the arguments are wrong."""
     scheme = store_scheme(uri)
     if scheme is None:
-        return ObjectFolder(fs.LocalFileSystem(), uri, checksum=checksum)
+        return fs.LocalFileSystem(), uri
     try:
         if not arguments:
             filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3a:", "s3:", uri))
@@ -83,7 +88,7 @@ def open_store(uri: str, arguments: Mapping[str, Any], checksum: RecordChecksum 
             filesystem, path = _filesystem(scheme, authority, rest, dict(arguments))
     except (OSError, TypeError, ValueError) as error:
         raise UsageError(f"object store {uri}: {_redacted(str(error), arguments)}") from None
-    return ObjectFolder(filesystem, path, checksum=checksum)
+    return filesystem, path
 
 
 def _filesystem(scheme: str, authority: str, rest: str, arguments: dict[str, Any]) -> tuple[Any, str]:

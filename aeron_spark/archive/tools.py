@@ -272,6 +272,12 @@ class Catalog(Handle):
         with self._use() as catalog:
             check(lib.as_catalog_set_state(catalog, entry.index, int(state)))
 
+    def set_stop(self, entry: CatalogEntry, position: int | None, timestamp_ms: int | None) -> None:
+        """Change where a recording ends, in a copy of a folder; None: its end is found as after a crash."""
+        stop, when = (NULL_VALUE if value is None else value for value in (position, timestamp_ms))
+        with self._use() as catalog:
+            check(lib.as_catalog_set_stop(catalog, entry.index, stop, when))
+
     def verify(
         self,
         entry: CatalogEntry,

@@ -13,6 +13,7 @@ from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.segments import Extent, Folder
 from aeron_spark.archive.tools import Catalog, CatalogEntry, MarkFile, RecordingState, state_name, version_text
 from aeron_spark.cli import (
+    archive_backup,
     archive_control,
     archive_copy,
     archive_export,
@@ -83,6 +84,7 @@ def add_to(verbs: Any) -> None:
     archive_control.add_to(parts)
     archive_copy.add_to(parts)
     archive_retain.add_to(parts)
+    archive_backup.add_to(parts)
     archive_user.add_to(parts)
     archive_time.add_to(parts)
 

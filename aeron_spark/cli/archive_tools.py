@@ -261,8 +261,8 @@ def _why_torn(options: argparse.Namespace, limits: _LiveLimits) -> str:
         return ""
     return (
         f"{options.path} is a copy that was made while its archive (pid {mark.pid}) ran, so that its files are of different "
-        "instants, or the folder of an archive that was killed. A copy: stop that archive and copy its folder again, or keep "
-        f"what is whole: aeron-spark archive verify {options.path} --repair"
+        "instants, or the folder of an archive that was killed. A copy: take one that fits together, while that archive runs, "
+        f"by aeron-spark archive backup; or keep what is whole: aeron-spark archive verify {options.path} --repair"
     )
 
 

@@ -145,11 +145,11 @@ class Server:
 
 
 @contextmanager
-def scraping(target: str, port: int, folder: Path) -> Iterator[Server]:
+def scraping(target: str, port: int, folder: Path, rules: Path = RULES) -> Iterator[Server]:
     """Prometheus with the rules and the configuration of conf/, quicker, and with this target."""
     config = yaml.safe_load(CONFIG.read_text("utf-8"))
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    config["rule_files"] = [str(RULES)]
+    config["rule_files"] = [str(rules)]
     config["scrape_configs"][0]["static_configs"][0]["targets"] = [target]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     server = Server(port)

@@ -41,6 +41,7 @@ OF_FOLDER = {
     "archive dump": "FOLDER",
     "archive export": "FOLDER --out -  --format jsonl",
     "archive retain": "FOLDER --older-than 7d",
+    "archive backup": "FOLDER DEST",
     "archive time": "FOLDER 0 2026-11-20T09:00",
     "archive index describe": "FOLDER",
     "archive index rebuild": "FOLDER",
@@ -80,7 +81,7 @@ WITHOUT_JSON = {
     "archive user": "--allow all alice",
     "completion": "bash",
 }
-WHOLE = {**OF_FOLDER, **OF_DRIVER, **OF_SCHEMA, **WITHOUT_JSON, "doctor": ""}
+WHOLE = {**OF_FOLDER, **OF_DRIVER, **OF_SCHEMA, **WITHOUT_JSON, "doctor": "", "archive restore": "DEST FOLDER"}
 #: Prints JSON lines anyway.
 JSON_ALWAYS = {"sbe decode"}
 

@@ -372,6 +372,10 @@ as_result as_catalog_mark(as_catalog *catalog, as_mark_view *mark) AS_MUST_USE;
 int64_t as_catalog_errors(as_catalog *catalog, as_on_error_entry on_entry, void *context) AS_MUST_USE;
 /* Changes VALID to INVALID or back. AS_E_USAGE: any other transition. */
 as_result as_catalog_set_state(as_catalog *catalog, int64_t index, as_recording_state state) AS_MUST_USE;
+/* Changes where a recording ends, in a copy of a folder: AS_NULL_VALUE, twice, makes it one whose end a recovery finds. AS_E_USAGE:
+ * a position before the start, or inside a frame's alignment. */
+as_result as_catalog_set_stop(
+    as_catalog *catalog, int64_t index, int64_t stop_position, int64_t stop_timestamp_ms) AS_MUST_USE;
 
 typedef struct as_verify_options
 {

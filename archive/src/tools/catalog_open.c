@@ -341,6 +341,33 @@ as_result as_catalog_set_state(as_catalog *catalog, int64_t index, as_recording_
     return result;
 }
 
+as_result as_catalog_set_stop(as_catalog *catalog, int64_t index, int64_t stop_position, int64_t stop_timestamp_ms)
+{
+    asi_catalog_record *record = NULL;
+    as_result result = asi_tool_record(catalog, index, true, &record);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    if (AS_NULL_VALUE != stop_position &&
+        (stop_position < record->start_position || 0 != stop_position % AS_FRAME_ALIGNMENT))
+    {
+        return asi_fail(AS_E_USAGE, 0, "(recordingId=%" PRId64 ") cannot end at position %" PRId64 ": it starts at %" PRId64
+            ", and frames end at multiples of %d", record->recording_id, stop_position, record->start_position, AS_FRAME_ALIGNMENT);
+    }
+    const as_record_checksum kind = asi_tool_catalog_checksum_kind(catalog, record);
+    result = asi_tool_put(catalog, record->offset + RECORD_STOP_TIMESTAMP, &stop_timestamp_ms, sizeof(stop_timestamp_ms));
+    result = AS_OK == result ?
+        asi_tool_put(catalog, record->offset + RECORD_STOP_POSITION, &stop_position, sizeof(stop_position)) : result;
+    if (AS_OK == result)
+    {
+        record->stop_timestamp_ms = stop_timestamp_ms;
+        record->stop_position = stop_position;
+        result = asi_tool_refresh_checksum(catalog, record, kind);
+    }
+    return result;
+}
+
 bool asi_tool_progress_add(asi_tool_progress *progress, int64_t bytes)
 {
     progress->done += bytes;
