@@ -38,7 +38,7 @@ _BLOCK_BYTES = 512  # of st_blocks
 _MAX_ROWS = 10_000
 _MAX_MESSAGE = 2000
 #: Catalog and files are looked at again after this many seconds, and so many times what the last look took.
-_SURVEY_S, _SURVEY_SHARE = 5.0, 20
+_SURVEY_S, _SURVEY_SHARE = 1.0, 20
 
 
 class Reader:
