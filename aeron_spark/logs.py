@@ -16,6 +16,7 @@ from pathlib import Path
 
 from aeron_spark.archive.tools import Catalog
 from aeron_spark.counters import Counters, ErrorEntry
+from aeron_spark.texts import escaped
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = 253402300799999  # the end of the year 9999
@@ -54,10 +55,10 @@ class ErrorLogs:
         found: list[LoggedError] = []
         for path in self.dirs:
             with Counters(path) as counters:
-                found += _logged("driver", path, counters.errors())
+                found += logged("driver", path, counters.errors())
         for path in self.archive_dirs:
             with Catalog(path) as catalog:
-                found += _logged("archive", path, catalog.errors())
+                found += logged("archive", path, catalog.errors())
         return sorted(found, key=lambda one: (one.last_ms, one.first_ms))
 
     def news(self) -> list[LoggedError]:
@@ -67,7 +68,8 @@ class ErrorLogs:
         return fresh
 
 
-def _logged(module: str, path: str | os.PathLike[str], entries: Iterable[ErrorEntry]) -> list[LoggedError]:
+def logged(module: str, path: str | os.PathLike[str], entries: Iterable[ErrorEntry]) -> list[LoggedError]:
+    """The entries of a server's distinct error log."""
     found = []
     for entry in entries:
         severity = _SEVERITY.match(entry.text)
@@ -112,8 +114,3 @@ def facts(values: Mapping[str, object]) -> str:
     """name=value, quoted where the value has spaces, quotes, or what is no ASCII."""
     shown = ((name, str(value)) for name, value in values.items())
     return " ".join(f"{name}={text if _PLAIN.fullmatch(text) else json.dumps(text)}" for name, text in shown)
-
-
-def escaped(text: str) -> str:
-    r"""A message with control characters as \uXXXX."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
 import json
 import re
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +21,7 @@ from aeron_spark.cli.parser import EXIT_CODES
 from aeron_spark.config import default_aeron_dir
 from aeron_spark.counters import Counters, DriverInfo
 from aeron_spark.errors import AeronError, PeerError, StorageError, UsageError
+from aeron_spark.texts import escaped
 
 _T = TypeVar("_T")
 
@@ -108,8 +112,8 @@ def print_json(value: Any, *, file: TextIO | None = None) -> None:
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their content; numbers to the right."""
-    lines = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in (headers, *rows)]
+    """Columns as wide as their content; numbers to the right. Control characters of labels are escaped."""
+    lines = [[f"{cell:,}" if isinstance(cell, int) else escaped(str(cell)) for cell in row] for row in (headers, *rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(headers))]
     numeric = [
         len(column) > 1 and all(_NUMBER.fullmatch(cell) for cell in column[1:]) for column in zip(*lines, strict=True)
@@ -216,9 +220,11 @@ def show_counters(
         while True:
             with open_counters(options.dir) as counters:
                 driver, value, at = counters.driver(), read(counters), time.monotonic()
-                if not options.json:
-                    _head(counters.aeron_dir, driver, again=before is not None)
-                show(value, before)
+                is_screen = options.watch is not None and not options.json and sys.stdout.isatty()
+                with _screen() if is_screen else nullcontext():
+                    if not options.json:
+                        _head(counters.aeron_dir, driver, again=before is not None and not is_screen)
+                    show(value, before)
                 sys.stdout.flush()
                 _check_alive(counters.aeron_dir, driver)
             if options.watch is None:
@@ -274,10 +280,23 @@ def other_drivers() -> str:
     return f"; there are drivers in {', '.join(found)}" if found else ""
 
 
+@contextmanager
+def _screen() -> Iterator[None]:
+    """What is printed replaces what the terminal shows; its head stays in sight, what does not fit is counted."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        yield
+    columns, height = shutil.get_terminal_size()
+    lines = printed.getvalue().splitlines()
+    room = max(2, height - 1)
+    if len(lines) > room:
+        more = f"... {len(lines) - room + 1} more lines, aeron-spark top scrolls them"
+        lines[room - 1 :] = [more]
+    print(_CLEAR + "\n".join(line[:columns] for line in lines))
+
+
 def _head(aeron_dir: Path, driver: DriverInfo, *, again: bool) -> None:
-    if sys.stdout.isatty() and again:
-        print(_CLEAR, end="")
-    elif again:
+    if again:
         print()
     age = "ended" if driver.heartbeat_ms is None else f"{int(time.time() * 1000) - driver.heartbeat_ms} ms old"
     print(f"{aeron_dir}: driver pid {driver.pid}, {'alive' if driver.is_active else 'dead'}, heartbeat {age}")

@@ -101,8 +101,8 @@ _I32, _I64 = struct.Struct("<i"), struct.Struct("<q")
 _RECORDING = struct.Struct("<qii")
 _RECORDING_LABEL = re.compile(r"rec-pos: -?\d+ -?\d+ (-?\d+) (.*?)(?: - archiveId=-?\d+)?\Z", re.DOTALL)
 
-#: id, type, value, registration id, reference id, key, label.
-Fields = tuple[int, int, int, int, int, bytes, bytes]
+#: id, type, value, registration id, reference id, key, label, owner id.
+Fields = tuple[int, int, int, int, int, bytes, bytes, int]
 
 
 class Series(NamedTuple):
@@ -173,7 +173,7 @@ class CounterTypes:
                     type_id=fields[1],
                     value=fields[2],
                     registration_id=RegistrationId(fields[3]),
-                    owner_id=0,
+                    owner_id=fields[7],
                     reference_id=fields[4],
                     key=key,
                     label=fields[6].decode("utf-8", "replace"),

@@ -37,15 +37,13 @@ _ERROR_CODE = re.compile(
 )
 _MAX_CODES = 64
 
+_FIELDS = ["id", "type_id", "value", "registration_id", "reference_id", "key", "label", "owner_id"]
 #: Fields of a C `as_counter_row` as NumPy reads them.
 _ROW = np.dtype(
     {
-        "names": ["id", "type_id", "value", "registration_id", "reference_id", "key", "label"],
-        "formats": ["i4", "i4", "i8", "i8", "i8", "V112", "S381"],
-        "offsets": [
-            ffi.offsetof("as_counter_row", name)
-            for name in ("id", "type_id", "value", "registration_id", "reference_id", "key", "label")
-        ],
+        "names": _FIELDS,
+        "formats": ["i4", "i4", "i8", "i8", "i8", "V112", "S381", "i8"],
+        "offsets": [ffi.offsetof("as_counter_row", name) for name in _FIELDS],
         "itemsize": ffi.sizeof("as_counter_row"),
     }
 )
@@ -100,8 +98,8 @@ class DriverMetrics:
         add, now_s, before = samples.add, self._clock_s(), self._known
         self._known = {}
         positions: list[tuple[Fields, Series]] = []
-        for row in _rows(counters, samples.limit):
-            counter_id, type_id, value, registration_id, _, key, label = row
+        for row in counter_rows(counters, samples.limit):
+            counter_id, type_id, value, registration_id, _, key, label, _ = row
             at = (counter_id, type_id, registration_id, key, label)
             series = self._known[at] = before[at] if at in before else self._types.series(row)
             if series is None:
@@ -117,7 +115,8 @@ class DriverMetrics:
         _add_distances(samples, positions)
 
 
-def _rows(counters: Counters, most: int) -> list[Fields]:
+def counter_rows(counters: Counters, most: int) -> list[Fields]:
+    """Every allocated counter, at most so many, by id."""
     found: list[Fields] = []
     for block, count in counters.blocks(most):
         found += np.frombuffer(ffi.buffer(block), _ROW, count).tolist()

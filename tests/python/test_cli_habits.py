@@ -68,6 +68,7 @@ OF_DRIVER = {
     "loss": "--dir DIR",
     "streams": "--dir DIR",
     "backlog": "--dir DIR",
+    "top": "--dir DIR --once",
     "publish": f"--dir DIR {STREAM}",
     "subscribe": f"--dir DIR {STREAM}",
 }

@@ -16,7 +16,8 @@ import pytest
 from aeron_spark import Archive, Client, MediaDriver
 from aeron_spark.cli.__main__ import main
 from aeron_spark.errors import AeronError
-from aeron_spark.logs import ErrorLogs, LoggedError, escaped, facts, json_line, text_line, time_text
+from aeron_spark.logs import ErrorLogs, LoggedError, facts, json_line, text_line, time_text
+from aeron_spark.texts import escaped
 from tests.kit import native
 from tests.kit.processes import Process
 from tests.kit.wait import wait_until

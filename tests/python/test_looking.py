@@ -18,6 +18,8 @@ from aeron_spark.counters import CounterRow
 from aeron_spark.streams import StreamRow, backlog, streams
 from aeron_spark.types import CounterId, RegistrationId
 from tests.kit import native
+from tests.kit.forged_counters import Forged, forged
+from tests.kit.terminal import Terminal
 from tests.kit.wait import wait_until
 
 COMMAND = [sys.executable, "-m", "aeron_spark.cli"]
@@ -219,3 +221,26 @@ def test_who_may_only_read_sees_everything(driver: MediaDriver) -> None:
     assert done.returncode == 1
     assert "Permission denied" in done.stderr.splitlines()[-1]
     assert not driver.wait_terminated(0)
+
+
+def test_a_watched_table_keeps_its_head_and_its_columns(driver: MediaDriver) -> None:
+    """On a terminal with fewer lines than there are counters; a label's escape sequences stay text."""
+    hostile = Forged(type_id=2000, label=b"\x1b[2Jowned\x1b[1;1Hgone\r\n")
+    with (
+        forged(driver.aeron_dir, [hostile]),
+        Terminal([*COMMAND, "stat", "--dir", driver.aeron_dir, "--watch", "0.2"], columns=100, lines=12) as terminal,
+    ):
+        for _ in range(2):  # at first, and again
+            before = len(terminal.sent)
+            lines = terminal.wait(
+                lambda lines, before=before: len(terminal.sent) > before and "more lines" in lines[10],  # type: ignore[misc]
+                "a frame",
+            )
+            assert f"{driver.aeron_dir}: driver pid" in lines[0]
+            assert lines[1].split()[:2] == ["id", "value"]
+        terminal.resize(100, 80)
+        lines = terminal.wait_text("owned")
+        assert f"{driver.aeron_dir}: driver pid" in lines[0]
+        assert any("\\u001b[2Jowned\\u001b[1;1Hgone\\u000d" in line for line in lines)
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.wait_end() == 0

@@ -1,0 +1,326 @@
+"""What `top` says of servers: streams, who holds back whom, rates, recordings, whatever bytes the directories hold.
+
+Method: snapshots made by hand are compared, as this is a pure function; a real driver's counters are forged, its file is
+damaged. CPU time is the thread's own, not the clock's.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeron_spark import Archive, Client, Counters, MediaDriver
+from aeron_spark.counters import ErrorEntry
+from aeron_spark.live.compare import facts
+from aeron_spark.live.facts import Facts, Flow, Stream
+from aeron_spark.live.reader import Reader
+from aeron_spark.live.snapshot import Beat, Counted, DriverReading, Recorded, ServerState, Snapshot
+from aeron_spark.streams import StreamCounter as Kind
+from tests.kit import live_scene, native
+from tests.kit.forged_counters import Forged, forged, set_heartbeat_back, stream_key
+from tests.kit.live_scene import publication, subscriber
+from tests.kit.wait import wait_until
+
+UDP = "aeron:udp?endpoint=localhost:20123"
+STREAM = (7, -3, UDP)
+
+
+def snap(*counted: Counted, at_s: float = 0, start_ms: int = 1, path: str = "a", **more: Any) -> Snapshot:
+    """One driver with these counters."""
+    clients = (Beat(8, "slow", 0), Beat(7, "feed", 0))
+    driver = DriverReading(
+        path=path, state=ServerState.ALIVE, start_ms=start_ms, counted=counted, clients=clients, **more
+    )
+    return Snapshot(at_s=at_s, time_ms=0, drivers=(driver,))
+
+
+def positions(kinds: dict[Kind, int], registration_id: int = 5, session_id: int = -3) -> list[Counted]:
+    return publication(registration_id, 7, session_id, UDP, {int(kind): value for kind, value in kinds.items()})
+
+
+def one(snapshot: Snapshot) -> Stream:
+    (found,) = facts(snapshot).streams
+    return found
+
+
+def sub(position: int, of: int = 5, own: int = 9) -> Counted:
+    return subscriber(own, of, STREAM, position, 8)
+
+
+def published(position: int, limit: int) -> dict[Kind, int]:
+    return {Kind.PUBLISHER_POSITION: position, Kind.PUBLISHER_LIMIT: limit}
+
+
+def sent(position: int, limit: int) -> dict[Kind, int]:
+    return {Kind.SENDER_POSITION: position, Kind.SENDER_LIMIT: limit}
+
+
+SLOW, SENDER, FEED = "subscriber 9 (slow)", "sender 5", "publisher 5 (feed)"
+
+
+@pytest.mark.parametrize(
+    ("counted", "flow", "holder", "held"),
+    [
+        ([*positions(published(100, 200)), sub(100)], Flow.OK, "", ""),
+        ([*positions(published(100, 200)), sub(0)], Flow.OK, "", ""),
+        ([*positions(published(400, 500)), sub(50)], Flow.SLOW, SLOW, FEED),
+        ([*positions(published(400, 400)), sub(0), sub(399, own=10)], Flow.BLOCKED, SLOW, FEED),
+        # Beyond its limit, as a publisher may be by its last message.
+        ([*positions(published(464, 400)), sub(0)], Flow.BLOCKED, SLOW, FEED),
+        ([*positions(published(0, 0))], Flow.NO_READER, "", ""),
+        ([*positions(published(0, 0) | sent(0, 0))], Flow.NO_READER, "", ""),
+        ([*positions(published(0, 0)), sub(0)], Flow.OK, "", ""),
+        ([*positions(published(300, 900) | sent(290, 400))], Flow.OK, "", ""),
+        # The network: flow control of receivers that are not known here.
+        ([*positions(published(300, 900) | sent(200, 200))], Flow.BLOCKED, "receivers elsewhere", SENDER),
+        # The sender itself does not keep up.
+        ([*positions(published(900, 900) | sent(200, 700))], Flow.BLOCKED, SENDER, FEED),
+        # A spy.
+        ([*positions(published(900, 900) | sent(899, 2000)), sub(100)], Flow.BLOCKED, SLOW, FEED),
+        # An image whose publication is elsewhere has no limit here.
+        ([*positions({Kind.RECEIVER_POSITION: 5, Kind.RECEIVER_HIGH_WATER_MARK: 9}), sub(1)], Flow.OK, "", ""),
+        ([*positions({Kind.RECEIVER_POSITION: 5, Kind.RECEIVER_HIGH_WATER_MARK: 9})], Flow.NO_READER, "", ""),
+    ],
+)
+def test_who_holds_back_whom(counted: list[Counted], flow: Flow, holder: str, held: str) -> None:
+    found = one(snap(*counted))
+    assert (found.flow, found.holder, found.held) == (flow, holder, held)
+
+
+RECEIVED = {Kind.RECEIVER_POSITION: 190, Kind.RECEIVER_HIGH_WATER_MARK: 200}
+
+
+def two(*senders: list[Counted], image: list[Counted]) -> Snapshot:
+    """Publications in one directory, an image in another one."""
+    first = snap(*(one for each in senders for one in each))
+    return replace(first, drivers=first.drivers + snap(*image, path="b").drivers)
+
+
+def test_an_image_in_another_directory_is_part_of_its_stream() -> None:
+    image = [*positions(RECEIVED, 31), sub(150, of=31)]
+    found = one(two(positions(published(300, 900) | sent(200, 200)), image=image))
+    assert [(party.role, party.directory, party.after) for party in found.parties] == [
+        ("publisher", "a", None),
+        ("sender", "a", 0),
+        ("receiver", "b", 1),
+        ("subscriber", "b", 2),
+    ]
+    assert (found.behind, found.flow, found.holder, found.held) == (150, Flow.BLOCKED, SLOW, SENDER)
+
+
+def test_an_image_is_nobodys_where_two_publications_have_its_numbers() -> None:
+    image = [*positions(RECEIVED, 31), sub(150, of=31)]
+    both = [positions(sent(200, 300), number) for number in (5, 6)]
+    found = facts(two(*both, image=image)).streams
+    assert sorted((stream.directory, len(stream.parties)) for stream in found) == [("a", 1), ("a", 1), ("b", 2)]
+
+
+def test_rates_are_over_the_time_between() -> None:
+    before, now = snap(*positions(published(100, 900)), at_s=10), snap(*positions(published(600, 900)), at_s=12)
+    assert facts(now, before).streams[0].rate == 250
+    assert facts(now, before).seconds == 2
+    assert facts(now).streams[0].rate is None
+    assert facts(before, now).streams[0].rate is None, "time went back"
+    again = snap(*positions(published(600, 900)), at_s=12, start_ms=2)
+    assert facts(again, before).streams[0].rate is None, "another driver"
+    back = snap(*positions(published(50, 900)), at_s=12)
+    assert facts(back, before).streams[0].rate is None, "another publication"
+
+
+def test_recordings_are_those_of_catalogs_and_counters() -> None:
+    shown = live_scene.moment()
+    by_id = {one.recording_id: one for one in shown.recordings}
+    assert {number: one.state for number, one in by_id.items()} == {3: "stopped", 4: "active", 5: "invalid"}
+    assert by_id[4].rate == 25_000_000
+    assert by_id[4].behind == 10_000
+    assert by_id[4].length == by_id[4].position == 2_024_990_000
+    assert by_id[4].stream == f"{live_scene.A}#23"
+    assert by_id[3].length == 640_000_000_000
+
+
+def test_without_the_folder_only_active_recordings_are_known() -> None:
+    alone = [replace(live_scene.snapshot(step), archives=()) for step in (0, 1)]
+    (found,) = facts(alone[1], alone[0]).recordings
+    assert (found.archive, found.archive_id, found.recording_id) == (live_scene.A, "7", 4)
+    assert (found.length, found.start_ms, found.rate) == (None, None, 25_000_000)
+    (server,) = [one for one in facts(alone[1]).servers if one.kind == "archive"]
+    assert (server.path, server.replays, server.free_bytes) == (live_scene.A, 2, None)
+
+
+def test_archives_with_equal_ids_do_not_take_each_others_recordings() -> None:
+    scene = live_scene.snapshot()
+    archive = scene.archives[0]
+    other = replace(archive, path="/data/other", aeron_dir="/dev/shm/other", entries=archive.entries[1:2])  # noqa: S108
+    (driver,) = snap(path="/dev/shm/other", recorded=(Recorded("7", 4, 9, 9, "aeron:ipc", 77),)).drivers  # noqa: S108
+    found = facts(replace(scene, drivers=(*scene.drivers, driver), archives=(archive, other))).recordings
+    active = {one.archive: one.position for one in found if one.state == "active"}
+    assert active == {"/data/archive": 2_024_990_000, "/data/other": 77}
+
+
+def test_what_came_since_is_new() -> None:
+    shown = live_scene.moment()
+    assert [(one.count, one.new) for one in shown.errors] == [(5, 2)]
+    assert [(one.lost_bytes, one.new_bytes) for one in shown.losses] == [(124_096, 4096)]
+    assert [one.new for one in facts(live_scene.snapshot()).errors] == [0], "nothing to compare with"
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text in facts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from texts(each)
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            yield from texts(getattr(value, name))
+
+
+@pytest.fixture
+def driver(aeron_dir: Path) -> Iterator[Path]:
+    with MediaDriver(aeron_dir, settings={"aeron.threading.mode": "SHARED", "aeron.counters.buffer.length": "4m"}):
+        yield aeron_dir
+
+
+def random_counter(rng: random.Random) -> Forged:
+    """Of a known type, with a key and a label that have little to do with it."""
+    kinds = [0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 17, 18, 19, 20, 100, 101, 103, 106, 112, 113, -1, 2**31 - 1]
+    key = rng.randbytes(rng.randint(0, 112))
+    if rng.random() < 0.5:
+        key = stream_key(rng.randint(-3, 3), rng.randint(-3, 3), rng.randint(-3, 3), rng.randbytes(rng.randint(0, 80)))
+    label = rng.choice(
+        [
+            rng.randbytes(rng.randint(0, 380)),
+            b"rec-pos: 1 2 3 \x1b[2J",
+            b"sub-pos: 1 2 3 aeron:ipc\r\n\x1b]0;x\x07",
+        ]
+    )
+    return Forged(
+        type_id=rng.choice(kinds),
+        key=key[:112],
+        label=label,
+        label_length=rng.choice([None, -1, 2**31 - 1]),
+        value=rng.choice([0, -1, 2**63 - 1, -(2**63), rng.randint(0, 2**40)]),
+        registration_id=rng.randint(-3, 3),
+        reference_id=rng.randint(-3, 3),
+    )  # fmt: skip
+
+
+def test_hostile_counters_are_rows_of_printable_text(driver: Path, rng: random.Random) -> None:
+    reader = Reader([driver])
+    before = reader.snapshot()
+    for _ in range(10):
+        with forged(driver, [random_counter(rng) for _ in range(300)]):
+            now = reader.snapshot()
+        shown, before = facts(now, before), now
+        assert shown.servers[0].state == ServerState.ALIVE
+        assert all(text.isprintable() for text in texts(shown))
+        for keys in ("", "\r", "2", "2\r", "3", "4", "4\r", "5", "6", "/x\r"):
+            for line in live_scene.frame(60, 30, keys, shown):
+                assert line.plain.isprintable()
+                assert line.cell_len <= 60
+
+
+def test_errors_are_printable(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = ErrorEntry(count=1, first_ms=-1, last_ms=2**63 - 1, text="WARN - \x1b[2J\r\nx\u202e" + "y" * 10_000)
+    monkeypatch.setattr(Counters, "errors", lambda _: [entry])
+    (found,) = facts(Reader([driver]).snapshot()).errors
+    assert found.message.startswith("\\u001b[2J: x\\u202ey")
+    assert found.level == "WARNING"
+    assert len(found.message) < 2100
+    assert all(line.plain.isprintable() for line in live_scene.frame(60, 60, "5\r", facts(Reader([driver]).snapshot())))
+
+
+def damaged(kind: str, cnc: bytes, rng: random.Random) -> bytes:
+    if kind == "empty":
+        return b""
+    if kind == "cut":
+        return cnc[: rng.randint(1, 4096)]
+    if kind == "random":
+        return rng.randbytes(65536)
+    if kind == "another version":
+        return struct.pack("<i", 99 << 16) + cnc[4:]
+    return cnc[:4] + struct.pack("<iii", 2**31 - 1, 2**31 - 1, 2**31 - 1) + cnc[16:]
+
+
+@pytest.mark.parametrize("kind", ["empty", "cut", "random", "another version", "lengths"])
+def test_a_damaged_directory_is_a_reason(kind: str, driver: Path, tmp_path: Path, rng: random.Random) -> None:
+    (tmp_path / "cnc.dat").write_bytes(damaged(kind, (driver / "cnc.dat").read_bytes(), rng))
+    shown = facts(Reader([tmp_path]).snapshot())
+    assert shown.servers[0].state == ServerState.UNREADABLE
+    assert shown.servers[0].trouble
+    assert all(text.isprintable() for text in texts(shown))
+
+
+def test_servers_come_and_go(aeron_dir: Path, archive_dir: Path) -> None:
+    reader = Reader([aeron_dir], [archive_dir])
+
+    def states() -> list[str]:
+        return [str(one.state) for one in facts(reader.snapshot()).servers]
+
+    assert states() == ["unreadable", "unreadable"]
+    assert f"aeron-spark driver --dir {aeron_dir}" in facts(reader.snapshot()).servers[0].trouble
+    with native.driver(aeron_dir) as driver, native.archive(aeron_dir, archive_dir):
+        wait_until(lambda: states() == ["alive", "alive"], 20, "both to be seen", state=states)
+        with (
+            Client(aeron_dir) as client,
+            client.add_publication("aeron:ipc", 5),
+            Archive(aeron_dir=aeron_dir) as archive,
+        ):
+            archive.start_recording("aeron:ipc", 5)
+
+            def shown() -> Facts:
+                return facts(reader.snapshot())
+
+            wait_until(
+                lambda: [one.state for one in shown().recordings] == ["active"], 20, "the recording", state=shown
+            )
+            (stream,) = [one for one in shown().streams if one.stream_id == 5]
+            assert [party.role for party in stream.parties] == ["publisher", "subscriber"]
+
+            def readers() -> list[str]:
+                return [each.client for one in shown().streams for each in one.parties if each.role == "subscriber"]
+
+            wait_until(lambda: "archive" in readers(), 20, "the name of the archive", state=readers)
+        driver.kill()
+        set_heartbeat_back(aeron_dir, 60)
+        assert states()[0] == "dead"
+    shutil.rmtree(aeron_dir)
+    assert states()[0] == "unreadable"
+
+
+def test_a_thousand_streams_cost_a_fraction_of_a_second(driver: Path) -> None:
+    """CPU of a refresh: read, compare, draw."""
+    counters = []
+    for number in range(1000):
+        label = f"x: {number + 100} {number} {number} aeron:ipc".encode()
+        key = stream_key(number + 100, number, number, b"aeron:ipc")
+        counters += [
+            Forged(type_id=kind, key=key, label=label, value=1000, registration_id=number + 100)
+            for kind in (Kind.PUBLISHER_POSITION, Kind.PUBLISHER_LIMIT)
+        ]
+        counters += [
+            Forged(type_id=Kind.SUBSCRIBER_POSITION, key=stream_key(5000 + 2 * number + each, number, number, b"aeron:ipc"),
+                   label=label, value=900, registration_id=5000 + 2 * number + each, reference_id=number + 100)
+            for each in (0, 1)
+        ]  # fmt: skip
+    with forged(driver, counters):
+        reader = Reader([driver])
+        before, taken = reader.snapshot(), []
+        for _ in range(5):
+            began_s = time.thread_time()
+            now = reader.snapshot()
+            shown, before = facts(now, before), now
+            live_scene.frame(120, 40, "", shown)
+            taken.append(time.thread_time() - began_s)
+    assert len(shown.streams) == 1000
+    print(f"a refresh with 1,000 streams takes {min(taken) * 1000:.0f} ms of CPU")
+    assert min(taken) < 0.3
