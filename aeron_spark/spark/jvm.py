@@ -8,15 +8,16 @@ The package has it where it was built with a JDK; the wheels have it. As a progr
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import aeron_spark
 from aeron_spark.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-__all__ = ["configure", "jar"]
+__all__ = ["configure", "jar", "real_time"]
 
 NAME = "aeron-spark.jar"
 
@@ -40,6 +41,36 @@ def configure(builder: SparkSession.Builder, *others: str) -> SparkSession.Build
     Spark takes jars when its JVM starts: not in a session that there is already, and of Spark Connect, where the server starts.
     """
     return builder.config("spark.jars", ",".join([str(jar()), *others]))
+
+
+def real_time(writer: DataStreamWriter, duration: str = "5 minutes") -> DataStreamWriter:
+    """Set the trigger of Spark's Real-Time Mode: rows arrive in milliseconds, and Spark writes a checkpoint every `duration`.
+
+    As ``writer.trigger(realTime=duration)``, which pyspark has from 4.2 on, and which Spark Connect needs. UsageError,
+    with the remedy, where Spark lacks the mode, or the session the jar.
+    """
+    import pyspark
+    from py4j.java_gateway import JavaPackage
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    untyped = cast("Any", writer)
+    java = untyped._spark._jvm
+    if isinstance(java.aeronspark.Extensions, JavaPackage):
+        raise UsageError(
+            "Real-Time Mode needs the engine in the JVM, and this session was started without the jar of aeron_spark: make "
+            "it by aeron_spark.spark.jvm.configure(builder)"
+        )
+    try:
+        trigger = java.org.apache.spark.sql.streaming.Trigger.RealTime(duration)
+    except Py4JJavaError:
+        raise  # the duration is wrong
+    except Py4JError:
+        raise UsageError(
+            f"Spark has Real-Time Mode from 4.1 on, and this is {pyspark.__version__}: take a newer one, or "
+            f"trigger(processingTime=...)"
+        ) from None
+    untyped._jwrite = untyped._jwrite.trigger(trigger)
+    return writer
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -135,7 +135,7 @@ def engine_row(spark: SparkSession, name: str, folder: Path, *, payload: int, ro
 
 
 @contextmanager
-def trickle(folder: Path, recordings: int) -> Iterator[Path]:
+def trickle(folder: Path, recordings: int, clock: Callable[[], int] = time.time_ns) -> Iterator[Path]:
     """Live recordings that take turns in having a next message, which bears the time of its publication."""
     ending = threading.Event()
     settings = {"aeron.archive.max.concurrent.recordings": str(recordings + 1)}
@@ -149,7 +149,7 @@ def trickle(folder: Path, recordings: int) -> Iterator[Path]:
             for publication in itertools.cycle(publications):
                 if ending.wait(0.002):
                     return
-                publication.offer_batch(body, reserved_values=np.array([time.time_ns()]), timeout=30)
+                publication.offer_batch(body, reserved_values=np.array([clock()]), timeout=30)
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()

@@ -33,7 +33,7 @@ BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # Pages with nothing to run.
 PROSE = {"explanation/exactly-once.md", "explanation/loss.md"}
 #: Pages that need the jar, which is there where a JDK is.
-OF_JAR = set() if JAR else {"how-to/jvm-engine.md"}
+OF_JAR = set() if JAR else {"how-to/jvm-engine.md", "how-to/real-time.md"}
 PAGES = {
     str(path.relative_to(DOCS)): path.read_text("utf-8")
     for folder in ("tutorial", "how-to", "explanation")

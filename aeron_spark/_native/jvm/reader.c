@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aeron_spark/as_archive.h"
+#include "follow.h"
 
 #define NS_PER_US 1000
 #define NO_MEMORY (-8) /* beyond the values of as_result, which have a text */
@@ -325,6 +326,9 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
         { "position", "(J)J", (void *)native_position },
         { "doubt", "(J)[B", (void *)native_doubt },
         { "next", "(J)I", (void *)native_next },
+        { "active", "(J[J)J", (void *)native_active },
+        { "extents", "(J[J[J)I", (void *)native_extents },
+        { "advance", "(JJJJ)J", (void *)native_advance },
     };
     JNIEnv *env = NULL;
     if (JNI_OK != (*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_10))

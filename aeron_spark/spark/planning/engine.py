@@ -11,14 +11,16 @@ from aeron_spark import __version__
 from aeron_spark.archive.times import UNITS_NS
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.access import SEGMENTS, choose_mode
-from aeron_spark.spark.planning.options import JVM, ReadOptions
+from aeron_spark.spark.planning.options import JVM, PYTHON, ReadOptions
 from aeron_spark.spark.planning.selection import CHECKSUMS
 
-__all__ = ["check_engine", "check_reads_in_python", "jvm_job"]
+__all__ = ["check_engine", "check_reads_in_python", "jvm_job", "lack_of"]
 
 
-def _lack(options: ReadOptions) -> str | None:
-    """The option by which a read is more than the engine in the JVM can do; None where it can."""
+def lack_of(options: ReadOptions) -> str | None:
+    """The option by which the engine in the JVM does not read; None where it does."""
+    if options.engine == PYTHON:
+        return "engine=python"
     mode, why = choose_mode(options.access)
     if mode != SEGMENTS:
         return f"access={mode} ({why})"
@@ -33,7 +35,7 @@ def _lack(options: ReadOptions) -> str | None:
 
 def check_engine(options: ReadOptions) -> None:
     """UsageError for ``engine=jvm`` of what it cannot read."""
-    lack = _lack(options) if options.engine == JVM else None
+    lack = lack_of(options) if options.engine == JVM else None
     if lack is not None:
         raise UsageError(
             f"engine=jvm cannot read with {lack}: leave engine out, which then takes Python, or that option"
@@ -52,7 +54,7 @@ def check_reads_in_python(options: ReadOptions) -> None:
 
 def jvm_job(options: ReadOptions) -> str:
     """JSON for the engine in the JVM: how to read ranges, or why it shall not."""
-    lack = _lack(options)
+    lack = lack_of(options)
     if lack is not None:
         return json.dumps({"why": f"the JVM's engine does not read with {lack}"})
     unit = options.timestamp_from.unit if options.timestamp_from.kind == "reserved" else ""

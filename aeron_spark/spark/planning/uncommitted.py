@@ -21,8 +21,9 @@ from aeron_spark.spark.planning.sbe_times import times_of
 from aeron_spark.spark.planning.selection import check_asked_for, log_hidden, open_folder, select_recordings
 from aeron_spark.spark.planning.snapshot import Pace, Snapshot, SnapshotCache
 from aeron_spark.spark.planning.start_times import StartTimes
+from aeron_spark.types import NULL_VALUE
 
-__all__ = ["UncommittedPlanner"]
+__all__ = ["Followed", "UncommittedPlanner"]
 
 #: Spark polls an idle source 60 to 90 times a second; a shorter interval helps nobody.
 REFRESH_INTERVAL_SECONDS = 0.01
@@ -38,6 +39,18 @@ class _Answer:
     start: Offset
     budget: Budget
     end: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a batch of Real-Time Mode follows: each range from its begin on, also beyond its end."""
+
+    ranges: list[Range]
+    #: The recordings of the batch, whether something follows them or not.
+    offset: Offset
+    #: Recordings beyond these, or active ones that are not of these, are none of the batch's.
+    newest: int
+    known: tuple[int, ...]
 
 
 class UncommittedPlanner:
@@ -229,6 +242,29 @@ class UncommittedPlanner:
             if low < high:
                 ranges.append(Range(recording_id, low, high, high))
         return ranges
+
+    def follow(self, first: Offset) -> Followed:
+        """All there is to read from an offset on, and the active recordings of which everything is read."""
+        last = self.next_end(first, Budget(max_bytes=None, max_messages=None))
+        ranges = self.ranges(first, last)
+        snapshot, columns = self._recent(fresh=False), self.source.columns()
+        active = columns.recording_id[columns.stop_position == NULL_VALUE]
+        idle = np.setdiff1d(np.intersect1d(active, last.ids), [part.recording_id for part in ranges])
+        at, _ = find(last.ids, idle)
+        rows, _ = find(snapshot.ids, idle)
+        positions = last.positions[at]
+        extents = [snapshot.extent(row) for row in rows.tolist()]
+        self._continuity.check_marks(idle, positions, first.marks_at(idle, positions), extents)
+        for index, extent in enumerate(extents):
+            recording_id, position = int(idle[index]), int(positions[index])
+            if self._options.starting_timestamp is not None and position == last.starts[at[index]]:
+                # Nothing there is of that time.
+                limit = extent.limit_position
+                position = self.source.align(recording_id, limit, limit, back=True)
+            ranges.append(Range(recording_id, position, position, position))
+        began = np.setdiff1d(snapshot.ids, last.ids)
+        newest = int(began.min()) - 1 if len(began) else int(columns.recording_id.max(initial=-1))
+        return Followed(ranges, last, newest, tuple(np.setdiff1d(active, began).tolist()))
 
 
 def _advance_in(source: RecordingSource, options: ReadOptions) -> Advance:

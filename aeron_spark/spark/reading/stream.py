@@ -21,6 +21,7 @@ from aeron_spark.spark.planning.offsets import Offset
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.planner import Planner, planner_of
 from aeron_spark.spark.planning.ranges import Budget
+from aeron_spark.spark.planning.real_time import RealTime, request_of
 from aeron_spark.spark.reading.batch import RangesPartition, partition_ranges, read_partition
 from aeron_spark.spark.reading.rows import Rows
 
@@ -36,6 +37,7 @@ class AeronStreamReader(StreamReader):
         self._planner: Planner | None = None
         self._initial: Offset | None = None
         self._seen: tuple[Offset, ...] = ()
+        self._real_time: RealTime | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """Tasks get options and what makes rows; the planner stays on the driver."""
@@ -75,7 +77,14 @@ class AeronStreamReader(StreamReader):
         self.planner.pin()
 
     def plan(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
-        """The planned ranges, cut for tasks."""
+        """The planned ranges, cut for tasks; or what Real-Time Mode asks for in place of them."""
+        request = request_of(end)
+        if request is not None:
+            planner = self.planner
+            if self._real_time is None:
+                self._real_time = RealTime(self._options, planner)
+            answer = self._real_time.answer(self._offset(start), request)
+            return [RangesPartition(pack.ranges, pack.job) for pack in answer]
         ranges = self.planner.ranges(self._offset(start), self._offset(end))
         return partition_ranges(self.planner.source, ranges, self._options)
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.apache.spark.sql.types.StructType;
 
 /** A stream whose micro-batches Spark limits. */
-final class AeronLimitedStream extends AeronStream implements SupportsTriggerAvailableNow {
+class AeronLimitedStream extends AeronStream implements SupportsTriggerAvailableNow {
     private final SupportsTriggerAvailableNow python;
 
     AeronLimitedStream(MicroBatchStream python, StructType schema) {

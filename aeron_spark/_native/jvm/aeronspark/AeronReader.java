@@ -41,8 +41,13 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     private long messagesRead;
 
     AeronReader(Planned partition, StructType schema) {
+        this(partition, partition.ranges().elements(), schema);
+    }
+
+    /** @param ranges may have more after they had none */
+    AeronReader(Planned partition, Iterator<JsonNode> ranges, StructType schema) {
         this.job = partition.job();
-        this.ranges = partition.ranges().elements();
+        this.ranges = ranges;
         this.schema = schema;
     }
 
@@ -140,7 +145,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         return failure;
     }
 
-    private static AeronException lost(String text) {
+    static AeronException lost(String text) {
         return AeronException.dataLoss(text + "; failOnDataLoss=false goes on without");
     }
 
@@ -148,18 +153,23 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         if (!ranges.hasNext()) {
             return false;
         }
-        if (folder == 0) {
-            String aeronDir = job.get("aeronDir").asText();
-            folder = Native.checked(Native.openFolder(Native.bytes(job.get("path").asText()),
-                aeronDir.isEmpty() ? null : Native.bytes(aeronDir), job.get("checksum").asInt()));
-        }
         JsonNode range = ranges.next();
         open(range.get(0).asLong(), range.get(1).asLong(), range.get(2).asLong(), range.get(3).asLong());
         return true;
     }
 
+    /** Opens it at the first use. */
+    long folder() {
+        if (folder == 0) {
+            String aeronDir = job.get("aeronDir").asText();
+            folder = Native.checked(Native.openFolder(Native.bytes(job.get("path").asText()),
+                aeronDir.isEmpty() ? null : Native.bytes(aeronDir), job.get("checksum").asInt()));
+        }
+        return folder;
+    }
+
     private void open(long id, long start, long end, long limit) {
-        recording = Recording.of(folder, id);
+        recording = Recording.of(folder(), id);
         checkStillThere(start, end);
         given = start;
         this.end = end;

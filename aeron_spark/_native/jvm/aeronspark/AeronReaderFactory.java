@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Readers of partitions: of ours in columns, of Python's as Spark reads them. */
+/** Readers of partitions: of ours in columns, or row by row in Real-Time Mode; of Python's as Spark reads them. */
 final class AeronReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1;
 
@@ -22,7 +22,7 @@ final class AeronReaderFactory implements PartitionReaderFactory {
 
     @Override
     public boolean supportColumnarReads(InputPartition partition) {
-        return partition instanceof Planned;
+        return partition instanceof Planned && !((Planned) partition).isFollowed();
     }
 
     @Override
@@ -32,6 +32,6 @@ final class AeronReaderFactory implements PartitionReaderFactory {
 
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
-        return python.createReader(partition);
+        return partition instanceof Planned ? new AeronRealTimeReader((Planned) partition, schema) : python.createReader(partition);
     }
 }

@@ -12,6 +12,7 @@ class AeronStream implements MicroBatchStream, AcceptsLatestSeenOffset {
     private final MicroBatchStream python;
     private final StructType schema;
     private boolean isForJvm = true;
+    private boolean isStopped;
 
     AeronStream(MicroBatchStream python, StructType schema) {
         this.python = python;
@@ -49,11 +50,15 @@ class AeronStream implements MicroBatchStream, AcceptsLatestSeenOffset {
 
     @Override
     public void commit(Offset end) {
-        python.commit(end);
+        // With asynchronous progress, Spark commits what is left after it has stopped the source.
+        if (!isStopped) {
+            python.commit(end);
+        }
     }
 
     @Override
     public void stop() {
+        isStopped = true;
         python.stop();
     }
 

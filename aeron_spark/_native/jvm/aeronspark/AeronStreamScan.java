@@ -32,8 +32,12 @@ final class AeronStreamScan implements Scan {
     @Override
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
         MicroBatchStream planning = python.toMicroBatchStream(checkpoint);
-        return planning instanceof SupportsTriggerAvailableNow
-            ? new AeronLimitedStream(planning, readSchema())
-            : new AeronStream(planning, readSchema());
+        boolean isLimited = planning instanceof SupportsTriggerAvailableNow;
+        if (RealTime.isThere()) {
+            return isLimited
+                ? new AeronLimitedRealTimeStream(planning, readSchema())
+                : new AeronRealTimeStream(planning, readSchema());
+        }
+        return isLimited ? new AeronLimitedStream(planning, readSchema()) : new AeronStream(planning, readSchema());
     }
 }

@@ -58,10 +58,12 @@ final class AeronTable implements SupportsRead, SupportsWrite {
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
         ScanBuilder planning = ((SupportsRead) python).newScanBuilder(options);
-        if ("python".equalsIgnoreCase(options.getOrDefault("engine", "auto").strip())) {
-            return planning;
+        if (isStreaming) {
+            // With engine=python too, which Python's plan says: Spark gives no other reason for an error in Real-Time Mode.
+            return () -> new AeronStreamScan(planning.build());
         }
-        return isStreaming ? () -> new AeronStreamScan(planning.build()) : new AeronScanBuilder(planning, schema());
+        boolean isPython = "python".equalsIgnoreCase(options.getOrDefault("engine", "auto").strip());
+        return isPython ? planning : new AeronScanBuilder(planning, schema());
     }
 
     @Override

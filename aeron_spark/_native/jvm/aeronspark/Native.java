@@ -7,7 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
-/** The functions of reader.c, out of the library that this jar carries. Handles belong to one thread at a time. */
+/** The functions of reader.c and follow.c, out of the library that this jar carries. Handles belong to one thread at a time. */
 final class Native {
     static final int POSITION = 0;
     static final int NEXT_POSITION = 1;
@@ -93,4 +93,10 @@ final class Native {
     static native byte[] doubt(long rows);
 
     static native int next(long rows);
+
+    static native long active(long folder, long[] ids);
+
+    static native int extents(long folder, long[] ids, long[] found);
+
+    static native long advance(long folder, long recordingId, long from, long limit);
 }

@@ -73,6 +73,11 @@ final class Planned implements InputPartition {
         return parsed().get("job");
     }
 
+    /** In Real-Time Mode: tasks read beyond the ends of the ranges. */
+    boolean isFollowed() {
+        return job().has("known");
+    }
+
     /** Each: recording id, start, end, limit. */
     JsonNode ranges() {
         return parsed().get("ranges");
