@@ -88,3 +88,33 @@ def write_pcap(
         parts += [struct.pack(f"{order}IIII", seconds, rest // unit, len(kept), len(packet)), kept]
     path.write_bytes(b"".join(parts))
     return path
+
+
+def udp(body: bytes, port: int = 9000, *, to: str = "10.0.0.2", source: tuple[str, int] = ("10.0.0.1", 1234)) -> bytes:
+    """An IPv4 packet with a UDP datagram, without checksums."""
+    content = struct.pack(">HHHH", source[1], port, 8 + len(body), 0) + body
+    return ipv4(content, 17, source[0], to)
+
+
+def ipv4(content: bytes, protocol: int, source: str, to: str, *, ident: int = 0, fragment: int = 0) -> bytes:
+    """An IPv4 packet; `fragment`: its flags and its offset in 8 bytes."""
+    addresses = socket.inet_aton(source) + socket.inet_aton(to)
+    return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(content), ident, fragment, 64, protocol, 0) + addresses + content
+
+
+SESSION, STREAM, INITIAL_TERM = 4711, 1001, 7
+
+
+def data_frame(
+    body: bytes, offset: int, *, flags: int = 0xC0, kind: int = 1, term: int = INITIAL_TERM, session: int = SESSION
+) -> bytes:
+    """A frame of a term, with its alignment."""
+    header = struct.pack("<iBBHiiiiq", 32 + len(body), 0, flags, kind, offset, session, STREAM, term, 0)
+    return header + body + bytes(-len(body) % 32)
+
+
+def setup_frame(
+    *, term_length: int = 65_536, offset: int = 0, term: int = INITIAL_TERM, session: int = SESSION
+) -> bytes:
+    """The frame that tells a stream's initial term and the length of its terms."""
+    return struct.pack("<iBBHiiiiiiii", 40, 0, 0, 5, offset, session, STREAM, INITIAL_TERM, term, term_length, 1408, 0)
