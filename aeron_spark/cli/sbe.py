@@ -16,6 +16,7 @@ from aeron_spark.errors import StorageError, UsageError
 from aeron_spark.names import pairs
 from aeron_spark.sbe import FRAMINGS, DecodeError, SchemaError, check, decode, load
 from aeron_spark.sbe.framing import named
+from aeron_spark.sbe.wireshark import dissector, protocol_name
 
 EXAMPLES = """\
   aeron-spark sbe check prices.xml
@@ -32,10 +33,11 @@ def add_to(verbs: Any) -> None:
     inner = verb.add_subparsers(title="verbs", dest="sbe_verb", required=True, metavar="VERB")
     _add_check(inner)
     _add_decode(inner)
+    _add_wireshark(inner)
 
 
 def _no_verb(_options: argparse.Namespace) -> int:
-    raise UsageError("check or decode?")
+    raise UsageError("check, decode or wireshark?")
 
 
 def _add_check(verbs: Any) -> None:
@@ -65,12 +67,7 @@ def _add_decode(verbs: Any) -> None:
         ),
     )
     verb.add_argument("--schema", metavar="X.xml", required=True, help="schema file")
-    verb.add_argument(
-        "--framing",
-        metavar="NAME",
-        default="none",
-        help=f"how messages lie in a payload: {' '.join(FRAMINGS)}, or lengthPrefix=u16be,... with the settings of docs/sbe.md",
-    )
+    _add_framing(verb)
     verb.add_argument(
         "--skip", metavar="BYTES", type=at_least(0), default=0, help="bytes before the framing begins (default 0)"
     )
@@ -81,6 +78,31 @@ def _add_decode(verbs: Any) -> None:
     )
     _add_header(verb)
     verb.add_argument("file", metavar="FILE", help="payload, or - for standard input")
+
+
+def _add_wireshark(verbs: Any) -> None:
+    verb = add_verb(
+        verbs,
+        "wireshark",
+        _run_wireshark,
+        about="write a dissector for Wireshark and tshark, which shows the messages of a schema in UDP and Aeron captures",
+        examples="  aeron-spark sbe wireshark prices.xml --out prices.lua\n"
+        "  aeron-spark sbe wireshark mdp3.xml --framing cme-udp --out mdp3.lua",
+    )
+    verb.add_argument("schema", metavar="X.xml", help="schema file; its includes lie in its folder")
+    verb.add_argument("--out", metavar="FILE", help="Lua file to write (default: standard output)")
+    verb.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+    _add_framing(verb)
+    _add_header(verb)
+
+
+def _add_framing(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--framing",
+        metavar="NAME",
+        default="none",
+        help=f"how messages lie in a payload: {' '.join(FRAMINGS)}, or lengthPrefix=u16be,... with the settings of docs/sbe.md",
+    )
 
 
 def _add_header(verb: argparse.ArgumentParser) -> None:
@@ -223,3 +245,28 @@ def _run_decode(options: argparse.Namespace) -> int:
     if not number:
         print(f"{options.command}: there is no message in {options.file}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _run_wireshark(options: argparse.Namespace) -> int:
+    """Write the dissector, and how to load it."""
+    named(options.framing)
+    _need_schema(options)
+    schema = load(options.schema, **_header(options))
+    text = dissector(schema, framing=options.framing)
+    if options.out is None:
+        print(text, end="")
+        return 0
+    try:
+        with Path(options.out).open("w" if options.overwrite else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{options.out} is there already; give --overwrite to replace it") from None
+    except OSError as failure:
+        raise StorageError(f"cannot write {options.out}: {failure.strerror}", code=failure.errno or 0) from None
+    script = shlex.quote(options.out)
+    print(
+        f"{options.out}: protocol {protocol_name(schema)}, {len(schema.messages)} messages. In a capture of UDP or of Aeron:\n"
+        f"  tshark -X lua_script:{script} -r CAPTURE -O {protocol_name(schema)} --enable-heuristic aeron_udp "
+        "-o aeron.use_heuristic_subdissectors:TRUE -o aeron.reassemble_fragments:TRUE -o aeron.sequence_analysis:TRUE"
+    )
+    return 0

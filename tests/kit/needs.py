@@ -43,6 +43,7 @@ PACKAGES: Mapping[str, Callable[[], bool]] = {
     "wireguard-tools": partial(_on_path, "wg"),
     "wireguard-go": partial(_on_path, "wireguard-go"),
     "prometheus": partial(_on_path, "prometheus", "promtool"),
+    "tshark": partial(_on_path, "tshark"),
 }
 
 

@@ -73,7 +73,7 @@ OF_DRIVER = {
     "subscribe": f"--dir DIR {STREAM}",
 }
 #: Of a schema, SCHEMA.
-OF_SCHEMA = {"sbe check": "SCHEMA", "sbe decode": "--schema SCHEMA payload"}
+OF_SCHEMA = {"sbe check": "SCHEMA", "sbe decode": "--schema SCHEMA payload", "sbe wireshark": "SCHEMA"}
 #: These print no answer of their own: three become servers, one prints a line for a file, the last a script.
 WITHOUT_JSON = {
     "driver": "",
@@ -85,6 +85,9 @@ WITHOUT_JSON = {
 WHOLE = {**OF_FOLDER, **OF_DRIVER, **OF_SCHEMA, **WITHOUT_JSON, "doctor": "", "archive restore": "DEST FOLDER"}
 #: Prints JSON lines anyway.
 JSON_ALWAYS = {"sbe decode"}
+WHOLE = {**OF_FOLDER, **OF_DRIVER, **OF_SCHEMA, **WITHOUT_JSON, "doctor": ""}
+#: Prints JSON lines anyway, or a program.
+JSON_ALWAYS = {"sbe decode", "sbe wireshark"}
 
 PARSER = parser()
 #: By their own names; an alias is the same verb.

@@ -1,0 +1,120 @@
+"""Captures of packets: from a host's interface into a pcap file, and files made of packets by hand.
+
+An AF_PACKET socket of the host's namespace queues each packet; `Sniffer.save` reads them out after the traffic, so that
+nothing depends on when another program has started or flushed. Needs root.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from aeron_spark.closing import Closing
+from tests.kit.hosts import Host
+
+ETHERNET, RAW, LOOPBACK, COOKED, COOKED_2 = 1, 101, 0, 113, 276
+_ALL = 0x0003
+_NEW_NET = 0x40000000
+_BUFFER_FORCE = 33
+_BUFFER = 64 << 20
+_TIMESTAMP = 35
+_LONGEST = 65_536 + 64
+#: A packet and its time in ns since 1970.
+Packet = tuple[int, bytes]
+
+
+class Sniffer(Closing):
+    """Queues what an interface of a host sees, from its opening on."""
+
+    def __init__(self, host: Host, interface: str = "eth") -> None:
+        opened: list[socket.socket] = []
+
+        def run() -> None:
+            # The namespace is the thread's, which ends here; a socket keeps that of its making.
+            with Path(f"/run/netns/{host.name}").open("rb") as there:
+                if ctypes.CDLL(None, use_errno=True).setns(there.fileno(), _NEW_NET):
+                    raise OSError(ctypes.get_errno(), f"cannot enter {host.name}")
+            made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
+            made.setsockopt(socket.SOL_SOCKET, _BUFFER_FORCE, _BUFFER)
+            made.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
+            made.bind((interface, 0))
+            made.setblocking(False)  # noqa: FBT003
+            opened.append(made)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        (self._socket,) = opened
+
+    def packets(self) -> list[Packet]:
+        """What was seen since the last call."""
+        found = []
+        while True:
+            try:
+                packet, ((_, _, at),), *_ = self._socket.recvmsg(_LONGEST, _LONGEST)
+            except BlockingIOError:
+                return found
+            seconds, rest = struct.unpack("qq", at)
+            found.append((seconds * 10**9 + rest, packet))
+
+    def save(self, path: Path) -> Path:
+        """Write what was seen to a pcap file."""
+        return write_pcap(path, self.packets())
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+def write_pcap(
+    path: Path,
+    packets: Iterable[Packet],
+    *,
+    link: int = ETHERNET,
+    order: str = "<",
+    nanoseconds: bool = True,
+    snap: int = 262_144,
+) -> Path:
+    """A pcap file; of each packet `snap` bytes at most."""
+    magic, unit = (0xA1B23C4D, 1) if nanoseconds else (0xA1B2C3D4, 1000)
+    parts = [struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, snap, link)]
+    for at_ns, packet in packets:
+        kept = packet[:snap]
+        seconds, rest = divmod(at_ns, 10**9)
+        parts += [struct.pack(f"{order}IIII", seconds, rest // unit, len(kept), len(packet)), kept]
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+def udp(body: bytes, port: int = 9000, *, to: str = "10.0.0.2", source: tuple[str, int] = ("10.0.0.1", 1234)) -> bytes:
+    """An IPv4 packet with a UDP datagram, without checksums."""
+    content = struct.pack(">HHHH", source[1], port, 8 + len(body), 0) + body
+    return ipv4(content, 17, source[0], to)
+
+
+def ipv4(content: bytes, protocol: int, source: str, to: str, *, ident: int = 0, fragment: int = 0) -> bytes:
+    """An IPv4 packet; `fragment`: its flags and its offset in 8 bytes."""
+    addresses = socket.inet_aton(source) + socket.inet_aton(to)
+    return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(content), ident, fragment, 64, protocol, 0) + addresses + content
+
+
+SESSION, STREAM, INITIAL_TERM = 4711, 1001, 7
+
+
+def data_frame(
+    body: bytes, offset: int, *, flags: int = 0xC0, kind: int = 1, term: int = INITIAL_TERM, session: int = SESSION
+) -> bytes:
+    """A frame of a term, with its alignment."""
+    header = struct.pack("<iBBHiiiiq", 32 + len(body), 0, flags, kind, offset, session, STREAM, term, 0)
+    return header + body + bytes(-len(body) % 32)
+
+
+def setup_frame(
+    *, term_length: int = 65_536, offset: int = 0, term: int = INITIAL_TERM, session: int = SESSION
+) -> bytes:
+    """The frame that tells a stream's initial term and the length of its terms."""
+    return struct.pack("<iBBHiiiiiiii", 40, 0, 0, 5, offset, session, STREAM, INITIAL_TERM, term, term_length, 1408, 0)
