@@ -83,9 +83,6 @@ WITHOUT_JSON = {
     "completion": "bash",
 }
 WHOLE = {**OF_FOLDER, **OF_DRIVER, **OF_SCHEMA, **WITHOUT_JSON, "doctor": "", "archive restore": "DEST FOLDER"}
-#: Prints JSON lines anyway.
-JSON_ALWAYS = {"sbe decode"}
-WHOLE = {**OF_FOLDER, **OF_DRIVER, **OF_SCHEMA, **WITHOUT_JSON, "doctor": ""}
 #: Prints JSON lines anyway, or a program.
 JSON_ALWAYS = {"sbe decode", "sbe wireshark"}
 
