@@ -153,7 +153,6 @@ def finish(store: Store, manifest: Manifest) -> None:
     for file in moved:
         if file.name == CATALOG:
             store.move(file.incoming, file.name)
-    store.sync()
     names = manifest.by_name()
     left = [name for name in store.list() if name.startswith(f"{INCOMING}/")]
     for name in (*(name for name in there if is_file_name(name) and name not in names), *left):
@@ -186,6 +185,7 @@ class _Run:
         self._lock = threading.Lock()
         self._bytes = self._total = 0
         self._copied_files = self._copied_bytes = 0
+        self._written: list[str] = []
         self._failed = threading.Event()
 
     def all(self) -> BackupReport:
@@ -221,8 +221,8 @@ class _Run:
         manifest = Manifest(
             taken_ms=snapshot.taken_ms, source=str(self._path.resolve()), files=tuple(taken), missing=tuple(missing)
         )
-        self._store.sync()
-        self._store.put(MANIFEST, manifest.encoded())
+        self._store.sync(self._written)
+        self._store.put(MANIFEST, manifest.encoded(), is_durable=True)
         finish(self._store, manifest)
         return BackupReport(
             recordings=len(snapshot.cuts),
@@ -318,7 +318,12 @@ class _Run:
         return files, lost
 
     def _save(self) -> None:
-        self._store.put(PROGRESS, Manifest(taken_ms=0, source="", files=tuple(self._fresh.values())).encoded())
+        """Make durable what was copied, and list it."""
+        with self._lock:
+            written, self._written = self._written, []
+        self._store.sync(written)
+        progress = Manifest(taken_ms=0, source="", files=tuple(self._fresh.values()))
+        self._store.put(PROGRESS, progress.encoded(), is_durable=False)
 
     def _indexes(self, snapshot: Snapshot) -> Iterator[Wanted]:
         """Time indexes, which may end anywhere; before the segments, as an extension makes another one of them."""
@@ -402,6 +407,7 @@ class _Run:
                 written += len(chunk)
             out.finish()
         with self._lock:
+            self._written.append(f"{INCOMING}/{run}-{name}")
             self._copied_files += 1
             self._copied_bytes += written
         file = StoredFile(

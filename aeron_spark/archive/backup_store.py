@@ -1,8 +1,8 @@
 """Where a backup lies: a folder on a local path, or one of an object store.
 
-Both hold files by name, `incoming/` among them. A local folder has segments in their full length, sparse, so that all tools for
-an archive's folder work on it; a store has the bytes that hold data alone. What `put` and `Writer.finish` have written is
-durable. A local folder is locked while one writes it; a store can't be.
+Each holds files by name, some below `incoming/`. A local folder has segments in their full length, sparse, so that all tools
+for an archive's folder work on it; a store has the bytes that hold data alone. Files are durable after `sync`, which takes many
+at a time since each waits for the disk. A local folder is locked while one writes it; a store can't be.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -27,6 +28,7 @@ from aeron_spark.small_files import FILE_MODE
 __all__ = ["CHUNK_BYTES", "FOLDER_MODE", "Store", "Writer", "open_backup"]
 
 CHUNK_BYTES = 1 << 20
+_SYNCS = 8
 #: Permissions of folders of an archive.
 FOLDER_MODE = 0o750
 
@@ -38,7 +40,7 @@ class Writer(Protocol):
         """Append bytes; those of a time index's header are written at once."""
 
     def finish(self) -> None:
-        """Make it durable."""
+        """End it."""
 
 
 class Store(Protocol):
@@ -68,8 +70,8 @@ class Store(Protocol):
     def create(self, name: str, file_length: int, hole_end: int) -> contextlib.AbstractContextManager[Writer]:
         """A new file."""
 
-    def put(self, name: str, data: bytes) -> None:
-        """Replace a small file atomically."""
+    def put(self, name: str, data: bytes, *, is_durable: bool) -> None:
+        """Replace a small file atomically. One that need not be durable may be lost, or torn, when the machine loses power."""
 
     def move(self, name: str, target: str) -> None:
         """Rename, over a file that is there."""
@@ -77,8 +79,8 @@ class Store(Protocol):
     def delete(self, name: str) -> None:
         """Delete a file, if it is there."""
 
-    def sync(self) -> None:
-        """Make names durable."""
+    def sync(self, names: Sequence[str]) -> None:
+        """Make these files of `incoming/` durable."""
 
 
 def open_backup(address: str) -> Store:
@@ -153,13 +155,17 @@ class _LocalStore:
             finally:
                 os.close(descriptor)
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes, *, is_durable: bool) -> None:
         part = f"{INCOMING}/{secrets.token_hex(8)}.part"
         with self.create(part, len(data), 0) as writer:
             writer.write(memoryview(data))
             writer.finish()
-        self.move(part, name)
-        self.sync()
+        with self._failures(name):
+            if is_durable:
+                sync_path(self.path / part)
+            self.move(part, name)
+            if is_durable:
+                sync_path(self.path)
 
     def move(self, name: str, target: str) -> None:
         with self._failures(name):
@@ -169,10 +175,10 @@ class _LocalStore:
         with self._failures(name):
             (self.path / name).unlink(missing_ok=True)
 
-    def sync(self) -> None:
-        with self._failures(""):
-            for folder in (self.path / INCOMING, self.path):
-                sync_folder(folder)
+    def sync(self, names: Sequence[str]) -> None:
+        with self._failures(""), ThreadPoolExecutor(_SYNCS) as pool:
+            list(pool.map(lambda name: sync_path(self.path / name), names))
+            sync_path(self.path / INCOMING)
 
     def _open(self, name: str) -> BinaryIO:
         # Without O_NONBLOCK a pipe in the file's place would hold up whoever restores.
@@ -215,9 +221,8 @@ class FileWriter:
             data = data[count:]
 
     def finish(self) -> None:
-        """Give it its length, and make it durable."""
+        """Give it its length."""
         os.ftruncate(self._descriptor, self._file_length)
-        os.fsync(self._descriptor)
 
 
 def read_chunks(descriptor: int, length: int, hole_end: int) -> Iterator[memoryview]:
@@ -234,9 +239,9 @@ def read_chunks(descriptor: int, length: int, hole_end: int) -> Iterator[memoryv
             at, stop = max(at, hole_end), length
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync_path(path: Path) -> None:
+    """Make a file, or the names in a folder, durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
@@ -297,7 +302,7 @@ class _ObjectStore:
         with self._failures(name), self._filesystem.open_output_stream(f"{self._path}/{name}") as stream:
             yield _ObjectWriter(stream)
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes, *, is_durable: bool) -> None:  # noqa: ARG002 - it always is
         with self.create(name, 0, 0) as writer:
             writer.write(memoryview(data))
 
@@ -309,7 +314,7 @@ class _ObjectStore:
         with self._failures(name), contextlib.suppress(FileNotFoundError):
             self._filesystem.delete_file(f"{self._path}/{name}")
 
-    def sync(self) -> None:
+    def sync(self, names: Sequence[str]) -> None:
         """An object is durable when its stream is closed."""
 
     @contextlib.contextmanager

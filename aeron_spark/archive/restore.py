@@ -35,7 +35,7 @@ from aeron_spark.archive.backup_snapshot import (
     next_recording_id,
     used_files,
 )
-from aeron_spark.archive.backup_store import FOLDER_MODE, FileWriter, Store, read_chunks, sync_folder
+from aeron_spark.archive.backup_store import FOLDER_MODE, FileWriter, Store, read_chunks, sync_path
 from aeron_spark.archive.segment_files import SegmentFile, segment_files
 from aeron_spark.archive.tools import Catalog, CatalogEntry, RecordingState, version_text
 from aeron_spark.errors import DataLossError, StorageError, UsageError
@@ -121,7 +121,7 @@ class _Restore:
             self._write_all(plan.files)
             if plan.added or target is None:
                 self._put_catalog(target, plan)
-            sync_folder(self._folder)
+            sync_path(self._folder)
         return RestoreReport(
             taken_ms=self._manifest.taken_ms,
             recordings=tuple(plan.recordings),
@@ -303,6 +303,7 @@ class _Restore:
                         f"use another backup, or leave recording {recording_of(file.name)} out with --recording"
                     )
                 out.finish()
+                os.fsync(descriptor)
                 os.utime(descriptor, ns=(file.mtime_ns, file.mtime_ns))
                 self._link(path, file.name)
 

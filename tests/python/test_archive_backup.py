@@ -21,9 +21,10 @@ from typing import Any
 import pytest
 
 from aeron_spark import Archive, ArchivingMediaDriver, Folder, Publication
+from aeron_spark.archive import backup as backup_module
 from aeron_spark.archive import backup_snapshot
 from aeron_spark.archive.backup import BackupReport, backup
-from aeron_spark.archive.backup_files import MANIFEST, PROGRESS
+from aeron_spark.archive.backup_files import MANIFEST, PROGRESS, Manifest
 from aeron_spark.archive.backup_store import Store, open_backup
 from aeron_spark.archive.restore import RestoreReport, restore
 from aeron_spark.archive.tools import Catalog, VerifyOutcome
@@ -228,32 +229,37 @@ def test_a_recording_that_is_purged_meanwhile(source: Source, tmp_path: Path, mo
 def test_a_recording_that_is_truncated_meanwhile(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_extended: bool
 ) -> None:
+    """When its first segment is copied already, it loses nearly all of it, and gets other bytes."""
     end = source.grow(2 * SEGMENT_LENGTH // FRAME + 40)
     source.stop()
+    monkeypatch.setattr(backup_module, "WORKERS", 1)
+    changes = iter([None])
 
-    def truncate() -> None:
+    def truncate(done: int, _total: int) -> None:
+        if done < SEGMENT_LENGTH + FRAME or next(changes, "changed") is not None:
+            return
         archive = source.archive
-        archive.truncate_recording(source.recording_id, SEGMENT_LENGTH + 2 * FRAME)
-        wait_until(lambda: not (source.folder / f"0-{2 * SEGMENT_LENGTH}.rec").exists(), 20, "the deletion")
+        archive.truncate_recording(source.recording_id, 2 * FRAME)
+        wait_until(lambda: not (source.folder / f"0-{SEGMENT_LENGTH}.rec").exists(), 20, "the deletion")
         if is_extended:  # by other bytes, further than before
             recording = archive.recording(source.recording_id)
             assert recording is not None
             archive.stop_recording(CHANNEL, STREAM)
             archive.extend_recording(source.recording_id, CHANNEL, STREAM)
-            channel = channel_to_extend(recording, SEGMENT_LENGTH + 2 * FRAME)
-            source.publication = source.publish(STREAM, channel)
-            assert source.grow(2 * SEGMENT_LENGTH // FRAME, b"y" * 992) > end
+            source.publication = source.publish(STREAM, channel_to_extend(recording, 2 * FRAME))
+            assert source.grow(3 * SEGMENT_LENGTH // FRAME, b"y" * 992) > end
 
-    At(monkeypatch, truncate)
-    report = source.back_up(tmp_path / "backup")
-    assert (report.rounds, report.missing) == (2, ())
+    report = source.back_up(tmp_path / "backup", on_progress=truncate)
+    assert next(changes, "changed") == "changed"
+    assert report.rounds > 1
+    assert report.missing == ()
     assert_verified(tmp_path / "backup")
     restored(tmp_path / "backup", tmp_path / "restored")
     start, stop, values = digest(tmp_path / "restored")
     with Folder(source.folder, aeron_dir=source.aeron_dir) as folder:
         rows = folder.read(0, start, stop, limit=stop, columns=["position", "value"])
         assert hashlib.sha256(b"".join(repr(batch.to_pylist()).encode() for batch in rows)).hexdigest() == values
-    assert stop == (3 * SEGMENT_LENGTH + 2 * FRAME if is_extended else SEGMENT_LENGTH + 2 * FRAME)
+    assert stop == (3 * SEGMENT_LENGTH + 2 * FRAME if is_extended else 2 * FRAME)
 
 
 def test_the_ledger_never_names_what_the_backup_lacks(
@@ -316,11 +322,11 @@ class _Failing:
         if name not in {"create", "put", "move", "delete", "sync"}:
             return found
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **choice: Any) -> Any:
             self.left -= 1
             if self.left < 0:
                 raise StorageError("died here")
-            return found(*arguments)
+            return found(*arguments, **choice)
 
         return call
 
@@ -550,12 +556,17 @@ def _changed(of: str, **fields: object) -> Callable[[dict[str, Any]], object]:
     return change
 
 
+NAMES = [
+    "../0-0.rec",
+    "/etc/0-0.rec",
+    "archive-mark.dat",
+    "00-0.rec",
+    "0-0.rec\n",
+    "",
+    "0-0.rec.del",
+    "incoming/0-0.rec",
+]
 HOSTILE: dict[str, Callable[[dict[str, Any]], object]] = {
-    "above": _changed("0-0.rec", name="../0-0.rec"),
-    "absolute": _changed("0-0.rec", name="/etc/0-0.rec"),
-    "other file": _changed("0-0.rec", name="archive-mark.dat"),
-    "zeros before a number": _changed("0-0.rec", name="00-0.rec"),
-    "newline": _changed("0-0.rec", name="0-0.rec\n"),
     "twice": lambda manifest: manifest["files"].append(manifest["files"][0]),
     "negative": _changed("0-0.rec", length=-1),
     "longer than its file": _changed("0-0.rec", length=SEGMENT_LENGTH + 1),
@@ -591,6 +602,11 @@ def test_hostile_manifests(saved: Path, tmp_path: Path) -> None:
             pytest.fail(f"{about}: {restored(saved, tmp_path / 'restored')}")
         assert names(tmp_path) == before, about
         (saved / MANIFEST).write_bytes(kept)
+    for name in NAMES:
+        manifest = manifest_of(saved)
+        _changed("0-0.rec", name=name)(manifest)
+        with pytest.raises(DataLossError, match="is no file of an archive's folder"):
+            Manifest.parse_untrusted(json.dumps(manifest).encode(), "here")
     for text in ("", "[" * 100_000, "{}", "1" * 10_000, '"' + "x" * 100, "null", "\ud800"):
         (saved / MANIFEST).write_bytes(text.encode("utf-8", "surrogatepass"))
         with pytest.raises(DataLossError, match="is no manifest of a backup"):
