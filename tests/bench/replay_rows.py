@@ -129,8 +129,8 @@ def replayed(servers: Servers, path: Path) -> Summary:
 
 # -- the picture -------------------------------------------------------------------------------------------------------------
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 720, 260, 70, 30, 44
-_FIRST, _LAST = 4, 25  # 16 ns to 32 ms
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 720, 280, 84, 48, 44
+_FIRST, _LAST = 4, 31  # 16 ns to 2 s
 _DECADES = 8
 _STYLE = (
     "<style>text{font:12px sans-serif;fill:#555}.grid{stroke:#ccc}.errors{fill:#2a6fbb}.late{fill:#e08a2e}</style>"
@@ -159,9 +159,9 @@ def picture(summary: Summary) -> str:
                 parts.append(f'<rect class="{name}" {place}/>')
         words = ("error of the interval to the message before", "lateness of the message")[number]
         p99 = _length(spread.below_ns(0.99) or 0)
-        x = _LEFT + number * 340
-        parts.append(f'<rect class="{name}" x="{x}" y="8" width="10" height="10"/>')
-        parts.append(f'<text x="{x + 16}" y="17">{words}: 99 % below {p99}</text>')
+        y = 18 + number * 16
+        parts.append(f'<rect class="{name}" x="{_LEFT}" y="{y - 9}" width="10" height="10"/>')
+        parts.append(f'<text x="{_LEFT + 16}" y="{y}">{words}: 99 % below {p99}</text>')
     parts.append(
         f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 8}" text-anchor="middle">messages by error, 1 million a second</text>'
     )
@@ -178,7 +178,7 @@ def octaves(spread: Spread) -> Sequence[int]:
 
 
 def _length(ns: int) -> str:
-    for unit, name in ((10**6, "ms"), (10**3, "us")):
+    for unit, name in ((10**9, "s"), (10**6, "ms"), (10**3, "us")):
         if ns >= unit:
-            return f"{ns / unit:.3g} {name}"
+            return f"{ns / unit:.0f} {name}" if ns >= 100 * unit else f"{ns / unit:.2g} {name}"
     return f"{ns} ns"
