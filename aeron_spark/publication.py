@@ -154,12 +154,12 @@ class Publication(Handle):
         chunks = messages.chunks if isinstance(messages, pa.ChunkedArray) else [messages]
         reserved = _reserved(reserved_values, sum(len(chunk) for chunk in chunks))
         for chunk in chunks:
-            batch = _Batch(chunk, None if reserved is None else reserved[accepted : accepted + len(chunk)])
+            batch = RawMessages(chunk, None if reserved is None else reserved[accepted : accepted + len(chunk)])
             position = self._offer_all(batch, timeout, accepted, position)
             accepted += batch.count
         return position
 
-    def _offer_all(self, batch: _Batch, timeout: float, accepted_before: int, position: Position) -> Position:
+    def _offer_all(self, batch: RawMessages, timeout: float, accepted_before: int, position: Position) -> Position:
         outcome = ffi.new("as_offer_outcome *")
         done = 0
         deadline = time.monotonic() + timeout
@@ -223,7 +223,7 @@ class ExclusivePublication(Publication):
     """A publication with a session of its own; made by `Client.add_exclusive_publication`. One publishing thread."""
 
 
-class _Batch:
+class RawMessages:
     """Messages as C takes them; keeps alive what the pointers point to."""
 
     def __init__(self, messages: Any, reserved: np.ndarray[Any, Any] | None) -> None:
@@ -251,6 +251,10 @@ class _Batch:
     def length(self, index: int) -> int:
         """Bytes of one message."""
         return int(self._offsets[index + 1] - self._offsets[index])
+
+    def bytes_between(self, start: int, end: int) -> int:
+        """Bytes of the messages [start, end)."""
+        return int(self._offsets[end] - self._offsets[start]) if self.count else 0
 
     def rest(self, done: int) -> Any:
         """The messages from number `done` on."""

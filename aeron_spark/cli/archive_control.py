@@ -1,4 +1,4 @@
-"""`aeron-spark archive record | replay | start | stop | truncate | ...`: a running archive asked by hand."""
+"""`aeron-spark archive record | start | stop | truncate | ...`: a running archive asked by hand."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
-
-import pyarrow as pa
+from collections.abc import Callable
+from typing import Any
 
 from aeron_spark.archive.client import Archive
 from aeron_spark.archive.recordings import Recording
-from aeron_spark.archive.replay import ReplayLength
-from aeron_spark.archive.text_values import hex_text, json_lines
 from aeron_spark.cli.archive_session import add_running, connect, known, print_answer
 from aeron_spark.cli.common import at_least, print_json
-from aeron_spark.cli.progress import Progress, Work
+from aeron_spark.cli.progress import Work
 from aeron_spark.errors import PeerError, UsageError
-from aeron_spark.small_files import create_file
 from aeron_spark.types import FRAME_ALIGNMENT, RecordingSignal, Signal, SourceLocation
 
 _POLL_S = 0.05
@@ -43,36 +38,6 @@ def add_to(parts: Any) -> None:
     record.add_argument("--duration", metavar="SECONDS", type=float, help="end after so long")
     record.add_argument("--bytes", metavar="N", type=at_least(1), help="end after so many bytes")
     record.add_argument("--auto-stop", action="store_true", help="end when the first publisher is gone")
-
-    replay = add_running(
-        parts,
-        "replay",
-        run_replay,
-        about="replay a recording to standard output, a file, or a channel",
-        examples="""\
-  aeron-spark archive replay 3
-  aeron-spark archive replay 3 --from 131072 --to 262144 --form hex
-  aeron-spark archive replay 3 --follow --form raw --out messages.bin
-  aeron-spark archive replay 3 --channel 'aeron:udp?endpoint=localhost:40123' --stream 1001""",
-    )
-    replay.add_argument("recording_id", metavar="RECORDING", type=int, help="recording id")
-    replay.add_argument(
-        "--from", dest="start", metavar="POSITION", type=at_least(0), help="where to begin (default: the start)"
-    )
-    replay.add_argument(
-        "--to", dest="end", metavar="POSITION", type=at_least(0), help="where to end (default: the end now)"
-    )
-    replay.add_argument(
-        "--follow", action="store_true", help="go on with an active recording until it stops, or Ctrl-C"
-    )
-    _add_stream(replay, required=False)
-    replay.add_argument("--out", metavar="FILE", default="-", help="file to write (default: standard output)")
-    replay.add_argument(
-        "--form",
-        choices=("lines", "raw", "hex", "json"),
-        default="lines",
-        help="a line for each message (default), their bytes alone, hexadecimal lines, or JSON lines, as --json has it",
-    )
 
     start = add_running(
         parts,
@@ -392,77 +357,3 @@ def _check_change(archive: Archive, recording: Recording, position: int, options
                 else "it has one segment, which stays; purge deletes a whole recording"
             )
             raise UsageError(f"no later segment of recording {recording_id} begins at {position}: {remedy}")
-
-
-# -- replaying -------------------------------------------------------------------------------------------------------------
-
-
-def run_replay(options: argparse.Namespace) -> int:
-    """Start a replay to a channel, or print one."""
-    if (options.channel is None) != (options.stream is None):
-        raise UsageError("give --channel and --stream together")
-    if options.follow and options.end is not None:
-        raise UsageError("--follow has no end: leave out --to")
-    with connect(options) as archive:
-        known(archive, options.recording_id)
-        length = _length(archive, options)
-        if options.channel is not None:
-            session = archive.start_replay(
-                options.recording_id, options.channel, options.stream, position=options.start, length=length
-            )
-            print_answer(options, {"replay_session_id": session}, f"replay session {session}")
-            return 0
-        if length == 0:
-            return 0
-        progress = Progress("replayed", quiet=options.out == "-" and sys.stdout.isatty())
-        with (
-            _output(options.out) as out,
-            archive.replay(options.recording_id, position=options.start, length=length) as replay,
-        ):
-            progress.start()
-            with contextlib.suppress(KeyboardInterrupt):
-                for batch in replay.batches(options.timeout, columns=_COLUMNS):
-                    data = _text(batch, "json" if options.json else options.form)
-                    out.write(data)
-                    out.flush()
-                    progress.add(batch.num_rows, batch.column("value").nbytes)
-        progress.end()
-    return 0
-
-
-_COLUMNS = ("position", "next_position", "reserved_value", "value")
-
-
-def _length(archive: Archive, options: argparse.Namespace) -> int | ReplayLength:
-    if options.follow:
-        return ReplayLength.FOLLOW
-    start = archive.start_position(options.recording_id) if options.start is None else options.start
-    end = archive.max_recorded_position(options.recording_id) if options.end is None else options.end
-    if end < start:
-        raise UsageError(f"recording {options.recording_id}: nothing lies between {start} and {end}")
-    return end - start
-
-
-@contextlib.contextmanager
-def _output(name: str) -> Iterator[BinaryIO]:
-    if name == "-":
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-    else:
-        with create_file(name) as file:
-            yield file
-
-
-def _text(batch: pa.RecordBatch, form: str) -> bytes:
-    """A batch as the form wants it."""
-    if form == "json":
-        return bytes(json_lines(batch, list(_COLUMNS), value="base64"))
-    if form == "raw":
-        return b"".join(batch.column("value").to_pylist())
-    lines = hex_text(batch.column("value")) if form == "hex" else batch.column("value")
-    ends = "\n" if form == "hex" else b"\n"
-    return b"".join(_bytes(line) + _bytes(ends) for line in lines.to_pylist())
-
-
-def _bytes(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else text

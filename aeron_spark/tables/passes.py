@@ -34,7 +34,9 @@ __all__ = [
     "followed",
     "in_parallel",
     "live",
+    "one_by_one",
     "read_piece",
+    "read_whole",
 ]
 
 #: The largest message (Spec: 02 §4).
@@ -95,6 +97,21 @@ def read_piece(source: RecordingSource, piece: Piece, rows: RowMaker, bounds: Bo
         yield from rows.make(source, piece.recording, batch, is_filtered=piece.is_filtered)
 
 
+def read_whole(
+    source: RecordingSource, piece: Piece, rows: RowMaker, bounds: Bounds, stop: Stop | None = None
+) -> tuple[list[pa.RecordBatch], Exception | None]:
+    """The rows of a piece, and the error that comes after them."""
+    found, error = [], None
+    try:
+        for batch in read_piece(source, piece, rows, bounds):
+            found.append(batch)
+            if stop is not None and stop.is_set:
+                break
+    except AeronError as failure:
+        error = failure
+    return list(joined(found, max_rows=bounds.rows, max_bytes=bounds.bytes)), error
+
+
 def _messages(
     source: RecordingSource, recording: Recording, part: Range, columns: Sequence[str], bounds: Bounds
 ) -> Iterator[pa.RecordBatch]:
@@ -136,25 +153,13 @@ def in_parallel(
     stop: Stop,
 ) -> Iterator[pa.RecordBatch]:
     """The pieces' rows in order; pieces are read ahead, one more than there are threads."""
-
-    def whole(piece: Piece) -> tuple[list[pa.RecordBatch], Exception | None]:
-        found, error = [], None
-        try:
-            for batch in read_piece(source, piece, rows, bounds):
-                found.append(batch)
-                if stop.is_set:
-                    break
-        except AeronError as failure:
-            error = failure  # after the rows before it
-        return list(joined(found, max_rows=bounds.rows, max_bytes=bounds.bytes)), error
-
     left = iter(pieces)
     pending: deque[tuple[Piece, Future[tuple[list[pa.RecordBatch], Exception | None]]]] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="aeron-scan")
     try:
         while True:
             for piece in itertools.islice(left, threads + 1 - len(pending)):
-                pending.append((piece, pool.submit(whole, piece)))
+                pending.append((piece, pool.submit(read_whole, source, piece, rows, bounds, stop)))
             if not pending:
                 return
             done, future = pending.popleft()

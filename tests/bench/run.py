@@ -16,6 +16,7 @@ from tests.bench import (
     kafka_rows,
     native_rows,
     real_time_rows,
+    replay_rows,
     sbe_rows,
     sbe_spark_rows,
     spark_rows,
@@ -43,6 +44,7 @@ GROUPS = {
     "sbe": sbe_rows.run,
     "sbe-spark": sbe_spark_rows.run,
     "tables": tables_rows.run,
+    "replay": replay_rows.run,
     "kafka": kafka_rows.run,
 }
 

@@ -217,6 +217,42 @@ typedef struct as_offer_outcome
 as_result as_publication_offer_messages(
     as_publication *publication, const as_messages *messages, int64_t timeout_ns, as_offer_outcome *outcome) AS_MUST_USE;
 
+/* When messages are due, and on which publication. Message i is due at at_ns + (times_ns[i] - time_ns) * pace, on the
+ * monotonic clock of the system. */
+typedef struct as_schedule
+{
+    const int64_t *times_ns; /* one a message, ascending */
+    const int32_t *targets;  /* one a message: an index of the publications */
+    int64_t time_ns;
+    int64_t at_ns;
+    double pace;             /* ns of the clock for each ns of times_ns; 0: every message is due at once */
+} as_schedule;
+
+/* What was published, and how well in time. The caller keeps it from call to call, and sets last_due_ns to AS_NULL_VALUE where
+ * the schedule changes: no interval is measured across a change. */
+typedef struct as_timing
+{
+    int64_t accepted;      /* messages published by this call */
+    int64_t status;        /* 0, or the AS_NOT_CONNECTED .. AS_PUBLICATION_ERROR of the message that is next */
+    int64_t blocked_ns;    /* how long this call was refused that message; 0 if status is 0 */
+    int64_t last_due_ns;   /* of the last message: when it was due, */
+    int64_t last_at_ns;    /* and when it was published */
+    int64_t max_error_ns;
+    int64_t max_late_ns;
+    /* Intervals between messages by their error, |interval - interval of the schedule| in ns; and messages by how late they were.
+     * A count for each of 0 .. 7 ns, then 8 for each power of two: bin b has what is from (8 + b % 8) << (b / 8 - 1) on. The last
+     * has all that is larger. */
+    int64_t error_counts[320];
+    int64_t late_counts[320];
+} as_timing;
+
+/* Publishes messages in order, each on its publication when it is due: sleeps before it, and spins for the last 0.1 ms. Returns
+ * AS_OK after the last message or after timeout_ns, whichever is first; also while a publication takes nothing, as `status`
+ * then says. AS_E_CLOSED and AS_E_USAGE as as_publication_offer_messages, and AS_E_USAGE for publications of several clients. In
+ * invoker mode the wait invokes the client. */
+as_result as_publications_offer_timed(as_publication *const *publications, int32_t publication_count,
+    const as_messages *messages, const as_schedule *schedule, int64_t timeout_ns, as_timing *timing) AS_MUST_USE;
+
 /* -- subscriptions and images ------------------------------------------------------------------------------------------- */
 
 typedef struct as_header

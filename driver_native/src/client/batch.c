@@ -1,13 +1,18 @@
-/* Batches: offers Arrow-style columns to a publication, and polls images to columns. Takes no lock, allocates nothing and
- * makes no per-message call out of C. Spec: 02 §5, §10.4. */
+/* Batches: offers Arrow-style columns to a publication, or to several in time, and polls images to columns. Takes no lock,
+ * allocates nothing and makes no per-message call out of C. Spec: 02 §5, §10.4. */
 #include <errno.h>
 #include <inttypes.h>
+#include <time.h>
 
 #include "client/lock.h"
 #include "client/poll.h"
 #include "client/publication.h"
 #include "client/wait.h"
 #include "term/columns.h"
+
+/* A sleep may end this late; the rest of a wait is spun. */
+#define SPIN_NS 100000
+#define TIMING_BINS 320
 
 /* A rotation completes within this many retries, unless its thread died. Then the driver completes it, which takes longer. */
 #define ROTATION_TRIES 100
@@ -116,14 +121,43 @@ static as_result get_message(
     return AS_OK;
 }
 
+static inline int64_t append_message(
+    as_publication *publication, const as_messages *messages, int64_t index, const struct asi_append_part *part)
+{
+    const asi_append_source source = {
+        .parts = part,
+        .part_count = 1,
+        .length = part->length,
+        .has_reserved_value = NULL != messages->reserved_values,
+        .reserved_value = NULL != messages->reserved_values ? messages->reserved_values[index] : 0,
+    };
+    return asi_client_publication_append(publication, &source);
+}
+
+static as_result check_layout(const as_messages *messages)
+{
+    if (messages->count < 0 || (NULL == messages->offsets32) == (NULL == messages->offsets64))
+    {
+        return asi_fail(AS_E_USAGE, EINVAL, "a batch needs a count and either 32-bit or 64-bit offsets");
+    }
+    return AS_OK;
+}
+
+/* The caller may try again. */
+static inline bool is_passing(int64_t status)
+{
+    return AS_BACK_PRESSURED == status || AS_NOT_CONNECTED == status || AS_ADMIN_ACTION == status;
+}
+
 as_result as_publication_offer_messages(
     as_publication *publication, const as_messages *messages, int64_t timeout_ns, as_offer_outcome *outcome)
 {
     as_client *client = publication->client;
     *outcome = (as_offer_outcome){ 0 };
-    if (messages->count < 0 || (NULL == messages->offsets32) == (NULL == messages->offsets64))
+    const as_result layout = check_layout(messages);
+    if (AS_OK != layout)
     {
-        return asi_fail(AS_E_USAGE, EINVAL, "a batch needs a count and either 32-bit or 64-bit offsets");
+        return layout;
     }
     time_limit limit = start_time_limit(timeout_ns);
     int rotation_tries = 0;
@@ -136,14 +170,7 @@ as_result as_publication_offer_messages(
             outcome->status = AS_PUBLICATION_ERROR;
             return result;
         }
-        const asi_append_source source = {
-            .parts = &part,
-            .part_count = 1,
-            .length = part.length,
-            .has_reserved_value = NULL != messages->reserved_values,
-            .reserved_value = NULL != messages->reserved_values ? messages->reserved_values[outcome->accepted] : 0,
-        };
-        const int64_t position = asi_client_publication_append(publication, &source);
+        const int64_t position = append_message(publication, messages, outcome->accepted, &part);
         if (__builtin_expect(position > 0, 1))
         {
             outcome->accepted++;
@@ -157,11 +184,156 @@ as_result as_publication_offer_messages(
             asi_cpu_pause();
             continue;
         }
-        const bool is_passing = AS_BACK_PRESSURED == position || AS_NOT_CONNECTED == position || AS_ADMIN_ACTION == position;
-        if (!is_passing || !idle_within(client, &limit))
+        if (!is_passing(position) || !idle_within(client, &limit))
         {
             outcome->status = position;
             return fail_offer(publication, position, timeout_ns);
+        }
+    }
+    return AS_OK;
+}
+
+/* -- offering in time --------------------------------------------------------------------------------------------------- */
+
+/* Saturates: recorded times may be anything. */
+static int64_t due_ns(const as_schedule *schedule, int64_t index)
+{
+    int64_t ahead_ns;
+    if (__builtin_sub_overflow(schedule->times_ns[index], schedule->time_ns, &ahead_ns))
+    {
+        ahead_ns = schedule->times_ns[index] < schedule->time_ns ? INT64_MIN : INT64_MAX;
+    }
+    const double scaled_ns = (double)ahead_ns * schedule->pace;
+    const double most_ns = (double)(INT64_MAX / 4);
+    const int64_t bounded_ns = (int64_t)(scaled_ns < -most_ns ? -most_ns : scaled_ns > most_ns ? most_ns : scaled_ns);
+    return schedule->at_ns + bounded_ns;
+}
+
+static void count(int64_t *counts, int64_t *most_ns, int64_t ns)
+{
+    *most_ns = ns > *most_ns ? ns : *most_ns;
+    int64_t bin = ns;
+    if (ns >= 8)
+    {
+        const int shift = 60 - __builtin_clzll((uint64_t)ns);
+        bin = (shift + 1) * 8 + ((ns >> shift) & 7);
+    }
+    counts[bin < TIMING_BINS ? bin : TIMING_BINS - 1]++;
+}
+
+static void measure(as_timing *timing, int64_t due, int64_t now_ns)
+{
+    if (AS_NULL_VALUE != timing->last_due_ns)
+    {
+        const int64_t signed_ns = (now_ns - timing->last_at_ns) - (due - timing->last_due_ns);
+        const int64_t error_ns = signed_ns < 0 ? -signed_ns : signed_ns;
+        count(timing->error_counts, &timing->max_error_ns, error_ns);
+    }
+    count(timing->late_counts, &timing->max_late_ns, now_ns - due);
+    timing->last_due_ns = due;
+    timing->last_at_ns = now_ns;
+}
+
+static void wait_a_while(as_client *client, int64_t wait_ns, asi_idle *idle)
+{
+    if (client->options.use_invoker)
+    {
+        asi_client_idle(client, idle);
+    }
+    else if (wait_ns > SPIN_NS)
+    {
+        const int64_t sleep_ns = wait_ns - SPIN_NS;
+        const struct timespec length = { .tv_sec = sleep_ns / 1000000000, .tv_nsec = sleep_ns % 1000000000 };
+        (void)nanosleep(&length, NULL); /* one that a signal ends is repeated by the caller */
+    }
+    else
+    {
+        asi_cpu_pause();
+    }
+}
+
+static as_result check_schedule(
+    as_publication *const *publications, int32_t count, const as_messages *messages, const as_schedule *schedule)
+{
+    const as_result layout = check_layout(messages);
+    if (AS_OK != layout)
+    {
+        return layout;
+    }
+    bool is_right = count > 0 && schedule->pace >= 0 && schedule->pace <= 1e12;
+    is_right = is_right && schedule->at_ns >= 0 && schedule->at_ns < INT64_MAX / 2;
+    for (int32_t i = 1; is_right && i < count; i++)
+    {
+        is_right = publications[i]->client == publications[0]->client;
+    }
+    for (int64_t i = 0; is_right && i < messages->count; i++)
+    {
+        is_right = schedule->targets[i] >= 0 && schedule->targets[i] < count;
+    }
+    return is_right ? AS_OK : asi_fail(AS_E_USAGE, EINVAL,
+        "a schedule needs publications of one client, targets among them, a pace of 0 to 1e12 and a start on the clock");
+}
+
+as_result as_publications_offer_timed(as_publication *const *publications, int32_t publication_count,
+    const as_messages *messages, const as_schedule *schedule, int64_t timeout_ns, as_timing *timing)
+{
+    timing->accepted = timing->status = timing->blocked_ns = 0;
+    as_result result = check_schedule(publications, publication_count, messages, schedule);
+    if (AS_OK != result)
+    {
+        return result;
+    }
+    as_client *client = publications[0]->client;
+    asi_idle idle = asi_client_backoff();
+    int64_t now_ns = asi_clock_ns(&client->clock);
+    const int64_t deadline_ns = timeout_ns < INT64_MAX - now_ns ? now_ns + timeout_ns : INT64_MAX;
+    while (timing->accepted < messages->count)
+    {
+        const int64_t due = due_ns(schedule, timing->accepted);
+        for (; now_ns < due && schedule->pace > 0; now_ns = asi_clock_ns(&client->clock))
+        {
+            if (now_ns >= deadline_ns)
+            {
+                return AS_OK;
+            }
+            wait_a_while(client, (due < deadline_ns ? due : deadline_ns) - now_ns, &idle);
+        }
+        as_publication *publication = publications[schedule->targets[timing->accepted]];
+        struct asi_append_part part;
+        result = get_message(publication, messages, timing->accepted, &part);
+        if (AS_OK != result)
+        {
+            timing->status = AS_PUBLICATION_ERROR;
+            return result;
+        }
+        const int64_t first_try_ns = now_ns;
+        int64_t position;
+        restart_backoff(&idle);
+        while ((position = append_message(publication, messages, timing->accepted, &part)) <= 0)
+        {
+            if (!is_passing(position))
+            {
+                timing->status = position;
+                return fail_offer(publication, position, timeout_ns);
+            }
+            now_ns = asi_clock_ns(&client->clock);
+            if (now_ns >= deadline_ns)
+            {
+                timing->status = position;
+                timing->blocked_ns = now_ns - first_try_ns;
+                return AS_OK;
+            }
+            asi_client_idle(client, &idle);
+        }
+        timing->accepted++;
+        now_ns = asi_clock_ns(&client->clock);
+        if (schedule->pace > 0)
+        {
+            measure(timing, due, now_ns);
+        }
+        if (now_ns >= deadline_ns)
+        {
+            return AS_OK;
         }
     }
     return AS_OK;
