@@ -240,7 +240,7 @@ soak-archive: simulator ## the simulation of the archive from a random seed unti
 soak-sbe: build ## mutations of SBE messages against the plain walk: MUTATIONS=n (10 million)
 	$(BIN)/python -m tests.sbe.soak --mutations $(or $(MUTATIONS),10000000)
 
-.PHONY: crash-archive
+.PHONY: crash-archive restart-engines
 crash-archive: build ## archives killed with -9 KILLS times (100) while they record, truncate, purge, migrate, extend and replicate
 	MAINTENANCE_KILLS=$(or $(KILLS),100) REPLICATION_KILLS=$(or $(KILLS),100) $(PYTEST) -s \
 	  tests/system/test_maintenance_crashes.py tests/system/test_replication_crashes.py
@@ -249,6 +249,9 @@ soak-spark: build ## a query, then the exactly-once sink, near and far, killed a
 	$(BIN)/python -m tests.spark.crash_loop $(if $(KILLS),--kills $(KILLS))
 	$(BIN)/python -m tests.spark.exactly_once $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.spark.exactly_once --far $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
+
+restart-engines: build build/.jar ## one query restarted by Python's engine and the JVM's in turn, each time killed with -9: RESTARTS=n (200), SEED=n
+	$(BIN)/python -m tests.spark.engine_restarts $(if $(RESTARTS),--restarts $(RESTARTS)) $(if $(SEED),--seed $(SEED))
 
 mutants: build ## each breakage in tests/mutants must fail the test it names: all, or SAMPLE=n of them by SEED=n, or NAMES='a b'
 	$(BIN)/python tests/mutants/run.py $(NAMES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
