@@ -86,6 +86,7 @@ verify: lint test interop ## everything that CI runs: also breakages, sanitizers
 	$(MAKE) mutants SAMPLE=20
 	$(MAKE) sanitize
 	$(MAKE) fuzz FUZZ_S=36
+	$(MAKE) fuzz-jvm FUZZ_S=15
 	$(MAKE) coverage
 
 # Percent of lines that tests reach at least. Of C, the rest is what only Python's tests reach, and errors of the system.
@@ -259,6 +260,10 @@ mutants: build ## each breakage in tests/mutants must fail the test it names: al
 FUZZ_S ?= 60
 fuzz: build/.environment ## fuzz targets under sanitizers for FUZZ_S seconds in all (FUZZ_TARGETS=name ... for some of them)
 	FUZZ_S=$(FUZZ_S) $(BIN)/python tests/fuzz/run.py $(FUZZ_TARGETS)
+
+.PHONY: fuzz-jvm
+fuzz-jvm: build build/.jar ## damaged folders and plans through the reader in Spark's JVM under sanitizers, beside Python's, for FUZZ_S seconds: SEED=n
+	$(BIN)/python -m tests.fuzz.jvm --seconds $(FUZZ_S) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove what was built (not .venv)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache
