@@ -21,6 +21,7 @@ from tests.bench import (
     tables_rows,
     transport_rows,
 )
+from tests.bench.machine import DISTURBED
 from tests.bench.pairs import RESULTS, Row, print_table
 from tests.kit import processes, stock, stock_c, stock_sbe
 
@@ -75,6 +76,12 @@ def main() -> int:
     below = [row.name for row in rows if row.is_below()]
     if below:
         print(f"below target: {', '.join(below)}")
+    unjudged = [row.name for row in rows if row.is_disturbed()]
+    if unjudged:
+        print(
+            f"not judged, as other programs took more than {DISTURBED:.0%} of the machine meanwhile; run these again when "
+            f"it is quiet: {', '.join(unjudged)}"
+        )
     return 1 if any(row.failure for row in rows) else 0
 
 
