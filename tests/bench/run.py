@@ -20,6 +20,7 @@ from tests.bench import (
     spark_rows,
     tables_rows,
     transport_rows,
+    wire_rows,
 )
 from tests.bench.machine import DISTURBED
 from tests.bench.pairs import RESULTS, Row, print_table
@@ -30,6 +31,7 @@ PEERS = {
     "native": (stock,),
     "ipc": (stock_c,),
     "udp": (stock_c,),
+    "wire": (stock_c,),
     "archive": (stock,),
     "sbe": (stock_sbe,),
 }
@@ -37,6 +39,7 @@ GROUPS = {
     "native": native_rows.run,
     "ipc": transport_rows.run_ipc,
     "udp": transport_rows.run_udp,
+    "wire": wire_rows.run,
     "archive": archive_rows.run,
     "spark": spark_rows.run,
     "sbe": sbe_rows.run,
