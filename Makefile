@@ -86,6 +86,7 @@ verify: lint test interop ## everything that CI runs: also breakages, sanitizers
 	$(MAKE) mutants SAMPLE=20
 	$(MAKE) sanitize
 	$(MAKE) fuzz FUZZ_S=36
+	$(MAKE) fuzz-jvm FUZZ_S=15
 	$(MAKE) coverage
 
 # Percent of lines that tests reach at least. Of C, the rest is what only Python's tests reach, and errors of the system.
@@ -240,7 +241,7 @@ soak-archive: simulator ## the simulation of the archive from a random seed unti
 soak-sbe: build ## mutations of SBE messages against the plain walk: MUTATIONS=n (10 million)
 	$(BIN)/python -m tests.sbe.soak --mutations $(or $(MUTATIONS),10000000)
 
-.PHONY: crash-archive
+.PHONY: crash-archive restart-engines
 crash-archive: build ## archives killed with -9 KILLS times (100) while they record, truncate, purge, migrate, extend and replicate
 	MAINTENANCE_KILLS=$(or $(KILLS),100) REPLICATION_KILLS=$(or $(KILLS),100) $(PYTEST) -s \
 	  tests/system/test_maintenance_crashes.py tests/system/test_replication_crashes.py
@@ -250,12 +251,19 @@ soak-spark: build ## a query, then the exactly-once sink, near and far, killed a
 	$(BIN)/python -m tests.spark.exactly_once $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.spark.exactly_once --far $(if $(KILLS),--kills $(KILLS),--every) $(if $(SEED),--seed $(SEED))
 
+restart-engines: build build/.jar ## one query restarted by Python's engine and the JVM's in turn, each time killed with -9: RESTARTS=n (200), SEED=n
+	$(BIN)/python -m tests.spark.engine_restarts $(if $(RESTARTS),--restarts $(RESTARTS)) $(if $(SEED),--seed $(SEED))
+
 mutants: build ## each breakage in tests/mutants must fail the test it names: all, or SAMPLE=n of them by SEED=n, or NAMES='a b'
 	$(BIN)/python tests/mutants/run.py $(NAMES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 FUZZ_S ?= 60
 fuzz: build/.environment ## fuzz targets under sanitizers for FUZZ_S seconds in all (FUZZ_TARGETS=name ... for some of them)
 	FUZZ_S=$(FUZZ_S) $(BIN)/python tests/fuzz/run.py $(FUZZ_TARGETS)
+
+.PHONY: fuzz-jvm
+fuzz-jvm: build build/.jar ## damaged folders and plans through the reader in Spark's JVM under sanitizers, beside Python's, for FUZZ_S seconds: SEED=n
+	$(BIN)/python -m tests.fuzz.jvm --seconds $(FUZZ_S) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove what was built (not .venv)
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

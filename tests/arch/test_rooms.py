@@ -193,13 +193,10 @@ def calls_sleep(path: Path) -> bool:
 
 def test_no_test_sleeps() -> None:
     """Tests wait for events with a deadline (`aeron_spark.testing.wait_until`)."""
-    wrong = [str(path) for path in c_files(under=("tests",)) if C_SLEEP.search(code_of(path))]
+    c_sleepers = [path for path in c_files(under=("tests",)) if C_SLEEP.search(code_of(path))]
     python = [path for path in files() if path.suffix == ".py" and path.is_relative_to("tests")]
-    wrong += [
-        str(path)
-        for path in python
-        if not any(path.is_relative_to(allowed) for allowed in MAY_SLEEP) and calls_sleep(path)
-    ]
+    sleepers = [*c_sleepers, *(path for path in python if calls_sleep(path))]
+    wrong = [str(path) for path in sleepers if not any(path.is_relative_to(allowed) for allowed in MAY_SLEEP)]
     assert wrong == []
 
 

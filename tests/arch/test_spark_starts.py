@@ -18,6 +18,7 @@ OWN = {
     "tests/spark/compat/carried.py": "a query of another pyspark",
     "tests/spark/conftest.py": "the one that all share",
     "tests/spark/crash_loop.py": "it is killed with its JVM",
+    "tests/spark/engine_restarts.py": "it is killed with its JVM",
     "tests/spark/exactly_once.py": "it is killed with its JVM",
     "tests/spark/session.py": "what the others call",
     "tests/spark/test_habits.py": "other workers: not reused, of another Python",

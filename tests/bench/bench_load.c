@@ -9,6 +9,7 @@
  * stream  both, each on a thread and with a client of its own.
  * solo    both on one thread and one client, which spins, in turns: one core is the client's, the other the driver's.
  * rtt     one thread and one client, which spins: sends on the stream, echoes to stream + 1, waits there.
+ * paced   one thread and one client: a message each 10 ms on each of --idle-streams streams, for --seconds; reads them all.
  *
  * The subscription is on --sub-channel where that is given: another way to the same stream, as through a relay. --seconds ends
  * the measuring by time instead of by count; what was sent until then is still read, unless --drain 0. --idle-streams adds
@@ -31,6 +32,8 @@
 #define SOLO_TURN_BYTES (128 * 1024)
 
 #define IDLE_AT_ONCE 50
+#define MAX_PACED 1000
+#define PACE_NS 10000000
 
 typedef struct load
 {
@@ -460,6 +463,89 @@ static void round_trips(load *run, as_client *client)
     free(times);
 }
 
+static void on_any(void *context, const uint8_t *data, int64_t length, const as_header *header)
+{
+    (void)data;
+    (void)length;
+    (void)header;
+    ++*(int64_t *)context;
+}
+
+typedef struct paced_streams
+{
+    as_publication *publications[MAX_PACED];
+    as_subscription *subscriptions[MAX_PACED];
+    int64_t received[MAX_PACED];
+    int64_t sent;
+    int64_t count;
+} paced_streams;
+
+/* A message on each stream, and what has come; then sleeps. What is not taken at once, and missed turns, are left out. */
+static void pace(const load *run, paced_streams *streams)
+{
+    const int64_t until_ns = now_ns() + PACE_NS;
+    for (int64_t i = 0; i < streams->count; i++)
+    {
+        streams->sent += as_publication_offer(streams->publications[i], run->message, run->length) >= 0;
+        if (as_subscription_poll(streams->subscriptions[i], on_any, &streams->received[i], 10) < 0)
+        {
+            fail("cannot poll");
+        }
+    }
+    const struct timespec until = { .tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000 };
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+static int64_t total_received(const paced_streams *streams, int64_t *quiet)
+{
+    int64_t total = *quiet = 0;
+    for (int64_t i = 0; i < streams->count; i++)
+    {
+        total += streams->received[i];
+        *quiet += 0 == streams->received[i];
+    }
+    return total;
+}
+
+/* READY is printed, and the seconds begin, when each stream has brought a message. */
+static void paced(const load *run, as_client *client)
+{
+    static paced_streams streams;
+    streams.count = run->idle_streams;
+    if (streams.count < 1 || streams.count > MAX_PACED)
+    {
+        fprintf(stderr, "bench_load: paced needs 1 to %d streams, by --idle-streams\n", MAX_PACED);
+        exit(2);
+    }
+    for (int64_t i = 0; i < streams.count; i++)
+    {
+        streams.subscriptions[i] = add_subscription(client, run->channel, run->stream_id + i);
+        streams.publications[i] = add_publication(client, run->channel, run->stream_id + i);
+    }
+    const int64_t latest = now_ns() + TIMEOUT_NS;
+    for (int64_t quiet = streams.count; quiet > 0;)
+    {
+        pace(run, &streams);
+        total_received(&streams, &quiet);
+        if (now_ns() > latest)
+        {
+            fprintf(stderr, "bench_load: %" PRId64 " streams brought nothing for a minute\n", quiet);
+            exit(1);
+        }
+    }
+    const int64_t sent = streams.sent;
+    int64_t quiet;
+    const int64_t received = total_received(&streams, &quiet);
+    printf("READY\n");
+    fflush(stdout);
+    for (const int64_t end = now_ns() + (int64_t)(run->seconds * 1e9); now_ns() < end;)
+    {
+        pace(run, &streams);
+    }
+    printf("{\"program\": \"bench_load\", \"mode\": \"paced\", \"streams\": %" PRId64 ", \"sent\": %" PRId64
+           ", \"received\": %" PRId64 "}\n", streams.count, streams.sent - sent, total_received(&streams, &quiet) - received);
+}
+
 static void print_figures(const load *run)
 {
     const double seconds = (double)(run->end_ns - run->begin_ns) / 1e9;
@@ -566,6 +652,13 @@ int main(int argc, char **argv)
         return 0;
     }
     as_client *client = connect_client(&run);
+    if (0 == strcmp(run.mode, "paced"))
+    {
+        paced(&run, client);
+        as_client_close(client);
+        free(run.message);
+        return 0;
+    }
     add_idle_streams(&run, client);
     if (0 == strcmp(run.mode, "rtt"))
     {
@@ -577,7 +670,7 @@ int main(int argc, char **argv)
     }
     else
     {
-        fprintf(stderr, "bench_load: mode %s is none of pub, sub, stream, solo, rtt\n", run.mode);
+        fprintf(stderr, "bench_load: mode %s is none of pub, sub, stream, solo, rtt, paced\n", run.mode);
         return 2;
     }
     as_client_close(client);

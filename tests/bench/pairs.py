@@ -1,7 +1,8 @@
 """Alternating pairs: ours, peer, ours, peer, and so on, so that a machine whose speed drifts drifts for both.
 
 A row's figure is the median over the runs; its ratio is the median of the pairs' ratios, above 1 where ours is better; its
-spread is the distance of the ratios' quartiles, relative to their median.
+spread is the distance of the ratios' quartiles, relative to their median. A row says how busy the machine was with other things
+(`machine.py`); where that was too much, it is shown and not judged.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from tests.bench.machine import DISTURBED, Watch
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "bench.jsonl"
@@ -46,12 +49,18 @@ class Row:
     commit: str
     details: Mapping[str, object] = field(default_factory=dict)
     failure: str = ""  # what ended the row instead of figures
+    others: float = 0.0  # share of the cores that other programs took meanwhile
+
+    def is_disturbed(self) -> bool:
+        """Whether other programs took so much that the figures prove nothing."""
+        return self.others > DISTURBED
 
     def is_below(self) -> bool:
         """Whether the row misses its target: the ratio, or where there is one a share of the machine's limit."""
         limit = self.details.get("limit")
         near = isinstance(limit, dict) and limit["enough"] is not None and limit["share"] >= limit["enough"]
-        return bool(self.failure) or (self.target is not None and self.ratio < self.target and not near)
+        is_short = self.target is not None and self.ratio < self.target and not near
+        return bool(self.failure) or (is_short and not self.is_disturbed())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +125,7 @@ def measure(
     target = target if BEFORE is None else BEFORE_TARGET
     pairs = max(pairs, int(os.environ.get(LEAST_PAIRS, "0")))
     started = time.monotonic()
+    watch = Watch()
     our_figures: list[float] = []
     peer_figures: list[float] = []
     ratios: list[float] = []
@@ -159,6 +169,7 @@ def measure(
         commit=commit(),
         details={**shown, "seconds": round(time.monotonic() - started, 1)},
         failure=failure,
+        others=round(watch.share(), 3),
     )
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     with RESULTS.open("a", encoding="utf-8") as results:
@@ -170,7 +181,7 @@ def measure(
 def print_table(rows: list[Row]) -> None:
     """The results as people read them."""
     print(f"\n{machine()}; commit {commit()}; medians of alternating pairs, ratio above 1: ours is better")
-    header = ("row", "ours", "peer", "unit", "ratio", "target", "spread", "peer is")
+    header = ("row", "ours", "peer", "unit", "ratio", "target", "spread", "others", "peer is")
     lines = [header, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
@@ -180,7 +191,10 @@ def print_table(rows: list[Row]) -> None:
 def _cells(row: Row) -> tuple[str, ...]:
     """A row of the table."""
     target = "shown" if row.target is None else f"{row.target:.2f}"
-    verdict = "  failed" if row.failure else "  below target" if row.is_below() else ""
+    is_unjudged = row.target is not None and row.is_disturbed()
+    verdict = (
+        "  failed" if row.failure else "  not judged" if is_unjudged else "  below target" if row.is_below() else ""
+    )
     label = row.name + "".join(
         f" {key}={value}" for key, value in row.details.items() if key in ("partitions", "delay_ms")
     )
@@ -192,6 +206,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.ratio:.2f}",
         target + verdict,
         f"{row.spread:.0%}",
+        f"{row.others:.0%}" + (" disturbed" if row.is_disturbed() else ""),
         row.failure or row.peer_name + _note(row),
     )
 

@@ -1,6 +1,6 @@
 """Writes the README's block of figures from the results of `make bench`: python -m tests.bench.readme.
 
-Takes rows that were measured against stock Aeron and did not fail.
+Takes rows that were measured against stock Aeron, did not fail and were not disturbed by other programs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.bench.machine import DISTURBED
 from tests.bench.pairs import RESULTS, ROOT
 
 README = ROOT / "README.md"
@@ -33,10 +34,13 @@ ROWS = {
 
 def block(rows: list[dict[str, Any]], measured: str) -> str:
     """The lines between the marks; SystemExit where there is nothing to show."""
-    known = {row["name"]: row for row in rows if row["peer_name"].startswith("stock") and not row["failure"]}
+    sound = [row for row in rows if not row["failure"] and row["others"] <= DISTURBED]
+    known = {row["name"]: row for row in sound if row["peer_name"].startswith("stock")}
     chosen = [known[name] for name in ROWS if name in known]
     if not chosen:
-        sys.exit(f"{RESULTS} has no row that was measured against stock Aeron: run `make bench` without BEFORE")
+        sys.exit(
+            f"{RESULTS} has no row that was measured undisturbed against stock Aeron: run `make bench` without BEFORE"
+        )
     lines = [
         f"{chosen[0]['machine']}; {measured}, commit {chosen[0]['commit']}. Medians of {_runs(chosen)} pairs of runs.",
         "",

@@ -22,7 +22,9 @@ from tests.bench import (
     spark_rows,
     tables_rows,
     transport_rows,
+    wire_rows,
 )
+from tests.bench.machine import DISTURBED
 from tests.bench.pairs import RESULTS, Row, print_table
 from tests.kit import processes, stock, stock_c, stock_sbe
 
@@ -31,6 +33,7 @@ PEERS = {
     "native": (stock,),
     "ipc": (stock_c,),
     "udp": (stock_c,),
+    "wire": (stock_c,),
     "archive": (stock,),
     "sbe": (stock_sbe,),
 }
@@ -38,6 +41,7 @@ GROUPS = {
     "native": native_rows.run,
     "ipc": transport_rows.run_ipc,
     "udp": transport_rows.run_udp,
+    "wire": wire_rows.run,
     "archive": archive_rows.run,
     "spark": spark_rows.run,
     "real-time": real_time_rows.run,
@@ -79,6 +83,12 @@ def main() -> int:
     below = [row.name for row in rows if row.is_below()]
     if below:
         print(f"below target: {', '.join(below)}")
+    unjudged = [row.name for row in rows if row.is_disturbed()]
+    if unjudged:
+        print(
+            f"not judged, as other programs took more than {DISTURBED:.0%} of the machine meanwhile; run these again when "
+            f"it is quiet: {', '.join(unjudged)}"
+        )
     return 1 if any(row.failure for row in rows) else 0
 
 

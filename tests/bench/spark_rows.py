@@ -38,6 +38,7 @@ from aeron_spark.archive.recordings import Recording
 from aeron_spark.spark.reading.schema import default_schema
 from aeron_spark.spark.source import AeronDataSource
 from aeron_spark.types import Position, RecordingId, SessionId, StreamId
+from tests.bench import jvm_rows
 from tests.bench.pairs import PAIRS, ROOT, Row, measure
 from tests.bench.prebuilt import PrebuiltSource
 from tests.kit import dirs
@@ -53,8 +54,6 @@ FEW_PAIRS = 3
 #: Of reads: how long one takes depends on what the JVM does meanwhile, by a third from run to run.
 READ_PAIRS = 9
 TRIGGER_TIMEOUT_SECONDS = 120.0
-#: Of the engine in the JVM to Python's (docs/decisions/44-engine-in-the-jvm.md).
-NOOP_TARGET, ONE_COLUMN_TARGET = 3.0, 8.0
 
 
 def record(folder: Path, payload: int, total_bytes: int) -> int:
@@ -104,33 +103,6 @@ def read_row(spark: SparkSession, name: str, folder: Path, *, payload: int, rows
         peer_config={"batch_rows": batch},
         details={"partitions": partitions, "payload": payload, "rows": rows},
         pairs=READ_PAIRS,
-    )
-
-
-def engine_row(spark: SparkSession, name: str, folder: Path, *, payload: int, rows: int, is_one_column: bool) -> Row:
-    """The engine in the JVM beside Python's: all columns into noop, or the sum of one, on two cores."""
-    slots = {"minPartitions": "2", "rowsPerBatch": str(ROWS_PER_BATCH), "maxBytesPerPartition": "4g"}
-
-    def rate(engine: str) -> float:
-        started = time.monotonic()
-        frame = spark.read.format("aeron").options(engine=engine, **slots).load(str(folder))
-        if is_one_column:
-            frame.agg({"position": "sum"}).collect()
-        else:
-            frame.write.format("noop").mode("overwrite").save()
-        return rows / (time.monotonic() - started)
-
-    return measure(
-        name,
-        "rows/s",
-        lambda: rate("jvm"),
-        lambda: rate("python"),
-        peer_name="engine=python",
-        target=ONE_COLUMN_TARGET if is_one_column else NOOP_TARGET,
-        ours_config={"access": "segments", "engine": "jvm", "recorded_bytes": RECORDED_BYTES, **slots},
-        peer_config={"engine": "python"},
-        details={"payload": payload, "rows": rows},
-        pairs=FEW_PAIRS,
     )
 
 
@@ -401,7 +373,7 @@ def run() -> list[Row]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     work = Path(tempfile.mkdtemp(prefix="aeron-spark-bench-"))
-    spark = build_session("aeron-spark-bench", spark__driver__memory="4g", **JAR)
+    spark = build_session("aeron-spark-bench", spark__driver__memory="4g", **jvm_rows.jars())
     spark.dataSource.register(PrebuiltSource)
     triggers = Triggers()
     spark.streams.addListener(triggers)
@@ -422,12 +394,7 @@ def run() -> list[Row]:
                 for partitions in (1, 2)
             )
             if JAR:
-                rows += [
-                    engine_row(
-                        spark, f"jvm_{what}_{payload}", folder, payload=payload, rows=count, is_one_column=is_one
-                    )
-                    for what, is_one in (("noop", False), ("column", True))
-                ]
+                rows += jvm_rows.engine_rows(spark, folder, payload=payload, rows=count)
             if payload == 1024:
                 rows += [scan_row(folder, count), task_memory_row(folder)]
             shutil.rmtree(folder)

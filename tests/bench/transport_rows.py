@@ -177,10 +177,10 @@ class Quantiles:
         return self._left[quantile].pop(0)
 
 
-def print_histograms(medium: str, ours: Quantiles, peer: Quantiles) -> None:
-    """All round trips of all runs by their time, one side beside the other."""
+def print_histograms(what: str, ours: Quantiles, peer: Quantiles, peer_name: str) -> None:
+    """All of all runs by their time, one side beside the other."""
     totals = [sum(side.histogram.values()) or 1 for side in (ours, peer)]
-    print(f"  {medium} round trips by time, share of all: ours, {PEER_NAME}")
+    print(f"  {what} by time, share of all: ours, {peer_name}")
     for bound in sorted({*ours.histogram, *peer.histogram}):
         shares = [side.histogram.get(bound, 0) / total for side, total in zip((ours, peer), totals, strict=True)]
         bars = "".join(f"  {share:9.5%}  {'#' * round(30 * share) or ('.' if share else ''):30}" for share in shares)
@@ -217,7 +217,7 @@ def round_trips() -> Iterator[Row]:
                 ours_config={**config, "driver and client": "ours"},
                 peer_config={**config, "driver and client": "stock, client ours" if medium == "udp" else "stock"},
             )
-        print_histograms(medium, ours, peer)
+        print_histograms(f"{medium} round trips", ours, peer, PEER_NAME)
 
 
 def ipc_streams() -> Iterator[Row]:

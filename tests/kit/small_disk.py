@@ -35,3 +35,8 @@ def mounted(folder: Path, capacity: str) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run([umount, "-l", str(folder)], check=True)
+
+
+def remount(folder: Path, option: str) -> None:
+    """Change an option of it, as noexec."""
+    subprocess.run(["mount", "-o", f"remount,{option}", str(folder)], check=True)  # noqa: S607 - mounted() has found it

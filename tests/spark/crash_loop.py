@@ -29,6 +29,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tests.kit import spark_jvm
 from tests.kit.wait import wait_until
 
 STREAM_ID = 1001
@@ -104,9 +105,13 @@ class Loop:
     journal: Path
 
     def start(self, *, available_now: bool) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tests.spark.crash_loop", "--query", str(self.folder), str(self.checkpoint)]
-        command += [str(self.journal), "now" if available_now else "follow"]
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        mode = "now" if available_now else "follow"
+        return self.run("tests.spark.crash_loop", str(self.folder), str(self.checkpoint), str(self.journal), mode)
+
+    def run(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """A query in a process group of its own, with its JVM."""
+        command = [sys.executable, "-m", module, "--query", *arguments]
+        environment = {**spark_jvm.environment(), **os.environ, "PYSPARK_PYTHON": sys.executable}
         with self.log.open("ab") as log:
             return subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, stderr=log)
 

@@ -136,9 +136,15 @@ static jint JNICALL native_recording(
     {
         const jlong found[] = {
             recording.start_position, recording.term_buffer_length, recording.segment_file_length, recording.stream_id };
+        jbyteArray channel = bytes_of(env, recording.original_channel);
+        jbyteArray source = NULL == channel ? NULL : bytes_of(env, recording.source_identity);
+        if (NULL == source)
+        {
+            return NO_MEMORY; /* Java throws its own error, which allows no further call */
+        }
         (*env)->SetLongArrayRegion(env, numbers, 0, 4, found);
-        (*env)->SetObjectArrayElement(env, texts, 0, bytes_of(env, recording.original_channel));
-        (*env)->SetObjectArrayElement(env, texts, 1, bytes_of(env, recording.source_identity));
+        (*env)->SetObjectArrayElement(env, texts, 0, channel);
+        (*env)->SetObjectArrayElement(env, texts, 1, source);
     }
     return (jint)result;
 }

@@ -159,8 +159,9 @@ static as_segment_reader *reader_create(
     }
     snprintf(reader->archive_dir, sizeof(reader->archive_dir), "%s", archive_dir);
     reader->record = *record;
-    reader->end = end;
-    reader->limit = limit;
+    /* A header of which a part lies before the limit is no frame. */
+    reader->limit = limit - limit % AS_FRAME_ALIGNMENT;
+    reader->end = end < reader->limit ? end : reader->limit;
     reader->window_length = ASI_WINDOW_LENGTH;
     reader->position = start;
     memset(reader->doubt_position, -1, sizeof(reader->doubt_position));

@@ -246,6 +246,32 @@ static void extended_sessions(void)
     as_folder_close(folder);
 }
 
+/* No byte behind the limit counts, nor what the reader's memory held before: a header of which a part is there is no frame. */
+static void limit_inside_a_header(void)
+{
+    char path[AS_PATH_MAX];
+    const char *scratch = scratch_folder();
+    golden_folder(scratch, "archive", path);
+    as_folder *folder = folder_open(path, AS_CHECKSUM_AUTO);
+    as_columns columns = columns_create(2, 1 << 20);
+    as_segment_reader *reader = NULL;
+    CHECK_I64(as_segment_reader_open(folder, 2, 0, 136512, 136512, &reader), AS_OK);
+    CHECK_I64(as_segment_reader_next(reader, &columns), AS_OK);
+    const int64_t second = columns.position[1];
+    as_segment_reader_close(reader);
+    for (int64_t limit = second + 1; limit < second + AS_FRAME_ALIGNMENT; limit += 3)
+    {
+        CHECK_I64(as_segment_reader_open(folder, 2, 0, limit, limit, &reader), AS_OK);
+        CHECK_I64(as_segment_reader_next(reader, &columns), AS_OK);
+        CHECK_I64(columns.row_count, 1);
+        CHECK_I64(as_segment_reader_next(reader, &columns), AS_OK);
+        CHECK_I64(columns.row_count, 0);
+        as_segment_reader_close(reader);
+    }
+    columns_free(&columns);
+    as_folder_close(folder);
+}
+
 static void checksums(void)
 {
     static const struct
@@ -354,6 +380,7 @@ int main(void)
     RUN(any_start);
     RUN(descriptors);
     RUN(extended_sessions);
+    RUN(limit_inside_a_header);
     RUN(checksums);
     RUN(crashed);
     RUN(catalog_cut_behind_a_record);

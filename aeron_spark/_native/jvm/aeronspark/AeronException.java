@@ -8,7 +8,9 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** An error with the name and the text that it has in Python; Spark gives it to a Python program as one of its own errors. */
 public final class AeronException extends SparkRuntimeException {
+    static final int USAGE = -1;
     static final int PEER = -4;
+    static final int STORAGE = -5;
     static final int DATA = -6;
     static final int INTERNAL = -7;
     private static final String[] NAMES = {

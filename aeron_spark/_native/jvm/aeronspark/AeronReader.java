@@ -73,8 +73,11 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     @Override
     public boolean next() {
         for (;;) {
-            if (rows == 0 && !openNext()) {
-                return false;
+            while (rows == 0) { // an empty range opens nothing
+                if (!ranges.hasNext()) {
+                    return false;
+                }
+                openNext();
             }
             int count = fill();
             long position = Math.min(Native.position(rows), end);
@@ -149,18 +152,15 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         return AeronException.dataLoss(text + "; failOnDataLoss=false goes on without");
     }
 
-    private boolean openNext() {
-        if (!ranges.hasNext()) {
-            return false;
-        }
+    private void openNext() {
         JsonNode range = ranges.next();
         open(range.get(0).asLong(), range.get(1).asLong(), range.get(2).asLong(), range.get(3).asLong());
-        return true;
     }
 
     /** Opens it at the first use. */
     long folder() {
         if (folder == 0) {
+            Native.load();
             String aeronDir = job.get("aeronDir").asText();
             folder = Native.checked(Native.openFolder(Native.bytes(job.get("path").asText()),
                 aeronDir.isEmpty() ? null : Native.bytes(aeronDir), job.get("checksum").asInt()));
@@ -171,13 +171,20 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     private void open(long id, long start, long end, long limit) {
         recording = Recording.of(folder(), id);
         checkStillThere(start, end);
+        if (start >= end) {
+            return;
+        }
         given = start;
         this.end = end;
         long largest = Math.min(recording.termLength / 8, MAX_MESSAGE_LENGTH);
         long span = Math.min(limit, end + largest) - start;
         // A row has a frame of its own, so a range of n bytes holds no more than n / 32.
-        long rowCapacity = Math.min(job.get("rows").asLong(), span / FRAME_ALIGNMENT + 1);
+        long rowCapacity = Math.min(job.get("rows").asLong(), Math.floorDiv(span, FRAME_ALIGNMENT) + 1);
         long byteCapacity = Math.min(Math.max(job.get("bytes").asLong(), largest), span);
+        if (Math.min(rowCapacity, byteCapacity) < 1 || Math.max(rowCapacity, byteCapacity) > Integer.MAX_VALUE) {
+            throw new AeronException(AeronException.USAGE,
+                "capacities of " + rowCapacity + " rows and " + byteCapacity + " bytes must be in 1.." + Integer.MAX_VALUE);
+        }
         long opened = Native.openRows(folder, id, start, end, limit, mask(), (int) rowCapacity, (int) byteCapacity,
             job.get("reservedUnitNs").asLong());
         if (opened < 0) {

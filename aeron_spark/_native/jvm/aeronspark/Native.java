@@ -7,7 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
-/** The functions of reader.c and follow.c, out of the library that this jar carries. Handles belong to one thread at a time. */
+/** The functions of reader.c and follow.c, in the library that this jar carries: load() it first. Handles belong to one thread at a time. */
 final class Native {
     static final int POSITION = 0;
     static final int NEXT_POSITION = 1;
@@ -25,14 +25,20 @@ final class Native {
 
     private static final int NO_MEMORY = -8;
 
-    static {
-        load();
-    }
+    private static final String ANOTHER_FOLDER = "name another folder by -Djava.io.tmpdir=... in "
+        + "spark.executor.extraJavaOptions, for local Spark in spark.driver.extraJavaOptions";
+
+    private static boolean isLoaded;
 
     private Native() {
     }
 
-    private static void load() {
+    /** Loads the library. Where that fails the next task tries again: room in a folder comes and goes. */
+    static synchronized void load() {
+        if (isLoaded) {
+            return;
+        }
+        String folder = System.getProperty("java.io.tmpdir");
         try (InputStream library = Native.class.getResourceAsStream("libaeron_spark_jni.so")) {
             if (library == null) {
                 throw new IllegalStateException("the jar of aeron_spark holds no native library: build it again by make build");
@@ -41,12 +47,17 @@ final class Native {
             try {
                 Files.copy(library, file, StandardCopyOption.REPLACE_EXISTING);
                 System.load(file.toString());
+                isLoaded = true;
             } finally {
-                Files.delete(file);
+                Files.deleteIfExists(file);
             }
         } catch (IOException error) {
-            throw new IllegalStateException("the native library of aeron_spark cannot be written into the folder "
-                + System.getProperty("java.io.tmpdir") + ": " + error + "; name another by -Djava.io.tmpdir", error);
+            throw new AeronException(AeronException.STORAGE, "the native library of aeron_spark cannot be written into "
+                + folder + ": " + error + "; make room there, or " + ANOTHER_FOLDER);
+        } catch (UnsatisfiedLinkError error) {
+            throw new AeronException(AeronException.USAGE, "the native library of aeron_spark cannot be loaded: "
+                + error.getMessage() + "; where " + folder + " is mounted noexec, " + ANOTHER_FOLDER
+                + "; on another platform than the jar's, use the jar of that platform's wheel");
         }
     }
 

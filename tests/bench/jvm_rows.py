@@ -1,0 +1,104 @@
+"""Rows of the engine in Spark's JVM: beside Python's, beside prebuilt vectors in the same JVM, and beside the C scan alone."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from aeron_spark import Folder
+from aeron_spark._native.build_jar import spark_jars
+from tests.bench.pairs import ROOT, Row, measure
+from tests.spark.session import JAR
+
+#: Of the engine in the JVM to Python's (docs/decisions/44-engine-in-the-jvm.md).
+NOOP_TARGET, ONE_COLUMN_TARGET = 3.0, 8.0
+#: Of prebuilt vectors of the same columns, and of the C scan of the same bytes, which no reader can pass.
+CEILING_TARGET, SCAN_TARGET = 0.6, 0.7
+FEW_PAIRS, TASKS = 3, 2
+ROWS_PER_BATCH = 16_384
+SLOTS = {"minPartitions": str(TASKS), "rowsPerBatch": str(ROWS_PER_BATCH), "maxBytesPerPartition": "4g"}
+SOURCE = Path(__file__).parent / "java" / "PrebuiltVectors.java"
+BUILT = ROOT / "build" / "prebuilt-vectors.jar"
+
+
+def jars() -> dict[str, str]:
+    """Settings of a session with the engine and the prebuilt vectors; none where there is no JDK."""
+    compiler = shutil.which("javac")
+    if not JAR or compiler is None:
+        return JAR
+    (setting, engine), *_ = JAR.items()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [compiler, "-proc:none", "-cp", f"{engine}:{spark_jars()}/*", "-d", folder, str(SOURCE)]
+        subprocess.run(command, check=True)
+        with zipfile.ZipFile(BUILT, "w") as jar:
+            for path in sorted(Path(folder).rglob("*.class")):
+                jar.write(path, path.relative_to(folder))
+    return {setting: f"{engine},{BUILT}"}
+
+
+def into_noop(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def sum_of_one(frame: DataFrame) -> None:
+    frame.agg({"position": "sum"}).collect()
+
+
+def scan(folder: Path) -> int:
+    """What the C reader alone takes for the column, on as many threads as there are tasks; the number of rows."""
+
+    def part(bounds: tuple[int, int]) -> int:
+        with Folder(folder) as opened:
+            batches = opened.read(0, *bounds, columns=("position",), row_capacity=ROWS_PER_BATCH)
+            return sum(batch.num_rows for batch in batches)
+
+    with Folder(folder) as opened:
+        extent = opened.extent(0)
+        half = (extent.limit_position - extent.start_position) // TASKS
+        starts = opened.split(0, extent.start_position, extent.limit_position, half + 1)
+    with ThreadPoolExecutor(TASKS) as pool:
+        return sum(pool.map(part, zip(starts, [*starts[1:], extent.limit_position], strict=True)))
+
+
+def engine_rows(spark: SparkSession, folder: Path, *, payload: int, rows: int) -> Iterator[Row]:
+    """All columns into noop, and the sum of one, on two cores."""
+
+    def rate(run: Callable[[], object]) -> float:
+        started = time.monotonic()
+        run()
+        return rows / (time.monotonic() - started)
+
+    def of(engine: str, how: Callable[[DataFrame], None]) -> float:
+        return rate(lambda: how(spark.read.format("aeron").options(engine=engine, **SLOTS).load(str(folder))))
+
+    def prebuilt() -> float:
+        batch = min(ROWS_PER_BATCH, (8 << 20) // payload)
+        options = {"rows": rows, "payload": payload, "batch": batch, "partitions": TASKS}
+        return rate(lambda: into_noop(spark.read.format("aeronspark.PrebuiltVectors").options(**options).load()))
+
+    for name, how, peer_name, peer, target in (
+        ("noop", into_noop, "engine=python", lambda: of("python", into_noop), NOOP_TARGET),
+        ("noop_ceiling", into_noop, "prebuilt vectors in the JVM", prebuilt, CEILING_TARGET),
+        ("column", sum_of_one, "engine=python", lambda: of("python", sum_of_one), ONE_COLUMN_TARGET),
+        ("column_scan", sum_of_one, "the C scan of the column", lambda: rate(lambda: scan(folder)), SCAN_TARGET),
+    ):
+        yield measure(
+            f"jvm_{name}_{payload}",
+            "rows/s",
+            lambda how=how: of("jvm", how),
+            peer,
+            peer_name=peer_name,
+            target=target,
+            ours_config={"access": "segments", "engine": "jvm", **SLOTS},
+            peer_config={"tasks": TASKS},
+            details={"payload": payload, "rows": rows},
+            pairs=FEW_PAIRS,
+        )

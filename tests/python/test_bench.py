@@ -1,0 +1,69 @@
+"""How `make bench` judges: what other programs took of the machine, and rows that they disturbed. Method: a /proc of files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.bench import pairs
+from tests.bench.machine import DISTURBED, Watch
+
+US, CHILD, OTHER, THREAD = 10, 11, 20, 30
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def write(proc: Path, total_s: float, tasks: dict[int, tuple[int, float, float]], *, stolen_s: float = 0) -> None:
+    """Seconds of the machine, and of each process by id: its parent, its own and its ended children's."""
+    (proc / "stat").write_text(f"cpu  {round(total_s * TICKS)} 0 0 7 7 7 7 {round(stolen_s * TICKS)} 0 0\n", "ascii")
+    for pid, (parent, own, ended) in tasks.items():
+        (proc / str(pid)).mkdir(exist_ok=True)
+        fields = ["S", parent, *[0] * 9, round(own * TICKS), 0, round(ended * TICKS), 0]
+        (proc / str(pid) / "stat").write_text(f"{pid} (a ) b) {' '.join(map(str, fields))} 0 0\n", "ascii")
+
+
+def test_others_are_who_is_neither_ours_nor_the_kernels(tmp_path: Path) -> None:
+    write(tmp_path, 100, {US: (1, 5, 0), CHILD: (US, 1, 0), OTHER: (1, 20, 0), THREAD: (2, 3, 0)})
+    watch = Watch(tmp_path, US)
+    write(tmp_path, 130, {US: (1, 9, 2), CHILD: (US, 11, 4), OTHER: (1, 25, 0), THREAD: (2, 6, 0)}, stolen_s=1)
+    # 31 s of the machine, of which ours are 4 + 2 + 10 + 4 and the kernel's 3; also of programs that ended meanwhile.
+    assert watch.share(elapsed_s=40) == pytest.approx(8 / 40 / (os.cpu_count() or 1))
+
+
+def row(**changes: object) -> pairs.Row:
+    plain: dict[str, object] = {
+        "name": "a", "unit": "s", "ours": 1.0, "peer": 1.0, "peer_name": "stock", "ratio": 1.0, "target": 2.0, "runs": 5,
+        "spread": 0.0, "ours_config": {}, "peer_config": {}, "machine": "", "commit": "",
+    }  # fmt: skip
+    return pairs.Row(**{**plain, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_below", "shown"),
+    [
+        ({}, True, "below target"),
+        ({"ratio": 2.0}, False, ""),
+        ({"others": 2 * DISTURBED}, False, "not judged"),
+        ({"others": 2 * DISTURBED, "ratio": 9.0}, False, "not judged"),
+        ({"others": 2 * DISTURBED, "failure": "pair 1"}, True, "failed"),
+        ({"others": DISTURBED}, True, "below target"),
+    ],
+)
+def test_a_disturbed_row_is_not_judged(
+    changes: dict[str, object], is_below: bool, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = row(**changes)
+    assert made.is_below() == is_below
+    pairs.print_table([made])
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert all((text in line) == (text == shown) for text in ("below target", "not judged", "failed"))
+    assert ("disturbed" in line) == made.is_disturbed()
+
+
+def test_a_row_says_how_busy_the_machine_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "RESULTS", tmp_path / "bench.jsonl")
+    monkeypatch.setattr(Watch, "share", lambda _self: 0.25)
+    made = pairs.measure("a", "s", lambda: 1.0, lambda: 1.0, peer_name="b", target=0.5, ours_config={}, peer_config={})
+    assert made.others == 0.25
+    assert '"others": 0.25' in (tmp_path / "bench.jsonl").read_text("utf-8")
