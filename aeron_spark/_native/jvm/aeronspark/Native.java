@@ -7,7 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
-/** The functions of reader.c and follow.c, in the library that this jar carries: load() it first. Handles belong to one thread at a time. */
+/** Functions of reader.c and follow.c, in the library that this jar carries: load() it first. Handles belong to one thread at a time. */
 final class Native {
     static final int POSITION = 0;
     static final int NEXT_POSITION = 1;
