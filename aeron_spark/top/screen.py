@@ -215,8 +215,10 @@ class Screen:
         sorting = view.columns[place]
         titles = Text(" ")
         for column, own in columns:
-            titles.append(_cell(column.title, own, column), style="bold underline" if column is sorting else "bold")
-            titles.append(" " * _GAP)
+            start = len(titles)
+            titles.append(_cell(column.title, own, column) + " " * _GAP)
+            start += len(titles.plain[start:]) - len(titles.plain[start:].lstrip())
+            titles.stylize("bold underline" if column is sorting else "bold", start, start + len(column.title))
         titles.rstrip()
         found.append(_fit(titles, width))
         self._page = max(1, room - len(found))

@@ -24,7 +24,7 @@ SITE = ROOT / "build" / "site"
 PICTURES = ROOT / "build" / "pictures"
 #: Of each kind: start, tutorial, how-to, wide tables, what is generated from the code, essays, decisions, specification.
 PAGES = (
-    *("index", "install", "tutorial/market-data", "how-to/from-kafka", "how-to/lakehouse", "compatibility", "operate"),
+    *("index", "install", "tutorial/market-data", "how-to/from-kafka", "how-to/lakehouse", "compatibility", "operate", "top"),
     *("reference/spark-options", "reference/commands", "reference/python-archive", "reference/driver-settings", "reference/c"),
     *("explanation/positions", "decisions/36-planning-arrays", "spec/04-udp-protocol"),
 )  # fmt: skip
