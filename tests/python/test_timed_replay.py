@@ -70,8 +70,8 @@ def values(number: int, count: int) -> pa.Array:
 
 
 @pytest.fixture(scope="module")
-def market() -> Iterator[Market]:
-    rand = random.Random(20261125)
+def market(module_rng: random.Random) -> Iterator[Market]:
+    rand = module_rng
     with Servers(settings={"aeron.archive.segment.file.length": "128k"}) as servers:
         folder = RecordedFolder(servers)
         for number in range(3):
