@@ -187,10 +187,12 @@ def _flow(parties: Sequence[Party], *, has_images: bool) -> tuple[Flow, str, str
     of = {party.role: party for party in parties[:2]}
     publisher, sender = of.get("publisher"), of.get("sender")
     readers = [party for party in parties if party.role == "subscriber"]
-    if sender is not None and sender.window == 0 and sender.behind:
-        slowest = min(readers, key=lambda party: party.position, default=None)
-        holder = slowest.name if slowest is not None and has_images else "receivers elsewhere"
-        return Flow.BLOCKED, holder, sender.name
+    last_reader = min(readers, key=lambda party: party.position, default=None)
+    beyond = last_reader.name if last_reader is not None and has_images else "receivers elsewhere, or none"
+    # Receivers let pass less than the sender has. It stops before its limit where the next frame does not fit.
+    is_held = sender is not None and sender.window is not None and sender.window < (sender.behind or 0)
+    if sender is not None and is_held and 0 in {sender.window, sender.rate}:
+        return Flow.BLOCKED, beyond, sender.name
     # The publisher waits for its sender, and for whoever reads its log: subscribers over IPC, spies.
     last = 0 if sender is None else 1
     awaited = [
@@ -204,4 +206,7 @@ def _flow(parties: Sequence[Party], *, has_images: bool) -> tuple[Flow, str, str
         return Flow.NO_READER, "", ""
     if pending == 0 or pending < _SLOW_SHARE * (pending + publisher.window):
         return Flow.OK, "", ""
-    return (Flow.BLOCKED if publisher.window == 0 else Flow.SLOW), slowest.name, publisher.name
+    flow = Flow.BLOCKED if publisher.window == 0 else Flow.SLOW
+    if slowest.role == "sender" and is_held:
+        return flow, beyond, slowest.name
+    return flow, slowest.name, publisher.name

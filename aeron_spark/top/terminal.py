@@ -17,7 +17,7 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from aeron_spark.extras import missing
 from aeron_spark.live.facts import Facts
@@ -152,7 +152,7 @@ class Terminal:
                 os.read(self._woken, 4096)
                 return None
             if self._in in ready:
-                sent = os.read(self._in, 4096)
+                sent = self._sent()
                 if not sent:
                     return "ctrl-c"
                 self._waiting = self._keys.take(sent)
@@ -165,6 +165,13 @@ class Terminal:
             self._suspend()
             return None
         return key
+
+    def _sent(self) -> bytes:
+        """What the terminal sends; nothing when it is gone."""
+        try:
+            return os.read(self._in, 4096)
+        except OSError:
+            return b""
 
     def _suspend(self) -> None:
         """Stop as a program that knows nothing of keys does, and go on when the shell says so."""
@@ -182,9 +189,11 @@ class Terminal:
             self._write(_ENTER)
 
     def _leave(self) -> None:
-        if not self.is_dumb:
-            self._write(_LEAVE)
-        termios.tcsetattr(self._in, termios.TCSADRAIN, self._found)
+        # A terminal that is gone needs nothing any more.
+        with suppress(OSError, termios.error):
+            if not self.is_dumb:
+                self._write(_LEAVE)
+            termios.tcsetattr(self._in, termios.TCSADRAIN, self._found)
 
     def _rendered(self, line: Text) -> str:
         with self._console.capture() as captured:

@@ -70,7 +70,13 @@ class Terminal(Closing):
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        os.close(self._own)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the terminal's window; nothing can be read from it any more."""
+        if self._own >= 0:
+            os.close(self._own)
+        self._own = -1
 
     def press(self, keys: str) -> None:
         """Type."""

@@ -7,6 +7,7 @@ damaged. CPU time is the thread's own, not the clock's.
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import struct
 import time
@@ -24,9 +25,10 @@ from aeron_spark.live.facts import Facts, Flow, Stream
 from aeron_spark.live.reader import Reader
 from aeron_spark.live.snapshot import Beat, Counted, DriverReading, Recorded, ServerState, Snapshot
 from aeron_spark.streams import StreamCounter as Kind
-from tests.kit import live_scene, native
+from tests.kit import dirs, live_scene, native
 from tests.kit.forged_counters import Forged, forged, set_heartbeat_back, stream_key
 from tests.kit.live_scene import publication, subscriber
+from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
 
 UDP = "aeron:udp?endpoint=localhost:20123"
@@ -64,6 +66,7 @@ def sent(position: int, limit: int) -> dict[Kind, int]:
 
 
 SLOW, SENDER, FEED = "subscriber 9 (slow)", "sender 5", "publisher 5 (feed)"
+ELSEWHERE = "receivers elsewhere, or none"
 
 
 @pytest.mark.parametrize(
@@ -80,9 +83,11 @@ SLOW, SENDER, FEED = "subscriber 9 (slow)", "sender 5", "publisher 5 (feed)"
         ([*positions(published(0, 0)), sub(0)], Flow.OK, "", ""),
         ([*positions(published(300, 900) | sent(290, 400))], Flow.OK, "", ""),
         # The network: flow control of receivers that are not known here.
-        ([*positions(published(300, 900) | sent(200, 200))], Flow.BLOCKED, "receivers elsewhere", SENDER),
+        ([*positions(published(300, 900) | sent(200, 200))], Flow.BLOCKED, ELSEWHERE, SENDER),
+        # The same while it moves.
+        ([*positions(published(900, 950) | sent(200, 400))], Flow.SLOW, ELSEWHERE, SENDER),
         # The sender itself does not keep up.
-        ([*positions(published(900, 900) | sent(200, 700))], Flow.BLOCKED, SENDER, FEED),
+        ([*positions(published(900, 900) | sent(200, 1000))], Flow.BLOCKED, SENDER, FEED),
         # A spy.
         ([*positions(published(900, 900) | sent(899, 2000)), sub(100)], Flow.BLOCKED, SLOW, FEED),
         # An image whose publication is elsewhere has no limit here.
@@ -170,6 +175,39 @@ def test_what_came_since_is_new() -> None:
     assert [(one.count, one.new) for one in shown.errors] == [(5, 2)]
     assert [(one.lost_bytes, one.new_bytes) for one in shown.losses] == [(124_096, 4096)]
     assert [one.new for one in facts(live_scene.snapshot()).errors] == [0], "nothing to compare with"
+
+
+def test_a_reader_on_another_machine_holds_back_a_publisher() -> None:
+    """Over UDP: the sender stops before its limit, where no frame of the publisher's fits."""
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}|term-length=64k"
+    with (
+        dirs.fresh("here") as here,
+        dirs.fresh("there") as there,
+        native.driver(here),
+        native.driver(there),
+        Client(here, name="feed") as feed,
+        Client(there, name="risk") as risk,
+        feed.add_publication(channel, 7) as publication,
+    ):
+
+        def flow(*directories: Path) -> str:
+            reader = Reader(directories)
+            before = reader.snapshot()
+            publication.offer(bytes(1000))
+            shown = facts(reader.snapshot(), before)
+            return ", ".join(f"{stream.flow}: {stream.holder}, {stream.held}" for stream in shown.streams)
+
+        wait_until(lambda: flow(here) == "no reader: , ", 30, "the stream", state=lambda: flow(here))
+        with risk.add_subscription(channel, 7) as subscription, subscription.wait_image(30):
+
+            def matches(expected: str, *directories: Path) -> bool:
+                return re.fullmatch(expected, flow(*directories)) is not None
+
+            reader = r"blocked: subscriber \d+ \(risk\), sender \d+"
+            wait_until(lambda: matches(reader, here, there), 30, "the reader's name", state=lambda: flow(here, there))
+            other = rf"blocked: {ELSEWHERE}, sender \d+"
+            wait_until(lambda: matches(other, here), 30, "a reader elsewhere", state=lambda: flow(here))
+            wait_until(lambda: matches("ok: , ", there), 30, "the image", state=lambda: flow(there))
 
 
 def texts(value: object) -> Iterator[str]:

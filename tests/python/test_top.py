@@ -157,6 +157,13 @@ def test_the_terminal_is_left_as_it_was(aeron_dir: Path) -> None:
                 assert terminal.sent.endswith(b"\x1b[?25h\x1b[?1049l")
 
 
+def test_it_ends_with_its_terminal(aeron_dir: Path) -> None:
+    with native.driver(aeron_dir), command(aeron_dir) as terminal:
+        terminal.wait_text("q quit")
+        terminal.hang_up()
+        assert terminal.process.wait(60) in {0, 1}
+
+
 def test_it_stops_and_goes_on_as_the_shell_says(aeron_dir: Path) -> None:
     with native.driver(aeron_dir), command(aeron_dir) as terminal:
         terminal.wait_text("q quit")
@@ -374,3 +381,16 @@ def test_the_commands_of_the_page(aeron_dir: Path, tmp_path: Path) -> None:
     assert all(f"| `{flow}` |" in page for flow in Flow)
     fields = re.findall(r"`(\w+)`", page.partition("| field | has |")[2].partition("Rates are")[0])
     assert {name for name in fields if name in found} == found.keys() - {"time"}
+
+
+def test_without_rich_only_the_screen_is_missing(aeron_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "rich.py").write_text("raise ModuleNotFoundError('no', name='rich')\n")
+    words = [*COMMAND, "top", "--dir", str(aeron_dir), "--interval", "0.1"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with native.driver(aeron_dir):
+        screen = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+        once = subprocess.run([*words, "--once"], capture_output=True, text=True, check=False, env=env)
+    told = "aeron-spark top: this needs rich, which is not installed here: pip install 'aeron-spark[top]'\n"
+    assert (screen.returncode, screen.stderr) == (1, told)
+    assert (once.returncode, once.stderr) == (0, "")
+    assert "1 servers" in once.stdout
