@@ -9,21 +9,27 @@ One message at a time:
 
     for message in decode(load("prices.xml"), payload, framing="cme-udp"):
         print(message.message.name, message.values)
+
+Decoder and Encoder are loaded at their first use: Spark plans each query in a new process, mostly without SBE.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from aeron_spark.errors import UsageError
-from aeron_spark.sbe.decoder import Decoder, Rows
-from aeron_spark.sbe.encoder import Encoder
 from aeron_spark.sbe.framing import FRAMINGS, MESSAGES, Framing, frames, named
 from aeron_spark.sbe.model import Message, Schema
 from aeron_spark.sbe.options import Options
 from aeron_spark.sbe.problem import Problem, SchemaError
 from aeron_spark.sbe.schema import check, load, parse
 from aeron_spark.sbe.walk import Decoded, DecodeError, Walker
+
+if TYPE_CHECKING:
+    from aeron_spark.sbe.decoder import Decoder, Rows
+    from aeron_spark.sbe.encoder import Encoder
 
 __all__ = [
     "FRAMINGS",
@@ -43,6 +49,15 @@ __all__ = [
     "load",
     "parse",
 ]
+
+
+_LATER = {"Decoder": "decoder", "Rows": "decoder", "Encoder": "encoder"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"aeron_spark.sbe.{_LATER[name]}"), name)
 
 
 def decode(

@@ -10,8 +10,8 @@ version does not have are null.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from aeron_spark._native._lib import ffi, lib
 from aeron_spark.errors import UsageError
 from aeron_spark.sbe import decimals, times
+from aeron_spark.sbe.column import Column, fold, repeated, struct_of
 from aeron_spark.sbe.export import Node, struct_node
 from aeron_spark.sbe.model import Composite, Data, Enum, Field, Member, Primitive, Scalar, Set, Type
 from aeron_spark.sbe.options import MAX_DIGITS, Options
@@ -53,15 +54,6 @@ MAX_SHOWN = 32
 DAY_NS = 86_400 * 10**9
 DATE_PARTS = ("year", "month", "day", "week")
 MAX_NAMES = np.iinfo(np.int16).max
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """An Arrow type, and the function that makes its array from a walk; `node` if C can do it alone."""
-
-    type: pa.DataType
-    make: Callable[[Run], pa.Array]
-    node: Node | None = None
 
 
 def charset_of(name: str) -> int | None:
@@ -137,9 +129,15 @@ class Compiler:
             count, offsets, validity, nulls = run.lists(number, parent)
             return list_of(entry.make(run), count, offsets, validity, nulls)
 
-        inner = struct_node(number, [one.node for one in made.values()])
-        node = inner and Node(kind=lib.AS_SBE_NODE_LIST, level=number, parent=parent, children=(inner,))
-        return Column(pa.list_(entry.type), make, node)
+        def node(inner: Node | None) -> Node | None:
+            return inner and Node(kind=lib.AS_SBE_NODE_LIST, level=number, parent=parent, children=(inner,))
+
+        return Column(
+            pa.list_(entry.type),
+            make,
+            node(struct_node(number, [one.node for one in made.values()])),
+            node(struct_node(number, [one.of_c for one in made.values()])),
+        )
 
     def _field(self, field: Field, level: Level) -> Column:
         if field.presence == "constant":
@@ -177,8 +175,8 @@ class Compiler:
         task.width = of.bit_width // 8
         slot = self.tasks.add(task)
         repeat = task.repeat
-        node = Node(kind=lib.AS_SBE_NODE_NUMBERS, level=slot[0], index=slot[1], width=task.width)
-        return Column(of, lambda run: run.numbers(slot, of, repeat), node if repeat == 1 else None)
+        node = Node(kind=lib.AS_SBE_NODE_NUMBERS, level=slot[0], index=slot[1], width=task.width, repeat=repeat)
+        return Column(of, lambda run: run.numbers(slot, of, repeat), node)
 
     def _number(self, location: Location, primitive: Primitive, null: float | None, repeat: int = 1) -> Column:
         form, of = lib.AS_SBE_FORM_SAME, type_of_number(primitive)
@@ -203,7 +201,13 @@ class Compiler:
         is_bytes = of.primitive.size == 1 and not of.charset and not is_optional
         if is_bytes and self._options.byte_arrays == "binary":
             kind = pa.binary() if self._options.spark else pa.binary(of.length)
-            return Column(kind, lambda run: run.bytes_of(location, of.primitive, of.length).cast(kind))
+            column = location.fill(ffi.new("as_sbe_column *"), of.primitive, repeat=of.length)
+            node = Node(kind=lib.AS_SBE_NODE_BYTES, level=location.level, column=column)
+            return Column(
+                kind,
+                lambda run: run.bytes_of(location, of.primitive, of.length).cast(kind),
+                node if self._options.spark else None,
+            )
         items = self._number(location, of.primitive, null, of.length)
 
         def make(run: Run) -> pa.Array:
@@ -211,7 +215,12 @@ class Compiler:
             offsets = pa.py_buffer(np.arange(count + 1, dtype=np.int32) * of.length)
             return list_of(items.make(run), count, offsets, *run.presence(location))
 
-        return Column(pa.list_(items.type), make)
+        array = location.fill(ffi.new("as_sbe_column *"), of.primitive, repeat=of.length)
+        return Column(
+            pa.list_(items.type),
+            make,
+            items.node and Node(kind=lib.AS_SBE_NODE_ARRAY, level=location.level, column=array, children=(items.node,)),
+        )
 
     def _chars(self, of: Scalar, location: Location, *, is_optional: bool) -> Column:
         column = location.fill(
@@ -229,7 +238,8 @@ class Compiler:
             charset, lambda run, number: run.text(column, location.level, of.length, number), node, refuse
         )
         if self._options.chars == "trim" and of.length > 1:
-            return Column(text.type, lambda run: pc.utf8_rtrim(text.make(run), characters=" "))
+            trimmed = text.node and replace(text.node, is_trimmed=True)
+            return Column(text.type, lambda run: pc.utf8_rtrim(text.make(run), characters=" "), trimmed)
         return text
 
     def _data(self, number: int, of: Data, level: Level) -> Column:
@@ -309,8 +319,10 @@ class Compiler:
     def _enum_values(self, of: Enum, location: Location) -> Column:
         if not of.primitive.is_char:
             return self._number(location, of.primitive, of.null)
-        column = location.fill(ffi.new("as_sbe_column *"), of.primitive, null=of.null)
-        return Column(pa.string(), lambda run: run.text(column, location.level, 1, CHARSETS["iso8859-1"]))
+        column = location.fill(ffi.new("as_sbe_column *"), of.primitive, null=of.null, repeat=1)
+        charset = CHARSETS["iso8859-1"]
+        node = Node(kind=lib.AS_SBE_NODE_TEXT, level=location.level, column=column, charset=charset)
+        return Column(pa.string(), lambda run: run.text(column, location.level, 1, charset), node)
 
     def _index(self, of: Enum, location: Location) -> tuple[Column, tuple[int, int]]:
         """Indices of names; -1: unknown."""
@@ -367,9 +379,10 @@ class Compiler:
                 return pa.DictionaryArray.from_arrays(self._known(run, of, location, found), known)
             return _named(of, found, run.raw(raw_task))
 
+        node = indices.node and indices.node.named(names)
         if self._options.spark:
-            return Column(pa.string(), lambda run: make(run).cast(pa.string()))
-        return Column(NAMES, make, indices.node and indices.node.named(names))
+            return Column(pa.string(), lambda run: make(run).cast(pa.string()), encoded=node)
+        return Column(NAMES, make, node)
 
     def _set(self, of: Set, location: Location) -> Column:
         names = pa.array([name for name, _ in of.choices], pa.string())
@@ -384,7 +397,14 @@ class Compiler:
             found = run.set(location, of.primitive, bits, names)
             return found.cast(kind) if self._options.spark else found
 
-        return Column(kind, make)
+        node = Node(
+            kind=lib.AS_SBE_NODE_SET,
+            level=location.level,
+            column=location.fill(ffi.new("as_sbe_column *"), of.primitive),
+            names=tuple(name for name, _ in of.choices),
+            bits=bits.tobytes(),
+        )
+        return Column(kind, make, encoded=node) if self._options.spark else Column(kind, make, node)
 
     def _set_struct(self, of: Set, location: Location) -> Column:
         task = Task(location=location, primitive=of.primitive, form=lib.AS_SBE_FORM_SAME, width=0)
@@ -410,7 +430,9 @@ class Compiler:
             for one in of.members
             if not (one.is_constant and self._options.constants == "drop")
         }
-        return struct_of(made, lambda run: (run.counts[location.level], *run.presence(location)))
+        return struct_of(
+            made, lambda run: (run.counts[location.level], *run.presence(location)), location.level, location.presence
+        )
 
     def _of_member(self, member: Member, location: Location) -> Column:
         of = member.type
@@ -432,9 +454,17 @@ class Compiler:
             indices = pa.Array.from_buffers(pa.int16(), count, [validity, zeros], nulls)
             return pa.DictionaryArray.from_arrays(indices, values)
 
+        node = Node(kind=lib.AS_SBE_NODE_CONSTANT, level=location.level, column=location.presence)
+        if pa.types.is_string(kind):
+            node = replace(node, width=2, value=b"\0\0", names=(value,))
+        else:
+            width = kind.bit_width // 8
+            node = replace(node, width=width, value=values.buffers()[1].to_pybytes()[:width])
+        if self._options.spark and node.names:
+            return Column(kind, lambda run: make(run).cast(kind), encoded=node)
         if self._options.spark:
-            return Column(kind, lambda run: make(run).cast(kind))
-        return Column(pa.dictionary(pa.int16(), kind), make)
+            return Column(kind, lambda run: make(run).cast(kind), node)
+        return Column(pa.dictionary(pa.int16(), kind), make, node if node.names else None)
 
     # -- decimals, Spec: 10 §14.3 ----------------------------------------------------------------------------------------------
 
@@ -496,7 +526,7 @@ class Compiler:
         task = Task(
             location=at, primitive=mantissa.primitive, form=_decimal_form(mantissa.primitive), width=0, null=null
         )
-        return _fold(self._task(task, pa.decimal128(MAX_DIGITS, 0)), exponent, decimal)
+        return fold(self._task(task, pa.decimal128(MAX_DIGITS, 0)), exponent, decimal)
 
     def _sibling_decimal(self, field: Field, level: Level, location: Location) -> Column | None:
         """A mantissa whose exponent is a separate field, in the same block or an enclosing one."""
@@ -518,7 +548,7 @@ class Compiler:
             return None
         exponent = self._exponent(Location(level.number, found.offset, found.since, found.offset + found.size))
         null = of.null if field.presence == "optional" else None
-        return self._folded(location, of, null, _repeated(exponent, steps), self._options.decimal)
+        return self._folded(location, of, null, repeated(exponent, steps), self._options.decimal)
 
     # -- times, Spec: 10 §14.6 -----------------------------------------------------------------------------------------------
 
@@ -548,7 +578,8 @@ class Compiler:
             return self._task(task, kind)
         if semantic in ("utcdateonly", "localmktdate") and of.primitive.size <= 4:  # noqa: PLR2004 - days in 32 bits
             days = self._number(location, of.primitive, null)
-            return Column(pa.date32(), lambda run: days.make(run).cast(pa.int32()).cast(pa.date32()))
+            node = days.node if days.type == pa.int32() else None
+            return Column(pa.date32(), lambda run: days.make(run).cast(pa.int32()).cast(pa.date32()), node)
         return None
 
     def _timestamp(  # noqa: PLR0911 - a table of cases
@@ -643,40 +674,3 @@ def _named(of: Enum, indices: pa.Array, raw: pa.Array) -> pa.Array:
     numbers[where] = [more[name] for name in found]
     filled = pa.array(numbers, pa.int16(), mask=np.asarray(indices.is_null()))
     return pa.DictionaryArray.from_arrays(filled, pa.array(names + list(more), pa.string()))
-
-
-def struct_of(made: dict[str, Column], shape: Callable[[Run], tuple[int, pa.Buffer | None, int]]) -> Column:
-    """A struct of columns; `shape` returns count, validity and nulls."""
-    kind = pa.struct([pa.field(name, column.type) for name, column in made.items()])
-
-    def make(run: Run) -> pa.Array:
-        children = [column.make(run) for column in made.values()]
-        count, validity, nulls = shape(run)
-        return pa.Array.from_buffers(kind, count, [validity], nulls, children=children)
-
-    return Column(kind, make)
-
-
-def _repeated(exponent: Column, steps: Sequence[tuple[int, int]]) -> Column:
-    """Repeats a block's values for the entries of its groups: each step is a group and its parent."""
-
-    def make(run: Run) -> pa.Array:
-        found = exponent.make(run)
-        for group, parent in steps:
-            _, offsets, _, _ = run.lists(group, parent)
-            found = found.take(
-                pa.array(np.repeat(np.arange(len(found)), np.diff(np.frombuffer(offsets, np.int32)).astype(np.int64)))
-            )
-        return found
-
-    return Column(exponent.type, make)
-
-
-def _fold(mantissa: Column, exponent: Column | int, decimal: tuple[int, int] | None) -> Column:
-    def make(run: Run) -> pa.Array:
-        shifts = pa.array([exponent], pa.int8()) if isinstance(exponent, int) else exponent.make(run)
-        made, lost = decimals.fold(mantissa.make(run), shifts, decimal, is_one=isinstance(exponent, int))
-        run.lost += lost
-        return made
-
-    return Column(pa.float64() if decimal is None else pa.decimal128(*decimal), make)

@@ -12,14 +12,16 @@ import pyarrow as pa
 from aeron_spark._native._lib import ffi
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest
-from aeron_spark.sbe.columns import HEADER, NAMES, Column, Compiler
+from aeron_spark.sbe.column import Column
+from aeron_spark.sbe.columns import HEADER, NAMES, Compiler
 from aeron_spark.sbe.explode import explode, exploded_schema
 from aeron_spark.sbe.export import Exporter, struct_node
-from aeron_spark.sbe.framing import named
+from aeron_spark.sbe.framing import MESSAGES, named
 from aeron_spark.sbe.model import Message, Schema
 from aeron_spark.sbe.options import Options
-from aeron_spark.sbe.packets import Frames, cut
+from aeron_spark.sbe.packets import Frames, cut, native
 from aeron_spark.sbe.plan import Plan
+from aeron_spark.sbe.program import program
 from aeron_spark.sbe.registry import Registry, Source, schema_of
 from aeron_spark.sbe.run import Run, Scratch
 from aeron_spark.sbe.walk import DecodeError
@@ -58,6 +60,15 @@ class Rows:
     lost: int
     short_fields: int
     unread_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForC:
+    """Bytes that C runs, the columns that it then makes, in this order, and those that it cannot make."""
+
+    program: bytes
+    columns: tuple[str, ...]
+    lacks: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -206,6 +217,34 @@ class Decoder:
             "columns": self._columns,
         }  # fmt: skip
         return _restored, (self.schemas, self.message, options)
+
+    # -- for C alone -----------------------------------------------------------------------------------------------------
+
+    def for_c(self) -> ForC | str:
+        """How C decodes messages without Python, texts as indices of names; or what of the decoder it cannot do."""
+        if self.message is None:
+            return "messages of several templates"
+        if len(self.schemas) > 1:
+            return "several schemas"
+        if self._explode:
+            return "entries of a group as rows"
+        if self._how is MESSAGES:
+            return "messages of which only their fields tell where they end"
+        template, columns = self._only, self._only.columns
+        others = [one.id for name, (_, one) in self._registry.messages.items() if name != self.message]
+        nodes = {name: column.of_c for name, column in columns.items() if column.of_c is not None}
+        return ForC(
+            program=program(
+                template.plan,
+                template.tasks,
+                list(nodes.values()),
+                native(self._how, self._skip) if self._how.size else None,
+                skip=self._skip,
+                others=others if self.options.others == "skip" else (),
+            ),
+            columns=tuple(nodes),
+            lacks=tuple(name for name in columns if name not in nodes),
+        )
 
     # -- schema ------------------------------------------------------------------------------------------------------------
 

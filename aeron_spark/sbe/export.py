@@ -26,9 +26,13 @@ class Node:
     parent: int = 0
     index: int = 0
     width: int = 0
+    repeat: int = 1
     charset: int = 0
+    is_trimmed: bool = False
+    value: bytes = b""
     column: Any = ffi.NULL
     names: tuple[str, ...] = ()
+    bits: bytes = b""
     children: tuple[Node, ...] = ()
 
     def named(self, names: list[str]) -> Node:
@@ -36,18 +40,34 @@ class Node:
         return replace(self, kind=lib.AS_SBE_NODE_ENUM, names=tuple(names))
 
 
-def struct_node(level: int, children: list[Node | None]) -> Node | None:
-    """A struct, if all its fields are nodes."""
+def struct_node(level: int, children: list[Node | None], column: Any = ffi.NULL) -> Node | None:
+    """A struct, if all its fields are nodes; with a `column`, null where that is not there."""
     known = tuple(one for one in children if one is not None)
     if len(known) < len(children):
         return None
-    return Node(kind=lib.AS_SBE_NODE_STRUCT, level=level, children=known)
+    return Node(kind=lib.AS_SBE_NODE_STRUCT, level=level, children=known, column=column)
 
 
-def _flat(node: Node) -> Iterator[Node]:
+def flat(node: Node) -> Iterator[Node]:
+    """A node and what is below it, in the order of C."""
     yield node
     for child in node.children:
-        yield from _flat(child)
+        yield from flat(child)
+
+
+def fill(to: Any, node: Node) -> None:
+    """Fill the C structure, except its pointers."""
+    to.kind, to.level, to.parent, to.index = node.kind, node.level, node.parent, node.index
+    to.width, to.repeat, to.charset, to.is_trimmed = node.width, node.repeat, node.charset, node.is_trimmed
+    to.child_count, to.name_count = len(node.children), len(node.names)
+    ffi.memmove(to.value, node.value, len(node.value))
+
+
+def names_of(node: Node) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets and bytes of the names, as an array of strings has them."""
+    encoded = [one.encode() for one in node.names]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return offsets, np.frombuffer(b"".join(encoded), np.uint8)
 
 
 class Exporter:
@@ -55,22 +75,16 @@ class Exporter:
 
     def __init__(self, root: Node, schema: pa.Schema) -> None:
         self._schema = schema
-        self._nodes = list(_flat(root))
+        self._nodes = list(flat(root))
         self._native = ffi.new("as_sbe_node[]", len(self._nodes))
         self._keep: list[np.ndarray] = []
         for to, node in zip(self._native, self._nodes, strict=True):
-            to.kind, to.level, to.parent, to.index = node.kind, node.level, node.parent, node.index
-            to.width, to.charset, to.column = node.width, node.charset, node.column
-            to.child_count = len(node.children)
-            self._name(to, node.names)
-
-    def _name(self, to: Any, names: tuple[str, ...]) -> None:
-        encoded = [one.encode() for one in names]
-        offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-        text = np.frombuffer(b"".join(encoded), np.uint8)
-        self._keep += [offsets, text]
-        to.name_count = len(names)
-        to.name_offsets, to.names = pointer("int32_t *", offsets), pointer("uint8_t *", text)
+            fill(to, node)
+            offsets, text = names_of(node)
+            bits = np.frombuffer(node.bits, np.uint8)
+            self._keep += [offsets, text, bits]
+            to.column, to.bits = node.column, pointer("uint8_t *", bits)
+            to.name_offsets, to.names = pointer("int32_t *", offsets), pointer("uint8_t *", text)
 
     def batch(self, run: Run, scratch: Scratch) -> pa.RecordBatch | None:
         """The columns; None if they must be made one by one."""

@@ -49,7 +49,7 @@ def cut(
         return Frames(starts, ends, np.arange(len(starts)), None, ends)
     if framing is MESSAGES:
         return _walked(content, np.minimum(starts + skip, ends), ends, consumed)
-    return _framed(_native(framing, skip), content, offsets, header)
+    return _framed(native(framing, skip), content, offsets, header)
 
 
 def _walked(content: pa.Buffer | None, starts: np.ndarray, ends: np.ndarray, consumed: Consumed) -> Frames:
@@ -66,7 +66,8 @@ def _walked(content: pa.Buffer | None, starts: np.ndarray, ends: np.ndarray, con
     return Frames(starts, stops, payloads, None, stops)
 
 
-def _native(framing: Framing, skip: int) -> Any:
+def native(framing: Framing, skip: int) -> Any:
+    """The C structure."""
     made = ffi.new("as_sbe_framing *")
     made.payload_skip, made.packet_header = skip, framing.packet_header
     made.is_big_endian = framing.size.startswith(">")

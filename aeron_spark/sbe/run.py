@@ -35,6 +35,11 @@ class Location:
         """The location of a member of this location's composite."""
         return replace(self, offset=self.offset + member.offset, path=f"{self.path}.{member.name}")
 
+    @property
+    def presence(self) -> Any:
+        """A C structure that tells only where the location's values are there."""
+        return self.fill(ffi.new("as_sbe_column *"), _BYTE)
+
     def fill(self, column: Any, primitive: Primitive, *, null: float | None = None, repeat: int = 1) -> Any:
         """Fill the C structure."""
         column.level, column.offset = self.level, self.offset
@@ -271,8 +276,7 @@ class Run:
     def presence(self, location: Location) -> tuple[pa.Buffer | None, int]:
         """Presence of the location's values: validity and number of nulls."""
         validity, nulls = self._bitmap(location.level), ffi.new("int64_t *")
-        column = location.fill(ffi.new("as_sbe_column *"), _BYTE)
-        lib.as_sbe_gather_presence(self._native, column, ffi.cast("uint8_t *", validity.address), nulls)
+        lib.as_sbe_gather_presence(self._native, location.presence, ffi.cast("uint8_t *", validity.address), nulls)
         return (validity if nulls[0] else None), int(nulls[0])
 
     def text(self, column: Any, level: int, length: int, charset: int) -> pa.Array:

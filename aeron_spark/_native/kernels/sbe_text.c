@@ -226,3 +226,24 @@ as_result as_sbe_gather_data(const as_sbe_batch *batch, int32_t data, as_sbe_cha
     }
     return AS_OK;
 }
+
+bool as_sbe_are_utf8(const uint8_t *bytes, const int32_t *offsets, int64_t count)
+{
+    if (is_ascii(bytes + offsets[0], offsets[count] - offsets[0]))
+    {
+        return true;
+    }
+    for (int64_t i = 0; i < count; i++)
+    {
+        for (int64_t at = offsets[i]; at < offsets[i + 1];)
+        {
+            const int64_t step = utf8_sequence(bytes + at, offsets[i + 1] - at);
+            if (step < 0)
+            {
+                return false;
+            }
+            at += step;
+        }
+    }
+    return true;
+}

@@ -9,13 +9,16 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aeron_spark.errors import UsageError
 from aeron_spark.names import nearest, pairs
-from aeron_spark.sbe import Decoder, Encoder, Options, Schema, SchemaError, load, parse
+from aeron_spark.sbe import Options, Schema, SchemaError, load, parse
 from aeron_spark.sbe.framing import named
 from aeron_spark.sbe.options import CHOICES, UNITS
+
+if TYPE_CHECKING:
+    from aeron_spark.sbe import Decoder, Encoder
 
 __all__ = ["WRITING", "SbeOptions", "encoder_of", "is_schema_text", "load_schema"]
 
@@ -126,6 +129,8 @@ class SbeOptions:
 
     def decoder(self, schemas: Sequence[Schema], columns: Sequence[str] | None = None, **others: Any) -> Decoder:
         """A decoder by the options, for Spark; ``others`` replace the decoder's own."""
+        from aeron_spark.sbe import Decoder
+
         chosen = {
             **dict(self.decoding), "message": self.message, "on_error": "null", "framing": self.framing, "skip": self.skip,
             "explode": self.explode, "spark": True, **others,
@@ -138,6 +143,8 @@ class SbeOptions:
 
 def encoder_of(given: Given, path: str) -> Encoder:
     """The options of a write: rows' columns are checked and encoded by them."""
+    from aeron_spark.sbe import Encoder
+
     message = given.text("sbeMessage")
     schema = load_schema(path, given.text("sbeHeaderType"), _pairs(given, "sbeHeaderMap", "templateId:messageTypeId"))
     names = [one.name for one in schema.messages.values()]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aeron_spark.sbe.decoder import Decoder
-from aeron_spark.sbe.field_times import FieldTimes
 from aeron_spark.spark.planning.options import ReadOptions
+
+if TYPE_CHECKING:
+    from aeron_spark.sbe.decoder import Decoder
+    from aeron_spark.sbe.field_times import FieldTimes
 
 __all__ = ["times_of"]
 
@@ -17,6 +19,8 @@ def times_of(options: ReadOptions) -> FieldTimes | None:
     source, sbe = options.timestamp_from, options.sbe
     if source.kind != "sbe" or sbe is None:
         return None
+    from aeron_spark.sbe.field_times import FieldTimes
+
     schemas = sbe.load()
 
     def decoder_of(message: str, columns: Sequence[str], **others: Any) -> Decoder:

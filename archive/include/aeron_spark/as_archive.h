@@ -66,6 +66,7 @@ typedef struct as_folder_options
 {
     const char *aeron_dir;       /* NULL: the directory that the mark file names */
     as_record_checksum checksum; /* default AUTO */
+    bool without_counters;       /* no file of the Aeron directory is mapped: extents of active recordings are AS_E_PEER */
 } as_folder_options;
 
 typedef struct as_folder_info

@@ -244,6 +244,7 @@ as_result as_folder_open(const char *path, const as_folder_options *options, as_
     folder->files = asi_file_ops_posix();
     folder->clock = asi_clock_system();
     folder->checksum = options->checksum;
+    folder->without_counters = options->without_counters;
     memcpy(folder->path, path, path_length + 1);
     as_result result = AS_OK;
     if (NULL != options->aeron_dir && '\0' != options->aeron_dir[0])

@@ -35,6 +35,7 @@ struct as_folder
     char path[AS_PATH_MAX];
     char *aeron_dir;           /* owned; NULL: use the mark file's */
     as_record_checksum checksum;
+    bool without_counters;
     asi_folder_view view;
     int64_t last_revision;
 };

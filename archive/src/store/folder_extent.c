@@ -132,6 +132,11 @@ static as_result read_position(driver_counters *of, const char *aeron_dir, count
 static as_result live_position(const as_folder *folder, driver_counters *counters, const asi_mark_info *mark,
     const asi_catalog_record *record, int64_t *position)
 {
+    if (folder->without_counters)
+    {
+        return asi_fail(AS_E_PEER, 0, "recording %" PRId64 " of %s is being recorded, and counters are not read",
+            record->recording_id, folder->path);
+    }
     const char *aeron_dir = asi_folder_aeron_dir(folder, mark);
     counter_wanted wanted = { .recording_id = record->recording_id, .archive_id = mark->archive_id };
     const as_result result = read_position(counters, aeron_dir, &wanted, position);

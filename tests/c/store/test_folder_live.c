@@ -387,9 +387,39 @@ static void disturbed(void)
     }
 }
 
+/* The process of a Spark task: what was planned is read, and the driver's files are left alone, which may shrink at any time. */
+static void planned_without_counters(void)
+{
+    asi_rand rand = test_rand();
+    world at;
+    world_open(&at, &rand);
+    const int64_t end = record_block(&at, 0);
+    char path[AS_PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/cnc.dat", at.aeron_dir);
+    CHECK_I64(unlink(path), 0);
+    as_folder_options options;
+    as_folder_options_init(&options);
+    options.without_counters = true;
+    as_folder *folder = NULL;
+    CHECK_I64(as_folder_open(at.archive_dir, &options, &folder), AS_OK);
+    as_recording_extent extent;
+    CHECK_I64(as_folder_extent(folder, 0, &extent), AS_E_PEER);
+    CHECK(NULL != strstr(as_error_text(), "counters are not read"));
+    as_columns columns = columns_create(1000, 1 << 20);
+    as_segment_reader *reader = NULL;
+    CHECK_I64(as_segment_reader_open(folder, 0, at.made.start_position, end, end, &reader), AS_OK);
+    CHECK_I64(as_segment_reader_next(reader, &columns), AS_OK);
+    CHECK(columns.row_count > 0);
+    as_segment_reader_close(reader);
+    columns_free(&columns);
+    as_folder_close(folder);
+    world_close(&at);
+}
+
 int main(void)
 {
     RUN(follows_the_counter);
+    RUN(planned_without_counters);
     RUN(many_at_once);
     RUN(stops_and_dies);
     RUN(counters_out_of_reach);

@@ -212,6 +212,8 @@ as_result as_sbe_gather_set(const as_sbe_batch *batch, const as_sbe_column *colu
 /* Data as UTF-8 text, or its bytes. `capacity` at least 3 times the bytes for text, and 16 more. */
 as_result as_sbe_gather_data(const as_sbe_batch *batch, int32_t data, as_sbe_charset charset, int32_t *offsets, uint8_t *out,
     int64_t capacity, uint8_t *validity, int64_t *nulls) AS_MUST_USE;
+/* Whether each of `count` texts is UTF-8, text i in [offsets[i], offsets[i + 1]). */
+bool as_sbe_are_utf8(const uint8_t *bytes, const int32_t *offsets, int64_t count);
 /* Decimals of 16 bytes, of 64 bits at most, with exponents (stride 0: one for all): to decimals of `digits` and `scale`, where what
  * would lose digits is null; returns how many. `validity` NULL: all are. */
 int64_t as_sbe_rescale(const void *mantissas, const int8_t *exponents, int64_t stride, int64_t count, int32_t digits, int32_t scale,
@@ -221,12 +223,16 @@ void as_sbe_to_double(const void *mantissas, const int8_t *exponents, int64_t st
 
 typedef enum as_sbe_node_kind_e
 {
-    AS_SBE_NODE_NUMBERS = 0, /* task `index` of its level, whose values have `width` bytes, with repeat 1 */
+    AS_SBE_NODE_NUMBERS = 0, /* task `index` of its level, whose values have `width` bytes, with the task's `repeat` */
     AS_SBE_NODE_ENUM,        /* indices likewise, of names */
-    AS_SBE_NODE_TEXT,        /* `column`, by as_sbe_gather_text */
+    AS_SBE_NODE_TEXT,        /* `column`, by as_sbe_gather_text; `is_trimmed`: without spaces at the end */
     AS_SBE_NODE_DATA,        /* data `index`, by as_sbe_gather_data */
-    AS_SBE_NODE_STRUCT,      /* of all instances of `level` */
-    AS_SBE_NODE_LIST         /* group `level` in its `parent`; its one child is a struct of `level` */
+    AS_SBE_NODE_STRUCT,      /* of all instances of `level`; with a `column`, null where that is not there */
+    AS_SBE_NODE_LIST,        /* group `level` in its `parent`; its one child is a struct of `level` */
+    AS_SBE_NODE_ARRAY,       /* a list of `column`'s values; its one child is the numbers of a task with that repeat */
+    AS_SBE_NODE_BYTES,       /* `column`, by as_sbe_gather_bytes */
+    AS_SBE_NODE_SET,         /* `column`, by as_sbe_gather_set: a list of indices of names, one for each of `bits` */
+    AS_SBE_NODE_CONSTANT     /* where `column` is there: the one name, or without names `width` bytes of `value` */
 } as_sbe_node_kind;
 
 /* An array. Its children follow it, each with its own behind it. */
@@ -237,12 +243,16 @@ typedef struct as_sbe_node
     int32_t parent;
     int32_t index;
     int32_t width;
+    int32_t repeat;
     int32_t child_count;
     as_sbe_charset charset;
+    bool is_trimmed;
+    uint8_t value[16];
     const as_sbe_column *column;
     int32_t name_count;
     const int32_t *name_offsets;
     const uint8_t *names;
+    const uint8_t *bits;
 } as_sbe_node;
 
 /* Runs all tasks (those of each level, and how many) and makes one Arrow array by the C data interface: `array` is a struct ArrowArray,
