@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import fs
+from pyspark.sql import SparkSession
 
 from aeron_spark import Archive, ArchivingMediaDriver, Folder, ReplayLength
 from aeron_spark.archive import objects
@@ -30,9 +31,10 @@ from aeron_spark.subscription import Subscription
 from aeron_spark.tables import Scan, pandas, polars, scan, scans
 from aeron_spark.tables import duckdb as duckdb_tables
 from aeron_spark.types import Header
-from tests.kit import s3
+from tests.kit import require, s3
 from tests.kit.ports import free_port
 from tests.kit.wait import wait_until
+from tests.spark.session import JAR
 
 CHANNEL = "aeron:ipc?term-length=256k|alias=conformance"
 STREAM = 1001
@@ -415,6 +417,23 @@ def test_what_is_left_of_a_stream_and_a_range_without_rows(
     limit = recorded.batched[-1].next_position
     empty = store.read(recorded.recording_id, limit, limit, limit=limit, columns=COLUMNS).read_all()
     assert (empty.num_rows, empty.schema) == (0, expected.schema)
+
+
+# -- Spark's JVM -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"maxBytesPerPartition": "10k", "rowsPerBatch": "5"}], ids=str)
+@pytest.mark.parametrize("engine", ["jvm", "python"])
+def test_spark_gives_what_came_live(
+    recorded: Recorded, spark: SparkSession, engine: str, options: dict[str, str]
+) -> None:
+    """By its workers, and by its JVM, which reads segments."""
+    if engine == "jvm" and not JAR:
+        require.missing("the jar of Spark's JVM, which `make build` makes where there is a JDK of Java 17 or newer")
+    given = {"engine": engine, "recordingIds": str(recorded.recording_id), "columns": ",".join(COLUMNS), **options}
+    frame = spark.read.format("aeron").options(**given).load(str(recorded.folder))
+    assert ("engine=jvm" in str(frame._jdf.queryExecution().executedPlan().toString())) == (engine == "jvm")
+    assert [Row(*row) for row in frame.orderBy("position").collect()] == recorded.batched
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,8 +23,9 @@ from pyspark.sql import functions as F
 
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.spark import jvm
+from aeron_spark.spark.planning.engine import jvm_job
 from aeron_spark.spark.planning.options import ReadOptions
-from aeron_spark.spark.reading.batch import AeronBatchReader
+from aeron_spark.spark.reading.batch import AeronBatchReader, RangesPartition
 from aeron_spark.spark.reading.rows import read_schema
 from aeron_spark.spark.reading.schema import message_fields
 from tests.kit import dirs, require
@@ -152,12 +154,7 @@ def test_filters_that_python_gets_narrow_what_the_jvm_reads(spark: SparkSession,
 
 # -- who reads -----------------------------------------------------------------------------------------------------
 
-BEYOND = [
-    {"payload": "string"},
-    {"onCorruption": "skip"},
-    {"failOnDataLoss": "false"},
-    {"access": "object store"},
-]
+BEYOND = {"access": "object store"}
 
 
 @WITH_JAR
@@ -165,10 +162,20 @@ def test_auto_takes_the_jvm_for_all_that_it_can_read(spark: SparkSession, folder
     assert "aeron engine=jvm" in plan_of(load(spark, folder, "auto"))
     assert "aeron engine=jvm" in plan_of(spark.read.format("aeron").load(str(folder)))
     assert "engine=jvm" not in plan_of(load(spark, folder, "python"))
-    for options in BEYOND[1:]:
-        frame = load(spark, folder, "auto", **options)
-        assert "engine=jvm" not in plan_of(frame)
-        assert rows_of(frame) == rows_of(load(spark, folder, "jvm"))
+    frame = load(spark, folder, "auto", **BEYOND)
+    assert "engine=jvm" not in plan_of(frame)
+    assert rows_of(frame) == rows_of(load(spark, folder, "jvm"))
+
+
+def metrics_of(frame: DataFrame) -> dict[str, int]:
+    """What the scan of a frame has counted, which is run for it."""
+    execution = frame._jdf.queryExecution()
+    execution.executedPlan().executeCollect()
+    plan = execution.executedPlan()
+    while plan.children().size():
+        plan = plan.children().head()
+    names = ("aeronMessages", "aeronBytes", "aeronHandedOver")
+    return {name: plan.metrics().apply(name).value() for name in names}
 
 
 @WITH_JAR
@@ -176,14 +183,8 @@ def test_metrics_count_bytes_and_messages(spark: SparkSession, folder: Path) -> 
     frame = load(spark, folder, "jvm", recordingIds="0", maxBytesPerPartition="70k")
     length = frame.agg(F.max("next_position")).first()
     assert length is not None
-    execution = frame.select("position")._jdf.queryExecution()
-    execution.executedPlan().executeCollect()
-    plan = execution.executedPlan()
-    while plan.children().size():
-        plan = plan.children().head()
-    metrics = plan.metrics()
-    assert metrics.apply("aeronMessages").value() == 600
-    assert metrics.apply("aeronBytes").value() == length[0]
+    found = metrics_of(frame.select("position"))
+    assert found == {"aeronMessages": 600, "aeronBytes": length[0], "aeronHandedOver": 0}
 
 
 # -- errors --------------------------------------------------------------------------------------------------------
@@ -310,6 +311,179 @@ def test_doubts_are_logged_and_strict_ones_fail(spark: SparkSession, folder: Pat
     assert "onCorruption=fail goes on with a warning" in ours
 
 
+class Held:
+    """A read whose plan is made and kept."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._plan = frame._jdf.queryExecution().executedPlan()
+        self._plan.execute().getNumPartitions()
+
+    def told(self) -> str:
+        with pytest.raises(PySparkException) as failed:
+            self._plan.executeCollect()
+        return first_of(str(failed.value))
+
+
+@WITH_JAR
+@pytest.mark.parametrize("length", [0, 31, 4096, 70_000])
+def test_a_segment_that_is_truncated_between_planning_and_reading(
+    spark: SparkSession, folder: Path, tmp_path: Path, length: int
+) -> None:
+    """No length of a file ends the JVM: segments are read, and not mapped."""
+    texts = []
+    for engine in ("jvm", "python"):
+        copy = tmp_path / "copy"
+        shutil.copytree(folder, copy)
+        held = Held(load(spark, copy, engine, recordingIds="0"))
+        os.truncate(copy / "0-131072.rec", length)
+        texts.append(held.told())
+        shutil.rmtree(copy)
+    assert texts[0] == texts[1]
+    assert "0-131072.rec" in texts[0]
+
+
+@WITH_JAR
+def test_a_segment_that_is_truncated_while_it_is_read(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    """By the consumer of its rows, again and again: the rest is an error, and the JVM lives."""
+    whole = rows_of(load(spark, folder, "jvm", recordingIds="0"))
+    for count in (1, 60, 200):
+        copy = tmp_path / f"copy{count}"
+        shutil.copytree(folder, copy)
+        frame = load(spark, copy, "jvm", recordingIds="0", rowsPerBatch="10", minPartitions="1")
+        rows = frame.toLocalIterator()
+        found = [next(rows) for _ in range(count)]
+        for file in sorted(copy.glob("0-*.rec")):
+            os.truncate(file, 0)
+        with pytest.raises(PySparkException, match="it is truncated"):
+            rows_of(frame)
+        assert [row.position for row in found] == [row.position for row in whole[:count]]
+    assert load(spark, folder, "jvm").count() > 0
+
+
+@WITH_JAR
+def test_what_is_read_while_it_is_recorded_maps_nothing_of_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    """A `cnc.dat` that is cut under a task does not end the JVM: it does not use it."""
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, tmp_path / "archive") as archive:
+        publication = archive.record(1001)
+        recorded.publish(publication, 1001, 200, SIZES)
+        archive.wait_recorded(1001, publication.position)
+        frame = load(spark, tmp_path / "archive", "jvm")
+        held = frame._jdf.queryExecution().executedPlan()
+        held.execute().getNumPartitions()
+        away = aeron_dir / "cnc.away"
+        (aeron_dir / "cnc.dat").rename(away)
+        (aeron_dir / "cnc.dat").write_bytes(away.read_bytes()[:4096])
+        assert len(held.executeCollect()) == 200
+        away.rename(aeron_dir / "cnc.dat")
+        assert frame.count() == 200
+        publication.close()
+
+
+@WITH_JAR
+def test_a_limit_ends_the_reading_of_each_task(spark: SparkSession, folder: Path) -> None:
+    frame = load(spark, folder, "jvm", recordingIds="0", minPartitions="1", maxBytesPerPartition="1g")
+    limited = frame.select("position").limit(7)
+    assert "limit=7" in plan_of(limited)
+    assert [row.position for row in limited.collect()] == [row.position for row in rows_of(frame)[:7]]
+    assert metrics_of(frame.select("position").limit(7))["aeronMessages"] == 7
+    assert len(frame.where("session_id <> 0").limit(601).collect()) == 600
+
+
+@WITH_JAR
+def test_a_jar_of_another_version_is_refused(spark: SparkSession, folder: Path) -> None:
+    (partition,) = reader(folder, recordingIds="0").partitions()
+    assert isinstance(partition, RangesPartition)
+    changed = RangesPartition(partition.ranges, json.dumps({**json.loads(partition.job), "version": "9.9.9"}))
+    java = spark.sparkContext._jvm
+    gateway = spark.sparkContext._gateway
+    assert java is not None
+    assert gateway is not None
+    of_spark = java.org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition
+    partitions = gateway.new_array(java.org.apache.spark.sql.connector.read.InputPartition, 1)
+    for planned, is_refused in ((partition, False), (changed, True)):
+        partitions[0] = of_spark(0, pickle.dumps(planned))
+        of_jar = java.java.lang.Thread.currentThread().getContextClassLoader().loadClass("aeronspark.Planned")
+        method = {one.getName(): one for one in of_jar.getDeclaredMethods()}
+        for name in ("of", "areForJvm"):
+            method[name].setAccessible(True)
+        arguments = gateway.new_array(java.java.lang.Object, 1)
+        arguments[0] = partitions
+        ours = method["of"].invoke(None, arguments)
+        both = gateway.new_array(java.java.lang.Object, 2)
+        both[0], both[1] = ours, java.org.apache.spark.sql.types.StructType()
+        if not is_refused:
+            assert method["areForJvm"].invoke(None, both)
+            continue
+        with pytest.raises(Exception, match="jar of aeron_spark is of version") as failed:
+            method["areForJvm"].invoke(None, both)
+        assert "plans of 9.9.9: take the jar that aeron_spark.spark.jvm.jar() of the Python package names" in str(
+            failed.value
+        )
+
+
+# -- what may be skipped -------------------------------------------------------------------------------------------
+
+
+def remove_segment(folder: Path) -> None:
+    (folder / "0-131072.rec").unlink()
+
+
+def cut_segment(folder: Path) -> None:
+    os.truncate(folder / "0-131072.rec", 100_000)
+
+
+SKIP, LOSE = {"onCorruption": "skip"}, {"failOnDataLoss": "false"}
+
+
+@WITH_JAR
+@pytest.mark.parametrize("columns", [",".join(COLUMNS), "position"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        (break_frame, SKIP),
+        (remove_segment, LOSE),
+        (cut_segment, {**SKIP, **LOSE}),
+        (break_frame, {**SKIP, "maxBytesPerPartition": "70k", "rowsPerBatch": "7"}),
+    ],
+    ids=["broken", "missing", "cut", "small batches"],
+)
+def test_what_may_be_left_out_is_what_python_leaves_out(
+    spark: SparkSession,
+    folder: Path,
+    tmp_path: Path,
+    case: tuple[Callable[[Path], object], dict[str, str]],
+    columns: str,
+) -> None:
+    """Python's reader takes over where bytes are missing or damaged; the scan stays the JVM's."""
+    damage, options = case
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    damage(copy)
+    frame = load(spark, copy, "jvm", columns=columns, **options)
+    assert "engine=jvm" in plan_of(frame)
+    found = rows_of(frame)
+    assert found == rows_of(load(spark, copy, "python", columns=columns, **options))
+    assert 0 < len(found) < load(spark, folder, "jvm").count()
+    assert metrics_of(frame)["aeronHandedOver"] > 0
+    assert metrics_of(load(spark, folder, "jvm", columns=columns, **options))["aeronHandedOver"] == 0
+    other = LOSE if SKIP.items() <= options.items() else SKIP
+    ours, pythons = (told(load(spark, copy, engine, recordingIds="0", **other)) for engine in ("jvm", "python"))
+    assert ours == pythons
+
+
+@WITH_JAR
+def test_a_part_of_a_column_is_selected_from_what_python_reads(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    break_frame(copy)
+    ours, pythons = (load(spark, copy, engine, columns=",".join(COLUMNS), **SKIP) for engine in ("jvm", "python"))
+    for names in (["value", "position"], ["flags"], ["source_identity", "timestamp_ns"]):
+        assert sorted(ours.select(names).collect()) == sorted(pythons.select(names).collect())
+    assert ours.count() == pythons.count()
+
+
 # -- streams -------------------------------------------------------------------------------------------------------
 
 
@@ -361,7 +535,7 @@ def test_restarts_alternate_engines_on_one_checkpoint(spark: SparkSession, tmp_p
 
 @WITH_JAR
 def test_a_stream_that_the_jvm_cannot_read_is_read_by_python(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
-    by_python = batches_of(spark, folder, tmp_path / "one", "auto", failOnDataLoss="false")
+    by_python = batches_of(spark, folder, tmp_path / "one", "auto", **BEYOND)
     assert by_python == batches_of(spark, folder, tmp_path / "other", "jvm")
 
 
@@ -400,11 +574,9 @@ def test_the_jar_is_there_where_a_jdk_is() -> None:
     assert jvm.jar().is_file()
 
 
-@pytest.mark.parametrize("options", BEYOND, ids=str)
-def test_the_engine_says_what_it_cannot_read(spark: SparkSession, folder: Path, options: dict[str, str]) -> None:
-    ((name, value),) = options.items()
-    with pytest.raises(PySparkException, match=rf"engine=jvm cannot read with {name}={value}.*: leave engine out"):
-        load(spark, folder, "jvm", **options).collect()
+def test_the_engine_says_what_it_cannot_read(spark: SparkSession, folder: Path) -> None:
+    with pytest.raises(PySparkException, match=r"engine=jvm cannot read with access=object store.*: leave engine out"):
+        load(spark, folder, "jvm", **BEYOND).collect()
 
 
 def test_python_does_not_read_for_the_engine_of_the_jvm(folder: Path) -> None:
@@ -428,10 +600,12 @@ def test_what_is_planned_is_text_for_both(folder: Path) -> None:
     job = json.loads(text)["job"]
     assert job["path"] == str(folder)
     assert (job["checksum"], job["rows"], job["bytes"], job["reservedUnitNs"]) == (2, 16_384, 8 << 20, 0)
-    (partition,) = reader(folder, recordingIds="0", payload="string").partitions()
-    assert json.loads(partition.__reduce__()[1][0])["job"] == {
-        "why": "the JVM's engine does not read with payload=string"
-    }
+    assert (json.loads(text)["job"]["payload"], json.loads(text)["job"]["handsOver"]) == ("binary", False)
+    for options in ({"payload": "string"}, {"onCorruption": "skip"}, {"failOnDataLoss": "false"}):
+        (partition,) = reader(folder, recordingIds="0", **options).partitions()
+        assert json.loads(partition.__reduce__()[1][0])["job"]["handsOver"], options
+    parsed = ReadOptions.parse({"path": str(folder), "payload": "arrow"}, streaming=False)
+    assert jvm_job(parsed, None) == {"lack": "payload=arrow", "isJvmAlone": False}
 
 
 def test_configure_gives_a_session_the_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "aeron_spark/as_archive.h"
-
-#define NO_MEMORY (-8) /* as in reader.c */
+#include "sbe_program.h"
 
 /* Copies the newest id and the ids of recordings that may grow. The columns are those of the last refresh. */
 static jlong copy_active(JNIEnv *env, const as_folder_columns *columns, int64_t count, jlongArray ids)
@@ -42,7 +41,7 @@ jlong JNICALL native_active(JNIEnv *env, jclass of, jlong handle, jlongArray ids
     int64_t *memory = malloc((size_t)(4 * count + 1) * sizeof(int64_t));
     if (NULL == memory)
     {
-        return NO_MEMORY;
+        return ASJ_NO_MEMORY;
     }
     const as_folder_columns columns = {
         .recording_id = memory,
@@ -62,7 +61,7 @@ jint JNICALL native_extents(JNIEnv *env, jclass of, jlong handle, jlongArray ids
     const jsize count = (*env)->GetArrayLength(env, ids);
     as_recording_extent *extents = malloc((size_t)count * sizeof(*extents) + 1);
     jlong *numbers = malloc((size_t)count * 2 * sizeof(*numbers) + 1);
-    jint result = NO_MEMORY;
+    jint result = ASJ_NO_MEMORY;
     if (NULL != extents && NULL != numbers)
     {
         /* The ids first, in the place where the start positions are to be. */

@@ -10,9 +10,9 @@
 
 #include "aeron_spark/as_archive.h"
 #include "follow.h"
+#include "sbe_program.h"
 
 #define NS_PER_US 1000
-#define NO_MEMORY (-8) /* beyond the values of as_result, which have a text */
 
 /* Order and widths: as in Native.java. */
 typedef enum column_kind
@@ -42,6 +42,7 @@ typedef struct rows
     int64_t recording_id;
     int64_t reserved_unit_ns; /* 0: times come from the time index */
     bool has_times;
+    bool is_text;             /* values must be UTF-8 */
     as_columns columns;
     void *memory[COLUMNS]; /* NULL for a column that is not asked for */
 } rows;
@@ -81,7 +82,7 @@ static jbyteArray JNICALL native_error_text(JNIEnv *env, jclass of)
 }
 
 static jlong JNICALL native_open_folder(
-    JNIEnv *env, jclass of, jbyteArray path, jbyteArray aeron_dir, jint checksum)
+    JNIEnv *env, jclass of, jbyteArray path, jbyteArray aeron_dir, jint checksum, jboolean reads_counters)
 {
     (void)of;
     char *path_text = text_of(env, path);
@@ -90,12 +91,14 @@ static jlong JNICALL native_open_folder(
     {
         free(path_text);
         free(aeron_dir_text);
-        return NO_MEMORY;
+        return ASJ_NO_MEMORY;
     }
     as_folder_options options;
     as_folder_options_init(&options);
     options.aeron_dir = aeron_dir_text;
     options.checksum = (as_record_checksum)checksum;
+    /* A mapped file that another process truncates would end the JVM. Of what is planned, the planner has seen the counters. */
+    options.without_counters = 0 == reads_counters;
     as_folder *folder = NULL;
     const as_result result = as_folder_open(path_text, &options, &folder);
     free(path_text);
@@ -140,7 +143,7 @@ static jint JNICALL native_recording(
         jbyteArray source = NULL == channel ? NULL : bytes_of(env, recording.source_identity);
         if (NULL == source)
         {
-            return NO_MEMORY; /* Java throws its own error, which allows no further call */
+            return ASJ_NO_MEMORY; /* Java throws its own error, which allows no further call */
         }
         (*env)->SetLongArrayRegion(env, numbers, 0, 4, found);
         (*env)->SetObjectArrayElement(env, texts, 0, channel);
@@ -188,23 +191,24 @@ static bool allocate(rows *made, uint32_t mask)
 }
 
 static jlong JNICALL native_open_rows(JNIEnv *env, jclass of, jlong folder, jlong recording_id, jlong start,
-    jlong end, jlong limit, jint mask, jint row_capacity, jint byte_capacity, jlong reserved_unit_ns)
+    jlong end, jlong limit, jint mask, jint row_capacity, jint byte_capacity, jlong reserved_unit_ns, jboolean is_text)
 {
     (void)env;
     (void)of;
     rows *made = calloc(1, sizeof(*made));
     if (NULL == made)
     {
-        return NO_MEMORY;
+        return ASJ_NO_MEMORY;
     }
     made->folder = (as_folder *)(intptr_t)folder;
     made->recording_id = recording_id;
     made->reserved_unit_ns = reserved_unit_ns;
+    made->is_text = 0 != is_text && 0 != (mask & (1 << VALUE));
     made->has_times = 0 != (mask & (1 << TIME_IS_NULL));
     const uint32_t source = made->has_times ? 1U << (0 == reserved_unit_ns ? NEXT_POSITION : RESERVED_VALUE) : 0;
     const bool has_value = 0 != (mask & (1 << VALUE));
     made->columns = (as_columns){ .row_capacity = row_capacity, .byte_capacity = has_value ? byte_capacity : 0 };
-    const jlong result = !allocate(made, (uint32_t)mask | source) ? NO_MEMORY :
+    const jlong result = !allocate(made, (uint32_t)mask | source) ? ASJ_NO_MEMORY :
         (jlong)as_segment_reader_open(made->folder, recording_id, start, end, limit, &made->reader);
     if (AS_OK != result)
     {
@@ -313,7 +317,62 @@ static jint JNICALL native_next(JNIEnv *env, jclass of, jlong handle)
     {
         result = make_times(made, made->columns.row_count);
     }
+    if (AS_OK == result && made->is_text && made->columns.row_count > 0 &&
+        !as_sbe_are_utf8(made->columns.value, made->columns.value_offset, made->columns.row_count))
+    {
+        return ASJ_NOT_PLAIN;
+    }
     return AS_OK == result ? (jint)made->columns.row_count : (jint)result;
+}
+
+static jlong JNICALL native_open_sbe(JNIEnv *env, jclass of, jbyteArray program, jbyteArray wanted)
+{
+    (void)of;
+    jbyte *bytes = (*env)->GetByteArrayElements(env, program, NULL);
+    jbyte *choice = (*env)->GetByteArrayElements(env, wanted, NULL);
+    asj_sbe *opened = NULL;
+    const int64_t result = NULL == bytes || NULL == choice ? ASJ_NO_MEMORY :
+        asj_sbe_open((const uint8_t *)bytes, (*env)->GetArrayLength(env, program), (const uint8_t *)choice,
+            (*env)->GetArrayLength(env, wanted), &opened);
+    if (NULL != bytes)
+    {
+        (*env)->ReleaseByteArrayElements(env, program, bytes, JNI_ABORT);
+    }
+    if (NULL != choice)
+    {
+        (*env)->ReleaseByteArrayElements(env, wanted, choice, JNI_ABORT);
+    }
+    return AS_OK == result ? (jlong)(intptr_t)opened : result;
+}
+
+static void JNICALL native_close_sbe(JNIEnv *env, jclass of, jlong sbe)
+{
+    (void)env;
+    (void)of;
+    asj_sbe_close((asj_sbe *)(intptr_t)sbe);
+}
+
+/* Decodes the values of the last `next`; returns the number of rows. */
+static jint JNICALL native_decode(JNIEnv *env, jclass of, jlong sbe, jlong handle)
+{
+    (void)env;
+    (void)of;
+    const as_columns *columns = &((const rows *)(intptr_t)handle)->columns;
+    return (jint)asj_sbe_decode((asj_sbe *)(intptr_t)sbe, columns->value, columns->value_offset, columns->row_count);
+}
+
+static jlong JNICALL native_sbe_array(JNIEnv *env, jclass of, jlong sbe)
+{
+    (void)env;
+    (void)of;
+    return (jlong)(intptr_t)asj_sbe_array((const asj_sbe *)(intptr_t)sbe);
+}
+
+static jlong JNICALL native_sbe_payloads(JNIEnv *env, jclass of, jlong sbe)
+{
+    (void)env;
+    (void)of;
+    return (jlong)(intptr_t)asj_sbe_payloads((const asj_sbe *)(intptr_t)sbe);
 }
 
 /* A name or signature that Native.java does not have fails the loading of the library. */
@@ -322,16 +381,21 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved)
     (void)reserved;
     static const JNINativeMethod METHODS[] = {
         { "errorText", "()[B", (void *)native_error_text },
-        { "openFolder", "([B[BI)J", (void *)native_open_folder },
+        { "openFolder", "([B[BIZ)J", (void *)native_open_folder },
         { "closeFolder", "(J)V", (void *)native_close_folder },
         { "extent", "(JJ[J)I", (void *)native_extent },
         { "recording", "(JJ[J[[B)I", (void *)native_recording },
-        { "openRows", "(JJJJJIIIJ)J", (void *)native_open_rows },
+        { "openRows", "(JJJJJIIIJZ)J", (void *)native_open_rows },
         { "closeRows", "(J)V", (void *)native_close_rows },
         { "address", "(JI)J", (void *)native_address },
         { "position", "(J)J", (void *)native_position },
         { "doubt", "(J)[B", (void *)native_doubt },
         { "next", "(J)I", (void *)native_next },
+        { "openSbe", "([B[B)J", (void *)native_open_sbe },
+        { "closeSbe", "(J)V", (void *)native_close_sbe },
+        { "decode", "(JJ)I", (void *)native_decode },
+        { "sbeArray", "(J)J", (void *)native_sbe_array },
+        { "sbePayloads", "(J)J", (void *)native_sbe_payloads },
         { "active", "(J[J)J", (void *)native_active },
         { "extents", "(J[J[J)I", (void *)native_extents },
         { "advance", "(JJJJ)J", (void *)native_advance },

@@ -5,12 +5,11 @@ Planning is the same for both. What is planned says what the JVM needs to read i
 
 from __future__ import annotations
 
-import json
-
 from aeron_spark import __version__
 from aeron_spark.archive.times import UNITS_NS
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.access import SEGMENTS, choose_mode
+from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.options import JVM, PYTHON, ReadOptions
 from aeron_spark.spark.planning.selection import CHECKSUMS
 
@@ -24,13 +23,9 @@ def lack_of(options: ReadOptions) -> str | None:
     mode, why = choose_mode(options.access)
     if mode != SEGMENTS:
         return f"access={mode} ({why})"
-    if options.payload != "binary":
-        return f"payload={options.payload}"
-    if options.timestamp_from.kind == "sbe":
-        return f"timestampFrom=sbe:{options.timestamp_from.field}"
-    if options.skip_corruption:
-        return "onCorruption=skip"
-    return None if options.fail_on_data_loss else "failOnDataLoss=false"
+    if options.payload == "arrow":
+        return "payload=arrow"
+    return f"timestampFrom=sbe:{options.timestamp_from.field}" if options.timestamp_from.kind == "sbe" else None
 
 
 def check_engine(options: ReadOptions) -> None:
@@ -52,21 +47,29 @@ def check_reads_in_python(options: ReadOptions) -> None:
         )
 
 
-def jvm_job(options: ReadOptions) -> str:
-    """JSON for the engine in the JVM: how to read ranges, or why it shall not."""
+def jvm_job(options: ReadOptions, decoding: dict[str, object] | str | None) -> dict[str, object]:
+    """JSON for the engine in the JVM: how to read ranges, or what of it the engine cannot do.
+
+    ``decoding``: how it makes columns of payloads, or what it cannot do; None if they are columns as they are.
+    """
     lack = lack_of(options)
+    if lack is None and isinstance(decoding, str):
+        lack = f"payload={options.payload} for {decoding}"
     if lack is not None:
-        return json.dumps({"why": f"the JVM's engine does not read with {lack}"})
+        return {"lack": lack, "isJvmAlone": options.engine == JVM}
     unit = options.timestamp_from.unit if options.timestamp_from.kind == "reserved" else ""
-    return json.dumps(
-        {
-            "version": __version__,
-            "path": options.path,
-            "aeronDir": options.aeron_dir or "",
-            "checksum": int(CHECKSUMS[options.record_checksum]),
-            "isStrict": options.on_corruption == "strict",
-            "rows": options.rows_per_batch,
-            "bytes": options.bytes_per_batch,
-            "reservedUnitNs": UNITS_NS[unit] if unit else 0,
-        }
-    )
+    job: dict[str, object] = {
+        "version": __version__,
+        "path": options.path,
+        "aeronDir": options.aeron_dir or "",
+        "checksum": int(CHECKSUMS[options.record_checksum]),
+        "isStrict": options.on_corruption == "strict",
+        "rows": options.rows_per_batch,
+        "bytes": options.bytes_per_batch,
+        "reservedUnitNs": UNITS_NS[unit] if unit else 0,
+        "payload": options.payload,
+        # Python reads what these options are about, where there is any; and payloads that are not as they should be.
+        "handsOver": goes_on(options) or options.payload != "binary",
+        "isJvmAlone": options.engine == JVM,
+    }
+    return job if decoding is None else {**job, "sbe": decoding}

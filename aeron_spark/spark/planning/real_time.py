@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aeron_spark.errors import InternalError, UsageError
+from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.engine import jvm_job, lack_of
 from aeron_spark.spark.planning.offsets import Offset, integers_of
 from aeron_spark.spark.planning.options import READ_COMMITTED, ReadOptions
@@ -50,6 +51,13 @@ def _lack(options: ReadOptions) -> str | None:
             return f"{name}: its batches have no limits, their trigger says how long they are"
     if options.isolation == READ_COMMITTED:
         return "isolation=read_committed: commits make batches visible, not messages"
+    if options.payload != "binary":
+        return f"payload={options.payload}: what is not as it should be, Python reads, and it does so in micro-batches only"
+    if goes_on(options):
+        return (
+            f"{'onCorruption=skip' if options.skip_corruption else 'failOnDataLoss=false'}: Python leaves out what is missing "
+            f"or damaged, and it does so in micro-batches only"
+        )
     when = options.starting_timestamp
     if when is not None and (options.timestamp_from.kind != "index" or time.time_ns() < when):
         return "startingTimestamp: one that is to come, or not by the time index, is looked for in each micro-batch"
@@ -87,7 +95,7 @@ class RealTime:
     def _plan(self, start: Offset, tasks: int) -> list[Pack]:
         self._followed = followed = self._planner.follow(start)
         known = {"newest": followed.newest, "active": list(followed.known)}
-        job = json.dumps({**json.loads(jvm_job(self._options)), "known": known})
+        job = json.dumps({**jvm_job(self._options, None), "known": known})
         # One task there is always: it ends the batch when the first recording begins.
         count = max(1, min(self._options.min_partitions or tasks, len(followed.ranges)))
         return [Pack(tuple(followed.ranges[index::count]), job) for index in range(count)]

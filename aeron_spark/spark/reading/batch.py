@@ -65,6 +65,11 @@ class RangesPartition(InputPartition):
     ranges: tuple[Range, ...]
     job: str = "{}"
 
+    @property
+    def is_handed_over(self) -> bool:
+        """The engine in the JVM has left these ranges to Python."""
+        return bool(json.loads(self.job).get("isHandedOver"))
+
     def __reduce__(self) -> tuple[Callable[[str], RangesPartition], tuple[str]]:
         ranges = [[part.recording_id, part.start, part.end, part.limit] for part in self.ranges]
         return partition_of, (json.dumps({"ranges": ranges, "job": json.loads(self.job)}),)
@@ -76,7 +81,9 @@ def partition_of(text: str) -> RangesPartition:
     return RangesPartition(tuple(Range(*part) for part in parsed["ranges"]), json.dumps(parsed["job"]))
 
 
-def partition_ranges(folder: RecordingSource, ranges: Iterable[Range], options: ReadOptions) -> list[InputPartition]:
+def partition_ranges(
+    folder: RecordingSource, ranges: Iterable[Range], options: ReadOptions, rows: Rows
+) -> list[InputPartition]:
     """Splits large ranges and packs small ones together.
 
     Where the cuts lie depends on the planning machine's cores too; which rows all partitions hold together does not.
@@ -97,8 +104,10 @@ def partition_ranges(folder: RecordingSource, ranges: Iterable[Range], options: 
                 for low, high in itertools.pairwise([*starts, part.end])
                 if low < high
             )
-    job = jvm_job(options)
-    return [RangesPartition(members, job) for members in pack(pieces, target)]
+    job = jvm_job(options, rows.for_jvm())
+    first, others = json.dumps(job), json.dumps({name: job[name] for name in job if name != "sbe"})
+    # How payloads are decoded is long, and the same for all.
+    return [RangesPartition(members, others if at else first) for at, members in enumerate(pack(pieces, target))]
 
 
 def _cuts(folder: RecordingSource, part: Range, target: int, options: ReadOptions) -> list[int]:
@@ -118,7 +127,8 @@ def read_partition(
     partition: RangesPartition, options: ReadOptions, rows: Rows, pushed: Mapping[str, Interval] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Opens the source, yields the ranges' batches and keeps no state. The same range gives the same rows at each run."""
-    check_reads_in_python(options)
+    if not partition.is_handed_over:
+        check_reads_in_python(options)
     batches = _read_ranges(partition, options, rows, pushed or {})
     return joined(batches, max_rows=options.rows_per_batch, max_bytes=options.bytes_per_batch)
 
@@ -159,7 +169,8 @@ class AeronBatchReader(DataSourceReader):
             is_committed = options.isolation == READ_COMMITTED
             ranges = committed_now(folder, options) if is_committed else self._ranges(folder)
             # Without partitions Spark would make one of its own type, which read() does not know.
-            return partition_ranges(folder, ranges, options) or [RangesPartition((), jvm_job(options))]
+            made = partition_ranges(folder, ranges, options, self._rows)
+            return made or [RangesPartition((), json.dumps(jvm_job(options, self._rows.for_jvm())))]
 
     def _ranges(self, folder: RecordingSource) -> list[Range]:
         options = self._options

@@ -5,6 +5,7 @@ A payload gives columns of its own; each returns the message of every row, so th
 
 from __future__ import annotations
 
+import base64
 from typing import Protocol
 
 import numpy as np
@@ -31,6 +32,10 @@ class Payload(Protocol):
 
     def rows(self, values: pa.BinaryArray, wanted: set[str]) -> tuple[pa.RecordBatch, np.ndarray]:
         """Columns, at least the wanted ones, and the index of each row's message."""
+        ...
+
+    def for_jvm(self) -> dict[str, object] | str:
+        """JSON of how the JVM decodes messages, or what it cannot do."""
         ...
 
 
@@ -73,6 +78,10 @@ class ArrowPayload:
         arrays = [array.chunk(0) if isinstance(array, pa.ChunkedArray) else array for array in arrays]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
         return batch, np.repeat(np.arange(len(values)), counts)
+
+    def for_jvm(self) -> dict[str, object] | str:
+        """The JVM does not read Arrow."""
+        return "streams of Arrow"
 
     @staticmethod
     def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
@@ -119,6 +128,22 @@ class SbePayload:
     def __getstate__(self) -> dict[str, object]:
         """Plans of a decoder are of this process; a task makes its own."""
         return {**self.__dict__, "_decoder_of": {}}
+
+    def for_jvm(self) -> dict[str, object] | str:
+        """JSON of how the JVM decodes messages (``SbeColumns.java``), or what it cannot do."""
+        decoder = self._decoder(None)
+        found = decoder.for_c()
+        if isinstance(found, str):
+            return found
+        lacks = dict.fromkeys(found.lacks, "only Python makes values of this kind")
+        for field in decoder.arrow_schema:
+            if self.schema.field(_OURS.get(field.name, field.name)).type != field.type:
+                lacks[field.name] = f"Spark has no {field.type}"
+        return {
+            "program": base64.b64encode(found.program).decode(),
+            "columns": list(found.columns),
+            "lacks": lacks,
+        }
 
     def _decoder(self, wanted: frozenset[str] | None) -> Decoder:
         """For the columns that are wanted, by their names in Spark; None: all."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,9 @@ from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.sbe_times import times_of
 from aeron_spark.spark.planning.selection import open_folder, select_recordings
 from aeron_spark.spark.reading import schema as columns
-from aeron_spark.spark.reading.payload import ArrowPayload, Payload, SbePayload
+
+if TYPE_CHECKING:
+    from aeron_spark.spark.reading.payload import Payload
 
 __all__ = ["Interval", "Rows", "read_schema"]
 
@@ -79,6 +81,10 @@ class Interval:
 
 
 def _payload(options: ReadOptions, schema: StructType | None) -> Payload | None:
+    if options.payload not in ("sbe", "arrow"):
+        return None
+    from aeron_spark.spark.reading.payload import ArrowPayload, SbePayload
+
     if options.payload == "sbe" and options.sbe is not None:
         return SbePayload(options.sbe)
     if options.payload == "arrow":
@@ -95,6 +101,8 @@ def _first_stream_schema(options: ReadOptions) -> pa.Schema:
     with open_folder(options) as folder:
         for recording in select_recordings(folder, options, allow_none=False):
             for batch in folder.read(recording.recording_id, columns=("value",), row_capacity=1):
+                from aeron_spark.spark.reading.payload import ArrowPayload
+
                 return ArrowPayload.stream_schema(batch.column(0)[0].as_py())
     raise UsageError(f"payload=arrow: {options.path} holds no message yet to take the columns from")
 
@@ -150,6 +158,10 @@ class Rows:
         # A query of constant columns only still needs one column to count rows by.
         self.native_columns: tuple[str, ...] = tuple(dict.fromkeys(needed)) or ("position",)
         self._is_native = tuple(schema.names) == self.native_columns
+
+    def for_jvm(self) -> dict[str, object] | str | None:
+        """How the JVM makes columns of payloads, or what it cannot do; None if they are columns as they are."""
+        return None if self._payload is None else self._payload.for_jvm()
 
     @property
     def _source(self) -> str:

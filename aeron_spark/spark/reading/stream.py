@@ -86,7 +86,7 @@ class AeronStreamReader(StreamReader):
             answer = self._real_time.answer(self._offset(start), request)
             return [RangesPartition(pack.ranges, pack.job) for pack in answer]
         ranges = self.planner.ranges(self._offset(start), self._offset(end))
-        return partition_ranges(self.planner.source, ranges, self._options)
+        return partition_ranges(self.planner.source, ranges, self._options, self._rows)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a task."""

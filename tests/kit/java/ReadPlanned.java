@@ -58,11 +58,12 @@ public final class ReadPlanned {
     private Map<String, Object> open(JsonNode command) {
         byte[] pickle = Base64.getDecoder().decode(command.get("partition").asText());
         schema = (StructType) DataType.fromJson(command.get("schema").asText());
-        reader = new AeronReader(Planned.of(new InputPartition[] {new Pickled(pickle)})[0], schema);
+        Planned planned = Planned.of(new InputPartition[] {new Pickled(pickle)})[0];
+        reader = new AeronReader(planned, schema, Long.MAX_VALUE, new AeronReaderFactory(schema, schema, Long.MAX_VALUE, null, null));
         return Map.of();
     }
 
-    private Map<String, Object> close() {
+    private Map<String, Object> close() throws IOException {
         if (reader != null) {
             reader.close();
             reader = null;
@@ -71,7 +72,7 @@ public final class ReadPlanned {
     }
 
     /** At most so many batches: the number of rows, and a digest of their texts. */
-    private Map<String, Object> read(int batches, boolean hasTexts) throws NoSuchAlgorithmException {
+    private Map<String, Object> read(int batches, boolean hasTexts) throws NoSuchAlgorithmException, IOException {
         MessageDigest digest = MessageDigest.getInstance("SHA-256");
         long rows = 0;
         for (int batch = 0; batch < batches && reader.next(); batch++) {

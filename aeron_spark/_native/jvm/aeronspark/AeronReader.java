@@ -1,6 +1,9 @@
 package aeronspark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -19,36 +22,69 @@ import org.slf4j.LoggerFactory;
 /**
  * Reads a partition's ranges, one after the other, into columns of C. A batch holds until the next one is asked for.
  *
- * <p>As range_reader.py where nothing may be skipped; texts of errors are the same.
+ * <p>As range_reader.py where nothing may be skipped; texts of errors are the same. Where options say what becomes of bytes or messages
+ * that are not as they should be, Python's reader does that: it gets the part of the range from the last batch on.
  */
 final class AeronReader implements PartitionReader<ColumnarBatch> {
     private static final Logger LOG = LoggerFactory.getLogger("aeron");
     private static final int FRAME_ALIGNMENT = 32;
+    private static final int VALUES = 1 << Native.VALUE_OFFSET | 1 << Native.VALUE;
     /** The largest message: a batch of this many bytes holds any. */
     private static final long MAX_MESSAGE_LENGTH = 16 << 20;
 
+    private final Planned partition;
     private final JsonNode job;
+    private final boolean handsOver;
+    private final boolean isFollowing;
     private final Iterator<JsonNode> ranges;
     private final StructType schema;
+    private final long rowLimit;
+    private final AeronReaderFactory factory;
     private long folder;
     private long rows;
     private Recording recording;
     private ColumnarBatch batch;
+    /** Decodes messages; null where they are columns as they are. */
+    private SbeColumns sbe;
+    private boolean isTold;
+    /** What Python reads now; null where the JVM does. */
+    private PythonColumns python;
     /** Where the batch begins, and the range ends. */
     private long given;
     private long end;
+    private long limit;
+    private int rowCapacity;
+    private long messages;
     private long bytesRead;
     private long messagesRead;
+    private long bytesHandedOver;
 
-    AeronReader(Planned partition, StructType schema) {
-        this(partition, partition.ranges().elements(), schema);
+    /**
+     * @param rowLimit rows after which nobody wants more
+     * @param factory for what the JVM does not read
+     */
+    AeronReader(Planned partition, StructType schema, long rowLimit, AeronReaderFactory factory) {
+        this.partition = partition;
+        this.job = partition.job();
+        this.handsOver = job.get("handsOver").asBoolean();
+        this.isFollowing = false;
+        this.ranges = partition.ranges().elements();
+        this.schema = schema;
+        this.rowLimit = rowLimit;
+        this.factory = factory;
+        this.sbe = factory.openSbe();
     }
 
-    /** @param ranges may have more after they had none */
+    /** For messages as they are, of which none is left to Python. @param ranges may have more after they had none */
     AeronReader(Planned partition, Iterator<JsonNode> ranges, StructType schema) {
+        this.partition = partition;
         this.job = partition.job();
+        this.handsOver = false;
+        this.isFollowing = true;
         this.ranges = ranges;
         this.schema = schema;
+        this.rowLimit = Long.MAX_VALUE;
+        this.factory = null;
     }
 
     /** The facts of a recording that reading needs. */
@@ -71,25 +107,99 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     }
 
     @Override
-    public boolean next() {
-        for (;;) {
-            while (rows == 0) { // an empty range opens nothing
-                if (!ranges.hasNext()) {
-                    return false;
+    public boolean next() throws IOException {
+        while (messagesRead < rowLimit) {
+            boolean isPythons = python != null;
+            if (!isPythons && rows == 0 && !openNext()) {
+                return false;
+            }
+            if (isPythons || rows != 0) {
+                int count = isPythons ? nextOfPython() : nextOfRange();
+                if (count > 0) {
+                    messagesRead += count;
+                    return true;
                 }
-                openNext();
             }
-            int count = fill();
-            long position = Math.min(Native.position(rows), end);
-            bytesRead += position - given;
-            messagesRead += count;
-            given = position;
-            if (count > 0) {
-                batch.setNumRows(count);
-                return true;
-            }
-            closeRows();
         }
+        return false;
+    }
+
+    private int nextOfPython() throws IOException {
+        int count = python.next();
+        batch = python.batch();
+        if (count == 0) {
+            python.close();
+            python = null;
+        }
+        return count;
+    }
+
+    /** Rows of the next batch of the open range; 0 when it is closed, or Python takes over. */
+    private int nextOfRange() {
+        int count;
+        try {
+            count = fill();
+        } catch (AeronException failure) {
+            handOverRest(failure);
+            return 0;
+        }
+        long position = Math.min(Native.position(rows), end);
+        boolean isLast = count == 0;
+        if (count > 0 && sbe != null) {
+            count = sbe.decode(rows);
+        }
+        if (count == Native.NOT_PLAIN) {
+            handOverBatch(position);
+            return 0;
+        }
+        Native.checked(count);
+        bytesRead += position - given;
+        given = position;
+        if (isLast) {
+            closeRows();
+        } else if (count > 0) {
+            if (sbe != null) {
+                makeBatch();
+            }
+            batch.setNumRows(count);
+        }
+        return count;
+    }
+
+    /** Leaves a batch to Python in which some message or value is not as it should be. */
+    private void handOverBatch(long position) {
+        if (!isTold) {
+            isTold = true;
+            LOG.warn("{}: Python reads a batch of recording {}, [{}, {}), as not all of it is a whole message, or a value, of payload={}",
+                job.get("path").asText(), recording.id, given, position, job.get("payload").asText());
+        }
+        ArrayNode part = JsonNodeFactory.instance.arrayNode();
+        part.addArray().add(recording.id).add(given).add(position).add(limit);
+        bytesHandedOver += position - given;
+        given = position;
+        handOver(part);
+    }
+
+    /** Leaves what is left of this task to Python, where options say what becomes of missing or damaged bytes. */
+    private void handOverRest(AeronException failure) {
+        if (!handsOver || !failure.is(AeronException.DATA)) {
+            throw failure;
+        }
+        closeRows();
+        ArrayNode rest = JsonNodeFactory.instance.arrayNode();
+        rest.addArray().add(recording.id).add(given).add(end).add(limit);
+        bytesHandedOver += end - given;
+        while (ranges.hasNext()) {
+            JsonNode range = ranges.next();
+            bytesHandedOver += range.get(2).asLong() - range.get(1).asLong();
+            rest.add(range);
+        }
+        LOG.warn(job.get("path").asText() + ": Python reads the rest of this task, " + bytesHandedOver + " bytes: " + failure.text());
+        handOver(rest);
+    }
+
+    private void handOver(ArrayNode part) {
+        python = factory.readInPython(partition.handedOver(part), job.get("bytes").asLong());
     }
 
     @Override
@@ -98,8 +208,16 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
     }
 
     @Override
-    public void close() {
+    public void close() throws IOException {
         closeRows();
+        if (sbe != null) {
+            sbe.close();
+            sbe = null;
+        }
+        if (python != null) {
+            python.close();
+            python = null;
+        }
         if (folder != 0) {
             Native.closeFolder(folder);
             folder = 0;
@@ -108,13 +226,13 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
 
     @Override
     public CustomTaskMetric[] currentMetricsValues() {
-        return Metrics.of(bytesRead, messagesRead);
+        return Metrics.of(bytesRead, messagesRead, bytesHandedOver);
     }
 
     private int fill() {
         int count = Native.next(rows);
         // Before another call replaces the text.
-        AeronException failure = count < 0 ? Native.failure(count) : null;
+        AeronException failure = count < 0 && count != Native.NOT_PLAIN ? Native.failure(count) : null;
         for (byte[] doubt = Native.doubt(rows); doubt != null; doubt = Native.doubt(rows)) {
             report(new String(doubt, StandardCharsets.UTF_8));
         }
@@ -152,9 +270,24 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         return AeronException.dataLoss(text + "; failOnDataLoss=false goes on without");
     }
 
-    private void openNext() {
+    private boolean openNext() {
+        if (!ranges.hasNext()) {
+            return false;
+        }
         JsonNode range = ranges.next();
-        open(range.get(0).asLong(), range.get(1).asLong(), range.get(2).asLong(), range.get(3).asLong());
+        given = range.get(1).asLong();
+        end = range.get(2).asLong();
+        limit = range.get(3).asLong();
+        recording = Recording.of(folder(), range.get(0).asLong());
+        try {
+            checkStillThere();
+            if (given < end) { // an empty range opens nothing
+                open();
+            }
+        } catch (AeronException failure) {
+            handOverRest(failure);
+        }
+        return true;
     }
 
     /** Opens it at the first use. */
@@ -163,60 +296,66 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
             Native.load();
             String aeronDir = job.get("aeronDir").asText();
             folder = Native.checked(Native.openFolder(Native.bytes(job.get("path").asText()),
-                aeronDir.isEmpty() ? null : Native.bytes(aeronDir), job.get("checksum").asInt()));
+                aeronDir.isEmpty() ? null : Native.bytes(aeronDir), job.get("checksum").asInt(), isFollowing));
         }
         return folder;
     }
 
-    private void open(long id, long start, long end, long limit) {
-        recording = Recording.of(folder(), id);
-        checkStillThere(start, end);
-        if (start >= end) {
-            return;
-        }
-        given = start;
-        this.end = end;
+    private void open() {
         long largest = Math.min(recording.termLength / 8, MAX_MESSAGE_LENGTH);
-        long span = Math.min(limit, end + largest) - start;
+        long span = Math.min(limit, end + largest) - given;
         // A row has a frame of its own, so a range of n bytes holds no more than n / 32.
-        long rowCapacity = Math.min(job.get("rows").asLong(), Math.floorDiv(span, FRAME_ALIGNMENT) + 1);
+        long most = Math.max(Math.min(job.get("rows").asLong(), rowLimit), 1);
+        long rowCapacity = Math.min(most, Math.floorDiv(span, FRAME_ALIGNMENT) + 1);
         long byteCapacity = Math.min(Math.max(job.get("bytes").asLong(), largest), span);
         if (Math.min(rowCapacity, byteCapacity) < 1 || Math.max(rowCapacity, byteCapacity) > Integer.MAX_VALUE) {
             throw new AeronException(AeronException.USAGE,
                 "capacities of " + rowCapacity + " rows and " + byteCapacity + " bytes must be in 1.." + Integer.MAX_VALUE);
         }
-        long opened = Native.openRows(folder, id, start, end, limit, mask(), (int) rowCapacity, (int) byteCapacity,
-            job.get("reservedUnitNs").asLong());
+        long opened = Native.openRows(folder, recording.id, given, end, limit, mask(), (int) rowCapacity, (int) byteCapacity,
+            job.get("reservedUnitNs").asLong(), "string".equals(job.get("payload").asText()));
         if (opened < 0) {
-            throw explained(Native.failure(opened), start);
+            throw explained(Native.failure(opened), given);
         }
         rows = opened;
+        this.rowCapacity = (int) rowCapacity;
+        if (sbe == null) {
+            makeBatch();
+        }
+    }
+
+    /** The columns of C, where they lie now: those of decoded messages lie elsewhere in each batch. */
+    private void makeBatch() {
+        messages = sbe == null ? 0 : sbe.messages();
         ColumnVector[] columns = new ColumnVector[schema.length()];
         for (int at = 0; at < columns.length; at++) {
-            columns[at] = column(schema.apply(at), (int) rowCapacity);
+            columns[at] = column(schema.apply(at));
         }
         batch = new ColumnarBatch(columns);
     }
 
-    private void checkStillThere(long start, long end) {
+    private void checkStillThere() {
         long[] extent = new long[2];
         int result = Native.extent(folder, recording.id, extent);
         if (result == AeronException.PEER) {
-            return; // the planning machine saw the live archive's counters and this one does not: trust the plan
+            // The planning machine saw the live archive's counters, which are not read here: trust the plan.
+            extent[0] = recording.start;
+            extent[1] = limit;
+        } else {
+            Native.checked(result);
         }
-        Native.checked(result);
-        if (extent[0] > start || end > extent[1]) {
-            throw lost("recording " + recording.id + ": [" + start + ", " + end + ") was planned to be read from "
-                + Path.of(job.get("path").asText(), recording.segmentFile(start)) + " on, but now [" + extent[0] + ", " + extent[1]
+        if (extent[0] > given || end > extent[1]) {
+            throw lost("recording " + recording.id + ": [" + given + ", " + end + ") was planned to be read from "
+                + Path.of(job.get("path").asText(), recording.segmentFile(given)) + " on, but now [" + extent[0] + ", " + extent[1]
                 + ") is there: it was purged or truncated meanwhile");
         }
     }
 
     /** Columns that C shall fill. */
     private int mask() {
-        int mask = 0;
+        int mask = sbe == null ? 0 : VALUES;
         for (StructField field : schema.fields()) {
-            mask |= switch (field.name()) {
+            mask |= sbe != null && sbe.has(field.name()) ? 0 : switch (field.name()) {
                 case "position" -> 1 << Native.POSITION;
                 case "next_position" -> 1 << Native.NEXT_POSITION;
                 case "reserved_value" -> 1 << Native.RESERVED_VALUE;
@@ -225,7 +364,7 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
                 case "term_id" -> 1 << Native.TERM_ID;
                 case "term_offset" -> 1 << Native.TERM_OFFSET;
                 case "flags" -> 1 << Native.FLAGS;
-                case "value" -> 1 << Native.VALUE_OFFSET | 1 << Native.VALUE;
+                case "value" -> VALUES;
                 case "timestamp", "timestamp_ns" -> 1 << Native.TIME_NS | 1 << Native.TIME_US | 1 << Native.TIME_IS_NULL;
                 default -> 0;
             };
@@ -233,7 +372,10 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
         return mask;
     }
 
-    private ColumnVector column(StructField field, int rowCapacity) {
+    private ColumnVector column(StructField field) {
+        if (sbe != null && sbe.has(field.name())) {
+            return sbe.column(field);
+        }
         return switch (field.name()) {
             case "position" -> filled(field, Native.POSITION);
             case "next_position" -> filled(field, Native.NEXT_POSITION);
@@ -244,27 +386,33 @@ final class AeronReader implements PartitionReader<ColumnarBatch> {
             case "term_offset" -> filled(field, Native.TERM_OFFSET);
             case "flags" -> filled(field, Native.FLAGS);
             case "value" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.VALUE),
-                Native.address(rows, Native.VALUE_OFFSET), 0);
+                Native.address(rows, Native.VALUE_OFFSET), 0, messages);
             case "timestamp" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.TIME_US), 0,
-                Native.address(rows, Native.TIME_IS_NULL));
+                Native.address(rows, Native.TIME_IS_NULL), messages);
             case "timestamp_ns" -> new OffHeapColumn(field.dataType(), Native.address(rows, Native.TIME_NS), 0,
-                Native.address(rows, Native.TIME_IS_NULL));
+                Native.address(rows, Native.TIME_IS_NULL), messages);
             case "recording_id" -> {
                 ConstantColumnVector same = new ConstantColumnVector(rowCapacity, field.dataType());
                 same.setLong(recording.id);
                 yield same;
             }
-            case "channel" -> text(field, recording.channel, rowCapacity);
-            case "source_identity" -> text(field, recording.source, rowCapacity);
+            case "channel" -> text(field, recording.channel);
+            case "source_identity" -> text(field, recording.source);
+            // Of messages that cannot be decoded, which are Python's.
+            case "sbe_error", "sbe_error_at", "sbe_raw" -> {
+                ConstantColumnVector none = new ConstantColumnVector(rowCapacity, field.dataType());
+                none.setNull();
+                yield none;
+            }
             default -> throw new IllegalStateException("column " + field.name() + " is not of this version: " + Version.ADVICE);
         };
     }
 
     private OffHeapColumn filled(StructField field, int column) {
-        return new OffHeapColumn(field.dataType(), Native.address(rows, column), 0, 0);
+        return new OffHeapColumn(field.dataType(), Native.address(rows, column), 0, 0, messages);
     }
 
-    private static ColumnVector text(StructField field, byte[] bytes, int rowCapacity) {
+    private ColumnVector text(StructField field, byte[] bytes) {
         ConstantColumnVector same = new ConstantColumnVector(rowCapacity, field.dataType());
         same.setUtf8String(UTF8String.fromString(new String(bytes, StandardCharsets.UTF_8)));
         return same;

@@ -12,12 +12,24 @@ final class AeronReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1;
 
     private final StructType schema;
+    private final StructType all;
+    private final long limit;
     private final PartitionReaderFactory python;
+    private final String sbe;
 
-    /** @param python for partitions that the JVM does not read; null where there are none */
-    AeronReaderFactory(StructType schema, PartitionReaderFactory python) {
+    /**
+     * @param schema the columns that are asked for
+     * @param all those that Python reads
+     * @param limit rows of a task; it may give more
+     * @param python for what the JVM does not read; null where that cannot be
+     * @param sbe how messages are decoded, as Python has planned it; null where they are not
+     */
+    AeronReaderFactory(StructType schema, StructType all, long limit, PartitionReaderFactory python, String sbe) {
         this.schema = schema;
+        this.all = all;
+        this.limit = limit;
         this.python = python;
+        this.sbe = sbe;
     }
 
     @Override
@@ -27,11 +39,21 @@ final class AeronReaderFactory implements PartitionReaderFactory {
 
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-        return new AeronReader((Planned) partition, schema);
+        return new AeronReader((Planned) partition, schema, limit, this);
+    }
+
+    /** Decodes messages; null where they are columns as they are. */
+    SbeColumns openSbe() {
+        return sbe == null ? null : new SbeColumns(Planned.parse(sbe), schema);
     }
 
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
         return partition instanceof Planned ? new AeronRealTimeReader((Planned) partition, schema) : python.createReader(partition);
+    }
+
+    /** Rows of a partition that the JVM leaves to Python. */
+    PythonColumns readInPython(InputPartition partition, long mostBytes) {
+        return new PythonColumns(python.createReader(partition), all, schema, mostBytes);
     }
 }

@@ -2,6 +2,7 @@ package aeronspark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.ArrayDeque;
 import java.util.Arrays;
@@ -93,16 +94,16 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
 
     /** As Spark 4.1 calls it. */
     @Override
-    public RecordStatus nextWithTimeout(Long timeoutMs) throws InterruptedIOException {
+    public RecordStatus nextWithTimeout(Long timeoutMs) throws IOException {
         return await(timeoutMs);
     }
 
     @Override
-    public RecordStatus nextWithTimeout(Long startMs, Long timeoutMs) throws InterruptedIOException {
+    public RecordStatus nextWithTimeout(Long startMs, Long timeoutMs) throws IOException {
         return await(timeoutMs);
     }
 
-    private RecordStatus await(long timeoutMs) throws InterruptedIOException {
+    private RecordStatus await(long timeoutMs) throws IOException {
         long deadline = System.nanoTime() + timeoutMs * 1_000_000;
         while (!step()) {
             long began = System.nanoTime();
@@ -126,7 +127,7 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
     }
 
     /** To the next row of what is written; false where there is none. */
-    private boolean step() {
+    private boolean step() throws IOException {
         if (batch != null) {
             row++;
             if (row < batch.numRows()) {
@@ -235,7 +236,7 @@ final class AeronRealTimeReader implements SupportsRealTimeRead<InternalRow> {
     }
 
     @Override
-    public void close() {
+    public void close() throws IOException {
         reader.close();
     }
 }

@@ -14,11 +14,15 @@ import org.apache.spark.sql.types.StructType;
 /** A batch read by the JVM's engine. */
 final class AeronScan implements Scan, Batch, SupportsReportStatistics {
     private final Planned[] partitions;
+    private final AeronReaderFactory factory;
     private final StructType schema;
+    private final long limit;
 
-    AeronScan(Planned[] partitions, StructType schema) {
+    AeronScan(Planned[] partitions, StructType schema, long limit, AeronReaderFactory factory) {
         this.partitions = partitions;
         this.schema = schema;
+        this.limit = limit;
+        this.factory = factory;
     }
 
     @Override
@@ -28,7 +32,7 @@ final class AeronScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public String description() {
-        return "aeron engine=jvm " + schema.simpleString();
+        return "aeron engine=jvm " + (limit == Long.MAX_VALUE ? "" : "limit=" + limit + " ") + schema.simpleString();
     }
 
     @Override
@@ -43,7 +47,7 @@ final class AeronScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        return new AeronReaderFactory(schema, null);
+        return factory;
     }
 
     @Override

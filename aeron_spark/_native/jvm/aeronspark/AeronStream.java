@@ -12,6 +12,8 @@ class AeronStream implements MicroBatchStream, AcceptsLatestSeenOffset {
     private final MicroBatchStream python;
     private final StructType schema;
     private boolean isForJvm = true;
+    private boolean needsPython;
+    private String sbe;
     private boolean isStopped;
 
     AeronStream(MicroBatchStream python, StructType schema) {
@@ -23,14 +25,16 @@ class AeronStream implements MicroBatchStream, AcceptsLatestSeenOffset {
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
         InputPartition[] partitions = python.planInputPartitions(start, end);
         Planned[] planned = Planned.of(partitions);
-        isForJvm = Planned.areForJvm(planned);
+        isForJvm = Planned.areForJvm(planned, schema);
+        sbe = Planned.sbeOf(planned);
+        needsPython = !isForJvm || Planned.mayHandOver(planned);
         return isForJvm ? planned : partitions;
     }
 
     /** Spark asks for it after the partitions. Python's costs a call of Python. */
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        return new AeronReaderFactory(schema, isForJvm ? null : python.createReaderFactory());
+        return new AeronReaderFactory(schema, schema, Long.MAX_VALUE, needsPython ? python.createReaderFactory() : null, sbe);
     }
 
     @Override

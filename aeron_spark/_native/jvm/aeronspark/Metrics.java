@@ -10,11 +10,12 @@ final class Metrics {
     }
 
     static CustomMetric[] all() {
-        return new CustomMetric[] {new Bytes(), new Messages()};
+        return new CustomMetric[] {new Bytes(), new Messages(), new HandedOver()};
     }
 
-    static CustomTaskMetric[] of(long bytes, long messages) {
-        return new CustomTaskMetric[] {new Value(Bytes.NAME, bytes), new Value(Messages.NAME, messages)};
+    static CustomTaskMetric[] of(long bytes, long messages, long handedOver) {
+        return new CustomTaskMetric[] {
+            new Value(Bytes.NAME, bytes), new Value(Messages.NAME, messages), new Value(HandedOver.NAME, handedOver)};
     }
 
     /** Bytes of recordings, headers and padding among them. */
@@ -44,6 +45,21 @@ final class Metrics {
         @Override
         public String description() {
             return "messages read";
+        }
+    }
+
+    /** Bytes that Python's reader has read, as something in them was not as it should be. */
+    public static final class HandedOver extends CustomSumMetric {
+        private static final String NAME = "aeronHandedOver";
+
+        @Override
+        public String name() {
+            return NAME;
+        }
+
+        @Override
+        public String description() {
+            return "bytes of recordings left to Python";
         }
     }
 

@@ -23,7 +23,11 @@ final class Native {
     static final int TIME_US = 11;
     static final int TIME_IS_NULL = 12;
 
+    /** Some message or value is not as it should be, and no error: Python's reader decides what becomes of it. */
+    static final int NOT_PLAIN = -9;
+
     private static final int NO_MEMORY = -8;
+    private static final int NO_PROGRAM = -10;
 
     private static final String ANOTHER_FOLDER = "name another folder by -Djava.io.tmpdir=... in "
         + "spark.executor.extraJavaOptions, for local Spark in spark.driver.extraJavaOptions";
@@ -79,12 +83,16 @@ final class Native {
             return new AeronException(AeronException.INTERNAL, "no memory for the columns of a batch: lower rowsPerBatch or "
                 + "bytesPerBatch, or leave executors more beside the heap by spark.executor.memoryOverhead");
         }
+        if (result == NO_PROGRAM) {
+            return new AeronException(AeronException.INTERNAL, "the SBE plan of the Python package is not one of this jar: "
+                + Version.ADVICE);
+        }
         return new AeronException((int) result, new String(errorText(), StandardCharsets.UTF_8));
     }
 
     static native byte[] errorText();
 
-    static native long openFolder(byte[] path, byte[] aeronDir, int checksum);
+    static native long openFolder(byte[] path, byte[] aeronDir, int checksum, boolean readsCounters);
 
     static native void closeFolder(long folder);
 
@@ -93,7 +101,7 @@ final class Native {
     static native int recording(long folder, long recordingId, long[] numbers, byte[][] texts);
 
     static native long openRows(long folder, long recordingId, long start, long end, long limit, int mask, int rowCapacity,
-        int byteCapacity, long reservedUnitNs);
+        int byteCapacity, long reservedUnitNs, boolean isText);
 
     static native void closeRows(long rows);
 
@@ -104,6 +112,16 @@ final class Native {
     static native byte[] doubt(long rows);
 
     static native int next(long rows);
+
+    static native long openSbe(byte[] program, byte[] wanted);
+
+    static native void closeSbe(long sbe);
+
+    static native int decode(long sbe, long rows);
+
+    static native long sbeArray(long sbe);
+
+    static native long sbePayloads(long sbe);
 
     static native long active(long folder, long[] ids);
 

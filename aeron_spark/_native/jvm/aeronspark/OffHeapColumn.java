@@ -13,13 +13,23 @@ final class OffHeapColumn extends ColumnVector {
     private final long data;
     private final long offsets;
     private final long isNull;
+    private final long messages;
 
-    /** @param data of numbers; or of bytes, with their offsets; isNull is 0 where no row is null */
-    OffHeapColumn(DataType type, long data, long offsets, long isNull) {
+    /**
+     * @param data of numbers; or of bytes, with their offsets
+     * @param isNull 0 where no row is null
+     * @param messages 4 bytes a row, its message; 0 where each message is one row
+     */
+    OffHeapColumn(DataType type, long data, long offsets, long isNull, long messages) {
         super(type);
         this.data = data;
         this.offsets = offsets;
         this.isNull = isNull;
+        this.messages = messages;
+    }
+
+    private long at(int row) {
+        return messages == 0 ? row : Platform.getInt(null, messages + 4L * row);
     }
 
     @Override
@@ -39,29 +49,30 @@ final class OffHeapColumn extends ColumnVector {
 
     @Override
     public boolean isNullAt(int row) {
-        return isNull != 0 && Platform.getByte(null, isNull + row) != 0;
+        return isNull != 0 && Platform.getByte(null, isNull + at(row)) != 0;
     }
 
     @Override
     public long getLong(int row) {
-        return Platform.getLong(null, data + 8L * row);
+        return Platform.getLong(null, data + 8L * at(row));
     }
 
     @Override
     public int getInt(int row) {
-        return Platform.getInt(null, data + 4L * row);
+        return Platform.getInt(null, data + 4L * at(row));
     }
 
     /** Only flags are a short; C has them as bytes. */
     @Override
     public short getShort(int row) {
-        return (short) (Platform.getByte(null, data + row) & 0xff);
+        return (short) (Platform.getByte(null, data + at(row)) & 0xff);
     }
 
     @Override
     public byte[] getBinary(int row) {
-        int begin = Platform.getInt(null, offsets + 4L * row);
-        byte[] bytes = new byte[Platform.getInt(null, offsets + 4L * row + 4) - begin];
+        long offset = offsets + 4L * at(row);
+        int begin = Platform.getInt(null, offset);
+        byte[] bytes = new byte[Platform.getInt(null, offset + 4) - begin];
         Platform.copyMemory(null, data + begin, bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length);
         return bytes;
     }
@@ -103,7 +114,9 @@ final class OffHeapColumn extends ColumnVector {
 
     @Override
     public UTF8String getUTF8String(int row) {
-        throw new UnsupportedOperationException();
+        long offset = offsets + 4L * at(row);
+        int begin = Platform.getInt(null, offset);
+        return UTF8String.fromAddress(null, data + begin, Platform.getInt(null, offset + 4) - begin);
     }
 
     @Override

@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
+import org.apache.spark.sql.types.StructType;
 
 /** What a stream does in Real-Time Mode: Python plans its batches and makes their offsets (planning/real_time.py). */
 final class RealTime {
@@ -33,7 +34,7 @@ final class RealTime {
         // All tasks run as long as the batch does.
         request.putObject("realTime").put("tasks", SparkContext.getOrCreate().defaultParallelism());
         Planned[] planned = ask(request);
-        Planned.areForJvm(planned);
+        Planned.areForJvm(planned, new StructType());
         return planned;
     }
 

@@ -1,0 +1,247 @@
+"""Payloads in the engine of Spark's JVM: texts and SBE columns, against Python's reader, to the value.
+
+What is whole the JVM decodes; where a message or a value is not, Python does, for a batch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from aeron_spark.sbe import Decoder, parse
+from tests.kit import dirs, require
+from tests.sbe.test_options import BODY, LEGS, SCHEMA, TYPES, m, n
+from tests.sbe.test_schema import schema
+from tests.spark import recorded
+from tests.spark.session import JAR
+from tests.spark.test_jvm import metrics_of, plan_of, told
+
+MORE_TYPES = (
+    '<type name="Maybe" primitiveType="int32" presence="optional"/><type name="Levels" primitiveType="int16" length="3"/>'
+    '<type name="Day" primitiveType="uint16"/><type name="Ratio" primitiveType="double"/>'
+    '<composite name="Both"><type name="low" primitiveType="int8"/><type name="high" primitiveType="uint32"/></composite>'
+)
+"""Beside those of `BODY`, so that each kind of column is there."""
+MORE = (
+    '<message name="More" id="3"><field name="maybe" id="1" type="Maybe"/><field name="levels" id="2" type="Levels"/>'
+    '<field name="day" id="3" type="Day" semanticType="LocalMktDate"/><field name="ratio" id="4" type="Ratio"/>'
+    '<field name="both" id="5" type="Both" sinceVersion="1"/></message>'
+)
+FRAMED = "lengthPrefix=u16be,packetHeaderBytes=1"
+MESSAGES, PLAIN, TEXTS, BROKEN, FRAMES = 1001, 1002, 1003, 1004, 1005
+"""Streams: of several templates, of one, of text, with what cannot be decoded or does not fit its column, of frames."""
+
+
+def more(index: int) -> bytes:
+    """A value of each kind; every fifth is of the first version of the message, which lacks the last field."""
+    is_first, maybe = index % 5 == 2, -(2**31) if index % 4 == 1 else index
+    body = struct.pack("<ihhhHd", maybe, index, -index, 3, index, index / 7)
+    body += b"" if is_first else struct.pack("<bI", -index % 100, 2**32 - 1 - index)
+    return struct.pack("<HHHH", len(body), 3, 1, 0 if is_first else 1) + body
+
+
+def plain(index: int) -> bytes:
+    return m(number=2**63 + index, free=(index, -1), at=1500 * index, bits=index % 8, legs=LEGS if index % 2 else b"\x01\0\0",
+             note=b"caf\xc3\xa9" * (index % 4))  # fmt: skip
+
+
+def framed(*parts: bytes) -> bytes:
+    return b"\x7e" + b"".join(struct.pack(">H", len(one) + 2) + one for one in parts)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    archive_dir = tmp_path_factory.mktemp("payloads") / "archive"
+    bad = {17: m()[:-9], 18: b"", 31: m(side=b"X"), 44: m(at=2**64 - 5), 50: struct.pack("<HHHH", 0, 99, 1, 1)}
+    streams = {
+        MESSAGES: [[plain(index), n(index), more(index)][index % 3] for index in range(300)],
+        PLAIN: [plain(index) for index in range(300)],
+        TEXTS: [f"äöü {index} 🙂".encode() for index in range(99)] + [b"", b"end"],
+        BROKEN: [bad.get(index, plain(index)) for index in range(60)],
+        FRAMES: [framed(plain(index), n(index), plain(index + 1)) for index in range(100)],
+    }
+    with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, archive_dir) as archive:
+        for stream_id, payloads in streams.items():
+            publication = archive.record(stream_id)
+            publication.offer_batch(payloads, timeout=20)
+            archive.stop(publication, stream_id)
+    (archive_dir / "schema.xml").write_text(schema(TYPES + MORE_TYPES, BODY + MORE), encoding="utf-8")
+    return archive_dir
+
+
+@pytest.fixture(autouse=True)
+def with_jar() -> None:
+    """The session has the jar."""
+    if not JAR:
+        require.missing("the jar of Spark's JVM, which `make build` makes where there is a JDK of Java 17 or newer")
+
+
+def load(spark: SparkSession, folder: Path, engine: str, stream_id: int, **options: str) -> DataFrame:
+    given = {"payload": "sbe", "streamId": str(stream_id), "rowsPerBatch": "50", **options}
+    if given["payload"] == "sbe":
+        given["sbeSchema"] = str(folder / "schema.xml")
+    return spark.read.format("aeron").options(engine=engine, **given).load(str(folder))
+
+
+def rows_of(frame: DataFrame) -> list[Any]:
+    return frame.orderBy(*(name for name in ("position", "id", "n", "maybe") if name in frame.columns)).collect()
+
+
+def same(spark: SparkSession, folder: Path, stream_id: int, **options: str) -> DataFrame:
+    """The JVM's frame, whose rows are those of Python."""
+    ours, pythons = (load(spark, folder, engine, stream_id, **options) for engine in ("jvm", "python"))
+    assert "engine=jvm" in plan_of(ours)
+    assert ours.schema == pythons.schema
+    found = rows_of(ours)
+    assert found == rows_of(pythons)
+    assert len(found) > 0
+    return ours
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sbeUint64": "bits", "sbeEnums": "values", "sbeSets": "bits", "sbeChars": "trim", "sbeByteArrays": "array"},
+        {"sbeDecimals": "parts", "sbeTimestamps": "long", "sbeChars": "binary", "sbeConstants": "drop"},
+        {"sbeHeader": "true", "onSbeError": "null", "sbeTimes": "id:us", "sbeUint64": "long"},
+    ],
+    ids=str,
+)
+def test_each_kind_of_column_is_as_in_python(spark: SparkSession, folder: Path, options: dict[str, str]) -> None:
+    """In a stream of several templates, whose other messages have no row, and alone."""
+    frame = same(spark, folder, PLAIN, sbeMessage="M", **options)
+    assert frame.count() == 300
+    whole = options.get("sbeUint64") != "long"
+    assert (metrics_of(frame)["aeronHandedOver"] == 0) == whole, "as 2^63 does not fit"
+    assert same(spark, folder, MESSAGES, sbeMessage="M", **options).count() == 100
+
+
+def test_the_versions_of_a_message(spark: SparkSession, folder: Path) -> None:
+    frame = same(spark, folder, MESSAGES, sbeMessage="More")
+    assert frame.where("both IS NULL").count() == 20
+    assert frame.where("maybe IS NULL").count() == 25
+    assert metrics_of(frame)["aeronHandedOver"] == 0
+
+
+def test_columns_that_are_not_asked_for_are_not_made(spark: SparkSession, folder: Path) -> None:
+    ours, pythons = (load(spark, folder, engine, PLAIN, sbeMessage="M") for engine in ("jvm", "python"))
+    for names in (
+        ["id"],
+        ["legs", "position"],
+        ["note", "side"],
+        ["bits.element"],
+        ["px", "free.mantissa"],
+        ["one"],
+        ["position"],
+    ):
+        chosen = ["explode(bits) AS bit" if name == "bits.element" else name for name in names]
+        narrow = ours.selectExpr(*chosen)
+        assert narrow.collect() == pythons.selectExpr(*chosen).collect()
+    assert "engine=jvm struct<px:decimal(19,2)>" in plan_of(ours.select("px"))
+    grouped = ours.groupBy("side").agg({"px": "sum", "*": "count"}).collect()
+    assert grouped == pythons.groupBy("side").agg({"px": "sum", "*": "count"}).collect()
+    assert ours.count() == 300
+    # A value that does not fit is no error where its column is not asked for.
+    lossy = load(spark, folder, "jvm", PLAIN, sbeMessage="M", sbeUint64="long")
+    assert lossy.select("px").count() == 300
+    assert "do not fit the types of their columns" in told(lossy.select("id"))
+
+
+def test_messages_in_frames(spark: SparkSession, folder: Path) -> None:
+    frame = same(
+        spark, folder, FRAMES, sbeMessage="M", sbeFraming=FRAMED, columns="position,next_position,id,legs,timestamp_ns"
+    )
+    assert frame.count() == 200
+    assert frame.select("position").distinct().count() == 100
+    assert same(spark, folder, FRAMES, sbeMessage="N", sbeFraming=FRAMED).count() == 100
+    assert same(spark, folder, PLAIN, sbeMessage="M", sbeSkip="0").count() == 300
+
+
+@pytest.mark.parametrize("on_error", ["null", "drop"])
+def test_what_cannot_be_decoded_is_what_python_makes_of_it(spark: SparkSession, folder: Path, on_error: str) -> None:
+    """Rows of nulls with their error, or none; unknown values and those that do not fit; batch by batch."""
+    options = {"sbeMessage": "M", "onSbeError": on_error, "rowsPerBatch": "10"}
+    names = {"columns": "position,id,side,at,note" + (",sbe_error,sbe_error_at,sbe_raw" if on_error == "null" else "")}
+    frame = same(spark, folder, BROKEN, **options, **names)
+    assert frame.count() == (60 if on_error == "null" else 57)
+    metrics = metrics_of(frame)
+    assert 0 < metrics["aeronHandedOver"] < metrics["aeronBytes"] + metrics["aeronHandedOver"]
+    assert metrics["aeronBytes"] > 0, "the other batches are the JVM's"
+
+
+def test_errors_are_those_of_python(spark: SparkSession, folder: Path) -> None:
+    for options in (
+        {"sbeMessage": "M"},
+        {"sbeMessage": "M", "sbeOthers": "error"},
+        {"sbeMessage": "N", "sbeFraming": FRAMED},
+    ):
+        stream_id = MESSAGES if "sbeOthers" in options else BROKEN
+        ours, pythons = (told(load(spark, folder, engine, stream_id, **options)) for engine in ("jvm", "python"))
+        assert ours == pythons
+        assert "payload=sbe: " in ours
+
+
+def test_texts(spark: SparkSession, folder: Path) -> None:
+    frame = same(spark, folder, TEXTS, payload="string", columns="position,value")
+    assert frame.count() == 101
+    assert metrics_of(frame)["aeronHandedOver"] == 0
+    ours, pythons = (told(load(spark, folder, engine, PLAIN, payload="string")) for engine in ("jvm", "python"))
+    assert ours == pythons
+    assert "is no UTF-8" in ours
+    assert load(spark, folder, "jvm", PLAIN, payload="string").count() == 300, "nobody has asked for the text"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({}, "payload=sbe for messages of several templates"),
+        ({"sbeMessage": "M", "sbeExplode": "legs"}, "payload=sbe for entries of a group as rows"),
+        ({"sbeMessage": "M", "sbeDecimals": "double"}, "column px: only Python makes values of this kind"),
+        ({"payload": "string", "timestampFrom": "sbe:at"}, "timestampFrom=sbe:at"),
+    ],
+)
+def test_what_is_left_to_python_says_why(spark: SparkSession, folder: Path, options: dict[str, str], why: str) -> None:
+    given = {"sbeSchema": str(folder / "schema.xml"), **options}
+    frame = load(spark, folder, "auto", PLAIN, **given)
+    assert "engine=jvm" not in plan_of(frame)
+    with pytest.raises(Exception, match="engine=jvm cannot read with") as failed:
+        load(spark, folder, "jvm", PLAIN, **given).collect()
+    assert why in str(failed.value)
+
+
+def test_a_stream_of_sbe(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    given = {"payload": "sbe", "sbeSchema": str(folder / "schema.xml"), "sbeMessage": "M", "onSbeError": "null"}
+    taken: list[Any] = []
+    for turn, engine in enumerate(("jvm", "python")):
+        stream = spark.readStream.format("aeron").options(engine=engine, startingPositions="earliest", **given)
+        rows: list[Any] = []
+        query = (
+            stream.option("maxMessagesPerTrigger", "40")
+            .option("recordingIds", "0, 1, 3")
+            .load(str(folder))
+            .writeStream.foreachBatch(lambda frame, _, rows=rows: rows.extend(frame.collect()))
+            .option("checkpointLocation", str(tmp_path / str(turn)))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination(120)
+        assert query.exception() is None
+        taken.append(sorted(rows, key=lambda row: (row.recording_id, row.position)))
+    assert taken[0] == taken[1]
+    assert len(taken[0]) == 460
+
+
+def test_a_plan_for_c_is_the_same_each_time() -> None:
+    """It holds no address of this process."""
+    found = [Decoder(parse(schema(TYPES, BODY)), "M", spark=True).for_c() for _ in range(2)]
+    assert found[0] == found[1]
+    assert not isinstance(found[0], str)
+    assert found[0].lacks == ()
+    names = Decoder(SCHEMA, "M", spark=True, on_error="drop").arrow_schema.names
+    assert found[0].columns == tuple(names)
