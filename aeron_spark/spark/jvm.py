@@ -46,7 +46,7 @@ def configure(builder: SparkSession.Builder, *others: str) -> SparkSession.Build
 def real_time(writer: DataStreamWriter, duration: str = "5 minutes") -> DataStreamWriter:
     """Set the trigger of Spark's Real-Time Mode: rows arrive in milliseconds, and Spark writes a checkpoint every `duration`.
 
-    As ``writer.trigger(realTime=duration)``, which pyspark has from 4.2 on, and which Spark Connect needs. UsageError,
+    As ``writer.trigger(realTime=duration)``, which pyspark 4.1 lacks, and which Spark Connect needs. UsageError,
     with the remedy, where Spark lacks the mode, or the session the jar.
     """
     import pyspark

@@ -66,10 +66,12 @@ class Queries:
     work: Path
     tag: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def start(self, *, duration: str | None = None, is_async: bool = False, **options: str) -> StreamingQuery:
+    def start(
+        self, *, duration: str | None = None, has_default_progress: bool = False, **options: str
+    ) -> StreamingQuery:
         """In Real-Time Mode for a duration; else what is there, in micro-batches.
 
-        With asynchronous progress, its default, Spark reports an interruption where a query is stopped as a batch ends.
+        Spark 4.3 writes its progress asynchronously, and then reports an interruption where a query is stopped as a batch ends.
         """
         given = {"startingPositions": "earliest", **options}
         stream = self.spark.readStream.format("aeron").options(**given).load(str(self.folder))
@@ -77,13 +79,14 @@ class Queries:
         rows = stream.selectExpr(f"reflect('java.lang.System', 'setProperty', {key}, string(crc32(value)))")
         writer = rows.writeStream.format("noop").outputMode("update")
         writer = writer.option("checkpointLocation", str(self.work / "checkpoint"))
-        writer = writer.option("asyncProgressTrackingEnabled", str(is_async).lower())
+        if not has_default_progress:
+            writer = writer.option("asyncProgressTrackingEnabled", "false")
         return (writer.trigger(availableNow=True) if duration is None else jvm.real_time(writer, duration)).start()
 
     @contextmanager
-    def running(self, duration: str, *, is_async: bool = False) -> Iterator[StreamingQuery]:
+    def running(self, duration: str, *, has_default_progress: bool = False) -> Iterator[StreamingQuery]:
         """In Real-Time Mode; it must not fail."""
-        query = self.start(duration=duration, is_async=is_async)
+        query = self.start(duration=duration, has_default_progress=has_default_progress)
         try:
             yield query
         finally:
@@ -135,7 +138,7 @@ def sent(stream_id: int, count: int) -> list[int]:
 def test_rows_arrive_before_their_batch_ends(queries: Queries, archive: recorded.Archive) -> None:
     """And are given again where it never ends: its offset is what is committed."""
     with archive.record(STREAM) as publication:
-        with queries.running(LONG, is_async=True) as query:
+        with queries.running(LONG, has_default_progress=True) as query:
             for count in (10, 20):
                 recorded.publish(publication, STREAM, 10, SIZES, first=count - 10)
                 queries.await_rows(count)
@@ -173,9 +176,14 @@ def test_batches_end_between_any_two_rows(queries: Queries, archive: recorded.Ar
         recording_id = archive.recording_id(STREAM)
         total = 0
         with queries.running(SHORT) as query:
-            while len(query.recentProgress) < 4:
+
+            def four_have_ended() -> bool:
+                nonlocal total
                 recorded.publish(publication, STREAM, 200, SIZES, first=total)
                 total += 200
+                return len(query.recentProgress) >= 4
+
+            wait_until(four_have_ended, WAIT_S, "the end of four batches")
             queries.await_commit(recording_id, publication.position)
     assert [row[-1] for row in queries.rows()] == sent(STREAM, total)
 
