@@ -368,6 +368,7 @@ def _row(
     pairs: int = PAIRS,
     limit: Limit | None = None,
     details: dict[str, object] | None = None,
+    runs_of: Row | None = None,
 ) -> Row:
     return measure(
         name,
@@ -384,6 +385,7 @@ def _row(
         warm=False,
         limit=limit,
         details=details,
+        runs_of=runs_of,
     )
 
 
@@ -399,11 +401,12 @@ def records() -> Iterator[Row]:
     for name, size, streams, is_udp in rows:
         ours, peer = (Recording(side, size, streams=streams, is_udp=is_udp) for side in (OURS, PEER))
         limit = Limit(of=written_mb, scale=in_file(size), share=0.8)
-        yield _row(name, "MB/s", (ours.mb, peer.mb), target=1.5, limit=limit)
+        row = _row(name, "MB/s", (ours.mb, peer.mb), target=1.5, limit=limit)
+        yield row
         if name == "record_1k":
             figures = (ours.cpu_s, peer.cpu_s)
             limit = Limit(of=written_core_s, scale=1 / in_file(size), share=None)
-            yield _row("archive_cpu_per_gb", "s", figures, target=1.5, higher_is_better=False, limit=limit)
+            yield _row("archive_cpu_per_gb", "s", figures, target=1.5, higher_is_better=False, limit=limit, runs_of=row)
 
 
 def replays() -> Iterator[Row]:
@@ -419,12 +422,17 @@ def large_catalog() -> Iterator[Row]:
     """Start, listing and searching with 100,000 recordings."""
     ours, peer = LargeCatalog(OURS), LargeCatalog(PEER)
     memory: dict[str, object] = {"memory_mb": {"ours": ours.memory_mb, "peer": peer.memory_mb}}
+    first: Row | None = None
     for name, figures in (
         ("start_100k_recordings", (ours.start_s, peer.start_s)),
         ("list_100k", (ours.list_s, peer.list_s)),
         ("find_last_100k", (ours.find_s, peer.find_s)),
     ):
-        yield _row(name, "s", figures, target=2.0, higher_is_better=False, pairs=CATALOG_PAIRS, details=memory)
+        row = _row(
+            name, "s", figures, target=2.0, higher_is_better=False, pairs=CATALOG_PAIRS, details=memory, runs_of=first
+        )
+        first = first or row
+        yield row
 
 
 def purges() -> Iterator[Row]:

@@ -116,11 +116,12 @@ def measure(
     pairs: int = PAIRS,
     limit: Limit | None = None,
     warm: bool = True,
+    runs_of: Row | None = None,
 ) -> Row:
     """Runs the pairs, one warm-up each if `warm`, prints progress and the row, appends it to the results.
 
     What fails is told, too, and the rows behind it are measured all the same. A target may depend on the peer's figure.
-    `details` are taken at the end: what runs may add to them.
+    `details` are taken at the end: what runs may add to them. `runs_of` is the row whose runs have left this one its figures.
     """
     target = target if BEFORE is None else BEFORE_TARGET
     pairs = max(pairs, int(os.environ.get(LEAST_PAIRS, "0")))
@@ -169,7 +170,7 @@ def measure(
         commit=commit(),
         details={**shown, "seconds": round(time.monotonic() - started, 1)},
         failure=failure,
-        others=round(watch.share(), 3),
+        others=runs_of.others if runs_of else round(watch.share(), 3),
     )
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     with RESULTS.open("a", encoding="utf-8") as results:

@@ -205,8 +205,9 @@ def round_trips() -> Iterator[Row]:
             "length": 32,
             "cores": "1 and 1",
         }
+        first: Row | None = None
         for quantile in QUANTILES:
-            yield measure(
+            row = measure(
                 f"{medium}_rtt_{quantile}",
                 "us",
                 lambda quantile=quantile, side=ours: side.take(quantile),
@@ -216,7 +217,10 @@ def round_trips() -> Iterator[Row]:
                 higher_is_better=False,
                 ours_config={**config, "driver and client": "ours"},
                 peer_config={**config, "driver and client": "stock, client ours" if medium == "udp" else "stock"},
+                runs_of=first,
             )
+            first = first or row
+            yield row
         print_histograms(f"{medium} round trips", ours, peer, PEER_NAME)
 
 

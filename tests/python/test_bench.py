@@ -64,6 +64,11 @@ def test_a_disturbed_row_is_not_judged(
 def test_a_row_says_how_busy_the_machine_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "RESULTS", tmp_path / "bench.jsonl")
     monkeypatch.setattr(Watch, "share", lambda _self: 0.25)
-    made = pairs.measure("a", "s", lambda: 1.0, lambda: 1.0, peer_name="b", target=0.5, ours_config={}, peer_config={})
-    assert made.others == 0.25
+
+    def measured(before: pairs.Row | None = None) -> pairs.Row:
+        runs = (lambda: 1.0, lambda: 1.0)
+        return pairs.measure("a", "s", *runs, peer_name="b", target=0.5, ours_config={}, peer_config={}, runs_of=before)
+
+    assert measured().others == 0.25
+    assert measured(row(others=0.5)).others == 0.5, "its figures are of that row's runs"
     assert '"others": 0.25' in (tmp_path / "bench.jsonl").read_text("utf-8")

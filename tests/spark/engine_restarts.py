@@ -148,6 +148,7 @@ def engine_restarts(restarts: int, seed: int) -> int:
                 pending = loop.newest("offsets") if loop.in_between() else -1
                 planned = loop.newest("offsets")
                 loop.kill_one(engine, moment, rng)
+                archive.control.poll()  # a session that nobody reads for half an hour ends
                 continued[engine] += begun_by not in ("", engine) and 0 <= pending <= loop.newest("commits")
                 begun_by = engine if loop.newest("offsets") > planned else begun_by
                 print(
