@@ -9,19 +9,29 @@
 #include "shm/cnc.h"
 #include "shm/ring_mpsc.h"
 
+/* The texts of both settings say how an agent idles; an error names both. */
+static as_result parse_idle(asi_idle *idle, const char *setting, const char *strategy, const char *args)
+{
+    const as_result result = asi_idle_parse(idle, strategy, args);
+    return AS_OK == result ? AS_OK : asi_fail_in(result, "%s, %s.init.args", setting, setting);
+}
+
 as_result asi_driver_settings_idle(
     const asi_driver_settings *settings, asi_idle *conductor, asi_idle *sender, asi_idle *receiver)
 {
     const bool is_shared = ASI_THREADING_SHARED == settings->threading_mode || ASI_THREADING_INVOKER == settings->threading_mode;
-    as_result result = is_shared ? asi_idle_parse(conductor, settings->shared_idle_strategy, settings->shared_idle_args) :
-        asi_idle_parse(conductor, settings->conductor_idle_strategy, settings->conductor_idle_args);
+    as_result result = is_shared ?
+        parse_idle(conductor, "aeron.shared.idle.strategy", settings->shared_idle_strategy, settings->shared_idle_args) :
+        parse_idle(conductor, "aeron.conductor.idle.strategy", settings->conductor_idle_strategy, settings->conductor_idle_args);
     if (AS_OK == result)
     {
         result = ASI_THREADING_SHARED_NETWORK == settings->threading_mode ?
-            asi_idle_parse(sender, settings->shared_network_idle_strategy, settings->shared_network_idle_args) :
-            asi_idle_parse(sender, settings->sender_idle_strategy, settings->sender_idle_args);
+            parse_idle(sender, "aeron.sharednetwork.idle.strategy", settings->shared_network_idle_strategy,
+                settings->shared_network_idle_args) :
+            parse_idle(sender, "aeron.sender.idle.strategy", settings->sender_idle_strategy, settings->sender_idle_args);
     }
-    return AS_OK == result ? asi_idle_parse(receiver, settings->receiver_idle_strategy, settings->receiver_idle_args) : result;
+    return AS_OK != result ? result : parse_idle(receiver, "aeron.receiver.idle.strategy", settings->receiver_idle_strategy,
+        settings->receiver_idle_args);
 }
 
 static as_result check_lengths(const asi_driver_settings *settings)
