@@ -10,11 +10,11 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 from aeron_spark.archive.segments import Folder
+from aeron_spark.closing import Closing
 from aeron_spark.errors import AeronError
 from aeron_spark.extras import missing
 from aeron_spark.metrics.samples import Samples, cut
@@ -47,7 +47,7 @@ class _Query:
     lags: dict[int, Lag] = field(default_factory=dict)
 
 
-class MetricsListener(StreamingQueryListener):
+class MetricsListener(StreamingQueryListener, Closing):
     """Keeps figures of every query of the session and, with `listen`, serves them until `close`.
 
     With the archive's `folder`: lag in seconds, also in the first micro-batch after a restart, and the entries of each query in
@@ -79,14 +79,6 @@ class MetricsListener(StreamingQueryListener):
             self._server.shutdown()
             self._server.server_close()
             self._server = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def onQueryStarted(self, event: Any) -> None:
         """A query runs, perhaps again."""

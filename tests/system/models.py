@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aeron_spark import Folder
+from tests.conformance.archive.archive import Archive
+from tests.conformance.archive.control import Session
 from tests.kit.payload import payload
 
 SEGMENT, TERM, FRAME = 131_072, 65_536, 1024
@@ -48,3 +50,19 @@ def read(archive_dir: Path, models: Mapping[int, Model]) -> dict[int, tuple[int,
             assert at == stop
             found[int(recording.recording_id)] = (int(begins), int(stop))
     return found
+
+
+class Killed:
+    """An archive that is killed now and then, a session with it, and the auditor's model of its recordings."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        self.session = Session(archive)
+        self.models: dict[int, Model] = {}
+
+    def restart(self) -> None:
+        """Kill -9, and a new archive on the folder."""
+        self.archive.kill()
+        self.session.close()
+        self.archive.start()
+        self.session = Session(self.archive)

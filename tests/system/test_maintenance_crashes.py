@@ -14,29 +14,19 @@ from contextlib import ExitStack
 import pytest
 
 from tests.conformance.archive.archive import Archive
-from tests.conformance.archive.control import Session
 from tests.conformance.archive.streams import Recorded, begin, extend_channel
-from tests.system.models import BODY, CHANNEL, FRAME, SEGMENT, TERM, Model, read
+from tests.system.models import BODY, CHANNEL, FRAME, SEGMENT, TERM, Killed, Model, read
 
 KILLS = int(os.environ.get("MAINTENANCE_KILLS", "16"))
 SETTINGS = {"aeron.client.liveness.timeout": "1s", "aeron.archive.threading.mode": "DEDICATED"}
 
 
-class World:
-    """An archive that is killed again and again, with the auditor's model of its recordings."""
+class World(Killed):
+    """The archive with a stream of its own."""
 
     def __init__(self, archive: Archive, stream: int) -> None:
-        self.archive = archive
+        super().__init__(archive)
         self.stream = stream
-        self.session = Session(archive)
-        self.models: dict[int, Model] = {}
-
-    def restart(self) -> None:
-        """Kill -9, and a new archive on the folder."""
-        self.archive.kill()
-        self.session.close()
-        self.archive.start()
-        self.session = Session(self.archive)
 
     def record(self, start: int, segments: int, extra: int) -> int:
         """A stopped recording."""

@@ -17,11 +17,10 @@ import pytest
 
 from tests.conformance.archive.archive import Archive, await_value
 from tests.conformance.archive.codec import EXTEND
-from tests.conformance.archive.control import Session
 from tests.conformance.archive.replication import await_end, replicate
 from tests.conformance.archive.streams import Recorded, begin
 from tests.kit.wait import wait_until
-from tests.system.models import BODY, CHANNEL, Model, read
+from tests.system.models import BODY, CHANNEL, Killed, Model, read
 
 KILLS = int(os.environ.get("REPLICATION_KILLS", "6"))
 ROUND = 10
@@ -34,20 +33,8 @@ SETTINGS = {
 }
 
 
-class End:
-    """An archive that is killed now and then, a session with it, and the auditor's model of its recordings."""
-
-    def __init__(self, archive: Archive) -> None:
-        self.archive = archive
-        self.session = Session(archive)
-        self.models: dict[int, Model] = {}
-
-    def restart(self) -> None:
-        """Kill -9, and a new archive on the folder."""
-        self.archive.kill()
-        self.session.close()
-        self.archive.start()
-        self.session = Session(self.archive)
+class End(Killed):
+    """Source or destination."""
 
     def position(self, recording_id: int) -> int:
         """The recorded position, or where the recording stopped."""

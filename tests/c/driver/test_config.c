@@ -94,9 +94,16 @@ static void relations(void)
         { "aeron.untethered.resting.timeout", "1s", AS_E_USAGE },
         { "aeron.untethered.linger.timeout", "500ms", AS_E_USAGE },
         { "aeron.ipc.term.buffer.length", "100000", AS_E_USAGE },
+        { "aeron.term.buffer.length", "100000", AS_E_USAGE },
         { "aeron.ipc.mtu.length", "1409", AS_E_USAGE },
         { "aeron.ipc.mtu.length", "32", AS_E_USAGE },
         { "aeron.ipc.mtu.length", "8k", AS_OK },
+        { "aeron.mtu.length", "1409", AS_E_USAGE },
+        { "aeron.mtu.length", "32", AS_E_USAGE },
+        { "aeron.rcv.initial.window.length", "1k", AS_E_USAGE }, /* less than a datagram */
+        { "aeron.nak.unicast.delay", "93000000s", AS_E_USAGE },
+        { "aeron.nak.unicast.delay", "92000000s", AS_OK },
+        { "aeron.driver.resolver.interface", "127.0.0.1:8050", AS_E_USAGE }, /* without a name */
         { "aeron.conductor.buffer.length", "2m", AS_E_USAGE },
         { "aeron.conductor.buffer.length", "2097920", AS_OK },
         { "aeron.clients.buffer.length", "2m", AS_E_USAGE },
@@ -114,9 +121,10 @@ static void relations(void)
     {
         as_driver_config *config = opened();
         CHECK_I64(as_driver_config_set(config, ROWS[i].name, ROWS[i].value), AS_OK);
-        if (asi_driver_settings_check(&config->settings) != ROWS[i].result)
+        const as_result result = asi_driver_settings_check(&config->settings);
+        if (result != ROWS[i].result || (AS_OK != result && NULL == strstr(as_error_text(), ROWS[i].name)))
         {
-            fprintf(stderr, "%s=%s\n", ROWS[i].name, ROWS[i].value);
+            fprintf(stderr, "%s=%s: %d, %s\n", ROWS[i].name, ROWS[i].value, (int)result, as_error_text());
             CHECK(false);
         }
         as_driver_config_close(config);

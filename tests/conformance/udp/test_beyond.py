@@ -37,11 +37,11 @@ UNTETHERED = f"tether=false|{TIMEOUTS}"
 # --- who reads ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_untethered_reader_is_left_behind(
-    driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack
-) -> None:
-    """A slow reader with `tether=false` loses the image, then the limit no longer waits for it, and it joins again later."""
-    slow, source = subscribe(driver, p, f"|{UNTETHERED}")
+def slow_and_fast(
+    driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack, params: str = ""
+) -> tuple[Subscribing, Subscribing, Source]:
+    """An untethered reader that has read nothing, a tethered one that has read 30 kB, and their source."""
+    slow, source = subscribe(driver, p, f"|{UNTETHERED}{params}")
     fast = opened.enter_context(
         Subscribing(driver, slow.subscription.channel.replace("tether=false", "tether=true"), source.stream_id)
     )
@@ -50,6 +50,14 @@ def test_an_untethered_reader_is_left_behind(
     frames = source.run(0, 30, 1024)
     source.send_each(frames)
     fast.expect(*frames, source=source)
+    return slow, fast, source
+
+
+def test_an_untethered_reader_is_left_behind(
+    driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack
+) -> None:
+    """A slow reader with `tether=false` loses the image, then the limit no longer waits for it, and it joins again later."""
+    slow, fast, source = slow_and_fast(driver, p, subscribe, opened)
     begun = time.monotonic()
     slow.await_gone(source.session_id)
     assert time.monotonic() - begun >= 0.2
@@ -74,15 +82,7 @@ def test_an_untethered_reader_that_may_not_come_back(
     driver: Driver, p: raw.Socket, subscribe: Subscribe, opened: ExitStack
 ) -> None:
     """With `rejoin=false` its position counter is freed and it never has the image again."""
-    slow, source = subscribe(driver, p, f"|{UNTETHERED}|rejoin=false")
-    fast = opened.enter_context(
-        Subscribing(driver, slow.subscription.channel.replace("tether=false", "tether=true"), source.stream_id)
-    )
-    source.join(slow)
-    fast.await_image(source.session_id)
-    frames = source.run(0, 30, 1024)
-    source.send_each(frames)
-    fast.expect(*frames, source=source)
+    slow, fast, source = slow_and_fast(driver, p, subscribe, opened, "|rejoin=false")
     slow.await_gone(source.session_id)
 
     def positions() -> int:
