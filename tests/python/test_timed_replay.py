@@ -32,8 +32,10 @@ from aeron_spark.tables import Scan, scan, scans
 from aeron_spark.tables.replay import Command, Replay, State
 from aeron_spark.tables.shift import Shift
 from aeron_spark.testing import RecordedFolder, Servers, wait_until
+from tests.kit.cnc import Cnc
 
 TIMEOUT_S = 60
+PUBLISHER_LIMIT = 1  # type of counter
 START_NS = 1_800_000_000_000_000_000
 COUNT = 3000
 SCHEMA = """<?xml version="1.0" encoding="UTF-8"?>
@@ -228,6 +230,13 @@ def test_a_replay_of_many_has_the_bytes_and_the_order_of_the_merge(
 
 
 def test_each_recording_goes_to_its_own_channel(market: Market, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the session that was recorded, once the publication that had it does not linger any more."""
+
+    def lingering() -> list[str]:
+        labels = [one.label for one in Cnc(market.servers.aeron_dir).counters() if one.type_id == PUBLISHER_LIMIT]
+        return [label for label in labels if label.split()[3] in {"100", "101", "102"}]
+
+    wait_until(lambda: not lingering(), TIMEOUT_S, "the end of the recorded publications", state=lingering)
     summary = replayed(
         market, capsys, [100, 101, 102], "0", "1", "2", "--by", "reserved", "--own-channels", "--speed", "max"
     )

@@ -193,9 +193,9 @@ def test_real_servers(aeron_dir: Path, archive_dir: Path) -> None:
                     publication.wait_connected(30)
                     while publication.offer(bytes(1000)) > 0:
                         pass
-                    lines = terminal.wait_text("blocked")
-                    (row,) = [line for line in lines if "blocked" in line]
-                    assert re.search(r"1001 .* blocked +subscriber \d+ \(feed\) ", row), row
+                    # A client tells its name with its first heartbeat.
+                    held_back = re.compile(r"1001 .* blocked +subscriber \d+ \(feed\) ")
+                    terminal.wait(lambda lines: any(map(held_back.search, lines)), "who holds back whom")
                     terminal.press("\r")
                     terminal.wait_text("holds back publisher")
                     terminal.wait_text("recording  ")
