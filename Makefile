@@ -8,8 +8,9 @@ SOURCES := $(shell find driver_native archive aeron_spark/_native -name '*.[ch]'
   $(wildcard driver_native/cmake/*) CMakeLists.txt VERSION pyproject.toml aeron_spark/pyspark_aeron.py aeron_spark/pytest_aeron_spark.py
 SANITIZERS ?= address,undefined thread
 PYTEST := $(BIN)/python -m pytest -q
-# Of many files, in JOBS processes at a time: a file's tests in one, the files that take longest first (tests/conftest.py).
-JOBS ?= 2
+# Of many files, in JOBS processes at a time: a file's tests in one, the files that take longest first (tests/conftest.py). Three
+# on two cores, since tests wait for timeouts, too.
+JOBS ?= 3
 PYTEST_FILES := $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # C tests wait more than they compute.
 CTEST := ctest --output-on-failure -j $(or $(CTEST_JOBS),3) --test-dir
@@ -25,7 +26,7 @@ EXTRA = $(shell $(PYTHON) -Ic "import shlex, tomllib; print(shlex.join(tomllib.l
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check verify coverage test compat compat-pythons lint lint-c spec-report docs docs-serve format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
+.PHONY: help build run check verify coverage test test-more compat compat-pythons lint lint-c spec-report docs docs-serve format abi wheel release release-elsewhere interop attack sandboxed interop-long conformance bench bench-readme sanitize sim sim-archive soak soak-transport soak-archive soak-spark soak-sbe mutants fuzz clean
 
 help: ## show these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -47,11 +48,14 @@ test: build java native-tests build/.spark-classes build/pyspark-$(LOWEST_PYSPAR
 test-c:
 	$(CTEST) $(NATIVE)
 test-python:
-	MAKEFLAGS= $(PYTEST_FILES) tests -m "not interop"
+	MAKEFLAGS= $(PYTEST_FILES) tests -m "not interop and not more"
 test-lowest-pyspark:
 	rm -rf build/compat
 	$(call COMPAT,$(LOWEST_PYSPARK)) -k "not carried"
 	$(BIN)/python -m tests.kit.compatibility --check
+
+test-more: build java native-tests build/.spark-classes ## what `make test` shows of Spark, with the other engine and the newest pyspark, and in the documentation's programs
+	$(PYTEST_FILES) tests -m "more and not interop"
 
 compat: build java $(PYSPARKS:%=build/pyspark-%/.installed) ## the tests of docs/compatibility.md with every pyspark that must work; writes the page
 	rm -rf build/compat
@@ -82,7 +86,7 @@ units-c: build
 units-python: build
 	$(PYTEST) tests/arch tests/sbe $(UNITS:%=tests/python/test_%.py) -m "not interop"
 
-verify: lint test interop ## everything that CI runs: also breakages, sanitizers, fuzzing and coverage
+verify: lint test test-more interop ## everything that CI runs: also breakages, sanitizers, fuzzing and coverage
 	$(MAKE) mutants SAMPLE=20
 	$(MAKE) sanitize
 	$(MAKE) fuzz FUZZ_S=36

@@ -49,6 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{require.MARK}: needs more of the machine than `make run` (tests/kit/require.py)"
     )
+    config.addinivalue_line(
+        "markers",
+        "more: shows with another engine or pyspark, or in the documentation, what `make test` has shown",
+    )
     config.addinivalue_line("markers", compatibility.EXPLAINED)
     if config.option.seed is None:
         config.option.seed = secrets.randbits(31)  # an option, so that the workers of pytest-xdist are given it

@@ -31,7 +31,11 @@ def test_more_is_refused_without_the_mark(what: str) -> None:
 
 
 def test_the_make_targets_divide_all_tests() -> None:
-    for target, chosen in (("test", f"not {require.MARK}"), ("interop", require.MARK)):
+    for target, chosen in (
+        ("test", f"not {require.MARK} and not more"),
+        ("test-more", f"more and not {require.MARK}"),
+        ("interop", require.MARK),
+    ):
         commands = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S607
         assert any("pytest" in line and f'tests -m "{chosen}"' in line for line in commands.splitlines()), target
 

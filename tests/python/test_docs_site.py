@@ -70,7 +70,14 @@ def printed(page: str) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("page", sorted(set(PAGES) - PROSE - OF_JAR))
+# Those that start Spark use what tests/spark has shown.
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.more] if "SparkSession" in PAGES[page] else [])
+        for page in sorted(set(PAGES) - PROSE - OF_JAR)
+    ],
+)
 def test_page_runs_as_printed(page: str, tmp_path: Path, aeron_dir: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     script = tmp_path / "page.py"

@@ -24,9 +24,9 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.more] if at else []) for at, name in enumerate(ENGINES)])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each engine in turn, for all reads of the format in a test: a suite that uses it proves both."""
+    """Each engine in turn, for all reads of the format in a test: `make test` proves the first, `make test-more` the other."""
 
     def chosen(before: Any) -> Any:
         def of_format(reader: Any, source: str) -> Any:

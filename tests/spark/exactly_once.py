@@ -45,7 +45,7 @@ from tests.kit.processes import Process
 from tests.kit.wait import wait_until
 
 STREAM_ID = 1001
-MESSAGES, PER_BATCH = 1200, 100
+PER_BATCH = 100
 #: Failures of the query that one Spark session bears before it ends.
 MAX_FAILURES = 20
 STEPS = ("task-begins", "task-half", "task-done", "commit-begins", "before-entry", "after-entry", "commit-done")
@@ -191,11 +191,11 @@ class Servers(threading.Thread):
             raise self.failure
 
 
-def record_input(folder: Path) -> Counter[bytes]:
+def record_input(folder: Path, batches: int) -> Counter[bytes]:
     """Numbered messages, some of them equal, in a stopped archive."""
     from tests.spark import recorded
 
-    bodies = [b"%d" % (number - number % 10 % 2) for number in range(MESSAGES)]
+    bodies = [b"%d" % (number - number % 10 % 2) for number in range(batches * PER_BATCH)]
     with dirs.fresh("aeron") as aeron_dir, recorded.archive(aeron_dir, folder) as archive:
         publication = archive.record(1)
         publication.offer_batch(bodies, timeout=20)
@@ -260,7 +260,7 @@ def exactly_once(orders: list[tuple[str, str]], *, far: bool = False) -> int:
     plan.mkdir()
     runs = 0
     try:
-        expected = record_input(work / "input")
+        expected = record_input(work / "input", len(orders) + 2)  # a batch for each, and some that nobody disturbs
         with dirs.fresh("aeron") as aeron_dir, placed(work, far=far) as (options, settings):
             (plan / "query.options").write_text(json.dumps(options), "utf-8")
             servers = Servers(aeron_dir, work / "archive", settings)

@@ -19,7 +19,7 @@ def _of_jar() -> dict[str, str]:
 #: Settings of a session with the engine in the JVM, where it was built.
 JAR = _of_jar()
 #: Values of the option `engine`. `auto` is the JVM with the jar, for what it can do.
-ENGINES = ("python", "auto") if JAR else ("python",)
+ENGINES = ("auto", "python") if JAR else ("python",)
 
 
 def build_session(name: str, *, master: str = "local[2]", **settings: str) -> SparkSession:

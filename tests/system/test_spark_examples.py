@@ -15,6 +15,8 @@ from tests.kit.processes import Process
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 AVRO = "11_spark_formats.py"
+# In `make test`; the others, of `make test-more`, use what tests/spark has shown.
+FIRST = {"03_spark_batch.py", "07_spark_exactly_once.py"}
 # What each prints, shortest proof that it did what it says.
 PRINTED = {
     "03_spark_batch.py": r"45000 of 50000 messages are trades(.|\n)*A\| 50000\|  103\.0(.|\n)*25000 messages from position",
@@ -52,7 +54,10 @@ def test_every_spark_example_is_here() -> None:
     }
 
 
-@pytest.mark.parametrize("name", [name for name in PRINTED if name != AVRO])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in FIRST else [pytest.mark.more]) for name in PRINTED if name != AVRO],
+)
 def test_example(name: str, tmp_path: Path) -> None:
     run_example(name, tmp_path)
 

@@ -1,6 +1,7 @@
-"""Each test is a row of `docs/compatibility.md`: `make compat` runs them with every supported pyspark, `make test` with two.
+"""Each test is a row of `docs/compatibility.md`: `make compat` runs them with every supported pyspark.
 
-What a pyspark lacks is tested, too: an error that names the version, or what the page says happens instead.
+`make test` runs them with the lowest, `make test-more` with the one in .venv. What a pyspark lacks is tested, too: an error
+that names the version, or what the page says happens instead.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from tests.kit import dirs
 from tests.kit.payload import payload
 from tests.kit.wait import wait_until
 from tests.spark import recorded
+
+pytestmark = pytest.mark.more
 
 SIZES = [8, 100, 1377]
 STREAM, SMALL, QUOTES, ROWS = 1001, 1002, 1003, 1004
