@@ -97,6 +97,9 @@ verify: lint test test-more interop ## everything that CI runs: also breakages, 
 LEAST_COVERAGE := 90
 coverage: coverage-c coverage-python ## line coverage of C by the C tests, of Python by its tests and Spark's: a figure each; lines that none reaches in build/coverage*.txt
 
+# Tests that take minutes and reach no line that the others do not: pages whose programs run Spark, and queries that are killed.
+WHOLE_PROGRAMS := $(addsuffix .py,$(addprefix python/test_,docs docs_site readme) $(addprefix spark/test_,exactly_once crash_loop))
+
 .PHONY: coverage-c coverage-python
 coverage-c: build/.environment
 	cmake -S . -B build/coverage -G Ninja -DAERON_SPARK_TESTS=ON -DCMAKE_C_FLAGS=--coverage >/dev/null
@@ -112,7 +115,8 @@ lint: build lint-c ## style and types
 
 coverage-python: build java
 	rm -rf build/coverage-python
-	$(BIN)/coverage run -m pytest -q tests/python tests/sbe tests/spark -m "not interop"
+	$(BIN)/coverage run -m $(subst $(BIN)/python -m ,,$(PYTEST_FILES)) tests/python tests/sbe tests/spark -m "not interop" \
+	  $(addprefix --ignore tests/,$(WHOLE_PROGRAMS))
 	$(BIN)/coverage combine -q
 	@$(BIN)/coverage report > build/coverage-python.txt
 	@echo "$$($(BIN)/coverage report --format=total --precision=1) % of the lines of Python"
