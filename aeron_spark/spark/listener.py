@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from aeron_spark.archive.retain import is_ledger
 from aeron_spark.archive.segments import Folder
 from aeron_spark.errors import AeronError, UsageError
 from aeron_spark.extras import missing
-from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.options import local_folder
 from aeron_spark.spark.planning.selection import identity_of
 
@@ -141,13 +141,20 @@ class LagListener(StreamingQueryListener):
         try:
             found = lag(progress, self._folder)
         except AeronError as error:
-            LOG.warning("query %s: its lag is unknown: %s", progress.name or progress.id, error)
+            LOG.warning(
+                "query %s: its lag is unknown: %s", progress.name or progress.id, error,
+                extra=facts(query_id=str(progress.id), batch_id=progress.batchId),
+            )  # fmt: skip
             return
         if not found:
             return
         LOG.info(
             "query %s: batch %d took %d rows, %s behind in %d recordings",
             progress.name or progress.id, progress.batchId, progress.numInputRows, total(found), len(found),
+            extra=facts(
+                query_id=str(progress.id), batch_id=progress.batchId, rows=progress.numInputRows,
+                lags={recording_id: asdict(one) for recording_id, one in found.items()},
+            ),
         )  # fmt: skip
         if self._on_lag is not None:
             self._on_lag(str(progress.id), found)

@@ -20,7 +20,7 @@ from aeron_spark.extras import missing
 from aeron_spark.metrics.samples import Samples, cut
 from aeron_spark.spark.ledger import read_entries
 from aeron_spark.spark.listener import Lag, lag, total
-from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.options import local_folder
 
 try:
@@ -94,7 +94,10 @@ class MetricsListener(StreamingQueryListener, Closing):
             lags = lag(progress, self._folder)
             self._read_ledger()
         except AeronError as error:
-            LOG.warning("query %s: its lag is unknown: %s", progress.name or progress.id, error)
+            LOG.warning(
+                "query %s: its lag is unknown: %s", progress.name or progress.id, error,
+                extra=facts(query_id=str(progress.id), batch_id=progress.batchId),
+            )  # fmt: skip
             lags = {}
         seconds = progress.batchDuration / 1e3
         with self._lock:

@@ -20,6 +20,7 @@ FORBIDDEN = {
     "access.py": ("planning", "reading", "writing", "source", "listener"),
     "features.py": ("reading", "writing", "source", "listener", "access", "planning.options", "planning.planner"),
     "launch.py": ("planning", "reading", "writing", "source", "listener", "access"),
+    "log.py": ("planning", "reading", "writing", "source", "listener", "access", "features", "launch", "ledger"),
     "ledger.py": ("planning", "reading", "writing", "source", "listener", "access"),
 }
 

@@ -128,6 +128,8 @@ def test_a_plan_whose_bytes_went_is_cut_if_that_may_be(copy: Path, caplog: pytes
     edit_catalog(copy, 0, START_POSITION, SEGMENT)
     assert read(reader, partitions) == [row for row in whole if row["position"] >= SEGMENT]
     assert "was planned to be read from" in caplog.text
+    (record,) = caplog.records
+    assert vars(record)["aeron"] == {"path": str(copy), "recording_id": 0, "position": 0}
 
 
 @pytest.mark.parametrize(
@@ -158,6 +160,7 @@ def test_a_query_goes_on_if_that_may_be(
         rest = follower.step()
         assert sorted(map(str, rest)) == sorted(str(row) for row in whole if left(row) and row not in seen)
         assert told in caplog.text
+        assert {vars(record)["aeron"]["recording_id"] for record in caplog.records} == {change[0]}
         assert follower.step() == []
 
 

@@ -68,6 +68,8 @@ class Bounds:
                 self._options,
                 f"segment file {name} of {self._options.path} is wanted, but recording {recording.recording_id} now starts at "
                 f"{extent.start_position} in {first}: it was purged",
+                recording_id=recording.recording_id,
+                position=base,
             )
             return extent.start_position, extent.start_position
         if (base - first) % length or base > extent.limit_position:
@@ -94,6 +96,8 @@ class Bounds:
                 self._options,
                 f"{name} {position} of recording {recording.recording_id}, {file}, is out of range, "
                 f"{extent.start_position} to {extent.limit_position} can be read",
+                recording_id=recording.recording_id,
+                position=position,
             )
         return inside
 

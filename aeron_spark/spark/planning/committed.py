@@ -14,7 +14,7 @@ from aeron_spark.archive.recordings import Recording
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.spark.ledger import Entry, OffsetEntry, PublishedRange, first_of_each, is_ledger, read_entries
-from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.offsets import Offset
 from aeron_spark.spark.planning.options import LATEST, ReadOptions
 from aeron_spark.spark.planning.ranges import Budget, Range
@@ -76,6 +76,7 @@ def warn_without_ledger(folder: RecordingSource, options: ReadOptions) -> None:
         LOG.warning(
             "%s has no ledger: nothing was written there with guarantee=exactly-once, so isolation=read_committed has no rows",
             options.path,
+            extra=facts(path=options.path),
         )
 
 

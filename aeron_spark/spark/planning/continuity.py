@@ -34,6 +34,8 @@ class Continuity:
                 f"recording {offset.ids[index]} of the checkpoint, read up to {offset.positions[index]}, is not in archive "
                 f"{self._options.path} any more (or no longer matches the options); it was purged, or the path is another "
                 f"archive's: restore it, or begin with a new checkpoint folder",
+                recording_id=int(offset.ids[index]),
+                position=int(offset.positions[index]),
             )
         if not is_there.all():
             offset, at = offset.only(is_there), at[is_there]
@@ -56,6 +58,8 @@ class Continuity:
                 f"recording now starts at {extent.start_position} and ends at {extent.limit_position}: "
                 f"{extent.start_position - position} bytes were purged before they were read; restore its segments, or begin "
                 f"with a new checkpoint folder",
+                recording_id=recording_id,
+                position=position,
             )
             return extent.start_position
         lost(
@@ -63,6 +67,8 @@ class Continuity:
             f"recording {recording_id} of {self._options.path}: position {position}, in {path}, was read before, but the "
             f"recording now ends at {extent.limit_position}: it was truncated, or the "
             f"archive lost its tail in a crash; begin with a new checkpoint folder",
+            recording_id=recording_id,
+            position=position,
         )
         return extent.limit_position
 
@@ -78,6 +84,8 @@ class Continuity:
                     self._options,
                     f"recording {recording_id} of {self._options.path}: other bytes stand before position {position} than when "
                     f"this query reached it: the recording was truncated and then extended; begin with a new checkpoint folder",
+                    recording_id=recording_id,
+                    position=position,
                 )
 
     def boundary(self, recording_id: int, begin: int, end: int) -> int:
@@ -93,5 +101,7 @@ class Continuity:
                 self._options,
                 f"recording {recording_id} of {self._options.path}: no message begins at position {begin} any more, where the "
                 f"batch before ended: the recording was truncated and then extended; begin with a new checkpoint folder",
+                recording_id=recording_id,
+                position=begin,
             )
         return aligned

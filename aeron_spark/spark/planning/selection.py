@@ -11,7 +11,7 @@ from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import UsageError
 from aeron_spark.spark.access import open_recordings
 from aeron_spark.spark.ledger import is_ledger
-from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.offsets import recording_identity
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.types import RecordChecksum
@@ -91,7 +91,7 @@ def log_hidden(folder: RecordingSource, options: ReadOptions) -> None:
     if _wanted_ids(options) is None and (hidden := folder.hidden_count()):
         LOG.warning(
             "%s: %d recordings are marked INVALID and left out; aeron-spark archive verify checks them",
-            options.path, hidden,
+            options.path, hidden, extra=facts(path=options.path, recordings=hidden),
         )  # fmt: skip
 
 

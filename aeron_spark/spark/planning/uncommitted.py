@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError
+from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.bounds import Bounds
 from aeron_spark.spark.planning.continuity import Continuity
-from aeron_spark.spark.planning.data_loss import LOG, goes_on
+from aeron_spark.spark.planning.data_loss import goes_on
 from aeron_spark.spark.planning.offsets import Numbers, Offset, find
 from aeron_spark.spark.planning.options import LATEST, ReadOptions
 from aeron_spark.spark.planning.ranges import Advance, Budget, Range, Slice, share_out
@@ -108,9 +109,16 @@ class UncommittedPlanner:
     def _log_positions(self, what: str, ids: Numbers, positions: Numbers) -> None:
         """Logs the first recordings one by one: a folder can hold very many."""
         for recording_id, position in zip(ids[:MAX_LOGGED].tolist(), positions[:MAX_LOGGED].tolist(), strict=True):
-            LOG.info("recording %d of %s: %s %d", recording_id, self._options.path, what, position)
+            LOG.info(
+                "recording %d of %s: %s %d", recording_id, self._options.path, what, position,
+                extra=facts(path=self._options.path, recording_id=recording_id, position=position),
+            )  # fmt: skip
         if len(ids) > MAX_LOGGED:
-            LOG.info("%d more recordings of %s: %s their positions", len(ids) - MAX_LOGGED, self._options.path, what)
+            more = len(ids) - MAX_LOGGED
+            LOG.info(
+                "%d more recordings of %s: %s their positions", more, self._options.path, what,
+                extra=facts(path=self._options.path, recordings=more),
+            )  # fmt: skip
 
     # -- a micro-batch's end ---------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from aeron_spark.errors import DataLossError, UsageError
 from aeron_spark.names import nearest
 from aeron_spark.sbe import DecodeError, Decoder, Rows
 from aeron_spark.sbe.registry import Registry
-from aeron_spark.spark.planning.data_loss import LOG
+from aeron_spark.spark.log import LOG, facts
 from aeron_spark.spark.planning.sbe_options import SbeOptions
 from aeron_spark.spark.reading.arrow_types import spark_type
 
@@ -201,7 +201,10 @@ class SbePayload:
                 f"payload=sbe: {what}; {count} of {len(bad)} cannot be decoded by the schema; "
                 f"onSbeError=null keeps them as nulls with value and sbe_error, drop leaves them out"
             )
-        LOG.warning("payload=sbe: dropped %d of %d messages, the first: %s", count, len(bad), what)
+        LOG.warning(
+            "payload=sbe: dropped %d of %d messages, the first: %s", count, len(bad), what,
+            extra=facts(dropped=count, messages=len(bad)),
+        )  # fmt: skip
 
     def _reason(self, payload: bytes) -> str:
         """In words: the first error of a payload."""
@@ -219,8 +222,9 @@ class SbePayload:
             text = f"payload=sbe: {found.lost} values of {count} messages do not fit the types of their columns"
             if self._options.on_error == "fail":
                 raise DataLossError(f"{text}; choose other types (sbeUint64, sbeDecimals, ...), or onSbeError=null")
-            LOG.warning("%s and are null", text)
+            LOG.warning("%s and are null", text, extra=facts(lost_values=found.lost, messages=count))
         if found.short_fields:
             LOG.warning(
-                "payload=sbe: %d values of %d messages are null as their block is too short", found.short_fields, count
-            )
+                "payload=sbe: %d values of %d messages are null as their block is too short", found.short_fields, count,
+                extra=facts(null_values=found.short_fields, messages=count),
+            )  # fmt: skip

@@ -10,7 +10,8 @@ import pyarrow as pa
 from aeron_spark.archive.segments import Extent, OnDoubt, Recording, SegmentFiles, SegmentReader
 from aeron_spark.archive.sources import RecordingSource
 from aeron_spark.errors import DataLossError, PeerError
-from aeron_spark.spark.planning.data_loss import LOG, goes_on, lost, segment_path
+from aeron_spark.spark.log import LOG, facts
+from aeron_spark.spark.planning.data_loss import goes_on, lost, segment_path
 from aeron_spark.spark.planning.options import ReadOptions
 from aeron_spark.spark.planning.ranges import Range
 from aeron_spark.types import Position
@@ -44,14 +45,19 @@ class Skipped:
 
     def lacks(self, recording: Recording, position: int, error: DataLossError) -> None:
         """A segment is missing; raises if it may not be skipped."""
-        lost(self._options, f"recording {recording.recording_id}: position {position} is wanted: {error}")
+        lost(
+            self._options,
+            f"recording {recording.recording_id}: position {position} is wanted: {error}",
+            recording_id=recording.recording_id,
+            position=position,
+        )
 
     def doubt(self, text: str) -> None:
         """Something seems damaged and may be valid: logs a warning, or raises with ``onCorruption=strict``."""
         text = f"{text}; check it with aeron-spark archive verify"
         if self._options.on_corruption == "strict":
             raise DataLossError(f"{self._options.path}: {text}; onCorruption=fail goes on with a warning")
-        LOG.warning("%s: %s", self._options.path, text)
+        LOG.warning("%s: %s", self._options.path, text, extra=facts(path=self._options.path))
 
     @property
     def is_allowed(self) -> bool:
@@ -74,6 +80,8 @@ class Skipped:
             self._options,
             f"recording {part.recording_id}: [{part.start}, {part.end}) was planned to be read from {path} on, but now "
             f"[{extent.start_position}, {extent.limit_position}) is there: it was purged or truncated meanwhile",
+            recording_id=part.recording_id,
+            position=part.start,
         )
         limit = min(part.limit, extent.limit_position)
         return Range(part.recording_id, max(part.start, extent.start_position), min(part.end, limit), limit)
@@ -85,6 +93,10 @@ class Skipped:
         LOG.warning(
             "recording %d of %s: left out %d bytes, [%d, %d): %s; by this task until now: %d times, %d bytes",
             recording.recording_id, self._options.path, end - start, start, end, error, self.count, self.byte_count,
+            extra=facts(
+                path=self._options.path, recording_id=recording.recording_id, position=start, end_position=end,
+                left_out_bytes=end - start,
+            ),
         )  # fmt: skip
 
 
