@@ -119,7 +119,12 @@ def test_listener_tells_an_operator(folder: Path, caplog: pytest.LogCaptureFixtu
         assert "query copy: batch 7 took 5 rows, " in caplog.text
         assert "1,100 messages" in caplog.text
         logged = vars(caplog.records[-1])["aeron"]
-        assert (logged["query_id"], logged["batch_id"], logged["rows"], logged["lags"][1]["messages"]) == ("1", 7, 5, 100)
+        assert (logged["query_id"], logged["batch_id"], logged["rows"], logged["lags"][1]["messages"]) == (
+            "1",
+            7,
+            5,
+            100,
+        )
         assert told[0][1].messages == 100
 
 
