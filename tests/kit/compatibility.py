@@ -80,7 +80,7 @@ PYTHONS = {
     "3.11": "all tests, in CI",
     "3.12": "by hand, `make compat-pythons`: these rows with the newest pyspark, Python without Spark",
     "3.13": "by hand, `make compat-pythons`: the same",
-    "3.14": "not tested",
+    "3.14": "by hand, the same tests in a Debian forky",
 }
 HEAD = """\
 # What works with which Spark
